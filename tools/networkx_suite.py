@@ -3,7 +3,7 @@
     python tools/networkx_suite.py            # the modules of the functions that the backend has: half a minute
     python tools/networkx_suite.py --all      # the whole suite of the installed NetworkX: some minutes
     python tools/networkx_suite.py --json counts.json -- -k johnson      # anything after -- goes to pytest
-    python tools/networkx_suite.py --all --save docs/data/networkx-suite.csv   # the table of docs/migrating.md
+    python tools/networkx_suite.py --all --save docs/data/networkx-suite.csv  # for docs/benchmarks
 
 In this mode NetworkX converts every graph and asks no `should_run`: the smallest graphs come to the backend too. What
 it declines (NotImplementedError) NetworkX does itself. No test is skipped or marked by us. Exit status: pytest's.

@@ -1,7 +1,7 @@
 """Stand-ins for PyTorch and JAX where they are not installed: the site is built without their two gigabytes.
 
-The modules that need them are imported for their docstrings alone. So an attribute, a call and a decorated function (the
-public functions are not decorated) are all the same class.
+The modules that need them are imported for their docstrings alone. So an attribute, a call and a decorated function
+(the public functions are not decorated) are all the same class.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 On a GPU a product costs what its element does: float64 some nine times what int16 costs. Where the edges are whole
 numbers ≥ 0, and no distance exceeds a bound below the "no path" of a narrower dtype, the closure there is the same,
 number by number. Two bounds are tried, the cheaper first: n times the greatest edge; and for one vertex v, the longest
-way to v plus the longest way from v. The proof, and what it gains, stand in docs/measurements.md.
+way to v plus the longest way from v. The proof, and what it gains, stand in docs/narrow.md.
 
 The narrow matrix lies in the memory of the result, row by row at the start of its rows, so there is no second one.
 

@@ -8,7 +8,7 @@ run that did.
 
 The result is pred (n, n) int32 by SciPy's convention: pred[i, j] is the vertex before j, -9999 where there is none
 and on the diagonal. Row i is a tree with root i, whatever ties and zero-weight cycles there are. An edge p → j is
-*tight* in row i if D[i, p] ⊗ w(p, j) = D[i, j]. Four steps, of which docs/measurements.md proves that they suffice:
+*tight* in row i if D[i, p] ⊗ w(p, j) = D[i, j]. Four steps, of which docs/predecessors.md proves that they suffice:
 
 1. Where i → j is direct, pred[i, j] = i.
 2. Where no edge improves on 1̄, p may stand before j if p → j is direct and tight and D[i, p] is strictly better than

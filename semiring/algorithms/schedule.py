@@ -77,7 +77,7 @@ def _entry(table: tuple[tuple[int, T], ...], n: int) -> T:
 
 BLOCKED = "blocked_floyd_warshall"
 
-# Where one method or way of the table became faster than another as n grew: docs/measurements.md has the numbers.
+# The n at which one method or way became faster than another: docs/benchmarks/thresholds.md has the numbers.
 _TABLE: dict[str, Schedule] = {
     "cpu": Schedule(
         leaf=192,
@@ -119,10 +119,11 @@ _TABLE["cuda, 1 bytes"] = replace(_TABLE["cuda, 2 bytes"], selecting=(), stacks=
 
 
 # A pivot takes a logarithm for each entry, and rounds it; a product takes one for each entry of its result. At 192 rows
-# that is four times as fast, and has a fifth of the error (docs/measurements.md).
+# that is four times as fast, and has a fifth of the error (docs/benchmarks/thresholds.md).
 _TABLE["cpu, exponentials"] = replace(_TABLE["cpu"], leaf=32)
 _TABLE["cpu, bits"] = replace(_TABLE["cpu"], methods=((0, "rkleene"),))
-# Bits on the tensor cores: blocks of up to 4096 rows are squared, and products want k = 4096: see docs/measurements.md.
+# Bits on the tensor cores: blocks of up to 4096 rows are squared, and products need k = 4096 for their full rate, as
+# docs/benchmarks/thresholds.md shows.
 _TABLE["cuda, bits"] = replace(
     _TABLE["cuda, 1 bytes"],
     pivots=((0, 4096),),
@@ -158,7 +159,7 @@ def search_operations(n: int, edges: int, sources: int | None = None, share: flo
 
     A vertex that is reached, as a ``share`` of all is on the average, goes through a queue of log n levels, and so does
     an edge that improves one: how many do grows like the logarithm of the edges a vertex. Every distance is written.
-    docs/measurements.md says on which graphs it was fitted.
+    docs/benchmarks/thresholds.md says on which graphs it was fitted.
     """
     each, reached = edges / max(1, n), share * n
     settled = reached * (log2(reached + 2) * (48 + 52 * log1p(each)) + 18 * each)

@@ -1,7 +1,7 @@
 """What the ways to close a matrix are predicted to cost, in one unit, so that steps compare them and `explain` says so.
 
 The unit is a pair of the dense closure in float64. Prices follow from the graph, the dtype and what the caller lets
-steps spare, never from a machine: they decide bits. The numbers were fitted where docs/measurements.md says.
+steps spare, never from a machine: they decide bits. The numbers were fitted where docs/benchmarks/thresholds.md says.
 """
 
 from __future__ import annotations

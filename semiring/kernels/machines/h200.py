@@ -1,6 +1,6 @@
 """H200: how closures on a GPU copy, and where they go another way; all GPUs use it.
 
-What whole numbers gain in narrower integers, and why the sums stay right: docs/measurements.md.
+What whole numbers gain in narrower integers, and why the sums stay right: docs/narrow.md.
 """
 
 from dataclasses import replace

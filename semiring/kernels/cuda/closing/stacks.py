@@ -25,7 +25,7 @@ _THREADS = 256
 #: Bytes of copies at a time: parts of a stack lose some percent.
 _COPIES = 1 << 28
 #: Sizes of elements, in bytes, of which a single matrix is closed the way of stacks too: of others kernel 6 is faster,
-#: see docs/measurements.md.
+#: see docs/benchmarks/thresholds.md.
 ALONE = frozenset({8})
 
 
