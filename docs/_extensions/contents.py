@@ -10,7 +10,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-_FEWEST = 3  # sections; a page with fewer needs no contents
+_FEWEST = 2  # sections; a page with fewer needs no contents
 _LONG = 20  # lines from which on the contents are folded
 
 
