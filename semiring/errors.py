@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from semiring.advice import advice, installing, option
+
 __all__ = [
     "AlgebraError",
     "DTypeError",
@@ -34,13 +36,6 @@ class SemiringError(Exception):
     """The base of every error of this library; each one is also the built-in exception a caller would expect."""
 
 
-#: What to pass where truths are taken: of a sparse matrix what it stores, for its == and < look at what it does not.
-WHICH_ARE_EDGES = (
-    "say which entries are edges, by A != 0 or A < inf of an array; of a SciPy sparse matrix those that it stores are, "
-    "by H = A.copy(); H.data = np.ones(H.nnz, bool)"
-)
-
-
 class SuspiciousWeightsWarning(UserWarning):
     """Entries look as if they were meant to be no edges, such as the 0 of SciPy's matrices in min-plus; or a product of
     probabilities is above 1, as of percentages.
@@ -63,6 +58,11 @@ class ExpressionError(SemiringError, ValueError):
 
 class AlgebraError(SemiringError, ValueError):
     """A claim about a semiring is false, or the definition lacks what a call needs (a star, a selective ⊕)."""
+
+
+def no_star(name: str, need: str = "") -> AlgebraError:
+    """Return the error for a semiring without a star; ``need`` says, after a comma, what the call needs it for."""
+    return AlgebraError(f"{name} has no star{need}: give one, {advice('Semiring(..., star=...)', option('star'))}")
 
 
 class ShapeError(SemiringError, ValueError):
@@ -203,11 +203,6 @@ class StorageError(SemiringError, ValueError):
 
 class TooLargeError(SemiringError, MemoryError):
     """A result would not fit into memory; the message says what it takes, what is free, and which call answers."""
-
-
-def installing(extra: str) -> str:
-    """The command that installs an extra."""
-    return f"pip install 'semiring[{extra}]', or in a clone of the repository pip install '.[{extra}]'"
 
 
 class MissingExtraError(SemiringError, ImportError):

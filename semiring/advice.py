@@ -1,0 +1,74 @@
+"""The spelling of advice in messages: options of a call in Python, or options of the command while that runs.
+
+A message is composed once, when it is raised, in the words of the front end that made the call:
+
+>>> f"leave these edges out, or pass {option('check', False)}"
+'leave these edges out, or pass check=False'
+>>> with spelled(lambda name, value: "--no-check" if (name, value) == ("check", False) else ""):
+...     f"leave these edges out, or pass {option('check', False)}"
+'leave these edges out, or pass --no-check'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+__all__ = ["ANY", "Spelling", "advice", "fewer_paths", "installing", "option", "spelled", "truth_values"]
+
+#: The value of an option that a message names without a value: ``memory=``.
+ANY = object()
+
+#: Returns how a front end spells an option with a value, or "" where it has no such option.
+Spelling: TypeAlias = Callable[[str, object], str]
+
+#: How an extra is installed. The name of the project is not published yet: the release changes this line.
+_INSTALL = "pip install '.[{extra}]' in a clone of the repository"
+
+_spelling: Spelling | None = None  # of the command while it runs, in all of its threads
+
+
+@contextmanager
+def spelled(spelling: Spelling) -> Iterator[None]:
+    """Compose messages with the options of a front end other than Python, within a ``with`` statement."""
+    global _spelling
+    before, _spelling = _spelling, spelling
+    try:
+        yield
+    finally:
+        _spelling = before
+
+
+def option(name: str, value: object = ANY) -> str:
+    """Return how the caller passes an option: ``weight='km'`` in Python, ``--weight km`` in the command."""
+    found = "" if _spelling is None else _spelling(name, value)
+    return found or (f"{name}=" if value is ANY else f"{name}={value!r}")
+
+
+def advice(python: str, command: str) -> str:
+    """Return the first text for a call in Python, the second for the command."""
+    return python if _spelling is None else command
+
+
+def installing(extra: str) -> str:
+    """Return the advice that installs an extra; every advice to install this library comes from here."""
+    return _INSTALL.format(extra=extra)
+
+
+def truth_values() -> str:
+    """Return the advice, a sentence or two, that makes a matrix of truth values from a matrix of weights."""
+    return advice(
+        "For an array, say which entries are edges, by A != 0 or A < inf. For a SciPy sparse matrix, whose stored "
+        "entries "
+        "are the edges, set A.data = np.ones(A.nnz, bool) in a copy",
+        f"If all entries are 0 or 1, give {option('dtype', 'bool')}",
+    )
+
+
+def fewer_paths() -> str:
+    """Return the advice for a graph whose matrix of all pairs does not fit into memory."""
+    return advice(
+        "ask the functions of paths for some sources=, targets= or a limit=, or call semiring.factor, which make none",
+        "ask for some paths, semiring paths FILE --from A [--to B], without -o, --predecessors and --plot",
+    )
