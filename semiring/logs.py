@@ -1,8 +1,8 @@
-"""What the library tells under the logger ``semiring``: each compilation, and each choice that it makes.
+"""Log messages under the logger ``semiring``: a line for each compilation, and for each choice of a method.
 
-It installs no handler that writes. ``logging.basicConfig(level=logging.INFO)`` shows the lines on standard error. Where
-nobody listens, compilations are announced on a terminal and in a notebook, unless the logger has a level of its own:
-``logging.getLogger("semiring").setLevel(logging.WARNING)`` is silence.
+The library installs no handler that writes. ``logging.basicConfig(level=logging.INFO)`` shows the lines on standard
+error. Without a handler, compilations are announced on a terminal and in a notebook, unless the logger has a level of
+its own: ``logging.getLogger("semiring").setLevel(logging.WARNING)`` silences them.
 """
 
 from __future__ import annotations
@@ -34,19 +34,20 @@ def logger() -> Logger:
 
 
 class Compilation:
-    """A compilation under way: a line of level DEBUG when it begins, one of level INFO with its seconds at its end.
+    """A running compilation: it logs a line of level DEBUG when it begins, and one of level INFO with its duration.
 
-    One that fails is never `done`, and has no second line. The line's record has the attribute ``seconds``, None while
+    ``what`` names what the caller computes, not a function of the library. A compilation that fails logs no second
+    line. The line's record has the attribute ``seconds``, None while
     it is under way; an open profile gets a span.
 
     >>> import logging, sys
     >>> show = logging.StreamHandler(sys.stdout)
     >>> logger().addHandler(show)
     >>> logger().setLevel(logging.DEBUG)
-    >>> under_way = Compilation("the tile of min_plus float32")
-    compiling the tile of min_plus float32 for this machine, once
+    >>> under_way = Compilation("min_plus float32 product")
+    compiling min_plus float32 product for this machine, once
     >>> under_way.done()  # doctest: +ELLIPSIS
-    compiling the tile of min_plus float32 for this machine, once: 0.0 s
+    compiling min_plus float32 product for this machine, once: 0.0 s
     >>> logger().removeHandler(show)
     >>> logger().setLevel(logging.NOTSET)
     """
@@ -60,7 +61,7 @@ class Compilation:
         self._start = perf_counter()
 
     def done(self, least: float = 0.0) -> None:
-        """Say how long it took; what took less than ``least`` seconds was found somewhere, and is of level DEBUG."""
+        """Log the duration; below ``least`` seconds the code came from a cache, and the line is of level DEBUG."""
         seconds = perf_counter() - self._start
         if self._announced:
             announce(self.line, 0.0 if seconds < least else seconds)
@@ -72,8 +73,8 @@ class Compilation:
 
 
 def chose(what: str, choice: str, because: str) -> None:
-    """Say what was chosen for what, and why: a line of level INFO.
+    """Log a choice and its reason: a line of level INFO.
 
-    Costs half a microsecond where nobody listens: not for every small matrix.
+    It costs half a microsecond without a handler, so that it is not called for every small matrix.
     """
     logger().info("%s: %s, because %s", what, choice, because)

@@ -134,7 +134,7 @@ def _suspicion(*found: os.stat_result) -> str:
         if status.st_uid not in (os.geteuid(), 0):
             return f"it belongs to another user ({status.st_uid})"
         if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not stat.S_ISLNK(status.st_mode):
-            return "others than its owner may write to it"
+            return "users other than its owner may write to it"
     return ""
 
 
@@ -144,7 +144,7 @@ _told: set[Path] = set()
 def _say_once(folder: Path, reason: str) -> None:
     if folder not in _told:
         _told.add(folder)
-        logger().warning("no compiled kernels are read from %s or kept there: %s", folder, reason)
+        logger().warning("compiled kernels are not cached in %s: %s", folder, reason)
 
 
 def save(fingerprint: str | None, key: str, state: Any, *, kind: str = KERNEL) -> None:

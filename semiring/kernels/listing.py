@@ -22,7 +22,7 @@ __all__ = ["LANGUAGES", "code"]
 
 #: What `code` can show, and of what.
 LANGUAGES = {
-    "expression": "⊕, ⊗, their neutral elements and the star as kernels compute them on the dtype",
+    "expression": "⊕, ⊗, their neutral elements and the star, as kernels compute them on the dtype",
     "llvm": "LLVM's intermediate code of a product on a CPU, optimised",
     "asm": "the machine code of a product on a CPU",
     "cuda": "⊕, ⊗ and the star as functions of CUDA C++, in the kernels that close matrices on a GPU",

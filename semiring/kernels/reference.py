@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.errors import AlgebraError
+from semiring.errors import no_star
 from semiring.kernels.contract import Capabilities, Plan
 
 __all__ = ["ReferenceBackend"]
@@ -136,7 +136,7 @@ class ReferenceBackend:
 
     def _eliminate(self, plan: Plan, A: Array, P: Array | None, k0: int) -> None:
         if plan.semiring.star_expression is None:
-            raise AlgebraError(f"{plan.semiring.name} has no star: give one, Semiring(..., star=...)")
+            raise no_star(plan.semiring.name)
         plan.semiring.star_expression.check_dtype(plan.dtype)
         for k in range(A.shape[0]):
             before = A.copy() if P is not None else None

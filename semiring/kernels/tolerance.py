@@ -83,6 +83,6 @@ def _largest(D: Array) -> float:
 def unattained(plan: Plan) -> AlgebraError:
     """The error where a distance is not the weight of any path, which in a semiring it always is, up to rounding."""
     return AlgebraError(
-        f"an entry of the closure in {plan.semiring.name} on {plan.dtype} is not the weight of any path, not even up "
-        "to rounding: is it a semiring on this data? See check_axioms()"
+        f"an entry of the closure in {plan.semiring.name} on {plan.dtype} is not the weight of a path, even "
+        "up to rounding: validate the semiring by check_axioms()"
     )

@@ -42,11 +42,11 @@ sr.matmul(np.eye(20, dtype=np.int16), np.eye(20, dtype=np.int16), "max_min")
 def test_each_compilation_is_a_line_and_silence_is_the_default(tmp_path):
     assert fresh(WORK, tmp_path / "a").stderr == ""
     lines = fresh(WORK, tmp_path / "b", "log").stderr.splitlines()
-    assert all(line.startswith("semiring INFO compiling the ") for line in lines)
-    shown = [line for line in lines if "the tile of max_min int16 for this machine, once: " in line]
+    assert all(line.startswith("semiring INFO compiling ") for line in lines)
+    shown = [line for line in lines if "max_min int16 product for this machine, once: " in line]
     assert len(shown) == 1
     assert shown[0].endswith(" s")
-    assert any("the loop product for this machine, once: " in line for line in lines)
+    assert any("compiling products for this machine, once: " in line for line in lines)
     assert fresh(WORK, tmp_path / "b", "log").stderr == "", "what is on disk is not compiled"
 
 
@@ -92,10 +92,10 @@ def test_a_choice_says_why(caplog):
     [
         (
             Product("min(x, y)", "x + y", 0, WordFormat("float32"), True, "word", "vector", "vector"),
-            "the product ⊕ min(x, y), ⊗ x + y of float32",
+            "float32 product with ⊕ min(x, y), ⊗ x + y",
         ),
-        (Fold("min(x, y)", WordFormat("int32"), True), "the fold of parts by min(x, y) of int32"),
-        (Search("x + y", WordFormat("float64"), 16, False), "the search for witnesses of x + y of float64"),
+        (Fold("min(x, y)", WordFormat("int32"), True), "int32 sum with ⊕ min(x, y)"),
+        (Search("x + y", WordFormat("float64"), 16, False), "float64 product with witnesses, ⊗ x + y"),
     ],
 )
 def test_kernels_of_a_gpu_are_told_of_too(caplog, monkeypatch, what, line):

@@ -192,9 +192,9 @@ def test_a_profile_inside_another_belongs_to_both():
 
 def test_compilations_are_in_it():
     with sr.profile() as ran:
-        Compilation("the tile of min_plus float32").done()
+        Compilation("min_plus float32 product").done()
     (found,) = ran.children
-    assert (found.kind, found.label) == ("compilation", "the tile of min_plus float32")
+    assert (found.kind, found.label) == ("compilation", "min_plus float32 product")
 
 
 @pytest.mark.parametrize("name", ["cpu", "reference"])

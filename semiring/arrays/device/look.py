@@ -172,7 +172,7 @@ def _module() -> Any:
 @lru_cache(maxsize=128)
 def _kernel(name: str, device: int) -> Any:
     """The function on the current device, which is ``device``."""
-    under_way = Compilation("the look at entries", "this GPU")
+    under_way = Compilation("validation of entries", "this GPU")
     function = _module().get_function(name).kernel
     under_way.done(KEPT)
     return function

@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from semiring.advice import installing
 from semiring.arrays.tensors import refused_gradients
-from semiring.errors import DeviceError, DTypeError, installing
+from semiring.errors import DeviceError, DTypeError
 from semiring.namespaces import is_device_array, library_of
 from semiring.profiling import described, span
 
@@ -77,7 +78,7 @@ def device_number(device: Any) -> int | None:
     if kind != "cuda" or (number and not number.isdecimal()) or str(device).endswith(":"):
         raise ValueError(
             f"device is {device!r}: 'cuda' is the current GPU, 'cuda:1' the one of that number; "
-            "without device= a call computes where its operands are, those of NumPy on the CPU"
+            "without device= a call computes where its operands are, NumPy arrays on the CPU"
         )
     return int(number) if number else None
 
@@ -95,7 +96,7 @@ def device_numbers(device: Any) -> tuple[int, ...]:
     numbers = [device_number(one) for one in device]
     if None in numbers or len(set(numbers)) < len(numbers) or not numbers:
         raise ValueError(
-            f"device is {device!r}: several GPUs are named each once, ('cuda:0', 'cuda:1'), or all: 'cuda:*'"
+            f"device is {device!r}: name each of several GPUs once, ('cuda:0', 'cuda:1'), or all of them, 'cuda:*'"
         )
     return tuple(number for number in numbers if number is not None) if len(numbers) > 1 else ()
 
@@ -220,7 +221,7 @@ def on_device(arrays: Sequence[Any], device: Any = None) -> Iterator[None]:
     for x in arrays:
         found = _number_of(x)
         if number is not None and found != number:
-            raise DeviceError(f"an array lives on GPU {found}, another on GPU {number}: copy one of them")
+            raise DeviceError(f"an array is on GPU {found}, another is on GPU {number}: copy one of them")
         number = found
     tensor = next((x for x in arrays if library_of(x) == "torch"), None)
     with cupy.cuda.Device(number), nullcontext() if tensor is None else _torch_stream(cupy, tensor):

@@ -127,7 +127,7 @@ def source(which: Pass, integer: np.dtype[Any]) -> str:
 @lru_cache(maxsize=128)
 def _dense(which: Pass, integer: np.dtype[Any], device: int) -> Any:
     """The function on the current device, which is ``device``."""
-    under_way = Compilation(f"the pass {which.name}", "this GPU")
+    under_way = Compilation("conversion of entries", "this GPU")
     module = load_cupy().RawModule(code=source(which, integer), options=("-std=c++17",))
     function = module.get_function("pass").kernel
     under_way.done(KEPT)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import adds_exponentials
-from semiring.errors import AlgebraError
+from semiring.errors import no_star
 from semiring.kernels.contract import Plan
 from semiring.kernels.cpu.closing.blocks import CLOSING_WORDS, PIVOTS
 from semiring.kernels.cpu.closing.eliminate import build_eliminate
@@ -272,7 +272,7 @@ class Kernels:
 
     @cached_property
     def _find(self) -> int:
-        what = self._called("the search for witnesses")
+        what = self._called("product with witnesses")
         return compile_native(build_find, self.definition, host(), what=what)
 
     def tile_of(self, shape: TileShape) -> int:
@@ -284,12 +284,12 @@ class Kernels:
         return build_tile, self.definition, host(), shape or self.tile
 
     def _compile_tile(self, pivots: bool, shape: TileShape | None = None) -> int:
-        what = self._called("the tile that marks pivots" if pivots else "the tile")
+        what = self._called("product with predecessors" if pivots else "product")
         return compile_native(*self._tile_code(shape), what=what, pivots=pivots)
 
     def _called(self, part: str) -> str:
-        """What a compilation is called where it is reported."""
-        return f"{part} of {self.plan.semiring.name} {self.plan.dtype}"
+        """Return the name of a compilation in reports: what the caller computes, such as "min_plus float32 product"."""
+        return f"{self.plan.semiring.name} {self.plan.dtype} {part}"
 
     # ------------------------------------------------------------------------------------------ matrix and vector
 
@@ -312,7 +312,7 @@ class Kernels:
 
     def _compile_vector(self, kind: str, vector_first: bool) -> int:
         build = build_dots if kind == "dots" else build_updates
-        what = self._called("the product of a matrix and a vector")
+        what = self._called("matrix-vector product")
         return compile_native(build, self.definition, host(), what=what, vector_first=vector_first)
 
     # --------------------------------------------------------------------------------------------------- closures
@@ -428,9 +428,9 @@ class Kernels:
         definition = define(self.plan, closing=True)
         if definition.star is None:
             name = self.plan.semiring.name
-            raise AlgebraError(f"{name} has no star: give one, Semiring(..., star=...)")
+            raise no_star(name)
         definition.star.check_dtype(self.plan.dtype)
-        what = self._called("the elimination that marks pivots" if pivots else "the elimination")
+        what = self._called("closure with predecessors" if pivots else "closure")
         return compile_native(build_eliminate, definition, host(), group, what=what, pivots=pivots)
 
 

@@ -220,7 +220,7 @@ def _launch(A: Any, name: str, grid: tuple[int, ...], *parameters: Any, shared: 
 
 @lru_cache(maxsize=128)
 def _kernel(name: str, itemsize: int, kind: int, device: int) -> Any:
-    under_way = Compilation(f"the kernel {name} of graphs", "this GPU")
+    under_way = Compilation("graph analysis", "this GPU")
     function = _module(itemsize, kind).get_function(name)
     under_way.done(KEPT)
     return function

@@ -79,7 +79,7 @@ def read(target: Target) -> tuple[Path, str, CpuSpeed] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        logger().warning("%s is ignored: %s; `semiring tune` writes a new one", path, error)
+        logger().warning("%s is ignored: %s. `semiring tune` writes a new one", path, error)
         return None
     return path, *found
 

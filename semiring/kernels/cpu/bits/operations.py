@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.arrays.bits import WORD_BITS, BitMatrix, pack, truth_table
-from semiring.errors import AlgebraError, DTypeError, ShapeError
+from semiring.errors import AlgebraError, DTypeError, ShapeError, no_star
 from semiring.kernels.contract import Backend, Plan
 from semiring.kernels.cpu.bits import loops as bits_kernels
 from semiring.kernels.cpu.bits.instructions import LANES, TABLE_VECTORS, VECTOR_BYTES
@@ -79,7 +79,7 @@ def laws_of(semiring: Semiring) -> Laws | None:
 def _star(semiring: Semiring) -> tuple[int, int]:
     """The star of 0̄ and of 1̄, as 0 for 0̄, 1 for 1̄, 2 where there is none."""
     if semiring.star_expression is None:
-        raise AlgebraError(f"{semiring.name} has no star: give one, Semiring(..., star=...)")
+        raise no_star(semiring.name)
     star = truth_table(semiring.star_expression, ("x",))
     missing = 0 if semiring.divergence is None else truth_table(semiring.divergence, ("x",))
     zero = int(semiring.zero_for(np.bool_))

@@ -17,6 +17,26 @@ from semiring.logs import Compilation
 __all__ = ["KernelCache", "cached", "compiled"]
 
 
+#: What callers compute by the compiled functions of a module, for reports of compilations: the first that is found.
+_PURPOSES = (
+    ("predecessors", "predecessors"),
+    ("elimination", "sparse factorization"),
+    ("searches", "shortest-path searches"),
+    ("graphs", "graph analysis"),
+    ("bits", "products of packed bits"),
+    ("log_", "log_plus products"),
+    ("closing", "closures"),
+    ("threads", "threads"),
+    ("product", "products"),
+    ("copy_block", "products"),
+)
+
+
+def purpose(name: str) -> str:
+    """Return what callers compute by a compiled function with this dotted name, such as "products"."""
+    return next((purpose for part, purpose in _PURPOSES if part in name), "computation")
+
+
 class KernelCache(_Cache):  # type: ignore[misc]  # Numba has no types
     """The compiled code of one function for Numba's dispatcher: in the store of this package instead of Numba's own.
 
@@ -36,7 +56,7 @@ class KernelCache(_Cache):  # type: ignore[misc]  # Numba has no types
         key = self._key(sig)
         found = cache.load(self.modules, key, lambda state: CompileResult._rebuild(target_context, *state))
         if found is None:  # now Numba compiles, and then it saves
-            self._under_way[key] = Compilation(f"the loop {self.name.rpartition('.')[2].strip('_')}")
+            self._under_way[key] = Compilation(purpose(self.name))
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:

@@ -35,12 +35,12 @@ def is_compiled(build: Build, *arguments: Any, **options: Any) -> bool:
     return key in _loaded or cache.holds(modules, key)
 
 
-def compile_native(build: Build, *arguments: Any, what: str = "a function", **options: Any) -> int:
+def compile_native(build: Build, *arguments: Any, what: str = "computation", **options: Any) -> int:
     """Return the address of the function that ``build`` makes, from this process, the cache on disk, or the compiler.
 
     ``build`` is called with an LLVM module, the function's name, and the arguments and options. The text of each is in
     the cache key, so it must determine its value: those of data classes, functions and plain values do.
-    ``what`` is the function's name where compilations are reported.
+    ``what`` names in reports of compilations what the caller computes.
     """
     modules, key = _identity(build, arguments, options)
     found = _loaded.get(key)

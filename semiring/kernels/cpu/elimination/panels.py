@@ -55,7 +55,7 @@ def folds_for(plan: Plan, rows: int) -> Folds:
 
 
 def _address(plan: Plan, *, vector_first: bool) -> int:
-    what = f"the rows of {plan.semiring.name} {plan.dtype}"
+    what = f"{plan.semiring.name} {plan.dtype} sparse factorization"
     return compile_native(build_fold, define(plan), host(), what=what, vector_first=vector_first)
 
 

@@ -39,7 +39,7 @@ def _kernel(
     cooperative: bool,
     device: int,  # which is current: what a block may have is granted on one
 ) -> Any:
-    under_way = Compilation(f"{file} of {arithmetic.dtype}", "this GPU")
+    under_way = Compilation(f"{arithmetic.dtype} closure", "this GPU")
     function = _module(file, arithmetic, defines, cooperative).get_function(name)
     under_way.done(KEPT)
     if shared > 48 * 1024:  # granted to the function, which the kernels of other sizes launch too

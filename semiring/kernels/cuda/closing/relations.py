@@ -120,7 +120,7 @@ def _launch(name: str, grid: tuple[int, ...], *parameters: Any) -> None:
 
 @lru_cache(maxsize=64)
 def _kernel(name: str, rows: int, device: int) -> Any:
-    under_way = Compilation(f"the kernel {name} of relations", "this GPU")
+    under_way = Compilation("closure of packed bits", "this GPU")
     function = _module(rows).get_function(name)
     under_way.done(KEPT)
     return function

@@ -19,7 +19,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.expressions import Expression, parse
 from semiring.algebra.expressions.undefined import is_nan
 from semiring.arrays.bits import to_bitwise
-from semiring.errors import AlgebraError, DTypeError
+from semiring.errors import DTypeError, no_star
 from semiring.kernels.contract import Plan
 from semiring.kernels.cuda.closing.printer import ELEMENTS, constant, function
 from semiring.kernels.cuda.product.layouts import is_nonnegative
@@ -161,7 +161,7 @@ def _arithmetic_of(plan: Plan) -> Arithmetic:
     semiring = plan.semiring
     definition = define(plan, closing=True)
     if definition.star is None:
-        raise AlgebraError(f"{semiring.name} has no star: give one, Semiring(..., star=...)")
+        raise no_star(semiring.name)
     definition.star.check_dtype(plan.dtype)
     if plan.dtype.name not in ELEMENTS:
         raise DTypeError(f"blocks of {plan.dtype} are not closed on a GPU: close a matrix of float32")

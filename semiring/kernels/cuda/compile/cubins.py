@@ -39,12 +39,12 @@ def cubin(what: Source, tile: Tile | None, target: str) -> tuple[str, bytes]:
 
 
 def _called(what: Source) -> str:
-    """What a compilation is called where it is reported."""
+    """Return the name of a compilation in reports: what the caller computes."""
     if isinstance(what, Product):
-        return f"the product ⊕ {what.add}, ⊗ {what.mul} of {what.words.dtype}"
+        return f"{what.words.dtype} product with ⊕ {what.add}, ⊗ {what.mul}"
     if isinstance(what, Fold):
-        return f"the fold of parts by {what.add} of {what.words.dtype}"
-    return f"the search for witnesses of {what.mul} of {what.words.dtype}"
+        return f"{what.words.dtype} sum with ⊕ {what.add}"
+    return f"{what.words.dtype} product with witnesses, ⊗ {what.mul}"
 
 
 def _entry(state: Any) -> tuple[str, bytes]:

@@ -166,7 +166,7 @@ def _transposing(width: int, device: int) -> Any:
 
 def _loaded(name: str, text: str, defines: tuple[str, ...], shared: int, device: int) -> Any:
     """A kernel on the device, which is the current one. It compiles in 0.3 s."""
-    under_way = Compilation(name.replace("_", " "), "this GPU")
+    under_way = Compilation("product of packed bits", "this GPU")
     code, _ = compile_for(architecture(device), text, ("--std=c++17", *defines))
     function = load(code, name, shared)
     under_way.done(KEPT)

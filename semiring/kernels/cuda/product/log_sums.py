@@ -320,7 +320,7 @@ def _module(char: str, device: int) -> Any:
 
 @lru_cache(maxsize=64)
 def _kernel(name: str, char: str, device: int) -> Any:
-    under_way = Compilation("sums of exponentials", "this GPU")
+    under_way = Compilation("log_plus product", "this GPU")
     function = _module(char, device).get_function(name)
     under_way.done(KEPT)
     if name == "add_splits":
