@@ -69,11 +69,11 @@ def closure(
 ) -> NDArray[Any]: ...
 @overload
 def closure(
-    A: _Given, semiring: Semiring | str | None = ..., *, explain: Literal[True], **options: Unpack[_Options]
+    A: _Given, semiring: Semiring | str | None = ..., *, explain: Literal[True, "full"], **options: Unpack[_Options]
 ) -> tuple[NDArray[Any], Explanation]: ...
 @overload
 def closure(
-    A: Any, semiring: Semiring | str | None = ..., *, explain: bool = ..., **options: Unpack[_Options]
+    A: Any, semiring: Semiring | str | None = ..., *, explain: bool | Literal["full"] = ..., **options: Unpack[_Options]
 ) -> Any: ...
 def closure(
     A: Any,
@@ -94,7 +94,7 @@ def closure(
     weight: str | Callable[[Any], Any] | None = None,
     directed: bool | None = None,
     columns: tuple[str, str] | None = None,
-    explain: bool = False,
+    explain: bool | Literal["full"] = False,
 ) -> Any:
     """A* = I ⊕ A ⊕ A² ⊕ …; with ``reflexive=False`` A⁺ = A ⊗ A*. In min-plus: all shortest distances.
 
@@ -173,7 +173,8 @@ def closure(
         How edges are read, as in `network_of`: the column or attribute of the weights; False for edges in both
         directions, of a matrix in memory too; the titles of the columns where the edges of a frame begin and end.
     explain
-        Return ``(result, Explanation)``.
+        Return ``(result, Explanation)``. An explanation prints the method, what was detected and used, and the
+        predicted cost; ``"full"`` also prints the answer of every rule, which its property ``rules`` holds.
 
     Returns the closure, in A's dtype and library; a `BitMatrix` for a `BitMatrix`, a dense array for a sparse matrix,
     a frame with the labels of rows and columns for a frame, a `Network` for what lists edges.
@@ -201,7 +202,8 @@ def closure(
            [1., 4., 0.]])
     """
     if not (reflexive is True is check and explain is False and directed is None):  # small calls feel a microsecond
-        check_flags({"reflexive": reflexive, "check": check, "explain": explain, "directed": directed})
+        full = isinstance(explain, str) and explain == "full"
+        check_flags({"reflexive": reflexive, "check": check, "explain": full or explain, "directed": directed})
     semiring, (one, several) = semiring_of(A, semiring), _where(device)
     if several and getattr(A, "ndim", 2) > 2:
         asked = {"method": method, "reflexive": reflexive, "check": check, "threads": threads, "structure": structure}
@@ -218,7 +220,8 @@ def closure(
             return closed
     reading = Reading(weight, directed, columns)
     reading.check(A)
-    explanation = Explanation(options.semiring.name, method=method, threads=options.threads, told=explain)
+    explanation = Explanation(options.semiring.name, method=method, threads=options.threads, told=bool(explain))
+    explanation.full = explain == "full"
     request = Request(
         *options,
         explanation,
@@ -235,10 +238,10 @@ def closure(
     return (result, explanation) if explain else result
 
 
-def _close_by_several(devices: tuple[int, ...], A: Any, out: Any, explain: bool, **asked: Any) -> Any:
+def _close_by_several(devices: tuple[int, ...], A: Any, out: Any, explain: bool | str, **asked: Any) -> Any:
     """The closure of a stack, each matrix by one of several GPUs."""
     if explain:
-        raise DeviceError("explain is for one matrix, or for a stack on one GPU: leave it out, or name one")
+        raise DeviceError("explain= is for one matrix, or for a stack on one GPU: leave it out, or name one GPU")
     return closed_stack(devices, A, out, partial(closure, **asked))
 
 
@@ -342,7 +345,7 @@ def closure_with_predecessors(
     """
     progress = as_progress(progress, "paths")
     if not semiring.selective:
-        raise AlgebraError(f"predecessors need a selective ⊕, and that of {semiring.name} is not: use closure")
+        raise AlgebraError(f"predecessors need a selective ⊕, which {semiring.name} does not have: use closure")
     if method not in METHODS or takes_edges(method):
         raise UnknownNameError("closure method with predecessors", method, matrix_methods())
     inspection, several = Inspection(), _where(device)[1]

@@ -60,9 +60,7 @@ def by_strips(p: Problem, run: AnyRun, node: Node, D: Any) -> Any:
         else:
             work = planned(node.children[0], last_round=True)
             if work.last.edges and p.request.pivots is not None:
-                raise AlgebraError(
-                    "pivots are not kept of edges of unbounded gain, which are put in last: leave pivots out, or them"
-                )
+                raise AlgebraError("pivots= does not support edges of unbounded gain: leave pivots= or these edges out")
             run.ending(work.last.rows)
             if run.keep is not None:
                 about, vectors = _about(work, run.source, run.home)
@@ -122,7 +120,9 @@ def _about(work: Work, source: Stored, home: Stored) -> tuple[dict[str, Any], di
 
 
 def _unknown(what: str) -> AlgebraError:
-    return AlgebraError(f"a journal cannot keep what a step of your own left, {what}: leave journal out, or the step")
+    return AlgebraError(
+        f"a journal cannot store the state of a step of your own, {what}: leave journal= or the step out"
+    )
 
 
 def _of_journal(p: Problem, journal: Journal) -> Work:

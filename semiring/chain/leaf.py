@@ -74,13 +74,18 @@ class Leaf:
         return f"{self.method.name} closes {size} {'bits' if self.words else m.dtype}, {where}"
 
     @property
-    def cost(self) -> str:
-        """The pairs of the method, where it was not a step that found it, and said what it costs."""
+    def pairs(self) -> float | None:
+        """The (⊕, ⊗) pairs of the method, at most; None where a rule chose the method and has predicted them."""
         p, pairs = self.problem, self.method.pairs
         if p.chosen or p.strips:
-            return ""
-        each = p.n**3 if pairs is None else pairs(p.n, p.n)
-        return f"{prod(p.stack) * each:.2g} pairs{' at most' if pairs else ''}"
+            return None
+        return float(prod(p.stack) * (p.n**3 if pairs is None else pairs(p.n, p.n)))
+
+    @property
+    def cost(self) -> str:
+        """The text of `pairs`, for an explanation."""
+        pairs = self.pairs
+        return "" if pairs is None else f"{pairs:.2g} pairs{' at most' if self.method.pairs else ''}"
 
     def close(self, D: Any, inspect: Inspection | None, progress: Progress | None, original: Array | None) -> None:
         """D ← D* in place: a matrix, a `BitMatrix`, or what else the method takes. ``inspect`` sees it as it is closed.

@@ -73,7 +73,7 @@ def planned(child: Node, *, last_round: bool = False) -> Work:
         for found in last.more:
             if found.last_round is None or not last_round:
                 raise AlgebraError(
-                    f"{found.why}: that takes more than some rows at a time, and this matrix is closed by "
+                    f"{found.why}: that needs the whole matrix in memory, and this matrix is closed by "
                     f"{strips.called} of them; read it and close it in memory, which takes {shown(array.nbytes)} at "
                     "least"
                 )
@@ -84,6 +84,6 @@ def planned(child: Node, *, last_round: bool = False) -> Work:
         (last,) = last.children
     if last.inner.dtype != array.dtype:
         raise AlgebraError(
-            f"{strips.called} of {array.dtype} have no room for {last.inner.dtype}: close the matrix in memory"
+            f"{strips.called} of {array.dtype} cannot hold {last.inner.dtype}: close the matrix in memory"
         )
     return Work(child.outer, last.inner, asked, ending)

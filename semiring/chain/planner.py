@@ -49,7 +49,7 @@ def _answer(step: Step, p: Problem) -> No | Reduction:
     """What a step answers; one that spares work is asked where the caller lets it, and somebody looked at the graph."""
     name = name_of(step)
     if name in STRUCTURES and (p.seen is UNSEEN or name not in p.request.structure):
-        return No("nobody looked at the graph" if name in p.request.structure else "not among what may be spared")
+        return No("structure analysis was not run" if name in p.request.structure else "disabled by structure=")
     with profiling.span("step", name):
         return step(p)
 
@@ -60,9 +60,9 @@ def _cost(found: No | Reduction, p: Problem) -> str:
     if isinstance(found, Reduction):
         q = found.mapped
         if not said and found.only_maps and q and (q.matrix.maps, q.dtype) != (p.matrix.maps, p.dtype):
-            said.append("no pass of its own")
+            said.append("no extra pass over the matrix")
         if found.again is not None:
-            said.append("the input must survive")
+            said.append("the input is kept until the result is there")
     return "; ".join(said)
 
 
@@ -98,6 +98,8 @@ class Node:
                 continue
             if not found.quiet:
                 explanation.note(found.why)
+            if found.prices and not self._silent:
+                explanation.predict(found.prices)
             p, self._rest = found.mapped or p, steps[i + 1 :]
             if found.again is not None:
                 self.again, self._asked, self._then = found.again, p, self._rest
@@ -118,6 +120,7 @@ class Node:
             devices = p.request.devices
             backend = "cuda" if devices else self.leaf.backend.name
             explanation.closed_by(self.leaf.method.name, backend, p.matrix, devices)
+            explanation.predict({} if self.leaf.pairs is None else {"dense": self.leaf.pairs})
 
     def plan(self, problem: Problem, which: int) -> Node:
         """Plan a problem of the reduction, the one of that number, by the steps that follow."""

@@ -47,7 +47,7 @@ def _close_in_order(
     relations: Relations, otherwise: Method, note: Callable[[str], None], engine: Engine, words: Array
 ) -> None:
     found = order_of(relations, words)
-    note(str(found or "no order of the vertices spares anything"))
+    note(str(found or "no order of the vertices reduces the work"))
     if found is None:
         otherwise.close(engine, words)
     else:

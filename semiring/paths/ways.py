@@ -233,14 +233,14 @@ class _Call:
             self.graph = _searched(self.edges, self.semiring, self.threads)
             if self.graph is None and self.method == "johnson":
                 raise AlgebraError(
-                    f"johnson is for a ⊕ that selects, and weights that do not improve on the one of "
-                    f"{self.semiring.name}, or that potentials make so: leave method= out"
+                    f"method='johnson' needs a selective ⊕ and weights that do not gain, or potentials for them, which "
+                    f"{self.semiring.name} does not have here: leave method= out"
                 )
         if self.method != "auto":
-            note("it was asked for")
+            note(f"method={self.method!r} was given")
             return self.method
         if self.limit is not None and self.graph is not None:
-            note("a limit: Dijkstra's algorithm costs what lies within it")
+            note("limit= was given: Dijkstra's algorithm visits only what lies within it")
             return "johnson"
         return self.cheapest()
 
@@ -262,9 +262,14 @@ class _Call:
             asked = sweep_operations(n, numbers, p, None if self.targets is None else q)
             costs["factor"] = factor_operations(n, pairs) + asked
         if not costs:
-            demand_memory(needed, f"the matrix of all {n:,} vertices", "these weights are for no sparse way")
+            demand_memory(
+                needed,
+                f"the matrix of all {n:,} vertices",
+                "no sparse method supports these weights: name fewer vertices",
+            )
             costs["dense"] = 0.0
-        self.explanation.note(str(costs))
+        self.explanation.predict({**costs, "dense": dense_operations(n, size)})
+        self.explanation.note(f"{costs.cheapest} has the lowest predicted cost: {costs}")
         return costs.cheapest
 
     # --------------------------------------------------------------------------------------------------- the ways
@@ -321,7 +326,7 @@ class _Call:
 
         if self.limit is None:
             p, q, size = self.rows.size, self.columns.size, self.edges.values.dtype.itemsize
-            demand_memory(p * q * size, f"a table of {p:,} × {q:,}", "ask for fewer, or call factor(A).rows")
+            demand_memory(p * q * size, f"a table of {p:,} × {q:,}", "name fewer vertices, or call factor(A).rows")
             return factor.table(self.rows, self.targets), None, find
         step = max(1, _ENTRIES // max(1, self.n))
         blocks = (factor.table(self.rows[at : at + step], self.targets) for at in range(0, self.rows.size, step))

@@ -691,7 +691,7 @@ def test_an_explanation_lists_every_step_with_its_verdict(rng, cases):
             Node(Problem(request, request.semiring, A), steps)
             said = [link[1:4] for link in request.explanation.chain]
             expected = [(step, isinstance(found, Reduction), found.why) for step, found in verdicts]
-            unasked = [link for link in said if link[2] == "nobody looked at the graph"]
+            unasked = [link for link in said if link[2] == "structure analysis was not run"]
             assert [link for link in said if link not in unasked][: len(expected)] == expected
             assert all(why for _, _, why in said)
             asked = [step for step, *_ in said]
@@ -704,9 +704,9 @@ def test_an_explanation_lists_every_step_with_its_verdict(rng, cases):
 @pytest.mark.parametrize(
     ("shape", "options", "why"),
     [
-        ((2, 5, 5), {"reflexive": False}, "A⁺ of each is made of its own A*"),
-        ((2, 5, 5), {"method": "squaring"}, "squaring was named, and a method closes one matrix"),
-        ((2, 5, 5), {"progress": lambda done, total: None}, "progress is reported matrix by matrix"),
+        ((2, 5, 5), {"reflexive": False}, "A⁺ of each matrix needs its own A*"),
+        ((2, 5, 5), {"method": "squaring"}, "squaring was named, and a named method closes one matrix at a time"),
+        ((2, 5, 5), {"progress": lambda done, total: None}, "progress is reported for each matrix"),
         ((0, 5, 5), {}, "there is nothing to close"),
         ((2, 0, 0), {"reflexive": False}, "there is nothing to close"),
     ],

@@ -17,6 +17,7 @@ from tiers import each_value, full, quick
 
 import semiring as sr
 from semiring.algorithms.methods import method_named
+from semiring.chain.explanation import Explanation
 from semiring.closures import METHODS, closure
 from semiring.errors import DeviceError, DivergenceError, DomainError, IntegerOverflowError, NegativeCycleError
 from semiring.kernels import get_backend
@@ -245,7 +246,7 @@ def test_small_matrices_of_both_signs_are_closed_as_if_alone(rng, dtype):
         expected = np.array([closure(one) for one in stack])
         found, said = closure(stack, explain=True)
         np.testing.assert_array_equal(found, expected)
-        assert ("potentials of all" in str(said)) == (1 < n < 161)
+        assert ("potentials for all" in str(said)) == (1 < n < 161)
         if n == 161:  # one after the other: into columns the transpose is closed, and rounded otherwise
             continue
         kept = stack.copy()
@@ -439,7 +440,7 @@ def test_wrong_arguments():
         closure(np.zeros((2, 2)), threads=0)
     with pytest.raises(sr.errors.AlgebraError, match="johnson"):
         closure(np.zeros((2, 2)), "max_min", method="johnson")
-    with pytest.raises(sr.errors.AlgebraError, match="float32 or float64"):
+    with pytest.raises(sr.errors.AlgebraError, match="float32 and float64"):
         closure(np.zeros((2, 2), np.int32), method="johnson")
 
 
@@ -562,3 +563,27 @@ def test_explanation(rng):
     text = str(explanation)
     for word in ("300 × 300", "float32", "min_plus", explanation.method, "2 threads", "because"):
         assert word in text
+    assert 3 <= len(text.splitlines()) <= 6
+    assert "2.7e+07 pairs of ⊗ and ⊕ predicted" in text
+    assert "why.rules" in text
+    assert "structure analysis was not run" in explanation.rules
+    _, full = closure(np.ones((3, 3)), explain="full")
+    assert len(str(full).splitlines()) > 20
+    assert str(full) == full.rules
+
+
+def test_an_explanation_compares_the_predicted_costs():
+    found = Explanation("min_plus", (9, 9), np.dtype("float64"), "johnson", "cpu", threads=3)
+    found.reasons = ["few edges", "one weight", "two parts"]
+    found.predict({"searches": 5.0, "product": 7.0})
+    assert "cost" not in str(found), "no dense closure to compare with"
+    found.predict({"searches": 5.0, "dense": 20.0})
+    assert str(found).splitlines() == [
+        "closure of a 9 × 9 float64 matrix in min_plus",
+        "  method   johnson, on the CPU with 3 threads",
+        "  because  few edges",
+        "  because  one weight; two parts",
+        "  cost     5 pairs of ⊗ and ⊕ predicted, 20 for a dense matrix without structure",
+    ]
+    found.backend, found.storage = "cuda", "packed bits"
+    assert "on the GPU, in packed bits" in str(found)

@@ -189,9 +189,19 @@ def test_what_keeps_no_pivots(rng, closed, tmp_path):
     for error, match, name, options in (
         (AlgebraError, "selective", "plus_times", {}),
         (AlgebraError, "reflexive=False", "min_plus", {"reflexive": False}),
-        (StorageError, "the name of an .npy file is needed", "min_plus", {"pivots": 7}),
-        (StorageError, "pivots go to a file of their own", "min_plus", {"pivots": tmp_path / "D.npy"}),
-        (StorageError, "the journal is a file of its own", "min_plus", {"journal": tmp_path / "P.npy"}),
+        (StorageError, "give the name of an .npy file", "min_plus", {"pivots": 7}),
+        (
+            StorageError,
+            "is the file of the matrix: give another name for pivots=",
+            "min_plus",
+            {"pivots": tmp_path / "D.npy"},
+        ),
+        (
+            StorageError,
+            "is the file of the matrix: give another name for the journal",
+            "min_plus",
+            {"journal": tmp_path / "P.npy"},
+        ),
     ):
         np.save(tmp_path / "A.npy", A)
         given = {"out": tmp_path / "D.npy", "memory": "1 GiB", "pivots": tmp_path / "P.npy", **options}

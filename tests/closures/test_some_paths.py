@@ -204,7 +204,7 @@ def test_both_signs_of_very_different_size_are_closed_densely():
     P = sr.shortest_paths(given, sources=[0], targets=[3])
     assert P.explanation.method == "dense"
     assert P.path(0, 3) == [0, 1, 2, 3]
-    with pytest.raises(sr.errors.AlgebraError, match="johnson is for"):
+    with pytest.raises(sr.errors.AlgebraError, match="needs a selective"):
         sr.shortest_paths(given, sources=[0], method="johnson")
 
 
@@ -293,7 +293,7 @@ def test_one_vertex_is_no_list_of_them():
 def test_all_paths_say_who_explains_them():
     found = sr.shortest_paths(roads(3))
     assert not hasattr(found, "explanation")
-    with pytest.raises(AttributeError, match=r"closure\(A, semiring, explain=True\) says how"):
+    with pytest.raises(AttributeError, match=r"call closure\(A, semiring, explain=True\)"):
         found.explanation  # noqa: B018
     with pytest.raises(AttributeError, match="no attribute 'explain'"):
         found.explain  # noqa: B018

@@ -162,7 +162,7 @@ def test_an_error_of_a_step_leaves_the_matrix_as_it_was(registered, graph):
 
 def test_what_cannot_be_registered(half_of):
     step, _ = half_of
-    with pytest.raises(MethodError, match="a function of a problem, and this is 5"):
+    with pytest.raises(MethodError, match="a function of a problem, not 5"):
         register_step(5)
 
     def minplus(p):
@@ -186,5 +186,5 @@ def test_what_is_registered_can_be_forgotten(half_of, graph):
     sr.closure(graph)
     assert not asked
     for name in ("half of all", "minplus", "magic"):
-        with pytest.raises(MethodError, match=f"'{name}' is no step that was registered"):
+        with pytest.raises(MethodError, match=f"'{name}' is not a registered step"):
             unregister_step(name)

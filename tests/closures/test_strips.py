@@ -230,7 +230,7 @@ def test_float16_stays_float16_where_nothing_is_rounded_or_the_caller_asks(rng, 
     A = rounded(rng, 97, "min_plus", "float16")
     np.save(path, A)
     memory = least(path)
-    with pytest.raises(AlgebraError, match=r"no room for float32: .* or round .* compute_dtype='float16'"):
+    with pytest.raises(AlgebraError, match=r"cannot hold float32: .* or round .* compute_dtype='float16'"):
         sr.closure(path, out=path, memory=memory)
     assert same_bits(np.load(path), A)
     found = sr.closure(path, out=out, memory=memory, compute_dtype="float16")
@@ -316,9 +316,7 @@ def test_the_closure_of_a_file_goes_to_an_array(monkeypatch, rng, path):
     with pytest.raises(ShapeError, match=r"out is \(3, 3\)"):
         sr.closure(path, out=np.zeros((3, 3)))
     for out in ("D.csv", path.with_name("D.npz")):
-        with pytest.raises(
-            TypeError, match=r"out is a .*: results are written into .*, those of closures into \.npy files"
-        ):
+        with pytest.raises(TypeError, match=r"out is a .*: pass an array, or .* an \.npy file"):
             sr.closure(path, out=out)
         with pytest.raises(ValueError, match=r"goes to an \.npy file: give its name, out='closed\.npy'"):
             sr.closure(path, out=out, memory=10_000)
@@ -508,16 +506,16 @@ def test_files_and_maps_that_cannot_be_served(rng, path):
     with pytest.raises(DTypeError, match="holds 97 × 97 float32"):
         sr.closure(path, out=np.load(other, mmap_mode="r+"), memory=200_000)
     np.save(other, A.T)
-    with pytest.raises(ValueError, match="column after column"):
+    with pytest.raises(ValueError, match="C and Fortran"):
         sr.closure(path, out=np.load(other, mmap_mode="r+"), memory=200_000)
     other.write_bytes(b"1,2\n3,4\n")
-    with pytest.raises(FormatError, match=r"no .npy file"):
+    with pytest.raises(FormatError, match=r"not an .npy file"):
         sr.closure(other, memory=200_000)
     with pytest.raises(FileNotFoundError):
         sr.closure(path.with_name("nothing.npy"), memory=200_000)
     short = path.with_name("short.npy")
     short.write_bytes(path.read_bytes()[:-8])
-    with pytest.raises(FormatError, match="ends before"):
+    with pytest.raises(FormatError, match="is shorter than"):
         sr.closure(short, memory=200_000)
     assert same_bits(np.load(path), A)
 

@@ -301,7 +301,7 @@ def test_no_false_alarm_on_real_networks(name):
 
 # ------------------------------------------------------------------------------------------- sums that diverge
 
-DIVERGES = "the sum over all paths of this matrix diverges in plus_times, for its spectral radius is above 1"
+DIVERGES = "the sum over all paths of this matrix diverges in plus_times, as its spectral radius is above 1"
 
 
 def _of_radius(rng, n, radius):
@@ -399,7 +399,7 @@ def test_the_usual_attributes_of_a_graph_are_weights():
     graph.add_edge("b", "c", length=4)
     assert sr.shortest_paths(graph).distance("a", "c") == 7
     graph["b"]["c"]["weight"] = 1
-    with pytest.raises(FormatError, match=r"a → b has no weight 'weight', others have one"):
+    with pytest.raises(FormatError, match=r"a → b has no weight 'weight', and other edges have one"):
         sr.shortest_paths(graph)
     named = nx.DiGraph([("a", "b", {"color": "red", "time": "noon"})])
     assert sr.shortest_paths(named).distance("a", "b") == 1  # no numbers: every edge weighs 1

@@ -110,7 +110,7 @@ def register_step(step: Step, *, before: str | None = None) -> Step:
     """
     global _steps
     if not callable(step):
-        raise MethodError(f"a step is a function of a problem, and this is {step!r}")
+        raise MethodError(f"a step is a function of a problem, not {step!r}")
     names = [name_of(each) for each in _steps]
     if name_of(step) in names:
         raise MethodError(f"{name_of(step)!r} is a step already: choose another name")
@@ -127,6 +127,6 @@ def unregister_step(name: str) -> None:
     global _steps
     rest = tuple(step for step in _steps if step in STEPS or name_of(step) != name)
     if len(rest) == len(_steps):
-        raise MethodError(f"{name!r} is no step that was registered")
+        raise MethodError(f"{name!r} is not a registered step")
     _steps = STEPS if len(rest) == len(STEPS) else rest
     OWN_STEPS.intersection_update(rest)

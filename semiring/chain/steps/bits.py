@@ -28,7 +28,7 @@ def bits(p: Problem) -> Look:
     """The words of a packed matrix. Raises `ShapeError`, `DTypeError`, and `AlgebraError`."""
     A, out = p.given, p.request.out
     if _goes_to_a_gpu(p):
-        yield not packs(p.semiring, on_device=True), "no backend packs these"
+        yield not packs(p.semiring, on_device=True), "the backend has no packed bits for this semiring and dtype"
         return _packed_on_the_way(p)
     yield not isinstance(A, BitMatrix), "not packed"
     if A.shape[0] != A.shape[1]:

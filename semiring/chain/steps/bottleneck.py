@@ -18,6 +18,6 @@ __all__ = ["bottleneck"]
 def bottleneck(p: Problem) -> Look:
     """The matrix, to be closed by its spanning tree."""
     yield not p.seen.symmetric, "not known to be undirected"
-    yield not selects(p.semiring) or p.matrix.storage == "bits", "⊕ and ⊗ are no minimum and maximum of numbers"
+    yield not selects(p.semiring) or p.matrix.storage == "bits", "⊕ and ⊗ are not minimum and maximum of numbers"
     q, prices = p.but(p.facts, method=SPANNING_TREE), compared("bottleneck", p.n, p.dtype)
-    return Reduction("undirected bottlenecks: those of a spanning tree", q, prices=prices)
+    return Reduction("undirected bottlenecks: read from a spanning tree", q, prices=prices)

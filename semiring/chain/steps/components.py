@@ -51,16 +51,19 @@ class Part(NamedTuple):
 def components(p: Problem) -> Look:
     """Each large component as a problem of its own."""
     m = p.matrix
-    yield len(m.shape) == 3, "each matrix of the stack is one component"
-    yield p.strips, "strips stay where they are"
+    yield len(m.shape) == 3, "matrices of a stack are not split into components"
+    yield p.strips, "the matrix is closed by strips"
     yield p.chosen, f"closed by its {p.chosen}"
-    yield p.seen.search is None, "nobody looked for components"
-    yield m.storage == "bits", "words are closed as a whole"
-    yield m.on_device and not _has_lanes(p), "products of components are no faster on a device"
+    yield p.seen.search is None, "the components are not known"
+    yield m.storage == "bits", "packed bits are closed as a whole"
+    yield m.on_device and not _has_lanes(p), "on a GPU, products of components are not faster"
     found = p.seen.components
     yield len(found) <= 1, "one strong component"
-    yield gains(p.semiring, p.known.least, p.known.greatest), "products that gain are closed together, under factors"
-    yield p.plus and not p.semiring.idempotent, "A⁺ is a product of n³ pairs in any case, where ⊕ is not idempotent"
+    yield (
+        gains(p.semiring, p.known.least, p.known.greatest),
+        "products that gain are closed as one matrix, scaled by factors",
+    )
+    yield p.plus and not p.semiring.idempotent, "⊕ is not idempotent, so A⁺ takes a product of n³ pairs in any case"
     left = found.pairs() / p.n**3
     yield left > _WORTH, f"{len(found)} strong components, and {left:.0%} of the work would be left"
     parts = [] if _has_lanes(p) else [Part(*span, p.known) for span in spans(found) if span[1] - span[0] > SMALL]

@@ -21,11 +21,11 @@ def edges(p: Problem) -> Look:
     yield not takes_edges(p.method), "the method takes a matrix"
     m = p.matrix
     if as_min_plus(p)[0] == -np.inf:
-        why = "edges of unbounded gain are not Dijkstra's business: rkleene closes the others, and inserts them"
+        why = "an edge has unbounded gain: rkleene closes the matrix without such edges, and they are inserted last"
         return Reduction(why, p.but(p.facts, method="rkleene"))
     from scipy.sparse import coo_array
 
     rows, columns = np.nonzero(m.none != p.entries)
-    why = "weights of very different size: rkleene closes each strong component under potentials of its own"
+    why = "weights of very different size: rkleene closes each strong component with potentials of its own"
     found = dijkstra(p, coo_array((m.array[rows, columns], (rows, columns)), shape=m.shape))
     return found or Reduction(why, p.but(p.facts, method="rkleene"))

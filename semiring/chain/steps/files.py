@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from semiring.advice import option
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import min_plus
 from semiring.algebra.expressions.tree import is_half
@@ -90,17 +91,17 @@ def _refuse_options_of_files(p: Problem) -> None:
     request = p.request
     if request.pivots is not None:
         raise StorageError(
-            "pivots= is for a matrix in a file, and A is in memory as a whole: shortest_paths, or another function of "
+            "pivots= is for a matrix in a file, and A is in memory: shortest_paths, or another function of "
             "paths, finds the predecessors of all pairs there"
         )
     if request.journal is not None or (request.memory is not None and request.device is None):
         named = isinstance(p.given, str | os.PathLike)
         if named and not os.path.exists(p.given):
             raise FileNotFoundError(errno.ENOENT, "no such file", os.fspath(p.given))
-        where = "a file of another kind" if named else "memory as a whole"
+        where = "another kind of file" if named else "memory"
         raise StorageError(
-            f"memory= and journal= are for a matrix in an .npy file, and A is in {where}: leave them out, save A as "
-            ".npy and give the name of the file, or have a GPU compute in so much memory, device='cuda'"
+            f"{option('memory')} and {option('journal')} are for a matrix in an .npy file, and A is in {where}. Leave "
+            "them out, or save A as .npy and give the name of the file. With device='cuda', memory= bounds its memory"
         )
 
 
@@ -154,7 +155,7 @@ def _of_file(p: Problem, source: Stored, home: Stored | None) -> Reduction:
     _check_method(request)
     if source.turned and not p.semiring.commutative:
         raise AlgebraError(
-            f"{source.path} holds column after column, and ⊗ of {p.semiring.name} does not commute: save it in C order"
+            f"{source.path} is in Fortran order, and ⊗ of {p.semiring.name} does not commute: save it in C order"
         )
     return _by_strips(p, source, home, limits)
 
@@ -176,7 +177,7 @@ def _check_method(request: Request) -> None:
         raise AlgebraError(f"{request.method} closes a matrix in memory, and this one does not fit: use {_METHOD}")
     if request.reading.directed is False:
         raise StorageError(
-            "directed=False is for a matrix in memory, and this one does not fit: add its transpose first"
+            f"{option('directed', False)} is for a matrix in memory, and this one does not fit: add its transpose first"
         )
 
 
@@ -184,13 +185,15 @@ def _check_pivots(p: Problem) -> None:
     """Raise where no pivots are kept."""
     request, semiring = p.request, p.semiring
     if not semiring.selective:
-        raise AlgebraError(f"pivots need a selective ⊕, and that of {semiring.name} is not: leave pivots out")
+        raise AlgebraError(f"pivots= need a selective ⊕, and that of {semiring.name} is not: leave pivots out")
     if p.plus:
-        raise AlgebraError("pivots are those of A*, and reflexive=False asks for A⁺: leave one of them out")
+        raise AlgebraError(
+            f"pivots= are those of A*, and {option('reflexive', False)} computes A⁺: leave one of them out"
+        )
     if request.devices or request.team.ranks.size > 1:
-        raise DeviceError("pivots are kept by one process, on the host or one GPU: leave the others out, or pivots")
+        raise DeviceError("pivots= is for one process on the CPU or one GPU: leave pivots= out, or name one device")
     if not is_name(request.pivots):
-        raise StorageError(f"pivots is {request.pivots!r}, and the name of an .npy file is needed: 'pivots.npy'")
+        raise StorageError(f"pivots is {request.pivots!r}, give the name of an .npy file, pivots='pivots.npy'")
 
 
 def _check_home(source: Stored, home: Stored) -> None:
@@ -200,14 +203,12 @@ def _check_home(source: Stored, home: Stored) -> None:
         kind = ShapeError if home.n != source.n else DTypeError
         raise kind(
             f"out, {home.path}, holds {home.n} × {home.n} {home.dtype}, and A {source.n} × {source.n} {source.dtype}: "
-            "give another name, or an equal file"
+            "give another name for out=, or a file of this shape and dtype"
         )
     if home.turned != source.turned:
-        raise StorageError(
-            "one of A and out holds row after row, the other column after column: give another name for out"
-        )
+        raise StorageError("A and out differ in order, C and Fortran: give another name for out=")
     if home.start != source.start and os.path.exists(home.path) and home.overlaps(source):
-        raise StorageError("A and out are parts of one file that overlap: give the same part, or another file")
+        raise StorageError("A and out= are parts of one file that overlap: give the same part, or another file")
 
 
 # ------------------------------------------------------------------------------------------------------------ in memory
@@ -289,10 +290,12 @@ def _of_array(p: Problem) -> Reduction:
         return Reduction("in the memory of the GPU", None, [q], as_result(p.given), quiet=True)
     _check_method(request)
     if is_name(request.out):
-        raise StorageError("out is a file, and A an array larger than the GPU: save A and give the name of the file")
+        raise StorageError(
+            "out= is a file, and A is an array larger than the memory of the GPU: save A, and give the name of its file"
+        )
     home = np.empty(A.shape, A.dtype) if request.out is None else as_output(request.out, A.shape, A.dtype)
     if np.may_share_memory(home, A) and not same_memory(home, A):
-        raise StorageError("A and out overlap: give A itself, or another array")
+        raise StorageError("A and out= overlap: give A itself, or another array")
     bench = _Bench(p, len(A), A.dtype, limits)
     layout = bench.layout()
     run = HeldRun(A, home, layout, bench.room(layout), request.threads)
@@ -411,11 +414,9 @@ def _by_strips(p: Problem, source: Stored, home: Stored, limits: Limits) -> Redu
     pivots = None if request.pivots is None else pivots_of(request.pivots, home)
     matrices = [source.resolved, home.resolved]
     if pivots is not None and pivots.resolved in matrices:
-        raise StorageError(
-            f"{pivots.path} is the matrix itself, and pivots go to a file of their own: give another name"
-        )
+        raise StorageError(f"{pivots.path} is the file of the matrix: give another name for pivots=")
     if name is not None and os.path.realpath(name) in (*matrices, *([pivots.resolved] if pivots else [])):
-        raise StorageError(f"{name} is the matrix itself, and the journal is a file of its own: give another name")
+        raise StorageError(f"{name} is the file of the matrix: give another name for the journal")
     if name is not None and (journal := found_journal(SYSTEM, name, q, source, home, backend.name)) is not None:
         run = Run(SYSTEM, source, home, journal.layout, bench.room(journal.layout), name, journal, request.team, pivots)
         if request.memory is not None and journal.layout.memory > limits.computing and not journal.state.finished:

@@ -48,7 +48,7 @@ def half(p: Problem) -> Look:
         remedy = "close the matrix in memory, or convert it to float32"
         if p.dtype == np.float16 and p.semiring.selective:
             remedy += ", or round whenever a strip is written, compute_dtype='float16'"
-        raise AlgebraError(f"{p.strips.called} of {p.dtype} have no room for float32: {remedy}")
+        raise AlgebraError(f"{p.strips.called} of {p.dtype} cannot hold float32: {remedy}")
     wide = p.entries.astype(np.float32, order="C")  # in the order of the result, whatever that of the matrix
     q = p.but(None, matrix=Matrix.of(wide, p.semiring, rounded_to=p.dtype), home=wide)
     why = f"{p.dtype} is closed in float32, and rounded once"

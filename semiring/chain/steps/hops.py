@@ -29,14 +29,17 @@ def _free() -> int:
 def hops(p: Problem) -> Look:
     """The matrix, to be closed by counting edges."""
     m = p.matrix
-    yield p.seen.weight is None or p.semiring is not min_plus, "no edges of one weight, in min-plus"
+    yield p.seen.weight is None or p.semiring is not min_plus, "not min-plus, or edges of different weights"
     weight = m.sign * p.seen.weight.item()
     yield not weight > 0 or m.moved, "the weight is not above 0"
-    yield is_signed(p), "a loop below 0 is a cycle to be named"
+    yield is_signed(p), "a loop has a weight below 0, which is a negative cycle"
     yield not is_exact(weight, p.n, m.dtype, m.inner), f"sums of {weight} are rounded"
     deep = m.on_device and p.seen.pattern is not None and p.seen.widest * _LEVELS < p.n
-    yield deep, "paths of so many edges take more levels than a GPU has time for"
-    yield m.on_device and _BITS * p.n**2 // 8 > _free(), "no room on the GPU for what was reached, in bits"
+    yield deep, "paths have more edges than are fast on a GPU"
+    yield (
+        m.on_device and _BITS * p.n**2 // 8 > _free(),
+        "the GPU has too little free memory for the sets of reached vertices",
+    )
     why = f"all edges have the weight {weight}: hops, by breadth-first search"
     # Nothing but the weight is read, so the caller's numbers are written as they are, where nobody looks at them
     # through the maps; unless they are integers of which some other path might come near "no path" inside.

@@ -54,7 +54,7 @@ def integers(p: Problem) -> Look:
     Raises `IntegerOverflowError` where there is none, or where sums of weights may leave the range of int64, and
     `NegativeCycleError`.
     """
-    yield p.semiring is not min_plus or p.matrix.sentinel != "masked", "no integers of min-plus"
+    yield p.semiring is not min_plus or p.matrix.sentinel != "masked", "not integers in min-plus"
     if is_signed(p):
         why, p = under_potentials(p, reweighting(weights_of(p), p.request.threads, in_memory=not p.strips))
         p.request.explanation.note(why)
@@ -96,6 +96,8 @@ def _wider(p: Problem, dtype: np.dtype[Any], *, closed: bool = False) -> np.dtyp
             f"{start}, and {p.strips.called} have no room for wider ones: convert {p.strips.whole} to {wider}"
         )
     if closed and p.in_place and dtype == p.matrix.array.dtype:
-        raise IntegerOverflowError(f"{start}, and the input is overwritten: pass {wider}, or do not compute in place")
+        raise IntegerOverflowError(
+            f"{start}, and the input is overwritten by the result: pass {wider}, or do not compute in place"
+        )
     p.request.explanation.note(f"distances may leave half the range of {dtype}: computed in {wider}")
     return wider

@@ -28,17 +28,19 @@ def method(p: Problem) -> Reduction:
     backend, name, why = p.backend, request.method, "asked for"
     if request.devices:
         if name not in ("auto", BLOCKED):
-            raise AlgebraError(f"{name} does not spread over several GPUs: use {BLOCKED}, or one of them")
+            raise AlgebraError(f"{name} does not run on several GPUs: use {BLOCKED}, or one of them")
         name, why = BLOCKED, f"rows on the GPUs {', '.join(gpu_names(request.devices))}"
         backend = get_backend("cuda")
     elif takes_edges(name) and m.storage == "elements":
         if not is_tropical(p.semiring) or m.dtype not in (np.float32, np.float64):
             raise AlgebraError(
-                f"{name} finds shortest paths by Dijkstra: min_plus or max_plus on float32 or float64, not "
-                f"{p.semiring.name} on {m.dtype}; use rkleene"
+                f"{name} runs Dijkstra's algorithm, for min_plus and max_plus on float32 and float64, not for "
+                f"{p.semiring.name} on {m.dtype}: use rkleene"
             )
         if backend.name == "cuda":
-            raise DeviceError(f"{name} runs in SciPy, on the host: copy the matrix there, or use rkleene")
+            raise DeviceError(
+                f"{name} runs on the CPU, and the matrix is on a GPU: copy the matrix to the host, or use rkleene"
+            )
     elif name == "auto":
         schedule = schedule_for(backend.name, m.dtype, m.storage, p.semiring)
         name = schedule.method(p.n, selecting=selects(p.semiring))
@@ -46,9 +48,9 @@ def method(p: Problem) -> Reduction:
         if whole and not Engine(backend, make_plan(p.semiring, m.dtype)).closes(p.n):
             name = BLOCKED
         if p.n <= schedule.leaf:
-            why = f"{p.n} vertices are one block of at most {schedule.leaf}, closed without products"
+            why = f"{p.n} vertices: closed as one block, without products"
         else:
-            why = f"a dense matrix: {name} was measured fastest on the {backend.name} backend"
+            why = f"{name} was measured fastest for dense matrices on a {'GPU' if backend.name == 'cuda' else 'CPU'}"
     else:
         method_named(name).check(backend, m.storage)
     request.explanation.method, request.explanation.backend = name, backend.name

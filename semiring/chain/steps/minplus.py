@@ -33,7 +33,7 @@ def as_min_plus(p: Problem) -> tuple[Any, Any]:
 @step
 def minplus(p: Problem) -> Look:
     """The same weights in min-plus."""
-    yield not is_tropical(p.semiring), f"{p.semiring.name} is closed as it is"
+    yield not is_tropical(p.semiring), f"{p.semiring.name} needs no change of sign"
     dual, facts, maps = p.semiring.tropical == "max", p.known, p.matrix.maps
     why = "max-plus is min-plus of the negatives" if dual else "min-plus"
     maps = (*maps, NEGATED) if dual else maps
@@ -47,7 +47,7 @@ def minplus(p: Problem) -> Look:
     elif not p.waits:
         passes = backend_for(p.matrix.array, min_plus, p.dtype).capabilities.passes
         maps = (*maps, UNSIGNED if passes is None else Watched(passes))
-        known, why = Facts(0, None, True), f"{why}, of weights that nobody waits to see"
+        known, why = Facts(0, None, True), f"{why}, with weights that are not validated first"
     elif not dual and known.nonnegative and not facts.nonnegative:
         maps = (*maps, UNSIGNED)
     form = form or {"inner": p.dtype.type(np.inf)}

@@ -23,15 +23,15 @@ __all__ = ["narrow"]
 def narrow(p: Problem) -> Look:
     """The matrix in the narrowest integers that hold every distance, if they are faster."""
     m = p.matrix
-    yield p.semiring is not min_plus or len(m.shape) != 2, "not one matrix of min-plus"
+    yield p.semiring is not min_plus or len(m.shape) != 2, "not a single matrix in min-plus"
     yield p.request.method != "auto", "a method was named"
     A = m.array
     candidates = closure_speed(backend_for(A, min_plus, A.dtype).name, A.dtype).faster_dtypes(p.n, A.dtype)
-    yield not candidates or not p.waits, "no narrower integers are faster here"
+    yield not candidates or not p.waits, "narrower integers are not faster here"
     yield p.known.least is None or p.known.least < 0 or m.moved, "a weight is below 0"
-    yield A.dtype.kind == "i" and p.known.greatest == 0, "there is nothing to add up"
+    yield A.dtype.kind == "i" and p.known.greatest == 0, "no two edges add up"
     found: Any = narrower(p.entries, m.sign, p.known.greatest if A.dtype.kind == "i" else None, candidates)
-    yield found is None, "some edge is no whole number, or some distance may be too long"
+    yield found is None, "an edge is not a whole number, or a distance may be too long"
     dtype, bound = found
     q = p.but(Facts(0, None, True), dtype=dtype, inner=dtype.type(inner_zero(min_plus, dtype)), sentinel="held")
     prices = Prices({str(each): dense_operations(p.n, each.itemsize) for each in (dtype, A.dtype)})

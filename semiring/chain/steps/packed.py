@@ -21,10 +21,10 @@ __all__ = ["packed"]
 def packed(p: Problem) -> Look:
     """The words of a bool matrix."""
     m, request = p.matrix, p.request
-    yield m.dtype != np.bool_ or m.storage == "bits", "no truth values, one to a byte"
-    yield request.method != "auto" or len(m.shape) != 2 or m.maps, "only where the choice is ours, and of one matrix"
-    yield p.n < closure_speed(p.backend.name, m.dtype).pack, "too few to be worth it"
-    yield not packs(p.semiring, m.on_device), "no backend packs these"
+    yield m.dtype != np.bool_ or m.storage == "bits", "not truth values of one byte each"
+    yield request.method != "auto" or len(m.shape) != 2 or m.maps, "a method was named, or the input is a stack"
+    yield p.n < closure_speed(p.backend.name, m.dtype).pack, "too few vertices for packing to be faster"
+    yield not packs(p.semiring, m.on_device), "the backend has no packed bits for this semiring and dtype"
     method = p.method if "bits" in method_named(p.method).storages else "rkleene"
     q = p.but(Facts(), storage="bits", method=method, home=None)
     prices = Prices({"bits": dense_operations(p.n, 1 / 8), "bytes": dense_operations(p.n, 1)})

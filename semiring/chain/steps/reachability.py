@@ -28,17 +28,19 @@ def reachability(p: Problem) -> Look:
     yield not p.semiring.idempotent, "⊕ is not idempotent: it counts paths"
     if m.on_device:
         yield request.method != "auto" or bool(request.devices), "a method was named, or several GPUs"
-        yield p.n < _LEAST, "too few vertices to be worth a look"
+        yield p.n < _LEAST, "too few vertices for structure analysis to be worthwhile"
         relations = p.backend.capabilities.relations
         follows = relations is not None and relations.has_edges(p.kernel_plan(), p.n)
-        yield not follows, "no kernels that follow the edges of such bits"
+        yield not follows, "the backend has no kernels for edges of packed bits"
         waits = p.waits and p.progress is None
-        yield not waits, "only where a device may be waited for, and nobody asks for progress"
+        yield not waits, "a progress callback was given, or the device may not be synchronized"
         assert relations is not None
         otherwise = p.method if not isinstance(p.method, str) else method_named(p.method)
         method = by_blocks(relations, otherwise, request.explanation.note)
-        return Reduction("the order of the vertices decides", p.but(p.facts, method=method), quiet=True)
-    yield p.seen.search is None, "nobody looked for components"
+        return Reduction(
+            "the order of the vertices decides between rows and blocks", p.but(p.facts, method=method), quiet=True
+        )
+    yield p.seen.search is None, "the components are not known"
     found = p.seen.components
     if len(found) <= 1:
         why = "one strong component: every vertex reaches every other"

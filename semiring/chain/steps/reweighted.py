@@ -33,12 +33,12 @@ def reweighted(p: Problem) -> Look:
     Raises `NegativeCycleError`; `DomainError` where sums of weights may leave the range of floats.
     """
     m = p.matrix
-    yield not is_signed(p) or m.array.dtype.kind == "i", "no float is below 0"
+    yield not is_signed(p) or m.array.dtype.kind == "i", "no floating-point weight is below 0"
     h = p.known.potentials
     if h is None:
         h = reweighting(weights_of(p), p.request.threads, in_memory=not p.strips)
     if isinstance(h, Exact):
-        why = "weights of very different size in one strong component: closed under exact potentials"
+        why = "weights of very different size in one strong component: closed with exact potentials"
         return Reduction(why, p, close=partial(_exactly, h))
     return Reduction(*under_potentials(p, h))
 

@@ -29,11 +29,11 @@ def searches(p: Problem) -> Look:
     """
     m = p.matrix
     pattern: Any = p.seen.pattern
-    yield pattern is None or p.chosen, "not known to have few edges, or closed by them already"
+    yield pattern is None or p.chosen, "not known to have few edges, or already closed by them"
     floats = m.dtype in (np.float32, np.float64) and m.dtype == m.array.dtype
-    yield not floats or not is_tropical(p.request.semiring), "only of distances in float32 and float64"
-    yield m.on_device, "edges are searched on the host"
-    yield p.inspect is not None or m.moved, "no edge of unbounded gain, and no predecessors"
+    yield not floats or not is_tropical(p.request.semiring), "only distances in float32 and float64"
+    yield m.on_device, "searches run on the CPU, and the matrix is on a GPU"
+    yield p.inspect is not None or m.moved, "an edge has unbounded gain, or predecessors were requested"
     rivals = {
         "undirected": lambda: p.seen.symmetric,
         "components": lambda: p.seen.search is not None,
@@ -47,5 +47,5 @@ def searches(p: Problem) -> Look:
     values = np.asarray(p.entries)[pattern.rows, pattern.indices]
     entries = csr_array((values, pattern.indices, pattern.starts), shape=(p.n, p.n))
     given = p.but(p.facts, method="johnson", semiring=p.request.semiring)
-    why = "weights of very different size: each component under its own potentials"
+    why = "weights of very different size: each component gets potentials of its own"
     return dijkstra(given, entries, prices) or No(why)

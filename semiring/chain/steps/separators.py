@@ -32,8 +32,8 @@ def separators(p: Problem) -> Look:
     yield p.chosen, f"closed by its {p.chosen}"
     yield not p.semiring.idempotent, "⊕ is not idempotent: which pivots have a star depends on the order"
     signs = m.storage == "bits" or is_signed(p) or gains(p.semiring, p.known.least, p.known.greatest)
-    yield signs, "only of numbers, none below 0, and of products that gain nothing"
-    yield not may_separate(p.seen, p.n, m.on_device), "no small separators by the levels of one search"
+    yield signs, "only numbers of 0 or more, and products that do not gain"
+    yield not may_separate(p.seen, p.n, m.on_device), "one search found no small separators"
     symmetric = p.seen.symmetric and p.semiring.commutative
     searched, spared = p.seen.search is not None, p.request.structure
     prices = compared(

@@ -36,13 +36,13 @@ def signs(p: Problem) -> Look:
     Raises `NegativeCycleError`; `DomainError` where sums of weights may leave the range of floats.
     """
     m = p.matrix
-    yield not is_signed(p) or m.array.dtype.kind != "f", "no float is below 0"
-    yield len(m.shape) == 3, "each matrix of the stack is one component"
-    yield p.strips, "strips stay where they are"
+    yield not is_signed(p) or m.array.dtype.kind != "f", "no floating-point weight is below 0"
+    yield len(m.shape) == 3, "matrices of a stack are not split into components"
+    yield p.strips, "the matrix is closed by strips"
     found = strong_components(p.entries, m.none, p.request.threads)
     yield len(found) == 1, "one strong component"
     parts = _parts(p, found)
-    why = f"{len(found)} strong components, {len(parts)} of more than one vertex: each under its own potentials"
+    why = f"{len(found)} strong components, {len(parts)} of more than one vertex: each with potentials of its own"
     return Reduction(why, p, close=partial(_close, found, parts))
 
 

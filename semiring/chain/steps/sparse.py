@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.advice import fewer_paths
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.johnson import SparseGraph, graph_potentials, sparse_graph
 from semiring.algorithms.methods import method_named, takes_edges
@@ -28,7 +29,6 @@ from semiring.errors import ShapeError
 from semiring.graphs.components import has_loops, in_strips
 from semiring.graphs.hops import NAME, is_exact, write_hops
 from semiring.graphs.structure import UNSEEN, Structure, structure_of_sparse
-from semiring.io.network import SOME
 from semiring.threads import threads
 
 __all__ = ["dijkstra", "sparse"]
@@ -73,7 +73,7 @@ def sparse(p: Problem) -> Look:
         raise ShapeError(f"A is {A.shape}: a closure needs a square matrix")
     n, dtype = A.shape[0], np.dtype(A.dtype)
     if request.out is None:
-        demand_memory(n * n * dtype.itemsize, f"the closure of {n:,} vertices", SOME)
+        demand_memory(n * n * dtype.itemsize, f"the closure of {n:,} vertices", fewer_paths())
     shortest = is_tropical(p.semiring) and dtype.kind == "f" and has_loops(dtype) and p.semiring.supports(dtype)
     seen = _look(p)
     prices = _prices(p, seen) if shortest and request.method == "auto" else None
@@ -87,7 +87,7 @@ def sparse(p: Problem) -> Look:
     home = array if array.dtype.kind != "i" else None
     asked = replace(request, method="auto") if takes_edges(request.method) and shortest else request
     q = p.but(given=array, home=home, seen=seen if array.dtype == dtype else UNSEEN, request=asked)
-    return Reduction("entries that are not stored are no edges", None, [q], quiet=True, prices=prices)
+    return Reduction("entries that are not stored are the zero of the semiring", None, [q], quiet=True, prices=prices)
 
 
 def _look(p: Problem) -> Structure:
@@ -143,7 +143,8 @@ def _prices(p: Problem, seen: Structure) -> Prices:
     }
     prices = compared("searches", n, dtype, seen, edges=edges, spared=p.request.structure, **rivals)
     if p.request.explanation.told:
-        p.request.explanation.note(f"{edges:,} edges, by Dijkstra's algorithm or dense: {prices}")
+        found = "is predicted to be fastest" if prices.cheapest == "searches" else "is predicted to be slower"
+        p.request.explanation.note(f"{edges:,} edges: Dijkstra's algorithm from every vertex {found}")
     return prices
 
 
@@ -159,7 +160,9 @@ def _searches(p: Problem, prices: Prices | None) -> Reduction | None:
         warn_of_duplicates(p.semiring)
     found = dijkstra(_in_home(p, method=method), p.given, prices)
     if found is None:
-        p.request.explanation.note("weights of very different size: closed dense, each strong component on its own")
+        p.request.explanation.note(
+            "weights of very different size: closed as a dense matrix, each strong component by itself"
+        )
     return found
 
 

@@ -46,23 +46,23 @@ def _together(p: Problem, alike: bool) -> Look:
     m, n, method, backend = p.matrix, p.n, p.request.method, p.backend
     closures: Any = backend.capabilities.stack_closures
     yield not m.array.size, "there is nothing to close"
-    yield method != "auto", f"{method} was named, and a method closes one matrix"
-    yield p.plus, "A⁺ of each is made of its own A*"
-    yield p.progress is not None, "progress is reported matrix by matrix"
-    yield closures is None or not p.semiring.idempotent, "the backend closes one matrix after the other"
+    yield method != "auto", f"{method} was named, and a named method closes one matrix at a time"
+    yield p.plus, "A⁺ of each matrix needs its own A*"
+    yield p.progress is not None, "progress is reported for each matrix"
+    yield closures is None or not p.semiring.idempotent, "the backend closes one matrix at a time"
     if not alike:
         own = m.as_it_is and m.rounded_to is None
         program: Any = gaining(p.semiring, p.request.threads, p.entries) if own else None
-        yield program is None, "weights that each of them is looked at for"
+        yield program is None, "the weights of each matrix need a validation of their own"
         p.request.explanation.closed_by(str(p.method), backend.name, m)
-        why = "small matrices with weights that gain: potentials of all, and then all closed by one launch"
+        why = "small matrices with weights that gain: potentials for all, then closed by one launch"
         return Reduction(why, p, close=lambda node, D: program(m.array, D), in_home=True)
     plan = make_plan(min_plus, m.dtype, nonnegative=True) if is_tropical(p.semiring) else p.kernel_plan()
     flat = m.array.reshape(-1, n, n)
     least, why = schedule_for(backend.name, m.dtype).together(n), "small matrices: closed side by side by one launch"
     if n > closures.stack_rows(plan):
-        yield len(flat) < least, "matrices so large that each keeps the machine busy"
-        why = f"{least} or more matrices of this size: closed together, the same pivots of all of them at a time"
+        yield len(flat) < least, "each matrix is large enough to use the whole machine"
+        why = f"{least} or more matrices of this size: closed together, pivot by pivot"
     q = p.but(p.facts, stack=m.shape[:-2], method=Method(str(p.method), _close_stack))
     if len(m.shape) == 3:
         return Reduction(why, q)

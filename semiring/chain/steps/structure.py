@@ -28,20 +28,20 @@ def worth_a_look(n: int) -> bool:
 def structure(p: Problem) -> Look:
     """The same problem, with what was found."""
     m, request = p.matrix, p.request
-    yield not request.structure, "nobody may ask for it"
+    yield not request.structure, "disabled by structure=False"
     yield request.method != "auto", "a method was named"
-    yield len(m.shape) != 2 or p.strips, "only of one matrix in memory"
+    yield len(m.shape) != 2 or p.strips, "only a single matrix in memory is analysed"
     if m.on_device and m.storage == "bits":
-        return Reduction("words are looked at when they are closed", p.but(p.facts, seen=Structure()), quiet=True)
+        return Reduction("packed bits are analysed when they are closed", p.but(p.facts, seen=Structure()), quiet=True)
     few = p.n < _LEAST_ON_DEVICE if m.on_device else not worth_a_look(p.n)
-    yield few, "too few vertices to be worth a look"
-    yield not has_loops(p.dtype), "no kernels look at floats of 16 bytes"
-    yield m.on_device and request.devices, "several GPUs close the matrix as it is"
+    yield few, "too few vertices for structure analysis to be worthwhile"
+    yield not has_loops(p.dtype), "no kernels analyse floats of 16 bytes"
+    yield m.on_device and request.devices, "several GPUs close the matrix without structure analysis"
     waits = p.waits and (p.blank or adjacent(m.array))  # a blank array has strides of 0, and those of no caller
-    yield m.on_device and not waits, "only of adjacent entries of a device that may be waited for"
+    yield m.on_device and not waits, "the entries are not adjacent, or the device may not be synchronized"
     graphs, found = p.backend.capabilities.graphs, p.seen
     if found is UNSEEN:
         look = structure_of if graphs is None else partial(structure_on_device, graphs=graphs)
         found = look(p.entries, m.none, request.threads)
-    why = str(found) or "neither undirected nor of few edges, nor all of one weight"
+    why = str(found) or "not undirected, not of few edges, and not of one weight"
     return Reduction(why, p.but(p.facts, seen=found), quiet=True)

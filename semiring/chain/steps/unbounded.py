@@ -25,7 +25,7 @@ __all__ = ["unbounded"]
 @step
 def unbounded(p: Problem) -> Look:
     """The matrix without them. Raises `NegativeCycleError` where one lies on a cycle."""
-    yield p.semiring is not min_plus or p.known.least is None or p.known.least != -np.inf, "no edge gains without bound"
+    yield p.semiring is not min_plus or p.known.least is None or p.known.least != -np.inf, "no edge has unbounded gain"
     m = p.matrix
     edges = unbounded_edges(p.entries, m.sign)
     try:

@@ -21,8 +21,8 @@ def undirected(p: Problem) -> Look:
     """The matrix, of which one triangle is to be closed."""
     yield not p.seen.symmetric, "not known to be undirected"
     yield p.chosen, f"closed by its {p.chosen}"
-    yield p.matrix.storage == "bits", "words have no triangles"
+    yield p.matrix.storage == "bits", "packed bits have no triangles"
     yield not p.semiring.commutative, "⊗ does not commute"
-    yield p.n < _LEAST, "too few vertices for two triangles"
+    yield p.n < _LEAST, "too few vertices for one triangle to be faster"
     q, prices = p.but(p.facts, method=UNDIRECTED), compared("undirected", p.n, p.dtype)
-    return Reduction("undirected: one triangle is closed, and mirrored", q, prices=prices)
+    return Reduction("undirected: one triangle is closed and mirrored", q, prices=prices)
