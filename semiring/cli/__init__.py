@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TextIO
 
+from semiring.advice import spelled
 from semiring.errors import NegativeCycleError, NoPathError, SemiringError
 
 __all__ = ["main"]
@@ -26,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")  # a terminal without ∞ and → gets ?, not an error
     try:
         arguments = build_parser().read(argv)
-        with Compilations(), warnings.catch_warnings():
+        with spelled(arguments.command.spelling), Compilations(), warnings.catch_warnings():
             warnings.showwarning = _warn
             code = int(arguments.run(arguments))
         _flush()  # so that a closed pipe shows here, not at exit
@@ -57,20 +58,20 @@ def describe(error: BaseException) -> str:
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
     """A warning of the library as the command tells it, without the line of its own code."""
-    from semiring.cli.common import printable, spoken
+    from semiring.cli.common import printable
 
-    print(f"semiring: warning: {printable(spoken(str(message)))}", file=sys.stderr)
+    print(f"semiring: warning: {printable(str(message))}", file=sys.stderr)
 
 
 def _fail(message: str, code: int) -> int:
-    from semiring.cli.common import printable, spoken
+    from semiring.cli.common import printable
     from semiring.ranks.launched import is_first
 
     if not is_first():  # of those that mpiexec started, which it would end before the first has spoken
         return 0
     try:
         _flush()
-        print(f"semiring: error: {printable(spoken(message))}", file=sys.stderr)
+        print(f"semiring: error: {printable(message)}", file=sys.stderr)
     except BrokenPipeError:
         _forget_output()
     return code

@@ -56,13 +56,13 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
             matrix,
             semiring,
             method=arguments.method,
-            reflexive=not arguments.irreflexive,
+            reflexive=arguments.reflexive,
             # Nobody needs the edges any more; but integers may have to begin again in a wider dtype.
             out=matrix if matrix.dtype.kind != "i" else None,
             progress=progress,
             check=arguments.check,
             threads=arguments.threads,
-            explain=True,
+            explain=arguments.explain or True,
         )
     report.tell(method=explanation.method, reasons=explanation.reasons)
     if arguments.explain:

@@ -6,7 +6,6 @@ import argparse
 import json
 import math
 import os
-import re
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -41,7 +40,6 @@ __all__ = [
     "own_semiring",
     "printable",
     "save_matrix",
-    "spoken",
     "texts_of",
     "vertex_of",
     "with_unit",
@@ -55,42 +53,6 @@ def printable(text: str) -> str:
         return letter == "\t" or unicodedata.category(letter) not in ("Cc", "Cs")
 
     return "".join(letter if allowed(letter) else "\N{REPLACEMENT CHARACTER}" for letter in text)
-
-
-_SOME = (
-    "ask for some of them: semiring paths FILE --from A [--to B] [--json], without -o, --predecessors and --plot, "
-    "which want the paths between all pairs"
-)
-#: What errors and warnings of the library advise, and what that is here.
-_SPOKEN = (
-    (r", and of a frame A\.mask\(.*\), which keeps its labels", ""),
-    (r", or warnings\.simplefilter\(.*\)", ""),
-    (r"ask the functions of paths for some .*", _SOME),
-    (r": say which entries are edges, by .*", ""),
-    (r"pass np\.where\(A == \S+ np\.iinfo\S+ A\)", "write the other there, or leave such edges of a list out"),
-    (r"pass np\.where\(A == \S+ (-?)np\.inf, A\)", r"write \1inf there, or leave such edges of a list out"),
-    (r"pass np\.where\(A == \S+ 0, A\)", "write 0 there, or leave such edges of a list out"),
-    (r"pass A / 100", "divide them by 100"),
-    (r"(s)ee [^;:]*\.check_axioms\(\)", r"\1ee semiring check"),
-    (r", here or in semiring\.network_of,", ""),
-    (r"say dtype='int64', in semiring\.network_of or read", "say --dtype int64"),
-    (r"Semiring\(\.\.\., star=\.\.\.\)", "--star"),
-    (r"\bcolumns=\(([^,()]*), ([^,()]*)\)", r"--columns \1 \2"),
-    (r"\bheader=True", "--header"),
-    (r"\bheader=False", "--no-header"),
-    (r"\bcheck=False", "--no-check"),
-    (r"\bdirected=False", "--undirected"),
-    (r"\breflexive=False", "--irreflexive"),
-    (r"(?<![-\w])(weight|semiring|domain|zero|one|memory|journal|method|dtype)=(?=[\s,;]|$)", r"--\1"),
-    (r"(?<![-\w])(weight|semiring|domain|zero|one|memory|journal|method|dtype)=", r"--\1="),
-)
-
-
-def spoken(message: str) -> str:
-    """A message of the library with the options of the command in the place of arguments."""
-    for pattern, option in _SPOKEN:
-        message = re.sub(pattern, option, message, flags=re.IGNORECASE)
-    return message
 
 
 class Report:
@@ -164,10 +126,11 @@ def own_semiring(arguments: argparse.Namespace, name: str) -> Semiring | None:
         return None
     missing = [f"--{key}" for key in ("add", "mul", "zero", "one") if given[key] is None]
     if missing:
-        raise SemiringError(f"a semiring of your own needs {', '.join(missing)} too")
+        raise SemiringError(f"a semiring of your own also needs {', '.join(missing)}")
     if name in CATALOGUE or name in ALIASES:
         raise SemiringError(
-            f"{name} is a semiring of the library: give your own another name, or leave out --add and the like"
+            f"{name} is a semiring of the library: give your own another name, or leave --add, --mul, --zero and --one "
+            "out"
         )
     return Semiring(name, **given)
 
@@ -188,7 +151,7 @@ def load(arguments: argparse.Namespace, semiring: Semiring, *, sparse: bool = Fa
         if any(option is not None for option in (arguments.header, arguments.weight, arguments.columns)):
             raise SemiringError(f"--header, --weight and --columns are for files, and {source} comes with the library")
         network = load_network(source, semiring, dtype=arguments.dtype)
-        if arguments.undirected:
+        if not arguments.directed:
             network = replace(network, matrix=both_directions(network.matrix, semiring), directed=False)
     else:
         if source != "-" and not os.path.exists(source):
@@ -198,7 +161,7 @@ def load(arguments: argparse.Namespace, semiring: Semiring, *, sparse: bool = Fa
             source,
             semiring,
             dtype=arguments.dtype,
-            directed=not arguments.undirected,
+            directed=arguments.directed,
             header=arguments.header,
             weight=arguments.weight,
             columns=arguments.columns,
@@ -206,7 +169,7 @@ def load(arguments: argparse.Namespace, semiring: Semiring, *, sparse: bool = Fa
     if not (semiring.tropical or semiring.name in ("max_min", "min_max")):
         network = replace(network, unit="")  # a product of lengths is none
     if network.names is not None and len(set(map(str, network.names))) < len(network.names):
-        raise SemiringError(f"{source}: two vertices are called alike, a number and a text: rename one of them")
+        raise SemiringError(f"{source}: two vertices have the same name, as a number and as a text: rename one of them")
     positions = getattr(arguments, "positions", None)
     return network if positions is None else with_positions(network, positions)
 
@@ -231,7 +194,9 @@ def vertex_of(network: Network, name: str) -> int:
         if len(found) == 1:
             return found[0]
         if found:
-            raise SemiringError(f"{name!r} may be {', '.join(names[vertex] for vertex in found[:8])}: say which")
+            raise SemiringError(
+                f"{name!r} may be {', '.join(names[vertex] for vertex in found[:8])}: give one of these names"
+            )
     folded = {text.casefold(): text for text in (*(network.labels or ()), *names)}
     close = get_close_matches(lowered, folded, n=3) or [text for text in folded if lowered in text][:3]
     near = [folded[text] for text in close]
@@ -248,7 +213,7 @@ _LARGE = 1 << 30  # bytes of a file that are worth a word before
 def check_outputs(arguments: argparse.Namespace) -> None:
     """Refuse outputs that could not be written, before any work is done."""
     if arguments.output == "-" and arguments.json:
-        raise SemiringError("--json and -o - both write to standard output: take one of them, or -o FILE")
+        raise SemiringError("--json and -o - both write to standard output: use one of them, or -o FILE")
     _refuse_overwriting(arguments)
     if arguments.output is not None:
         format_of(arguments.output)
@@ -279,7 +244,7 @@ def _refuse_overwriting(arguments: argparse.Namespace) -> None:
         own = option == "--output" and hasattr(arguments, "journal") and path.endswith((".npy", ".npz"))
         for other, taken in read.items():
             if not (own and other == "INPUT") and _same_file(path, taken):
-                reason = "is the input itself" if other == "INPUT" else f"is what {other} names, too"
+                reason = "is the input" if other == "INPUT" else f"is also given for {other}"
                 raise SemiringError(f"{path} {reason}: name another file for {option}")
         read[option] = path
 
@@ -303,7 +268,10 @@ def save_matrix(report: Report, path: str, matrix: Any, semiring: Semiring, netw
     report.wrote(path)
     named = network.names is not None and (kind := format_of(path)) in ("npy", "mtx", "gr")
     if named and (kind == "npy" or network.names != tuple(range(1, len(matrix) + 1))):
-        print(f"semiring: note: {path} holds no names of vertices; .npz, .csv and .json do", file=sys.stderr)
+        print(
+            f"semiring: note: {path} holds no names of vertices: write .npz, .csv or .json to keep them",
+            file=sys.stderr,
+        )
 
 
 def _announce_size(path: str, matrix: Any, semiring: Semiring, network: Network) -> None:

@@ -7,6 +7,7 @@ import errno
 import os
 import sys
 
+from semiring.advice import ANY, option
 from semiring.cli.common import Report, check_outputs, chosen_semiring
 from semiring.cli.progress import ProgressBar
 from semiring.closures import closure
@@ -15,7 +16,7 @@ from semiring.errors import SemiringError
 __all__ = ["of_networks", "refuse_networks", "run_on_file"]
 
 #: What a network is read with, or drawn: a matrix that stays in its file is neither. By the option's name.
-_OF_NETWORKS = {"dtype": None, "undirected": False, "header": None, "weight": None, "columns": None, "plot": None}
+_OF_NETWORKS = {"dtype": None, "directed": True, "header": None, "weight": None, "columns": None, "plot": None}
 
 
 def of_networks(arguments: argparse.Namespace) -> list[str]:
@@ -26,7 +27,9 @@ def of_networks(arguments: argparse.Namespace) -> list[str]:
 def refuse_networks(arguments: argparse.Namespace) -> None:
     """Raise `SemiringError` where one of them was given."""
     for name in of_networks(arguments):
-        raise SemiringError(f"--{name} is for networks that are read; with --memory or --journal none is")
+        value = getattr(arguments, name)
+        given = option(name, value if isinstance(value, bool) else ANY)
+        raise SemiringError(f"{given} is for networks that are read or drawn: leave it out with --memory and --journal")
 
 
 def run_on_file(arguments: argparse.Namespace, report: Report) -> int:
@@ -35,7 +38,7 @@ def run_on_file(arguments: argparse.Namespace, report: Report) -> int:
     refuse_networks(arguments)
     if not source.endswith(".npy") or out is None or not out.endswith(".npy"):
         raise SemiringError(
-            "--memory and --journal are for a matrix in an .npy file, whose closure goes to one: -o FILE.npy"
+            "--memory and --journal are for a matrix in an .npy file, closed into an .npy file: give -o FILE.npy"
         )
     if not os.path.exists(source):
         raise FileNotFoundError(errno.ENOENT, "no such file", source)
@@ -47,18 +50,18 @@ def run_on_file(arguments: argparse.Namespace, report: Report) -> int:
                 source,
                 semiring,
                 method=arguments.method,
-                reflexive=not arguments.irreflexive,
+                reflexive=arguments.reflexive,
                 out=out,
                 progress=progress,
                 check=arguments.check,
                 threads=arguments.threads,
                 memory=arguments.memory,
                 journal=journal,
-                explain=True,
+                explain=arguments.explain or True,
             )
     except (KeyboardInterrupt, OSError):
         if journal is not None and os.path.exists(journal):
-            print(f"semiring: note: the same command goes on from where {journal} ends", file=sys.stderr)
+            print(f"semiring: note: run the same command again to continue from {journal}", file=sys.stderr)
         raise
     known = {"title": source, "vertices": len(result), "semiring": semiring.name, "dtype": str(result.dtype)}
     report(f"{source}: {len(result):,} vertices, {semiring.name} {result.dtype}")

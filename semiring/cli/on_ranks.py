@@ -11,6 +11,7 @@ import os
 from contextlib import nullcontext
 from typing import Any
 
+from semiring.advice import ANY, option
 from semiring.algebra import Semiring
 from semiring.cli.common import Report, check_outputs, chosen_semiring, introduce, load
 from semiring.cli.cycles import cycles_by_name
@@ -22,7 +23,7 @@ from semiring.io import Network
 __all__ = ["run_on_ranks"]
 
 #: What one process alone does, by the option's name.
-_ALONE = {"irreflexive": False, "explain": False, "method": "auto", "check": True}
+_ALONE = {"reflexive": True, "explain": False, "method": "auto", "check": True}
 
 
 def run_on_ranks(arguments: argparse.Namespace, report: Report, tell: Any) -> int:
@@ -32,7 +33,9 @@ def run_on_ranks(arguments: argparse.Namespace, report: Report, tell: Any) -> in
 
     others = [name for name, default in _ALONE.items() if getattr(arguments, name) != default]
     if others:
-        raise SemiringError(f"--{others[0]} is for one process, and this is one of several that mpiexec started")
+        value = getattr(arguments, others[0])
+        given = option(others[0], value if isinstance(value, bool) else ANY)
+        raise SemiringError(f"{given} is for one process: leave it out, or run the command without mpiexec")
     semiring = chosen_semiring(arguments)
     with mpi.together() as ranks:
         first = ranks.rank == 0

@@ -1,21 +1,23 @@
-"""What the command line accepts. Nothing heavy is imported until a command runs."""
+"""The arguments of the command line. Heavy modules are imported when a command runs."""
 
 from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn
 
+from semiring.advice import ANY
 from semiring.algebra import DTYPES
 from semiring.algebra.catalogue import CATALOGUE
 from semiring.io import FORMATS
 from semiring.io.text import is_count
 
-__all__ = ["KINDS", "LANGUAGES", "build_parser"]
+__all__ = ["COMMANDS", "KINDS", "LANGUAGES", "build_parser"]
 
 #: What ``paths --kind`` takes: the name, the function of `semiring.paths`, the semiring.
 KINDS = {
@@ -27,6 +29,32 @@ KINDS = {
 
 #: What ``code --as`` takes: the keys of `semiring.kernels.listing.LANGUAGES`.
 LANGUAGES = ("expression", "llvm", "asm", "cuda", "ptx", "sass")
+
+#: The commands by groups: the name, one line about it, and an example, which the tests run.
+COMMANDS = {
+    "networks": (
+        ("paths", "find best paths between vertices", "semiring paths us-flights --from ADK --to STX"),
+        ("closure", "close a matrix over a semiring", "semiring closure us-flights -s max_min -o capacities.npz"),
+    ),
+    "semirings": (
+        ("check", "prove or refute the laws", "semiring check min_plus"),
+        ("code", "show the generated code", "semiring code min_plus float32 --as llvm"),
+    ),
+    "this machine": (
+        ("info", "print versions, devices and caches", "semiring info --json"),
+        ("tune", "measure the fastest settings", "semiring tune --dry-run"),
+    ),
+}
+_LINES = {name: (line, example) for group in COMMANDS.values() for name, line, example in group}
+
+
+def _overview() -> str:
+    """Return the list of the commands for ``semiring --help``."""
+    lines = ["Closures and best paths of networks over any semiring."]
+    for group, commands in COMMANDS.items():
+        lines += ["", f"{group}:", *(f"  {name:<8} {line:<35} {example}" for name, line, example in commands)]
+    return "\n".join([*lines, "", "semiring COMMAND --help lists the options of a command."])
+
 
 INPUT_HELP = (
     f"a file ({', '.join(FORMATS)}; text also with .gz), - for an edge list on standard input, "
@@ -54,20 +82,35 @@ class Parser(argparse.ArgumentParser):
             command.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
         return found
 
+    def spelling(self, name: str, value: object) -> str:
+        """Return the option of this command for an argument of the library (`semiring.advice`); "" if there is none."""
+        for action in self._actions:
+            if action.dest != name or not action.option_strings:
+                continue
+            text = action.option_strings[-1]
+            if action.nargs == 0:  # a flag, which stands for one value
+                if action.const == value or value is ANY:
+                    return text
+                continue
+            if value is ANY:
+                return text
+            words = [shlex.quote(str(word)) for word in (value if isinstance(value, tuple) else (value,))]
+            return f"{text}{'=' if words[0].startswith('-') else ' '}{' '.join(words)}"
+        return ""
+
     def error(self, message: str) -> NoReturn:
         print(f"semiring: error: {message} (try {self.prog} --help)", file=sys.stderr)
         raise SystemExit(2)
 
 
 class Once(argparse.Action):
-    """A vertex; of two, argparse itself would forget the first without a word."""
+    """An option that takes one vertex: argparse itself would silently drop the first of two."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, value: object, option: str | None = None
     ) -> None:
         if getattr(namespace, self.dest) is not None:
-            tables = "in Python sources= and targets= take lists, and make tables"
-            raise argparse.ArgumentError(self, f"given twice, and takes one vertex: {tables}")
+            raise argparse.ArgumentError(self, "takes one vertex, and was given twice: run the command for each vertex")
         setattr(namespace, self.dest, value)
 
 
@@ -84,16 +127,21 @@ class Version(argparse.Action):
 def build_parser() -> Parser:
     """The parser; ``run`` of what it returns is the function that does the work."""
     parser = Parser(
-        prog="semiring", description="Closures and paths of networks over any semiring.", allow_abbrev=False
+        prog="semiring",
+        usage="semiring COMMAND [OPTIONS]",
+        description=_overview(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action=Version, nargs=0, help="print the version and stop")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
+    commands = parser.add_subparsers(
+        required=True, metavar="COMMAND", prog="semiring", parser_class=Parser, help=argparse.SUPPRESS
+    )
     _add_paths(commands)
     _add_closure(commands)
     _add_check(commands)
     _add_code(commands)
-    info = commands.add_parser("info", help="versions, devices, threads, caches, and which semiring knows which dtype")
-    info.set_defaults(run=_lazily("info"))
+    _add_info(commands)
     _add_tune(commands)
     for command in commands.choices.values():
         command.set_defaults(command=command)
@@ -114,9 +162,9 @@ def _lazily(command: str) -> object:
 def _add_paths(commands: argparse._SubParsersAction[Parser]) -> None:
     parser = commands.add_parser(
         "paths",
-        help="best paths between all pairs of vertices, and what follows from them",
-        description="Find the best paths between all pairs of vertices; print one of them, or those from a vertex.",
-        epilog="example: semiring paths us-flights --from ADK --to STX --plot path.png",
+        description="Find the best paths between vertices. Print the path from --from to --to, the paths of one "
+        "vertex, or a summary of all pairs.",
+        epilog=f"example: {_LINES['paths'][1]}",
         allow_abbrev=False,
     )
     _add_input(parser)
@@ -125,7 +173,7 @@ def _add_paths(commands: argparse._SubParsersAction[Parser]) -> None:
         action=Once,
         dest="source",
         metavar="NAME",
-        help="the vertex where paths begin; without -o, --predecessors and --plot no other paths are found",
+        help="the vertex where paths begin; only these paths are computed unless -o, --predecessors or --plot is given",
     )
     parser.add_argument("--to", action=Once, dest="target", metavar="NAME", help="the vertex where paths end")
     parser.add_argument(
@@ -143,10 +191,10 @@ def _add_paths(commands: argparse._SubParsersAction[Parser]) -> None:
         action="append",
         default=[],
         metavar=("FROM", "TO"),
-        help="as if the edge from FROM to TO were not there; may be given again",
+        help="remove the edge from FROM to TO first; may be given several times",
     )
     parser.add_argument(
-        "--positions", metavar="FILE", help="where to draw vertices: csv with name, x, y, or DIMACS .co"
+        "--positions", metavar="FILE", help="coordinates of the vertices for --plot: csv with name, x, y, or DIMACS .co"
     )
     _add_work(parser, "distances")
     parser.set_defaults(run=_lazily("paths"))
@@ -155,9 +203,8 @@ def _add_paths(commands: argparse._SubParsersAction[Parser]) -> None:
 def _add_closure(commands: argparse._SubParsersAction[Parser]) -> None:
     parser = commands.add_parser(
         "closure",
-        help="the closure of a network's matrix in any semiring",
         description="Compute A* = I ⊕ A ⊕ A² ⊕ … of the matrix of a network: in min_plus, all shortest distances.",
-        epilog="example: semiring closure us-flights -s max_min -o capacities.npz --plot map.png",
+        epilog=f"example: {_LINES['closure'][1]}",
         allow_abbrev=False,
     )
     _add_input(parser)
@@ -166,13 +213,24 @@ def _add_closure(commands: argparse._SubParsersAction[Parser]) -> None:
     parser.add_argument(
         "--method", metavar="NAME", default="auto", help="auto, or one of the methods that semiring info lists"
     )
-    parser.add_argument("--irreflexive", action="store_true", help="A⁺ = A ⊗ A*: without the empty path")
-    parser.add_argument("--explain", action="store_true", help="say which method was chosen, and why")
     parser.add_argument(
-        "--memory", metavar="SIZE", help="leave the matrix in its .npy file, and take so much memory: 8GiB, 512MiB"
+        "--irreflexive", dest="reflexive", action="store_false", help="A⁺ = A ⊗ A*: without the empty path"
+    )
+    parser.add_argument("--explain", action="store_true", help="print the method, why it was chosen, and its cost")
+    parser.add_argument(
+        "--explain-full",
+        dest="explain",
+        action="store_const",
+        const="full",
+        help="print the answer of every rule, too",
     )
     parser.add_argument(
-        "--journal", metavar="FILE", help="keep in FILE how far it is: after a kill the same command goes on"
+        "--memory",
+        metavar="SIZE",
+        help="keep the matrix in its .npy file, and use at most this much memory, such as 8GiB",
+    )
+    parser.add_argument(
+        "--journal", metavar="FILE", help="record the progress in FILE: after an interrupt, the same command continues"
     )
     _add_work(parser, "closure")
     parser.set_defaults(run=_lazily("closure"))
@@ -181,8 +239,8 @@ def _add_closure(commands: argparse._SubParsersAction[Parser]) -> None:
 def _add_check(commands: argparse._SubParsersAction[Parser]) -> None:
     parser = commands.add_parser(
         "check",
-        help="prove or refute the axioms of a semiring",
-        description="Prove or refute the laws of a semiring, by name or given here; exit code 1 if one fails.",
+        description="Prove or refute the laws of a semiring, by its name or a definition. The exit code is 1 if a law "
+        "fails.",
         epilog="example: semiring check --add 'max(x, y)' --mul 'x * y' --zero 0 --one 1 --domain '[0, 1]'",
         allow_abbrev=False,
     )
@@ -190,35 +248,43 @@ def _add_check(commands: argparse._SubParsersAction[Parser]) -> None:
         "name", nargs="?", help=f"one of {', '.join(CATALOGUE)}; or a name for the definition given here"
     )
     _add_definition(parser)
-    parser.add_argument("--dtype", choices=DTYPES, help="look for what only rounding breaks, in this dtype")
+    parser.add_argument("--dtype", choices=DTYPES, help="measure the rounding errors of the laws in this dtype")
     parser.set_defaults(run=_lazily("check"))
+
+
+def _add_info(commands: argparse._SubParsersAction[Parser]) -> None:
+    parser = commands.add_parser(
+        "info",
+        description="Print versions, devices, threads, caches, methods of closure, and the dtypes of each semiring.",
+        epilog=f"example: {_LINES['info'][1]}",
+    )
+    parser.set_defaults(run=_lazily("info"))
 
 
 def _add_tune(commands: argparse._SubParsersAction[Parser]) -> None:
     parser = commands.add_parser(
         "tune",
-        help="measure what is fastest on this machine, and keep it",
-        description="Measure how products are cut best on this machine, for about a minute, and write that into the "
-        "user's configuration folder (SEMIRING_CONFIG_DIR). Results stay the same, bit by bit.",
+        description="Measure the fastest block sizes of products on this machine, for about a minute, and store them "
+        "in the user's configuration folder (SEMIRING_CONFIG_DIR). Results stay bitwise identical.",
+        epilog=f"example: {_LINES['tune'][1]}",
         allow_abbrev=False,
     )
     parser.add_argument("--threads", type=_count, metavar="N", help="how many threads (default: all cores)")
-    parser.add_argument("--dry-run", action="store_true", help="measure and print, and write nothing")
+    parser.add_argument("--dry-run", action="store_true", help="print the measurements, and store nothing")
     parser.set_defaults(run=_lazily("tune"))
 
 
 def _add_code(commands: argparse._SubParsersAction[Parser]) -> None:
     parser = commands.add_parser(
         "code",
-        help="what a semiring became: its definition, vector instructions, CUDA C++, machine code",
-        description="Show the code that was made of a semiring, by name or given here. No GPU is needed.",
+        description="Show the code that is generated for a semiring, by its name or a definition. No GPU is needed.",
         epilog="example: semiring code min_plus float32 --as asm --target znver4",
         allow_abbrev=False,
     )
     parser.add_argument(
         "name",
         nargs="?",
-        help=f"default min_plus; one of {', '.join(CATALOGUE)}; or a name for the definition given here",
+        help=f"one of {', '.join(CATALOGUE)}, or a name for the definition given here (default: min_plus)",
     )
     dtypes = (*DTYPES, "float16", "bfloat16")
     parser.add_argument("dtype", nargs="?", default="float64", choices=dtypes, help="default float64")
@@ -230,8 +296,8 @@ def _add_code(commands: argparse._SubParsersAction[Parser]) -> None:
         help=f"{', '.join(LANGUAGES)} (default: expression)",
     )
     parser.add_argument("--target", metavar="NAME", help="a CPU, such as znver4 or apple-m1, or a GPU, such as sm_80")
-    parser.add_argument("--nonnegative", action="store_true", help="take every weight for non-negative")
-    parser.add_argument("--whole", action="store_true", help="the whole kernel, not the loop over k alone")
+    parser.add_argument("--nonnegative", action="store_true", help="assume that no weight is negative")
+    parser.add_argument("--whole", action="store_true", help="show the whole kernel, not only the loop over k")
     _add_definition(parser)
     parser.set_defaults(run=_lazily("code"))
 
@@ -239,21 +305,26 @@ def _add_code(commands: argparse._SubParsersAction[Parser]) -> None:
 def _add_input(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("input", metavar="INPUT", help=INPUT_HELP)
     reading = parser.add_argument_group("reading")
-    reading.add_argument("--undirected", action="store_true", help="take each edge in both directions")
+    reading.add_argument(
+        "--undirected", dest="directed", action="store_false", help="take each edge in both directions"
+    )
     reading.add_argument("--dtype", choices=DTYPES, help="of the matrix (default: the file's, else float64)")
     reading.add_argument(
-        "--weight", metavar="COLUMN", help="the column of an edge list that holds the weights, by its title"
+        "--weight", metavar="COLUMN", help="the title of the column of an edge list that holds the weights"
     )
     reading.add_argument(
         "--columns",
         nargs=2,
         metavar=("SOURCE", "TARGET"),
-        help="the columns of an edge list where edges begin and end, by their titles; with --no-header by their "
-        "numbers, 1 the first, as the column of the weights",
+        help="the titles of the columns of an edge list that hold the vertices; with --no-header, columns (also of "
+        "--weight) are numbered from 1",
     )
     header = reading.add_mutually_exclusive_group()
     header.add_argument(
-        "--header", action="store_true", default=None, help="the first line of an edge list names the columns"
+        "--header",
+        action="store_true",
+        default=None,
+        help="the first line of an edge list holds the titles of the columns",
     )
     header.add_argument(
         "--no-header", dest="header", action="store_false", help="the first line of an edge list is an edge"
@@ -265,21 +336,21 @@ def _add_work(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--plot", metavar="FILE", help="draw a picture (.png, .svg, .pdf); needs matplotlib")
     parser.add_argument("--threads", type=_count, metavar="N", help="how many threads (default: all cores)")
     parser.add_argument(
-        "--no-check", dest="check", action="store_false", help="do not look for entries outside the domain"
+        "--no-check", dest="check", action="store_false", help="do not validate the entries (NaN, outside the domain)"
     )
 
 
 def _add_definition(parser: argparse.ArgumentParser) -> None:
-    own = parser.add_argument_group("a semiring of your own", "operations over x and y, such as 'max(0, x + y - 1)'")
+    own = parser.add_argument_group("a semiring of your own", "operations of x and y, such as 'max(0, x + y - 1)'")
     own.add_argument("--add", metavar="TEXT", help="⊕")
     own.add_argument("--mul", metavar="TEXT", help="⊗")
-    own.add_argument("--zero", metavar="NUMBER", help="0̄, the neutral element of ⊕ (write --zero=-inf)")
+    own.add_argument("--zero", metavar="NUMBER", help="0̄, the neutral element of ⊕ (for -∞: --zero=-inf)")
     own.add_argument("--one", metavar="NUMBER", help="1̄, the neutral element of ⊗")
-    own.add_argument("--star", metavar="TEXT", help="x* over x, nan where there is none")
-    own.add_argument("--domain", metavar="INTERVAL", help="such as '[0, inf)'; by default every number")
+    own.add_argument("--star", metavar="TEXT", help="x* as an expression in x, nan where it does not exist")
+    own.add_argument("--domain", metavar="INTERVAL", help="the elements, such as '[0, inf)' (default: all numbers)")
 
 
 def _count(text: str) -> int:
     if not is_count(text) or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of threads")
+        raise argparse.ArgumentTypeError(f"{text} is not a number of threads, 1 or more")
     return int(text)

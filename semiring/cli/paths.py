@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     check_outputs(arguments)
     into = arguments.predecessors
     if into is not None and (into == "-" or format_of(into) not in ("npy", "npz", "csv", "tsv", "txt")):
-        raise FormatError(f"{into}: predecessors go to a .npy or .npz file, or an edge list, such as .csv")
+        raise FormatError(f"{into}: write predecessors to an .npy or .npz file, or to an edge list such as .csv")
     function, name = KINDS[arguments.kind]
     semiring = as_semiring(name)
     some = arguments.source is not None or arguments.target is not None
@@ -129,7 +129,7 @@ def _without(network: Network, semiring: Semiring, named: Sequence[Sequence[str]
         entry = _entry(matrix, row, column)
         if entry is None or entry == zero:
             ends = f"from {name_of(network, row)} to {name_of(network, column)}"
-            raise SemiringError(f"no edge leads {ends}: nothing to do without")
+            raise SemiringError(f"no edge leads {ends}: leave out --without for it")
         entry[...] = zero
     arrow = " → " if network.directed else " ↔ "
     gone = [arrow.join(str(identity(network, vertex)) for vertex in edge) for edge in edges]
@@ -275,4 +275,4 @@ def _tell_unplaced(question: Question, route: Sequence[int]) -> None:
     if nowhere:
         nowhere.sort(key=lambda vertex: vertex not in route)
         shown = ", ".join(map(question.name, nowhere[:8])) + (" …" if len(nowhere) > 8 else "")
-        print(printable(f"semiring: note: not drawn, for want of a position: {shown}"), file=sys.stderr)
+        print(printable(f"semiring: note: not drawn, as they have no position: {shown}"), file=sys.stderr)

@@ -21,10 +21,10 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     """Measure what is fastest on this machine, and write it into the user's configuration folder."""
     path, target = machine_file(), host()
     if path is None and not arguments.dry_run:
-        raise SemiringError("there is no folder to write to: set SEMIRING_CONFIG_DIR, or take --dry-run")
+        raise SemiringError("there is no folder for the settings: set SEMIRING_CONFIG_DIR, or pass --dry-run")
     machine = cpu_machine()
-    report("measures products on this machine for about a minute; results will be the same, bit by bit, only sooner")
-    report(f"begins with the data of {machine}", "")
+    report("measuring products on this machine, for about a minute; results stay bitwise identical")
+    report(f"starting from the settings of {machine}", "")
     threads = arguments.threads or get_threads()
 
     def say(step: Step) -> None:
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
 
     speed = tune(threads, say)
     changed = {name: value for name, value in asdict(speed).items() if value != getattr(machine.speed, name)}
-    report("", f"faster than before: {changed}" if changed else "nothing was clearly faster than before")
+    report("", f"faster than before: {changed}" if changed else "no setting was clearly faster than before")
     report.tell(machine=machine.name, measured=machine.measured or None, faster=changed)
     if path is not None and not arguments.dry_run:
         write(path, target, datetime.now(UTC).date().isoformat(), speed)

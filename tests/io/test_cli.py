@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -21,13 +22,13 @@ from tiers import quick
 
 import semiring
 from semiring import cli
-from semiring.cli.common import format_number, spoken
-from semiring.cli.parser import build_parser
+from semiring.advice import ANY, fewer_paths, option, spelled
+from semiring.cli.common import format_number
+from semiring.cli.parser import COMMANDS, build_parser
 from semiring.cli.progress import Compilations, ProgressBar
 from semiring.data import load_network
-from semiring.errors import WHICH_ARE_EDGES, NegativeCycleError
-from semiring.io import _SPARSELY, read, write
-from semiring.io.network import SOME
+from semiring.errors import NegativeCycleError, no_star
+from semiring.io import read, write
 from semiring.logs import Compilation, chose
 
 INF = float("inf")
@@ -159,7 +160,7 @@ def test_a_semiring_of_the_users_own(run, towns):
             f"{name} is a semiring of the library: give your own another name"
         )
     assert failure(run, "closure", "p.csv", "--add", "max(x, y)") == (
-        "a semiring of your own needs --mul, --zero, --one too"
+        "a semiring of your own also needs --mul, --zero, --one"
     )
 
 
@@ -371,7 +372,7 @@ def test_distances_and_predecessors_are_written(run, towns):
     assert "Köln,Mainz,Trier" in (towns / "p.csv").read_text(encoding="utf-8").splitlines()
     assert run("paths", "towns.csv", "--predecessors", "p.npy")[0] == 0
     assert np.load("p.npy")[0].tolist() == [-9999, 0, 1, 0, 3, -9999, -9999]
-    assert "predecessors go to" in failure(run, "paths", "towns.csv", "--predecessors", "p.mtx")
+    assert "write predecessors to" in failure(run, "paths", "towns.csv", "--predecessors", "p.mtx")
 
 
 @pytest.mark.full
@@ -406,7 +407,7 @@ def test_vertices_without_a_position_are_told(run, towns):
     words = ["paths", "towns.csv", "--from", "Köln", "--to", "Mainz", "--positions", "at.csv"]
     code, _, err = run(*words, "--plot", "p.svg")
     named = "Trier, Mainz, Aachen, Bern, Zürich"
-    assert (code, err) == (0, f"semiring: note: not drawn, for want of a position: {named}\n")
+    assert (code, err) == (0, f"semiring: note: not drawn, as they have no position: {named}\n")
     assert run(*words)[2] == ""
 
 
@@ -564,7 +565,7 @@ def test_check_proves_and_refutes(run):
     [
         (["check"], "give the name of a semiring, or --add, --mul, --zero and --one"),
         (["check", "min_puls"], "no semiring is named 'min_puls'. Did you mean 'min_plus'?"),
-        (["check", "--add", "max(x, y)", "--mul", "x * y"], "a semiring of your own needs --zero, --one too"),
+        (["check", "--add", "max(x, y)", "--mul", "x * y"], "a semiring of your own also needs --zero, --one"),
         (["check", "--add", "__import__('os')", "--mul", "x*y", "--zero", "0", "--one", "1"], "the functions are"),
         (["check", "--add", "max(x,y)", "--mul", "x*y", "--zero", "0", "--one", "1", "--domain", "[1, 0]"], "empty"),
     ],
@@ -594,7 +595,7 @@ def test_version_and_help(run):
 
 def test_a_mistyped_weight_in_the_first_line(run, towns):
     (towns / "net.csv").write_text("A,B,O.5\nC,D,3\n")
-    message = "net.csv:1: the weight 'O.5' is not a number; if the line names the columns, say --header"
+    message = "net.csv:1: the weight 'O.5' is not a number. If the line names the columns, pass --header"
     for words in (["closure", "net.csv"], ["paths", "net.csv", "--from", "C"]):
         assert failure(run, *words) == message
         assert failure(run, *words, "--no-header") == "net.csv:1: the weight 'O.5' is not a number"
@@ -627,31 +628,30 @@ def test_the_size_of_a_large_file_is_told_before_it_is_written(run, towns, monke
     assert "note" not in run("closure", "towns.csv", "-o", "d.csv")[2]
 
 
-FRAMES = ", and of a frame A.mask(A == 0, -np.inf), which keeps its labels"
-
-
 def test_messages_advise_options_of_the_command():
-    """Each of the patterns is about something that the library says."""
-    some = "ask for some of them: semiring paths FILE --from A [--to B] [--json], without -o, --predecessors and --plot"
-    said = {
-        SOME: f"{some}, which want the paths between all pairs",
-        f"{SOME}. {_SPARSELY}": f"{some}, which want the paths between all pairs",
-        "give one, Semiring(..., star=...)": "give one, --star",
-        "give domain='[0, 1]'. See own.check_axioms()": "give --domain='[0, 1]'. See semiring check",
-        "read it with semiring='max_min'": "read it with --semiring='max_min'",
-        "memory= and journal= are for a matrix": "--memory and --journal are for a matrix",
-        "or say check=False": "or say --no-check",
-        f"pass np.where(A == 0, -np.inf, A){FRAMES}; if": "write -inf there, or leave such edges of a list out; if",
-        "pass np.where(A == np.inf, 0, A)": "write 0 there, or leave such edges of a list out",
-        "pass np.where(A == 0, np.iinfo(A.dtype).max, A)": "write the other there, or leave such edges of a list out",
-        "are percentages, pass A / 100": "are percentages, divide them by 100",
-        f"Use bool: {WHICH_ARE_EDGES}": "Use bool",
-        "reflexive=False asks for A⁺": "--irreflexive asks for A⁺",
-        "header=True or header=False": "--header or --no-header",
-        "any of 'km', 'lanes': say weight=, or leave": "any of 'km', 'lanes': say --weight, or leave",
-        "say weight=; of those": "say --weight; of those",
+    """A message that advises an option spells it as the caller passes it."""
+    command = build_parser().read(["closure", "x.csv"]).command
+    spellings = {
+        ("check", False): ("check=False", "--no-check"),
+        ("directed", False): ("directed=False", "--undirected"),
+        ("reflexive", False): ("reflexive=False", "--irreflexive"),
+        ("header", True): ("header=True", "--header"),
+        ("header", False): ("header=False", "--no-header"),
+        ("memory", "8 GiB"): ("memory='8 GiB'", "--memory '8 GiB'"),
+        ("columns", ("a b", "c")): ("columns=('a b', 'c')", "--columns 'a b' c"),
+        ("zero", "-inf"): ("zero='-inf'", "--zero=-inf"),
+        ("weight", ANY): ("weight=", "--weight"),
+        ("sources", 1): ("sources=1", "sources=1"),  # the command has no such option
     }
-    assert {text: spoken(text) for text in said} == said
+    assert {given: option(*given) for given in spellings} == {given: python for given, (python, _) in spellings.items()}
+    assert "sources=" in fewer_paths()
+    with spelled(command.spelling):
+        assert {given: option(*given) for given in spellings} == {
+            given: typed for given, (_, typed) in spellings.items()
+        }
+        assert "semiring paths FILE --from A" in fewer_paths()
+        assert str(no_star("s")) == "s has no star: give one, --star"
+    assert "Semiring(..., star=...)" in str(no_star("s"))
 
 
 # ------------------------------------------------------------------------------------------------------- failures
@@ -664,8 +664,8 @@ def test_messages_advise_options_of_the_command():
             ["closure", "nothing.csv"],
             "nothing.csv: no such file, and no network of the library has that name",
         ),
-        (["closure", "."], ". is a folder, and a file is needed, which ends in .npy, "),
-        (["closure", "towns.csv", "-o", "x.docx"], "x.docx: the ending says no known format"),
+        (["closure", "."], ". is a folder: give a file that ends in .npy, "),
+        (["closure", "towns.csv", "-o", "x.docx"], "x.docx: the ending names no known format"),
         (["closure", "towns.csv", "-o", "no/x.npy"], "no: no such folder"),
         (
             ["closure", "towns.csv", "--plot", "x.docx"],
@@ -673,7 +673,10 @@ def test_messages_advise_options_of_the_command():
         ),
         (["closure", "towns.csv", "-s", "min_puls"], "Did you mean 'min_plus'?"),
         (["paths", "towns.csv", "-s", "max_min"], "did you mean --kind shortest|longest|widest|reliable?"),
-        (["paths", "towns.csv", "--predecessors", "-"], "-: predecessors go to a .npy or .npz file, or an edge list"),
+        (
+            ["paths", "towns.csv", "--predecessors", "-"],
+            "-: write predecessors to an .npy or .npz file, or to an edge list",
+        ),
         (["paths", "towns.csv", "--weight", "kms"], "there are from, to, km. Did you mean 'km'?"),
         (["closure", "towns.csv", "--method", "magic"], "no closure method is named 'magic'"),
         (["closure", "towns.csv", "--dtype", "float16"], "argument --dtype: invalid choice: 'float16'"),
@@ -698,7 +701,7 @@ def test_messages_advise_options_of_the_command():
         (["closure", "apart.csv"], "may name the columns, or be an edge: say --header or --no-header"),
         (
             ["closure", "towns.csv", "--add", "min(x, y)", "--mul", "x + y", "--zero", "0", "--one=inf"],
-            "give --zero='inf', --one=0",
+            "Give --zero inf, --one 0",
         ),
         (
             [
@@ -720,11 +723,11 @@ def test_messages_advise_options_of_the_command():
         (["paths", "towns.csv", "--kind", "best"], "invalid choice: 'best'"),
         (
             ["paths", "towns.csv", "--from", "Bonn", "--from", "Bern"],
-            "--from: given twice, and takes one vertex",
+            "--from: takes one vertex, and was given twice",
         ),
-        (["paths", "towns.csv", "--to", "Bonn", "--from", "Bern", "--to", "Köln"], "sources= and targets= take lists"),
+        (["paths", "towns.csv", "--to", "Bonn", "--from", "Bern", "--to", "Köln"], "run the command for each vertex"),
         (["paths", "towns.csv", "--positions", "none.csv"], "none.csv: No such file or directory"),
-        (["paths", "us-flights", "--from", "portland"], "'portland' may be PDX, PWM: say which"),
+        (["paths", "us-flights", "--from", "portland"], "'portland' may be PDX, PWM: give one of these names"),
         (["paths", "numbers.csv", "--from", "2"], "no vertex is named '2': they are 0 … 1"),
         (["paths", "empty.csv", "--from", "0"], "holds no edges and no vertices: is it the right file?"),
         (["closure", "bad.csv"], "bad.csv:2: the weight 'x' is not a number"),
@@ -903,6 +906,30 @@ def test_a_terminal_that_knows_only_ascii(tmp_path):
     assert "pairs are not ?" in done.stdout
 
 
+@pytest.mark.full
+def test_the_examples_of_the_help_run(run, tmp_path, monkeypatch):
+    """Those of `semiring --help`, a line for each command, and those below the help of each command."""
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run("--help")
+    assert code == 0
+    listed = [line for line in out.splitlines() if " semiring " in line and line.startswith("  ")]
+    commands = [line.split()[0] for line in listed]
+    assert commands == [name for group in COMMANDS.values() for name, *_ in group]
+    assert max(map(len, out.splitlines())) <= 110
+    examples = [line[line.rindex(" semiring ") + 1 :] for line in listed]
+    for command in commands:
+        examples += [" ".join(run(command, "--help")[1].partition("example: ")[2].split())]
+    for example in dict.fromkeys(examples):
+        if "--as asm" in example:
+            pytest.importorskip("llvmlite")
+        if "tune" in example:  # takes a minute
+            assert build_parser().read(shlex.split(example)[1:]).dry_run
+            continue
+        code, out, err = run(*shlex.split(example)[1:])
+        assert (code, err) == (0, ""), example
+        assert out
+
+
 def test_help_is_quick_to_load():
     shown = "import sys, json; from semiring import cli; cli.main(['info', '--help'])"
     script = shown + "; print(json.dumps(sorted(sys.modules)))"
@@ -959,7 +986,7 @@ def test_an_interrupted_closure_says_how_it_goes_on(run, tmp_path, monkeypatch):
         patch.setattr(ProgressBar, "__call__", interrupt)
         code, _, err = run(*words)
     assert code == 130
-    assert f"the same command goes on from where {journal} ends" in err
+    assert f"run the same command again to continue from {journal}" in err
     code, printed, _ = run(*words)
     assert code == 0
     assert "going on in round" in printed
@@ -1028,14 +1055,14 @@ def told(terminal, *seconds):
     """What a terminal shows of compilations that took so long."""
     with Compilations(terminal):
         for long in seconds:
-            under_way = Compilation("the tile of min_plus float32")
+            under_way = Compilation("min_plus float32 product")
             under_way._start -= long
             under_way.done()
     return terminal.getvalue()
 
 
 def test_a_compilation_is_announced_and_then_told():
-    line = "semiring: compiling the tile of min_plus float32 for this machine, once"
+    line = "semiring: compiling min_plus float32 product for this machine, once"
     assert told(Terminal(), 2.1) == f"\r{line} …\x1b[K\r{line}: 2.1 s\x1b[K\n"
     assert told(Terminal(), 0.0) == f"\r{line} …\x1b[K\r\x1b[K", "what takes no time leaves no line"
     assert told(io.StringIO(), 2.1) == "", "nobody watches"
@@ -1113,7 +1140,7 @@ def test_ids_of_json_are_named_as_texts_and_told_as_they_are(run, towns):
     code, out, _ = run("closure", "g.json", "-o", "-")
     assert "10,x,3" in out
     (towns / "g.json").write_text('{"nodes": [{"id": 1}, {"id": "1"}], "edges": []}')
-    assert "called alike" in failure(run, "closure", "g.json")
+    assert "the same name" in failure(run, "closure", "g.json")
 
 
 @pytest.mark.filterwarnings("default")
@@ -1135,7 +1162,7 @@ def test_rankings_of_truths_and_bytes(run, towns):
     assert (code, err) == (0, "")
     assert [line.split()[:2] for line in out.splitlines()[3:]] == [["B", "200"], ["A", "10"], ["T", "7"]]
     refused = failure(run, "paths", "w.csv", "--kind", "widest", "--dtype", "bool", "--from", "S")
-    assert "w.csv:2: 10 is neither 0 nor 1, so no truth value" in refused
+    assert "w.csv:2: 10 is not a truth value, 0 or 1" in refused
 
 
 def test_an_edge_of_unbounded_gain_from_a_vertex(run, towns):
@@ -1157,7 +1184,7 @@ def test_columns_of_the_command(run, towns):
     numbered = ["--no-header", "--columns", "2", "3", "--weight", "4"]
     code, out, _ = run("paths", "bus.csv", *numbered, "--from", "1", "--to", "3")
     assert (code, out.splitlines()[2]) == (0, "1 → 3: distance 11, 2 edges")
-    assert 'say --no-header, --columns "1" "2", --weight="3"' in failure(run, "paths", "bus.csv")
+    assert "pass --no-header, --columns 1 2, --weight 3" in failure(run, "paths", "bus.csv")
     np.save("A.npy", np.ones((3, 3)))
     message = failure(run, "closure", "A.npy", "-o", "D.npy", "--memory", "1GiB", "--columns", "a", "b")
     assert "--columns is for networks that are read" in message
@@ -1173,18 +1200,18 @@ def test_wrong_usage_is_an_error_of_its_command(run, towns):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["closure", "towns.csv", "-o", "towns.csv"], "towns.csv is the input itself: name another file for --output"),
-        (["closure", "towns.csv", "-o", "./link.csv"], "link.csv is the input itself"),
+        (["closure", "towns.csv", "-o", "towns.csv"], "towns.csv is the input: name another file for --output"),
+        (["closure", "towns.csv", "-o", "./link.csv"], "link.csv is the input"),
         (
             ["paths", "towns.csv", "--predecessors", "towns.csv"],
-            "the input itself: name another file for --predecessors",
+            "the input: name another file for --predecessors",
         ),
-        (["paths", "A.npy", "-o", "A.npy"], "A.npy is the input itself"),
-        (["paths", "A.npy", "--predecessors", "A.npy"], "A.npy is the input itself"),
-        (["paths", "towns.csv", "--positions", "p.csv", "-o", "p.csv"], "p.csv is what --positions names, too"),
-        (["paths", "towns.csv", "-o", "x.npy", "--predecessors", "./x.npy"], "./x.npy is what --output names, too"),
-        (["closure", "A.npy", "-o", "D.npy", "--journal", "D.npy"], "D.npy is what --output names, too"),
-        (["closure", "A.npy", "-o", "D.npy", "--journal", "A.npy"], "A.npy is the input itself"),
+        (["paths", "A.npy", "-o", "A.npy"], "A.npy is the input"),
+        (["paths", "A.npy", "--predecessors", "A.npy"], "A.npy is the input"),
+        (["paths", "towns.csv", "--positions", "p.csv", "-o", "p.csv"], "p.csv is also given for --positions"),
+        (["paths", "towns.csv", "-o", "x.npy", "--predecessors", "./x.npy"], "./x.npy is also given for --output"),
+        (["closure", "A.npy", "-o", "D.npy", "--journal", "D.npy"], "D.npy is also given for --output"),
+        (["closure", "A.npy", "-o", "D.npy", "--journal", "A.npy"], "A.npy is the input"),
     ],
 )
 def test_no_file_is_written_that_is_read(run, towns, words, message):
