@@ -242,7 +242,7 @@ def _sequence(As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, s
     if lengths is not None:
         lengths = jnp.asarray(lengths)
         if not jnp.issubdtype(lengths.dtype, jnp.integer):
-            raise DTypeError(f"lengths has dtype {lengths.dtype}: how many steps a sequence takes is a whole number")
+            raise DTypeError(f"lengths has dtype {lengths.dtype}: lengths are whole numbers of steps")
     *arrays, steps = arranged(jnp, As, x, weights, lengths, steps, square=square)
     return Given(*arrays), steps
 

@@ -12,7 +12,7 @@ Results have the bits of ``closure(A, method="blocked_floyd_warshall")`` in one 
 their threads. What is wrong with the entries is raised on all ranks alike, and an error of one rank too, where the
 others can be told; where they wait for what will not come, it ends all ranks with one line.
 
-Install with ``pip install 'semiring[mpi]'``. Source and cost: `semiring.ranks.closing`.
+Install with ``pip install '.[mpi]'`` in a clone of the repository. Source and cost: `semiring.ranks.closing`.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from typing import Any, TypeAlias, TypedDict, Unpack, overload
 
 import numpy as np
 
+from semiring.advice import option
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_floating, is_half
@@ -170,7 +171,7 @@ class _Team:
 
     def __init__(self, comm: Any, device: Any) -> None:
         if device not in (None, "cuda"):
-            raise DeviceError(f"device is {device!r}: None is the host, 'cuda' a GPU for each rank of a host")
+            raise DeviceError(f"device is {device!r}: pass None for the CPU, or 'cuda' for a GPU of each rank")
         self.comm, self.device = load_mpi().COMM_WORLD if comm is None else comm, device
         self.ranks = _known(self.comm)
 
@@ -296,10 +297,12 @@ def from_rows(rows: Any, *, comm: Any = None, device: Any = None) -> Matrix:
     counts, widths = [shape[0] for shape, _ in shapes], {shape[1] for shape, _ in shapes}
     if len({dtype for _, dtype in shapes}) > 1:
         given = ", ".join(str(dtype) for _, dtype in shapes)
-        raise DTypeError(f"the rows of the ranks have the dtypes {given}: one is needed")
+        raise DTypeError(f"the rows of the ranks have the dtypes {given}: convert them to one dtype")
     if widths != {sum(counts)}:
         given = ", ".join(str(shape) for shape, _ in shapes)
-        raise ShapeError(f"the ranks have rows of the shapes {given}, {sum(counts)} rows in all: they are not square")
+        raise ShapeError(
+            f"the ranks have rows of the shapes {given}, {sum(counts)} rows in all: together they must be square"
+        )
     ends = np.cumsum([0, *counts]).tolist()
     held: list[Range] = list(itertools.pairwise(ends))
     grid = team.grid(ends[-1], array.dtype)
@@ -416,12 +419,12 @@ def closure(
         return _by_strips(request, A, out, memory, journal, method, progress, _Team(comm, device))
     if is_name(out):
         raise StorageError(
-            "ranks write the closure of a file to a file by strips, with journal=: give one, or leave out= away, and "
-            "write what comes: mpi.closure('big.npy').write('closed.npy')"
+            f"out= names a file, which ranks write only with a journal: pass {option('journal')}, or write the result, "
+            "mpi.closure('big.npy').write('closed.npy')"
         )
     matrix = _matrix(A, comm, device)
     if out is not None and out is not A:
-        raise ValueError("out is A itself, or is left out")
+        raise ValueError("out is another matrix than A: pass A itself, or leave out= out")
     closed = matrix if out is not None or matrix is not A else matrix.copy()
     team = closed._team
     spread, ranks = closed._spread, team.ranks
@@ -446,8 +449,9 @@ def _by_strips(
 ) -> Array:
     if journal is None or not (is_name(A) and is_name(out)) or method == "row_broadcast" or team.device is not None:
         raise StorageError(
-            "ranks close a file by strips with journal=, from one .npy file to another or in place, out='closed.npy', "
-            "in the memory of their hosts: memory= is for that"
+            f"{option('memory')} and {option('journal')} are for a matrix in an .npy file, closed on the CPU into an "
+            ".npy "
+            "file: pass both, and the names of both files"
         )
     ranks = team.ranks
     hosts, found = zip(*ranks.allgather((socket.gethostname(), os.path.exists(journal))), strict=True)
@@ -475,15 +479,13 @@ def matmul(
     algebra, left = as_semiring(semiring), _matrix(A, comm, device)
     right = _matrix(B, left.comm, left._team.device)
     if left.n != right.n:
-        raise ShapeError(f"A is {left.n} × {left.n}, B is {right.n} × {right.n}: one size is needed")
+        raise ShapeError(f"A is {left.n} × {left.n}, B is {right.n} × {right.n}: they must have one size")
     if left.dtype != right.dtype:
         raise DTypeError(f"A is {left.dtype}, B is {right.dtype}: convert one of them")
     algebra.check_dtype(left.dtype)
     ranks, grid, dtype = left._team.ranks, left._spread.grid, left.dtype
     if right._team.ranks is not ranks or right._spread.grid.blocks != grid.blocks:
-        raise DeviceError(
-            "A and B are dealt out to other ranks or devices: give both the same comm and the same device"
-        )
+        raise DeviceError("A and B are on different ranks or devices: distribute both with the same comm and device")
     scans = [looked_at(each._spread, None, algebra) for each in (left, right)]
     nonnegative = all(scan.nonnegative for scan in scans)
     x, y = agreed(ranks, lambda: [left._team.on(np.ascontiguousarray(each.own)) for each in (left, right)])
@@ -521,7 +523,7 @@ def best_paths(
     """
     algebra = as_semiring(semiring)
     if not algebra.selective:
-        raise AlgebraError(f"the ⊕ of {algebra.name} adds paths up instead of selecting one: there are no best paths")
+        raise AlgebraError(f"the ⊕ of {algebra.name} adds paths instead of selecting one, so there are no best paths")
     edges = _matrix(A, comm, device)
     return Paths(edges, closure(edges, algebra, threads=threads), algebra)
 
@@ -606,8 +608,8 @@ class _Shared:
             self._window = self._mpi.Win.Allocate(rows.nbytes, rows.itemsize, comm=ranks.comm)
         except self._mpi.Exception as error:
             raise DeviceError(
-                f"this MPI lets no rank read the memory of others ({error}): paths between hosts need one that does, "
-                "such as Open MPI 5 or one with UCX"
+                f"this MPI does not let ranks read the memory of each other ({error}): for paths, use an MPI that "
+                "does, such as Open MPI 5 or one with UCX"
             ) from None
         self.own = np.ndarray(rows.shape, rows.dtype, self._window.tomemory())
         self._window.Lock(ranks.rank)

@@ -39,7 +39,7 @@ def _default() -> int:
             return checked_threads(int(given))
         except ValueError:
             raise ValueError(
-                f"the environment variable NUMBA_NUM_THREADS is {given!r}, not a number from 1 up"
+                f"the environment variable NUMBA_NUM_THREADS is {given!r}, not an integer of 1 or more"
             ) from None
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

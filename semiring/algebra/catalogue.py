@@ -110,7 +110,9 @@ def as_semiring(given: Semiring | str) -> Semiring:
         if name in CATALOGUE:
             return CATALOGUE[name]
         raise UnknownNameError("semiring", given, [*CATALOGUE, *ALIASES])
-    raise TypeError(f"a semiring is a Semiring or the name of one, not {given!r} of type {type(given).__name__}")
+    raise TypeError(
+        f"a semiring is a Semiring or the name of one, such as 'min_plus', not {given!r} of type {type(given).__name__}"
+    )
 
 
 _PROVED = frozenset(CATALOGUE.values())

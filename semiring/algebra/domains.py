@@ -32,7 +32,7 @@ class Domain:
             if (number := plain_number(end)) is not None:
                 object.__setattr__(self, name, end := number)
             if number is None or (isinstance(end, int) and abs(end) > sys.float_info.max):
-                raise AlgebraError(f"the end {end!r} of a domain is no number that a float64 holds")
+                raise AlgebraError(f"the end {end!r} of a domain is not a number of float64")
         if not self.lower < self.upper:
             raise AlgebraError(f"the domain {self} is empty: its lower end must lie below its upper end")
 

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from semiring.advice import option, truth_values
 from semiring.algebra.domains import Domain
 from semiring.algebra.expressions import Constant, Expression, parse, trace, typed_constant
 from semiring.algebra.expressions.tree import as_operation, constant, is_floating
 from semiring.algebra.expressions.undefined import nan_by_evaluation, nan_condition, replace_nan
 from semiring.algebra.operations import Operation, numpy_dtype
-from semiring.errors import WHICH_ARE_EDGES, AlgebraError, DTypeError, ExpressionError
+from semiring.errors import AlgebraError, DTypeError, ExpressionError, no_star
 from semiring.namespaces import array_namespace
 
 if TYPE_CHECKING:
@@ -229,7 +230,7 @@ class Semiring:
         if reason is not None:
             remedy = f"Use one of {', '.join(self.dtypes)}"
             if self.dtypes == ("bool",):
-                remedy = f"Use bool: {WHICH_ARE_EDGES}"
+                remedy = f"Use bool. {truth_values()}"
             elif dtype.kind == "b":
                 remedy += "; the semiring of truth values is 'boolean'"
             elif dtype.kind in "iu" and (wider := [name for name in self.dtypes if np.can_cast(dtype, name)]):
@@ -314,8 +315,8 @@ class Semiring:
         if (sums[1] == x).all() and (products[0] == x).all() and not ((sums[0] == x).all() or (products[1] == x).all()):
             raise AlgebraError(
                 f"zero and one of {self.name} are swapped: {self.zero} is not neutral for ⊕, {add.text}, but "
-                f"{self.one} is; {self.one} is not neutral for ⊗, {mul.text}, but {self.zero} is: "
-                f"give zero={_literal(self.one)}, one={_literal(self.zero)}"
+                f"{self.one} is, and {self.one} is not neutral for ⊗, {mul.text}, but {self.zero} is. "
+                f"Give {option('zero', _plain(self.one))}, {option('one', _plain(self.zero))}"
             )
 
     def _verify_claim(self, key: str, claim: bool) -> None:
@@ -351,7 +352,7 @@ class Semiring:
         Raises `AlgebraError` where the semiring has no star, and `DTypeError` where it has none on the dtype.
         """
         if self.star_expression is None:
-            raise AlgebraError(f"{self.name} has no star: give one, Semiring(..., star=...)")
+            raise no_star(self.name)
         xp = array_namespace(x)
         values = np.asarray(x, self.common_dtype(x)) if xp is np else x
         floating = "float" in str(values.dtype)
@@ -396,12 +397,10 @@ def _operation(given: OperationLike, variables: tuple[str, ...], *, allow_nan: b
             f"type {type(given).__name__}"
         )
     if not expression.variables <= set(variables):
-        raise ExpressionError(f"{expression} has other variables than {', '.join(variables)}")
+        raise ExpressionError(f"{expression} uses variables other than {', '.join(variables)}, its operands")
     missing = set(variables) - expression.variables
     if missing and len(variables) == 2:
-        raise ExpressionError(
-            f"{expression} does not use {' and '.join(sorted(missing))}: no ⊕ or ⊗ ignores an operand"
-        )
+        raise ExpressionError(f"{expression} does not use {' and '.join(sorted(missing))}: ⊕ and ⊗ use both operands")
     return expression
 
 
@@ -410,20 +409,25 @@ def _element(given: Constant | str | Expression) -> Expression:
         return parse(given, ())
     element = as_operation(given if isinstance(given, Expression) else constant(given), allow_nan=False)
     if element.variables:
-        raise ExpressionError(f"the element {element} has variables: it is to be one value")
+        raise ExpressionError(f"the element {element} has variables: give a number")
     return element
 
 
-def _literal(element: Expression) -> str:
-    """The element as Python source: 0, 'inf', '~0'."""
+def _plain(element: Expression) -> Constant | str:
+    """Return the element as a definition takes it: a finite number, or else its text, such as inf or ~0."""
     finite = element.op == "const" and math.isfinite(element.leaf)  # type: ignore[arg-type]  # a const's leaf
-    return element.text if finite else repr(element.text)
+    return element.leaf if finite else element.text  # type: ignore[return-value]  # a const's leaf is a Constant
+
+
+def _literal(element: Expression) -> str:
+    """Return the element as Python source: 0, 'inf', '~0'."""
+    return repr(_plain(element))
 
 
 def _dtype_names(dtypes: Iterable[str]) -> tuple[str, ...]:
     """The names of dtypes, sorted: their order means nothing."""
     if isinstance(dtypes, str):
-        raise DTypeError(f"dtypes={dtypes!r} is one name: give a tuple, ({dtypes!r},)")
+        raise DTypeError(f"dtypes={dtypes!r} is a text: give a tuple of names, ({dtypes!r},)")
     try:
         # NumPy knows bfloat16 once ml_dtypes is loaded.
         return tuple(sorted({"bfloat16" if dtype == "bfloat16" else np.dtype(dtype).name for dtype in dtypes}))

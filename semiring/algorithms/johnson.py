@@ -71,8 +71,8 @@ def edge_graph(n: int, tails: Array, heads: Array, stored: Array, sign: int, rou
     if (gaining := np.flatnonzero(weights == -np.inf)).size:
         tail, head = int(tails[gaining[0]]), int(heads[gaining[0]])
         raise DomainError(
-            f"A[{tail}, {head}] is {stored[gaining[0]]}, an edge of unbounded gain: Dijkstra's algorithm takes none, "
-            "and closure takes another method",
+            f"A[{tail}, {head}] is {stored[gaining[0]]}, an edge of unbounded gain, which Dijkstra's algorithm "
+            "does not accept: use method='rkleene'",
             (tail, head),
         )
     order = np.lexsort((weights, tails, heads))

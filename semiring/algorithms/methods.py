@@ -85,11 +85,9 @@ class Method:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or self.name == AUTO:
-            raise MethodError(f"a closure method needs a name other than {AUTO!r}, and this is {self.name!r}")
+            raise MethodError(f"the name of a closure method is {self.name!r}: give a text other than {AUTO!r}")
         if not callable(self.close):
-            raise MethodError(
-                f"the closure method {self.name!r} is {self.close!r}, and a function close(engine, A) is needed"
-            )
+            raise MethodError(f"the closure method {self.name!r} is {self.close!r}: give a function close(engine, A)")
         for name in ("keeps_pivots", "recorded", "apart"):
             self._check(name, isinstance(getattr(self, name), bool), "True or False")
         for name, known in (("storages", _STORAGES), ("needs", Capabilities.names())):
@@ -98,14 +96,12 @@ class Method:
             self._check(name, valid, f"a tuple of {', '.join(map(repr, known))}")
         self._check("takes", self.takes in ("matrix", "edges"), "'matrix' or 'edges'")
         walks = self.takes == "edges" or not set(self.needs) - {"whole_closures"}
-        expected = f"a function pairs(n, width){', or None' if walks else ', for no walk has what it needs'}"
+        expected = f"a function pairs(n, width){', or None' if walks else ''}"
         self._check("pairs", callable(self.pairs) or (self.pairs is None and walks), expected)
 
     def _check(self, trait: str, valid: object, expected: str) -> None:
         if not valid:
-            raise MethodError(
-                f"the closure method {self.name!r} has {trait}={getattr(self, trait)!r}, and it must be {expected}"
-            )
+            raise MethodError(f"the closure method {self.name!r} has {trait}={getattr(self, trait)!r}: give {expected}")
 
     def check(self, backend: Backend, storage: str) -> None:
         """Raise `DeviceError` where the backend lacks a capability, `AlgebraError` where the storage is another."""
@@ -115,8 +111,8 @@ class Method:
                 raise lacking(self.name, lacks, backend)
         if storage not in self.storages:
             others = [method.name for method in _BUILT_IN if storage in method.storages]
-            stored = "packed bits" if storage == "bits" else "one element an entry"
-            raise AlgebraError(f"{self.name} does not take {stored}: use {', '.join(others[:-1])} or {others[-1]}")
+            stored = "packed bits" if storage == "bits" else "matrices with one element for each entry"
+            raise AlgebraError(f"{self.name} does not close {stored}: use {', '.join(others[:-1])} or {others[-1]}")
 
     def total_pairs(self, engine: Engine, n: int, columns: int) -> int:
         """The pairs that it will report on an n × n matrix stored in ``columns`` columns, or the most there may be."""
@@ -190,7 +186,7 @@ def register_method(name: str, method: Method | Callable[..., object], **traits:
 def unregister_method(name: str) -> None:
     """Forget a method that was registered. Raises `MethodError` for one that the library brings, and for others."""
     if name not in _methods or any(method.name == name for method in _BUILT_IN):
-        raise MethodError(f"{name!r} is no closure method that was registered")
+        raise MethodError(f"{name!r} is not a registered closure method")
     del _methods[name]
 
 

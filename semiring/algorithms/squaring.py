@@ -36,11 +36,10 @@ def squaring(engine: Engine, A: Array) -> None:
     """
     plan, n = engine.plan, A.shape[0]
     if not plan.semiring.idempotent:
-        raise AlgebraError(f"squaring needs an idempotent ⊕, and that of {plan.semiring.name} is not: use rkleene")
+        raise AlgebraError(f"squaring needs an idempotent ⊕, which {plan.semiring.name} does not have: use rkleene")
     if not (plan.semiring.selective or plan.semiring.absorptive):
         raise AlgebraError(
-            f"squaring needs a selective ⊕, or 1 ⊕ a = 1, so that a best path has no cycle; {plan.semiring.name} has "
-            "neither: use rkleene"
+            f"squaring needs a selective ⊕ or 1 ⊕ a = 1, and {plan.semiring.name} has neither: use rkleene"
         )
     seed_diagonal(engine, A)
     square = A.copy()
@@ -74,8 +73,8 @@ def _check_diagonal(plan: Plan, A: Array) -> None:
     if not plan.semiring.absorptive and bool((diagonal != plan.one).any()):
         vertex = int((diagonal != plan.one).argmax())
         raise AlgebraError(
-            f"a cycle through vertex {vertex} improves on the one of {plan.semiring.name}; squaring goes round it a "
-            "few times only: use rkleene, which takes its star"
+            f"a cycle through vertex {vertex} improves on the one of {plan.semiring.name}, and squaring does not "
+            "compute its star: use rkleene"
         )
 
 

@@ -27,5 +27,5 @@ def staged(engine: Engine, A: Array) -> None:
     if engine.capabilities.whole_closures is None:
         raise lacking("staged", ["whole_closures"], engine.backend)
     if n and plan.storage == "elements" and plan.semiring.idempotent and not engine.closes(n):
-        raise DeviceError(f"this GPU grants a block too little shared memory to close {plan.dtype}: use rkleene")
+        raise DeviceError(f"this GPU has too little shared memory to close {plan.dtype}: use rkleene")
     engine.close(A)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from semiring.advice import advice, option
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import is_proved, max_times, min_times
 from semiring.arrays.other_zeros import outside
-from semiring.errors import AlgebraError, DivergenceError, DivergenceWarning, DTypeError, RoundingWarning
+from semiring.errors import AlgebraError, DivergenceError, DivergenceWarning, DTypeError, RoundingWarning, no_star
 from semiring.kernels.contract import Plan
 
 __all__ = ["check_star", "divergence_error", "may_diverge", "warn_of_divergence", "warn_of_diverging_sum"]
@@ -26,7 +27,7 @@ def _check_laws(semiring: Semiring) -> None:
     """Raise `AlgebraError` where a law is refuted."""
     report = None if is_proved(semiring) else _laws(semiring)
     if report is not None and report.refuted:
-        found = "the sum over all paths is none that eliminating vertices could find"
+        found = "its closures are not the sums over all paths"
         raise report.refusal(semiring.name, report.refuted[0], found)
 
 
@@ -37,12 +38,12 @@ def _warn_of_rounding(semiring: Semiring) -> None:
     report = _laws(semiring)
     rounded = max((v for v in report if v.rounding is not None), key=lambda v: _size(v.rounding), default=None)
     if rounded is not None and _size(rounded.rounding) > _FAR:
-        how, loss = "rounding", "closures lose as much"
+        how, loss = "rounding", "closures may be wrong by as much"
         if rounded.rounding.overflow:
-            how, loss = "its range", "so may closures of weights of such a size"
+            how, loss = "its range", "so may closures of weights of this size"
         warnings.warn(
             f"{semiring.name} is a semiring of numbers, but in {report.dtype} {how} breaks {rounded.law.text} by "
-            f"{rounded.rounding}: {loss}; see {semiring.name}.check_axioms()",
+            f"{rounded.rounding}: {loss}. See {advice(f'{semiring.name}.check_axioms()', 'semiring check')}",
             RoundingWarning,
             stacklevel=outside(),
         )
@@ -68,8 +69,8 @@ def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:
     star = semiring.star_expression
     if star is None:
         raise AlgebraError(
-            f"{semiring.name} has no star, so it has no closure: give one, Semiring(..., star=...), where "
-            "a* = 1 ⊕ a ⊕ a² ⊕ …, nan where there is none; or a domain on which 1 ⊕ a = 1, where a* = 1"
+            f"{no_star(semiring.name, ', so it has no closure')}, the value of a* = 1 ⊕ a ⊕ a² ⊕ …, or nan. "
+            f"On a domain where 1 ⊕ a = 1, the star is 1: then {option('domain')} is enough"
         )
     try:
         star.check_dtype(dtype)
@@ -97,9 +98,10 @@ def warn_of_divergence(semiring: Semiring, D: Any) -> None:
     at, unknown = int(loops.argmax()), _NEAR * n**0.5 * np.finfo(D.dtype).eps
     if loops[at] > -np.log(unknown):
         warnings.warn(
-            f"the closure of this matrix may not exist in {semiring.name}: the exponentials of all ways from vertex "
-            f"{at % n} back to it add up to 1, as far as {D.dtype} can tell, and then the sum over all paths diverges "
-            "(in a stochastic matrix, whose rows add up to 1, they do). What is found is rounding",
+            f"the closure of this matrix may not exist in {semiring.name}: the exponentials of all walks from vertex "
+            f"{at % n} back to it add up to 1 within the precision of {D.dtype}. Then the sum over all paths diverges, "
+            "as "
+            "for a stochastic matrix, whose rows add up to 1, and the result is rounding error",
             RoundingWarning,
             stacklevel=outside(),
         )
@@ -125,12 +127,19 @@ def warn_of_diverging_sum(semiring: Semiring, found: Any, *, nonnegative: bool, 
         return
     if diverges:
         warnings.warn(
-            f"the sum over all paths of this matrix diverges in {semiring.name}, for its spectral radius is above 1: "
-            "what is returned is made of (I - A)⁻¹, which is no sum of paths. Scale the weights, so that the sum "
-            f"converges; if (I - A)⁻¹ is what you want, say {'check=False, or ' * is_closure}{_SILENCE}",
+            f"the sum over all paths of this matrix diverges in {semiring.name}, as its spectral radius is above 1. "
+            "The "
+            "result is made of (I - A)⁻¹, which is not a sum of paths. Scale the weights so that the sum converges. If "
+            f"(I - A)⁻¹ is meant, {_silenced(is_closure)}",
             DivergenceWarning,
             stacklevel=outside(),
         )
+
+
+def _silenced(is_closure: bool) -> str:
+    """Return how a caller who means (I - A)⁻¹ silences the warning."""
+    check = f"pass {option('check', False)}" if is_closure else ""
+    return advice(f"{check}{', or ' * is_closure}call {_SILENCE}", check or "ignore this warning")
 
 
 def divergence_error(semiring: Semiring, vertex: int) -> DivergenceError:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from semiring.advice import truth_values
 from semiring.algebra.catalogue import boolean
 from semiring.algebra.truth_tables import polynomial, to_bitwise, truth_table
 from semiring.arrays.encoding import convert
@@ -24,7 +25,7 @@ from semiring.arrays.labels import is_graph
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.parts import pieces
 from semiring.arrays.sparse import check_sparse, is_sparse, stored_entries
-from semiring.errors import WHICH_ARE_EDGES, DeviceError, DomainError, DTypeError, ShapeError, VertexError
+from semiring.errors import DeviceError, DomainError, DTypeError, ShapeError, VertexError
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["WORD_BITS", "BitMatrix", "pack", "polynomial", "to_bitwise", "truth_table"]
@@ -150,7 +151,7 @@ class BitMatrix:
         """
         there = is_device_array(tails) and is_device_array(heads)
         if not there and (is_device_array(tails) or is_device_array(heads)):
-            raise DeviceError("tails live on a GPU or heads do, but not both: move one of them")
+            raise DeviceError("one of tails and heads is on a GPU, the other is not: copy one of them")
         if there:
             from semiring.arrays.device.memory import as_cupy
 
@@ -271,9 +272,9 @@ class BitMatrix:
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
-            raise ValueError("a BitMatrix becomes an array only by a copy: its entries are bits of words")
+            raise ValueError("a BitMatrix has no array without a copy: leave copy=False out")
         if self.on_device:
-            raise TypeError("this BitMatrix lives on a GPU: say to_host() first")
+            raise TypeError("this BitMatrix is on a GPU: call to_host() first")
         entries: NDArray[Any] = self.unpack().astype(np.bool_ if dtype is None else dtype, copy=False)
         return entries
 
@@ -382,7 +383,7 @@ class BitMatrix:
         if not isinstance(other, BitMatrix):
             return NotImplemented
         raise TypeError(
-            "A @ B does not say in which semiring: semiring.matmul(A, B, 'boolean') tells which pairs two steps "
+            "A @ B names no semiring: semiring.matmul(A, B, 'boolean') finds the pairs that two steps "
             "connect, semiring.closure(A, 'boolean') any number of them"
         )
 
@@ -411,7 +412,7 @@ def pack(array: Any) -> BitMatrix:
     if isinstance(array, BitMatrix):
         return array.copy()
     if is_graph(array):
-        raise DTypeError(f"not a 2-D array but a {type(array).__name__}: pack(network_of(A, 'boolean').matrix)")
+        raise DTypeError(f"pack takes a 2-D array, not a {type(array).__name__}: pack(network_of(A, 'boolean').matrix)")
     there = is_device_array(array)
     if there:
         from semiring.arrays.device import memory
@@ -448,7 +449,7 @@ def pack(array: Any) -> BitMatrix:
 def _truths(entries: Any, name: str) -> Any:
     """Return entries as truth values. Raises `DTypeError` unless they are, or are integers that are all 0 or 1."""
     if entries.dtype.kind not in "iub":
-        raise DTypeError(f"the entries are {entries.dtype}, and truths (bool) are needed: {WHICH_ARE_EDGES}")
+        raise DTypeError(f"the entries are {entries.dtype}, and truth values (bool) are needed. {truth_values()}")
     return convert(entries, boolean, np.bool_, name)
 
 
@@ -472,7 +473,7 @@ def _shape(shape: Sequence[int]) -> tuple[int, int]:
 
 def _refuse_apart(one: BitMatrix, other: BitMatrix) -> None:
     if one.on_device != other.on_device:
-        raise DeviceError("one BitMatrix lives on a GPU, the other does not: say to_device() or to_host()")
+        raise DeviceError("one BitMatrix is on a GPU, the other is not: call to_device() or to_host()")
 
 
 def _truth(value: Any) -> bool:

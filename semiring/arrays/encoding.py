@@ -27,11 +27,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from semiring.advice import truth_values
 from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_half
 from semiring.arrays.entries import check_entries, check_operands
 from semiring.arrays.scans import PIECE, Scan, limits_of
-from semiring.errors import WHICH_ARE_EDGES, DTypeError, IntegerOverflowError
+from semiring.errors import DTypeError, IntegerOverflowError
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = [
@@ -105,7 +106,7 @@ def convert(array: Array, semiring: Semiring, dtype: Any, name: str = "A", *, ch
     if array.dtype == dtype:
         return array
     if dtype.kind == "b" and array.ndim and array.dtype.kind not in "iu":
-        raise DTypeError(f"{name} holds {array.dtype}, which {dtype} does not hold: {WHICH_ARE_EDGES}")
+        raise DTypeError(f"{name} holds {array.dtype}, which {dtype} does not hold. {truth_values()}")
     with np.errstate(invalid="ignore"):
         result = array.astype(dtype)
     pairs = _extremes(semiring, array.dtype, dtype)
@@ -119,7 +120,7 @@ def convert(array: Array, semiring: Semiring, dtype: Any, name: str = "A", *, ch
             position = tuple(int(index) for index in np.unravel_index(int(lost.argmax()), lost.shape))
             place = f"{name}[{', '.join(map(str, position))}]" if position else name
             entry = array[position].item() if is_device_array(array) else array[position]
-            rule = f": truth values are True and False, or integers that are all 0 or 1; of others {WHICH_ARE_EDGES}"
+            rule = f": truth values are True and False, or integers that are all 0 or 1. {truth_values()}"
             raise DTypeError(f"{place} is {entry}, which {dtype} does not hold{rule if dtype.kind == 'b' else ''}")
     return result
 
@@ -183,8 +184,8 @@ def product_encoding(semiring: Semiring, dtype: np.dtype[Any], a: Scan, b: Scan,
             return Encoding(inner, sign * limit)
         inner = widen(inner)
     raise IntegerOverflowError(
-        f"sums of entries between {min(a_low, b_low) * sign} and {max(a_high, b_high) * sign} could leave the half "
-        f"of the range of int64 that {semiring.name} computes in: use float64, which holds every sum, rounded"
+        f"sums of entries between {min(a_low, b_low) * sign} and {max(a_high, b_high) * sign} could leave half "
+        f"the range of int64, in which {semiring.name} computes: use float64, which holds every sum, rounded"
     )
 
 

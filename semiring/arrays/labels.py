@@ -204,9 +204,8 @@ def labelled_square(frame: Any) -> Taken:
             rows,
             columns,
             "the rows and the columns of A",
-            "a network has the same vertices in both; if the missing rows or columns have no edges, V = "
-            "A.index.union(A.columns) and A.reindex(index=V, columns=V, fill_value=...) with the value of no edge add "
-            "them",
+            "a network has the same vertices in both. If the missing rows or columns have no edges, add them: V = "
+            "A.index.union(A.columns), A.reindex(index=V, columns=V, fill_value=...), filled with the value of no edge",
         )
         frame = frame.iloc[:, _places(rows, columns)]
     index = frame.columns if _unlabelled(rows) else frame.index
@@ -220,12 +219,11 @@ def labelled_square(frame: Any) -> Taken:
 def _not_square(frame: Any, rows: int, columns: int) -> ShapeError:
     if is_edge_frame(frame):
         return ShapeError(
-            "A is a frame that lists edges, and a matrix is needed: pass semiring.network_of(A).matrix, or the network "
-            "itself where one is taken"
+            "A is a frame that lists edges, and this function needs a matrix: pass semiring.network_of(A).matrix"
         )
     return ShapeError(
-        f"A is a frame of {rows} rows and {columns} columns: a square matrix is needed, or a list of edges, whose "
-        "columns are titled as source and target, or named in semiring.network_of(A, source=..., target=...)"
+        f"A is a frame of {rows} rows and {columns} columns: a square matrix is needed. If it lists edges, title its "
+        "columns source and target, or name them, semiring.network_of(A, source=..., target=...)"
     )
 
 
@@ -242,16 +240,16 @@ def _refuse_untitled_edges(frame: Any, columns: Sequence[Any], *, labelled: bool
         whole = [column.dtype.kind in "iu" for column in entries]
         if sum(whole) > 1 and any(entry[place] not in (0, np.inf) for place, entry in enumerate(entries)):
             raise FormatError(
-                f"A is a frame of {len(columns)} rows without labels, and may be a matrix or list edges: of edges say "
-                "columns=(SOURCE, TARGET), the titles of two columns; of a matrix give the rows the labels of the "
-                "columns, or pass A.to_numpy()"
+                f"A is a frame of {len(columns)} rows without labels, and may be a matrix or list edges. If it lists "
+                "edges, pass columns=(SOURCE, TARGET), the titles of two columns. If it is a matrix, label its rows as "
+                "its columns, or pass A.to_numpy()"
             )
     ends = [np.asarray(frame[title]) for title in columns[:2]] if len(columns) in (2, 3) else []
     if ends and all(map(_holds_texts, ends)) and all(isinstance(t, str) for t in columns):
         raise FormatError(
             f"A is a frame of texts, and no columns are titled like a source ({', '.join(SOURCES)}) and a target "
-            f"({', '.join(TARGETS)}): if it lists edges, name them, columns=({columns[0]!r}, {columns[1]!r}), in a "
-            f"function of paths, or semiring.network_of(A, source={columns[0]!r}, target={columns[1]!r})"
+            f"({', '.join(TARGETS)}). If it lists edges, pass columns=({columns[0]!r}, {columns[1]!r}) to a function "
+            f"of paths, or semiring.network_of(A, source={columns[0]!r}, target={columns[1]!r})"
         )
 
 

@@ -85,7 +85,7 @@ def in_host_memory(x: Any, name: str = "A") -> Any:
                 raise DTypeError(f"{name} cannot be read as a NumPy array: {error}") from None
     if is_device_array(x) or hasattr(x, "__dlpack__"):
         raise DeviceError(
-            f"{_kind_of(name, x)} on a device, which this function does not reach: copy it to the host first "
+            f"{_kind_of(name, x)} on a device, which this function does not support: copy it to the host first "
             "(cupy.asnumpy(A), A.cpu())"
         )
     if hasattr(x, "to_numpy"):  # a frame or series
@@ -145,21 +145,21 @@ def refuse_unreal(x: Any, name: str = "A") -> None:
     try:
         array = x if is_device_array(x) else np.asarray(x)
     except ValueError:
-        raise ShapeError(f"{name} is a list whose parts differ in length: a matrix has rows of one length") from None
+        raise ShapeError(f"{name} is a list whose rows differ in length: pass rows of one length") from None
     if _is_real(array.dtype) or array.size == 0:
         return
     if array.ndim == 0:
         named = isinstance(x, str) and x in (*CATALOGUE, *ALIASES)
         hint = f": a file is read by semiring.read({x!r})" if isinstance(x, str) else ""
-        hint = f": {x!r} stands in the place of {name}, say semiring={x!r}" if named else hint
+        hint = f": {x!r} is given for {name}: pass it as semiring={x!r}" if named else hint
         hint = ": pass its .matrix" if hasattr(x, "matrix") else hint
         hint = f": {name}.collect() makes a frame of it" if hasattr(x, "collect_schema") else hint
-        raise DTypeError(f"{name} is of type {type(x).__name__}, and an array of real numbers is needed{hint}")
+        raise DTypeError(f"{name} is of type {type(x).__name__}, not an array of real numbers{hint}")
     if array.dtype.kind != "O":
         what = f"text ({array.dtype})" if array.dtype.kind in "US" else str(array.dtype)
         edges = array.dtype.kind in "US" and array.ndim == 2 and array.shape[1] in (2, 3)
         titles = ", ".join(map(repr, ("from", "to", "weight")[: array.shape[-1]]))
-        hint = f": edges are given as a frame, pandas.DataFrame({name}, columns=[{titles}])" if edges else ""
+        hint = f": pass edges as a frame, pandas.DataFrame({name}, columns=[{titles}])" if edges else ""
         raise DTypeError(f"{name} holds {what}, not real numbers{hint}")
     for position, entry in np.ndenumerate(array):
         if isinstance(entry, bool) or not _is_real_number(entry):
@@ -170,8 +170,8 @@ def refuse_unreal(x: Any, name: str = "A") -> None:
                 )
             hint = "“no edge” is the zero of the semiring"
             if hasattr(entry, "__len__"):
-                hint = "elements are scalars; of sets see docs/tutorials/own.md#sets-as-bits"
-            raise DTypeError(f"{where} is {entry!r}, not a real number; {hint}")
+                hint = "elements are scalars; for sets see docs/tutorials/own.md#sets-as-bits"
+            raise DTypeError(f"{where} is {entry!r}, not a real number: {hint}")
     raise DTypeError(f"{name} holds numbers as Python objects: convert them, as by numpy.asarray({name}, float)")
 
 
@@ -267,7 +267,7 @@ def _refuse_mixture(named: dict[str, Any]) -> None:
             other, y = next((other, y) for other, y in named.items() if is_device_array(y))
             raise DeviceError(
                 f"{_kind_of(other, y)} on a GPU, {name} is in the memory of the host: copy one of them, "
-                "or say device='cuda' to have it copied"
+                "or pass device='cuda' to have it copied"
             )
 
 
@@ -315,9 +315,7 @@ def as_output(
     there = is_device_array(out)
     writable = there or isinstance(out, np.ndarray) or hasattr(out, "__dlpack__")
     if not writable or isinstance(out, np.ma.MaskedArray):
-        raise TypeError(
-            f"{name} is a {type(out).__name__}: results are written into arrays, those of closures into .npy files, too"
-        )
+        raise TypeError(f"{name} is a {type(out).__name__}: pass an array, or for closure the name of an .npy file")
     if like is not None and is_device_array(like) != there:
         places = "on a GPU", "in the memory of the host"
         own, other = places if there else places[::-1]
@@ -452,12 +450,13 @@ _FLAGS = {
 
 
 def check_flags(options: Mapping[str, Any]) -> None:
-    """Raise `TypeError` for an option that is to say yes or no, and says neither: any text would be a yes."""
+    """Raise `TypeError` for the value of a flag that is neither True nor False: any text would count as True."""
     for name, value in options.items():
         if name in _FLAGS and type(value) is not bool and not isinstance(value, np.bool_):
             if value is None and _FLAGS[name]:
                 continue
-            raise TypeError(f"{name} is True or False, not {value!r}")
+            allowed = "True, False or 'full'" if name == "explain" else "True or False"
+            raise TypeError(f"{name} is {allowed}, not {value!r}")
 
 
 def on_their_device(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

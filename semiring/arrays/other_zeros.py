@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from semiring.advice import advice, option
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_min, max_plus, min_max, min_plus
 from semiring.algebra.expressions.tree import is_floating
@@ -32,7 +33,7 @@ _FEW = 1 << 16  # entries that are counted without a look at some rows before
 _SAMPLE = 1 << 13  # entries of these rows: 4 µs
 _VERTICES = 64  # of a matrix on a GPU that are copied to the host
 _PAIRS = 32  # of vertices without a distance between them, whose rows are compared
-_SILENCE = 'or warnings.simplefilter("ignore", semiring.errors.SuspiciousWeightsWarning)'
+_SILENCE = 'warnings.simplefilter("ignore", semiring.errors.SuspiciousWeightsWarning)'
 _least, _greatest = np.minimum.reduce, np.maximum.reduce
 _NEAR = 8  # distances from one place differ by an eighth of the longest at most: by their rounding
 
@@ -186,12 +187,20 @@ def _message(suspect: _Suspect, semiring: Semiring, dtype: np.dtype[Any]) -> str
         return str(x), f"np.iinfo(A.dtype).{'max' if x > 0 else 'min'}"
 
     (said, written), (zero, zero_written) = name(suspect.value), name(semiring.zero_for(dtype))
-    return (
-        f"entries of A off the diagonal are {said}, none is {zero}: {semiring.name} takes {said} for the weight of an "
-        f"edge, and {zero} for no edge; if {said} means no edge, pass np.where(A == {written}, {zero_written}, A)"
-        f", and of a frame A.mask(A == {written}, {zero_written}), which keeps its labels; if it is a weight, say "
-        f"check=False, {_SILENCE}"
+    remedy = advice(
+        f"pass np.where(A == {written}, {zero_written}, A), for a frame A.mask(A == {written}, {zero_written}), which "
+        "keeps its labels",
+        f"write {zero_written.removeprefix('np.')} for no edge, or leave these edges out of a list",
     )
+    return (
+        f"entries of A off the diagonal are {said}, none is {zero}: in {semiring.name}, {said} is the weight of an "
+        f"edge, and {zero} is no edge. If {said} means no edge, {remedy}. If it is a weight, {_silenced()}"
+    )
+
+
+def _silenced() -> str:
+    """Return how a caller who means what is suspicious silences the warning."""
+    return f"pass {option('check', False)}{advice(f', or call {_SILENCE}', '')}"
 
 
 def warn_of_percentages(products: Array) -> None:
@@ -199,8 +208,9 @@ def warn_of_percentages(products: Array) -> None:
     greatest = float(products.max()) if products.size else 0.0
     if greatest > 1:
         warnings.warn(
-            f"the most reliable of these paths has the product {greatest:.6g}, and probabilities lie in [0, 1]: if the "
-            f"weights are percentages, pass A / 100; if they are factors that gain, say check=False, {_SILENCE}",
+            f"the most reliable of these paths has the product {greatest:.6g}, and probabilities lie in [0, 1]. If the "
+            f"weights are percentages, {advice('pass A / 100', 'divide them by 100')}. If they are factors that gain, "
+            f"{_silenced()}",
             SuspiciousWeightsWarning,
             stacklevel=outside(),
         )

@@ -92,9 +92,10 @@ def warn_of_duplicates(semiring: Semiring, name: str = "A") -> None:
     if semiring.dtypes == ("bool",) or semiring.add.expression.op == "add":
         return  # SciPy's sum is the same
     warnings.warn(
-        f"{name} stores some entries more than once: they are added by the ⊕ of {semiring.name}, and by + in SciPy's "
-        f"conversions, such as {name}.tocsr(); if the sum is meant, call {name}.sum_duplicates() before; if not, "
-        "ignore this SuspiciousWeightsWarning",
+        f"{name} stores some entries more than once. They are added by the ⊕ of {semiring.name}, but by + in SciPy's "
+        f"conversions, such as {name}.tocsr(). If the sum is meant, call {name}.sum_duplicates() first, else ignore "
+        "this "
+        "SuspiciousWeightsWarning",
         SuspiciousWeightsWarning,
         stacklevel=outside(),
     )

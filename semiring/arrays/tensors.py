@@ -38,8 +38,8 @@ def tensor_of(array: Any) -> Any:
 
 
 def refused_gradients(name: str) -> TypeError:
-    """The error for a tensor that records gradients, where nothing could follow them."""
+    """Return the error for a tensor that records gradients, given to a function that does not."""
     return TypeError(
-        f"{name} records gradients, which stop here: the functions of semiring.torch keep them (semiring.torch.matmul "
-        f"for semiring.matmul); without them pass {name}.detach()"
+        f"{name} records gradients, which this function does not: use semiring.torch (semiring.torch.matmul for "
+        f"semiring.matmul), or pass {name}.detach()"
     )

@@ -113,12 +113,12 @@ def _report(
         return report
     laws = [verdict.law for verdict in verdicts]
     if semiring.domain.everything:
-        return replace(report, hint=_hint(semiring, laws, _mended_star(semiring) if laws[-1].starred else ""))
+        return replace(report, **_suggested(semiring, laws, _mended_star(semiring) if laws[-1].starred else ""))
     broken = {verdict.law.key for verdict in report.refuted}
     if broken and broken <= {law.key for law in STAR_LAWS} and (star := _mended_star(semiring)):
         mended = semiring.with_star(star)
         if all(_verdict(mended, law, names, _SAMPLES, _SEED) for law in laws if law.starred):
-            report = replace(report, hint=f"A star is nan where it does not exist: give star={star!r}.")
+            report = replace(report, star=star)
     return report
 
 
@@ -165,12 +165,11 @@ def _rounding(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, 
         return None
 
 
-def _hint(semiring: Semiring, laws: list[Law], star: str) -> str:
-    """Return, as a sentence, a domain on which these laws of a refuted definition are proved; empty where none is.
+def _suggested(semiring: Semiring, laws: list[Law], star: str) -> dict[str, str]:
+    """Return a domain on which these laws of a refuted definition are proved, for a report; {} where none is.
 
     ``star``: what `_mended_star` has found; it is part of the advice where the laws need it.
     """
-    which = "every law is" if len(laws) > len(SUM_LAWS) else "the laws of sums are"
     for text in _SUGGESTED:
         for mended in dict.fromkeys(("", star)):
             try:
@@ -179,8 +178,8 @@ def _hint(semiring: Semiring, laws: list[Law], star: str) -> str:
             except (AlgebraError, DTypeError, ExpressionError):  # where zero and one have changed places, for one
                 continue
             if all(law.key == "annihilation" or real_verdict(candidate, law, 0, _SEED).proved for law in laws):
-                return f"On {text} {which} proved: give domain={text!r}{f', star={mended!r}' if mended else ''}."
-    return ""
+                return {"suggested": text, "star": mended}
+    return {}
 
 
 def _mended_star(semiring: Semiring) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from semiring.axioms.laws import Law
+from semiring.advice import advice, option
+from semiring.axioms.laws import SUM_LAWS, Law
 from semiring.errors import AlgebraError, UnknownNameError
 
 __all__ = ["AxiomReport", "Counterexample", "Rounding", "Verdict"]
@@ -95,7 +96,17 @@ class AxiomReport:
     domain: str
     dtype: str
     verdicts: tuple[Verdict, ...]
-    hint: str = ""
+    suggested: str = ""  # a domain on which all of these laws are proved, where one was found
+    star: str = ""  # a star with which they are
+
+    @property
+    def hint(self) -> str:
+        """The sentence that suggests this domain and star; "" where none was found."""
+        star = option("star", self.star) if self.star else ""
+        if not self.suggested:
+            return f"A star is nan where it does not exist: give {star}." if star else ""
+        which = "every law is" if len(self.verdicts) > len(SUM_LAWS) else "the laws of sums are"
+        return f"On {self.suggested} {which} proved: give {option('domain', self.suggested)}{star and ', '}{star}."
 
     @property
     def laws(self) -> dict[str, Verdict]:
@@ -143,7 +154,7 @@ class AxiomReport:
     def refusal(self, name: str, failure: Verdict, consequence: str) -> AlgebraError:
         """What to raise where a law that fails has a consequence: one report serves equal semirings of any name."""
         said = f"{name} is no semiring on {self.domain}, so {consequence}: {failure}. {self.hint}"
-        return AlgebraError(f"{said.rstrip()} See {name}.check_axioms()")
+        return AlgebraError(f"{said.rstrip()} See {advice(f'{name}.check_axioms()', 'semiring check')}")
 
     @property
     def summary(self) -> str:

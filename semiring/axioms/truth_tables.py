@@ -62,7 +62,7 @@ class _TableAlgebra:
     def mul(self, x: int, y: int) -> int:
         zero = self.zero
         if any(self.raw_mul(*pair) != zero for column in _COLUMNS for pair in ((zero, column), (column, zero))):
-            raise UndecidedError("0̄ does not annihilate bit by bit, so that 0̄ ⊗ x = 0̄ looks at whole words")
+            raise UndecidedError("0̄ does not annihilate bit by bit, so that 0̄ ⊗ x = 0̄ compares whole words")
         return self.raw_mul(x, y)
 
     def star(self, x: int) -> int:

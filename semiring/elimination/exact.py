@@ -93,7 +93,7 @@ class ExactPotentials:
         Raises `DomainError` for an entry of b of unbounded gain.
         """
         if (self.sign * B == -np.inf).any():
-            raise DomainError("b has an entry of unbounded gain, beside weights that are summed exactly: leave it out")
+            raise DomainError("b has an entry of unbounded gain, which this factor does not support: leave it out")
         found = np.empty(B.shape)
         shift = -self.h if transposed else self.h
         for column in range(B.shape[1]):

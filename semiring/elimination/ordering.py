@@ -51,10 +51,10 @@ def _checked(ordering: Any, n: int) -> Array:
     whole = order.shape == (n,) and (order.dtype.kind in "iu" or not order.size)
     if not whole or not np.array_equal(np.sort(order), np.arange(n)):
         raise ShapeError(
-            f"the elimination order of {n} vertices is a permutation of 0 … {n - 1}, not shape {order.shape}, "
-            f"dtype {order.dtype}"
+            f"the elimination order of {n} vertices has shape {order.shape} and dtype {order.dtype}: give a "
+            f"permutation of 0 … {n - 1}"
             if not whole
-            else f"the elimination order is no permutation: each of 0 … {n - 1} belongs into it once"
+            else f"the elimination order is not a permutation: give each of 0 … {n - 1} once"
         )
     return order.astype(np.int32)
 

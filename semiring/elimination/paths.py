@@ -45,7 +45,10 @@ class OpenFactor:
         pivots = [self.memory[block : block + k * k : k + 1] for block, k in zip(layout.blocks, a.pivots, strict=True)]
         stars = plan.semiring.star(np.concatenate([*pivots, np.empty(0, plan.dtype)]))
         if not (stars == plan.one).all():
-            raise AlgebraError(f"{plan.semiring.name} has loops whose star is not its one: entries then are no paths")
+            raise AlgebraError(
+                f"{plan.semiring.name} has loops whose star is not its one, so entries of the closure are not weights "
+                "of paths"
+            )
 
     def path(self, source: int, target: int) -> list[int]:
         """The vertices of a best path, both ends included; [] where there is none."""
@@ -74,5 +77,7 @@ class OpenFactor:
             plan.one,
         )
         if found.size == 1 and found[0] < 0:
-            raise ValueError("the entries of the factor do not belong to its edges: they were changed since then")
+            raise ValueError(
+                "the entries of the factor do not belong to its edges, which were changed: call factor again"
+            )
         return [int(vertex) for vertex in found]

@@ -46,8 +46,8 @@ class Edges:
     def only_closed(self) -> str:
         """Why only a closure takes these edges; "" where elimination and searches take them too."""
         if not has_loops(self.values.dtype):
-            return "floats of 16 bytes, for which only a closure has loops"
-        return "an edge of unbounded gain, which only a closure takes" if self.endless >= 0 else ""
+            return "floats of 16 bytes, which only the dense closure supports"
+        return "an edge of unbounded gain, which only the dense closure accepts" if self.endless >= 0 else ""
 
     def sparse(self) -> Edges:
         """The edges themselves, for elimination and searches.
@@ -59,13 +59,12 @@ class Edges:
         if self.endless < 0:
             raise DTypeError(
                 f"the weights are {self.values.dtype}, and sparse elimination and searches take floats of at most 64 "
-                "bits: A.astype(np.float64) rounds them; closure and, without method=, the functions of paths take "
-                "them as they are"
+                "bits: round them by A.astype(np.float64), or use closure, or the functions of paths without method="
             )
         place = int(self.pattern.rows[self.endless]), int(self.pattern.indices[self.endless])
         raise DomainError(
             f"A[{place[0]}, {place[1]}] is {self.values[self.endless]}, an edge of unbounded gain: sparse elimination "
-            "and searches take finite weights, closure and, without method=, the functions of paths these too",
+            "and searches take finite weights. Use closure, or the functions of paths without method=",
             place,
         ).named(self.names)
 

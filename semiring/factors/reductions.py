@@ -62,7 +62,7 @@ def _ordered(semiring: Semiring, name: str, *, sums: bool) -> str:
 def _eccentricity(semiring: Semiring) -> _OfRows:
     """The worst value of each row, 0̄ where some vertex is not reached; in max-plus the greatest."""
     if not semiring.selective:
-        raise AlgebraError(f"the ⊕ of {semiring.name} adds paths up instead of selecting one: none is worst")
+        raise AlgebraError(f"the ⊕ of {semiring.name} adds paths instead of selecting one, so no path is the worst")
     return lambda _, block: farthest(block, semiring)
 
 
@@ -106,7 +106,7 @@ def _histogram(semiring: Semiring, bins: Any) -> _OfRows:
     """How many other vertices are reached with a value in each bin, whose edges are given; as `numpy.histogram`."""
     edges = np.asarray(bins)
     if edges.ndim != 1 or edges.size < 2 or not (edges[1:] >= edges[:-1]).all():
-        raise ValueError(f"the edges of bins are an increasing list of two or more, and not {bins!r}")
+        raise ValueError(f"the edges of bins are an increasing list of two or more, not {bins!r}")
 
     def histogram(vertices: Array, block: Array) -> Array:
         rows = zip(block, _others(vertices, block, semiring), strict=True)
@@ -120,7 +120,7 @@ def _nearest(semiring: Semiring, k: Any) -> _OfRows:
     """The k other vertices with the best values, the best first and of equal ones the lower number; -1 for none."""
     sign = 1 if _ordered(semiring, "nearest", sums=False) == "min" else -1
     if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
-        raise ValueError(f"the nearest are counted, 1 or more, and k is {k!r}")
+        raise ValueError(f"k counts the nearest, 1 or more, and is {k!r}")
 
     def nearest(vertices: Array, block: Array) -> Array:
         out = np.full((vertices.size, k), -1, np.int64)

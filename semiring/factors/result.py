@@ -30,7 +30,15 @@ from semiring.elimination.home import Host, home_of
 from semiring.elimination.numbers import NoStar, Numbers, eliminate_again
 from semiring.elimination.paths import OpenFactor
 from semiring.elimination.signs import find_potentials, name_negative_cycle
-from semiring.errors import AlgebraError, DivergenceError, DTypeError, IntegerOverflowError, NoPathError, ShapeError
+from semiring.errors import (
+    AlgebraError,
+    DivergenceError,
+    DTypeError,
+    IntegerOverflowError,
+    NoPathError,
+    ShapeError,
+    no_star,
+)
 from semiring.factors.inputs import Edges, checked, edges_of
 from semiring.factors.reductions import Reduction, reduction
 from semiring.io.network import semiring_of
@@ -45,7 +53,7 @@ __all__ = ["Factor", "aligned", "factor", "fitting", "inner_dtype", "largest_siz
 
 Array = NDArray[Any]
 
-_IN_PARTS = "ask for fewer of them, or for rows(...), which come some at a time"
+_IN_PARTS = "name fewer of them, or call rows(...), which returns some rows at a time"
 _WORTH_A_LOOK = 1 << 28  # bytes that numbers may take before anyone looks for separators
 _BLOCK = 1 << 24  # entries of rows that are handed over at a time, unless the caller says
 
@@ -71,7 +79,7 @@ def factor(
         ``"boolean"``, ``"max_min"``, your own. By default that of a `Network`, else min-plus.
     ordering
         In which order vertices are eliminated, which decides the fill, and of results only the rounding: ``"metis"``
-        (nested dissection; package pymetis, ``pip install semiring[sparse]``), ``"minimum_degree"``, ``"natural"``
+        (nested dissection; package pymetis, the extra ``sparse``), ``"minimum_degree"``, ``"natural"``
         (0, 1, …), or a permutation (n,). ``"auto"`` is METIS from 100,000 vertices on, where it is installed, else
         minimum degree.
     threads
@@ -106,7 +114,7 @@ def factor(
     """
     algebra = as_semiring(semiring_of(A, semiring))
     if algebra.star_expression is None:
-        raise AlgebraError(f"{algebra.name} has no star, and a factor needs one: give one, Semiring(..., star=...)")
+        raise no_star(algebra.name, ", and a factor needs one")
     count = None if threads is None else checked_threads(threads)
     home = home_of(device)
     edges = edges_of(A, algebra).sparse()
@@ -136,7 +144,7 @@ def _is_wide(edges: Edges) -> bool:
     demand_memory(
         width**2 * size,
         f"the factor of a graph without small separators ({found})",
-        "ask shortest_paths and its sisters for some sources=, which need none; or name an ordering= to have it tried",
+        "call shortest_paths or another function of paths with sources=, or pass ordering= to factor it nevertheless",
     )
     return width**2 * size >= _WORTH_A_LOOK
 
@@ -273,7 +281,7 @@ class Factor:
             name_negative_cycle(*self._signed_edges())
         error = divergence_error(semiring, vertex)
         if semiring in (max_times, min_times):
-            error = DivergenceError(f"{error}; where its product is 1 but for rounding, closure tells", vertex)
+            error = DivergenceError(f"{error}. If the product is 1 up to rounding, use closure", vertex)
         raise error
 
     def _may_be_reused(self, layout: Layout, plan: Plan) -> bool:
@@ -340,14 +348,14 @@ class Factor:
         given = fitting(aligned(b, self.names), self.semiring, self.dtype)
         n = len(self)
         if given.ndim not in (1, 2) or given.shape[0] != n:
-            raise ShapeError(f"b is {given.shape}: ({n},) or ({n}, k) is needed")
+            raise ShapeError(f"b is {given.shape}: give shape ({n},) or ({n}, k)")
         scan = check_entries(given, self.semiring, "b")
         if has_inner_zero(self.semiring, self._inner):
             ends = [abs(int(end)) for end in (scan.low, scan.high) if end is not None]
             if max(ends, default=0) + self._largest * n >= limits_of(self._inner).half:
                 raise IntegerOverflowError(
-                    f"b has entries of size {max(ends)}, and with paths of {n} edges of weights up to {self._largest} "
-                    f"sums may leave the half of the range of {self._inner} that is computed in: use int64 or float64"
+                    f"b has entries up to {max(ends)} and paths have {n} edges of weights up to {self._largest}: their "
+                    f"sums may exceed half the range of {self._inner}. Use int64 or float64"
                 )
             B = encode(given, self.semiring, self._inner)
         else:
@@ -475,7 +483,7 @@ class Factor:
     def _open(self) -> OpenFactor:
         semiring = self.semiring
         if not semiring.selective:
-            raise AlgebraError(f"the ⊕ of {semiring.name} adds paths up instead of selecting one: none is best")
+            raise AlgebraError(f"the ⊕ of {semiring.name} adds paths instead of selecting one, so no path is the best")
         numbers = self._numbers
         try:
             return OpenFactor(self._analysis, numbers.layout, numbers.plan.renewed(semiring), self._values)
@@ -509,7 +517,7 @@ class Factor:
         """
         chosen = self._vertices.indices(vertices)
         if chunk is not None and chunk < 1:
-            raise ValueError(f"chunk is {chunk}: at least one row comes at a time")
+            raise ValueError(f"chunk is {chunk}: give a number of rows, 1 or more")
         if reduce is not None:
             reduced = self._reduced(chosen, reduction(reduce, self.semiring))
             if out is None:
@@ -534,7 +542,9 @@ class Factor:
         def give(which: Array, block: Any) -> None:
             reduced = _on_host(reduce.of_rows(chosen[which], _on_host(block) if reduce.named else block))
             if reduced.shape[:1] != (which.size,):
-                raise ShapeError(f"reduce made shape {reduced.shape} of {which.size} rows: one result a row is needed")
+                raise ShapeError(
+                    f"reduce returned shape {reduced.shape} for {which.size} rows: return one result for each row"
+                )
             parts.append((which, reduced))
 
         with self._home.current():
@@ -558,7 +568,9 @@ class Factor:
         """
         n = len(self)
         if out is None:
-            instead = "ask for a table of sources and targets, for rows some at a time, or give out= the name of a file"
+            instead = (
+                "call table for some sources and targets, rows for some rows at a time, or pass out= the name of a file"
+            )
             with self._home.current():
                 return self._rows(np.arange(n), f"A* of {n:,} vertices", instead)
         return self.rows(out=out)
@@ -604,7 +616,7 @@ class Factor:
         """
         listed = list(edges)
         if not all(isinstance(edge, tuple | list) and len(edge) == 3 for edge in listed):
-            raise ShapeError("edges are triples (from, to, weight), one for each edge that changes")
+            raise ShapeError("an edge is not a triple: give (from, to, weight) for each edge that changes")
         tails = self._vertices.indices([edge[0] for edge in listed])
         heads = self._vertices.indices([edge[1] for edge in listed])
         own, at = self._edges, self._entries(tails, heads)
@@ -625,8 +637,8 @@ class Factor:
             i, j = divmod(int(here[strange[0]]), int(n))
             name = self._vertices.name
             raise ShapeError(
-                f"the edge {name(i)} → {name(j)} is new, and the factor has no place for it: call factor on a matrix "
-                "that has this edge, with any weight but the zero of the semiring"
+                f"the edge {name(i)} → {name(j)} is new, and this factor has no entry for it: call factor on a matrix "
+                "that has this edge, of any weight but the zero"
             )
         return at
 
@@ -673,7 +685,7 @@ def aligned(b: Any, names: tuple[Hashable, ...] | None) -> Any:
     if names is None or not (hasattr(b, "loc") and hasattr(b, "index")):
         return b
     if len(b.index) != len(names) or set(b.index) != set(names):
-        raise ShapeError("b has other labels than the vertices of A")
+        raise ShapeError("the labels of b are not the names of the vertices of A: give b the same labels")
     return b.loc[list(names)]
 
 
@@ -683,7 +695,7 @@ def fitting(b: Any, semiring: Semiring, dtype: np.dtype[Any], name: str = "b") -
         return np.asarray(as_array(b, semiring, dtype, name=name))
     given = np.asarray(in_host_memory(b, name))
     if given.dtype != dtype and not np.can_cast(given.dtype, dtype, "safe"):
-        raise DTypeError(f"{name} is {given.dtype} and the matrix {dtype}: convert one of them")
+        raise DTypeError(f"{name} is {given.dtype}, the matrix {dtype}: convert one of them")
     return np.asarray(as_array(given, semiring, dtype, name=name))
 
 
@@ -709,6 +721,6 @@ def inner_dtype(semiring: Semiring, dtype: np.dtype[Any], n: int, largest: Any, 
             return inner
         inner = widen(inner)
     raise IntegerOverflowError(
-        f"paths of {n} edges of weights up to {largest} leave the half of the range of int64 that {semiring.name} "
+        f"paths of {n} edges of weights up to {largest} may exceed half the range of int64, in which {semiring.name} "
         "computes in: use float64, which holds every sum, rounded"
     )

@@ -21,7 +21,7 @@ from semiring.closures import closure, closure_of_rounded
 from semiring.elimination.analysis import analyse
 from semiring.elimination.dense import solve_dense
 from semiring.elimination.numbers import NoStar
-from semiring.errors import AlgebraError, ShapeError
+from semiring.errors import ShapeError, no_star
 from semiring.factors.inputs import Edges, edges_of
 from semiring.factors.result import Factor, aligned, fitting, inner_dtype, largest_size
 from semiring.io.network import semiring_of
@@ -78,7 +78,7 @@ def fixed_point(
 
 def _demand_star(semiring: Semiring) -> None:
     if semiring.star_expression is None:
-        raise AlgebraError(f"{semiring.name} has no star, and A may have cycles: give one, Semiring(..., star=...)")
+        raise no_star(semiring.name, ", and A may have cycles")
 
 
 def _check_shape(b: Array, n: int) -> None:

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
+from semiring.advice import advice
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_floating
@@ -64,7 +65,7 @@ FORMATS = {
 
 
 _SPARSELY = (
-    "They take edges as a frame, a graph or a sparse matrix: shortest_paths(pandas.read_csv(FILE), sources=[...]), "
+    ". They take edges as a frame, a graph or a sparse matrix: shortest_paths(pandas.read_csv(FILE), sources=[...]), "
     "networkx.node_link_graph, scipy.io.mmread; or on the command line: semiring paths FILE --from A --to B"
 )
 
@@ -85,7 +86,7 @@ def format_of(path: str | os.PathLike[str]) -> str:
     """The format that the ending of a name stands for ("-": an edge list); `FormatError` for an unknown ending."""
     if not isinstance(path, str | os.PathLike):
         raise TypeError(
-            f"the name of a file comes first, as in write(path, matrix), and this is a {type(path).__name__}"
+            f"the first argument of write is the name of a file, write(path, matrix), not a {type(path).__name__}"
         )
     name = os.fspath(path)
     if name == "-":
@@ -94,10 +95,10 @@ def format_of(path: str | os.PathLike[str]) -> str:
     if ending not in FORMATS or (name.endswith(".gz") and ending in (".npy", ".npz")):
         reader = _OTHER_READERS.get(ending) if os.path.exists(name) else None
         if os.path.isdir(name):
-            raise FormatError(f"{name} is a folder, and a file is needed, which ends in {', '.join(FORMATS)}")
-        hint = f". {reader}(FILE) reads it, and the functions of semiring take what it gives" if reader else ""
+            raise FormatError(f"{name} is a folder: give a file that ends in {', '.join(FORMATS)}")
+        hint = f". {reader}(FILE) reads it, and the functions of semiring accept its result" if reader else ""
         raise FormatError(
-            f"{name}: the ending says no known format; known are {', '.join(FORMATS)} (text also with .gz){hint}"
+            f"{name}: the ending names no known format: give one of {', '.join(FORMATS)} (text also with .gz){hint}"
         )
     return FORMATS[ending]
 
@@ -144,7 +145,7 @@ def read(
     try:
         return assemble(found, as_semiring(semiring), dtype, directed=directed, title=title)
     except TooLargeError as error:
-        raise TooLargeError(f"{error}. {_SPARSELY}") from None
+        raise TooLargeError(f"{error}{advice(_SPARSELY, '')}") from None
 
 
 def read_sparse(
@@ -178,7 +179,7 @@ def _listed(
     lists = kind in ("csv", "tsv", "txt")
     titled = header is not None or columns is not None or (weight is not None and kind != "json")
     if titled and not lists:
-        raise FormatError(f"{source}: a header and titles of columns belong to edge lists, not to {kind}")
+        raise FormatError(f"{source}: header=, weight= and columns= are for edge lists, not for {kind}")
     columns = None if columns is None else two_titles(columns)
     shown = "<stdin>" if source == "-" else source
     with binary_lines(source) as stream:
@@ -280,8 +281,8 @@ def _refuse_other_zeros(array: np.ndarray[Any, Any]) -> None:
     if is_floating(array.dtype) and (found := np.argwhere(np.isneginf(array))).size:
         at = ", ".join(map(str, found[0].tolist()))
         raise DomainError(
-            f"the matrix holds -inf, at [{at}]: no edge in max_min and max_plus, but an edge in min_plus, which is the "
-            'semiring where none is named: write(path, matrix, "max_min")'
+            f"the matrix holds -inf, at [{at}]: no edge in max_min and max_plus, but an edge in min_plus, the default. "
+            'Name the semiring: write(path, matrix, "max_min")'
         )
 
 
@@ -300,7 +301,7 @@ def write_vertices(
     kind, array = format_of(path), np.asarray(matrix)
     checked = _check_names(names, square(array.shape, "the matrix"))
     if kind not in ("npy", "npz", "csv", "tsv", "txt"):
-        raise FormatError(f"{os.fspath(path)}: a matrix of vertices goes to .npy, .npz, .csv or .tsv, not to .{kind}")
+        raise FormatError(f"{os.fspath(path)}: write a matrix of vertices to .npy, .npz, .csv or .tsv, not to .{kind}")
 
     def fill(stream: BinaryIO) -> None:
         if kind == "npy":

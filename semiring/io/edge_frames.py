@@ -33,9 +33,9 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
     tails, heads = guessed_ends(titles, source, target)
     tail, head = _only(tails, SOURCES, "source"), _only(heads, TARGETS, "target")
     if tail == head:
-        raise FormatError(f"source and target are both the column {tail!r}: edges begin and end in two columns")
+        raise FormatError(f"source and target are both the column {tail!r}: name two columns")
     if weight is not None and weight in (tail, head):
-        raise FormatError(f"the column {weight!r} holds vertices: weight= names another")
+        raise FormatError(f"the column {weight!r} holds vertices: name another column by weight=")
     if (twice := next((title for place, title in enumerate(titles) if title in titles[:place]), None)) is not None:
         raise FormatError(f"two columns of the frame are titled {twice!r}: rename one of them, or leave it out")
     rest = [title for title in titles if title not in (tail, head) and not counts_rows(title)]
@@ -44,8 +44,8 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
     column, candidates = (weight, ()) if weight is not None else guessed_weight(numbers or rest)
     shown = ", ".join(map(repr, candidates))
     unclear = (
-        f"the weights may be any of the columns {shown}: say weight=, here or in semiring.network_of, or leave these "
-        "columns out"
+        f"the weights may be any of the columns {shown}: name one by weight=, here or in semiring.network_of, or leave "
+        "these columns out"
     )
     names, rows, columns = _vertices(_ends(frame, tail), _ends(frame, head))
 
@@ -74,29 +74,29 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
     )
 
 
-_SAY = "say columns=(SOURCE, TARGET), the titles of two, or in semiring.network_of {}="
+_PASS = "pass columns=(SOURCE, TARGET), two titles, or in semiring.network_of {}="
 
 
 def _only(found: Sequence[Any], usual: Sequence[str], what: str) -> Any:
     if not found:
-        raise FormatError(f"no column is titled like a {what} ({', '.join(usual)}): {_SAY.format(what)}")
+        raise FormatError(f"no column is titled like a {what} ({', '.join(usual)}): {_PASS.format(what)}")
     if len(found) > 1:
         shown = " and ".join(map(repr, found))
-        raise FormatError(f"the columns {shown} are both titled like a {what}: {_SAY.format(what)}")
+        raise FormatError(f"the columns {shown} are both titled like a {what}: {_PASS.format(what)}")
     return found[0]
 
 
 def _no_number(values: np.ndarray[Any, Any], column: Any) -> str:
-    """What to say of the first weight that is no number; "" where all are."""
+    """Return the message about the first weight that is not a number; "" where all are."""
     if values.dtype.kind in "fiub":
         return ""
     if values.dtype.kind in "mM":  # NumPy's are real numbers by their class
-        return f"the column {column!r} holds {values.dtype}: make numbers of times, as by column.dt.total_seconds()"
+        return f"the column {column!r} holds {values.dtype}: convert times to numbers, as by column.dt.total_seconds()"
     for row, value in enumerate(values):
         if not isinstance(value, Real):
             return (
-                f"row {row} of the frame: the weight {value!r} in the column {column!r} is not a real number: make "
-                "numbers of such weights, and leave rows without one out"
+                f"row {row} of the frame: the weight {value!r} in the column {column!r} is not a real number: convert "
+                "such weights to numbers, and leave out rows without a weight"
             )
     return ""
 

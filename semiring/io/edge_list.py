@@ -31,6 +31,7 @@ from typing import Any, BinaryIO, Protocol, TypeAlias
 
 import numpy as np
 
+from semiring.advice import advice, option
 from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, counts_rows, guessed_ends, guessed_weight, unit_of
 from semiring.errors import FormatError, did_you_mean
 from semiring.io.network import Edges
@@ -41,10 +42,9 @@ __all__ = ["read_edge_list", "split_line", "write_edge_list", "write_table"]
 #: The number of a line, its fields, and the line itself.
 Row: TypeAlias = tuple[int, list[str], str]
 
-_RENAME = "; of those with the same title rename all but one in the file"
+_RENAME = ". Rename columns with the same title in the file"
 _WRITTEN = ["source", "target", "weight"]  # no edge, for its weight is none
-_SAY_WHICH = "say header=True or header=False"
-_AS_NPY = "a matrix goes to a file as .npy, by numpy.save"
+_AS_NPY = "Write a matrix as .npy, by numpy.save"
 
 _AHEAD = 64  # lines after a header that are looked at for numbers
 
@@ -93,7 +93,9 @@ def read_edge_list(
     """
     for title in (weight, *(columns or ())):
         if not isinstance(title, str | None):
-            raise TypeError(f"the titles of a file are texts, of one without a header '1', '2', …: not {title!r}")
+            raise TypeError(
+                f"the title of a column is a text, or '1', '2', … in a file without a header, not {title!r}"
+            )
     comments = list[tuple[int, str]]()
     rows = _rows(decoded(lines, source), source, delimiter, comments)
     first = next(rows, None)
@@ -107,16 +109,17 @@ def read_edge_list(
     guessed, ahead = header is None, list[Row]()
     if header is None and line.rstrip().endswith("}") and re.search(r"[\s,;]\{", line):
         raise FormatError(
-            f"{place}: an edge with a dictionary, as networkx.write_edgelist writes it: "
-            "networkx.write_weighted_edgelist writes edges as source, target, weight, or pass the graph itself"
+            f"{place}: an edge with a dictionary, as networkx.write_edgelist writes it. Write source, target, weight "
+            "by "
+            "networkx.write_weighted_edgelist, or pass the graph itself"
         )
     if header is None:
         ahead.extend(islice(rows, 1) if _ends_in_quotes(line) else ())
         header = _is_header(first, ahead, weight, place)
     if weight is not None and not header and asked is None:
         raise FormatError(
-            f"{place}: no header names a column {weight!r}; say header=True if the first line names the columns, or "
-            'header=False, and the number of the column, weight="3"'
+            f"{place}: no header names a column {weight!r}: pass {option('header', True)} if the first line names the "
+            f"columns, or {option('header', False)} and the number of the column, {option('weight', '3')}"
         )
     if header or weight is not None or columns is not None:
         ahead = [*([] if header else [first]), *ahead, *islice(rows, _AHEAD)]
@@ -132,15 +135,17 @@ def read_edge_list(
     _refuse_edges_in_comments(comments, (first, which), source)
     unsure = header and guessed and fields != _WRITTEN
     if unsure and (clash := next((name for name in fields[:2] if name in found.names), None)):
-        raise FormatError(f"{place}: the first line reads like a header, but {clash!r} is also a vertex: {_SAY_WHICH}")
+        raise FormatError(f"{place}: the first line reads like a header, but {clash!r} is also a vertex: {_which()}")
     if not header and guessed and _may_be_titles(fields) and found.begins_apart():
         shown = " and ".join(map(repr, fields))
         raise FormatError(
-            f"{place}: {shown} occur in no other line: the first line may name the columns, or be an edge: {_SAY_WHICH}"
+            f"{place}: {shown} occur in no other line. The first line may name the columns, or be an edge: {_which()}"
         )
     if asked is None and not header and found.reads_like_matrix():
         raise FormatError(
-            f"{place}: three lines of three numbers may be a matrix, or edges: of edges say header=False; {_AS_NPY}"
+            f"{place}: three lines of three numbers may be a matrix, or edges. For edges pass "
+            f"{option('header', False)}. "
+            f"{_AS_NPY}"
         )
     return found.edges(which, source)
 
@@ -196,8 +201,8 @@ def _delimiter(line: str, place: str) -> str:
     commas, semicolons = bare.count(","), bare.count(";")
     if commas == semicolons > 0:
         raise FormatError(
-            f"{place}: commas and semicolons, as many of each: which stand between the fields is not known; put names "
-            "that hold some into double quotes, and write decimals with a point"
+            f"{place}: the line has as many commas as semicolons, so the delimiter is not known: put names with commas "
+            "or semicolons into double quotes, and write decimals with a point"
         )
     return "," if commas > semicolons else ";" if semicolons else " "
 
@@ -215,9 +220,10 @@ def _refuse_blanks(line: str, fields: Sequence[str], place: str) -> None:
     weighted = 2 + tab <= len(words) <= 3 and is_number(words[-1]) and not numbered
     if weighted or re.search(r" [-+]?\d+,\d+$", ",".join(fields)):
         raise FormatError(
-            f"{place}: {line.strip()[:40]!r} is an edge from {fields[0]!r} to {fields[1]!r}, or one whose weight "
-            "stands behind a blank: put names into double quotes, write decimals with a point, or name the columns "
-            "in a first line, source,target"
+            f"{place}: {line.strip()[:40]!r} is an edge from {fields[0]!r} to {fields[1]!r}, or an edge whose weight "
+            "follows a blank. Put names into double quotes, write decimals with a point, or name the columns in a "
+            "first "
+            "line, source,target"
         )
 
 
@@ -232,8 +238,8 @@ def split_line(line: str, delimiter: str, place: str) -> list[str]:
         fields = next(csv.reader([line], delimiter=delimiter, strict=True, skipinitialspace=True))
     except csv.Error:
         raise FormatError(
-            f"{place}: a double quote is not closed in its line (a quote inside quotes is written twice, and names "
-            "hold no line ends)"
+            f"{place}: a double quote is not closed in its line (write a quote inside quotes twice; names "
+            "have no line ends)"
         ) from None
     return [field for field in fields if field] if delimiter == " " else fields
 
@@ -255,7 +261,7 @@ def _is_header(first: Row, ahead: Sequence[Row], weight: str | None, place: str)
         if len(fields) == 3 and is_number(fields[2]) and not quoted:  # u,v,3
             raise FormatError(
                 f"{place}: the first line reads like a header, but {fields[2]!r} may be the weight of an edge: "
-                f"{_SAY_WHICH}"
+                f"{_which()}"
             )
         return True
     if len(fields) < 3 or any(map(_begins_as_number, fields)) or is_number(fields[2]):
@@ -263,7 +269,8 @@ def _is_header(first: Row, ahead: Sequence[Row], weight: str | None, place: str)
     if _is_title(fields[2]) or (quoted and ahead):
         return True
     raise FormatError(
-        f"{place}: the weight {fields[2][:40]!r} is not a number; if the line names the columns, say header=True"
+        f"{place}: the weight {fields[2][:40]!r} is not a number. If the line names the columns, pass "
+        f"{option('header', True)}"
     )
 
 
@@ -315,16 +322,16 @@ def _named_columns(
     """The columns that a header names; ``rows``, some of those that follow it, say which hold numbers."""
     lowered = [field.casefold() for field in fields]
     if len(fields) < 2:
-        raise FormatError(f"{place}: a header names at least two columns, source and target")
+        raise FormatError(f"{place}: the header names one column: an edge list needs two, source and target")
 
     def named(title: str) -> int:
         count, there = lowered.count(title.casefold()), f"there are {', '.join(fields)}"
         if count > 1:
-            raise FormatError(f"{place}: several columns are named {title!r}; {there}{_RENAME}")
+            raise FormatError(f"{place}: several columns are named {title!r}: {there}{_RENAME}")
         if count < 1:
             near = did_you_mean(title, fields)
-            hint = "; of a file without a header, header=False, '1' is the first" if title.isdecimal() else ""
-            raise FormatError(f"{place}: no column is named {title!r}; {there}{hint}{near and '.'}{near}")
+            hint = f". Without a header, {option('header', False)}, '1' is the first" if title.isdecimal() else ""
+            raise FormatError(f"{place}: no column is named {title!r}: {there}{hint}{near and '.'}{near}")
         return lowered.index(title.casefold())
 
     def held(column: int) -> list[str]:
@@ -333,10 +340,12 @@ def _named_columns(
     asked = None if weight is None else named(weight)
     tail, head = _ends(fields, asked, held, place) if ends is None else map(named, ends)
     if tail == head:
-        raise FormatError(f"{place}: columns= names the column {fields[tail]!r} twice: a source and a target are two")
+        raise FormatError(f"{place}: {option('columns')} names the column {fields[tail]!r} twice: name two columns")
     if asked is not None:
         if asked in (tail, head):
-            raise FormatError(f"{place}: the column {fields[asked]!r} holds vertices: weight= names another")
+            raise FormatError(
+                f"{place}: the column {fields[asked]!r} holds vertices: name another by {option('weight')}"
+            )
         return Columns(tail, head, asked, len(fields), unit_of(fields[asked]))
     rest = [column for column, title in enumerate(fields) if column not in (tail, head) and not counts_rows(title)]
     numbers = [column for column in rest if any(map(_is_quantity, held(column)))]
@@ -346,11 +355,11 @@ def _named_columns(
     if candidates:
         shown = ", ".join(map(repr, candidates))
         hint = _RENAME if len(set(candidates)) < len(candidates) else ""
-        unclear = f"{place}: the weights may be any of the columns {shown}: say weight={hint}"
+        unclear = f"{place}: the weights may be any of the columns {shown}: name one by {option('weight')}{hint}"
         return Columns(tail, head, None, len(fields), unclear=unclear)
     if title is None and len(rest) > 1:
         shown = ", ".join(repr(fields[column]) for column in rest)
-        unclear = f"{place}: none of the columns {shown} holds numbers: say weight="
+        unclear = f"{place}: none of the columns {shown} holds numbers: name one by {option('weight')}"
         return Columns(tail, head, None, len(fields), unclear=unclear)
     where = next((column for column in rest if fields[column] == title), next(iter(rest), -1))
     if where < 0:
@@ -369,10 +378,7 @@ def _ends(fields: Sequence[str], weight: int | None, held: Callable[[int], list[
     for found, what in ((tails, "source"), (heads, "target")):
         if len(found) > 1:
             shown = " and ".join(repr(fields[lowered.index(title)]) for title in found)
-            raise FormatError(
-                f"{place}: the columns {shown} are both titled like a {what}: say columns=(SOURCE, TARGET), the titles "
-                "of two"
-            )
+            raise FormatError(f"{place}: the columns {shown} are both titled like a {what}: pass {_two_columns()}")
     tail, head = (lowered.index(found[0]) if found else None for found in (tails, heads))
     free = [column for column in range(len(fields)) if column not in (weight, tail, head)]
     guessed, rest = free[: (missing := [tail, head].count(None))], free[missing:]
@@ -389,8 +395,8 @@ def _ends(fields: Sequence[str], weight: int | None, held: Callable[[int], list[
             shown = ", ".join(map(repr, fields[:8])) + (" …" if len(fields) > 8 else "")
             raise FormatError(
                 f"{place}: the columns {shown} are titled like no source ({', '.join(SOURCES)}) "
-                f"and target ({', '.join(TARGETS)}): say columns=(SOURCE, TARGET), the titles of two, and weight= "
-                f"that of another; {_AS_NPY}"
+                f"and target ({', '.join(TARGETS)}). Pass {_two_columns()}, and the title of the weights, "
+                f"{option('weight')}. {_AS_NPY}"
             )
     first, second = (guessed.pop(0) if end is None else end for end in (tail, head))
     return first, second
@@ -403,25 +409,36 @@ def _is_quantity(text: str) -> bool:
 
 def _plain_columns(fields: Sequence[str], source: str, number: int) -> Columns:
     if len(fields) not in (2, 3):
-        hint = "between the fields stand commas, semicolons, tabs or blanks"
+        hint = "Separate fields by commas, semicolons, tabs or blanks"
         if len(fields) > 3:
-            hint = f"{_name_columns(3)}; {_AS_NPY}"
-        raise FormatError(f"{source}:{number}: {_counted(fields)} where an edge is source, target[, weight]; {hint}")
+            hint = f"{_name_columns(3)}. {_AS_NPY}"
+        raise FormatError(f"{source}:{number}: {_counted(fields)} where an edge is source, target[, weight]. {hint}")
     if not fields[0]:
-        raise FormatError(f"{source}:{number}: the source is empty, as in the corner of a matrix; {_AS_NPY}")
+        raise FormatError(f"{source}:{number}: the source is empty, as in the corner of a matrix. {_AS_NPY}")
     numbers = [column for column, field in enumerate(fields, 1) if is_number(field)]
     if len(fields) == 3 and len(numbers) == 1 and not _is_quantity(fields[2]):
         raise FormatError(
-            f"{source}:{number}: the weight {fields[2][:40]!r} is not a number: if {fields[numbers[0] - 1]!r} is the "
-            f"weight, {_name_columns(numbers[0])}"
+            f"{source}:{number}: the weight {fields[2][:40]!r} is not a number. If {fields[numbers[0] - 1]!r} is the "
+            f"weight, {_name_columns(numbers[0], start='n')}"
         )
     return Columns(0, 1, 2 if len(fields) == 3 else None, len(fields))
 
 
-def _name_columns(weight: int) -> str:
-    """What to say of a file without a header whose weights are in that column, and vertices in the first others."""
-    tail, head = (column for column in (1, 2, 3) if column != weight)
-    return f'name the columns in a header, or say header=False, columns=("{tail}", "{head}"), weight="{weight}"'
+def _which() -> str:
+    """Return the advice that says whether the first line of a file is a header."""
+    return f"pass {option('header', True)} or {option('header', False)}"
+
+
+def _two_columns() -> str:
+    """Return the option that names the columns of the vertices by their titles."""
+    return f"{advice('columns=(SOURCE, TARGET)', '--columns SOURCE TARGET')}, two titles"
+
+
+def _name_columns(weight: int, start: str = "N") -> str:
+    """Return the advice for a file without a header whose weights are in a column other than the third."""
+    tail, head = (str(column) for column in (1, 2, 3) if column != weight)
+    given = ", ".join([option("header", False), option("columns", (tail, head)), option("weight", str(weight))])
+    return f"{start}ame the columns in a header, or pass {given}"
 
 
 def _counted(fields: Sequence[str]) -> str:
@@ -480,8 +497,8 @@ def _collect(rows: Iterable[Row], columns: Columns, source: str) -> _Collected:
     for number, fields, _ in rows:
         if len(fields) != count:
             raise FormatError(
-                f"{source}:{number}: {_counted(fields)} where the first line has {count}: names that hold what stands "
-                "between the fields stand in double quotes"
+                f"{source}:{number}: {_counted(fields)} where the first line has {count}: put names with the delimiter "
+                "into double quotes"
             )
         start, end = fields[tail], fields[head]
         if not start:
@@ -499,7 +516,7 @@ def _collect(rows: Iterable[Row], columns: Columns, source: str) -> _Collected:
             except ValueError as error:
                 given = f"the weight {fields[weight][:40]!r} is {error}" if fields[weight] else "the weight is missing"
                 if re.fullmatch(r"[-+]?\d+,\d+", fields[weight]):
-                    given += ": write decimals with a point, and thousands with nothing between"
+                    given += ": write decimals with a point, and thousands without a separator"
                 raise FormatError(f"{source}:{number}: {given}") from None
         found.rows.append(found.vertex(start))
         found.columns.append(found.vertex(end))
@@ -576,11 +593,11 @@ def _quoted(names: Sequence[str] | None, n: int, delimiter: str) -> list[str]:
 def _storable(text: str, what: str) -> str:
     """The text itself; `FormatError` where it would not come back as one field of a line."""
     if not text or any(ord(letter) < 32 or letter in "\x7f\x85\u2028\u2029" for letter in text):
-        raise FormatError(f"the {what} {text!r} is empty or holds a control character: an edge list cannot hold it")
-    if any("\ud800" <= letter <= "\udfff" for letter in text):
         raise FormatError(
-            f"the {what} {text!r} holds half a surrogate pair, which UTF-8 has no code for: an edge list cannot hold it"
+            f"the {what} {text!r} is empty or holds a control character, which an edge list does not support: rename it"
         )
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise FormatError(f"the {what} {text!r} holds half a surrogate pair, which UTF-8 does not encode: rename it")
     return text
 
 

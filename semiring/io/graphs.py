@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.advice import advice, option
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.bits import BitMatrix
@@ -91,7 +92,9 @@ def network_of(
         return _of_graph(x, algebra, weight, directed, dtype)
     if is_edge_frame(x) or (is_frame(x) and any(title is not None for title in columns.values())):
         if callable(weight):
-            raise TypeError("weight is a function, and the weights of a frame are a column: give its title")
+            raise TypeError(
+                "weight is a function, and the weights of a frame are a column: pass the title of the column"
+            )
         return assemble(edges_of_frame(x, source, target, weight), algebra, dtype, directed=directed is not False)
     _refuse(x, columns)
     if is_frame(x):
@@ -107,7 +110,7 @@ def network_of(
 def _refuse(x: Any, options: Mapping[str, Any]) -> None:
     given = [name for name, value in options.items() if value is not None]
     if given:
-        raise TypeError(f"{given[0]}= does not belong to a {type(x).__name__}: nothing in it has such a title")
+        raise TypeError(f"{given[0]}= is not an option for a {type(x).__name__}: nothing in it has such a title")
 
 
 def _directed(network: Network, semiring: Semiring, directed: bool | None) -> Network:
@@ -140,7 +143,7 @@ def edges_of_graph(x: Any, weight: Weight = None, directed: bool | None = None) 
     title, candidates = guessed_title(titles) if weight is None else (weight, ())
     graph = _READERS[library](x, title)
     if directed and not graph.directed:
-        raise ValueError("the graph is undirected: its edges have no direction that directed=True could keep")
+        raise ValueError("the graph is undirected: leave directed=True out")
     return edges_of(graph, title, required=weight is not None, candidates=candidates, titles=titles)
 
 
@@ -165,12 +168,13 @@ def edges_of(
 
     shown = ", ".join(map(repr, candidates))
     unclear = (
-        f"the weights may be any of the attributes {shown}: say weight=, here or in semiring.network_of, or leave "
-        "these attributes out"
+        f"the weights may be any of the attributes {shown}: name one by "
+        f"{option('weight')}{advice(', here or in semiring.network_of', '')}, or "
+        "leave these attributes out"
     )
     if len(candidates) == 1:
         held = f"{source}the attribute {shown} of the edges holds texts of numbers"
-        unclear = f"{held}: make numbers of them, or leave it out"
+        unclear = f"{held}: convert them to numbers, or leave it out"
     n, ends = len(graph.names), np.array(graph.ends, np.int64).reshape(-1, 2)
     there = _any_weight(graph.weights)
     titles = tuple(titles)
@@ -249,7 +253,7 @@ def _weights(weights: Sequence[Any], locate: Callable[[int], str], title: Weight
     for edge, value in enumerate(weights):
         if value is None:
             called = "" if callable(title) else f" {title!r}"
-            mixed = ", others have one: give it one (NetworkX takes 1 there)" if _any_weight(weights) else ""
+            mixed = ", and other edges have one: give it one (NetworkX assumes 1)" if _any_weight(weights) else ""
             raise FormatError(f"{locate(edge)} has no weight{called}{mixed}")
         if not isinstance(value, Real | np.bool_):
             raise DTypeError(f"{locate(edge)}: the weight {value!r} is not a real number")
@@ -303,7 +307,7 @@ def _rustworkx(graph: Any, weight: str | Callable[[Any], Any]) -> Graph:
 
 def _title(weight: str | Callable[[Any], Any]) -> str:
     if callable(weight):
-        raise TypeError("weight is a function, as of NetworkX and rustworkx: of igraph give the attribute's name")
+        raise TypeError("weight is a function, which igraph does not support: pass the name of an attribute")
     return weight
 
 

@@ -26,7 +26,7 @@ class Reading(NamedTuple):
         """Raise `TypeError` for titles that x has none of."""
         name = "weight" if self.columns is None else "columns"
         if getattr(self, name) is not None and not is_frame(x) and not (name == "weight" and is_graph(x)):
-            raise TypeError(f"{name}= does not belong to a {type(x).__name__}: nothing in it has such a title")
+            raise TypeError(f"{name}= is not an option for a {type(x).__name__}: nothing in it has such a title")
 
     def network(self, x: Any, semiring: Semiring) -> Network:
         """`network_of` with these options."""
@@ -76,7 +76,7 @@ def take_edges(x: Any, reading: Reading = AS_IT_IS) -> Edges | None:
     """
     if reading.lists_edges(x):
         if callable(reading.weight):
-            raise TypeError("weight is a function, and the weights of a frame are a column: give its title")
+            raise TypeError("weight is a function, and the weights of a frame are a column: pass its title")
         return edges_of_frame(x, *reading.ends, reading.weight)
     if is_graph(x) and not isinstance(x, Network):
         return edges_of_graph(x, reading.weight, reading.directed)

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from semiring.advice import advice, fewer_paths, option
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import float_limits
@@ -43,7 +44,6 @@ __all__ = [
 Locate: TypeAlias = Callable[[int], str]
 
 #: What to call where a matrix of all pairs does not fit.
-SOME = "ask the functions of paths for some sources=, targets= or a limit=, or call semiring.factor, which make none"
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +182,7 @@ def square(shape: Sequence[int], source: str) -> int:
     """The number of vertices of a matrix of that shape; `ShapeError` unless it is square."""
     if len(shape) != 2 or shape[0] != shape[1]:
         size = " × ".join(str(side) for side in shape) or "a single number"
-        raise ShapeError(f"{source}: the array is {size}; the matrix of a network is square")
+        raise ShapeError(f"{source}: the array is {size}: the matrix of a network is square")
     return int(shape[0])
 
 
@@ -281,8 +281,8 @@ def over(network: Network, semiring: Semiring, dtype: Any = None) -> Network:
     # In a semiring of truths every edge is one, whatever its weight.
     if network.combined and own.add.expression != semiring.add.expression and semiring.dtypes != ("bool",):
         raise AlgebraError(
-            f"some edges of the network were added by the ⊕ of {own.name}, so that their weights in {semiring.name} "
-            f"are not known any more: read it with semiring={semiring.name!r}"
+            f"some edges of the network were added by the ⊕ of {own.name}, so their weights in {semiring.name} "
+            f"are not known: read it with semiring={semiring.name!r}"
         )
     rows, columns = np.nonzero(matrix != own.zero_for(matrix.dtype))
     named = network.names or range(len(matrix))
@@ -303,7 +303,7 @@ def both_directions(matrix: np.ndarray[Any, Any], semiring: Semiring) -> np.ndar
 
 
 def _full(n: int, semiring: Semiring, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    demand_memory(n * n * dtype.itemsize, f"the {dtype} matrix of {n:,} vertices", SOME)
+    demand_memory(n * n * dtype.itemsize, f"the {dtype} matrix of {n:,} vertices", fewer_paths())
     return np.full((n, n), semiring.zero_for(dtype), dtype)
 
 
@@ -340,7 +340,8 @@ def convert(
             lost = np.isinf(result) & ~np.isinf(values)
             _refuse(lost, values, locate, FormatError, f"the weight {{}} does not fit {target}")
         elif values.dtype.kind in "iu":
-            reason = f"the weight {{}} is not exact in {target}: say dtype='int64', in semiring.network_of or read"
+            where = advice(" to semiring.network_of or read", "")
+            reason = f"the weight {{}} is not exact in {target}: pass {option('dtype', 'int64')}{where}"
             _refuse(_rounded(values, result) & ~none, values, locate, FormatError, reason)
     if none.any():
         result = np.where(none, semiring.zero_for(target), result)
@@ -365,8 +366,8 @@ def dtype_of_frame(values: np.ndarray[Any, Any], semiring: Semiring) -> np.dtype
     floats = values.dtype.kind in "iu" and semiring.supports(np.float64)
     if floats and (lost := _rounded(values, values.astype(np.float64)) & ~_no_edge(values, semiring)).any():
         raise FormatError(
-            f"the frame holds {values[lost][0]}, which is not exact in float64: say semiring.network_of(A, "
-            "dtype='int64'), or pass A.to_numpy()"
+            f"the frame holds {values[lost][0]}, which is not exact in float64: pass semiring.network_of(A, "
+            "dtype='int64'), or A.to_numpy()"
         )
     return np.dtype(np.float64) if floats else values.dtype
 
@@ -394,7 +395,7 @@ def _truths(values: np.ndarray[Any, Any], locate: Locate, *, listed: bool) -> np
         return values
     if listed:
         return np.ones(values.shape, bool)
-    _refuse((values != 0) & (values != 1), values, locate, FormatError, "{} is neither 0 nor 1, so no truth value")
+    _refuse((values != 0) & (values != 1), values, locate, FormatError, "{} is not a truth value, 0 or 1")
     return values.astype(bool)
 
 

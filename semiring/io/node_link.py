@@ -83,7 +83,7 @@ def _edges_of(found: Any, source: str, weight: str | None) -> Edges:
     ends = [(end(edge, "source", number), end(edge, "target", number)) for number, edge in enumerate(links)]
     directed = found.get("directed", False)
     if not isinstance(directed, bool):
-        raise FormatError(f"{source}: 'directed' is {json.dumps(directed)}, and true or false is needed")
+        raise FormatError(f"{source}: 'directed' is {json.dumps(directed)}, give true or false")
     beside = ("source", "target", "id", "key")
     titles = {title: values for title, values in titles_of(links).items() if title not in beside}
     title, candidates = guessed_title(titles) if weight is None else (weight, ())
@@ -108,7 +108,7 @@ def _edges_of(found: Any, source: str, weight: str | None) -> Edges:
 def _list(found: Any, key: str, source: str) -> list[Any]:
     if not isinstance(found, dict) or not isinstance(found.get(key), list):
         raise FormatError(
-            f"{source}: no node-link graph, an object with the lists 'nodes' and 'edges' (or 'links'), such as "
+            f"{source}: not a node-link graph, an object with the lists 'nodes' and 'edges' (or 'links'), as "
             "networkx.node_link_data makes"
         )
     held: list[Any] = found[key]

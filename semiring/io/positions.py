@@ -87,7 +87,7 @@ def _table_rows(lines: Iterator[tuple[int, str]], source: str) -> tuple[bool, It
 
     name, across, up, label = (column(tuple(known)) for known in (NAMES, ACROSS, UP, LABELS))
     if min(name, across, up) < 0:
-        raise FormatError(f"{source}:{number}: a header with name, x, y or name, longitude, latitude is expected")
+        raise FormatError(f"{source}:{number}: expected a header with name, x, y or name, longitude, latitude")
 
     def rows() -> Iterator[tuple[int, Row]]:
         for number, line in kept:

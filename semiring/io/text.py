@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.advice import option
 from semiring.arrays.bits import BitMatrix
 from semiring.errors import FormatError
 
@@ -87,7 +88,7 @@ def as_array(numbers: Sequence[int | float], locate: Callable[[int], str]) -> np
             if isinstance(whole, int | np.integer) and not is_exact(array[place], whole):
                 raise FormatError(
                     f"{locate(place)}: the weight {whole} is not exact in float64, which other weights need: "
-                    "write integers alone, and say dtype='int64'"
+                    f"write integers only, and pass {option('dtype', 'int64')}"
                 )
     return array
 

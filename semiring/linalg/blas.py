@@ -37,7 +37,7 @@ Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 def _semiring_after(operand: Any, name: str, semiring: Semiring | str) -> Semiring:
     """The semiring, unless one stands in the place of the operand before it, where BLAS has a matrix."""
     if isinstance(operand, str | Semiring):
-        raise TypeError(f"{operand!r} stands in the place of {name}: say semiring={operand!r}")
+        raise TypeError(f"{operand!r} is given for {name}: pass it as semiring={operand!r}")
     return as_semiring(semiring)
 
 
@@ -232,7 +232,7 @@ def _gather(
     scalars = {name: value for name, value in (("alpha", alpha), ("beta", beta)) if value is not None}
     for name, value in scalars.items():
         if is_device_array(value):
-            raise DeviceError(f"{name} is on a GPU, and has to be known before a kernel is launched: pass a number")
+            raise DeviceError(f"{name} is an array on a GPU: pass a Python number")
     # The zero or the one of ±∞ exists in every dtype, as its extreme value, so it takes no part in the promotion.
     infinite = {name for name, value in scalars.items() if isinstance(value, float) and isinf(value)}
     finite = tuple(in_host_memory(value, name) for name, value in scalars.items() if name not in infinite)

@@ -42,7 +42,7 @@ def _gathered(semiring: Semiring, device: Any, **named: Any) -> list[BitMatrix]:
             f"{name} {'on a GPU' if x.on_device else 'in the memory of the host'}"
             for name, x in zip(named, packed, strict=True)
         )
-        raise DeviceError(f"{places}: say to_device() or to_host(), or device='cuda' to have it copied")
+        raise DeviceError(f"{places}: call to_device() or to_host(), or pass device='cuda'")
     return packed
 
 

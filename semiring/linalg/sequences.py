@@ -317,7 +317,9 @@ def _steps(A: Any, weights: Any, steps: int | None) -> int:
     said |= {} if weights is None else {"weights": int(weights.shape[0])}
     said |= {} if steps is None else {"steps": whole(steps, "the number of steps")}
     if not said:
-        raise ValueError("one matrix serves all steps, and nothing says how many there are: give steps, or weights")
+        raise ValueError(
+            "the number of steps is not known, as one matrix is given for all of them: pass steps or weights"
+        )
     if len(set(said.values())) > 1:
         raise ShapeError(f"the number of steps is not one: {', '.join(f'{name} has {n}' for name, n in said.items())}")
     count = next(iter(said.values()))
@@ -353,7 +355,7 @@ def _chain(
     if lengths is not None:
         lengths = xp.asarray(lengths)
         if lengths.dtype.kind not in "iu":
-            raise DTypeError(f"lengths has dtype {lengths.dtype}: how many steps a row takes is a whole number")
+            raise DTypeError(f"lengths has dtype {lengths.dtype}: lengths are whole numbers of steps")
     A, rows, weights, lengths, steps = arranged(xp, A, rows, arrays.get("weights"), lengths, steps, square=square)
     if check:
         check_lengths(lengths, steps)
@@ -475,7 +477,7 @@ def multi_dot_witness(
     if not semiring.selective:
         raise AlgebraError(f"{semiring.name} has no witnesses: x ⊕ y is not always one of x and y")
     if x is None:
-        raise TypeError("x is None: paths begin somewhere, so the states before the first step are needed")
+        raise TypeError("x is None: pass the states before the first step")
     chain, dtype = _chain(As, x, semiring, weights, lengths, steps, check, threads, device)
     C, W = chain.attained()
     back = as_result(As, x, weights)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack, cast
 
 import numpy as np
 
+from semiring.advice import fewer_paths
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, boolean, max_min, max_plus, max_times, min_plus
 from semiring.algorithms.progress import Progress, as_progress
@@ -30,7 +31,7 @@ from semiring.chain.explanation import Explanation
 from semiring.closures import closure, closure_with_predecessors
 from semiring.errors import AlgebraError, DeviceError, DivergenceError, DomainError, ShapeError
 from semiring.io.inputs import Reading, as_it_is, take
-from semiring.io.network import SOME, semiring_of
+from semiring.io.network import semiring_of
 from semiring.namespaces import is_device_array
 from semiring.paths.result import Paths
 from semiring.paths.some import Answer, SomePaths
@@ -132,7 +133,7 @@ def best_paths(
     algebra = as_semiring(semiring_of(A, semiring))
     if not algebra.selective:
         raise AlgebraError(
-            f"the ⊕ of {algebra.name} adds paths up instead of selecting one: there are no best paths, only closures"
+            f"the ⊕ of {algebra.name} adds paths instead of selecting one, so there are no best paths: use closure"
         )
     reading = Reading(weight, directed, columns)
     reading.check(A)
@@ -173,7 +174,7 @@ class _Call(NamedTuple):
         _refuse_stack(A)
         if is_sparse(A):
             size = np.dtype(A.dtype).itemsize * (1 + self.predecessors) + 4 * self.predecessors
-            demand_memory(A.shape[0] ** 2 * size, f"all paths of {A.shape[0]:,} vertices", SOME)
+            demand_memory(A.shape[0] ** 2 * size, f"all paths of {A.shape[0]:,} vertices", fewer_paths())
         try:
             if not self.predecessors:
                 closed = closure(A, semiring, device=self.device, **self.options)
@@ -193,7 +194,9 @@ class _Call(NamedTuple):
 
         if self.device is not None or is_device_array(A):
             if limit is not None:
-                raise DeviceError("a limit is for graphs in the memory of the host: compare the matrix with it")
+                raise DeviceError(
+                    "limit= is for graphs in the memory of the host: compare the matrix of a GPU with the limit"
+                )
             taken = self.taken(A)
             vertices = Vertices(taken.matrix.shape[-1], taken.names if self.names is None else self.names)
             rows, columns = _asked(vertices, sources, targets)
@@ -231,9 +234,9 @@ class _Call(NamedTuple):
 def _check_limit(limit: Any) -> None:
     value = np.asarray(limit)
     if value.ndim or not (value.dtype.kind in "fiub" or isinstance(limit, int)):  # an int of more than 64 bits
-        raise TypeError(f"limit is one number, not {limit!r}")
+        raise TypeError(f"limit is {limit!r}: give one number")
     if value != value:
-        raise ValueError("limit is not a number (NaN): no path is within it")
+        raise ValueError("limit is NaN: give a number")
 
 
 def _asked(vertices: Vertices, sources: Any, targets: Any) -> tuple[Any, Any]:
@@ -251,8 +254,8 @@ def _refuse_stack(A: Any) -> None:
     dimensions += getattr(first, "ndim", 0)
     if dimensions > 2:
         raise ShapeError(
-            f"A has {dimensions} dimensions, and these are the paths of one matrix (n, n): call the function for each "
-            "matrix of a stack; closure takes the stack as it is"
+            f"A has {dimensions} dimensions, and the functions of paths take one matrix (n, n): call the function for "
+            "each matrix, or closure for the stack"
         )
 
 
@@ -373,9 +376,9 @@ def _demand_table(A: Any, predecessors: bool, unpacked: bool) -> None:
         copied = unpacked if lists else getattr(A, "dtype", None) != np.bool_
         demand_memory(
             math.prod(shape) * (5 + 16 * predecessors + 4 * copied) // 4,
-            f"what reaches what among {shape[0]:,} vertices, a byte a pair,",
-            "ask for some sources= or targets=, call condensation, which takes the memory of the edges, or closure "
-            "of a BitMatrix, n²/8 bytes",
+            f"the reachability of {shape[0]:,} vertices, one byte for each pair,",
+            "pass sources= or targets=, call condensation, which needs memory for the edges only, or call closure for "
+            "a BitMatrix, n²/8 bytes",
         )
 
 
@@ -390,8 +393,8 @@ def _truths(A: Any, check: bool) -> Any:
         if unclear.size and values.dtype != np.bool_:
             i, j, weight = (array[unclear[0]] for array in (rows, columns, stored))
             raise DomainError(
-                f"A stores {weight} at [{i}, {j}]: an edge of that weight, or none? A.eliminate_zeros() leaves zeros "
-                "out; H = A.copy(); H.data = np.ones(H.nnz, bool) makes edges of all that is stored"
+                f"A stores {weight} at [{i}, {j}], which may be an edge of this weight or no edge. A.eliminate_zeros() "
+                "removes stored zeros. If all stored entries are edges, set A.data = np.ones(A.nnz, bool) in a copy"
             )
         return values.astype(bool)
     return as_matrix(A, boolean, square=True, check=check)

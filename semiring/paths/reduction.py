@@ -61,7 +61,7 @@ def _reduced(edges: BitMatrix, names: Sequence[Hashable] | None, threads: int | 
         first = int(cycles.argmax())
         vertex = first if names is None else names[first]
         raise AlgebraError(
-            f"vertex {vertex} lies on a cycle, and only an acyclic graph has one least graph of the same closure: "
-            "reduce sr.condensation(A).graph"
+            f"vertex {vertex} lies on a cycle, and a transitive reduction needs an acyclic graph: reduce "
+            "semiring.condensation(A).graph"
         )
     return edges & ~matmul(edges, reached, boolean, threads=threads)

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from semiring.advice import fewer_paths
 from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.expansion import DirectEdges, expanded
@@ -23,7 +24,7 @@ from semiring.arrays.parts import on_host, pieces
 from semiring.arrays.sparse import check_sparse, is_sparse
 from semiring.arrays.vertices import Vertices
 from semiring.errors import AlgebraError, DeviceError, NoPathError, ShapeError
-from semiring.io.network import SOME, Network
+from semiring.io.network import Network
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, Plan
 from semiring.kernels.tolerance import tolerance_for
@@ -101,8 +102,8 @@ class Paths:
     def __getattr__(self, name: str) -> Any:
         if name == "explanation":  # of some paths, whose ways are compared
             raise AttributeError(
-                "all paths are found by a closure, and closure(A, semiring, explain=True) says how; an explanation is "
-                "kept with some paths, of sources=, targets= or limit="
+                "paths between all pairs have no explanation: call closure(A, semiring, explain=True). Paths with "
+                "sources=, targets= or limit= have one"
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -280,10 +281,13 @@ class Paths:
             plan = Plan(semiring, D.dtype, semiring.zero_for(D.dtype), semiring.one_for(D.dtype))
             return plan, DirectEdges(D, self._pivots, plan.zero)
         if self._weights is None:
-            raise AlgebraError("these Paths have neither predecessors nor weights: paths cannot be found")
+            raise AlgebraError(
+                "these Paths have neither predecessors nor weights, so they have no paths: compute them with "
+                "predecessors=True"
+            )
         n, dtype, semiring = len(self), self._distances.dtype, self.semiring
         if is_sparse(self._weights) or isinstance(self._weights, BitMatrix):
-            demand_memory(n * n * dtype.itemsize, f"the array of the edges of {n:,} vertices", SOME)
+            demand_memory(n * n * dtype.itemsize, f"the array of the edges of {n:,} vertices", fewer_paths())
         weights = as_matrix(self._weights, semiring, dtype)
         nonnegative = is_floating(dtype) and bool((weights >= 0).all())
         zero, one = semiring.zero_for(dtype), semiring.one_for(dtype)
@@ -299,7 +303,8 @@ class Paths:
         tree = nearest_tree(plan, weights, distances, source, tolerance)
         if not tolerance.meets(path_sums(plan, weights, tree, source), distances).all():
             raise ValueError(
-                f"the paths from vertex {source} do not add up to their distances: the weights have changed since then"
+                f"the paths from vertex {source} do not add up to their distances, as the weights were changed: "
+                "compute the paths again"
             )
         return tree
 
@@ -312,7 +317,7 @@ class Paths:
         backend = backend_for(weights, self.semiring, weights.dtype)
         search = backend.capabilities.trees
         if search is None:
-            raise DeviceError(f"the {backend.name} backend finds no paths of one source: ask for predecessors=True")
+            raise DeviceError(f"the {backend.name} backend finds no paths of a single source: pass predecessors=True")
         tree: Array = on_host(search.find_tree(plan, distances, weights, tolerance, source))
         return tree
 

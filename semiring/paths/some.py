@@ -100,7 +100,9 @@ class SomePaths(Paths):
         The matrix is changed. Raises `DeviceError` for paths that a GPU has found.
         """
         if self._answer.edges is None:
-            raise DeviceError("reflexive=False of some vertices is for graphs in the memory of the host: ask for all")
+            raise DeviceError(
+                "reflexive=False with sources= or targets= is for graphs in the memory of the host: leave these out"
+            )
         self._reflexive = False
         places = self.matrix.tocoo() if self._sparse else None
         for row, vertex in enumerate(self.sources.tolist()):
@@ -142,8 +144,8 @@ class SomePaths(Paths):
 
     def _as_network(self) -> Network:
         raise ShapeError(
-            "these are paths between some vertices, and a network has all of them in rows and in columns: write the "
-            "frame that to_frame() makes, by its to_csv, or ask for all paths"
+            "these are paths between some vertices, and a network needs the paths between all: write to_frame() by its "
+            "to_csv, or leave sources=, targets= and limit= out"
         )
 
     def to_frame(self) -> Any:
@@ -170,7 +172,9 @@ class SomePaths(Paths):
         edges = self._answer.edges
         weights = self._answer.weights
         if edges is None or weights is None:
-            raise DeviceError("the edges are on a GPU: plot draws the paths of some vertices of a graph of the host")
+            raise DeviceError(
+                "the edges are on a GPU, and plot needs a graph in the memory of the host: copy the matrix there"
+            )
         demand_memory(
             edges.n**2 * self.matrix.dtype.itemsize, f"a picture of {edges.n:,} vertices", "plot a smaller network"
         )
@@ -198,8 +202,8 @@ class SomePaths(Paths):
         if number not in places:
             some = ", ".join(str(self.name(v)) for v in list(places)[:5]) + (", …" if len(places) > 5 else "")
             raise VertexError(
-                f"{self.name(number)} was not asked for as a {what}: these are the paths of {some or 'none'}; "
-                f"name it in {option}="
+                f"{self.name(number)} was not asked for as a {what}: these are the paths of {some or 'none'}. "
+                f"Name it in {option}="
             )
         return places[number]
 
@@ -263,7 +267,7 @@ class SomePaths(Paths):
     def eccentricity(self, vertex: Any = None) -> Any:
         """The worst of the best paths from each source, (p,), or from one; as in `Paths`. For paths to all vertices."""
         if self._answer.targets is not None or self._sparse:
-            raise self._unknown("an eccentricity is about the paths to all vertices")
+            raise self._unknown("an eccentricity needs the paths to all vertices")
         found = self._told(farthest(self.matrix, self.semiring)) if self.matrix.size else self.matrix[:, 0]
         return found if vertex is None else found[self._row(vertex)]
 
@@ -271,12 +275,12 @@ class SomePaths(Paths):
         limit = "" if self._answer.limit is None else f" within {self._answer.limit}"
         p, q = self.matrix.shape
         return ShapeError(
-            f"{why}, and these are the paths from {p:,} sources to {q:,} targets{limit}: ask for all, or call "
+            f"{why}, and these are the paths from {p:,} sources to {q:,} targets{limit}: compute all paths, or call "
             "semiring.factor(A).rows(reduce=...)"
         )
 
     def _of_all_pairs(self) -> Any:
-        raise self._unknown("that is about all pairs of vertices")
+        raise self._unknown("this property needs the paths between all pairs")
 
     diameter: Any = property(_of_all_pairs)
     radius: Any = property(_of_all_pairs)

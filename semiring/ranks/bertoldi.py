@@ -39,7 +39,7 @@ def close_rows(
     """
     plan, n = engine.plan, grid.n
     if not plan.semiring.idempotent or diverges:
-        raise AlgebraError(f"row_broadcast takes pivots without a star, and {plan.semiring.name} may need one")
+        raise AlgebraError(f"method='row_broadcast' needs pivots without a star, and {plan.semiring.name} may need one")
     rows, xp = grid.rows(links.rank), array_namespace(A)
     pivot, column = xp.empty((1, n), A.dtype), xp.empty((len(A), 1), A.dtype)
     here = xp.arange(len(A))

@@ -89,7 +89,7 @@ def _by_nccl(groups: Groups) -> Carry:
     except ImportError:
         available = False
     if not available:
-        raise DeviceError("several GPUs need CuPy with NCCL: pip install nvidia-nccl-cu13")
+        raise DeviceError("computing on several GPUs needs NCCL, which is not installed: pip install nvidia-nccl-cu13")
     communicators, current = {}, load_cupy().cuda.get_current_stream
     for ranks in (groups.all, groups.row, groups.column):
         if ranks.size > 1:

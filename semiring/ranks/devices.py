@@ -74,9 +74,9 @@ def _close(devices: tuple[int, ...], engine: Engine, A: Array, P: Array | None =
     except MemoryError:
         share = shown((A.nbytes + (0 if P is None else P.nbytes)) // len(devices))
         raise TooLargeError(
-            f"one of the GPUs {', '.join(map(str, devices))} has no room for its share, {share} and two panels of "
-            f"{max(stop - start for start, stop in blocks)} rows: name more of them, or let one close strips of rows, "
-            "device='cuda', memory='100 GiB'"
+            f"one of the GPUs {', '.join(map(str, devices))} has too little free memory for its share, {share} and two "
+            f"panels of {max(stop - start for start, stop in blocks)} rows. Name more GPUs, or use strips on one "
+            "GPU, device='cuda', memory='100 GiB'"
         ) from None
     plan.status.diverged = found[0]
 
@@ -178,7 +178,7 @@ def closed_stack(devices: tuple[int, ...], A: Any, out: Any, close: Callable[...
         result = xp.empty(A.shape, A.dtype) if out is None else out
     flat, target = (x.reshape(-1, *A.shape[-2:]) for x in (A, result))
     if not xp.may_share_memory(target, result):
-        raise ShapeError("out is a stack whose matrices lie at no equal distances: give one that is dense")
+        raise ShapeError("out is a stack whose matrices are not at equal distances in memory: pass a contiguous array")
     if is_device_array(A):
         xp.cuda.get_current_stream().synchronize()
     bounds = [len(flat) * which // len(devices) for which in range(len(devices) + 1)]

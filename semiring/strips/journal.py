@@ -421,16 +421,16 @@ def opened(system: System, path: str, team: Team = ALONE) -> Journal | None:
 
 
 def _taken(path: str) -> StorageError:
-    return StorageError(f"{path}: another process is at work with this journal")
+    return StorageError(f"{path}: another process uses this journal: wait for it, or give another name")
 
 
 def _read(system: System, file: File, path: str, team: Team) -> Journal:
     size = os.fstat(file.number).st_size
     if size < _HEAD.size:
-        raise StorageError(f"{path}: no journal of a closure")
+        raise StorageError(f"{path}: not a journal: give another name")
     magic, length, check = _HEAD.unpack(_bytes(file, 0, _HEAD.size))
     if magic != _MAGIC:
-        raise StorageError(f"{path}: no journal of a closure, or one of another version")
+        raise StorageError(f"{path}: not a journal of this version: give another name, or remove it")
     _demand_size(path, size, _HEAD.size + length)
     text = _bytes(file, _HEAD.size, length)
     if zlib.crc32(text) != check or not text:

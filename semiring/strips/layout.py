@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
+from semiring.advice import option
 from semiring.arrays import memory as system
 from semiring.arrays.bits import WORD_BITS
 from semiring.arrays.memory import shown
@@ -51,7 +52,7 @@ class Costs:
     """What decides how a closure is cut, beside the memory."""
 
     rows: tuple[int, ...]  # that a strip may have
-    fewest: int  # where the memory has no room for more
+    fewest: int  # where the memory= has no room for more
     beside: int  # bytes: temporaries of looks and maps
     strips: float  # a strip of r rows takes 1 + strips / r times as long as its share of a large product
     rounds: float  # a panel of p rows costs rounds · itemsize / p more for what is moved
@@ -221,7 +222,9 @@ def limits_of(memory: Any, free_on_device: Callable[[], int] | None = None) -> L
     wrong = set(given) - {"host", computing}
     if wrong:
         known = "'host'" if free_on_device is None else "'device' and 'host'"
-        raise StorageError(f"memory has {', '.join(map(repr, sorted(map(str, wrong))))}, and is told of {known} here")
+        raise StorageError(
+            f"memory= has the keys {', '.join(map(repr, sorted(map(str, wrong))))}: here its keys are {known}"
+        )
     host = bytes_of(given["host"]) if "host" in given else free_memory()
     if free_on_device is None:
         return Limits(host)
@@ -240,12 +243,12 @@ def bytes_of(size: int | str) -> int:
             return int(float(found[1]) * unit)
     elif isinstance(size, int) and not isinstance(size, bool) and size >= 0:
         return size
-    raise StorageError(f"memory is {size!r}, and a number of bytes from 0 on is needed, or a text such as '8 GiB'")
+    raise StorageError(f"memory is {size!r}: give a number of bytes, 0 or more, or a text such as '8 GiB'")
 
 
 def free_memory() -> int:
     """What `semiring.arrays.memory` tells. Raises `StorageError` where the system does not."""
     free = system.free_memory()
     if free is None:
-        raise StorageError("this system does not tell how much memory is free: say it, memory='8 GiB'")
+        raise StorageError(f"the free memory of this system is unknown: pass {option('memory', '8 GiB')}")
     return free

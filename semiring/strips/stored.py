@@ -128,7 +128,7 @@ def _of_name(path: str | bytes, what: str, given: Any) -> Stored:
         start = stream.tell()
     found = _checked(name, start, shape, dtype, turned, os.access(name, os.W_OK), what, given)
     if os.path.getsize(name) < found.start + found.size:
-        raise FormatError(f"{name}: ends before its {found.n} × {found.n} entries of {found.dtype} do")
+        raise FormatError(f"{name} is shorter than its {found.n} × {found.n} entries of {found.dtype}")
     return found
 
 
@@ -140,7 +140,8 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, np
             shape, turned, dtype = read(stream)
     except (ValueError, TypeError, SyntaxError, EOFError) as error:
         raise FormatError(
-            f"{name}: no .npy file, or one whose run has not ended ({str(error).splitlines()[0]}); read other files by "
+            f"{name}: not an .npy file, or the result of a run that has not finished ({str(error).splitlines()[0]}); "
+            "read other files by "
             "`semiring.io.read`"
         ) from None
     if dtype.hasobject:
@@ -151,13 +152,13 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, np
 def _of_map(given: Any, what: str) -> Stored:
     if given.mode == "c":
         raise StorageError(
-            f"{what} maps {given.filename} in the mode 'c', whose changes are in memory alone: open it in the mode 'r' "
+            f"{what} maps {given.filename} in the mode 'c', which never writes to the file: open it in the mode 'r' "
             "or 'r+'"
         )
     adjacent, turned = given.flags.c_contiguous, given.flags.f_contiguous and not given.flags.c_contiguous
     if not adjacent and not turned:
         raise StorageError(
-            f"{what} maps some columns of {given.filename}, and whole rows are read: give a map of all of them"
+            f"{what} maps some columns of {given.filename}, and this function reads whole rows: map all columns"
         )
     base = np.frombuffer(given._mmap, np.uint8)
     begins = given.offset - given.offset % mmap.ALLOCATIONGRANULARITY

@@ -213,7 +213,7 @@ def _sequence(
     if lengths is not None:
         lengths = torch.as_tensor(lengths, device=As.device)
         if lengths.is_floating_point() or lengths.dtype == torch.bool:
-            raise DTypeError(f"lengths has dtype {lengths.dtype}: how many steps a sequence takes is a whole number")
+            raise DTypeError(f"lengths has dtype {lengths.dtype}: lengths are whole numbers of steps")
     if x is None:
         zero, one = _elements(key, _name(As))
         n = As.shape[-1] if As.dim() else 0

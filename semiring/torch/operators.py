@@ -370,7 +370,7 @@ def _keep_nothing(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 
 def _once(ctx: Any, *gradients: Tensor) -> None:
-    raise AlgebraError("the gradient along a sequence is taken once: for a second, multiply step by step by matmul")
+    raise AlgebraError("the gradient of a sequence has no second derivative: multiply the steps one by one with matmul")
 
 
 sequence_gradient = Differentiable(_sequence_gradient, _keep_nothing, _once)

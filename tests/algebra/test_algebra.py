@@ -50,7 +50,7 @@ def test_numbers_of_other_libraries_and_signs_of_infinity_are_read():
     assert parse("min(x, ∞)", ("x",)) == parse("min(x, inf)", ("x",))
     with pytest.raises(ExpressionError, match=r"pi of type Pi .*: elements are numbers of Python .*write float\(pi\)"):
         Semiring("t", "max(x, y)", "x + y", -math.inf, sympy.pi)
-    with pytest.raises(AlgebraError, match="the end 1/3 of a domain is no number"):
+    with pytest.raises(AlgebraError, match="the end 1/3 of a domain is not a number"):
         Domain.of((sympy.Rational(1, 3), 1))
 
 
@@ -121,7 +121,7 @@ def test_a_refused_definition_says_why():
         Semiring("wrong", "max(x, y)", "x * y", 1, 1)
     with pytest.raises(ExpressionError, match="beyond the range of float64"):
         Semiring("wrong", "max(x, y)", "min(x, y)", "-1e999", 0)
-    with pytest.raises(ExpressionError, match=r"unknown name; a number is wanted \(and inf\)"):
+    with pytest.raises(ExpressionError, match=r"unknown name; an element is a number \(and inf\)"):
         Semiring("wrong", "max(x, y)", "min(x, y)", "none", 0)
 
 

@@ -210,7 +210,7 @@ def test_is_ascending():
 )
 def test_duplicates_are_added_by_plus_of_the_semiring_with_a_warning(call):
     twice = sp.coo_array(([4.0, 3.0, 1.0], ([0, 0, 1], [1, 1, 2])), shape=(3, 3))
-    with pytest.warns(SuspiciousWeightsWarning, match=r"⊕ of min_plus, and by \+ in SciPy's .* A\.sum_duplicates\(\)"):
+    with pytest.warns(SuspiciousWeightsWarning, match=r"⊕ of min_plus, but by \+ in SciPy's .* A\.sum_duplicates\(\)"):
         call(twice)
     call(twice.tocsr())  # where SciPy has added them nothing is left to be said
 

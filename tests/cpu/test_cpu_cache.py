@@ -214,7 +214,7 @@ def is_refused(folder, caplog, reason):
     for key in ("key", "key", "other"):
         assert disk.load("f", key, unpickled.append) is None
         disk.save("f", "other", "state")
-    said = f"no compiled kernels are read from {folder} or kept there: {reason}"
+    said = f"compiled kernels are not cached in {folder}: {reason}"
     return unpickled == [] and [record.getMessage() for record in caplog.records] == [said]
 
 
@@ -230,7 +230,7 @@ def belongs_to_another(path, monkeypatch):
 @pytest.mark.parametrize("mode", REFUSED)
 def test_a_folder_that_others_can_write_to_is_refused(folder, caplog, mode):
     folder.chmod(mode)
-    assert is_refused(folder, caplog, "others than its owner may write to it")
+    assert is_refused(folder, caplog, "users other than its owner may write to it")
     assert len(entries_of(folder)) == 1
     folder.chmod(0o700)
     assert disk.load("f", "key", str) == "state", "a remedy is noticed"
@@ -299,7 +299,7 @@ def test_a_link_to_a_folder_is_followed_where_it_is_of_this_user(folder, caplog,
         os.chown(link, 0, -1, follow_symlinks=False)
     folder.chmod(0o777)
     disk._told.clear()
-    assert is_refused(link, caplog, "others than its owner may write to it")
+    assert is_refused(link, caplog, "users other than its owner may write to it")
 
 
 @POSIX
@@ -312,7 +312,7 @@ def test_what_root_keeps_is_read_by_all(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert disk._suspicion(status(0, 0o755), status(1000, 0o700)) == ""
     assert disk._suspicion(status(0, 0o755), status(1001, 0o700)) == "it belongs to another user (1001)"
-    assert disk._suspicion(status(0, 0o775)) == "others than its owner may write to it"
+    assert disk._suspicion(status(0, 0o775)) == "users other than its owner may write to it"
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert disk._suspicion(status(1000, 0o700)) == "it belongs to another user (1000)", "root in a container, too"
 
@@ -335,7 +335,7 @@ def test_info_says_that_the_folder_is_refused(folder, capsys):
     assert f"{folder} (1 kernels" in capsys.readouterr().out
     folder.chmod(0o777)
     assert cli.main(["info"]) == 0
-    assert f"{folder} (refused: others than its owner may write to it)" in capsys.readouterr().out
+    assert f"{folder} (refused: users other than its owner may write to it)" in capsys.readouterr().out
 
 
 # ------------------------------------------------------------------------------------------------- the size

@@ -279,7 +279,7 @@ def test_tune_says_with_whose_data_it_begins(monkeypatch, capsys, cpu, said):
     monkeypatch.setattr("semiring.cli.tune.cpu_machine", lambda: table_for(target))
     monkeypatch.setattr("semiring.kernels.machines.tuning.host", lambda: target)
     assert main(["tune", "--dry-run"]) == 0
-    assert f"begins with the data of {said}\n" in capsys.readouterr().out
+    assert f"starting from the settings of {said}\n" in capsys.readouterr().out
     assert main(["info"]) == 0
     assert f"{said} (semiring.kernels.machines." in capsys.readouterr().out
 

@@ -24,7 +24,7 @@ from semiring.kernels.loops import steady_loop
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("cutlass") is None,
-    reason="nvidia-cutlass-dsl is not installed: pip install semiring[cuda]",
+    reason="nvidia-cutlass-dsl is not installed: pip install '.[cuda]'",
 )
 
 ROOT = str(Path(__file__).parents[2])

@@ -446,7 +446,7 @@ def test_overlap_is_told_by_addresses(cp):
 
 
 def test_without_a_gpu_the_error_says_what_is_missing():
-    with pytest.raises(DeviceError, match=r"pip install 'semiring\[cuda\]'|needs an NVIDIA GPU"):
+    with pytest.raises(DeviceError, match=r"pip install '\.\[cuda\]'|needs an NVIDIA GPU"):
         sr.matmul(np.eye(2), np.eye(2), device="cuda")
 
 

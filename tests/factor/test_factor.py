@@ -159,7 +159,7 @@ def grid(rng, side, dtype="float64", high=1000, directed=False):
 @pytest.mark.parametrize("ordering", ["minimum_degree", "metis", "natural"])
 def test_a_grid_against_dijkstra(rng, directed, ordering):
     if ordering == "metis":
-        pytest.importorskip("pymetis", reason="pymetis is not installed: pip install semiring[sparse]")
+        pytest.importorskip("pymetis", reason="pymetis is not installed: pip install '.[sparse]'")
     A = grid(rng, 30, directed=directed)
     F = sr.factor(A, ordering=ordering)
     assert F.ordering == ordering
@@ -362,7 +362,7 @@ def test_integers_widen_inside_where_paths_are_long():
         sr.factor(sp.csr_array(np.array([[0, 2**61], [0, 0]])))
     b = np.full(n, 2**31 - 1, np.int32)
     b[-1] = 2**30
-    with pytest.raises(IntegerOverflowError, match="b has entries of size 1073741824"):
+    with pytest.raises(IntegerOverflowError, match="b has entries up to 1073741824"):
         sr.factor(A.astype(np.int32)).solve(b)
 
 
@@ -419,7 +419,7 @@ def test_names_of_graphs_and_frames():
         F.table(["Kile"])
     with pytest.raises(TypeError, match=r"give \['Ulm'\]"):
         F.table("Ulm")
-    with pytest.raises(ShapeError, match="other labels"):
+    with pytest.raises(ShapeError, match="the labels of b"):
         F.solve(pd.Series([0.0, 1.0, 2.0], index=["a", "b", "c"]))
 
 
@@ -449,7 +449,7 @@ def test_bad_input_is_refused():
         F.table(np.array([0, 2]))
     with pytest.raises(ValueError, match="chunk"):
         F.rows(0)
-    with pytest.raises(ShapeError, match="one result a row"):
+    with pytest.raises(ShapeError, match="one result for each row"):
         F.rows(reduce=lambda block: block.max())
 
 
@@ -457,7 +457,7 @@ def test_bad_input_is_refused():
 def test_what_only_the_numbers_show_is_refused():
     with pytest.raises(DivergenceError, match="vertex 0"):
         sr.factor([[1.0, 0.0], [0.0, 0.0]], "plus_times")
-    with pytest.raises(DivergenceError, match="closure tells"):
+    with pytest.raises(DivergenceError, match="use closure"):
         sr.factor([[0.0, 2.0], [0.6, 0.0]], "max_times")
     with pytest.raises(DTypeError, match="b is float64 and the matrix float32"):
         sr.factor(np.array([[np.inf, 1], [2, np.inf]], np.float32)).solve(np.zeros(2))
@@ -467,7 +467,7 @@ def test_without_metis_the_extra_is_named(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "pymetis", None)
-    with pytest.raises(MissingExtraError, match=r"semiring\[sparse\]"):
+    with pytest.raises(MissingExtraError, match=r"\.\[sparse\]"):
         sr.factor([[0.0, 1.0], [1.0, 0.0]], ordering="metis")
 
 

@@ -109,5 +109,5 @@ def test_where_there_are_no_paths():
 
 @pytest.mark.full
 def test_sums_of_paths_have_no_best_path():
-    with pytest.raises(AlgebraError, match="none is best"):
+    with pytest.raises(AlgebraError, match="no path is the best"):
         sr.factor([[0.0, 0.1], [0.1, 0.0]], "plus_times").path(0, 1)

@@ -120,7 +120,7 @@ def test_names_and_bad_input():
     assert sr.fixed_point(G, end).tolist() == [5, 3, 0]
     G.add_edge("c", "a", weight=1.0)
     assert sr.fixed_point(G, end).tolist() == [5, 3, 0]
-    with pytest.raises(ShapeError, match="other labels"):
+    with pytest.raises(ShapeError, match="the labels of b"):
         sr.fixed_point(G, end.rename({"a": "z"}))
     with pytest.raises(ShapeError, match="square"):
         sr.fixed_point(np.zeros((2, 3)), np.zeros(2))

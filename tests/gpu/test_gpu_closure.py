@@ -334,7 +334,7 @@ def test_a_second_gpu(rng, cupy):
             assert P.path(0, 0) == [0]
             same(P.matrix, expected)
             same(sr.matmul(there, there), sr.matmul(A, A))
-    with pytest.raises(DeviceError, match="lives on GPU 1"):
+    with pytest.raises(DeviceError, match="is on GPU 1"):
         sr.matmul(cupy.asarray(A), there)
 
 

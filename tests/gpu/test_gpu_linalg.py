@@ -294,7 +294,7 @@ def test_gemm_reads_c_only_where_beta_is_not_the_zero(cp, rng):
     same(found, sr.matmul(A, A, "plus_times"))
     with pytest.raises(ValueError, match="C is given, but no beta"):
         sr.gemm(cp.asarray(A), cp.asarray(A), C, "plus_times")
-    with pytest.raises(DeviceError, match="beta is on a GPU"):
+    with pytest.raises(DeviceError, match="beta is an array on a GPU"):
         sr.gemm(C, C, C, beta=cp.zeros(()))
 
 

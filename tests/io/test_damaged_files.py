@@ -204,7 +204,7 @@ def test_integers_that_a_float_dtype_does_not_hold(dtype, tmp_path):
     sr.write(tmp_path / "A.csv", matrix)
     sr.write(tmp_path / "A.json", matrix)
     for name in ("A.npy", "A.npz", "A.mtx", "A.gr", "A.csv", "A.json"):
-        with pytest.raises(FormatError, match=f"the weight {whole} is not exact in {dtype}: say dtype='int64'"):
+        with pytest.raises(FormatError, match=f"the weight {whole} is not exact in {dtype}: pass dtype='int64'"):
             sr.read(tmp_path / name, dtype=dtype)
         assert sr.read(tmp_path / name, dtype="int64").matrix[0, 1] == whole
     np.save(tmp_path / "A.npy", np.array([[0, 2**62], [np.iinfo(np.int64).max, 0]]))
@@ -261,7 +261,7 @@ def test_a_weight_of_null_is_not_1(tmp_path):
     message = "the edge 0 → 1 and all other edges have None as 'weight': give them weights, or leave 'weight' out"
     refused(tmp_path, "A.json", node_link([None, None]), message)
     refused(tmp_path, "A.json", node_link([None, None]), message, weight="weight")
-    refused(tmp_path, "A.json", node_link([None, 3]), "the edge 0 → 1 has no weight 'weight', others have one")
+    refused(tmp_path, "A.json", node_link([None, 3]), "the edge 0 → 1 has no weight 'weight', and other edges have one")
     (tmp_path / "A.json").write_text(node_link([None, None]))
     assert sr.read(tmp_path / "A.json", "boolean").matrix.sum() == 2  # over truths every edge is one
     graph = nx.DiGraph()

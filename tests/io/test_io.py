@@ -282,7 +282,7 @@ def test_a_network_is_written_with_its_names_and_unit(tmp_path):
 def test_the_name_of_a_file_comes_first(tmp_path):
     network = semiring.Network(np.zeros((2, 2)))
     for call in (lambda: sio.write(shortest_paths(network), "p.csv"), lambda: sio.read(network)):
-        with pytest.raises(TypeError, match=r"the name of a file comes first, .* this is a (Paths|Network)$"):
+        with pytest.raises(TypeError, match=r"the name of a file, .* not a (Paths|Network)$"):
             call()
 
 
@@ -396,7 +396,7 @@ def test_an_edge_whose_weight_is_mistyped_is_no_header(tmp_path, weight, mark, n
     text = "\n".join(mark.join(fields) for fields in lines)
     with pytest.raises(FormatError) as raised:
         edge_list(tmp_path, text, name)
-    said = f"{name}:2: the weight {weight!r} is not a number; if the line names the columns, say header=True"
+    said = f"{name}:2: the weight {weight!r} is not a number. If the line names the columns, pass header=True"
     assert str(raised.value).endswith(said)
     with pytest.raises(FormatError, match=rf"{name}:2: the weight .* is not a number$"):
         edge_list(tmp_path, text, name, header=False)
@@ -421,7 +421,7 @@ def test_two_names_that_occur_nowhere_else_may_be_titles(tmp_path, titles):
     with pytest.raises(FormatError) as caught:
         edge_list(tmp_path, text)
     assert "net.csv:2: " in str(caught.value)
-    assert "say header=True or header=False" in str(caught.value)
+    assert "pass header=True or header=False" in str(caught.value)
     assert edge_list(tmp_path, text, header=True).names == ("web", "db", "os")
     assert edge_list(tmp_path, text, header=False).names == (*titles.split(mark), "web", "db", "os")
 
@@ -523,17 +523,17 @@ def test_columns_are_named(tmp_path):
     with pytest.raises(FormatError, match=r"no column is named 'a'; there are 1, 2, 3$"):
         edge_list(tmp_path, "a,b,3\n", columns=("a", "b"), header=False)
     with pytest.raises(
-        FormatError, match=r"no column is named '1'; there are a, b, 3; .* header=False, '1' is the first"
+        FormatError, match=r"no column is named '1': there are a, b, 3\. .* header=False, '1' is the first"
     ):
         edge_list(tmp_path, "a,b,3\n", columns=("1", "2"))
     for columns in ("from_city", 3, ("date",), ()):
         with pytest.raises(TypeError, match="columns are the titles of two columns"):
             edge_list(tmp_path, text, columns=columns)
-    with pytest.raises(TypeError, match=r"the titles of a file are texts, .*: not 1"):
+    with pytest.raises(TypeError, match=r"the title of a column is a text, .* not 1"):
         edge_list(tmp_path, text, columns=(1, 2))
     with pytest.raises(FormatError, match="columns= names the column 'from_city' twice"):
         edge_list(tmp_path, text, columns=("from_city", "From_City"))
-    with pytest.raises(FormatError, match="the column 'from_city' holds vertices: weight= names another"):
+    with pytest.raises(FormatError, match="the column 'from_city' holds vertices: name another by weight="):
         edge_list(tmp_path, text, columns=("from_city", "to_city"), weight="FROM_CITY")
 
 
@@ -598,7 +598,7 @@ def test_columns_without_usual_titles_whose_roles_are_certain(tmp_path, text, na
 )
 def test_columns_whose_roles_are_a_guess_are_asked_for(tmp_path, text):
     """Numbers in all columns were read silently, with the wrong ones as weights."""
-    with pytest.raises(FormatError, match=r"net.csv:1: the columns .* are titled like no source .*: say columns=\("):
+    with pytest.raises(FormatError, match=r"net.csv:1: the columns .* are titled like no source .*\. Pass columns=\("):
         edge_list(tmp_path, text, header=True)
     titles = text.split("\n")[0].split(",")
     if "Hof" not in text:
@@ -609,7 +609,7 @@ def test_the_weight_that_is_named_leaves_two_columns(tmp_path):
     net = edge_list(tmp_path, "km,von,nach\n5,1,2\n6,2,3\n", weight="km", header=True)
     assert (net.names, net.matrix[0, 1], net.unit) == (("1", "2", "3"), 5, "km")
     for asked in ({}, {"weight": "km"}):
-        with pytest.raises(FormatError, match=r"'km', 'km': say weight=; .* rename|several .* 'km'; .* rename all but"):
+        with pytest.raises(FormatError, match=r"'km', 'km': name one by weight=\. Rename|several .* 'km': .* Rename"):
             edge_list(tmp_path, "from,to,km,km\na,b,3,4\n", **asked)
     with pytest.raises(FormatError, match=r"no column is named 'kms'; there are from, to, km. Did you mean 'km'\?"):
         edge_list(tmp_path, "from,to,km\na,b,3\n", weight="kms")
@@ -625,15 +625,15 @@ def test_columns_of_a_file_without_header_are_named_by_their_numbers(tmp_path):
         FormatError, match=r"net.csv:1: no column is named '5'; there are 1, 2, 3, 4; .*'1' is the first"
     ):
         edge_list(tmp_path, text, columns=("2", "3"), weight="5", header=False)
-    with pytest.raises(FormatError, match="the weights may be any of the columns '1', '4': say weight="):
+    with pytest.raises(FormatError, match="the weights may be any of the columns '1', '4': name one by weight="):
         edge_list(tmp_path, text, columns=("2", "3"), header=False)
     with pytest.raises(
-        FormatError, match=r"no header names a column '3'; .* header=False, and the number of the column"
+        FormatError, match=r"no header names a column '3': .* header=False and the number of the column"
     ):
         edge_list(tmp_path, "a,b,5\nb,c,4\n", weight="3")
 
 
-BLANKS = "an edge from .* to .*, or one whose weight stands behind a blank: put names into double quotes"
+BLANKS = "an edge from .* to .*, or an edge whose weight follows a blank. Put names into double quotes"
 
 
 @pytest.mark.parametrize("name", ["net.txt", "net.csv"])
@@ -923,7 +923,7 @@ def test_commas_that_are_no_delimiters(tmp_path):
         edge_list(tmp_path, "a;b;3,5\nb;c;1,5\n")
     with pytest.raises(FormatError, match=r"net.csv:2: the weight '1,5' is not a number.*with a point"):
         edge_list(tmp_path, "from;to;km\na;b;1,5\n")
-    with pytest.raises(FormatError, match=r":1: commas and semicolons, as many of each"):
+    with pytest.raises(FormatError, match=r":1: the line has as many commas as semicolons"):
         edge_list(tmp_path, "Köln, Nord;Bonn;4,5\n")
     assert edge_list(tmp_path, "Köln; Nord,Bonn,4\n").names == ("Köln; Nord", "Bonn")
     assert edge_list(tmp_path, '"a;b;c;d",Bonn,4\n').names == ("a;b;c;d", "Bonn")
@@ -1035,9 +1035,9 @@ def test_the_weights_of_node_link_files(tmp_path):
     del edges[0]["cost"], edges[0]["weight"]
     assert node_links(tmp_path, data).matrix[0, 1] == 1
     edges.append({"source": 1, "target": 0, "weight": 2})
-    with pytest.raises(FormatError, match="the edge 0 → 1 has no weight 'weight', others have one"):
+    with pytest.raises(FormatError, match="the edge 0 → 1 has no weight 'weight', and other edges have one"):
         node_links(tmp_path, data)
-    with pytest.raises(FormatError, match="belong to edge lists"):
+    with pytest.raises(FormatError, match="are for edge lists"):
         node_links(tmp_path, data, header=True)
 
 
@@ -1049,22 +1049,21 @@ SQUARE = "the matrix of a network is square"
 NODES = '{"nodes": [{"id": "a"}, {"id": "b"}], "edges": '
 EDGE = '[{"source": "a", "target": "b", "weight": '
 NO_GRAPH = (
-    "no node-link graph, an object with the lists 'nodes' and 'edges' (or 'links'), such as "
-    "networkx.node_link_data makes"
+    "not a node-link graph, an object with the lists 'nodes' and 'edges' (or 'links'), as networkx.node_link_data makes"
 )
-QUOTE = "a double quote is not closed in its line (a quote inside quotes is written twice, and names hold no line ends)"
+QUOTE = "a double quote is not closed in its line (write a quote inside quotes twice; names have no line ends)"
 UTF_8 = "not UTF-8 text: save it as UTF-8, as by iconv -f LATIN1 -t UTF-8 (or -f UTF-16)"
 FIRST_WEIGHS = (
-    "the weight 'Bonn' is not a number: if '3' is the weight, name the columns in a header, or say header=False, "
-    'columns=("2", "3"), weight="1"'
+    "the weight 'Bonn' is not a number. If '3' is the weight, name the columns in a header, or pass header=False, "
+    "columns=('2', '3'), weight='1'"
 )
-AS_NPY = "a matrix goes to a file as .npy, by numpy.save"
-BY_NUMBER = 'say header=False, columns=("1", "2"), weight="3"'
-FIRST = "where the first line has {}: names that hold what stands between the fields stand in double quotes"
+AS_NPY = "Write a matrix as .npy, by numpy.save"
+BY_NUMBER = "pass header=False, columns=('1', '2'), weight='3'"
+FIRST = "where the first line has {}: put names with the delimiter into double quotes"
 UNTITLED = (
     "x.csv:1: the columns {} are titled like no source (source, from, src, tail, origin, start, u) and target (target, "
-    "to, dst, dest, head, destination, end, v): say columns=(SOURCE, TARGET), the titles of two, and weight= that of "
-    f"another; {AS_NPY}"
+    "to, dst, dest, head, destination, end, v). Pass columns=(SOURCE, TARGET), two titles, and the title of the "
+    f"weights, weight=. {AS_NPY}"
 )
 COMMENT = (
     "x.csv:{}: '{}' may be a comment, or an edge from a vertex '{}': put the name into double quotes, or a blank after "
@@ -1076,10 +1075,10 @@ MALFORMED = [
     ("x.csv", "a,b,1\n\n# c\nb,c,1x\n", "x.csv:4: the weight '1x' is not a number"),
     (
         *("x.csv", "1,2,3,4\n"),
-        "x.csv:1: 4 fields where an edge is source, target[, weight]; name the columns in a header, or "
-        f"{BY_NUMBER}; {AS_NPY}",
+        "x.csv:1: 4 fields where an edge is source, target[, weight]. name the columns in a header, or "
+        f"{BY_NUMBER}. {AS_NPY}",
     ),
-    ("x.csv", ",A,B\nA,0,3\nB,4,0\n", f"x.csv:1: the source is empty, as in the corner of a matrix; {AS_NPY}"),
+    ("x.csv", ",A,B\nA,0,3\nB,4,0\n", f"x.csv:1: the source is empty, as in the corner of a matrix. {AS_NPY}"),
     ("x.csv", "Ulm,Kiel,Jena\n0,3,8\n3,0,2\n8,2,0\n", UNTITLED.format("'Ulm', 'Kiel', 'Jena'")),
     ("x.csv", "Ulm,Kiel,Jena\n1,3,8\n3,1,2\n8,2,1\n", UNTITLED.format("'Ulm', 'Kiel', 'Jena'")),
     ("x.csv", "km,von,nach\n5,1,2\n6,2,3\n7,1,3\n9,3,4\n", UNTITLED.format("'km', 'von', 'nach'")),
@@ -1099,13 +1098,13 @@ MALFORMED = [
     ("x.csv", "#A B 5\n", COMMENT.format(1, "#A B 5", "#A", "#")),
     (
         *("x.csv", "abc\n"),
-        "x.csv:1: 1 field where an edge is source, target[, weight]; between the fields stand commas, semicolons, tabs "
+        "x.csv:1: 1 field where an edge is source, target[, weight]. Separate fields by commas, semicolons, tabs "
         "or blanks",
     ),
     (
         *("x.csv", "from,to,u,v,km\na,b,x,y,3\n"),
-        "x.csv:1: the columns 'from' and 'u' are both titled like a source: say columns=(SOURCE, TARGET), the titles "
-        "of two",
+        "x.csv:1: the columns 'from' and 'u' are both titled like a source: pass columns=(SOURCE, TARGET), two "
+        "titles",
     ),
     (
         *("x.csv", "from,to,note,km\na,b,x,3 km\n"),
@@ -1156,7 +1155,7 @@ MALFORMED = [
     ("x.json", '{"nodes": [{"id": 1}, {"id": 1.0}], "edges": []}', "x.json: two nodes have the id 1"),
     ("x.json", NODES + '[{"source": "a"}]}', "x.json: edge 0 has no 'target'"),
     ("x.json", NODES + '[7]}', "x.json: edge 0 has no 'source'"),
-    ("x.json", NODES + '[], "directed": "true"}', "x.json: 'directed' is \"true\", and true or false is needed"),
+    ("x.json", NODES + '[], "directed": "true"}', "x.json: 'directed' is \"true\", give true or false"),
     ("x.json", NODES + EDGE + '1}, {"source": "c"}]}', "x.json: edge 1: its source 'c' is the id of no node"),
     ("x.json", NODES + EDGE + '"5"}]}', "x.json: the edge a → b: the weight '5' is not a real number"),
     ("x.json", NODES + EDGE + "NaN}]}", "x.json: the edge a → b: the weight is not a number (NaN)"),
@@ -1179,10 +1178,10 @@ def test_malformed_files_are_named_with_their_line(tmp_path, monkeypatch, name, 
 @pytest.mark.parametrize(
     ("array", "message"),
     [
-        (np.zeros((2, 3)), "x.npy: the array is 2 × 3; the matrix of a network is square"),
-        (np.zeros(4), "x.npy: the array is 4; the matrix of a network is square"),
-        (np.float64(1), "x.npy: the array is a single number; the matrix of a network is square"),
-        (np.zeros((2, 2, 2)), "x.npy: the array is 2 × 2 × 2; the matrix of a network is square"),
+        (np.zeros((2, 3)), "x.npy: the array is 2 × 3: the matrix of a network is square"),
+        (np.zeros(4), "x.npy: the array is 4: the matrix of a network is square"),
+        (np.float64(1), "x.npy: the array is a single number: the matrix of a network is square"),
+        (np.zeros((2, 2, 2)), "x.npy: the array is 2 × 2 × 2: the matrix of a network is square"),
         (np.array([[0, 1], [np.nan, 2]]), "x.npy: entry (1, 0): the weight is not a number (NaN)"),
         (np.zeros((1, 1), complex), "x.npy: holds complex128, not real numbers"),
         (np.array([["a"]]), "x.npy: holds <U1, not real numbers"),
@@ -1313,7 +1312,7 @@ def test_weights_that_the_dtype_or_the_domain_cannot_hold(tmp_path, monkeypatch)
     with pytest.raises(DTypeError):
         sio.read("x.csv", "max_times", dtype="int32")
     np.save("x.npy", np.array([[0.5]]))
-    with pytest.raises(FormatError, match=r"x\.npy: entry \(0, 0\): 0\.5 is neither 0 nor 1, so no truth value"):
+    with pytest.raises(FormatError, match=r"x\.npy: entry \(0, 0\): 0\.5 is not a truth value, 0 or 1"):
         sio.read("x.npy", "boolean")
 
 
@@ -1333,11 +1332,11 @@ def test_what_reads_files_of_other_formats(tmp_path):
 
 def test_unknown_endings_and_misplaced_options(tmp_path):
     for name in ("x.xlsx", "x", "x.npy.gz", ".csv.zip"):
-        with pytest.raises(FormatError, match="the ending says no known format"):
+        with pytest.raises(FormatError, match="the ending names no known format"):
             sio.format_of(name)
     np.save(tmp_path / "x.npy", np.eye(2))
     for more in ({"header": True}, {"columns": ("a", "b")}, {"weight": "km"}):
-        with pytest.raises(FormatError, match="belong to edge lists"):
+        with pytest.raises(FormatError, match="are for edge lists"):
             sio.read(tmp_path / "x.npy", **more)
     with pytest.raises(FormatError, match="no format is named 'xls'"):
         sio.read(tmp_path / "x.npy", format="xls")
@@ -1374,7 +1373,7 @@ def test_names_that_an_edge_list_cannot_hold(tmp_path):
             sio.write(tmp_path / "x.csv", np.eye(1), names=[name])
     for name in ("\ud800", "a\udfffb"):
         with pytest.raises(
-            FormatError, match=r"the name '.*' holds half a surrogate pair, which UTF-8 has no code for"
+            FormatError, match=r"the name '.*' holds half a surrogate pair, which UTF-8 does not encode"
         ):
             sio.write(tmp_path / "x.csv", np.eye(1), names=[name])
         with pytest.raises(FormatError, match=r"the name '.*' holds half a surrogate pair"):
@@ -1505,7 +1504,7 @@ def test_matrices_of_vertices(tmp_path):
         assert (held["matrix"] == P).all()
     sio.write_vertices(tmp_path / "p.csv", P, names=["a", "b", "c"])
     assert (tmp_path / "p.csv").read_text() == "source,target,predecessor\na,b,a\na,c,b\nb,c,b\n"
-    with pytest.raises(FormatError, match="a matrix of vertices goes to"):
+    with pytest.raises(FormatError, match="write a matrix of vertices to"):
         sio.write_vertices(tmp_path / "p.mtx", P)
 
 
@@ -1530,12 +1529,12 @@ def test_positions_from_tables(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("name,x\na,1\n", "p.csv:1: a header with name, x, y or name, longitude, latitude is expected"),
+        ("name,x\na,1\n", "p.csv:1: expected a header with name, x, y or name, longitude, latitude"),
         ("name,x,y\na,1\n", "p.csv:2: 2 fields, expected 3"),
         ("name,x,y\na,1,z\n", "p.csv:2: the coordinates '1', 'z' are not two numbers"),
         ("name,x,y\na,1,inf\n", "p.csv:2: the coordinates '1', 'inf' are not finite"),
         ("name,x,y\nq,1,2\n", "p.csv: names none of the 2 vertices of net"),
-        ("", "p.csv:1: a header with name, x, y or name, longitude, latitude is expected"),
+        ("", "p.csv:1: expected a header with name, x, y or name, longitude, latitude"),
     ],
 )
 def test_malformed_positions(tmp_path, monkeypatch, text, message):

@@ -153,7 +153,7 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
         return real(name, *arguments, **options)
 
     monkeypatch.setattr(builtins, "__import__", absent)
-    with pytest.raises(MissingExtraError, match=r"pip install 'semiring\[plot\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\.\[plot\]'"):
         plot.plot_matrix(np.eye(2))
     with pytest.raises(MissingExtraError):
         plot.plot_network(Network(chain(2)))

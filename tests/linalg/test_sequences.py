@@ -192,7 +192,7 @@ def test_errors_name_what_is_wrong(rng):
         sr.multi_dot(A, x, weights=w[:3])
     with pytest.raises(ShapeError, match="do not broadcast"):
         sr.multi_dot(A, rng.random((5, 3)), weights=rng.random((4, 2, 3)))
-    with pytest.raises(ValueError, match="nothing says how many"):
+    with pytest.raises(ValueError, match="the number of steps is not known"):
         sr.multi_dot(A[0], x)
     with pytest.raises(ValueError, match="at least 0"):
         sr.multi_dot(A[0], x, steps=-1)
@@ -204,7 +204,7 @@ def test_errors_name_what_is_wrong(rng):
         sr.multi_dot(A, x, lengths=1.5)
     with pytest.raises(AlgebraError, match="log_plus has no witnesses"):
         sr.multi_dot_witness(A, x, "log_plus")
-    with pytest.raises(TypeError, match="paths begin somewhere"):
+    with pytest.raises(TypeError, match="pass the states before the first step"):
         sr.multi_dot_witness(A, None)
     w[1, 2] = np.nan
     with pytest.raises(DomainError, match=r"weights\[1, 2\] is nan"):

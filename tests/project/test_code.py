@@ -123,7 +123,7 @@ def test_the_whole_source_of_a_closure_compiles():
 @pytest.mark.full
 @pytest.mark.skipif(
     importlib.util.find_spec("cutlass") is None,
-    reason="nvidia-cutlass-dsl is not installed: pip install semiring[code]",
+    reason="nvidia-cutlass-dsl is not installed: pip install '.[code]'",
 )
 @pytest.mark.parametrize(
     ("words", "expected"),
@@ -142,7 +142,7 @@ def test_the_whole_source_of_a_closure_compiles():
 def test_products_on_a_gpu(words, expected):
     """In a process of its own: the DSL looks at the environment when it is loaded."""
     if "sass" in words and listing.disassembler() is None:
-        pytest.skip("nvdisasm is not installed: pip install semiring[code]")
+        pytest.skip("nvdisasm is not installed: pip install '.[code]'")
     if "--target" not in words:
         words = (*words, "--target", "sm_90a")
     command = [sys.executable, "-m", "semiring", "code", *words]
@@ -180,11 +180,11 @@ def test_what_is_not_installed_is_named_with_its_extra(monkeypatch):
         sr.code("min_plus", "bfloat16", "cuda")
     monkeypatch.setattr(listing, "find_spec", lambda name: None)
     for language in ("ptx", "sass"):
-        with pytest.raises(MissingExtraError, match=rf"as {language} needs nvidia-cutlass-dsl.*'semiring\[code\]'"):
+        with pytest.raises(MissingExtraError, match=rf"as {language} needs nvidia-cutlass-dsl.*'\.\[code\]'"):
             sr.code("min_plus", "float32", language, target="sm_90a")
     monkeypatch.setattr(listing, "find_spec", lambda name: name)
     monkeypatch.setattr(listing, "disassembler", lambda: None)
-    with pytest.raises(MissingExtraError, match=r"needs nvidia-cuda-nvdisasm.*'semiring\[code\]'"):
+    with pytest.raises(MissingExtraError, match=r"needs nvidia-cuda-nvdisasm.*'\.\[code\]'"):
         sr.code("min_plus", "float32", "sass", target="sm_90a")
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import logging
 import pickle
+import re
 import sys
 import types
 import warnings
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -25,6 +27,7 @@ from semiring.errors import (
     PositiveCycleError,
 )
 from semiring.logs import Compilation
+from tools import messages
 
 INF = np.inf
 
@@ -56,7 +59,7 @@ def test_a_sparse_matrix_is_packed():
     truths = np.eye(40, dtype=bool)
     packed = sr.pack(csr_array(truths))
     np.testing.assert_array_equal(packed.unpack(), truths)
-    with pytest.raises(DTypeError, match=r"the entries are float64, and truths .*A != 0 or A < inf"):
+    with pytest.raises(DTypeError, match=r"the entries are float64, and truth values .*A != 0 or A < inf"):
         sr.pack(csr_array(np.eye(3)))
 
 
@@ -65,7 +68,7 @@ def test_elements_are_scalars():
     for call in (sr.closure, lambda A: sr.matmul(A, A)):
         with pytest.raises(
             DTypeError,
-            match=r"A\[0, 0\] is \{1\}, .*elements are scalars; of sets see docs/tutorials/own.md#sets-as-bits",
+            match=r"A\[0, 0\] is \{1\}, .*elements are scalars; for sets see docs/tutorials/own.md#sets-as-bits",
         ):
             call(objects)
 
@@ -84,10 +87,9 @@ def test_names_in_other_letters_are_near():
         sr.shortest_paths(frame, weight="MILES")
 
 
-def test_what_is_missing_is_installed_from_a_clone_too():
-    assert str(MissingExtraError("CuPy", "cuda", "computing on a GPU")).endswith(
-        "pip install 'semiring[cuda]', or in a clone of the repository pip install '.[cuda]'"
-    )
+def test_what_is_missing_is_installed_from_a_clone():
+    advice = "pip install '.[cuda]' in a clone of the repository"
+    assert str(MissingExtraError("CuPy", "cuda", "computing on a GPU")).endswith(f"not installed: {advice}")
     assert str(MissingExtraError("pandas", "", "to_frame")).endswith("not installed: pip install pandas")
 
 
@@ -203,9 +205,11 @@ def test_names_of_dtypes_and_flags_are_checked():
     for call in (lambda: sr.code("min_plus", "float99"), lambda: sr.min_plus.check_axioms("float99")):
         with pytest.raises(sr.errors.UnknownNameError, match=r"no dtype is named 'float99'.* Valid names: .*float32"):
             call()
-    for flag in ("reflexive", "check", "explain", "directed"):
+    for flag in ("reflexive", "check", "directed"):
         with pytest.raises(TypeError, match=f"{flag} is True or False, not 'no'"):
             sr.closure([[0.0]], **{flag: "no"})
+    with pytest.raises(TypeError, match="explain is True, False or 'full', not 'no'"):
+        sr.closure([[0.0]], explain="no")
     for flag in ("predecessors", "check", "directed"):
         with pytest.raises(TypeError, match=f"{flag} is True or False, not 'no'"):
             sr.shortest_paths([[0.0]], **{flag: "no"})
@@ -222,6 +226,39 @@ def test_names_of_dtypes_and_flags_are_checked():
 
 def test_the_device_of_the_host_is_named_by_leaving_it_out():
     with pytest.raises(
-        ValueError, match=r"device is 'cpu': .*without device= .* where its operands are, those of NumPy on the CPU"
+        ValueError, match=r"device is 'cpu': .*without device= .* where its operands are, NumPy arrays on the CPU"
     ):
         sr.closure([[0.0]], device="cpu")
+
+
+def test_no_advice_installs_by_a_name_that_is_not_published():
+    root = Path(__file__).resolve().parents[2]
+    files = [file for ending in ("*.py", "*.md", "*.toml", "*.ipynb") for file in root.rglob(ending)]
+    files = [file for file in files if not {".venv", ".git", "build", "dist"} & set(file.relative_to(root).parts)]
+    assert len(files) > 500
+    advice = re.compile(r"pip install [^\n`]*?['\" ]semiring(\[|\b(?![\w./-]))")
+    assert [str(file) for file in files if advice.search(file.read_text("utf-8")) and file != Path(__file__)] == []
+
+
+@pytest.mark.full
+def test_messages_are_short_sentences_about_things():
+    found = list(messages.messages())
+    assert sum(message.kind in ("raise", "warn") for message in found) > 550
+    assert [f"{message.file}:{message.line} {fault}" for message in found for fault in messages.faults(message)] == []
+
+
+def test_the_check_of_messages_finds_faults(tmp_path, monkeypatch):
+    source = tmp_path / "semiring" / "a.py"
+    source.parent.mkdir()
+    source.write_text(
+        '''"""A docstring whom nobody checks."""
+raise ValueError(f"{x!r} is {'a text, as nobody asks' if y else 'a number'}: " + "pass a; b; c")
+warnings.warn("install semiring[cuda] by " + "and so on " * 1, stacklevel=2)
+LONG = "a word " "and " "thirty two more words: a b c d e f g h i j k l m n o p q r s t u v w x y z and so on"
+'''
+    )
+    monkeypatch.setattr(messages, "ROOT", tmp_path)
+    found = list(messages.messages(("semiring",)))
+    assert [(message.line, message.kind) for message in found] == [(2, "raise"), (3, "warn"), (4, "text")]
+    said = [fault.partition(":")[0] for message in found for fault in messages.faults(message)]
+    assert said == ["'nobody'", "two semicolons", "installs by a name that is not published", "36 words"]

@@ -129,8 +129,10 @@ def test_what_is_wrong_is_told(monkeypatch, rng):
         sr.closure(A, "plus_times", device=TWO)
     with monkeypatch.context() as full:
         full.setattr(devices.load_cupy(), "empty", lambda shape, dtype: np.empty(1 << 55, np.uint8))
-        with pytest.raises(TooLargeError, match="no room for its share, 37 KiB and two panels of 32 rows"):
+        with pytest.raises(
+            TooLargeError, match="too little free memory for its share, 37 KiB and two panels of 32 rows"
+        ):
             sr.closure(A, device=TWO)
-    with pytest.raises(AlgebraError, match="squaring does not spread over several GPUs"):
+    with pytest.raises(AlgebraError, match="squaring does not run on several GPUs"):
         sr.closure(A, device=TWO, method="squaring")
     assert same_bits(sr.closure(rng.random((0, 0)), device=TWO), np.empty((0, 0)))

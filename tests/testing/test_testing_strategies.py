@@ -174,7 +174,7 @@ for make in (testing.semirings, lambda: testing.elements("min_plus"), lambda: te
     try:
         make()
     except MissingExtraError as error:
-        assert "pip install 'semiring[testing]'" in str(error), error
+        assert "pip install '.[testing]'" in str(error), error
     else:
         raise SystemExit("no error")
 """

@@ -44,7 +44,9 @@ def parse(text: str, variables: tuple[str, ...], *, allow_nan: bool = False) -> 
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, ExpressionError):
             raise
-        reason = error.msg if isinstance(error, SyntaxError) else "it is nested too deeply or holds a bad number"
+        reason = (
+            error.msg if isinstance(error, SyntaxError) else "it is nested too deeply, or a number in it is malformed"
+        )
         raise ExpressionError(f"{text[:200]!r} is not an expression: {reason}") from None
 
 
@@ -64,7 +66,7 @@ class _Parser:
             case ast.Name(id="inf" | "nan" as name):
                 return constant(float(name))
             case ast.Name(id=name):
-                known = f"the variables are {', '.join(self.variables)}" if self.variables else "a number is wanted"
+                known = f"the variables are {', '.join(self.variables)}" if self.variables else "an element is a number"
                 raise self.reject(node, f"unknown name; {known} (and inf)")
             case ast.Constant(value=bool() | int() | float() as value):
                 if isinstance(value, float) and isinf(value):

@@ -41,8 +41,8 @@ class Traced:
 
     def __bool__(self) -> bool:
         raise ExpressionError(
-            f"({self.expression}) has no truth value while an operation is traced: "
-            "replace `if` and `a if c else b` by where(c, a, b), `and`, `or`, `not` by &, |, ~, "
+            f"({self.expression}) has no truth value while an operation is traced. "
+            "Replace `if` and `a if c else b` by where(c, a, b), `and`, `or`, `not` by &, |, ~, "
             "and min, max by minimum, maximum"
         )
 
@@ -53,7 +53,8 @@ class Traced:
         name = _UFUNCS.get(ufunc.__name__)
         if method != "__call__" or options or name is None:
             raise ExpressionError(
-                f"numpy.{ufunc.__name__} cannot be traced; of NumPy's functions these can: {', '.join(sorted(_UFUNCS))}"
+                f"numpy.{ufunc.__name__} cannot be used in an operation. These functions can: "
+                f"{', '.join(sorted(_UFUNCS))}"
             )
         return _record(name, *inputs)
 
@@ -155,19 +156,18 @@ def trace(function: Callable[..., Any], variables: tuple[str, ...], *, allow_nan
         result = function(*(Traced(Expression("var", (), name)) for name in variables))
     except RecursionError:
         raise ExpressionError(
-            f"tracing {function!r} does not end: a traced operation has no loop or recursion"
+            f"tracing {function!r} does not end: write the operation without loops and recursion"
         ) from None
     except (TypeError, AttributeError) as error:
         if "Traced" not in str(error):
             raise
         raise ExpressionError(
-            f"{error}: of Python's operators + - * / & | ^ ~, abs and comparisons can be traced, each on values "
-            "(write x * x for a square)"
+            f"{error}: an operation may use + - * / & | ^ ~, abs and comparisons of values (write x * x for a square)"
         ) from error
     if isinstance(result, Traced):
         expression = result.expression
     elif result is None:
-        raise ExpressionError(f"{function!r} returned None: an operation returns its result")
+        raise ExpressionError(f"{function!r} returned None: return the result of the operation")
     else:
         expression = constant(result)
     return as_operation(expression, allow_nan)

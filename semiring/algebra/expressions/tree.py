@@ -116,7 +116,7 @@ class Expression:
             raise ExpressionError(
                 f"{self}: {self.op} was given ({', '.join(kinds)}) and takes "
                 f"({', '.join(w or 'either' for w in expected)}{', all alike' if None in expected[1:] else ''}); "
-                "a comparison is a truth: use where(truth, a, b)"
+                "a comparison is a truth value: make it an element by where(truth, a, b)"
             )
 
     def _check_leaf(self) -> None:
@@ -125,7 +125,7 @@ class Expression:
             raise ExpressionError(f"a {self.op} has no arguments")
         if self.op == "var":
             if not isinstance(self.leaf, str) or not self.leaf.isidentifier():
-                raise ExpressionError(f"{self.leaf!r} is no name of a variable")
+                raise ExpressionError(f"{self.leaf!r} is not the name of a variable")
         elif type(self.leaf) not in (bool, int, float):
             raise ExpressionError(f"{self.leaf!r} of type {type(self.leaf).__name__} cannot be a constant")
         elif isinstance(self.leaf, int) and self.leaf.bit_length() > MAX_BITS:
@@ -391,11 +391,11 @@ def constant(value: Any) -> Expression:
     remedy = (
         f"write float({value})"
         if hasattr(type(value), "__float__") and not hasattr(value, "shape")
-        else "of sets see docs/tutorials/own.md#sets-as-bits"
+        else "for sets see docs/tutorials/own.md#sets-as-bits"
     )
     raise ExpressionError(
         f"{value!r} of type {type(value).__name__} cannot be a constant of an operation: elements are numbers of "
-        f"Python and truth values; {remedy}"
+        f"Python or truth values. Instead, {remedy}"
     )
 
 
@@ -430,5 +430,5 @@ def as_operation(expression: Expression, allow_nan: bool) -> Expression:
     if not allow_nan and any(node.op == "const" and node.leaf != node.leaf for node in expression.walk()):
         raise ExpressionError(f"{expression} holds NaN, which is no element of any semiring")
     if expression.kind == "truth":
-        raise ExpressionError(f"{expression} is a comparison, not an element: use where({expression}, a, b)")
+        raise ExpressionError(f"{expression} is a comparison, not an element: write where({expression}, a, b)")
     return expression

@@ -44,8 +44,8 @@ def reweighting(weights: Weights, threads: int, *, in_memory: bool = True) -> Ar
         return found
     if not in_memory:
         raise DomainError(
-            "weights of very different size, some below 0: potentials in float64 would drown the small ones, and "
-            "strips and tiles have no room for more; close the matrix in memory"
+            "the weights differ too much in size, and some are below 0: float64 would lose the small ones. Close the "
+            "matrix in the memory of one process"
         )
     try:
         return Exact(on_host(weights.rows(slice(None))), weights.epsilon, on_host(found))

@@ -128,8 +128,8 @@ class _Potentials(ABC):
             self._close = None
         if self._most is not None and self._relaxed > self._most * self.weights.n:
             raise DomainError(
-                f"no potentials for the weights below 0 were found in {self._most} sweeps over the matrix: close it in "
-                "memory"
+                f"no potentials for the weights below 0 were found in {self._most} passes over the matrix: close it "
+                "in the memory of one process"
             )
         if self._tree is None and self._sweeps >= self._before_tree:
             self._tree = array_namespace(self.h).full(len(self.h), -1, np.int64)
