@@ -407,7 +407,7 @@ def test_an_edge_whose_weight_is_mistyped_is_no_header(tmp_path, weight, mark, n
 
 @pytest.mark.parametrize("text", ["A B O.5\nC D 3\n", '"A" "B" "O.5"\n"C" "D" "3"\n', '"A","B","O.5"\n"C","D","3"\n'])
 def test_a_mistyped_weight_between_blanks_and_in_quotes(tmp_path, text):
-    with pytest.raises(FormatError, match=r"net.txt:1: the weight 'O.5' is not a number; if the line names"):
+    with pytest.raises(FormatError, match=r"net.txt:1: the weight 'O.5' is not a number. If the line names"):
         edge_list(tmp_path, text, "net.txt")
 
 
@@ -445,7 +445,7 @@ def test_two_names_that_are_no_titles(tmp_path, text, names):
 
 @pytest.mark.parametrize("text", ["0,3,9\n3,0,2\n9,2,0\n", "0 1.5 9\n3 0.0 2\n9 2 0.0\n"])
 def test_three_rows_of_a_matrix_are_not_silently_edges(tmp_path, text):
-    with pytest.raises(FormatError, match=r"net.csv:1: three lines .* may be a matrix, .*header=False; .*npy"):
+    with pytest.raises(FormatError, match=r"net.csv:1: three lines .* may be a matrix, .*header=False.*npy"):
         edge_list(tmp_path, text)
     assert np.isfinite(edge_list(tmp_path, text, header=False).matrix).sum() == 3
 
@@ -463,7 +463,7 @@ def test_the_numbers_of_edges_are_no_weights(tmp_path):
 
 @pytest.mark.parametrize("text", ["A,B,O.5,wet\nC,D,3,dry\n", "A,B,x,y\nC,D,3,4\n"])
 def test_an_edge_of_more_than_three_fields_is_no_header_either(tmp_path, text):
-    with pytest.raises(FormatError, match=r"net.csv:1: the weight '.*' is not a number; if the line names"):
+    with pytest.raises(FormatError, match=r"net.csv:1: the weight '.*' is not a number. If the line names"):
         edge_list(tmp_path, text)
 
 
@@ -518,7 +518,7 @@ def test_columns_are_named(tmp_path):
     net = edge_list(tmp_path, text, columns=("from_city", "To_City"), weight="km")
     assert (net.names, net.matrix[0, 1], net.matrix[1, 2], net.unit) == (("A", "B", "C"), 5, 6, "km")
     assert edge_list(tmp_path, "1,2\n1,3\n", columns=("2", "1")).matrix.shape == (2, 2)
-    with pytest.raises(FormatError, match="no column is named 'town'; there are date, from_city"):
+    with pytest.raises(FormatError, match="no column is named 'town': there are date, from_city"):
         edge_list(tmp_path, text, columns=("date", "town"))
     with pytest.raises(FormatError, match=r"no column is named 'a'; there are 1, 2, 3$"):
         edge_list(tmp_path, "a,b,3\n", columns=("a", "b"), header=False)
@@ -611,7 +611,7 @@ def test_the_weight_that_is_named_leaves_two_columns(tmp_path):
     for asked in ({}, {"weight": "km"}):
         with pytest.raises(FormatError, match=r"'km', 'km': name one by weight=\. Rename|several .* 'km': .* Rename"):
             edge_list(tmp_path, "from,to,km,km\na,b,3,4\n", **asked)
-    with pytest.raises(FormatError, match=r"no column is named 'kms'; there are from, to, km. Did you mean 'km'\?"):
+    with pytest.raises(FormatError, match=r"no column is named 'kms': there are from, to, km. Did you mean 'km'\?"):
         edge_list(tmp_path, "from,to,km\na,b,3\n", weight="kms")
 
 
@@ -621,9 +621,7 @@ def test_columns_of_a_file_without_header_are_named_by_their_numbers(tmp_path):
     assert (net.names, net.matrix[0, 1], net.matrix[1, 2], net.unit) == (("A", "B", "C"), 5, 6, "")
     net = edge_list(tmp_path, "5 1 2\n6 2 3\n", "net.txt", weight="1", header=False)
     assert (net.names, net.matrix[0, 1]) == (("1", "2", "3"), 5)
-    with pytest.raises(
-        FormatError, match=r"net.csv:1: no column is named '5'; there are 1, 2, 3, 4; .*'1' is the first"
-    ):
+    with pytest.raises(FormatError, match=r"net.csv:1: no column is named '5': there are 1, 2, 3, 4.*'1' is the first"):
         edge_list(tmp_path, text, columns=("2", "3"), weight="5", header=False)
     with pytest.raises(FormatError, match="the weights may be any of the columns '1', '4': name one by weight="):
         edge_list(tmp_path, text, columns=("2", "3"), header=False)
@@ -933,7 +931,7 @@ def test_commas_that_are_no_delimiters(tmp_path):
 def test_of_several_columns_of_numbers_one_is_named(tmp_path):
     path = tmp_path / "roads.csv"
     path.write_text("from,to,km_road,minutes,name\na,b,3,5,x\nb,c,4,6,y\n")
-    with pytest.raises(FormatError, match=r"roads.csv:1: the weights may be any of .*'km_road', 'minutes': say"):
+    with pytest.raises(FormatError, match=r"roads.csv:1: the weights may be any of .*'km_road', 'minutes': name"):
         sio.read(path)
     assert sio.read(path, weight="minutes").matrix[0, 1] == 5
     path.write_text("from,to,name,minutes\na,,,\na,b,x,5\n")
@@ -1340,7 +1338,7 @@ def test_unknown_endings_and_misplaced_options(tmp_path):
             sio.read(tmp_path / "x.npy", **more)
     with pytest.raises(FormatError, match="no format is named 'xls'"):
         sio.read(tmp_path / "x.npy", format="xls")
-    with pytest.raises(FormatError, match="no column is named 'time'; there are from, to, km"):
+    with pytest.raises(FormatError, match="no column is named 'time': there are from, to, km"):
         edge_list(tmp_path, "from,to,km\na,b,1\n", weight="time")
     with pytest.raises(FileNotFoundError):
         sio.read(tmp_path / "nothing.csv")
