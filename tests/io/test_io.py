@@ -520,7 +520,7 @@ def test_columns_are_named(tmp_path):
     assert edge_list(tmp_path, "1,2\n1,3\n", columns=("2", "1")).matrix.shape == (2, 2)
     with pytest.raises(FormatError, match="no column is named 'town': there are date, from_city"):
         edge_list(tmp_path, text, columns=("date", "town"))
-    with pytest.raises(FormatError, match=r"no column is named 'a'; there are 1, 2, 3$"):
+    with pytest.raises(FormatError, match=r"no column is named 'a': there are 1, 2, 3$"):
         edge_list(tmp_path, "a,b,3\n", columns=("a", "b"), header=False)
     with pytest.raises(
         FormatError, match=r"no column is named '1': there are a, b, 3\. .* header=False, '1' is the first"
