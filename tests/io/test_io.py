@@ -1073,7 +1073,7 @@ MALFORMED = [
     ("x.csv", "a,b,1\n\n# c\nb,c,1x\n", "x.csv:4: the weight '1x' is not a number"),
     (
         *("x.csv", "1,2,3,4\n"),
-        "x.csv:1: 4 fields where an edge is source, target[, weight]. name the columns in a header, or "
+        "x.csv:1: 4 fields where an edge is source, target[, weight]. Name the columns in a header, or "
         f"{BY_NUMBER}. {AS_NPY}",
     ),
     ("x.csv", ",A,B\nA,0,3\nB,4,0\n", f"x.csv:1: the source is empty, as in the corner of a matrix. {AS_NPY}"),
@@ -1138,7 +1138,7 @@ MALFORMED = [
     ("x.gr", "hello\n", "x.gr:1: a line begins with c, p or a, not 'hello'"),
     ("x.mtx", "garbage\n", "x.mtx:1: not a Matrix Market file. Missing banner"),
     ("x.mtx", "", "x.mtx:1: not a Matrix Market file. Missing banner"),
-    ("x.mtx", COORDINATE + "2 3 1\n1 1 1\n", "x.mtx: the array is 2 × 3; " + SQUARE),
+    ("x.mtx", COORDINATE + "2 3 1\n1 1 1\n", "x.mtx: the array is 2 × 3: " + SQUARE),
     ("x.mtx", COORDINATE + "2 2 1\n3 1 1\n", "x.mtx:3: row index out of bounds"),
     ("x.mtx", COORDINATE + "2 2 2\n1 1 1\n", "x.mtx: truncated file. Expected another 1 lines"),
     ("x.mtx", COORDINATE + "2 2 99999999999\n1 1 1\n", "x.mtx: 99999999999 entries promised by a file of 68 bytes"),
