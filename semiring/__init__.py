@@ -71,7 +71,7 @@ if TYPE_CHECKING:
         widest_paths,
     )
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 # Loaded when first asked for, so that an import that only wants a product stays short.
 _LATER = {

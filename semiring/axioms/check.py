@@ -165,7 +165,7 @@ def _rounding(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, 
         return None
 
 
-def _suggested(semiring: Semiring, laws: list[Law], star: str) -> dict[str, str]:
+def _suggested(semiring: Semiring, laws: list[Law], star: str) -> dict[str, Any]:
     """Return a domain on which these laws of a refuted definition are proved, for a report; {} where none is.
 
     ``star``: what `_mended_star` has found; it is part of the advice where the laws need it.

@@ -16,6 +16,7 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from tiers import full
 
 import semiring as sr
 from semiring.algebra.expressions import parse
@@ -94,7 +95,7 @@ RIGHT = {
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("name", full(lambda name: list(RIGHT).index(name) % 2 == 0, RIGHT))
 def test_other_semirings_are_proved_too(name):
     report = RIGHT[name].check_axioms(samples=100)
     assert report.proved, report
@@ -180,7 +181,7 @@ NUMBERS = {
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("name", full(lambda name: list(WRONG).index(name) % 2 == 0, WRONG))
 def test_plausible_but_wrong_semirings_are_refuted(name):
     semiring, failing = WRONG[name]
     report = semiring.check_axioms(samples=100)
@@ -240,7 +241,7 @@ SIDES = {
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("name", full(lambda name: list(WRONG).index(name) % 2 == 1, WRONG))
 def test_counterexamples_are_true(name):
     """Each is evaluated again, from its readable form, by plain Python on the text of the operations."""
     semiring, _ = WRONG[name]

@@ -343,7 +343,7 @@ def test_the_methods_named_here_are_those_that_exist():
 @pytest.mark.full
 @pytest.mark.parametrize(
     "name",
-    full(lambda name: name in ("min_plus", "boolean", "max_times"), [name for name in EVERY if EVERY[name].selective]),
+    full(lambda name: name in ("min_plus", "max_times"), [name for name in EVERY if EVERY[name].selective]),
 )
 def test_best_paths_are_certified(name):
     """Predecessors form trees and paths weigh what the matrix says, in every semiring that chooses; nothing rounds."""

@@ -98,7 +98,16 @@ KINDS = [("min_plus", "float64"), ("plus_times", "float64"), ("max_plus", "int32
 PIVOTS = pytest.param(("min_plus", "float32", True, 1.0, True), marks=pytest.mark.full, id="pivots")
 
 
-@pytest.fixture(params=[*((*kind, in_place) for kind in KINDS for in_place in (True, False)), PIVOTS], ids=str)
+#: Kinds of matrices, closed in place or not. Each of both is in the full tier.
+WORKS = [*((*kind, in_place) for kind in KINDS for in_place in (True, False)), PIVOTS]
+
+
+@pytest.fixture(
+    params=[
+        work if at in (0, 3, 6) else pytest.param(work, marks=pytest.mark.exhaustive) for at, work in enumerate(WORKS)
+    ],
+    ids=str,
+)
 def work(request, rng, folder):
     return Work(folder, rng, *request.param)
 
@@ -266,7 +275,7 @@ def test_killed_at_any_call(monkeypatch, rng, work):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("in_place", [True, False])
+@pytest.mark.parametrize("in_place", tiers.full(bool, [True, False]))
 @pytest.mark.parametrize(("name", "dtype"), [("max_plus", "int32"), ("min_plus", "float64")])
 def test_killed_while_it_puts_in_what_comes_last(monkeypatch, rng, folder, name, dtype, in_place):
     """Cycles, and edges of unbounded gain."""

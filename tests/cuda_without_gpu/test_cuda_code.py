@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import tiers
+from tiers import full
 
 from semiring.kernels.cuda.listing import disassembled, disassembler
 from semiring.kernels.loops import steady_loop
@@ -55,6 +57,9 @@ SMALL = ("fold of parts", "search")
 #: Instructions in the loop that spill, where the tile is the fastest all the same (H200, 2026-11-20).
 SPILLED = {"float16": 8, "bfloat16": 8, "bits": 90, "pivots": 4}
 
+#: The kernels of the full tier: one each of those that differ most.
+FULL = ("float32 non-negative", "int16", "bits", "plus_times as written", "search", "pivots")
+
 #: What is compiled for which architecture; the first is what the speeds were measured on.
 TARGETS = {
     "sm_90a": list(KERNELS),
@@ -64,9 +69,8 @@ TARGETS = {
 
 
 def by_tier(rows):
-    """The rows of a table by architecture; those of an architecture that no speed was measured on are exhaustive."""
-    tiers = {"sm_90a": pytest.mark.full}
-    return [pytest.param(*row, marks=tiers.get(row[0], pytest.mark.exhaustive)) for row in rows]
+    """The rows of a table by architecture and kernel; few kernels of the architecture with measured speeds are full."""
+    return full(lambda target, name, *_: target == "sm_90a" and name in FULL, rows)
 
 
 CODES = by_tier([(target, name) for target, names in TARGETS.items() for name in names])
@@ -115,7 +119,8 @@ def codes(tmp_path_factory) -> Callable[[str], dict[str, Code]]:
 
     @functools.cache
     def of(target: str) -> dict[str, Code]:
-        folder, names = tmp_path_factory.mktemp("cubin"), TARGETS[target]
+        folder = tmp_path_factory.mktemp("cubin")
+        names = FULL if target == "sm_90a" and tiers.selected != "exhaustive" else TARGETS[target]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join([ROOT, *filter(None, sys.path)])}
         command = [sys.executable, "-c", COMPILE, str(folder), target, *(KERNELS[name] for name in names)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -132,6 +137,7 @@ def code(codes) -> dict[str, Code]:
     return codes("sm_90a")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("target", "name"), CODES)
 def test_nothing_is_spilled(codes, target, name):
     """Registers within what the tile's blocks leave, and no local memory in the steady loop."""
@@ -148,6 +154,7 @@ def test_nothing_is_spilled(codes, target, name):
     assert sum(codes(target)[name].loop.values()) > 400  # it is the steady loop
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("target", "name", "expected"),
     by_tier(

@@ -43,7 +43,7 @@ def random_weights(rng, kind, tails, heads, n):
 @pytest.mark.parametrize("kind", ["ties", "floats", "height differences", "both signs"])
 @pytest.mark.parametrize(
     "semiring",
-    ["min_plus", *[pytest.param(name, marks=pytest.mark.full) for name in ("max_plus", "max_min", "max_times")]],
+    ["min_plus", *[pytest.param(name, marks=pytest.mark.exhaustive) for name in ("max_plus", "max_min", "max_times")]],
 )
 def test_paths_are_as_long_as_their_distances(rng, semiring, kind):
     algebra = sr.as_semiring(semiring)

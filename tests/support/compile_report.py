@@ -8,6 +8,7 @@ child processes counts as processor time only. With pytest-xdist the rows of all
 from __future__ import annotations
 
 import resource
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from typing import Any
 import pytest
 
 COMPILERS = ("Numba", "LLVM", "NVRTC", "CuTe")
+#: How many functions the list of the most compiled ones has.
+MOST = 40
 COLUMNS = ("tests", "wall", "CPU", *COMPILERS)
 
 
@@ -25,27 +28,31 @@ class CompilationTimer:
 
     def __init__(self) -> None:
         self.seconds = dict.fromkeys(COMPILERS, 0.0)
+        self.named: dict[str, list[float]] = {}
         self._open = threading.local()
 
-    def begin(self, compiler: str) -> None:
+    def begin(self, compiler: str, name: str) -> None:
         """Open a compilation of this thread."""
-        stack = self._stack()
-        stack.append((compiler, perf_counter()))
+        self._stack().append((compiler, name, perf_counter()))
 
     def end(self) -> None:
         """Close the innermost compilation of this thread; the outermost one is counted."""
         stack = self._stack()
         if not stack:
             return
-        compiler, start = stack.pop()
+        compiler, name, start = stack.pop()
         if not stack:
-            self.seconds[compiler] += perf_counter() - start
+            spent = perf_counter() - start
+            self.seconds[compiler] += spent
+            row = self.named.setdefault(name, [0.0, 0.0])
+            row[0] += 1
+            row[1] += spent
 
     def forget_failures(self) -> None:
         """Drop compilations of this thread that began and raised: no one closed them."""
         self._stack().clear()
 
-    def _stack(self) -> list[tuple[str, float]]:
+    def _stack(self) -> list[tuple[str, str, float]]:
         if not hasattr(self._open, "stack"):
             self._open.stack = []
         return self._open.stack
@@ -59,7 +66,9 @@ def install(timer: CompilationTimer) -> None:
 
     def timed_init(self: Compilation, what: str, target: str = "this machine") -> None:
         begin(self, what, target)
-        timer.begin("Numba" if what.startswith("the loop") else "LLVM" if target == "this machine" else "CuTe")
+        caller = sys._getframe(1).f_locals.get("self")  # of Numba it is the cache, which knows the loop's name
+        compiler = "CuTe" if target != "this machine" else "LLVM" if caller is None else "Numba"
+        timer.begin(compiler, getattr(caller, "name", what))
 
     def timed_done(self: Compilation, least: float = 0.0) -> None:
         timer.end()
@@ -73,7 +82,7 @@ def install(timer: CompilationTimer) -> None:
     compile_program = nvrtc.nvrtcCompileProgram
 
     def timed_program(*arguments: Any) -> Any:
-        timer.begin("NVRTC")
+        timer.begin("NVRTC", "CUDA C++")
         try:
             return compile_program(*arguments)
         finally:
@@ -129,11 +138,16 @@ class Report:
     def pytest_sessionfinish(self) -> None:
         if hasattr(self.config, "workeroutput"):
             self.config.workeroutput["compile report"] = self.rows
+            self.config.workeroutput["compiled names"] = self.timer.named
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         for file, row in getattr(node, "workeroutput", {}).get("compile report", {}).items():
             self.add(file, row)
+        for name, (count, seconds) in getattr(node, "workeroutput", {}).get("compiled names", {}).items():
+            row = self.timer.named.setdefault(name, [0.0, 0.0])
+            row[0] += count
+            row[1] += seconds
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if hasattr(self.config, "workeroutput") or not self.rows:
@@ -141,6 +155,9 @@ class Report:
         terminalreporter.section("seconds by file")
         for line in self.table():
             terminalreporter.write_line(line)
+        terminalreporter.section("the most compiled")
+        for name, (count, seconds) in sorted(self.timer.named.items(), key=lambda row: -row[1][1])[:MOST]:
+            terminalreporter.write_line(f"{seconds:9.1f} s {count:6.0f} times  {name}")
 
     def table(self) -> list[str]:
         """The lines of the table, files of the most processor time first, and a line for all of them."""
