@@ -130,7 +130,7 @@ def test_several_gpus_have_the_bits_of_one(rng, several, name, dtype):
 def test_several_gpus_are_named(rng, several):
     A = rounded(rng, 300, "min_plus", "float32")
     _, why = sr.closure(A, device=several, explain=True)
-    assert f"backend  {', '.join(several)}, elements" in str(why)
+    assert f"on the GPUs {', '.join(several)}" in str(why)
 
 
 @pytest.mark.parametrize("where", ["host", "device"])

@@ -75,6 +75,7 @@ def test_layouts(rng, cupy):
             same(out, expected.reshape(2, 3, n, n))
 
 
+@pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 def test_the_users_own_ties_infinities_and_fractions(rng, cupy):
     own = sr.Semiring("own", add="max(x, y)", mul="max(0, x + y - 1)", zero=0, one=1, domain=(0, 1))
     A = np.where(rng.random((5, 150, 150)) < 0.05, rng.integers(56, 64, (5, 150, 150)) / 64, 0).astype(np.float32)
