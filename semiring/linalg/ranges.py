@@ -48,6 +48,6 @@ def demand_range(dtype: np.dtype[Any], most: int, sums: Callable[[], Array], wha
     if greatest * (1 + margin) > limit:
         raise IntegerOverflowError(
             f"{what} may leave {dtype}: the sizes of its terms add up to {greatest:.6g}. Use "
-            f"{'float64' if dtype.itemsize == 8 else 'int64 or float64'}; With check=False they are computed modulo "
+            f"{'float64' if dtype.itemsize == 8 else 'int64 or float64'}. With check=False they are computed modulo "
             f"2^{8 * dtype.itemsize}, as NumPy does"
         )

@@ -69,7 +69,7 @@ def test_packing_takes_lists_and_refuses_numbers():
     assert pack([[True, False], [False, True]]) == BitMatrix.identity(2)
     assert pack([[], []]).shape == (2, 0)
     assert pack(np.eye(3, dtype=np.int64)) == BitMatrix.identity(3)
-    with pytest.raises(DTypeError, match=r"the entries are float64, and truths .*A != 0 or A < inf"):
+    with pytest.raises(DTypeError, match=r"float64, and truth values .*A != 0 or A < inf"):
         pack(np.eye(3))
     with pytest.raises(ShapeError, match="2-D array, not 1-D"):
         pack(np.zeros(3, bool))
@@ -199,7 +199,7 @@ def test_wrong_assignments():
         packed[:, :32] = packed
     with pytest.raises(DTypeError, match="is a bool, not 2"):
         packed[0, 0] = 2
-    with pytest.raises(DTypeError, match="truths"):
+    with pytest.raises(DTypeError, match="truth values"):
         packed[:, :32] = np.ones((4, 32))
 
 

@@ -293,7 +293,7 @@ def test_packed_truths():
         with pytest.raises(DTypeError, match=r"array(\.data)?\[.*\] is 2, which bool does not hold"):
             sr.pack(FORMS[form](2 * ONES))
     assert sr.matmul(sr.pack(ONES != 0), ONES, "boolean").count() == 1
-    with pytest.raises(DTypeError, match="truths"):
+    with pytest.raises(DTypeError, match="truth values"):
         sr.pack([["a"]])
 
 

@@ -127,6 +127,7 @@ def dense_of(matrix, name="min_plus"):
 
 
 @pytest.mark.full
+@pytest.mark.filterwarnings("ignore:A stores some entries more than once")
 @pytest.mark.parametrize("method", ["auto", "rkleene", "johnson"])
 @pytest.mark.parametrize(
     "form",

@@ -142,7 +142,7 @@ def test_the_reduction_of_what_names_its_vertices():
     expected = pd.DataFrame([[0, 1, 0], [0, 0, 1], [0, 0, 0]], list("abc"), list("abc")) > 0
     pd.testing.assert_frame_equal(sr.transitive_reduction(square), expected)
     graph.add_edge("c", "a", weight=1)
-    with pytest.raises(sr.errors.AlgebraError, match=r"vertex a lies on a cycle.*sr\.condensation\(A\)\.graph"):
+    with pytest.raises(sr.errors.AlgebraError, match=r"vertex a lies on a cycle.*condensation\(A\)\.graph"):
         sr.transitive_reduction(graph)
 
 

@@ -374,7 +374,7 @@ def test_most_reliable_paths():
 def test_paths_are_those_of_one_matrix(stack):
     for function in (sr.shortest_paths, sr.transitive_closure):
         for predecessors in (True, False):
-            with pytest.raises(ShapeError, match=r"A has 3 dimensions, .* call the function for each .* closure takes"):
+            with pytest.raises(ShapeError, match=r"A has 3 dimensions, .* call the function for each"):
                 function(stack, predecessors=predecessors)
 
 
@@ -483,7 +483,7 @@ def test_the_transitive_closure_asks_what_an_edge_is():
         A = csr_array(([3, stored], ([0, 1], [1, 2])), shape=(3, 3))
         for more in ({}, {"sources": [0]}):
             with pytest.raises(
-                DomainError, match=r"A stores .* at \[1, 2\]: which may be an edge of this weight or no edge\. A.elim"
+                DomainError, match=r"A stores .* at \[1, 2\], which may be an edge .* or no edge\. A.elim"
             ):
                 sr.transitive_closure(A, **more)
     for dtype in (float, np.int8, bool):

@@ -109,7 +109,7 @@ def test_the_zeros_of_another_convention_are_warned_of_at_every_density(n, symme
             with pytest.warns(SuspiciousWeightsWarning, match="entries of A off the diagonal are 0, none is"):
                 sr.closure(given, semiring)
         infinite = np.where(A == 0, INF, A)
-        with pytest.warns(SuspiciousWeightsWarning, match=r"are ∞, none is -∞: max_min takes ∞ for the weight"):
+        with pytest.warns(SuspiciousWeightsWarning, match="are ∞, none is -∞: in max_min, ∞ is the weight"):
             sr.closure(infinite, "max_min")
         sr.closure(infinite)
         sr.closure(np.where(A == 0, -INF, A), "max_min")
@@ -117,7 +117,7 @@ def test_the_zeros_of_another_convention_are_warned_of_at_every_density(n, symme
 
 def test_an_infinite_entry_of_max_plus_is_suspicious():
     """It is on a cycle, for all vertices are joined; the error alone would not say what was meant."""
-    infinite = r"are ∞, none is -∞: max_plus takes ∞ for the weight"
+    infinite = "are ∞, none is -∞: in max_plus, ∞ is the weight"
     with pytest.warns(SuspiciousWeightsWarning, match=infinite), pytest.raises(sr.errors.PositiveCycleError):
         sr.closure([[0, -1, INF], [-2, 0, -1], [-3, -1, 0]], "max_plus", reflexive=False)
 
@@ -177,7 +177,7 @@ def test_the_mend_gives_the_distances_that_were_meant():
 
 
 def test_the_warning_for_a_frame():
-    with pytest.warns(SuspiciousWeightsWarning, match="0 for the weight of an edge"):
+    with pytest.warns(SuspiciousWeightsWarning, match="0 is the weight of an edge"):
         sr.closure(pd.DataFrame(SCIPYS))
 
 

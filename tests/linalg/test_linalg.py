@@ -319,7 +319,7 @@ def test_gemm_does_not_read_c_where_beta_is_the_zero():
     assert sr.gemv(A, [0.0, 0.0], [np.nan, np.nan], beta=INF).tolist() == [0, 0]
     with pytest.raises(ShapeError):
         sr.gemm(A, A, np.zeros((2, 3)), beta=INF)
-    with pytest.raises(ValueError, match="beta scales C, and no C is given"):
+    with pytest.raises(ValueError, match="beta is given, but no C"):
         sr.gemm(np.zeros((2, 2)), np.zeros((2, 2)), beta=0)
     with pytest.raises(DomainError, match=r"C\[0, 1\] is nan"):
         sr.gemm(np.zeros((1, 2)), np.zeros((2, 2)), [[0, np.nan]], beta=0)

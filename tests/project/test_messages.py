@@ -40,7 +40,7 @@ def test_a_cycle_of_max_plus_is_called_positive():
         assert isinstance(pickle.loads(pickle.dumps(caught.value)), PositiveCycleError)
         assert set(caught.value.cycle) == {0, 1, 2}
     with pytest.raises(PositiveCycleError, match="has the weight inf"):
-        sr.closure([[-INF, INF], [1, -INF]], "max_plus")
+        sr.closure([[-INF, INF, -INF], [1, -INF, -INF], [-INF, -INF, -INF]], "max_plus")
     with pytest.raises(NegativeCycleError) as below:
         sr.closure([[INF, -3], [1, INF]])
     assert not isinstance(below.value, PositiveCycleError)
