@@ -147,6 +147,9 @@ def _diagonals(x: Any, name: str) -> None:
     data, offsets = _array(x, "data", name, 2), _indices(x, "offsets", name)
     if data.shape[0] != offsets.size:
         raise ShapeError(f"{name}.data has {data.shape[0]} diagonals, and {name}.offsets has {offsets.size} entries")
+    if offsets.size and max(-int(offsets.min()), int(offsets.max())) >= 1 << 31:  # SciPy takes them modulo 2^32
+        wrong = int(np.argmax((offsets < -(1 << 31)) | (offsets >= 1 << 31)))
+        raise ShapeError(f"{name}.offsets[{wrong}] is {offsets[wrong]}, outside a matrix of shape {x.shape}")
     unique, counts = np.unique(offsets, return_counts=True)
     if unique.size < offsets.size:
         raise ShapeError(f"{name}.offsets holds {unique[counts.argmax()]} twice: each diagonal is stored once")

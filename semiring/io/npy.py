@@ -30,7 +30,7 @@ __all__ = ["read_npy", "read_npz", "write_npy", "write_npz"]
 # an OSError of seek, a member that needs a password a RuntimeError, a header that is nested too deep a RecursionError
 # or a MemoryError of the parser.
 _DAMAGED = (
-    *(ValueError, EOFError, LookupError, TypeError, SyntaxError, OverflowError, RuntimeError, MemoryError, OSError),
+    *(ValueError, EOFError, LookupError, TypeError, SyntaxError, ArithmeticError, RuntimeError, MemoryError, OSError),
     *(zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError),
 )
 _HEADERS: Mapping[Any, Callable[[Any], Any]] = {
@@ -198,6 +198,8 @@ def _sparse(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], so
         if given.dtype.kind not in "iu" or given.ndim != 1 or (given.dtype == np.uint64 and (given >> 63).any()):
             raise FormatError(f"{source}: {array!r} is {given.dtype} {given.shape}, and a list of indices is expected")
     indices = [given if given.dtype == np.int32 else given.astype(np.int64) for given in indices]
+    if name == "dia" and (wrong := [k for k in indices[0].tolist() if not -n < k < n]):  # SciPy takes them modulo 2^32
+        raise FormatError(f"{source}: the offset {wrong[0]} of a diagonal is outside a matrix of {n} vertices")
     made: Any = getattr(sparse, f"{name}_array")
     matrix = made((data, tuple(indices)) if name == "coo" else (data, *indices), shape=shape)
     try:
