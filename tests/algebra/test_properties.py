@@ -258,6 +258,7 @@ def test_the_closure_is_its_definition(name, dtype):
     check()
 
 
+@pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 @pytest.mark.parametrize(("name", "dtype"), each_value(CLOSED))
 def test_the_laws_of_closures(name, dtype):
     semiring = EVERY[name]

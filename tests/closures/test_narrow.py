@@ -60,6 +60,7 @@ def graph(rng, n, dtype, edges=4.0, low=1, high=1000, name="min_plus"):
     return A
 
 
+@pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 @pytest.mark.full
 @pytest.mark.parametrize("reflexive", [True, False])
 @pytest.mark.parametrize("dtype", WIDE)
@@ -148,6 +149,7 @@ def test_sweeps_find_what_the_greatest_edge_does_not(rng):
     check(A, "int16")
 
 
+@pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 @pytest.mark.full
 def test_sweeps_end_early(rng, monkeypatch):
     """A chain through all vertices is given up after a few sweeps, and one dtype later by its greatest edge."""

@@ -35,8 +35,9 @@ def closed(tmp_path):
     def close(A, name="min_plus", **options):
         path, pivots = tmp_path / "A.npy", tmp_path / "P.npy"
         np.save(path, A)
-        options |= {"pivots": pivots} | ({"compute_dtype": "float16"} if A.dtype == np.float16 else {})
-        given = {"out": tmp_path / "D.npy", "memory": least(path, name, **options), **options}
+        options = {"pivots": pivots, **({"compute_dtype": "float16"} if A.dtype == np.float16 else {}), **options}
+        without_journal = {option: value for option, value in options.items() if option != "journal"}
+        given = {"out": tmp_path / "D.npy", "memory": least(path, name, **without_journal), **options}
         return sr.closure(path, name, **given), np.load(pivots, mmap_mode="r")
 
     return close

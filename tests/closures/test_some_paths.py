@@ -121,6 +121,7 @@ def check(rng, kind):
                 np.testing.assert_allclose(float(found.distance(i, j)), float(part[r, c]), rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 @pytest.mark.full
 @pytest.mark.parametrize(
     "kind", full(lambda kind: kind in ("shortest", "shortest of integers, both signs", "reliable, some gain"), KINDS)
@@ -175,7 +176,7 @@ def refusing(make, most):
 def test_what_was_not_asked_for_is_said_to_be_unknown():
     P = sr.shortest_paths(roads(5), sources=[3, 7], names=[f"v{i}" for i in range(25)])
     with pytest.raises(
-        VertexError, match=r"v4 was not asked for as a source: these are the paths of v3, v7; name it in"
+        VertexError, match=r"v4 was not asked for as a source: these are the paths of v3, v7. Name it in"
     ):
         P.distance("v4", "v3")
     for name in ("diameter", "radius", "center", "periphery", "mean_distance"):
@@ -419,9 +420,9 @@ def test_the_edges_of_a_sparse_matrix_are_what_it_stores():
     A = sparse.csr_array(([0.0, 2.5], ([0, 1], [1, 2])), shape=(4, 4))
     calls = (sr.transitive_closure, lambda A: sr.transitive_closure(A, sources=[0]), lambda A: network_of(A, "boolean"))
     for call in calls:
-        with pytest.raises(sr.errors.SemiringError, match=r"H = A\.copy\(\); H\.data = np\.ones"):
+        with pytest.raises(sr.errors.SemiringError, match=r"set A\.data = np\.ones\(A\.nnz, bool\)"):
             call(A)
-    with pytest.raises(sr.errors.SemiringError, match=r"H\.data = np\.ones"):
+    with pytest.raises(sr.errors.SemiringError, match=r"A\.data = np\.ones"):
         sr.condensation(A.toarray())
     H = A.copy()
     H.data = np.ones(H.nnz, bool)

@@ -141,6 +141,7 @@ def test_distances_are_those_of_networkx(name, G):
         same(*results, exact=False)
 
 
+@pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 @pytest.mark.full
 @pytest.mark.parametrize("name", [*DISTANCES, "floyd_warshall_numpy"])
 @property_test

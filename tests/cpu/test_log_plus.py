@@ -600,7 +600,7 @@ def test_closures_whose_loops_add_up_to_one_are_refused_or_told(rng, dtype):
                 except sr.errors.DivergenceError:
                     continue
             assert [each.category for each in seen] == [sr.errors.RoundingWarning]
-            assert f"as far as {dtype} can tell" in str(seen[0].message)
+            assert "may not exist" in str(seen[0].message)
             assert seen[0].filename == __file__
             told += 1
             stack = np.stack([A, A])

@@ -191,6 +191,7 @@ def test_random_weights_need_no_repair(rng, kernels_for):
         assert not failed
 
 
+@pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "dtype", "weights"),

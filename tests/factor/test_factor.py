@@ -387,6 +387,7 @@ def test_no_path_stays_no_path_beside_weights_below_zero():
 # ------------------------------------------------------------------------------------------------------------ inputs
 
 
+@pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 def test_sparse_matrices_of_every_kind(rng):
     A = grid(rng, 5)
     expected = sr.factor(A).closure()
@@ -467,7 +468,7 @@ def test_what_only_the_numbers_show_is_refused():
         sr.factor([[1.0, 0.0], [0.0, 0.0]], "plus_times")
     with pytest.raises(DivergenceError, match="use closure"):
         sr.factor([[0.0, 2.0], [0.6, 0.0]], "max_times")
-    with pytest.raises(DTypeError, match="b is float64 and the matrix float32"):
+    with pytest.raises(DTypeError, match=r"b is float64.* the matrix float32"):
         sr.factor(np.array([[np.inf, 1], [2, np.inf]], np.float32)).solve(np.zeros(2))
 
 
@@ -503,7 +504,7 @@ def test_rows_one_after_the_other(rng):
 def test_what_does_not_fit_is_said_before_any_work():
     A = sp.diags_array(np.ones(999_999), offsets=1, format="csr", dtype=np.float32)
     F = sr.factor(A, ordering="natural")
-    with pytest.raises(MemoryError, match=r"A\* of 1,000,000 vertices takes 3,726 GiB, .*rows some at a time"):
+    with pytest.raises(MemoryError, match=r"A\* of 1,000,000 vertices takes 3,726 GiB, .*rows at a time"):
         F.closure()
     assert F.table([0], [0, 5, 999_999]).tolist() == [[0, 5, 999_999]]
 

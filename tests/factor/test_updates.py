@@ -151,7 +151,7 @@ def test_updates_by_name_and_what_they_refuse():
         F.update([("a", "c", 1.0)])
     with pytest.raises(sr.errors.VertexError, match="no vertex is named 'd'"):
         F.update([("a", "d", 1.0)])
-    with pytest.raises(sr.errors.ShapeError, match="triples"):
+    with pytest.raises(sr.errors.ShapeError, match="triple"):
         F.update([("a", "b")])
     with pytest.raises(sr.errors.NegativeCycleError) as caught:
         F.update([("a", "b", -6.0)])
@@ -238,7 +238,7 @@ def test_rows_of_other_semirings():
         with pytest.raises(ValueError, match="give"):
             wide.rows(reduce=reduce)
     for reduce in (("nearest", 0), ("nearest", 1.5)):
-        with pytest.raises(ValueError, match="counted"):
+        with pytest.raises(ValueError, match="k counts"):
             wide.rows(reduce=reduce)
     with pytest.raises(ValueError, match="edges of bins"):
         sr.factor(A).rows(reduce=("histogram", [3]))
@@ -332,7 +332,7 @@ def test_the_fill_is_where_the_numbers_are(rng):
 def test_an_edge_of_the_weight_zero_has_a_place_once_it_had_another():
     """A stored ∞ is no edge: a matrix that came from a dense one stores n² of them."""
     A = sparse.csr_array(([1.0, np.inf, 2.0], ([0, 1, 1], [1, 0, 2])), shape=(3, 3))
-    with pytest.raises(sr.errors.ShapeError, match=r"the edge 1 → 0 is new.* with any weight but the zero"):
+    with pytest.raises(sr.errors.ShapeError, match=r"the edge 1 → 0 is new.* any weight but the zero"):
         sr.factor(A).update([(1, 0, 4.0)])
     A.data[1] = 7.0
     removed = sr.factor(A).update([(1, 0, np.inf)])

@@ -6,7 +6,7 @@ import re
 from importlib.util import find_spec
 
 import pytest
-import tables
+import table_checks
 
 import semiring as sr
 
@@ -69,11 +69,11 @@ def several_gpus():
 def check(module, found, missing):
     assert set(found.left_out) == missing, found.left_out
     for name, table in found.tables.items():
-        tables.check(f"{module} {name}", table, partly(module, name))
+        table_checks.check(f"{module} {name}", table, partly(module, name))
 
 
 def test_no_benchmark_of_a_gpu_is_forgotten():
-    assert set(SMALL) == set(tables.scripts(tables.FOLDER / "gpu"))
+    assert set(SMALL) == set(table_checks.scripts(table_checks.FOLDER / "gpu"))
 
 
 @pytest.mark.parametrize("module", SMALL)
@@ -82,7 +82,7 @@ def test_every_table_of_a_gpu_is_filled(module, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("SEMIRING_NUMPY_SECONDS", "0")
     missing = {name for (of, name), need in NEEDS.items() if of == module and find_spec(need) is None}
     missing |= {name for of, name in SEVERAL if of == module and not several_gpus()}
-    check(module, tables.ran(module, SMALL[module], tmp_path, capsys), missing)
+    check(module, table_checks.ran(module, SMALL[module], tmp_path, capsys), missing)
 
 
 @pytest.mark.parametrize(
@@ -93,11 +93,11 @@ def test_tables_of_other_benchmarks_run_on_a_gpu(module, arguments, tmp_path, ca
     monkeypatch.setenv("SEMIRING_NUMPY_SECONDS", "0")
     before = sr.get_threads()
     try:
-        found = tables.ran(module, arguments, tmp_path, capsys)
+        found = table_checks.ran(module, arguments, tmp_path, capsys)
     finally:
         sr.set_threads(before)
     if module == "benchmarks.factor":
         assert list(found.tables) == ["device"]
-        tables.check("device", found.tables["device"], re.compile("distances/s"))  # there are none of `refactor`
+        table_checks.check("device", found.tables["device"], re.compile("distances/s"))  # there are none of `refactor`
     else:
         check(module, found, set() if find_spec("torch") else {"product", "closure"})

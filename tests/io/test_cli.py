@@ -142,7 +142,7 @@ def test_closures_are_right(run, towns, rng, name, irreflexive):
 def test_methods(run, towns, method):
     code, out, _ = run("closure", "towns.csv", "--method", method, "--explain", "-o", "d.npz")
     assert code == 0
-    assert f"  method   {method}" in out.splitlines()
+    assert f"  method   {method}, on the CPU" in out
     with np.load("d.npz") as held:
         assert held["names"].tolist()[:3] == ["Köln", "Bonn", "Aachen"]
         assert held["matrix"][0].tolist() == [0, 4, 7, 9, 11, INF, INF]
@@ -193,7 +193,7 @@ def test_output_to_standard_output_is_only_data(run, towns):
 
 def test_names_that_a_format_cannot_hold_are_noted(run, towns):
     _, _, err = run("closure", "towns.csv", "-o", "d.npy")
-    assert err == "semiring: note: d.npy holds no names of vertices; .npz, .csv and .json do\n"
+    assert err == "semiring: note: d.npy holds no names of vertices: write .npz, .csv or .json to keep them\n"
 
 
 def test_undirected_and_weight_column(run, towns):
@@ -323,6 +323,7 @@ UNDIRECTED = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 @pytest.mark.parametrize("name", UNDIRECTED)
 @pytest.mark.parametrize("more", [[], ["-o", "d.npy"]], ids=["edges", "a matrix"])
 def test_an_undirected_edge_goes_in_both_directions(run, towns, name, more):
@@ -687,7 +688,7 @@ def test_messages_advise_options_of_the_command():
         (["closure", "us-flights", "--header"], "--header, --weight and --columns are for files"),
         (
             ["closure", "towns.csv", "--weight", "money"],
-            "towns.csv:1: no column is named 'money'; there are from",
+            "towns.csv:1: no column is named 'money': there are from",
         ),
         (["closure"], "the following arguments are required: INPUT"),
         (["clozure"], "invalid choice: 'clozure'"),
@@ -697,8 +698,8 @@ def test_messages_advise_options_of_the_command():
         (["paths", "towns.csv", "--to", "achen"], "no vertex is named 'achen': did you mean 'Aachen'?"),
         (["paths", "us-flights", "--to", "HONOLULU"], "no vertex is named 'HONOLULU': did you mean 'Honolulu, Oahu'?"),
         (["closure", "towns.csv", "--method", "fw"], "Did you mean 'floyd_warshall'?"),
-        (["closure", "two.csv"], "two.csv:1: the weights may be any of the columns 'km', 'min': say --weight"),
-        (["closure", "apart.csv"], "may name the columns, or be an edge: say --header or --no-header"),
+        (["closure", "two.csv"], "two.csv:1: the weights may be any of the columns 'km', 'min': name one by --weight"),
+        (["closure", "apart.csv"], "may name the columns, or be an edge: pass --header or --no-header"),
         (
             ["closure", "towns.csv", "--add", "min(x, y)", "--mul", "x + y", "--zero", "0", "--one=inf"],
             "Give --zero inf, --one 0",
@@ -1175,7 +1176,7 @@ def test_columns_of_the_command(run, towns):
     (towns / "bus.csv").write_text("branch,from_bus,to_bus,x\n1,1,2,5\n2,2,3,6\n3,1,3,20\n")
     message = failure(run, "paths", "bus.csv", "--weight", "x", "--from", "1", "--to", "3")
     assert "are titled like no source" in message
-    assert "say --columns SOURCE TARGET, the titles of two" in message
+    assert "--columns SOURCE TARGET" in message
     code, out, _ = run(
         "paths", "bus.csv", "--columns", "from_bus", "to_bus", "--weight", "x", "--from", "1", "--to", "3"
     )

@@ -805,7 +805,7 @@ def test_a_network_checks_what_it_is_made_of():
     for names, said in ((("a",), "1 names were given for 2"), (("a", "a"), "the name 'a' was given to two vertices")):
         with pytest.raises(ShapeError, match=said):
             sr.Network(matrix, names=names)
-    with pytest.raises(ShapeError, match="3 × 2; the matrix of a network is square"):
+    with pytest.raises(ShapeError, match="3 × 2: the matrix of a network is square"):
         sr.Network(np.zeros((3, 2)))
     with pytest.raises(ShapeError, match="3 labels for 2 vertices"):
         sr.Network(matrix, labels=("a", "b", "c"))
@@ -837,7 +837,7 @@ def test_names_of_a_file_that_are_equal_are_named(tmp_path):
 
 def test_a_table_of_edges_that_is_square_by_chance_is_refused():
     table = {"bus1": [1, 2, 1], "bus2": [2, 3, 3], "x": [5, 6, 20]}
-    with pytest.raises(FormatError, match=r"3 rows without labels, and may be a matrix or list edges: .*columns="):
+    with pytest.raises(FormatError, match=r"3 rows without labels, and may be a matrix or list edges.*columns="):
         sr.shortest_paths(pd.DataFrame(table))
     assert sr.shortest_paths(pd.DataFrame(table), columns=("bus1", "bus2")).distance(1, 3) == 11
     labelled = pd.DataFrame(table, index=list(table))

@@ -9,13 +9,13 @@ import sys
 import tomllib
 
 import pytest
-import tables
+import table_checks
 
 from benchmarks.packages import OPTIONAL
 
-ROOT = tables.FOLDER.parent
-SOURCES = sorted(tables.FOLDER.rglob("*.py"))
-MODULES = [*tables.scripts(), *tables.scripts(tables.FOLDER / "gpu")]
+ROOT = table_checks.FOLDER.parent
+SOURCES = sorted(table_checks.FOLDER.rglob("*.py"))
+MODULES = [*table_checks.scripts(), *table_checks.scripts(table_checks.FOLDER / "gpu")]
 
 #: Names that begin with an underscore and are public: of named tuples, and of PyTorch, which has no others for them.
 DOCUMENTED = {"_asdict", "_replace", "_int_mm", "_scaled_mm"}

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-import tables
+import table_checks
 
 import semiring as sr
 from benchmarks.limit_loop import loops
@@ -73,13 +73,13 @@ def partly(module, name):
 
 def test_no_benchmark_is_forgotten():
     """Those of ranks are in ``test_benchmarks_on_ranks.py``."""
-    assert {*TINY, "benchmarks.mpi"} == set(tables.scripts())
+    assert {*TINY, "benchmarks.mpi"} == set(table_checks.scripts())
 
 
 @pytest.mark.parametrize("module", TINY)
 def test_every_table_is_filled(module, tmp_path, capsys, monkeypatch, as_it_was):
     monkeypatch.chdir(tmp_path)
-    found = tables.ran(module, TINY[module], tmp_path, capsys)
+    found = table_checks.ran(module, TINY[module], tmp_path, capsys)
     missing = {name: need for (of, name), need in NEEDS.items() if of == module and find_spec(need) is None}
     assert set(found.left_out) == set(missing)
     for name, need in missing.items():
@@ -87,7 +87,7 @@ def test_every_table_is_filled(module, tmp_path, capsys, monkeypatch, as_it_was)
         assert need in found.left_out[name]
     assert found.tables or missing
     for name, table in found.tables.items():
-        tables.check(f"{module} {name}", table, partly(module, name))
+        table_checks.check(f"{module} {name}", table, partly(module, name))
 
 
 @pytest.mark.parametrize(("semiring", "dtype"), LIMITS)

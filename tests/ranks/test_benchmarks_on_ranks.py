@@ -9,12 +9,12 @@ import sys
 
 import mpiexec
 import pytest
-import tables
+import table_checks
 
 from benchmarks.tables import read
 
 pytestmark = pytest.mark.full
-ROOT = tables.FOLDER.parent
+ROOT = table_checks.FOLDER.parent
 
 #: The columns that some rows leave empty, with the reason.
 PARTLY = {
@@ -34,7 +34,7 @@ def on_ranks(size, tmp_path, *words):
     assert printed.count(", Python ") == 1, "the first rank alone prints"
     for name, table in found.items():
         if name != "one":
-            tables.check(f"benchmarks.mpi {name}", table, PARTLY[name])
+            table_checks.check(f"benchmarks.mpi {name}", table, PARTLY[name])
     return found
 
 
@@ -56,4 +56,4 @@ def test_a_table_of_runs_on_ranks_is_filled(tmp_path, monkeypatch):
     file = tmp_path / "tables.csv"
     done = subprocess.run([sys.executable, *command, "--save", str(file)], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    tables.check("benchmarks.mpi scaling", read(file)["scaling"], PARTLY["scaling"])
+    table_checks.check("benchmarks.mpi scaling", read(file)["scaling"], PARTLY["scaling"])

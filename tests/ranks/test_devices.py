@@ -102,7 +102,7 @@ def test_explain_names_the_gpus(rng, tmp_path):
     for given in (np.load(tmp_path / "A.npy"), tmp_path / "A.npy"):
         _, why = sr.closure(given, device=TWO[::-1], explain=True)
         assert (why.backend, why.devices) == ("cuda", (1, 0))
-        assert "\n  backend  cuda:1, cuda:0, elements\n" in str(why)
+        assert "on the GPUs cuda:1, cuda:0\n" in str(why)
         assert why.chain[-1].why == "blocked_floyd_warshall closes 97 × 97 float32, cuda:1, cuda:0"
         assert "cpu" not in str(why)
 
