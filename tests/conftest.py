@@ -181,6 +181,17 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log):
+    """Distribute as ``--dist worksteal`` does, unless another ``--dist`` is given.
+
+    Each process begins with its own part of the files, so that few kernels are compiled twice.
+    """
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log) if config.getoption("dist") == "load" else None
+
+
 # -------------------------------------------------------------------------------------------------------- repetition
 
 
