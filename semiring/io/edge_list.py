@@ -496,10 +496,10 @@ def _collect(rows: Iterable[Row], columns: Columns, source: str) -> _Collected:
     tail, head, weight, count = columns.source, columns.target, columns.weight, columns.count
     for number, fields, _ in rows:
         if len(fields) != count:
-            raise FormatError(
-                f"{source}:{number}: {_counted(fields)} where the first line has {count}: put names with the delimiter "
-                "into double quotes"
-            )
+            mend = "complete the line, or remove it"
+            if len(fields) > count:
+                mend = "put names with the delimiter into double quotes"
+            raise FormatError(f"{source}:{number}: {_counted(fields)} where the first line has {count}: {mend}")
         start, end = fields[tail], fields[head]
         if not start:
             raise FormatError(f"{source}:{number}: the source is empty")

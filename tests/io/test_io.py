@@ -1068,7 +1068,7 @@ COMMENT = (
     "the {}"
 )
 MALFORMED = [
-    ("x.csv", "a,b,1\nb,c\n", "x.csv:2: 2 fields " + FIRST.format(3)),
+    ("x.csv", "a,b,1\nb,c\n", "x.csv:2: 2 fields where the first line has 3: complete the line, or remove it"),
     ("x.csv", "a,b,1\nb,c,1,2\n", "x.csv:2: 4 fields " + FIRST.format(3)),
     ("x.csv", "a,b,1\n\n# c\nb,c,1x\n", "x.csv:4: the weight '1x' is not a number"),
     (

@@ -20,7 +20,7 @@ __all__ = ["names"]
 def names(p: Problem) -> Look:
     """The matrix of what names its vertices."""
     reading = p.request.reading
-    yield reading == AS_IT_IS and not names_vertices(p.given), "the vertices are numbers"
+    yield reading == AS_IT_IS and not names_vertices(p.given), "the matrix comes without names"
     taken = take(p.given, p.semiring, reading)
     q = replace(p, given=taken.matrix)
     back = taken.back if p.request.out is None else None
