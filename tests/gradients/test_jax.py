@@ -20,6 +20,8 @@ from jax.test_util import check_grads  # noqa: E402
 
 import semiring.jax as differentiable  # noqa: E402
 
+pytestmark = pytest.mark.full  # these libraries alone take seconds to import
+
 INF = math.inf
 OWN = sr.Semiring("own", add="max(x, y)", mul="x * y * 1.0", zero=0, one=1, domain=(0, 1))
 

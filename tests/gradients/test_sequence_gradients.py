@@ -21,6 +21,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 import semiring.torch as differentiable  # noqa: E402
 from semiring.torch import operators  # noqa: E402
 
+pytestmark = pytest.mark.full  # these libraries alone take seconds to import
+
 NAMES = ["min_plus", "max_times", "max_min", "plus_times", "log_plus"]
 GADGET = sr.Semiring("gadget", "max(x, y)", "x * y / (x * y + (1 - x) * (1 - y) + 1)", 0, 1, domain=(0, 1))
 

@@ -19,6 +19,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 import semiring.torch as differentiable  # noqa: E402
 from semiring.torch import operators  # noqa: E402
 
+pytestmark = pytest.mark.full  # these libraries alone take seconds to import
+
 INF = math.inf
 GADGET = sr.Semiring("gadget", "max(x, y)", "x * y / (x * y + (1 - x) * (1 - y) + 1)", 0, 1, domain=(0, 1))
 ANY_OF = sr.Semiring("any of", add="x + y - x * y", mul="x * y", zero=0, one=1, domain=(0, 1))
