@@ -60,8 +60,7 @@ def truth_values() -> str:
     """Return the advice, a sentence or two, that makes a matrix of truth values from a matrix of weights."""
     return advice(
         "For an array, say which entries are edges, by A != 0 or A < inf. For a SciPy sparse matrix, whose stored "
-        "entries "
-        "are the edges, set A.data = np.ones(A.nnz, bool) in a copy",
+        "entries are the edges, set A.data = np.ones(A.nnz, bool) in a copy",
         f"If all entries are 0 or 1, give {option('dtype', 'bool')}",
     )
 
