@@ -15,6 +15,7 @@ import numpy as np
 from semiring.errors import FormatError
 from semiring.io.network import Edges
 from semiring.io.text import (
+    EMPTY,
     as_array,
     at_line,
     count_listed,
@@ -30,7 +31,7 @@ __all__ = ["read_dimacs", "write_dimacs"]
 
 def read_dimacs(lines: Iterable[bytes], source: str) -> Edges:
     """The arcs of a .gr file; their number must be the one that its ``p`` line promises."""
-    size, promised = -1, 0
+    size, promised, number = -1, 0, 0
     rows, columns, numbers = array("q"), array("q"), array("q")
     values: list[int | float] = []
     for number, line in decoded(lines, source):
@@ -52,6 +53,8 @@ def read_dimacs(lines: Iterable[bytes], source: str) -> Edges:
             numbers.append(number)
         else:
             raise FormatError(f"{place}: a line begins with c, p or a, not {fields[0][:20]!r}")
+    if number == 0:
+        raise FormatError(f"{source}: {EMPTY}")
     if size < 0:
         raise FormatError(f"{source}: no line 'p sp <vertices> <arcs>'")
     if len(rows) != promised:

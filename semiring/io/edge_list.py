@@ -74,6 +74,7 @@ class Columns:
     count: int = 2
     unit: str = ""
     unclear: str = ""
+    title: str = ""  # of the column of the weights, if a header names it
 
 
 def read_edge_list(
@@ -125,7 +126,7 @@ def read_edge_list(
         ahead = [*([] if header else [first]), *ahead, *islice(rows, _AHEAD)]
         titles = fields if header else [str(column) for column in range(1, len(fields) + 1)]
         which = _named_columns(titles, weight, columns, place, [row for _, row, _ in ahead])
-        which = which if header else replace(which, unit="")
+        which = which if header else replace(which, unit="", title="")
     else:
         ahead = [first, *ahead]
         which = _plain_columns(fields, source, number)
@@ -269,8 +270,8 @@ def _is_header(first: Row, ahead: Sequence[Row], weight: str | None, place: str)
     if _is_title(fields[2]) or (quoted and ahead):
         return True
     raise FormatError(
-        f"{place}: the weight {fields[2][:40]!r} is not a number. If the line names the columns, pass "
-        f"{option('header', True)}"
+        f"{place}: the weight {fields[2][:40]!r} is not a number, in column 3. If the line names the columns, "
+        f"pass {option('header', True)}"
     )
 
 
@@ -346,7 +347,7 @@ def _named_columns(
             raise FormatError(
                 f"{place}: the column {fields[asked]!r} holds vertices: name another by {option('weight')}"
             )
-        return Columns(tail, head, asked, len(fields), unit_of(fields[asked]))
+        return Columns(tail, head, asked, len(fields), unit_of(fields[asked]), title=fields[asked])
     rest = [column for column, title in enumerate(fields) if column not in (tail, head) and not counts_rows(title)]
     numbers = [column for column in rest if any(map(_is_quantity, held(column)))]
     usual = [column for column in rest if lowered[column] in WEIGHTS]
@@ -364,7 +365,7 @@ def _named_columns(
     where = next((column for column in rest if fields[column] == title), next(iter(rest), -1))
     if where < 0:
         return Columns(tail, head, None, len(fields))
-    return Columns(tail, head, where, len(fields), unit_of(fields[where]))
+    return Columns(tail, head, where, len(fields), unit_of(fields[where]), title=fields[where])
 
 
 def _ends(fields: Sequence[str], weight: int | None, held: Callable[[int], list[str]], place: str) -> tuple[int, int]:
@@ -418,8 +419,8 @@ def _plain_columns(fields: Sequence[str], source: str, number: int) -> Columns:
     numbers = [column for column, field in enumerate(fields, 1) if is_number(field)]
     if len(fields) == 3 and len(numbers) == 1 and not _is_quantity(fields[2]):
         raise FormatError(
-            f"{source}:{number}: the weight {fields[2][:40]!r} is not a number. If {fields[numbers[0] - 1]!r} is the "
-            f"weight, {_name_columns(numbers[0], start='n')}"
+            f"{source}:{number}: the weight {fields[2][:40]!r} is not a number, in column 3. If "
+            f"{fields[numbers[0] - 1]!r} is the weight, {_name_columns(numbers[0], start='n')}"
         )
     return Columns(0, 1, 2 if len(fields) == 3 else None, len(fields))
 
@@ -514,7 +515,9 @@ def _collect(rows: Iterable[Row], columns: Columns, source: str) -> _Collected:
             try:
                 found.values.append(parse_number(fields[weight]))
             except ValueError as error:
+                column = f"in column {weight + 1}{f' ({columns.title})' if columns.title else ''}"
                 given = f"the weight {fields[weight][:40]!r} is {error}" if fields[weight] else "the weight is missing"
+                given = f"{given}, {column}"
                 if re.fullmatch(r"[-+]?\d+,\d+", fields[weight]):
                     given += ": write decimals with a point, and thousands without a separator"
                 raise FormatError(f"{source}:{number}: {given}") from None

@@ -17,7 +17,7 @@ import numpy as np
 
 from semiring.errors import FormatError, SemiringError
 from semiring.io.network import Edges, Entries, square
-from semiring.io.text import count_listed, edge_chunks, numbers_as_text
+from semiring.io.text import EMPTY, count_listed, edge_chunks, numbers_as_text
 
 __all__ = ["read_matrix_market", "write_matrix_market"]
 
@@ -26,6 +26,8 @@ def read_matrix_market(content: bytes, source: str) -> Edges | Entries:
     """The edges or the entries of a Matrix Market file."""
     from scipy.io import mminfo, mmread
 
+    if not content:
+        raise FormatError(f"{source}: {EMPTY}")
     try:
         rows, columns, listed, kind, field, symmetry = mminfo(io.BytesIO(content))
         if field == "complex":

@@ -18,7 +18,7 @@ import numpy as np
 from semiring.errors import DTypeError, FormatError
 from semiring.io.graphs import Graph, edges_of, guessed_title, titles_of
 from semiring.io.network import Edges
-from semiring.io.text import NOT_UTF_8, edge_chunks, numbers_as_text, parse_number
+from semiring.io.text import EMPTY, NOT_UTF_8, edge_chunks, numbers_as_text, parse_number
 
 __all__ = ["read_node_link", "write_node_link"]
 
@@ -29,6 +29,8 @@ def read_node_link(content: bytes, source: str, *, weight: str | None = None) ->
     A vertex is named by its ``id``, as NetworkX reads it: a text, a number, a tuple for a list, and by its JSON where
     that is an object. Vertices whose ids are integers come in numerical order, others in that of the file.
     """
+    if not content:
+        raise FormatError(f"{source}: {EMPTY}")
     try:
         found = json.loads(content, parse_float=_number, parse_int=_whole, object_pairs_hook=_object)
     except UnicodeDecodeError:

@@ -8,6 +8,7 @@ is no edge, and a stored 0 is an edge of weight 0.
 
 from __future__ import annotations
 
+import re
 import struct
 import tokenize
 import zipfile
@@ -23,6 +24,7 @@ from semiring.arrays.memory import demand_memory
 from semiring.arrays.sparse import check_sparse, stored_entries
 from semiring.errors import FormatError, SemiringError, ShapeError
 from semiring.io.network import Edges, Entries, square
+from semiring.io.text import DAMAGED, EMPTY
 
 __all__ = ["read_npy", "read_npz", "write_npy", "write_npz"]
 
@@ -49,7 +51,8 @@ _SPARSE = {
 def read_npy(stream: BinaryIO, source: str) -> Entries:
     """The matrix of a .npy file."""
     try:
-        size = stream.seek(0, 2)
+        if not (size := stream.seek(0, 2)):
+            raise FormatError(f"{source}: {EMPTY}")
         stream.seek(0)
         matrix = _array(stream, size, source, "")
     except SemiringError:
@@ -62,9 +65,7 @@ def read_npy(stream: BinaryIO, source: str) -> Entries:
 def read_npz(stream: BinaryIO, source: str) -> Edges | Entries:
     """The matrix of a .npz file: SciPy's sparse formats, or a dense one with the names of its vertices."""
     try:
-        if not zipfile.is_zipfile(stream):
-            raise FormatError(f"{source}: not a .npz file")
-        stream.seek(0)
+        _check_archive(stream, source)
         with zipfile.ZipFile(stream) as archive:
             members = _members(archive, source)
             if {"format", "shape"} <= set(members):
@@ -82,6 +83,19 @@ def read_npz(stream: BinaryIO, source: str) -> Edges | Entries:
     except _DAMAGED as error:
         raise FormatError(f"{source}: {_reason(error)}") from None
     return _entries(matrix, source, names, lengths)
+
+
+def _check_archive(stream: BinaryIO, source: str) -> None:
+    """Raise `FormatError`, with the reason, for a stream that is no zip archive or lacks the end of one."""
+    if not stream.seek(0, 2):
+        raise FormatError(f"{source}: {EMPTY}")
+    found = zipfile.is_zipfile(stream)
+    stream.seek(0)
+    if not found and stream.read(4) == b"PK\x03\x04":  # the first bytes of an archive, whose list of members is its end
+        raise FormatError(f"{source}: damaged: the file is truncated, as its end is missing: {DAMAGED}")
+    if not found:
+        raise FormatError(f"{source}: not a .npz file: give one that numpy.savez or scipy.sparse.save_npz wrote")
+    stream.seek(0)
 
 
 def _members(archive: zipfile.ZipFile, source: str) -> dict[str, zipfile.ZipInfo]:
@@ -107,7 +121,7 @@ def _member(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], na
     with archive.open(info) as stream:
         found = _array(stream, info.file_size, source, f"the array {name!r} ")
         if stream.read(1):
-            raise FormatError(f"{source}: damaged: more bytes than the archive lists for {name!r}")
+            raise FormatError(f"{source}: damaged: more bytes than the archive lists for {name!r}: {DAMAGED}")
         return found
 
 
@@ -129,7 +143,7 @@ def _array(stream: Any, size: int, source: str, what: str) -> np.ndarray[Any, An
     if min(shape, default=0) < 0 or needed != there:
         raise FormatError(
             f"{source}: damaged: {what}has the header of a {dtype} array {shape}, {needed:,} bytes, and {there:,} "
-            "follow it"
+            f"follow it: {DAMAGED}"
         )
     demand_memory(needed, f"{source}: a {dtype} array {shape}", "semiring.closure takes the name of a .npy file")
     stream.seek(0)
@@ -140,8 +154,9 @@ def _array(stream: Any, size: int, source: str, what: str) -> np.ndarray[Any, An
 def _reason(error: BaseException) -> str:
     if "pickle" in str(error):
         return "holds Python objects, which are never loaded (they could run code)"
-    text = str(error).splitlines()
-    return f"damaged: {text[0]}" if text else f"damaged: {type(error).__name__}"
+    text = (str(error).splitlines() or [type(error).__name__])[0]
+    text = re.sub(r"^Bad CRC-32 for file", "the checksum (CRC-32) does not match the bytes of", text)
+    return f"damaged: {text}: {DAMAGED}"
 
 
 def _entries(

@@ -13,6 +13,8 @@ from semiring.arrays.bits import BitMatrix
 from semiring.errors import FormatError
 
 __all__ = [
+    "DAMAGED",
+    "EMPTY",
     "NOT_UTF_8",
     "Told",
     "as_array",
@@ -28,6 +30,12 @@ __all__ = [
     "parse_number",
 ]
 
+
+#: What mends a file that is shorter than its format promises, or whose bytes have changed.
+DAMAGED = "copy or download the file again, or write it again from its source"
+
+#: What is wrong with a file of no bytes, and what mends it.
+EMPTY = "the file is empty, 0 bytes: write it again, or give another file"
 
 NOT_UTF_8 = "not UTF-8 text: save it as UTF-8, as by iconv -f LATIN1 -t UTF-8 (or -f UTF-16)"
 

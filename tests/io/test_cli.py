@@ -208,6 +208,8 @@ def test_a_negative_cycle_is_named(run, towns):
         message = failure(run, command, "n.csv", "-o", "out.npy")
         assert re.search(r"a → b → c → a|b → c → a → b|c → a → b → c", message)
         assert "-1" in message
+        assert bool(re.search("no shortest path", message)) == (command == "paths")
+        assert ("closure" in message) == (command == "closure")
         assert not (towns / "out.npy").exists()
 
 
@@ -596,15 +598,23 @@ def test_version_and_help(run):
 
 def test_a_mistyped_weight_in_the_first_line(run, towns):
     (towns / "net.csv").write_text("A,B,O.5\nC,D,3\n")
-    message = "net.csv:1: the weight 'O.5' is not a number. If the line names the columns, pass --header"
+    message = "net.csv:1: the weight 'O.5' is not a number, in column 3. If the line names the columns, pass --header"
     for words in (["closure", "net.csv"], ["paths", "net.csv", "--from", "C"]):
         assert failure(run, *words) == message
-        assert failure(run, *words, "--no-header") == "net.csv:1: the weight 'O.5' is not a number"
+        assert failure(run, *words, "--no-header") == "net.csv:1: the weight 'O.5' is not a number, in column 3"
         code, out, _ = run(*words, "--header")
         assert (code, out.splitlines()[0]) == (0, "net: 2 vertices, 1 edge, min_plus float64")
     done = process("closure", "-", stdin="A B O.5\nC D 3\n", cwd=towns)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("semiring: error: <stdin>:1: the weight 'O.5' is not a number")
+
+
+def test_a_mistyped_weight_names_its_column_and_title(run, towns):
+    (towns / "p.csv").write_text("from,to,id,km\na,b,1,4\nb,c,2,x4\n")
+    assert re.search(r"p.csv:3: .*'x4'.* column 4 \(km\)", failure(run, "closure", "p.csv"))
+    (towns / "p.csv").write_text("1,a,b,4\n2,b,c,x4\n")
+    words = ["--no-header", "--columns", "2", "3", "--weight", "4"]
+    assert re.search(r"p.csv:2: .*'x4'.* column 4$", failure(run, "closure", "p.csv", *words))
 
 
 def test_an_edge_is_an_edge_whatever_its_weights(run, towns):
@@ -808,7 +818,7 @@ def test_the_process(tmp_path):
 def test_a_process_fails_in_one_line(tmp_path):
     done = process("closure", "-", stdin="a,b,1\nb,c,oops\n", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "semiring: error: <stdin>:2: the weight 'oops' is not a number\n"
+    assert done.stderr == "semiring: error: <stdin>:2: the weight 'oops' is not a number, in column 3\n"
 
 
 @pytest.mark.full

@@ -396,9 +396,11 @@ def test_an_edge_whose_weight_is_mistyped_is_no_header(tmp_path, weight, mark, n
     text = "\n".join(mark.join(fields) for fields in lines)
     with pytest.raises(FormatError) as raised:
         edge_list(tmp_path, text, name)
-    said = f"{name}:2: the weight {weight!r} is not a number. If the line names the columns, pass header=True"
+    said = (
+        f"{name}:2: the weight {weight!r} is not a number, in column 3. If the line names the columns, pass header=True"
+    )
     assert str(raised.value).endswith(said)
-    with pytest.raises(FormatError, match=rf"{name}:2: the weight .* is not a number$"):
+    with pytest.raises(FormatError, match=rf"{name}:2: the weight .* is not a number, in column 3$"):
         edge_list(tmp_path, text, name, header=False)
     declared = edge_list(tmp_path, text, name, header=True)
     assert (declared.names, declared.matrix[0, 1]) == (("C", "D"), 3)
@@ -407,7 +409,9 @@ def test_an_edge_whose_weight_is_mistyped_is_no_header(tmp_path, weight, mark, n
 
 @pytest.mark.parametrize("text", ["A B O.5\nC D 3\n", '"A" "B" "O.5"\n"C" "D" "3"\n', '"A","B","O.5"\n"C","D","3"\n'])
 def test_a_mistyped_weight_between_blanks_and_in_quotes(tmp_path, text):
-    with pytest.raises(FormatError, match=r"net.txt:1: the weight 'O.5' is not a number. If the line names"):
+    with pytest.raises(
+        FormatError, match=r"net.txt:1: the weight 'O.5' is not a number, in column 3. If the line names"
+    ):
         edge_list(tmp_path, text, "net.txt")
 
 
@@ -463,7 +467,9 @@ def test_the_numbers_of_edges_are_no_weights(tmp_path):
 
 @pytest.mark.parametrize("text", ["A,B,O.5,wet\nC,D,3,dry\n", "A,B,x,y\nC,D,3,4\n"])
 def test_an_edge_of_more_than_three_fields_is_no_header_either(tmp_path, text):
-    with pytest.raises(FormatError, match=r"net.csv:1: the weight '.*' is not a number. If the line names"):
+    with pytest.raises(
+        FormatError, match=r"net.csv:1: the weight '.*' is not a number, in column 3. If the line names"
+    ):
         edge_list(tmp_path, text)
 
 
@@ -477,7 +483,7 @@ def test_an_edge_of_more_than_three_fields_is_no_header_either(tmp_path, text):
 @pytest.mark.parametrize("heads", [("Abfahrt", "Ankunft"), ("n1", "n2"), ("Start-Nr.", "2nd"), ("from", "Ziel")])
 def test_a_third_field_that_is_a_title_makes_a_header(tmp_path, title, heads):
     if heads[1][0].isdigit():  # as vertices do
-        with pytest.raises(FormatError, match=r"net.csv:1: the weight '.*' is not a number$"):
+        with pytest.raises(FormatError, match=r"net.csv:1: the weight '.*' is not a number, in column 3$"):
             edge_list(tmp_path, f"{heads[0]},{heads[1]},{title}\nA,B,3\n")
         return
     net = edge_list(tmp_path, f"{heads[0]},{heads[1]},{title}\nA,B,3\n")
@@ -1052,7 +1058,7 @@ NO_GRAPH = (
 QUOTE = "a double quote is not closed in its line (write a quote inside quotes twice; names have no line ends)"
 UTF_8 = "not UTF-8 text: save it as UTF-8, as by iconv -f LATIN1 -t UTF-8 (or -f UTF-16)"
 FIRST_WEIGHS = (
-    "the weight 'Bonn' is not a number. If '3' is the weight, name the columns in a header, or pass header=False, "
+    "the weight 'Bonn' is not a number, in column 3. If '3' is the weight, name the columns in a header, or pass header=False, "
     "columns=('2', '3'), weight='1'"
 )
 AS_NPY = "Write a matrix as .npy, by numpy.save"
@@ -1070,7 +1076,7 @@ COMMENT = (
 MALFORMED = [
     ("x.csv", "a,b,1\nb,c\n", "x.csv:2: 2 fields where the first line has 3: complete the line, or remove it"),
     ("x.csv", "a,b,1\nb,c,1,2\n", "x.csv:2: 4 fields " + FIRST.format(3)),
-    ("x.csv", "a,b,1\n\n# c\nb,c,1x\n", "x.csv:4: the weight '1x' is not a number"),
+    ("x.csv", "a,b,1\n\n# c\nb,c,1x\n", "x.csv:4: the weight '1x' is not a number, in column 3"),
     (
         *("x.csv", "1,2,3,4\n"),
         "x.csv:1: 4 fields where an edge is source, target[, weight]. Name the columns in a header, or "
@@ -1106,16 +1112,16 @@ MALFORMED = [
     ),
     (
         *("x.csv", "from,to,note,km\na,b,x,3 km\n"),
-        "x.csv:2: the weight '3 km' is not a number",
+        "x.csv:2: the weight '3 km' is not a number, in column 4 (km)",
     ),
     ("x.csv", "a,b,nan\n", "x.csv:1: the weight is not a number (NaN)"),
     ("x.csv", "a,b,1\na,c,NaN\n", "x.csv:2: the weight is not a number (NaN)"),
-    ("x.csv", "a,b,1\na,c,\n", "x.csv:2: the weight is missing"),
+    ("x.csv", "a,b,1\na,c,\n", "x.csv:2: the weight is missing, in column 3"),
     ("x.csv", "a,b,1\n,c,2\n", "x.csv:2: the source is empty"),
     ("x.csv", "a,b,1\nc,,2\n", "x.csv:2: the target is empty (a vertex without edges has no weight either)"),
-    ("x.csv", "a,b,1_000\n", "x.csv:1: the weight '1_000' is not a number"),
-    ("x.csv", "a,b,1\na,c,1e999\n", "x.csv:2: the weight '1e999' is beyond the range of float64"),
-    ("x.csv", "a,b," + "9" * 400 + "\n", f"x.csv:1: the weight '{'9' * 40}' is beyond the range of float64"),
+    ("x.csv", "a,b,1_000\n", "x.csv:1: the weight '1_000' is not a number, in column 3"),
+    ("x.csv", "a,b,1\na,c,1e999\n", "x.csv:2: the weight '1e999' is beyond the range of float64, in column 3"),
+    ("x.csv", "a,b," + "9" * 400 + "\n", f"x.csv:1: the weight '{'9' * 40}' is beyond the range of float64, in column 3"),
     ("x.csv", 'a,b,1\n"a,c,2\n', f"x.csv:2: {QUOTE}"),
     ("x.csv", 'from,to,km\n"K\nln",Bonn,3\n', f"x.csv:2: {QUOTE}"),
     ("x.csv", "3,Kiel,Bonn\n5,Bonn,Ulm\n", f"x.csv:1: {FIRST_WEIGHS}"),
@@ -1137,7 +1143,7 @@ MALFORMED = [
     ("x.gr", "c nothing\n", "x.gr: no line 'p sp <vertices> <arcs>'"),
     ("x.gr", "hello\n", "x.gr:1: a line begins with c, p or a, not 'hello'"),
     ("x.mtx", "garbage\n", "x.mtx:1: not a Matrix Market file. Missing banner"),
-    ("x.mtx", "", "x.mtx:1: not a Matrix Market file. Missing banner"),
+    ("x.mtx", "", "x.mtx: the file is empty, 0 bytes: write it again, or give another file"),
     ("x.mtx", COORDINATE + "2 3 1\n1 1 1\n", "x.mtx: the array is 2 × 3: " + SQUARE),
     ("x.mtx", COORDINATE + "2 2 1\n3 1 1\n", "x.mtx:3: row index out of bounds"),
     ("x.mtx", COORDINATE + "2 2 2\n1 1 1\n", "x.mtx: truncated file. Expected another 1 lines"),
@@ -1159,7 +1165,7 @@ MALFORMED = [
     ("x.json", NODES + EDGE + "NaN}]}", "x.json: the edge a → b: the weight is not a number (NaN)"),
     ("x.json", NODES + EDGE + "1e400}]}", "x.json: a number is beyond the range of float64"),
     ("x.npy", "not numpy", "x.npy: not a .npy file"),
-    ("x.npz", "not a zip", "x.npz: not a .npz file"),
+    ("x.npz", "not a zip", "x.npz: not a .npz file: give one that numpy.savez or scipy.sparse.save_npz wrote"),
     ("x.csv.gz", "not gzip", "x.csv.gz: damaged gzip data: Not a gzipped file (b'no')"),
 ]  # fmt: skip
 
