@@ -132,6 +132,10 @@ class DivergenceError(SemiringError, ArithmeticError):
         return type(self), (self.args[0], self.vertex), self.__dict__
 
 
+#: What a cycle that improves without end means for `closure`; `NegativeCycleError.of_paths` restates it for paths.
+NO_CLOSURE = "no closure exists"
+
+
 class NegativeCycleError(DivergenceError):
     """A cycle improves without end: negative in min-plus; positive in max-plus, where it is a `PositiveCycleError`.
 
@@ -150,6 +154,12 @@ class NegativeCycleError(DivergenceError):
         found = tuple(names[vertex] for vertex in self.cycle)
         shown = " → ".join(str(name) for name in (*found, found[0]))
         return type(self)(f"{self}; by name, it is {shown}", self.cycle, found)
+
+    def of_paths(self) -> NegativeCycleError:
+        """The same error of a function of paths: it says that no best paths exist, where that of `closure` says so."""
+        kind = "longest" if isinstance(self, PositiveCycleError) else "shortest"
+        stated = str(self).replace(NO_CLOSURE, f"no {kind} paths exist")
+        return type(self)(stated, self.cycle, self.names)
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.args[0], self.cycle, self.names), self.__dict__

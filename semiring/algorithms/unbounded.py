@@ -18,7 +18,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algorithms.views import Array
 from semiring.arrays.parts import on_host, pieces
-from semiring.errors import NegativeCycleError, PositiveCycleError
+from semiring.errors import NO_CLOSURE, NegativeCycleError, PositiveCycleError
 from semiring.namespaces import array_namespace
 
 __all__ = ["check_unbounded", "insert_unbounded", "unbounded_edges"]
@@ -40,7 +40,7 @@ def check_unbounded(A: Array, edges: dict[int, Array], semiring: Semiring) -> No
             cycle = [tail, *path[:-1]]
             shown = " → ".join(map(str, (*cycle, tail)))
             raise (PositiveCycleError if semiring.tropical == "max" else NegativeCycleError)(
-                f"the first edge of the cycle {shown} has the weight {float(A[tail, path[0]])}: no closure exists "
+                f"the first edge of the cycle {shown} has the weight {float(A[tail, path[0]])}: {NO_CLOSURE} "
                 f"(no edge in {semiring.name} is {none})",
                 cycle,
             )

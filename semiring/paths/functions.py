@@ -29,7 +29,7 @@ from semiring.arrays.sparse import is_sparse, stored_entries
 from semiring.arrays.vertices import Vertices, in_order
 from semiring.chain.explanation import Explanation
 from semiring.closures import closure, closure_with_predecessors
-from semiring.errors import AlgebraError, DeviceError, DivergenceError, DomainError, ShapeError
+from semiring.errors import AlgebraError, DeviceError, DivergenceError, DomainError, NegativeCycleError, ShapeError
 from semiring.io.inputs import Reading, as_it_is, take
 from semiring.io.network import semiring_of
 from semiring.namespaces import is_device_array
@@ -182,7 +182,8 @@ class _Call(NamedTuple):
             matrix = as_matrix(A.unpack() if isinstance(A, BitMatrix) else A, semiring, square=True, device=one)
             distances, found = closure_with_predecessors(matrix, semiring, device=self.device, **self.options)
         except (DivergenceError, DomainError) as error:
-            raise error.named(names) from None
+            stated = error.of_paths() if isinstance(error, NegativeCycleError) else error
+            raise stated.named(names) from None
         back = as_result(A)
         weights = matrix if one is None else A
         return Paths(taken.back(back(distances)), semiring, back(found), names=names, weights=weights)

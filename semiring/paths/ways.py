@@ -33,7 +33,7 @@ from semiring.arrays.memory import demand_memory, free_memory
 from semiring.chain.explanation import Explanation
 from semiring.chain.prices import Prices
 from semiring.elimination.analysis import Analysis, analyse, widest_level
-from semiring.errors import AlgebraError, DivergenceError, NoPathError
+from semiring.errors import AlgebraError, DivergenceError, NegativeCycleError, NoPathError
 from semiring.factors.inputs import Edges
 from semiring.factors.result import Factor, inner_dtype, largest_size
 from semiring.kernels.engine import make_plan
@@ -177,6 +177,8 @@ def answer(
     """
     try:
         return _Call(edges, semiring, sources, targets, limit, method, predecessors, threads, all_paths).answer()
+    except NegativeCycleError as error:
+        raise error.of_paths().named(names) from None
     except DivergenceError as error:
         raise error.named(names) from None
 

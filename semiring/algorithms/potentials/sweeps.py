@@ -40,7 +40,7 @@ from semiring.algorithms.bellman_ford import bellman_ford, rounded_up, swept
 from semiring.algorithms.potentials.weights import Weights, relative_rounding, roundings
 from semiring.algorithms.views import Array
 from semiring.arrays.parts import on_host
-from semiring.errors import DomainError, NegativeCycleError, PositiveCycleError
+from semiring.errors import NO_CLOSURE, DomainError, NegativeCycleError, PositiveCycleError
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Relaxation
 from semiring.namespaces import array_namespace
@@ -287,6 +287,6 @@ def cycle_error(
     weight_shown = str(amount) if amount.denominator == 1 else f"{float(amount):.6g}"
     return (NegativeCycleError if sign > 0 else PositiveCycleError)(
         f"the cycle {shown} of {len(cycle)} edge{'s' if len(cycle) > 1 else ''} has the weight {weight_shown}, "
-        f"{'below' if sign > 0 else 'above'} 0: going round it improves without end, so no closure exists",
+        f"{'below' if sign > 0 else 'above'} 0: going round it improves without end, so {NO_CLOSURE}",
         cycle,
     )
