@@ -11,11 +11,24 @@ A message is composed once, when it is raised, in the words of the front end tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-__all__ = ["ANY", "Spelling", "advice", "fewer_paths", "installing", "option", "spelled", "truth_values"]
+__all__ = [
+    "ANY",
+    "Spelling",
+    "advice",
+    "argument",
+    "entry_name",
+    "fewer_paths",
+    "installing",
+    "matrix_name",
+    "naming_matrix",
+    "option",
+    "spelled",
+    "truth_values",
+]
 
 #: The value of an option that a message names without a value: ``memory=``.
 ANY = object()
@@ -27,6 +40,16 @@ Spelling: TypeAlias = Callable[[str, object], str]
 _INSTALL = "pip install '.[{extra}]' in a clone of the repository"
 
 _spelling: Spelling | None = None  # of the command while it runs, in all of its threads
+
+
+class _Source(NamedTuple):
+    """The file that holds the matrix of the command, and the names of the vertices."""
+
+    file: str
+    names: Sequence[object] | None
+
+
+_source: _Source | None = None  # of the command while it computes, in all of its threads
 
 
 @contextmanager
@@ -44,6 +67,39 @@ def option(name: str, value: object = ANY) -> str:
     """Return how the caller passes an option: ``weight='km'`` in Python, ``--weight km`` in the command."""
     found = "" if _spelling is None else _spelling(name, value)
     return found or (f"{name}=" if value is ANY else f"{name}={value!r}")
+
+
+def argument(name: str) -> str:
+    """Return what the caller calls an argument: ``memory`` in Python, ``--memory`` in the command."""
+    return advice(name, option(name))
+
+
+@contextmanager
+def naming_matrix(file: str, names: Sequence[object] | None) -> Iterator[None]:
+    """Within a ``with`` statement, let messages call the matrix by its file, and entries by the names of vertices."""
+    global _source
+    before, _source = _source, _Source(file, names)
+    try:
+        yield
+    finally:
+        _source = before
+
+
+def matrix_name(python: str = "A") -> str:
+    """Return what the caller calls the matrix: ``python`` in Python, the name of its file in the command."""
+    return python if _source is None else _source.file
+
+
+def entry_name(*position: int) -> str:
+    """Return what the caller calls an entry of the matrix: ``A[0, 2]``, entry (0, 2), or the edge a → c.
+
+    The position has an index for each dimension of the array.
+    """
+    if _source is None:
+        return f"A[{', '.join(map(str, position))}]"
+    if _source.names is None:
+        return f"entry ({', '.join(map(str, position))})"
+    return f"the edge {' → '.join(str(_source.names[vertex]) for vertex in position)}"
 
 
 def advice(python: str, command: str) -> str:

@@ -108,7 +108,8 @@ def closure(
         frame of pandas or Polars, and what lists edges: such a frame, a graph of NetworkX, igraph or rustworkx, a
         `Network`. Also the name of an .npy file, or a `numpy.memmap`.
     semiring
-        A `Semiring` with a star, or a name of the catalogue; by default that of a `Network`, else min-plus.
+        A `Semiring` with a star, or a name of the catalogue, in lower case; by default that of a `Network`, else
+        min-plus.
     method
         One of `METHODS`, or of your own (`register_method`). ``"auto"`` chooses by size, sparsity and semiring;
         ``explain`` says what and why.

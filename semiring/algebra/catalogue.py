@@ -99,7 +99,9 @@ ALIASES: Mapping[str, str] = {
 
 
 def as_semiring(given: Semiring | str) -> Semiring:
-    """The semiring itself, or the one of the catalogue with that name or alias.
+    """Return the semiring itself, or the one of the catalogue with that name or alias.
+
+    Names are in lower case: a name in another case is an error that suggests the name.
 
     Raises `UnknownNameError` with the valid names on a miss.
     """

@@ -8,13 +8,14 @@ the zero.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from semiring.advice import option, truth_values
+from semiring.advice import advice, argument, option, truth_values
 from semiring.algebra.domains import Domain
 from semiring.algebra.expressions import Constant, Expression, parse, trace, typed_constant
 from semiring.algebra.expressions.tree import as_operation, constant, is_floating
@@ -30,6 +31,8 @@ __all__ = ["DTYPES", "Domain", "Operation", "Semiring"]
 
 #: The element types of the CPU backend, by name. float16 and bfloat16 are computed in float32 there.
 DTYPES = ("float32", "float64", "int16", "int32", "int64", "uint8", "bool")
+
+_LEAVES = "can leave the integers it holds"
 
 OperationLike: TypeAlias = Callable[..., Any] | str | Expression
 _X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
@@ -89,11 +92,18 @@ class Semiring:
         description: str = "",
     ) -> None:
         self.name, self.description, self.contract = str(name), description, bool(contract)
-        self.add = Operation(_operation(add, ("x", "y")), self)
-        self.mul = Operation(_operation(mul, ("x", "y")), self, annihilates=True)
-        self.zero, self.one = _element(zero), _element(one)
-        self._star = None if star is None else _operation(star, ("x",), allow_nan=True)
-        self.domain = Domain.of(domain)
+        with _naming("add"):
+            self.add = Operation(_operation(add, ("x", "y")), self)
+        with _naming("mul"):
+            self.mul = Operation(_operation(mul, ("x", "y")), self, annihilates=True)
+        with _naming("zero"):
+            self.zero = _element(zero)
+        with _naming("one"):
+            self.one = _element(one)
+        with _naming("star"):
+            self._star = None if star is None else _operation(star, ("x",), allow_nan=True)
+        with _naming("domain"):
+            self.domain = Domain.of(domain)
         self._dtypes = None if dtypes is None else _dtype_names(dtypes)
         self._claims = {
             key: bool(claim)
@@ -107,8 +117,8 @@ class Semiring:
         }
         if not self.dtypes:
             raise DTypeError(
-                f"{self.name} is defined on no dtype: {add} and {mul} with zero {self.zero} and one {self.one} "
-                f"fit none of {', '.join(DTYPES)} (on float64: {self._refusal(np.dtype('float64'))})"
+                f"{self.name} is defined on no dtype: {argument('add')} {add} and {argument('mul')} {mul} with "
+                f"{argument('zero')} {self.zero} and {argument('one')} {self.one} fit none of {', '.join(DTYPES)} (on float64: {self._refusal(np.dtype('float64'))})"
             )
         self._refuse_swapped()
         for key, claim in self._claims.items():
@@ -228,14 +238,16 @@ class Semiring:
         """Raise `DTypeError`, with the reason and the dtypes that would do, unless the semiring knows ``dtype``."""
         reason = self._refusal(dtype)
         if reason is not None:
-            remedy = f"Use one of {', '.join(self.dtypes)}"
+            remedy = f"Use one of {', '.join(self.dtypes)}" + advice("", f" for {option('dtype')}")
             if self.dtypes == ("bool",):
                 remedy = f"Use bool. {truth_values()}"
             elif dtype.kind == "b":
                 remedy += "; the semiring of truth values is 'boolean'"
             elif dtype.kind in "iu" and (wider := [name for name in self.dtypes if np.can_cast(dtype, name)]):
                 nearest = min(wider, key=lambda name: (np.dtype(name).kind != "i", np.dtype(name).itemsize))
-                remedy += f", as by A.astype(np.{nearest})"
+                remedy += advice(f", as by A.astype(np.{nearest})", f", such as {nearest}")
+            if reason.endswith(_LEAVES):
+                reason += advice(" (a semiring of your own accepts that where its dtypes= name it)", "")
             raise DTypeError(f"{self.name} is not defined on {dtype}: {reason}. {remedy}")
 
     def _refusal(self, dtype: np.dtype[Any]) -> str | None:
@@ -384,6 +396,17 @@ def _rebuild(arguments: tuple[Any, ...], options: dict[str, Any], claims: dict[s
     return known_semiring(*arguments, claims=claims, **options)
 
 
+@contextmanager
+def _naming(key: str) -> Iterator[None]:
+    """Name the argument of the definition in an error about it: ``add`` in Python, ``--add`` in the command."""
+    try:
+        yield
+    except ExpressionError as error:
+        raise ExpressionError(f"{argument(key)}: {error}") from error.__cause__
+    except AlgebraError as error:
+        raise AlgebraError(f"{argument(key)}: {error}") from error.__cause__
+
+
 def _operation(given: OperationLike, variables: tuple[str, ...], *, allow_nan: bool = False) -> Expression:
     if isinstance(given, Expression):
         expression = as_operation(given, allow_nan)
@@ -453,10 +476,7 @@ def _refusal(semiring: Semiring, dtype: np.dtype[Any]) -> str | None:
     arithmetic = operations & {"add", "sub", "mul", "neg", "abs"}
     bounded = dtype.kind == "u" or (dtype.kind == "i" and not semiring.tropical)
     if bounded and arithmetic and semiring._dtypes is None:
-        return (
-            f"{', '.join(sorted(arithmetic))} can leave the integers it holds "
-            "(a semiring of your own accepts that where its dtypes= name it)"
-        )
+        return f"{', '.join(sorted(arithmetic))} {_LEAVES}"
     try:
         for expression in (semiring.add.expression, semiring.mul.expression, semiring.zero, semiring.one):
             expression.check_dtype(dtype)

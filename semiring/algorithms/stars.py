@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.advice import advice, option
+from semiring.advice import advice, matrix_name, option
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import is_proved, max_times, min_times
 from semiring.arrays.other_zeros import outside
@@ -98,10 +98,9 @@ def warn_of_divergence(semiring: Semiring, D: Any) -> None:
     at, unknown = int(loops.argmax()), _NEAR * n**0.5 * np.finfo(D.dtype).eps
     if loops[at] > -np.log(unknown):
         warnings.warn(
-            f"the closure of this matrix may not exist in {semiring.name}: the exponentials of all walks from vertex "
-            f"{at % n} back to it add up to 1 within the precision of {D.dtype}. Then the sum over all paths diverges, "
-            "as "
-            "for a stochastic matrix, whose rows add up to 1, and the result is rounding error",
+            f"the closure of {matrix_name('this matrix')} may not exist in {semiring.name}: the exponentials of all "
+            f"walks from vertex {at % n} back to it add up to 1 within the precision of {D.dtype}. Then the sum over "
+            "all paths diverges, as for a stochastic matrix, whose rows add up to 1, and the result is rounding error",
             RoundingWarning,
             stacklevel=outside(),
         )
@@ -127,8 +126,8 @@ def warn_of_diverging_sum(semiring: Semiring, found: Any, *, nonnegative: bool, 
         return
     if diverges:
         warnings.warn(
-            f"the sum over all paths of this matrix diverges in {semiring.name}, as its spectral radius is above 1. "
-            "The "
+            f"the sum over all paths of {matrix_name('this matrix')} diverges in {semiring.name}, as its spectral "
+            "radius is above 1. The "
             "result is made of (I - A)⁻¹, which is not a sum of paths. Scale the weights so that the sum converges. If "
             f"(I - A)⁻¹ is meant, {_silenced(is_closure)}",
             DivergenceWarning,

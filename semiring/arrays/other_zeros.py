@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from semiring.advice import advice, option
+from semiring.advice import advice, entry_name, matrix_name, option
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_min, max_plus, min_max, min_plus
 from semiring.algebra.expressions.tree import is_floating
@@ -70,9 +70,12 @@ def warn_of_other_zeros(A: Array, semiring: Semiring) -> None:
         if _occurs(matrices, suspect):
             if _count_edges(matrices, semiring.zero_for(A.dtype)):
                 return
-            if any(_is_suspicious(matrix, suspect) for matrix in matrices.reshape(-1, n, n)):
-                warnings.warn(_message(suspect, semiring, A.dtype), SuspiciousWeightsWarning, stacklevel=outside())
-                return
+            for place, matrix in enumerate(matrices.reshape(-1, n, n)):
+                if _is_suspicious(matrix, suspect):
+                    position = (*[0] * (A.ndim - 3), *[place] * (A.ndim > 2), *_first_edge(matrix, suspect.value))
+                    message = _message(suspect, semiring, A.dtype, position)
+                    warnings.warn(message, SuspiciousWeightsWarning, stacklevel=outside())
+                    return
 
 
 def warn_of_other_zeros_on_device(A: Array, semiring: Semiring, scan: Scan) -> None:
@@ -137,6 +140,15 @@ def _count_edges(matrices: Array, value: Any) -> int:
     return found and found - _count(matrices.diagonal(0, -2, -1), value)
 
 
+def _first_edge(matrix: Array, value: Any) -> tuple[int, int]:
+    """Return the position of the first entry off the diagonal of a matrix that is equal to a value."""
+    for i, row in enumerate(matrix):
+        columns = np.flatnonzero(row == value)
+        if (columns := columns[columns != i]).size:
+            return i, int(columns[0])
+    raise AssertionError("no entry off the diagonal has the value")
+
+
 def _is_suspicious(matrix: Array, suspect: _Suspect) -> bool:
     """Return whether these entries of a matrix, without the zero of the semiring, are more likely no edges."""
     count, edges = _count_edges(matrix, suspect.value), len(matrix) * (len(matrix) - 1)
@@ -180,7 +192,9 @@ def _may_be_distances(matrix: Array, positive: int) -> bool:
     return _count_edges(matrix, matrix[k, i[0]]) < positive
 
 
-def _message(suspect: _Suspect, semiring: Semiring, dtype: np.dtype[Any]) -> str:
+def _message(suspect: _Suspect, semiring: Semiring, dtype: np.dtype[Any], position: tuple[int, ...]) -> str:
+    """Return the warning about a suspicious value; ``position`` is that of its first occurrence off the diagonal."""
+
     def name(x: Any) -> tuple[str, str]:
         if x == 0:
             return "0", "0"
@@ -195,8 +209,9 @@ def _message(suspect: _Suspect, semiring: Semiring, dtype: np.dtype[Any]) -> str
         f"write {zero_written.removeprefix('np.')} for no edge, or leave these edges out of a list",
     )
     return (
-        f"entries of A off the diagonal are {said}, none is {zero}: in {semiring.name}, {said} is the weight of an "
-        f"edge, and {zero} is no edge. If {said} means no edge, {remedy}. If it is a weight, {_silenced()}"
+        f"entries of {matrix_name()} off the diagonal are {said}, none is {zero}: in {semiring.name}, {said} is the "
+        f"weight of an edge, and {zero} is no edge. If {said} means no edge, {remedy}. If it is a weight, "
+        f"{_silenced()}. An example is {entry_name(*position)}"
     )
 
 

@@ -58,6 +58,22 @@ class Element:
         return Element(self.algebra, self.algebra.one)
 
 
+#: The arguments of a definition on which a law depends, by the key of the law; ``add`` and ``mul`` by default.
+_ARGUMENTS = {
+    "add_associative": ("add",),
+    "add_commutative": ("add",),
+    "add_neutral": ("add", "zero"),
+    "mul_associative": ("mul",),
+    "mul_neutral": ("mul", "one"),
+    "annihilation": ("mul", "zero"),
+    "elements": ("zero", "one", "domain"),
+    "add_closed": ("add", "domain"),
+    "mul_closed": ("mul", "domain"),
+    "star": ("star",),
+    "star_closed": ("star", "domain"),
+}
+
+
 @dataclass(frozen=True)
 class Law:
     """Statements about elements: a left side and the values it may have; without any, it must be in the domain.
@@ -79,6 +95,11 @@ class Law:
     @property
     def text(self) -> str:
         return ", ".join(self.statements)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The arguments of a definition that decide whether the law holds."""
+        return _ARGUMENTS.get(self.key, ("add", "mul"))
 
     def demands(self, algebra: Algebra, *values: Any) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
         """For each statement its text, the value of its left side, and the values it may have."""

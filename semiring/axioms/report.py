@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -87,6 +87,11 @@ class Verdict:
         return f"{self.law.text} {verb} {self.how}{rounding}{'; ' if self.note else ''}{self.note}"
 
 
+def _either(names: Sequence[str]) -> str:
+    """Return the names as a choice in words: a, b or c."""
+    return " or ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+
+
 @dataclass(frozen=True)
 class AxiomReport:
     """The laws of a semiring, one verdict each. True in a condition if none is refuted; prints as a table."""
@@ -153,7 +158,9 @@ class AxiomReport:
 
     def refusal(self, name: str, failure: Verdict, consequence: str) -> AlgebraError:
         """What to raise where a law that fails has a consequence: one report serves equal semirings of any name."""
-        said = f"{name} is no semiring on {self.domain}, so {consequence}: {failure}. {self.hint}"
+        defined = f", defined by {option('add')}, {option('mul')}, {option('zero')} and {option('one')},"
+        hint = self.hint or advice("", f"Change {_either([option(key) for key in failure.law.arguments])}.")
+        said = f"{name}{advice('', defined)} is no semiring on {self.domain}, so {consequence}: {failure}. {hint}"
         return AlgebraError(f"{said.rstrip()} See {advice(f'{name}.check_axioms()', 'semiring check')}")
 
     @property

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from semiring.advice import spelled
-from semiring.errors import NegativeCycleError, NoPathError, SemiringError
+from semiring.errors import NegativeCycleError, SemiringError
 
 __all__ = ["main"]
 
@@ -38,8 +38,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return _fail("interrupted", 130)
-    except NoPathError as error:
-        return _fail(str(error), 1)
     except (SemiringError, OSError, MemoryError) as error:
         return _fail(describe(error), 2)
     return code

@@ -21,12 +21,13 @@ from semiring.cli.common import (
     save_matrix,
     texts_of,
 )
-from semiring.cli.cycles import cycles_by_name
+from semiring.cli.cycles import cycles_by_name, shown_input
 from semiring.cli.file_closure import run_on_file
 from semiring.cli.progress import ProgressBar
 from semiring.closures import closure
 from semiring.io import Network
 from semiring.ranks.launched import launched
+from semiring.strips.layout import bytes_of
 
 __all__ = ["run"]
 
@@ -35,6 +36,8 @@ SMALL = 12  # vertices up to which the matrix is printed
 
 def run(arguments: argparse.Namespace, report: Report) -> int:
     """Close the matrix of INPUT, print facts about the result, write and draw it."""
+    if arguments.memory is not None:
+        bytes_of(arguments.memory)  # raises StorageError for a text that is no size, before any other error
     if launched():
         from semiring.cli.on_ranks import run_on_ranks
 
@@ -51,7 +54,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     if not isinstance(matrix, np.ndarray):
         edges = matrix.tocoo()
         matrix = BitMatrix.from_edges(edges.row, edges.col, edges.shape)
-    with ProgressBar("closure") as progress, cycles_by_name(network.names):
+    with ProgressBar("closure") as progress, cycles_by_name(network.names, shown_input(arguments.input)):
         result, explanation = closure(
             matrix,
             semiring,

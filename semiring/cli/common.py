@@ -21,7 +21,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import ALIASES, CATALOGUE, as_semiring
 from semiring.arrays.bits import BitMatrix
 from semiring.data import NETWORKS, load_network
-from semiring.errors import NoPathError, SemiringError
+from semiring.errors import SemiringError
 from semiring.io import Network, format_of, read, read_sparse, with_positions, write
 from semiring.io.edge_list import write_edge_list
 from semiring.io.network import both_directions
@@ -59,7 +59,7 @@ class Report:
     """What a command says: lines for people, or with ``--json`` the facts, as one object in one line.
 
     On standard output; lines are on standard error when that carries the data (``-o -``). A context manager: the object
-    is printed at its end, also where the answer is that there is no path, and not after any other error.
+    is printed at its end, also where the answer is that there is no path, and not after an error.
     """
 
     def __init__(self, output: str | None = None, *, as_json: bool = False) -> None:
@@ -93,7 +93,7 @@ class Report:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self.facts and (error is None or isinstance(error, NoPathError)):  # ranks other than the first tell nothing
+        if self.facts and error is None:  # ranks other than the first tell nothing
             self._print(json.dumps(_jsonable(self.facts), allow_nan=False))
 
     def table(self, rows: Sequence[tuple[str, str]]) -> None:

@@ -1,4 +1,4 @@
-"""Errors about cycles, by the names of their vertices."""
+"""Messages about the matrix of the command: by the name of its file, and the names of the vertices."""
 
 from __future__ import annotations
 
@@ -6,18 +6,28 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from semiring.advice import naming_matrix
 from semiring.errors import DivergenceError, NegativeCycleError
 
-__all__ = ["cycles_by_name"]
+__all__ = ["cycles_by_name", "shown_input"]
 
 SHOWN = 12  # vertices of a cycle that a message lists
 
 
+def shown_input(source: str) -> str:
+    """Return what messages call INPUT: the name of the file, or <stdin>."""
+    return "<stdin>" if source == "-" else source
+
+
 @contextlib.contextmanager
-def cycles_by_name(names: Sequence[Any] | None) -> Iterator[None]:
-    """Restate an error about a cycle with the names of the vertices, which the library's own message cannot know."""
+def cycles_by_name(names: Sequence[Any] | None, source: str = "A") -> Iterator[None]:
+    """Restate an error about a cycle with the names of the vertices, which the library's own message cannot know.
+
+    Warnings about entries call the matrix by ``source``, the name of its file, and its vertices by their names.
+    """
     try:
-        yield
+        with naming_matrix(source, names):
+            yield
     except NegativeCycleError as error:
         if names is None or not error.cycle:
             raise

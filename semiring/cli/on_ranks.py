@@ -14,7 +14,7 @@ from typing import Any
 from semiring.advice import ANY, option
 from semiring.algebra import Semiring
 from semiring.cli.common import Report, check_outputs, chosen_semiring, introduce, load
-from semiring.cli.cycles import cycles_by_name
+from semiring.cli.cycles import cycles_by_name, shown_input
 from semiring.cli.file_closure import of_networks, refuse_networks
 from semiring.cli.progress import ProgressBar
 from semiring.errors import SemiringError
@@ -62,7 +62,7 @@ def run_on_ranks(arguments: argparse.Namespace, report: Report, tell: Any) -> in
         if network is not None:
             introduce(report, network, semiring)
         matrix = mpi.distribute(None if network is None else network.matrix)
-        with cycles_by_name(names):
+        with cycles_by_name(names, shown_input(source)):
             mpi.closure(matrix, semiring, out=matrix, threads=arguments.threads)
         result = matrix.gather()
         agreed(ranks, lambda: tell(arguments, report, result, semiring, network) if first else None)

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from semiring.advice import ANY
 from semiring.algebra import DTYPES
-from semiring.algebra.catalogue import CATALOGUE
+from semiring.algebra.catalogue import ALIASES, CATALOGUE
 from semiring.io import FORMATS
 from semiring.io.text import is_count
 
@@ -55,6 +55,9 @@ def _overview() -> str:
         lines += ["", f"{group}:", *(f"  {name:<8} {line:<35} {example}" for name, line, example in commands)]
     return "\n".join([*lines, "", "semiring COMMAND --help lists the options of a command."])
 
+
+#: What names a semiring of the library.
+_NAMES = f"one of {', '.join(CATALOGUE)}, or of their other names {', '.join(ALIASES)}, in lower case"
 
 INPUT_HELP = (
     f"a file ({', '.join(FORMATS)}; text also with .gz), - for an edge list on standard input, "
@@ -208,7 +211,7 @@ def _add_closure(commands: argparse._SubParsersAction[Parser]) -> None:
         allow_abbrev=False,
     )
     _add_input(parser)
-    parser.add_argument("-s", "--semiring", metavar="NAME", help=f"default min_plus; one of {', '.join(CATALOGUE)}")
+    parser.add_argument("-s", "--semiring", metavar="NAME", help=f"default min_plus; {_NAMES}")
     _add_definition(parser)
     parser.add_argument(
         "--method", metavar="NAME", default="auto", help="auto, or one of the methods that semiring info lists"
@@ -244,9 +247,7 @@ def _add_check(commands: argparse._SubParsersAction[Parser]) -> None:
         epilog="example: semiring check --add 'max(x, y)' --mul 'x * y' --zero 0 --one 1 --domain '[0, 1]'",
         allow_abbrev=False,
     )
-    parser.add_argument(
-        "name", nargs="?", help=f"one of {', '.join(CATALOGUE)}; or a name for the definition given here"
-    )
+    parser.add_argument("name", nargs="?", help=f"{_NAMES}; or a name for the definition given here")
     _add_definition(parser)
     parser.add_argument("--dtype", choices=DTYPES, help="measure the rounding errors of the laws in this dtype")
     parser.set_defaults(run=_lazily("check"))
@@ -284,7 +285,7 @@ def _add_code(commands: argparse._SubParsersAction[Parser]) -> None:
     parser.add_argument(
         "name",
         nargs="?",
-        help=f"one of {', '.join(CATALOGUE)}, or a name for the definition given here (default: min_plus)",
+        help=f"{_NAMES}; or a name for the definition given here (default: min_plus)",
     )
     dtypes = (*DTYPES, "float16", "bfloat16")
     parser.add_argument("dtype", nargs="?", default="float64", choices=dtypes, help="default float64")

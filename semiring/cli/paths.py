@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from semiring import paths as library
+from semiring.advice import option
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.cli.common import (
@@ -26,10 +27,10 @@ from semiring.cli.common import (
     vertex_of,
     with_unit,
 )
-from semiring.cli.cycles import cycles_by_name
+from semiring.cli.cycles import cycles_by_name, shown_input
 from semiring.cli.parser import KINDS
 from semiring.cli.progress import ProgressBar
-from semiring.errors import FormatError, NoPathError, SemiringError
+from semiring.errors import DomainError, FormatError, NoPathError, SemiringError
 from semiring.io import Network, format_of, write_vertices
 
 __all__ = ["run"]
@@ -80,7 +81,10 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     semiring = as_semiring(name)
     some = arguments.source is not None or arguments.target is not None
     some = some and arguments.output is arguments.predecessors is arguments.plot is None
-    network = load(arguments, semiring, sparse=some)
+    if arguments.kind == "reliable" and arguments.check:
+        network = _load_probabilities(arguments, semiring, some)
+    else:
+        network = load(arguments, semiring, sparse=some)
     if arguments.without:
         network = _without(network, semiring, arguments.without)
     ends = [None if end is None else vertex_of(network, end) for end in (arguments.source, arguments.target)]
@@ -88,7 +92,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     introduce(report, network, semiring)
     named = [None if end is None else question.identity(end) for end in ends]
     report.tell(kind=arguments.kind, **dict(zip(("from", "to"), named, strict=True)))
-    with ProgressBar("paths") as progress, cycles_by_name(network.names):
+    with ProgressBar("paths") as progress, cycles_by_name(network.names, shown_input(arguments.input)):
         found = getattr(library, function)(
             network.matrix,
             sources=[question.source] if some and question.source is not None else None,
@@ -110,10 +114,26 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
         report.wrote(arguments.predecessors)
     if arguments.plot is not None:
         _draw(report, arguments.plot, question, found, route)
-    if route is None and question.source is not None and question.target is not None:
-        ends_named = f"{question.name(question.source)} to {question.name(question.target)}"
-        raise NoPathError(f"no path leads from {ends_named}")
-    return 0
+    return 1 if route is None and question.source is not None and question.target is not None else 0
+
+
+def _load_probabilities(arguments: argparse.Namespace, semiring: Semiring, sparse: bool) -> Network:
+    """Load a network whose weights lie in [0, 1].
+
+    Raises `DomainError`, which names the place of the first weight outside, and the remedy.
+    """
+    probabilities = semiring.on_domain((0, 1))
+    try:
+        network = load(arguments, probabilities, sparse=sparse)
+    except DomainError as error:
+        if str(probabilities.domain) not in str(error):  # NaN
+            raise
+        place, _, given = str(error).partition(": the weight ")
+        raise DomainError(
+            f"{place}: the weight {given.partition(' lies ')[0]} is no probability, which lies in [0, 1]: divide "
+            f"percentages by 100. If the weights are factors that gain, pass {option('check', False)}"
+        ) from None
+    return replace(network, semiring=semiring)
 
 
 def _without(network: Network, semiring: Semiring, named: Sequence[Sequence[str]]) -> Network:
@@ -161,7 +181,7 @@ def _route(question: Question, found: Any) -> list[int] | None:
 def _print_answer(report: Report, question: Question, found: Any, route: Sequence[int] | None) -> None:
     source, target = question.source, question.target
     if source is not None and target is not None:
-        _print_route(report, question, found, route)
+        _print_route(report, question, found, route, source, target)
     elif source is not None:
         _print_ranking(report, question, _values(question, found), source, "from")
     elif target is not None:
@@ -175,10 +195,13 @@ def _values(question: Question, found: Any) -> Any:
     return found.matrix[:, question.target] if question.source is None else found.matrix[question.source]
 
 
-def _print_route(report: Report, question: Question, found: Any, route: Sequence[int] | None) -> None:
-    """A headline and a line for each stop, with the weight of the edge that leads to it."""
+def _print_route(
+    report: Report, question: Question, found: Any, route: Sequence[int] | None, source: int, target: int
+) -> None:
+    """Print a headline and a line for each stop, with the weight of the edge that leads to it; or "no path"."""
     if route is None:
         report.tell(path=None, weights=None, value=None)
+        report("", f"no path leads from {question.name(source)} to {question.name(target)}")
         return
     value, weights = found.distance(route[0], route[-1]), [question.network.matrix[i, j] for i, j in pairwise(route)]
     report.tell(path=[question.identity(vertex) for vertex in route], weights=weights, value=value)

@@ -16,7 +16,7 @@ import numpy as np
 
 from semiring.advice import advice, fewer_paths, option
 from semiring.algebra import Semiring
-from semiring.algebra.catalogue import as_semiring
+from semiring.algebra.catalogue import CATALOGUE, as_semiring
 from semiring.algebra.expressions.tree import float_limits
 from semiring.arrays.labels import framed
 from semiring.arrays.memory import demand_memory
@@ -347,6 +347,8 @@ def convert(
         result = np.where(none, semiring.zero_for(target), result)
     outside = ~(semiring.domain.contains(result) | none)
     reason = f"the weight {{}} lies outside the domain {semiring.domain} of {semiring.name}"
+    if semiring.name not in CATALOGUE:
+        reason += f": change the weight, or {advice('the domain of the semiring', option('domain'))}"
     _refuse(outside, values, locate, DomainError, reason)
     return result
 

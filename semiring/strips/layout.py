@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
-from semiring.advice import option
+from semiring.advice import advice, argument, option
 from semiring.arrays import memory as system
 from semiring.arrays.bits import WORD_BITS
 from semiring.arrays.memory import shown
@@ -243,7 +243,8 @@ def bytes_of(size: int | str) -> int:
             return int(float(found[1]) * unit)
     elif isinstance(size, int) and not isinstance(size, bool) and size >= 0:
         return size
-    raise StorageError(f"memory is {size!r}: give a number of bytes, 0 or more, or a text such as '8 GiB'")
+    wanted = advice("a number of bytes, 0 or more, or a text such as '8 GiB'", "a size such as 4GiB or 512MiB")
+    raise StorageError(f"{argument('memory')} is {size!r}: give {wanted}")
 
 
 def free_memory() -> int:

@@ -1058,8 +1058,8 @@ NO_GRAPH = (
 QUOTE = "a double quote is not closed in its line (write a quote inside quotes twice; names have no line ends)"
 UTF_8 = "not UTF-8 text: save it as UTF-8, as by iconv -f LATIN1 -t UTF-8 (or -f UTF-16)"
 FIRST_WEIGHS = (
-    "the weight 'Bonn' is not a number, in column 3. If '3' is the weight, name the columns in a header, or pass header=False, "
-    "columns=('2', '3'), weight='1'"
+    "the weight 'Bonn' is not a number, in column 3. If '3' is the weight, name the columns in a header, or pass "
+    "header=False, columns=('2', '3'), weight='1'"
 )
 AS_NPY = "Write a matrix as .npy, by numpy.save"
 BY_NUMBER = "pass header=False, columns=('1', '2'), weight='3'"
@@ -1121,7 +1121,10 @@ MALFORMED = [
     ("x.csv", "a,b,1\nc,,2\n", "x.csv:2: the target is empty (a vertex without edges has no weight either)"),
     ("x.csv", "a,b,1_000\n", "x.csv:1: the weight '1_000' is not a number, in column 3"),
     ("x.csv", "a,b,1\na,c,1e999\n", "x.csv:2: the weight '1e999' is beyond the range of float64, in column 3"),
-    ("x.csv", "a,b," + "9" * 400 + "\n", f"x.csv:1: the weight '{'9' * 40}' is beyond the range of float64, in column 3"),
+    (
+        *("x.csv", "a,b," + "9" * 400 + "\n"),
+        f"x.csv:1: the weight '{'9' * 40}' is beyond the range of float64, in column 3",
+    ),
     ("x.csv", 'a,b,1\n"a,c,2\n', f"x.csv:2: {QUOTE}"),
     ("x.csv", 'from,to,km\n"K\nln",Bonn,3\n', f"x.csv:2: {QUOTE}"),
     ("x.csv", "3,Kiel,Bonn\n5,Bonn,Ulm\n", f"x.csv:1: {FIRST_WEIGHS}"),

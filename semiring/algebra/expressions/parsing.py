@@ -66,8 +66,12 @@ class _Parser:
             case ast.Name(id="inf" | "nan" as name):
                 return constant(float(name))
             case ast.Name(id=name):
-                known = f"the variables are {', '.join(self.variables)}" if self.variables else "an element is a number"
-                raise self.reject(node, f"unknown name; {known} (and inf)")
+                known = "an element is a number such as 0, 1.5 or -inf, and the only name is inf"
+                if self.variables:
+                    known = (
+                        f"the names are {', '.join(self.variables)} and inf, and of functions {', '.join(_FUNCTIONS)}"
+                    )
+                raise self.reject(node, f"unknown name; {known}")
             case ast.Constant(value=bool() | int() | float() as value):
                 if isinstance(value, float) and isinf(value):
                     raise self.reject(node, "the number is beyond the range of float64 (infinity is written inf)")

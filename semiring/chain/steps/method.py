@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiring.algorithms.methods import method_named, takes_edges
+from semiring.advice import option
+from semiring.algorithms.methods import METHODS, method_named, takes_edges
 from semiring.algorithms.ordered import selects
 from semiring.algorithms.schedule import BLOCKED, schedule_for
 from semiring.chain.explanation import gpu_names
@@ -17,6 +18,22 @@ from semiring.kernels import get_backend
 from semiring.kernels.engine import Engine, make_plan
 
 __all__ = ["method"]
+
+
+def _alternatives(p: Problem) -> str:
+    """Return the options with the methods that close the matrix of a problem, as a list in words."""
+    names = ["auto"]
+    for found in (method_named(name) for name in METHODS if name != "auto"):
+        squares = found.name != "squaring" or (
+            p.semiring.idempotent and (p.semiring.selective or p.semiring.absorptive)
+        )
+        try:
+            found.check(p.backend, p.matrix.storage)
+        except (AlgebraError, DeviceError):
+            continue
+        if found.takes == "matrix" and squares:
+            names.append(found.name)
+    return f"{option('method', names[0])}, {', '.join(names[1:-1])} or {names[-1]}"
 
 
 def method(p: Problem) -> Reduction:
@@ -34,8 +51,8 @@ def method(p: Problem) -> Reduction:
     elif takes_edges(name) and m.storage == "elements":
         if not is_tropical(p.semiring) or m.dtype not in (np.float32, np.float64):
             raise AlgebraError(
-                f"{name} runs Dijkstra's algorithm, for min_plus and max_plus on float32 and float64, not for "
-                f"{p.semiring.name} on {m.dtype}: use rkleene"
+                f"{name} runs Dijkstra's algorithm, which needs weights of min_plus or max_plus in float32 or float64. "
+                f"For {p.semiring.name} on {m.dtype}, pass {_alternatives(p)}"
             )
         if backend.name == "cuda":
             raise DeviceError(
