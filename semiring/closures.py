@@ -175,7 +175,7 @@ def closure(
         directions, of a matrix in memory too; the titles of the columns where the edges of a frame begin and end.
     explain
         Return ``(result, Explanation)``. An explanation prints the method, what was detected and used, and the
-        predicted cost; ``"full"`` also prints the answer of every rule, which its property ``rules`` holds.
+        predicted cost; ``"full"`` also prints the rules that were tried, which its property ``rules`` holds.
 
     Returns the closure, in A's dtype and library; a `BitMatrix` for a `BitMatrix`, a dense array for a sparse matrix,
     a frame with the labels of rows and columns for a frame, a `Network` for what lists edges.

@@ -118,7 +118,8 @@ class Semiring:
         if not self.dtypes:
             raise DTypeError(
                 f"{self.name} is defined on no dtype: {argument('add')} {add} and {argument('mul')} {mul} with "
-                f"{argument('zero')} {self.zero} and {argument('one')} {self.one} fit none of {', '.join(DTYPES)} (on float64: {self._refusal(np.dtype('float64'))})"
+                f"{argument('zero')} {self.zero} and {argument('one')} {self.one} fit none of {', '.join(DTYPES)} "
+                f"(on float64: {self._refusal(np.dtype('float64'))})"
             )
         self._refuse_swapped()
         for key, claim in self._claims.items():

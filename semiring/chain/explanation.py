@@ -5,6 +5,7 @@ The planner fills in an `Explanation` by its methods; how the text reads is deci
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -15,6 +16,49 @@ from semiring.advice import advice
 from semiring.chain.matrix import Matrix
 
 __all__ = ["Explanation", "Link", "gpu_names"]
+
+#: What `Explanation.rules` and the line of the cost call a step, and an alternative whose cost is predicted.
+_LABELS = {
+    "files": "matrix in a file",
+    "names": "labels",
+    "bits": "packed input",
+    "sparse": "sparse input",
+    "arrays": "array",
+    "half": "half precision",
+    "stacks": "stack",
+    "transposed": "transpose",
+    "edges": "method on edges",
+    "minplus": "sign change",
+    "unbounded": "infinite gain",
+    "narrow": "narrow integers",
+    "integers": "integer distances",
+    "ordered": "floats as integers",
+    "packed": "bit packing",
+    "structure": "structure analysis",
+    "bottleneck": "spanning tree",
+    "hops": "breadth-first search",
+    "reachability": "reachability by components",
+    "searches": "Dijkstra's algorithm",
+    "separators": "nested dissection",
+    "signs": "potentials of components",
+    "components": "strong components",
+    "reweighted": "potentials",
+    "scaled": "scaling factors",
+    "undirected": "symmetry",
+    "plus": "irreflexive closure",
+}
+
+#: Steps for another kind of input (a file, a stack, integers, ...). `Explanation.rules` does not repeat why such a step
+#: does not apply, which the first line shows already.
+_OTHER_INPUT = frozenset(
+    (
+        *("files", "names", "bits", "sparse", "half", "stacks", "transposed", "edges"),
+        *("integers", "ordered", "packed", "plus"),
+    )
+)
+
+#: Steps that apply to every matrix.
+_ALWAYS = frozenset(("arrays", "method"))
 
 
 def gpu_names(devices: Sequence[int]) -> list[str]:
@@ -36,9 +80,14 @@ class Link(NamedTuple):
         return f"{'  ' * self.depth}{'✓' if self.applies else '·'} {self.step:<12} {self.why}{cost}"
 
 
+def _label(step: str) -> str:
+    """Return what an explanation calls a step or an alternative."""
+    return _LABELS.get(step, step)
+
+
 @dataclass
 class Explanation:
-    """What a call chose, and why: printed, in three to six lines; in `rules`, with the answer of every rule.
+    """What a call chose, and why: printed, in three to six lines; in `rules`, with the rules that were tried.
 
     ``method``, ``backend``, ``storage`` and ``threads`` name what computed the result, ``reasons`` what was detected
     and used, ``costs`` the predicted operations of the alternatives, and ``chain`` holds a `Link` for each rule.
@@ -89,8 +138,25 @@ class Explanation:
 
     @property
     def rules(self) -> str:
-        """The summary, and below it a line for each rule: ✓ where it applied, else the reason why it did not."""
-        return "\n".join([*self._summary(), "  rules", *(f"    {link}" for link in self.chain)])
+        """The summary, the rules that applied (✓), and those that did not (·) by their reasons, each of which occurs once.
+
+        Rules for another kind of input are only named. ``chain`` has the reason of each rule.
+        """
+        applied = [link for link in self.chain if link.applies and link.step not in _ALWAYS and link.why != "min-plus"]
+        reasons: dict[str, list[str]] = {}
+        others: list[str] = []
+        for link in self.chain:
+            if link.applies or link.step in _ALWAYS or any(link.step == other.step for other in applied):
+                continue
+            labels = others if link.step in _OTHER_INPUT else reasons.setdefault(link.why, [])
+            if (label := _label(link.step)) not in labels:
+                labels.append(label)
+        lines = [f"✓ {_label(link.step)}: {link.why}{self._cost_of(link)}" for link in applied]
+        lines += [f"· {', '.join(labels)}: {why}" for why, labels in reasons.items()]
+        lines += [f"· for other input: {', '.join(others)}"] if others else []
+        below = {link.why for link in applied} | set(reasons)
+        because = [reason for reason in self.reasons if reason not in below]
+        return "\n".join([*self._summary(because), "  rules", *(f"    {line}" for line in lines)])
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
@@ -101,19 +167,25 @@ class Explanation:
     def __str__(self) -> str:
         if self.full:
             return self.rules
-        more = advice("print(why.rules) lists every rule", "--explain-full lists every rule")
-        return "\n".join([*self._summary(), *([f"  more     {more}"] if self.chain else [])])
+        more = advice("print(why.rules) lists the rules", "--explain-full lists the rules")
+        return "\n".join([*self._summary(self.reasons), *([f"  more     {more}"] if self.chain else [])])
 
-    def _summary(self) -> list[str]:
-        """The lines without the rules: at most five."""
+    def _summary(self, reasons: Sequence[str]) -> list[str]:
+        """Return the lines without the rules, with these reasons: at most five."""
         size = " × ".join(map(str, self.shape))
-        first, rest = self.reasons[:1], self.reasons[1:]
+        first, rest = reasons[:1], reasons[1:]
         return [
             f"{self.subject or f'closure of a {size} {self.dtype} matrix'} in {self.semiring}",
             f"  method   {self.method}, on the {self._device()}{self._storage()}",
             *(f"  because  {reason}" for reason in (*first, "; ".join(rest)) if reason),
             *([f"  cost     {self._cost()}"] if self.costs else []),
         ]
+
+    def _cost_of(self, link: Link) -> str:
+        """Return the cost of a link in brackets, with labels, and without prices that the line of the cost shows."""
+        shown = len(self.costs) <= 2
+        parts = [part for part in link.cost.split("; ") if part and not (shown and part.endswith(" pairs"))]
+        return f"  [{re.sub(r'[a-z]+(?= [0-9])', lambda name: _label(name[0]), '; '.join(parts))}]" if parts else ""
 
     def _device(self) -> str:
         if self.devices:
@@ -130,4 +202,7 @@ class Explanation:
         unit = "pairs of ⊗ and ⊕ predicted"
         if least < dense:
             return f"{least:.2g} {unit}, {dense:.2g} for a dense matrix without structure"
+        rivals = ", ".join(f"{cost:.2g} by {_label(name)}" for name, cost in self.costs.items() if name != "dense")
+        if rivals:
+            return f"{dense:.2g} {unit} by the dense method and its passes over the matrix, {rivals}"
         return f"{dense:.2g} {unit}, as for every dense matrix of this size"

@@ -225,7 +225,7 @@ def _add_closure(commands: argparse._SubParsersAction[Parser]) -> None:
         dest="explain",
         action="store_const",
         const="full",
-        help="print the answer of every rule, too",
+        help="print the rules that were tried, too, with the reasons",
     )
     parser.add_argument(
         "--memory",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import re
 import tracemalloc
 from types import SimpleNamespace
 
@@ -567,9 +568,31 @@ def test_explanation(rng):
     assert "2.7e+07 pairs of ⊗ and ⊕ predicted" in text
     assert "why.rules" in text
     assert "structure analysis was not run" in explanation.rules
+    assert "fewer than 1,536 vertices" in text
+    assert explanation.rules.count("structure analysis was not run") == 1
+    assert re.search(r"· .*Dijkstra's algorithm.*: structure analysis was not run", explanation.rules)
     _, full = closure(np.ones((3, 3)), explain="full")
-    assert len(str(full).splitlines()) > 20
     assert str(full) == full.rules
+    for said in (explanation, full):
+        lines = said.rules.splitlines()
+        assert len(lines) <= 16
+        facts = [line.split(": ", 1)[-1] for line in lines]
+        assert len(facts) == len(set(facts)), "each fact once"
+        assert not re.search("minplus|reweighted|scaled|separators|hops", said.rules), "words of users"
+
+
+def test_the_explanation_of_a_sparse_closure_agrees_with_itself(rng):
+    """It gave one cost of the dense method in its summary, "as for every dense matrix", and another in its rules."""
+    from scipy.sparse import random_array
+
+    _, why = closure(random_array((300, 300), density=0.01, rng=rng), explain=True)
+    assert why.method != "johnson"
+    assert re.search(r"Dijkstra's algorithm .* predicted to be slower than .* dense", str(why))
+    dense, searches = (f"{why.costs[name]:.2g}" for name in ("dense", "searches"))
+    assert f"cost     {dense} pairs" in str(why)
+    assert f"{searches} by Dijkstra's algorithm" in str(why)
+    assert "every dense matrix" not in str(why)
+    assert why.rules.count("pairs") == 1
 
 
 def test_an_explanation_compares_the_predicted_costs():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from semiring.algorithms.schedule import schedule_for
 from semiring.arrays.operands import adjacent
 from semiring.chain.problem import Look, Problem, Reduction, step
 from semiring.graphs.components import has_loops
@@ -34,7 +35,12 @@ def structure(p: Problem) -> Look:
     if m.on_device and m.storage == "bits":
         return Reduction("packed bits are analysed when they are closed", p.but(p.facts, seen=Structure()), quiet=True)
     few = p.n < _LEAST_ON_DEVICE if m.on_device else not worth_a_look(p.n)
-    yield few, "too few vertices for structure analysis to be worthwhile"
+    if few:
+        least = _LEAST_ON_DEVICE if m.on_device else _LEAST
+        why = f"fewer than {least:,} vertices: the structure of the graph is not analysed"
+        if p.n > schedule_for(p.backend.name, m.dtype, m.storage, p.semiring).leaf:  # else it is closed as one block
+            request.explanation.note(why)
+        yield True, why
     yield not has_loops(p.dtype), "no kernels analyse floats of 16 bytes"
     yield m.on_device and request.devices, "several GPUs close the matrix without structure analysis"
     waits = p.waits and (p.blank or adjacent(m.array))  # a blank array has strides of 0, and those of no caller
