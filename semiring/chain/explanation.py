@@ -138,7 +138,7 @@ class Explanation:
 
     @property
     def rules(self) -> str:
-        """The summary, the rules that applied (✓), and those that did not (·) by their reasons, each of which occurs once.
+        """The summary, the rules that applied (✓), and those that did not (·) by their reasons, each reason once.
 
         Rules for another kind of input are only named. ``chain`` has the reason of each rule.
         """

@@ -11,7 +11,7 @@ from semiring.advice import ANY, naming_matrix, option
 from semiring.cli.common import Report, check_outputs, chosen_semiring
 from semiring.cli.progress import ProgressBar
 from semiring.closures import closure
-from semiring.errors import SemiringError
+from semiring.errors import DTypeError, SemiringError
 
 __all__ = ["of_networks", "refuse_networks", "run_on_file"]
 
@@ -59,6 +59,12 @@ def run_on_file(arguments: argparse.Namespace, report: Report) -> int:
                 journal=journal,
                 explain=arguments.explain or True,
             )
+    except DTypeError as error:
+        reason, found, _ = str(error).partition(". Use one of ")
+        if not found:
+            raise
+        dtypes = ", ".join(semiring.dtypes)  # --dtype is not for matrices that stay in their files
+        raise DTypeError(f"{source}: {reason}. Save the matrix in one of {dtypes}, by numpy.save") from None
     except (KeyboardInterrupt, OSError):
         if journal is not None and os.path.exists(journal):
             print(f"semiring: note: run the same command again to continue from {journal}", file=sys.stderr)

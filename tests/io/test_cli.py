@@ -1000,6 +1000,10 @@ def test_files_that_cannot_stay_where_they_are(run, towns):
     )
     for more in ([], ["-o", "D.npy"]):
         assert re.search(r"--memory is 'much': .*4GiB", failure(run, "closure", "A.npy", *more, "--memory", "much"))
+    np.save("bytes.npy", np.ones((300, 300), np.uint8))
+    refused = failure(run, "closure", "bytes.npy", "-o", "D.npy", "--memory", "1GiB")
+    assert re.search(r"bytes.npy: .*not defined on uint8.*one of float32.*numpy.save", refused)
+    assert "--dtype" not in refused
     assert "too small" in failure(run, "closure", "A.npy", "-o", "D.npy", "--memory", "1kB")
     assert not os.path.exists("D.npy")
 
