@@ -20,7 +20,7 @@ import pytest
 import scipy.sparse
 from matrices import DTYPES, matrix
 from strict_arrays import installed, on_device
-from tiers import quick
+from tiers import full
 
 import semiring as sr
 from semiring.arrays.bits import BitMatrix, pack
@@ -184,7 +184,7 @@ def checking(checked):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("plus", [False, True])
+@pytest.mark.parametrize("plus", full(lambda plus: not plus, [False, True]))
 def test_facts_are_true_after_every_step(rng, plus):
     """Of whole chains, with the problems that are made while they run."""
     checked = []
@@ -289,7 +289,9 @@ def stacks_with_one_in_error(cases):
 
 
 @pytest.mark.full
-@every_dtype
+@pytest.mark.parametrize(
+    "cases", full(lambda cases: cases is COMMON, [COMMON, DTYPES]), ids=["common dtypes", "every dtype"]
+)
 @pytest.mark.parametrize("method", ["auto", "rkleene", "squaring"])
 @pytest.mark.parametrize("reflexive", [True, False])
 def test_an_error_of_a_look_leaves_out_as_it_is(method, reflexive, cases):
@@ -321,8 +323,14 @@ def program(A, name, check=True, plus=False, method="auto"):
 
 
 @pytest.mark.full
-@every_dtype
-@pytest.mark.parametrize("n", quick(lambda n: n < 10, [1, 4, 33, 150]))
+@pytest.mark.parametrize(
+    ("n", "cases"),
+    full(
+        lambda n, cases: (n == 4) if cases is DTYPES else n in (1, 33),
+        [(n, cases) for cases in (COMMON, DTYPES) for n in (1, 4, 33, 150)],
+    ),
+    ids=[f"{n}-{dtypes}" for dtypes in ("common dtypes", "every dtype") for n in (1, 4, 33, 150)],
+)
 def test_programs_give_the_bits_of_the_chain(rng, n, cases):
     ran = set()
     for name, A in problems(rng, n, cases):
@@ -336,8 +344,13 @@ def test_programs_give_the_bits_of_the_chain(rng, n, cases):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("method", ["rkleene", "blocked_floyd_warshall", "floyd_warshall", "squaring"])
-@pytest.mark.parametrize("plus", [False, True])
+@pytest.mark.parametrize(
+    ("method", "plus"),
+    full(
+        lambda method, plus: plus == (method in ("rkleene", "squaring")),
+        product(["rkleene", "blocked_floyd_warshall", "floyd_warshall", "squaring"], [False, True]),
+    ),
+)
 def test_programs_of_a_method_give_the_bits_of_the_chain(rng, method, plus):
     cases = {name: COMMON[name] for name in COMMON if method != "squaring" or sr.as_semiring(name).idempotent}
     kinds = [(name, A) for name, A in problems(rng, 9, cases) if not isinstance(A, BitMatrix)]

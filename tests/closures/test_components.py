@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import oracles
 import pytest
+from tiers import full, quick
 
 import semiring as sr
 from semiring.algebra.catalogue import min_plus
@@ -113,7 +114,13 @@ def test_groups_hold_the_components_of_each_size():
     assert threes.tolist() == [[1, 2, 3], [6, 7, 8]]
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
+@pytest.mark.parametrize(
+    "dtype",
+    quick(
+        lambda dtype: dtype == "float64",
+        full(lambda dtype: dtype in ("uint8", "float64"), ["uint8", "int16", "float32", "float64"]),
+    ),
+)
 def test_permuting_moves_chains_of_rows(rng, dtype):
     for n in (1, 6, 7, 30, 65):
         for order in (rng.permutation(n), np.arange(n), np.roll(np.arange(n), 1)):

@@ -45,7 +45,14 @@ from semiring.kernels.reference import ReferenceBackend
 HALVES = [
     (name, "float16") for name, semiring in CATALOGUE.items() if semiring.selective and semiring.supports("float16")
 ]
+#: The cases of the quick tier.
+COMMON = (("min_plus", "float32"), ("max_min", "int16"), ("boolean", "bool"), ("plus_times", "float64"))
 PACKED = ["boolean", "max_min", "xor_and"]  # the semirings whose zero is False
+
+
+def is_common(name, dtype):
+    return (name, dtype) in COMMON
+
 
 # (m, k, n): nothing at all, single entries, odd sizes, and one less and one more than the tiles of the kernels.
 SHAPES = [
@@ -306,7 +313,7 @@ def agree(found, expected, name):
 # ------------------------------------------------------------------------------------------------- products
 
 
-@pytest.mark.parametrize(("name", "dtype"), [*CASES, *HALVES])
+@pytest.mark.parametrize(("name", "dtype"), quick(is_common, [*CASES, *HALVES]))
 def test_products(backend, name, dtype, rng):
     engine = bind(backend, name, dtype)
     layouts = itertools.cycle(itertools.product(LAYOUTS, repeat=3))
@@ -367,7 +374,7 @@ def test_views_of_one_matrix(backend, name, dtype, rng):
         np.testing.assert_array_equal(M, expected)
 
 
-@pytest.mark.parametrize(("name", "dtype"), CASES)
+@pytest.mark.parametrize(("name", "dtype"), quick(is_common, CASES))
 def test_products_where_no_sign_bit_is_set(backend, name, dtype, rng):
     """Facts may select faster kernels; the result is that of the others."""
     engine = bind(backend, name, dtype, nonnegative=True)
@@ -462,7 +469,7 @@ def selective_cases(rng, name, dtype):
         yield index, [selective_data(rng, name, dtype, shape) for shape in ((m, k), (k, n), (m, n))], *next(layouts)
 
 
-@pytest.mark.parametrize(("name", "dtype"), [*SELECTIVE, *HALVES])
+@pytest.mark.parametrize(("name", "dtype"), quick(is_common, [*SELECTIVE, *HALVES]))
 def test_witnesses(backend, name, dtype, rng):
     engine = bind(backend, name, dtype)
     for index, (A, B, C), first, second in selective_cases(rng, name, dtype):
@@ -491,7 +498,7 @@ def pivots_by_definition(A, B, C, P, name, k0, chunk):
     return C, P
 
 
-@pytest.mark.parametrize(("name", "dtype"), [*SELECTIVE, *HALVES])
+@pytest.mark.parametrize(("name", "dtype"), quick(is_common, [*SELECTIVE, *HALVES]))
 def test_pivots(backend, name, dtype, rng):
     engine = bind(backend, name, dtype)
     for index, (A, B, C), first, second in selective_cases(rng, name, dtype):
@@ -517,7 +524,7 @@ def sum_of_powers(A, name):
     return result
 
 
-@pytest.mark.parametrize(("name", "dtype"), [case for case in CASES if closable(*case)])
+@pytest.mark.parametrize(("name", "dtype"), quick(is_common, [case for case in CASES if closable(*case)]))
 def test_close_block(closing, name, dtype, rng):
     engine = bind(closing, name, dtype)
     idempotent = oracles.ORACLES[name].idempotent
@@ -595,7 +602,7 @@ def eliminate_with_pivots(A, name, P, k0):
     return A, P
 
 
-@pytest.mark.parametrize(("name", "dtype"), SELECTIVE)
+@pytest.mark.parametrize(("name", "dtype"), quick(is_common, SELECTIVE))
 def test_close_block_pivots(closing, name, dtype, rng):
     engine = bind(closing, name, dtype)
     for n, layout, k0 in zip(BLOCKS, itertools.cycle(LAYOUTS), itertools.cycle((0, 64)), strict=False):

@@ -6,27 +6,27 @@ import numpy as np
 import oracles
 import pytest
 from mixed import judgement, mixed_matrix
+from tiers import full, quick
 
 import semiring as sr
 from semiring.errors import DivergenceError, NegativeCycleError
 from semiring.kernels.cpu import CpuBackend
 
 KINDS = ("dense", "acyclic", "blocks", "sparse", "scattered")
-CASES = [
-    ("min_plus", "float64"),
-    ("max_plus", "float32"),
-    ("max_times", "float64"),
-    *(
-        pytest.param(*case, marks=pytest.mark.full)
-        for case in (
-            ("min_plus", "float32"),
-            ("max_plus", "float64"),
-            ("max_times", "float32"),
-            ("min_times", "float64"),
-        )
+CASES = quick(
+    lambda name, _: name == "min_plus",
+    full(
+        lambda *case: case in (("min_plus", "float64"), ("max_plus", "float32"), ("max_times", "float64")),
+        [
+            *(("min_plus", "float64"), ("max_plus", "float32"), ("max_times", "float64")),
+            *(("min_plus", "float32"), ("max_plus", "float64"), ("max_times", "float32"), ("min_times", "float64")),
+        ],
     ),
-]
-SIZES = [2, 5, 24, 33, 65, *(pytest.param(n, marks=pytest.mark.full) for n in (1, 25, 64, 100, 129, 160))]
+)
+SIZES = quick(
+    lambda n: n in (2, 24, 33, 65),
+    full(lambda n: n not in (5, 100, 129), [1, 2, 5, 24, 25, 33, 64, 65, 100, 129, 160]),
+)
 
 
 def graph(rng, kind, n):
@@ -90,8 +90,16 @@ def gains(A, name):
     return bool((worst > 0).any())
 
 
-@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
-@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    quick(
+        lambda name, _: name == "min_plus",
+        full(
+            lambda *case: case in (("min_plus", "int32"), ("max_plus", "int64")),
+            [("min_plus", "int32"), ("min_plus", "int64"), ("max_plus", "int32"), ("max_plus", "int64")],
+        ),
+    ),
+)
 def test_integers_against_exact_distances(rng, closed_at_once, name, dtype):
     none = sr.as_semiring(name).zero_for(np.dtype(dtype))
     stack, sign = [], 1 if name == "min_plus" else -1

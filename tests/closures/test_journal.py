@@ -32,7 +32,7 @@ from semiring.strips.disk import System
 
 SECTOR = 512  # bytes that a disk writes as one
 N = 97
-#: How many times the least memory runs have that are stopped. The exhaustive tier stops them at every strip of two rows.
+#: How many times the least memory a run has that is stopped. The least, with strips of two rows, is exhaustive.
 SHARE = 1.0 if tiers.selected == "exhaustive" else 1.6
 
 
@@ -256,7 +256,10 @@ def calls_of(monkeypatch, work, kind=Dying):
 
 
 def sample(kinds, few):
-    """Some of these calls, evenly, and the first of each row of rare ones; all rare ones and 200 in the exhaustive tier."""
+    """Return some of these calls, evenly, and the first of each row of rare ones.
+
+    The exhaustive tier has 200, and all rare ones.
+    """
     everything = tiers.selected == "exhaustive"
     few = 200 if everything else few
     rare = {
@@ -606,7 +609,9 @@ class OnRanks(Work):
 
 
 RANKED = [("min_plus", "float64", True), ("max_plus", "int32", False)]
-in_place = pytest.mark.parametrize("ranked", tiers.full(lambda work: work[2], [pytest.param(each) for each in RANKED]), indirect=True, ids=str)
+in_place = pytest.mark.parametrize(
+    "ranked", tiers.full(lambda work: work[2], [pytest.param(each) for each in RANKED]), indirect=True, ids=str
+)
 in_another_file = pytest.mark.parametrize(
     "ranked", tiers.full(lambda work: not work[2], [pytest.param(each) for each in RANKED]), indirect=True, ids=str
 )

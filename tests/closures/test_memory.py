@@ -102,6 +102,13 @@ ON_THE_HOST = {
 }
 
 
+#: The operations of the full tier: each of another part of the library.
+ON_EVERY_RUN = (
+    *("closure, new", "both signs", "both signs, a long path", "A⁺ by a sum", "columns", "bool", "stack"),
+    *("predecessors", "product with no path", "entries, one"),
+)
+
+
 def bfloat16():
     return pytest.importorskip("ml_dtypes").bfloat16
 
@@ -124,7 +131,7 @@ def csgraph():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", full(lambda name: list(ON_THE_HOST).index(name) % 3 == 1, ON_THE_HOST))
+@pytest.mark.parametrize("name", full(lambda name: name in ON_EVERY_RUN, ON_THE_HOST))
 def test_the_host(name):
     call, make, n, matrices = ON_THE_HOST[name]
     call(make(n))  # all that it needs is compiled and loaded by now
@@ -357,13 +364,13 @@ def with_gains(n):
     ("make", "options"),
     [
         (weights, {}),
-        (weights, {"check": False}),
+        pytest.param(weights, {"check": False}, marks=pytest.mark.exhaustive),
         (weights, {"reflexive": False}),
-        (weights, {"semiring": "max_min"}),
-        (lambda n: -weights(n), {"semiring": "max_plus"}),
+        pytest.param(weights, {"semiring": "max_min"}, marks=pytest.mark.exhaustive),
+        pytest.param(lambda n: -weights(n), {"semiring": "max_plus"}, marks=pytest.mark.exhaustive),
         (of_both_signs, {}),
-        (lambda n: -of_both_signs(n), {"semiring": "max_plus"}),
-        (lambda n: of_both_signs(n, np.float64), {}),
+        pytest.param(lambda n: -of_both_signs(n), {"semiring": "max_plus"}, marks=pytest.mark.exhaustive),
+        pytest.param(lambda n: of_both_signs(n, np.float64), {}, marks=pytest.mark.exhaustive),
         (lambda n: of_both_signs(n, np.int32), {}),
         (lambda n: weights(n, np.int32) * 10**5, {}),
         (with_gains, {}),

@@ -53,10 +53,10 @@ def weights(rng, n, name, dtype):
 
 
 def check_paths(D, P, A, name, *, exact=True):
-    """Every path is one of edges of A, as long as its distance."""
+    """Every path is one of edges of A, as long as its distance; of many vertices, the paths from some of each block."""
     semiring, n = sr.as_semiring(name), len(A)
     zero, found = semiring.zero_for(A.dtype), sr.Paths(D, sr.as_semiring(name), pivots=P)
-    for i in range(n):
+    for i in range(n) if n < 34 else range(0, n, 6):
         for j in range(n):
             if i != j and D[i, j] == zero:
                 with pytest.raises(NoPathError):
@@ -78,7 +78,7 @@ def check_paths(D, P, A, name, *, exact=True):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("name", "dtype"), CASES)
+@pytest.mark.parametrize(("name", "dtype"), full(lambda name, dtype: CASES.index((name, dtype)) in (0, 2, 5), CASES))
 def test_values_and_pivots_are_those_of_memory(rng, closed, tmp_path, name, dtype):
     A = weights(rng, 97, name, dtype)
     semiring, inside, pivots = sr.as_semiring(name), A.copy(), np.full(A.shape, -1, np.int32)
@@ -93,7 +93,7 @@ def test_values_and_pivots_are_those_of_memory(rng, closed, tmp_path, name, dtyp
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("name", "dtype"), full(lambda name, dtype: CASES.index((name, dtype)) % 2 == 0, CASES))
+@pytest.mark.parametrize(("name", "dtype"), full(lambda name, dtype: CASES.index((name, dtype)) in (0, 2, 5), CASES))
 def test_paths_are_found_from_pivots(rng, closed, name, dtype):
     for n in (1, 2, 33, 65):
         A = weights(rng, n, name, dtype)

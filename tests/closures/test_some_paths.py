@@ -124,7 +124,7 @@ def check(rng, kind):
 @pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 @pytest.mark.full
 @pytest.mark.parametrize(
-    "kind", full(lambda kind: kind in ("shortest", "shortest of integers, both signs", "reliable, some gain"), KINDS)
+    "kind", full(lambda kind: kind in ("shortest, both signs", "shortest of integers, both signs", "widest"), KINDS)
 )
 def test_some_paths_are_those_of_all_pairs(rng, kind):
     for _ in range(6):
@@ -228,8 +228,8 @@ def test_edges_of_unbounded_gain_are_closed(sign):
 @pytest.mark.parametrize("function", [sr.shortest_paths, sr.widest_paths, sr.longest_paths])
 @pytest.mark.parametrize("limit", [inf, -inf, 1e30, 2**70, -(2**70), 2.5, -2.5, 3])
 def test_limits_of_integers(function, limit):
-    none = int(function([[0.0]]).semiring.zero_for(np.int64))
-    A = np.array([[none, 2, none], [none, none, 1], [none, none, none]])
+    none = int(function([[0.0]]).semiring.zero_for(np.int32))
+    A = np.array([[none, 2, none], [none, none, 1], [none, none, none]], np.int32)
     everything = function(A, predecessors=False)
     better = np.less_equal if none > 0 else np.greater_equal
     reached, endless = everything.matrix != none, everything.matrix == -none - 1  # the width of an empty path is ∞
@@ -444,7 +444,7 @@ def test_truths_of_zeros_and_ones():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("n", [1, 2, 9, 40])
+@pytest.mark.parametrize("n", full(lambda n: n in (1, 9, 40), [1, 2, 9, 40]))
 def test_some_paths_of_at_least_one_edge(n, rng):
     for density in (0.5 / n, 1.5 / n, 4 / n):
         A = rng.random((n, n)) < density

@@ -11,7 +11,7 @@ import matrices
 import numpy as np
 import pytest
 from strips import METHOD, least, make_small, rounded, same_bits
-from tiers import full
+from tiers import each_value, full
 
 import semiring as sr
 from semiring.algorithms import stars
@@ -45,7 +45,7 @@ CASES = [(name, dtype) for name, dtypes in matrices.DTYPES.items() for dtype in 
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("name", "dtype"), CASES)
+@pytest.mark.parametrize(("name", "dtype"), each_value(CASES))
 def test_strips_have_the_bits_of_the_closure_in_memory(rng, path, name, dtype):
     for n in (33, 65, 97):
         A = rounded(rng, n, name, dtype)
@@ -58,7 +58,7 @@ def test_strips_have_the_bits_of_the_closure_in_memory(rng, path, name, dtype):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["min_plus", "plus_times", "log_plus"])
+@pytest.mark.parametrize("name", full(lambda name: name != "log_plus", ["min_plus", "plus_times", "log_plus"]))
 def test_neither_the_size_nor_the_memory_changes_a_bit(rng, path, name):
     for n in SIZES:
         A = rounded(rng, n, name, "float64")
@@ -76,7 +76,7 @@ def test_a_single_row_is_summed_as_it_is_in_memory(rng, path):
     A = rng.random((97, 97)) / 200
     expected = sr.closure(A, "plus_times", method=METHOD)
     np.save(path, A)
-    for rows in range(2, 97):
+    for rows in [rows for rows in range(2, 97) if 97 % rows < 2 or rows % 10 == 0]:
         run = layout.Layout(97, 8, (((0, 32), (32, 64)), ((64, 96), (96, 97))), rows, 8 * 97 * 97)
         assert same_bits(_closed_by(run, path, "plus_times"), expected), rows
 
@@ -105,7 +105,7 @@ IDEMPOTENT = [(name, dtype) for name, dtype in CASES if sr.as_semiring(name).ide
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("name", "dtype"), IDEMPOTENT)
+@pytest.mark.parametrize(("name", "dtype"), each_value(IDEMPOTENT))
 def test_cycles_have_the_bits_of_the_closure_in_memory(rng, path, name, dtype):
     for n in (2, 33, 97):
         A = rounded(rng, n, name, dtype)
@@ -117,24 +117,33 @@ def test_cycles_have_the_bits_of_the_closure_in_memory(rng, path, name, dtype):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
-def test_cycles_of_weights_of_both_signs(rng, path, name):
-    for dtype in ("float64", "int32"):
-        A = heights(rng, 97, dtype) * np.dtype(dtype).type(1 if name == "min_plus" else -1)
-        A[rng.random(A.shape) < 0.7] = sr.as_semiring(name).zero_for(A.dtype)
-        if dtype == "float64":
-            A *= 0.37
-        expected = sr.closure(A, name, method=METHOD, reflexive=False)
-        for journal in (None, path.with_name("run")):
-            np.save(path, A)
-            found = sr.closure(path, name, out=path, memory=least(path, name), reflexive=False, journal=journal)
-            assert same_bits(found, expected)
-        journal.unlink()
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    full(
+        lambda *case: case in (("min_plus", "float64"), ("max_plus", "int32")),
+        itertools.product(["min_plus", "max_plus"], ["float64", "int32"]),
+    ),
+)
+def test_cycles_of_weights_of_both_signs(rng, path, name, dtype):
+    A = heights(rng, 97, dtype) * np.dtype(dtype).type(1 if name == "min_plus" else -1)
+    A[rng.random(A.shape) < 0.7] = sr.as_semiring(name).zero_for(A.dtype)
+    if dtype == "float64":
+        A *= 0.37
+    expected = sr.closure(A, name, method=METHOD, reflexive=False)
+    for journal in (None, path.with_name("run")):
+        np.save(path, A)
+        found = sr.closure(path, name, out=path, memory=least(path, name), reflexive=False, journal=journal)
+        assert same_bits(found, expected)
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("reflexive", [True, False])
-@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+@pytest.mark.parametrize(
+    ("name", "reflexive"),
+    full(
+        lambda name, reflexive: reflexive == (name == "max_plus"),
+        itertools.product(["min_plus", "max_plus"], [True, False]),
+    ),
+)
 def test_edges_of_unbounded_gain(rng, path, name, reflexive):
     sign = 1 if name == "min_plus" else -1
     A = np.triu(heights(rng, 97), 1)
@@ -159,8 +168,14 @@ def heights(rng, n, dtype=np.float32):
     return (rng.integers(0, 1000, (n, n)) + h[:, None] - h).astype(dtype)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int32", "int64"])
-@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    full(
+        lambda *case: case in (("min_plus", "float32"), ("min_plus", "int32"), ("max_plus", "int16")),
+        itertools.product(["min_plus", "max_plus"], ["float32", "float64", "int16", "int32", "int64"]),
+    ),
+)
 def test_weights_of_both_signs_are_closed_under_potentials(rng, path, name, dtype):
     A = heights(rng, 97, dtype) * np.dtype(dtype).type(1 if name == "min_plus" else -1)
     A[rng.random(A.shape) < 0.4] = sr.as_semiring(name).zero_for(A.dtype)
@@ -373,7 +388,7 @@ KEPT = [("min_plus", "float32"), ("max_plus", "int32"), ("plus_times", "float64"
 @pytest.mark.parametrize(
     ("share", "threads", "name", "dtype"),
     full(
-        lambda share, threads, name, dtype: (share, threads) == (1, 2),
+        lambda share, threads, name, dtype: (share, threads) == (1, 2) and name != "plus_times",
         [
             *((share, 2, *of) for share in (1, 1.4, 3) for of in KEPT),
             *((share, 64, *of) for share in (1, 3) for of in KEPT),  # each thread copies what it multiplies by

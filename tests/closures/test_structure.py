@@ -195,8 +195,13 @@ def test_what_is_no_undirected_graph(rng, of_few):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["max_min", "min_max"])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "uint8"])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    full(
+        lambda *case: case in (("max_min", "float32"), ("min_max", "float32"), ("max_min", "uint8")),
+        itertools.product(["max_min", "min_max"], ["float32", "float64", "int16", "uint8"]),
+    ),
+)
 def test_bottlenecks_of_a_spanning_tree(rng, of_few, name, dtype):
     for n in (1, 2, 7, 40):
         for density in (0.0, 0.05, 0.3, 1.0):
@@ -233,7 +238,7 @@ def test_rows_of_bits_are_joined(rng, of_few, part, listed, monkeypatch):
     monkeypatch.setattr(algorithm, "_LISTED", listed)
     dual = sr.Semiring("dual", "x & y", "x | y", True, False, dtypes=("bool",))
     for kind in ("sparse", "acyclic", "apart", "tail", "undirected sparse", "empty", "dense"):
-        for n in (1, 31, 32, 33, 90, 200):
+        for n in (1, 32, 33, 200):
             edges = structured.edges_of(rng, n, kind)
             reach = oracles.reachable(edges)
             assert "reachability" in applied(sr.pack(edges), "boolean")
@@ -307,8 +312,9 @@ def test_hops_and_a_loop_that_gains(of_few, name, dtype):
 @pytest.mark.full
 def test_hops_of_integers_that_nearly_fill_their_range(of_few):
     """Weights of which half the range holds no path are computed in wider integers, and a loop may be as large."""
-    for weight, loop in ((100, 100), (60, 60), (2, 120), (2, 63), (1, 1)):
-        A = np.where(np.eye(60, k=1, dtype=bool), weight, 127).astype(np.int8)
+    none = np.iinfo(np.int16).max
+    for weight, loop in ((25_000, 25_000), (16_000, 16_000), (500, 30_000), (500, 16_300), (250, 250)):
+        A = np.where(np.eye(60, k=1, dtype=bool), weight, none).astype(np.int16)
         A[3, 3] = loop
         results = []
         for structure in (True, False):
@@ -374,7 +380,7 @@ def grid(rng, side, dtype=float):
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    "name", quick(lambda name: name == "min_plus", ["min_plus", "max_plus", "max_min", "max_times"])
+    "name", full(lambda name: name != "max_times", ["min_plus", "max_plus", "max_min", "max_times"])
 )
 def test_small_separators(rng, of_few, name):
     for side in (2, 3, 7, 9):
@@ -573,7 +579,9 @@ def test_what_a_look_finds_in_a_sparse_matrix(rng):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("dtype", ["int16", "int64", "float32", "float64"])
+@pytest.mark.parametrize(
+    "dtype", full(lambda dtype: dtype in ("int16", "float32"), ["int16", "int64", "float32", "float64"])
+)
 def test_hops_of_what_a_sparse_matrix_stores(rng, of_few, monkeypatch, dtype):
     """No dense matrix is made where nothing but one weight is to be read; loops that do not gain change nothing."""
     from scipy.sparse import coo_array
@@ -603,7 +611,13 @@ def test_hops_of_what_a_sparse_matrix_stores(rng, of_few, monkeypatch, dtype):
         sr.closure(S)
 
 
-@pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == "uint64", ["uint8", "uint16", "uint32", "uint64"]))
+@pytest.mark.parametrize(
+    "dtype",
+    quick(
+        lambda dtype: dtype == "uint64",
+        full(lambda dtype: dtype in ("uint8", "uint64"), ["uint8", "uint16", "uint32", "uint64"]),
+    ),
+)
 def test_tiles_and_their_edges(rng, dtype):
     """What works on 16 rows and columns, or 32 entries, at a time, of sizes that these do not divide."""
     from semiring.kernels.graphs.look import is_mirrored, note_edges
@@ -674,7 +688,7 @@ def test_reasons_are_those_of_the_way_that_was_taken(rng):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["max_min", "min_max"])
+@pytest.mark.parametrize("name", full(lambda name: name == "max_min", ["max_min", "min_max"]))
 def test_bottlenecks_in_float16(name, of_few, rng):
     """The compiler of the host does not know float16, so there they are found in float32."""
     for n in (1, 2, 33):

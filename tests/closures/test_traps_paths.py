@@ -73,7 +73,9 @@ def test_self_loops_that_are_not_negative_do_nothing(dtype):
     assert closure(A, reflexive=False).tolist() == [[0, 3], [4, 7]]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize(
+    "dtype", quick(lambda dtype: dtype.startswith("float"), ["float32", "float64", "int32", "int64"])
+)
 @pytest.mark.parametrize(("n", "length"), [(2, 2), (3, 1), (30, 3), (65, 65), (130, 17), (400, 9)])
 def test_a_negative_cycle_is_found_named_and_nothing_is_written(n, length, dtype):
     """Distances run away exponentially (-1e121 at n = 400) where it is noticed too late."""
@@ -169,9 +171,16 @@ def test_rounded_zero_weight_cycles_are_not_negative(seed):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int32", "int64"])
 @pytest.mark.parametrize(
-    ("n", "length"), full(lambda n, length: n in (2, 130), [(1, 1), (2, 2), (30, 5), (65, 2), (130, 130)])
+    ("n", "length", "dtype"),
+    full(
+        lambda n, length, dtype: dtype in {2: ("int16", "int64"), 65: ("float32", "int32")}.get(n, ()),
+        [
+            (*size, dtype)
+            for size in [(1, 1), (2, 2), (30, 5), (65, 2), (130, 130)]
+            for dtype in ("float32", "float64", "int16", "int32", "int64")
+        ],
+    ),
 )
 def test_distances_with_zero_weight_cycles_are_exact(n, length, dtype):
     A = zero_weight_cycles(n, length, dtype=dtype, seed=n)
@@ -181,7 +190,7 @@ def test_distances_with_zero_weight_cycles_are_exact(n, length, dtype):
 
 
 @pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == "float64", ["float32", "float64", "int32"]))
-@pytest.mark.parametrize(("n", "length"), [(2, 2), (12, 3), (40, 8), (130, 5)])
+@pytest.mark.parametrize(("n", "length"), quick(lambda n, length: n < 130, [(2, 2), (12, 3), (40, 8), (130, 5)]))
 def test_predecessors_form_trees_with_zero_weight_cycles(n, length, dtype):
     """Rounding or a zero-weight cycle can make predecessors cyclic (petgraph#373)."""
     A = zero_weight_cycles(n, length, dtype=dtype, seed=length)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import numpy as np
@@ -11,6 +12,7 @@ import scipy.sparse.csgraph as theirs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph.tests import test_shortest_path as suite
+from tiers import full
 
 import semiring.compat.csgraph as ours
 from semiring.algorithms import schedule
@@ -280,9 +282,17 @@ def monkeypatch_context(monkeypatch):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("side", [2, 3, 10, 20])
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.lil_array])
-@pytest.mark.parametrize("name", ["floyd_warshall", "johnson", "shortest_path"])
+@pytest.mark.parametrize(
+    ("side", "form", "name"),
+    full(
+        lambda side, form, name: side == 3 or (side == 10 and (form is np.asarray) == (name == "floyd_warshall")),
+        itertools.product(
+            [2, 3, 10, 20],
+            [np.asarray, sparse.csr_array, sparse.lil_array],
+            ["floyd_warshall", "johnson", "shortest_path"],
+        ),
+    ),
+)
 def test_cycles_of_weight_zero_are_no_negative_cycles(side, form, name):
     slopes, heights = height_difference_grid(side, side)
     graph = form(np.where(np.isfinite(slopes), slopes, 0.0))

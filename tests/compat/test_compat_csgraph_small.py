@@ -13,6 +13,7 @@ import scipy.sparse.csgraph as theirs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_compat_csgraph import NAMES, check_paths, compare, way
+from tiers import full
 
 import semiring.compat.csgraph as ours
 
@@ -39,7 +40,10 @@ FORMS += [sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.coo_arra
 
 @pytest.mark.full
 @pytest.mark.parametrize("signed", [False, True], ids=["positive", "signed"])
-@pytest.mark.parametrize(("n", "edges"), [(1, 1), (2, 1), (3, 2), (17, 3), (64, 3), (64, 60)])
+@pytest.mark.parametrize(
+    ("n", "edges"),
+    full(lambda n, edges: (n, edges) not in ((2, 1), (64, 60)), [(1, 1), (2, 1), (3, 2), (17, 3), (64, 3), (64, 60)]),
+)
 def test_graphs_of_few_vertices_are_those_of_scipy(way, n, edges, signed):
     A = weighted(n, edges, n, signed=signed)
     for form in FORMS:

@@ -7,6 +7,7 @@ import itertools
 import matrices
 import numpy as np
 import pytest
+import tiers
 from in_ranks import METHOD, blocks, closed_by, make_small, spread_of
 from strips import rounded, same_bits
 from tiers import each_value, quick
@@ -154,7 +155,10 @@ def test_tasks_without_lanes(rng, n, shape):
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "dtype"), each_value(CASES))
 def test_every_semiring_and_dtype_on_every_grid(rng, name, dtype):
-    _compare(rng, name, dtype, [(1, 8), (2, 8), (33, 8), (65, 16), (64, 16), (50, 64), (97, 32)], SHAPES)
+    """Of each case two grids for each size, other ones for each semiring; all of them in the exhaustive tier."""
+    for size in [(1, 8), (2, 8), (33, 8), (65, 16), (64, 16), (50, 64), (97, 32)]:
+        some = [SHAPES[at] for at in rng.choice(len(SHAPES), 2, replace=False)]
+        _compare(rng, name, dtype, [size], SHAPES if tiers.selected == "exhaustive" else some)
 
 
 KINDS = [("min_plus", "float64"), ("max_plus", "int32"), ("boolean", "bool"), ("log_plus", "float32")]
