@@ -68,6 +68,7 @@ SHARED = (
 LUKASIEWICZ = {"lukasiewicz": 257 * float(np.finfo(np.float32).eps)}  # its sums round in units of 1
 
 
+@pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")  # some are zeros but for an edge
 @pytest.mark.parametrize("kind", quick(lambda kind: kind == "doubles", full(lambda kind: kind in SHARED, KINDS)))
 @pytest.mark.parametrize("n", full(lambda n: n == 130, [33, 130]))
 def test_every_kind_of_graph(rng, kind, n):

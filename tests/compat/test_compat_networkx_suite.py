@@ -55,7 +55,7 @@ def test_what_networkx_loads_to_decide_is_the_standard_library():
 SCRIPT = """
 import logging, sys, networkx as nx
 logging.basicConfig(level=logging.DEBUG, stream=sys.stderr)
-G = nx.random_regular_graph(6, 200, seed=1)
+G = nx.random_regular_graph(6, 300, seed=1)
 for number, (u, v, data) in enumerate(G.edges(data=True)):
     data["weight"] = 1 + number % 7
 print(sum(map(sum, (row.values() for row in nx.floyd_warshall(G).values()))))  # worth starting the compiler
