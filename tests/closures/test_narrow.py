@@ -106,6 +106,7 @@ def test_minus_infinity_stays_wide(rng):
     check(A, None)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", WIDE)
 def test_several_parts_go_by_the_greatest_edge(rng, dtype):
     n, eight = 40, np.dtype(dtype).itemsize == 8
@@ -127,6 +128,7 @@ def test_several_parts_go_by_the_greatest_edge(rng, dtype):
     ("float64", INT32, "int32", None),
     ("int64", INT32, "int32", None),
 ])  # fmt: skip
+@pytest.mark.full
 def test_at_the_limit(rng, dtype, limit, below, above):
     """Two stars around vertex 0: the bound is the greatest distance, from one leaf to another."""
     for excess, expected in ((0, below), (1, above)):
@@ -218,6 +220,7 @@ def test_progress(rng):
     assert seen[-1][0] == seen[-1][1]
 
 
+@pytest.mark.full
 @given(st.data())
 def test_what_is_proven_holds(data):
     """The bound is one, of distances and of cycles; and the dtype is the narrowest of those that hold it."""

@@ -238,6 +238,7 @@ def test_limits_of_integers(function, limit):
     assert shown.tolist() == expected.tolist()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_halves_of_both_signs_whose_cycles_gain_by_rounding_alone(rng, dtype, sign):
@@ -262,6 +263,7 @@ def test_halves_of_both_signs_whose_cycles_gain_by_rounding_alone(rng, dtype, si
             sr.best_paths(A, name, sources=every, method=way)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_halves_within_a_limit_are_stored_in_float32(rng, dtype):
     """Dijkstra's algorithm from both ends, a closure and a factor find them."""

@@ -131,7 +131,7 @@ def test_a_cycle_too_slight_to_see_but_not_explained_by_rounding():
 
 
 @pytest.mark.parametrize("method", ["auto", *METHODS])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", quick(lambda seed: seed == 0, range(4)))
 def test_height_differences_on_a_grid_have_no_negative_cycle(seed, method):
     """All cycles weigh zero. SciPy reports a negative cycle; networkx returns -3.8e12; ours is right within 1e-13."""
     A, heights = height_difference_grid(10, 10, seed=seed)
@@ -148,7 +148,7 @@ def test_height_differences_in_float32():
     assert np.abs(D - (heights - heights[:, None])).max() < 1e-5
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(2, 3), (5, 7), (3, 40), (16, 16)])
+@pytest.mark.parametrize(("rows", "columns"), quick(lambda rows, _: rows < 6, [(2, 3), (5, 7), (3, 40), (16, 16)]))
 def test_paths_over_height_differences_are_simple_and_weigh_their_distance(rows, columns):
     A, heights = height_difference_grid(rows, columns, seed=rows)
     found = shortest_paths(A)
