@@ -11,7 +11,6 @@ from inspect import signature
 import networkx as nx
 import numpy as np
 import pytest
-import tiers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -127,9 +126,7 @@ def both(name, G, weight="weight", **options):
     return found, expected
 
 
-property_test = settings(
-    max_examples=15 if tiers.selected == "quick" else 60, deadline=None, suppress_health_check=list(HealthCheck)
-)
+property_test = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 # --------------------------------------------------------------------------------------------------------- properties
