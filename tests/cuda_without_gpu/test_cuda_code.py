@@ -58,7 +58,7 @@ SMALL = ("fold of parts", "search")
 SPILLED = {"float16": 8, "bfloat16": 8, "bits": 90, "pivots": 4}
 
 #: The kernels of the full tier: one each of those that differ most.
-FULL = ("float32 non-negative", "int16", "bits", "plus_times as written", "search", "pivots")
+FULL = ("float32 non-negative", "bits", "plus_times as written", "pivots")
 
 #: What is compiled for which architecture; the first is what the speeds were measured on.
 TARGETS = {

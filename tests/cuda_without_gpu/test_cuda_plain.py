@@ -30,12 +30,6 @@ def operation(text):
     return parse(text, ("x", "y"))
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_every_tile_of_the_table_is_valid(name):
-    word_bytes = (8,) if name == "_WIDE" else (4, 8) if name == "_HEAVY" else (4,)
-    assert all(TABLE[name].is_valid(size) for size in word_bytes)
-
-
 def test_a_tile_covers_its_block_and_a_warp_its_part():
     """The rows and columns of the threads, by the formula of the kernel, are those of the tile, each once."""
     for name, tile in TABLE.items():
@@ -66,10 +60,6 @@ def test_a_tile_covers_its_block_and_a_warp_its_part():
 )
 def test_what_makes_a_tile_invalid(change, why):
     assert not replace(TABLE["_LARGE"], **change).is_valid(4), why
-
-
-def test_shared_memory_is_counted_with_its_padding():
-    assert Tile(64, 128, 16, 8, 8, 4, 3).shared_bytes(4) == 4 * 16 * (64 + 4 + 128 + 4) * 4
 
 
 FORMATS = [

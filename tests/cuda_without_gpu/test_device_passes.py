@@ -191,9 +191,7 @@ def test_the_order_of_floats(launches, rng):
 
 @pytest.mark.full
 @needs_compiler
-@pytest.mark.parametrize(
-    "dtype", full(lambda dtype: dtype in ("uint8", "float32"), ["uint8", "float16", "float32", "int64"])
-)
+@pytest.mark.parametrize("dtype", full(lambda dtype: dtype == "uint8", ["uint8", "float16", "float32", "int64"]))
 def test_copies(dtype, launches, rng):
     for shape in SHAPES[:-1]:
         given = rng.integers(0, 200, shape).astype(dtype)

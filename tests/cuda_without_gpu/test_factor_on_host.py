@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from cuda_on_host import HostKernels, needs_compiler
-from tiers import full, quick
+from tiers import full
 
 import semiring as sr
 from semiring.elimination import analysis, on_device
@@ -18,15 +18,20 @@ from semiring.kernels.cuda.closing.sources import arithmetic_of, source
 
 pytestmark = [needs_compiler, pytest.mark.full]
 
-CASES = [
-    ("min_plus", "float32"),
-    ("min_plus", "int16"),
-    ("max_plus", "float64"),
-    ("max_min", "int32"),
-    ("boolean", "bool"),
-    ("plus_times", "float64"),
-    ("log_plus", "float64"),
-]
+CASES = full(
+    lambda name, dtype: (name, dtype) in (("min_plus", "float64"), ("min_plus", "int32"), ("plus_times", "float64")),
+    [
+        ("min_plus", "float64"),
+        ("min_plus", "float32"),
+        ("min_plus", "int16"),
+        ("min_plus", "int32"),
+        ("max_plus", "float64"),
+        ("max_min", "int32"),
+        ("boolean", "bool"),
+        ("plus_times", "float64"),
+        ("log_plus", "float64"),
+    ],
+)
 
 
 class There(np.ndarray):
@@ -112,9 +117,9 @@ def graph(rng, n, name, dtype, *, symmetric=False):
 
 def test_what_a_factor_keeps_there_has_come(device, rng):
     """For the next call may be on another stream."""
-    A = graph(rng, 150, "min_plus", "float32")
+    A = graph(rng, 150, "min_plus", "float64")
     F = sr.factor(A, device="cuda")
-    F.solve(np.ones(150, np.float32))
+    F.solve(np.ones(150))
     F.table([3], [5, 7])
 
     def arrays(held):
@@ -129,7 +134,7 @@ def test_what_a_factor_keeps_there_has_come(device, rng):
 
 
 @pytest.mark.parametrize(("name", "dtype"), CASES)
-@pytest.mark.parametrize("n", quick(lambda n: n == 37, full(lambda n: n in (2, 37), [1, 2, 37, 150])))
+@pytest.mark.parametrize("n", full(lambda n: n in (2, 37), [1, 2, 37, 150]))
 def test_answers_are_those_of_the_host(name, dtype, n, device, rng):
     for symmetric in (False, True):
         A = graph(rng, n, name, dtype, symmetric=symmetric)
@@ -161,7 +166,7 @@ def test_answers_are_those_of_the_host(name, dtype, n, device, rng):
 def test_large_fronts_go_to_products(device, monkeypatch, rng):
     monkeypatch.setattr(analysis, "_LARGE_PAIRS", 500)
     monkeypatch.setattr(analysis, "_LARGE_PIVOTS", 4)
-    for name, dtype in (("min_plus", "float32"), ("plus_times", "float64")):
+    for name, dtype in (("min_plus", "float64"), ("plus_times", "float64")):
         for symmetric in (False, True):
             A = graph(rng, 120, name, dtype, symmetric=symmetric)
             F = sr.factor(A, name, device="cuda")

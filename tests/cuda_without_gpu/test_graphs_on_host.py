@@ -10,10 +10,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 from cuda_on_host import HostKernels, needs_compiler
+from machine_code import compile_for
 
 import semiring as sr
 from semiring.kernels import cuda as folder
-from semiring.kernels.cuda.closing.modules import compile_for
 from semiring.kernels.graphs.spanning_tree import in_a_row
 
 SOURCE = (Path(folder.__file__).parent / "graphs.cu").read_text("utf-8")

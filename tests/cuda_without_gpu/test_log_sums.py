@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pytest
 from cuda_on_host import HostKernels, needs_compiler
+from machine_code import compile_for
 
-from semiring.kernels.cuda.closing.modules import compile_for
 from semiring.kernels.cuda.closing.sources import text_of
 
 needs_nvrtc = pytest.mark.skipif(

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cuda_on_host import HostKernels, needs_compiler
+from machine_code import compile_for
 
 from semiring import pack
 from semiring.kernels.cuda import closing
-from semiring.kernels.cuda.closing.modules import compile_for
 
 SOURCE = Path(closing.__file__).with_name("relations.cu").read_text("utf-8")
 SIZES = (1, 31, 32, 33, 70, 257)

@@ -22,15 +22,18 @@ from semiring.strips.disk import System
 
 pytestmark = pytest.mark.full
 
-CASES = [
-    ("min_plus", "float32"),
-    ("min_plus", "int32"),
-    ("max_plus", "float64"),
-    ("max_min", "int16"),
-    ("plus_times", "float64"),
-    ("log_plus", "float32"),
-    ("boolean", "bool"),
-]
+CASES = full(
+    lambda name, dtype: (name, dtype) in (("min_plus", "float32"), ("max_min", "int16"), ("plus_times", "float64")),
+    [
+        ("min_plus", "float32"),
+        ("min_plus", "int32"),
+        ("max_plus", "float64"),
+        ("max_min", "int16"),
+        ("plus_times", "float64"),
+        ("log_plus", "float32"),
+        ("boolean", "bool"),
+    ],
+)
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +75,7 @@ def test_an_array_of_the_host_has_the_bits_of_the_closure_in_memory(rng, name, d
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("n", [33, 64, 65, 150])
+@pytest.mark.parametrize("n", full(lambda n: n in (33, 64), [33, 64, 65, 150]))
 def test_arrays_of_any_size(rng, n):
     for name in ("min_plus", "plus_times"):
         A = rounded(rng, n, name, "float64")
@@ -93,7 +96,11 @@ def test_a_file_has_the_bits_of_the_closure_in_memory(rng, path, name, dtype):
 
 
 @pytest.mark.parametrize(
-    ("name", "dtype"), [("min_plus", "float32"), ("max_plus", "int32"), ("max_min", "uint8"), ("boolean", "bool")]
+    ("name", "dtype"),
+    full(
+        lambda name, _: name in ("max_plus", "boolean"),
+        [("min_plus", "float32"), ("max_plus", "int32"), ("max_min", "uint8"), ("boolean", "bool")],
+    ),
 )
 def test_pivots_are_those_of_the_host(rng, path, name, dtype):
     np.save(path, rounded(rng, 97, name, dtype))
@@ -106,8 +113,8 @@ def test_pivots_are_those_of_the_host(rng, path, name, dtype):
         assert same_bits(np.load(options["pivots"]), expected[1])
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int32", "int64"])
-@pytest.mark.parametrize("name", ["min_plus", "max_plus"])
+@pytest.mark.parametrize("dtype", full(lambda dtype: dtype != "int64", ["float32", "int32", "int64"]))
+@pytest.mark.parametrize("name", full(lambda name: name == "max_plus", ["min_plus", "max_plus"]))
 def test_weights_of_both_signs(rng, name, dtype):
     h = rng.integers(0, 500, 97)
     A = ((rng.integers(0, 1000, (97, 97)) + h[:, None] - h) * (1 if name == "min_plus" else -1)).astype(dtype)
@@ -117,7 +124,10 @@ def test_weights_of_both_signs(rng, name, dtype):
     assert same_bits(found, sr.closure(A, name, method=METHOD))
 
 
-@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_plus", "int32"), ("max_min", "int16")])
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    full(lambda name, _: name == "min_plus", [("min_plus", "float32"), ("max_plus", "int32"), ("max_min", "int16")]),
+)
 def test_cycles(rng, path, name, dtype):
     A = rounded(rng, 97, name, dtype)
     expected, memory = sr.closure(A, name, method=METHOD, reflexive=False), least(A, name)
@@ -176,7 +186,7 @@ def test_an_array_that_is_larger_than_the_gpu(monkeypatch, rng, device):
 @pytest.mark.parametrize(
     ("name", "dtype"),
     full(
-        lambda name, dtype: name != "max_plus",
+        lambda name, dtype: name == "min_plus",
         [("min_plus", "float32"), ("max_plus", "int32"), ("plus_times", "float64")],
     ),
 )
@@ -271,8 +281,17 @@ class Dying(System):
         return super().write(file, memory, position)
 
 
-@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float64"), ("plus_times", "float64"), ("max_plus", "int32")])
-@pytest.mark.parametrize("in_place", [True, False])
+@pytest.mark.parametrize(
+    ("name", "dtype", "in_place"),
+    full(
+        lambda name, dtype, in_place: (name, in_place) in (("plus_times", True), ("max_plus", False)),
+        [
+            (name, dtype, in_place)
+            for name, dtype in (("min_plus", "float64"), ("plus_times", "float64"), ("max_plus", "int32"))
+            for in_place in (True, False)
+        ],
+    ),
+)
 def test_a_run_that_was_killed_goes_on(monkeypatch, rng, tmp_path, name, dtype, in_place):
     files = import_module("semiring.chain.steps.files")
     A, path, journal = rounded(rng, 97, name, dtype), tmp_path / "A.npy", tmp_path / "run"

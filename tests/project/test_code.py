@@ -112,7 +112,7 @@ def test_functions_in_cuda():
 @pytest.mark.full
 def test_the_whole_source_of_a_closure_compiles():
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed: pip install cuda-bindings")
-    from semiring.kernels.cuda.closing.modules import compile_for
+    from machine_code import compile_for
 
     for semiring in (OWN, "plus_times", "log_plus"):
         text = sr.code(semiring, "float32", "cuda", whole=True)
