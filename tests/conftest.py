@@ -98,10 +98,13 @@ def parameters(item: pytest.Item) -> dict[str, Hashable]:
 
 
 def mark_cases_beyond_pairs(items: list[pytest.Item]) -> None:
-    """Mark the cases exhaustive that tests of more than `pairs.LIMIT` cases have beyond all pairs of values."""
+    """Mark the cases exhaustive that tests of more than `pairs.LIMIT` cases have beyond all pairs of values.
+
+    Cases that are exhaustive by a marker beside the test do not count: the remaining ones cover the pairs.
+    """
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if hasattr(item, "callspec"):
+        if hasattr(item, "callspec") and not item.get_closest_marker("exhaustive"):
             tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for cases in tests.values():
         if len(cases) > LIMIT:
@@ -169,11 +172,13 @@ def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
 # --------------------------------------------------------------------------------------------------------- processes
 
 
+#: The modules and tests that collection makes stay, and the compiler makes many objects, and few cycles.
+gc.set_threshold(50_000, 20, 20)
+
+
 def pytest_collection_finish() -> None:
-    """Exempt thousands of tests from garbage collection; the compiler makes many objects, and few cycles."""
-    gc.collect()
+    """Exempt thousands of tests from garbage collection."""
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_unconfigure() -> None:

@@ -9,14 +9,14 @@ import re
 import subprocess
 import sys
 from fractions import Fraction
+from importlib import import_module
 
 import numpy as np
 import pytest
-import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from tiers import full
+from tiers import full, quick
 
 import semiring as sr
 from semiring.algebra.expressions import parse
@@ -40,7 +40,7 @@ def define(add, mul, zero, one, domain=None, star=None, **options):
 # ------------------------------------------------------------------------------------------------------- catalogue
 
 
-@pytest.mark.parametrize("name", sr.CATALOGUE)
+@pytest.mark.parametrize("name", quick(lambda name: name in ("min_plus", "boolean", "max_min"), sr.CATALOGUE))
 def test_every_law_of_the_catalogue_is_proved(name):
     report = sr.CATALOGUE[name].check_axioms()
     assert report.proved, report
@@ -95,7 +95,7 @@ RIGHT = {
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", full(lambda name: list(RIGHT).index(name) % 2 == 0, RIGHT))
+@pytest.mark.parametrize("name", full(lambda name: list(RIGHT).index(name) % 3 == 0, RIGHT))
 def test_other_semirings_are_proved_too(name):
     report = RIGHT[name].check_axioms(samples=100)
     assert report.proved, report
@@ -181,7 +181,7 @@ NUMBERS = {
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", full(lambda name: list(WRONG).index(name) % 2 == 0, WRONG))
+@pytest.mark.parametrize("name", full(lambda name: list(WRONG).index(name) % 4 == 0, WRONG))
 def test_plausible_but_wrong_semirings_are_refuted(name):
     semiring, failing = WRONG[name]
     report = semiring.check_axioms(samples=100)
@@ -199,9 +199,10 @@ def remedy(semiring, name):
     return re.search(rf"{name}='([^']*)'", semiring.check_axioms().hint)[1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("star", "points"),
-    [("1/(1-x)", [1]), pytest.param("1/(1-x) + 0/(2*x-1)", [1, 0.5], marks=pytest.mark.full)],
+    full(lambda star, points: len(points) == 2, [("1/(1-x)", [1]), ("1/(1-x) + 0/(2*x-1)", [1, 0.5])]),
 )
 def test_a_star_that_is_infinite_somewhere_is_refused_with_the_remedy(star, points):
     given = define("x + y", "x * y", 0, 1, "(-inf, inf)", star=star)
@@ -241,7 +242,7 @@ SIDES = {
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", full(lambda name: list(WRONG).index(name) % 2 == 1, WRONG))
+@pytest.mark.parametrize("name", full(lambda name: list(WRONG).index(name) % 4 == 2, WRONG))
 def test_counterexamples_are_true(name):
     """Each is evaluated again, from its readable form, by plain Python on the text of the operations."""
     semiring, _ = WRONG[name]
@@ -359,7 +360,7 @@ def test_a_verdict_tells_how():
 def test_nothing_heavy_is_imported_for_sums_products_and_minima():
     code = (
         "import semiring as sr, sys\n"
-        "for s in sr.CATALOGUE.values(): assert s.check_axioms().proved\n"
+        "for s in (sr.min_plus, sr.plus_times, sr.lukasiewicz, sr.boolean): assert s.check_axioms().proved\n"
         "t = sr.Semiring('t', 'max(x, y)', 'x * y / (x + y - x * y)', 0, 1, domain=(0, 1), absorptive=True)\n"
         "assert t.check_axioms().proved\n"
         "print(*[m for m in ('sympy', 'mpmath', 'numba', 'scipy', 'networkx', 'matplotlib') if m in sys.modules])"
@@ -396,7 +397,7 @@ def test_numbers_whose_exponentials_leave_the_range_are_told():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("heat", [0.1, 0.001])
+@pytest.mark.parametrize("heat", full(lambda heat: heat == 0.1, [0.1, 0.001]))
 def test_large_exponents_refute_no_law_that_holds(heat):
     """The exponential of -242,917 / 0.1 was infinite in sixty digits, too."""
     text = f"-log(exp(-x / {heat}) + exp(-y / {heat})) * {heat}"
@@ -609,6 +610,7 @@ TERMS = st.dictionaries(st.tuples(*[st.integers(0, 2)] * 3), st.fractions(-3, 3,
 
 
 def to_sympy(polynomial):
+    sympy = import_module("sympy")  # here: it takes a second
     x = sympy.symbols("x:3")
     return sum(
         (
@@ -621,6 +623,7 @@ def to_sympy(polynomial):
 
 @given(TERMS, TERMS)
 def test_polynomials_agree_with_sympy(a, b):
+    sympy = import_module("sympy")
     p, q = Polynomial(a, 3), Polynomial(b, 3)
     for ours, theirs in (
         (p + q, to_sympy(p) + to_sympy(q)),
@@ -636,6 +639,7 @@ def test_polynomials_agree_with_sympy(a, b):
 
 @given(TERMS, TERMS)
 def test_factors_multiply_to_the_polynomial_and_are_irreducible(a, b):
+    sympy = import_module("sympy")
     product = Polynomial(a, 3) * Polynomial(b, 3)
     if not product:
         return

@@ -7,7 +7,6 @@ import doctest
 import importlib
 import io
 import os
-import pkgutil
 import re
 import shlex
 import struct
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from conftest import missing_gpu
+from tiers import quick
 
 import semiring
 from benchmarks.tables import read
@@ -141,21 +141,6 @@ def extension(monkeypatch):
     return importlib.import_module
 
 
-def test_drawings_take_the_colors_of_the_page(extension):
-    path = '<path style="fill: #FFFFFF; stroke: #440154"/></svg>'
-    drawing = f'<?xml?><svg width="72pt" viewBox="0 0 72 9" id="a"><!-- x -->{path}'
-    themed = extension("pictures").themed(drawing, 'a "b"')
-    assert 'viewBox="0 0 72 9" style="max-width: 96px"' in themed
-    assert 'aria-label="a &quot;b&quot;"' in themed
-    assert themed.endswith('><path style="fill: var(--picture-paper); stroke: #440154"/></svg>')
-
-
-def test_every_color_of_a_drawing_is_set_for_both_themes(extension):
-    sheet = (ROOT / "docs" / "_static" / "site.css").read_text("utf-8")
-    for variable in set(extension("pictures").VARIABLES.values()) - {"--picture-paper"}:
-        assert sheet.count(f"{variable}: #") == 3, f"{variable}: light, dark, and dark by the system"
-
-
 def test_sections_of_docstrings_end_where_prose_begins(extension):
     lines = [
         "Does.",
@@ -215,20 +200,26 @@ def test_commands_of_a_page_print_what_they_show(page):
     assert ran or page.name in ("CONTRIBUTING.md", "extending.md")
 
 
-MODULES = sorted(
-    module.name
-    for module in pkgutil.walk_packages(semiring.__path__, "semiring.")
-    if not module.name.endswith("__main__") and ".cuda" not in module.name
-)
+def modules_with_examples() -> list[str]:
+    """Return the modules whose text shows an example, but for those of GPUs; none of them is imported."""
+    package = ROOT / "semiring"
+    found = []
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        if path.name != "__main__.py" and "cuda" not in parts and ">>>" in path.read_text("utf-8"):
+            found.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+    return found
 
 
 #: Whose examples compile much: the quick tier leaves them out.
 COMPILING = ("semiring.factors.result", "semiring.paths.reduction")
+#: Modules of libraries that take seconds to import.
+LIBRARIES = ("semiring.torch", "semiring.jax")
 
 
 @pytest.mark.parametrize(
     "name",
-    ["semiring", *(pytest.param(m, marks=pytest.mark.full) if m in COMPILING else m for m in MODULES)],
+    quick(lambda name: name not in COMPILING and not name.startswith(LIBRARIES), modules_with_examples()),
 )
 def test_docstring_examples_run(name):
     skip_without(re.findall(r"^semiring\.(torch|jax)\b", name))
@@ -325,12 +316,6 @@ def test_what_is_printed_in_columns_is_known(extension):
     document = core.publish_doctree("::\n\n  law    verdict\n  ────   ───────\n  x ⊕ y  proved\n\nand::\n\n  x ─ y\n")
     extension("code_blocks").WithoutTrailingBlankLines(document).apply()
     assert ["columns" in block["classes"] for block in document.findall(nodes.literal_block)] == [True, False]
-
-
-def test_the_style_sheet_wraps_output_and_leaves_scales_of_colours_alone():
-    sheet = (ROOT / "docs" / "_static" / "site.css").read_text("utf-8")
-    assert re.search(r"div\.highlight pre \{\s*white-space: pre-wrap;", sheet)
-    assert "invert(" not in sheet
 
 
 def test_the_page_of_the_command_mentions_every_option():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from tiers import full
 
 ROOT = Path(__file__).parents[2] / "semiring"
 
@@ -99,9 +101,15 @@ def later(node: ast.AST) -> bool:
     return for_types_alone(node) or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
 
 
+@functools.cache
+def parsed(text: str) -> ast.Module:
+    """Return the syntax tree of a source text; several tests walk the same one."""
+    return ast.parse(text)
+
+
 def imports(path: Path, module: str, *, unless: Callable[[ast.AST], bool] | None = None) -> list[tuple[str, int]]:
     """The modules that a file imports, with line numbers, but for those inside of nodes of the kind ``unless``."""
-    tree = ast.parse(path.read_text("utf-8"))
+    tree = parsed(path.read_text("utf-8"))
     package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
     found: list[tuple[str, int]] = []
 
@@ -142,9 +150,8 @@ def test_every_module_has_a_layer():
     assert not unplaced, f"say in LAYERS where {sorted(unplaced)} belong"
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_imports_never_point_back(name):
-    assert arrows_back(name, MODULES[name]) == []
+def test_imports_never_point_back():
+    assert [arrow for name, path in MODULES.items() for arrow in arrows_back(name, path)] == []
 
 
 def test_an_arrow_that_points_back_would_be_seen(tmp_path):
@@ -244,6 +251,7 @@ def test_a_module_for_another_library_says_what_is_missing(name):
     assert f"pip install '.[{name}]'" in run(code)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("error", ["RuntimeError('cannot load MPI library\\nlibmpi.so: not found')", "ImportError()"])
 def test_the_command_says_what_is_missing_beside_mpi4py(error, tmp_path):
     """mpi4py of PyPI has no MPI library in it; the processes of an mpiexec said so by a traceback."""
@@ -292,14 +300,15 @@ PUBLIC = [name for name in MODULES if name.count(".") <= 1 and not name.endswith
 
 
 @pytest.mark.full
-def test_each_public_module_imports_alone():
-    """Each of them is imported while no other module of the library is there; its ``__all__`` holds what exists."""
+@pytest.mark.parametrize("alone", full(lambda alone: not alone, [False, True]), ids=["together", "alone"])
+def test_each_public_module_imports(alone):
+    """Its ``__all__`` holds what exists. Alone: while no other module of the library is there."""
     names = [name for name in PUBLIC if component(name) not in OPTIONAL or find_spec(component(name)) is not None]
     assert len(names) > 20
     run(
         "import importlib, sys\n"
         f"for name in {names!r}:\n"
-        "    for loaded in [one for one in sys.modules if one.partition('.')[0] == 'semiring']:\n"
+        f"    for loaded in [one for one in sys.modules if {alone} and one.partition('.')[0] == 'semiring']:\n"
         "        del sys.modules[loaded]\n"
         "    module = importlib.import_module(name)\n"
         "    missing = [n for n in getattr(module, '__all__', ()) if not hasattr(module, n)]\n"
