@@ -8,6 +8,7 @@ import llvmlite.ir as ir
 import mpmath
 import numpy as np
 import pytest
+from tiers import quick
 
 import semiring as sr
 from semiring.algebra.expressions import parse
@@ -144,7 +145,7 @@ def operations(dtype):
     }
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", quick(lambda dtype: dtype in ("float32", "int32", "bool"), DTYPES))
 def test_every_operation_on_corner_values(dtype):
     x, y = corners(dtype)
     with np.errstate(all="ignore"):

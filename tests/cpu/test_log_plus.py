@@ -21,6 +21,16 @@ from semiring.kernels.engine import make_plan
 INF = np.inf
 M, K, N = 70, 200, 90
 TERMS = [(3, 7, 2), (2, 8, 2), (1, 8, 1), (2, 63, 3), (1, 300, 2), (2, 3000, 1), (2, 3000, 3)]
+#: The kinds of data that take different ways through the kernels: the full tier's.
+FULL = (
+    "scores_to_1000",
+    "huge_lines",
+    "hidden_markov_models",
+    "cancelling",
+    "masks",
+    "one_huge_entry",
+    "subnormal_sums",
+)
 BOUND = {"float32": 4, "float64": 16}  # in units in the last place of max(1, |c|)
 
 
@@ -68,7 +78,7 @@ def multiplied(A, B, C=None, threads=1):
 
 @pytest.mark.full
 @pytest.mark.parametrize("dtype", full(lambda dtype: dtype == "float32", ["float32", "float64"]))
-@pytest.mark.parametrize("name", quick(lambda name: name in ("scores", "scores_to_1000"), KINDS))
+@pytest.mark.parametrize("name", full(lambda name: name in FULL, KINDS))
 def test_errors_are_small_on_data_of_every_kind(rng, name, dtype):
     A, B = (matrix.astype(dtype) for matrix in KINDS[name](rng, M, K, N))
     rows, columns = [0, 3, 5, 6, 7, 9, *rng.integers(10, M, 4)], [0, 7, 13, *rng.integers(14, N, 5)]
@@ -193,7 +203,9 @@ def test_few_paths_among_many_columns(rng):
 
 @pytest.mark.full
 @pytest.mark.parametrize("dtype", full(lambda dtype: dtype == "float32", ["float32", "float64"]))
-@pytest.mark.parametrize(("k", "n"), [(63, 2), (64, 2), (63, 47), (300, 3), (200, 1), (1000, 60)])
+@pytest.mark.parametrize(
+    ("k", "n"), full(lambda k, n: n < 40, [(63, 2), (64, 2), (63, 47), (300, 3), (200, 1), (1000, 60)])
+)
 def test_many_equal_terms_around_zero(rng, dtype, k, n):
     """Their roundings go one way, and the result, about 0, does not hide them."""
     A, B = np.full((7, k), -np.log(k)) + rng.uniform(-0.1, 0.1, (7, 1)), np.tile(rng.uniform(-0.1, 0.1, n), (k, 1))
@@ -240,7 +252,7 @@ def test_stacks_of_one_matrix_are_products_by_it(rng, count):
 
 
 @pytest.mark.parametrize("huge", [2.2e6, 1e30, -1e30])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == "float32", ["float32", "float64"]))
 @pytest.mark.parametrize("k", [64, 600])
 def test_huge_lines_change_no_others(rng, k, dtype, huge):
     A, B = (normal(rng, *shape, scale=500).astype(dtype) for shape in ((5, k), (k, 50)))
@@ -325,7 +337,9 @@ def test_other_semirings_and_few_terms_are_left_to_their_kernels():
 
 @pytest.mark.full
 @pytest.mark.parametrize("dtype", full(lambda dtype: dtype == "float32", ["float32", "float64"]))
-@pytest.mark.parametrize("shape", TERMS)
+@pytest.mark.parametrize(
+    "shape", full(lambda shape: shape[2] == 1 or shape[1] in (63, 300), [(each,) for each in TERMS])
+)
 def test_terms_of_any_size_are_added_up_by_shapes_of_every_kind(rng, dtype, shape):
     """Many near terms, where one more is less than half a unit of their sum: alone, added to a matrix, in stacks."""
     m, k, n = shape

@@ -23,6 +23,10 @@ import semiring.jax as differentiable  # noqa: E402
 pytestmark = pytest.mark.full  # these libraries alone take seconds to import
 
 INF = math.inf
+HALVES = full(
+    lambda name, dtype: (name, dtype) in (("min_plus", jnp.float16), ("log_plus", jnp.bfloat16)),
+    [(name, dtype) for name in ("min_plus", "log_plus", "max_plus") for dtype in (jnp.float16, jnp.bfloat16)],
+)
 OWN = sr.Semiring("own", add="max(x, y)", mul="x * y * 1.0", zero=0, one=1, domain=(0, 1))
 
 
@@ -64,8 +68,8 @@ def assert_alike(found, expected, tolerance=1e-10):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (17, 33, 6)])
+@pytest.mark.parametrize("name", full(lambda name: name in ("min_plus", "max_times", "plus_times", "log_plus"), NAMES))
+@pytest.mark.parametrize(("m", "k", "n"), full(lambda m, k, n: m == 17, [(1, 1, 1), (17, 33, 6)]))
 def test_products_agree_with_the_dense_expression(name, m, k, n, rng):
     A, B = weights(rng, name, (m, k)), weights(rng, name, (k, n))
     found = pulled_back(jax.jit(lambda A, B: differentiable.matmul(A, B, name)), A, B)
@@ -81,7 +85,7 @@ def test_products_agree_with_the_dense_expression(name, m, k, n, rng):
 @pytest.mark.parametrize(
     "semiring",
     full(
-        lambda semiring: semiring in ("min_plus", "log_plus", OWN),
+        lambda semiring: semiring == "log_plus",
         ["min_plus", "max_min", "max_times", "log_plus", "plus_times", "lukasiewicz", OWN],
     ),
     ids=str,
@@ -102,7 +106,7 @@ def test_first_and_second_derivatives_by_finite_differences(semiring, rng):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["max_times", "log_plus"])
+@pytest.mark.parametrize("name", full(lambda name: name == "log_plus", ["max_times", "log_plus"]))
 @pytest.mark.parametrize(
     ("a", "b"),
     [
@@ -129,7 +133,7 @@ def test_vectors_and_stacks_broadcast_and_their_gradients_are_summed(name, a, b,
 @pytest.mark.full
 @pytest.mark.parametrize(
     "semiring",
-    full(lambda semiring: semiring in ("log_plus", OWN), ["min_plus", "log_plus", "plus_times", OWN]),
+    full(lambda semiring: semiring == OWN, ["min_plus", "log_plus", "plus_times", OWN]),
     ids=str,
 )
 def test_under_jit_and_vmap_and_grad_of_each_other(semiring, rng):
@@ -161,7 +165,9 @@ def test_among_ties_the_smallest_k_has_the_gradient():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["min_plus", "max_min", "max_times", "log_plus"])
+@pytest.mark.parametrize(
+    "name", full(lambda name: name in ("min_plus", "log_plus"), ["min_plus", "max_min", "max_times", "log_plus"])
+)
 def test_where_there_is_no_path_the_gradient_is_zero(name, rng):
     zero = float(sr.CATALOGUE[name].zero.leaf)
     A = np.array(weights(rng, name, (3, 9, 9), closed=True))
@@ -182,7 +188,7 @@ def test_negative_weights_and_paths_of_many_edges():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["min_plus", "log_plus", "plus_times"])
+@pytest.mark.parametrize("name", full(lambda name: name == "log_plus", ["min_plus", "log_plus", "plus_times"]))
 def test_empty_arrays(name):
     for shape in [(0, 3), (3, 0)]:
         C, (dA, dB) = pulled_back(
@@ -246,8 +252,7 @@ def test_best_paths_of_sequences_under_jit_and_vmap(rng):
         differentiable.multi_dot_witness(A, x, "log_plus")
 
 
-@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
-@pytest.mark.parametrize("name", full(lambda name: name != "max_plus", ["min_plus", "max_plus", "log_plus"]))
+@pytest.mark.parametrize(("name", "dtype"), HALVES)
 def test_halves_are_rounded_once(rng, name, dtype):
     """Sequences and products are computed in float32, and so are the gradients."""
     As, x = jnp.asarray(rng.normal(size=(60, 20, 20)), dtype), jnp.asarray(rng.normal(size=20), dtype)
@@ -267,8 +272,7 @@ def test_halves_are_rounded_once(rng, name, dtype):
     np.testing.assert_array_equal(slope, jax.grad(total)(jnp.asarray(wide)).astype(dtype))
 
 
-@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
-@pytest.mark.parametrize("name", ["min_plus", "log_plus"])
+@pytest.mark.parametrize(("name", "dtype"), HALVES[:4])
 def test_closures_of_halves_are_rounded_once_and_have_gradients(rng, name, dtype):
     heights = 8 * rng.random(30)
     weights = heights[:, np.newaxis] - heights + 0.5 + 4 * rng.random((30, 30))
@@ -297,7 +301,7 @@ def test_axes_that_cannot_be_reduced_are_refused_as_in_numpy():
         assert str(own.value) == str(said.value)
 
 
-@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+@pytest.mark.parametrize("dtype", full(lambda dtype: dtype == jnp.bfloat16, [jnp.float16, jnp.bfloat16]))
 def test_cycles_that_gain_by_the_rounding_of_halves_are_none(rng, dtype):
     heights = 8 * rng.random(40)
     A = jnp.asarray(heights[:, np.newaxis] - heights + rng.random((40, 40)) / 50, dtype)

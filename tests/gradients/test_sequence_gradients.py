@@ -6,6 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import tiers
 from gradient_cases import draw_weights
 from tiers import full
 
@@ -73,7 +74,8 @@ def test_gradients_are_those_of_single_products(name, matrices, rng):
 @pytest.mark.parametrize("semiring", full(lambda semiring: semiring in ("log_plus", GADGET), [*NAMES, GADGET]), ids=str)
 def test_derivatives_by_finite_differences(semiring, rng):
     name = semiring if isinstance(semiring, str) else "max_times"
-    for matrices in ((3, 3), (5, 1, 3, 3), (5, 2, 3, 3)):
+    shapes = ((3, 3), (5, 1, 3, 3), (5, 2, 3, 3)) if semiring != GADGET or tiers.selected == "exhaustive" else ((3, 3),)
+    for matrices in shapes:
         A, x, w = drawn(rng, name, matrices, (2, 3), (5, 2, 3))
         lengths = torch.tensor([3, 5])
         for function in (differentiable.scan, differentiable.multi_dot):
@@ -238,7 +240,7 @@ def test_jax_has_the_same_values_and_gradients(rng):
     import semiring.jax as in_jax
 
     with jax.enable_x64(True):
-        for name in ("min_plus", "plus_times", "log_plus"):
+        for name in ("min_plus", "log_plus"):
             A, x, w = drawn(rng, name, (3, 3), (2, 3), (5, 2, 3))
             lengths = np.array([4, 5])
             plain = [tensor.detach().numpy() for tensor in (A, x, w)]

@@ -22,6 +22,8 @@ from semiring.torch import operators  # noqa: E402
 pytestmark = pytest.mark.full  # these libraries alone take seconds to import
 
 INF = math.inf
+#: The semirings of the full tier: each kind of ⊕ and of ⊗.
+FULL = ("min_plus", "max_min", "max_times", "plus_times", "log_plus")
 GADGET = sr.Semiring("gadget", "max(x, y)", "x * y / (x * y + (1 - x) * (1 - y) + 1)", 0, 1, domain=(0, 1))
 ANY_OF = sr.Semiring("any of", add="x + y - x * y", mul="x * y", zero=0, one=1, domain=(0, 1))
 
@@ -112,7 +114,7 @@ def test_products_agree_with_the_dense_expression(name, m, k, n, rng):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("semiring", [*NAMES, GADGET], ids=str)
+@pytest.mark.parametrize("semiring", full(lambda semiring: semiring in (*FULL, GADGET), [*NAMES, GADGET]), ids=str)
 def test_first_and_second_derivatives_of_products_by_finite_differences(semiring, rng):
     name = semiring if isinstance(semiring, str) else "max_times"
     A = weights(rng, name, (2, 3, 4)).requires_grad_()
@@ -254,7 +256,7 @@ def test_closure_gradients_are_supergradients(n, seed):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", full(lambda name: name in FULL, NAMES))
 @pytest.mark.parametrize("n", full(lambda n: n in (2, 17), [1, 2, 5, 17, 40]))
 def test_closures_agree_with_the_dense_expression(name, n, rng):
     A = weights(rng, name, (n, n), closed=True)
@@ -265,7 +267,7 @@ def test_closures_agree_with_the_dense_expression(name, n, rng):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", full(lambda name: name in FULL, NAMES))
 @pytest.mark.parametrize("reflexive", [True, False])
 def test_first_and_second_derivatives_of_closures_by_finite_differences(name, reflexive, rng):
     A = weights(rng, name, (4, 4), closed=True).requires_grad_()
@@ -400,7 +402,7 @@ def step(A, B, Q, semiring):
 @pytest.mark.full
 @pytest.mark.parametrize(
     "semiring",
-    full(lambda semiring: semiring in ("log_plus", GADGET), ["min_plus", "log_plus", "plus_times", GADGET]),
+    full(lambda semiring: semiring == "log_plus", ["min_plus", "log_plus", "plus_times", GADGET]),
     ids=str,
 )
 def test_the_compiler_finds_one_graph(semiring, rng):

@@ -38,9 +38,18 @@ sr.matmul(np.eye(20, dtype=np.int16), np.eye(20, dtype=np.int16), "max_min")
 """
 
 
+#: Compiles a tile alone, which takes less than a product.
+TILE = """
+import semiring as sr
+from semiring.kernels.cpu import compiled
+from semiring.kernels.engine import make_plan
+assert compiled.kernels_for(make_plan(sr.max_min, "int16"))._tile
+"""
+
+
 @pytest.mark.full
 def test_each_compilation_is_a_line_and_silence_is_the_default(tmp_path):
-    assert fresh(WORK, tmp_path / "a").stderr == ""
+    assert fresh(TILE, tmp_path / "a").stderr == ""
     lines = fresh(WORK, tmp_path / "b", "log").stderr.splitlines()
     assert all(line.startswith("semiring INFO compiling ") for line in lines)
     shown = [line for line in lines if "max_min int16 product for this machine, once: " in line]

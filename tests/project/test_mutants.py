@@ -82,6 +82,7 @@ def test_equal_lines_are_told_apart():
         mutants.apply(found[1], f"def f(x):\n{without_first}")
 
 
+@pytest.mark.full
 def test_the_draw_is_spread_and_excluded_mutants_are_replaced(tmp_path, monkeypatch):
     folders = ("paths", "gradients", "io")
     monkeypatch.setattr(mutants, "FOLDERS", folders)
@@ -158,6 +159,7 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.full
 def test_a_run_says_which_tests_detect_what(project, capsys):
     least, last = mutants.mutants_of("semiring/io/a.py", CODE)
     gone = Mutant("semiring/io/b.py", 1, 1, "-", "+", "1 - 1", "f")
@@ -168,6 +170,7 @@ def test_a_run_says_which_tests_detect_what(project, capsys):
     assert (project / "out.txt").read_text() == capsys.readouterr().out
 
 
+@pytest.mark.full
 def test_a_test_that_fails_without_the_mutant_detects_nothing(project):
     with (project / "tests" / "io" / "test_io.py").open("a") as file:
         file.write("\ndef test_none():\n    assert False\n")
@@ -176,6 +179,7 @@ def test_a_test_that_fails_without_the_mutant_detects_nothing(project):
     assert outcomes[1].test == "tests/io/test_io.py::test_none fails without the mutant, too"
 
 
+@pytest.mark.full
 def test_a_run_that_takes_too_long_is_stopped(project):
     (project / "tests" / "io" / "test_io.py").write_text("import time\n\ndef test_long():\n    time.sleep(100)\n")
     (outcome,) = mutants.run(mutants.mutants_of("semiring/io/a.py", CODE)[:1], ["-q"], tree=project, seconds=0.5)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from pairs import covering_cases
+from tiers import full
 
 from tests import conftest
 
@@ -18,7 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("processes", [(), ("-n", "2")], ids=["one process", "two processes"])
+@pytest.mark.parametrize(
+    "processes", full(lambda processes: not processes, [((),), (("-n", "2"),)]), ids=["one process", "two processes"]
+)
 def test_skipped_gpu_tests_are_one_line(processes):
     if processes:
         pytest.importorskip("xdist")

@@ -12,6 +12,7 @@ import pytest
 
 import semiring as sr
 from semiring.closures import closure
+from semiring.kernels import disk
 from semiring.linalg.products import matmul
 
 PROGRAM = """
@@ -62,7 +63,7 @@ def test_a_type_checker_knows_what_comes_out(tmp_path):
         sys.executable,
         "-m",
         "mypy",
-        "--no-incremental",
+        f"--cache-dir={(disk.cache_folder() or tmp_path) / 'mypy'}",
         "--follow-imports=silent",
         str(tmp_path / "program.py"),
     ]
