@@ -113,6 +113,7 @@ def test_kernels_of_a_gpu_are_told_of_too(caplog, monkeypatch, what, line):
     stand_in.build = lambda *_: ("kernel", b"code")
     monkeypatch.setitem(sys.modules, "semiring.kernels.cuda.compile.compilation", stand_in)
     kept = {}
+    cubins.fingerprint()  # reads the digests of sources from disk, once in a process
     monkeypatch.setattr(cubins.disk, "load", lambda fingerprint, key, rebuild: kept.get(key))
     monkeypatch.setattr(cubins.disk, "save", lambda fingerprint, key, state: kept.update({key: state}))
     with caplog.at_level(logging.INFO, "semiring"):
