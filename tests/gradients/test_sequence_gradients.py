@@ -74,8 +74,10 @@ def test_gradients_are_those_of_single_products(name, matrices, rng):
 @pytest.mark.parametrize("semiring", full(lambda semiring: semiring in ("log_plus", GADGET), [*NAMES, GADGET]), ids=str)
 def test_derivatives_by_finite_differences(semiring, rng):
     name = semiring if isinstance(semiring, str) else "max_times"
-    shapes = ((3, 3), (5, 1, 3, 3), (5, 2, 3, 3)) if semiring != GADGET or tiers.selected == "exhaustive" else ((3, 3),)
-    for matrices in shapes:
+    shapes = [(5, 2, 3, 3)]
+    if semiring == "log_plus" or tiers.selected == "exhaustive":
+        shapes += [(3, 3), (5, 1, 3, 3)]
+    for matrices in shapes[::-1]:
         A, x, w = drawn(rng, name, matrices, (2, 3), (5, 2, 3))
         lengths = torch.tensor([3, 5])
         for function in (differentiable.scan, differentiable.multi_dot):
