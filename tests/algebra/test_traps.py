@@ -87,6 +87,7 @@ def test_tiles_that_stick_out_are_filled_with_the_zero(name, shape, rng):
         np.testing.assert_array_equal(C, oracles.product(A, B, name))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("n", SIZES)
 def test_a_zero_that_is_neither_0_nor_infinity(n, rng):
     """In capped_min_plus "no path" is 100: as padding, as a starting value, as the result of no terms at all."""
@@ -112,6 +113,7 @@ def test_no_path_plus_a_weight_is_no_path(weight, dtype):
     assert matmul(A, B, "max_plus").tolist() == [[low]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("n", [3, 40, 129])
 def test_unreachable_stays_unreachable_in_a_closure(n, dtype, rng):
@@ -166,6 +168,7 @@ def test_numbers_beyond_half_the_range_are_numbers(dtype):
         assert closure(edge).tolist() == [[0, value], [none, 0]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", [*INTEGERS, "uint8"])
 @pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 def test_bottlenecks_know_the_extremes_of_integers(dtype):
@@ -390,6 +393,7 @@ def test_0_is_a_weight(dtype):
     assert closure(A, reflexive=False).tolist() == [[none, 0, 0], [none, none, 0], [none, none, none]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("method", ["auto", "johnson", "rkleene"])
 def test_stored_zeros_and_tiny_weights_of_a_sparse_matrix_are_edges(method):
     """SciPy's own graph routines, which johnson calls, must not be given a chance to drop them."""

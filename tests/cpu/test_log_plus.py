@@ -95,7 +95,7 @@ def test_errors_are_small_on_data_of_every_kind(rng, name, dtype):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == "float32", ["float32", "float64"]))
 def test_a_single_path_is_exact(rng, dtype):
     A, B = (matrix.astype(dtype) for matrix in KINDS["hidden_markov_models"](rng, M, K, N))
     paths = np.isfinite(A).astype(int) @ np.isfinite(B).astype(int)
@@ -120,7 +120,7 @@ def test_the_rows_of_a_do_not_know_each_other(rng):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == "float32", ["float32", "float64"]))
 def test_blocks_and_depths(rng, dtype):
     """Sizes above those of a block in every direction, by a matrix of ordinary numbers."""
     A, B = (normal(rng, *shape).astype(dtype) for shape in ((1030, 700), (700, 1100)))
@@ -162,7 +162,7 @@ def test_rows_lost_to_underflow_do_not_change_others(rng):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == "float32", ["float32", "float64"]))
 def test_huge_entries_cost_their_rows_and_columns_alone(rng, dtype, monkeypatch):
     """Beside sums that underflow, which are computed by exponents and mantissas apart as without them."""
     A, B = (matrix.astype(dtype) for matrix in KINDS["barely_lost"](rng, M, K, N))
@@ -251,6 +251,7 @@ def test_stacks_of_one_matrix_are_products_by_it(rng, count):
     np.testing.assert_array_equal(C, np.stack([multiplied(a, B) for a in A]))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("huge", [2.2e6, 1e30, -1e30])
 @pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == "float32", ["float32", "float64"]))
 @pytest.mark.parametrize("k", [64, 600])
@@ -361,7 +362,7 @@ def test_terms_of_any_size_are_added_up_by_shapes_of_every_kind(rng, dtype, shap
             assert errors(found[rows], expected, dtype).max() <= BOUND[dtype]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == "float32", ["float32", "float64"]))
 @pytest.mark.parametrize(
     "shape",
     [
@@ -387,7 +388,8 @@ def test_infinity_times_no_path_is_no_path(rng, dtype, shape):
     assert sr.log_plus.add(sr.log_plus.mul(INF, -INF), 3.0) == 3.0
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.full
+@pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == "float32", ["float32", "float64"]))
 @pytest.mark.parametrize("name", KINDS)
 def test_a_matrix_and_a_vector(rng, name, dtype):
     """In every orientation and order of memory, on threads, alone and in stacks; errors as those of matrices."""
@@ -457,7 +459,7 @@ def test_no_products_with_a_vector(shapes):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == "float32", ["float32", "float64"]))
 def test_a_large_matrix_and_a_vector_on_threads(rng, dtype):
     A, x = normal(rng, 1100, 900).astype(dtype), normal(rng, 900).astype(dtype)
     A[::3] += 500
@@ -470,7 +472,7 @@ def test_a_large_matrix_and_a_vector_on_threads(rng, dtype):
 
 
 @pytest.mark.parametrize("bad", [np.nan, INF])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == "float32", ["float32", "float64"]))
 def test_entries_that_are_no_numbers_are_found_in_products_with_a_vector(rng, dtype, bad):
     """Where nobody looks for them before: in the matrix or the vector, beside -∞ too; ``out`` stays as it was."""
     A, x = normal(rng, 30, 200).astype(dtype), normal(rng, 200).astype(dtype)
@@ -556,7 +558,9 @@ def test_the_sum_of_great_terms_overflows_without_a_warning(rng):
     np.testing.assert_allclose(np.delete(found, 4), np.delete(expected, 4), rtol=1e-6)
 
 
-@pytest.mark.parametrize(("dtype", "k"), [("float32", 200), ("float64", 64)])
+@pytest.mark.parametrize(
+    ("dtype", "k"), quick(lambda dtype, _: dtype == "float32", [("float32", 200), ("float64", 64)])
+)
 @pytest.mark.parametrize("name", quick(lambda name: name in ("scores", "masks", "barely_lost"), KINDS))
 def test_small_products_have_the_bits_of_large_ones(rng, name, dtype, k):
     """One loop over a stack beside blocks and passes over whole arrays; and what the loop leaves to them."""
@@ -575,7 +579,7 @@ def test_small_products_have_the_bits_of_large_ones(rng, name, dtype, k):
 
 
 @pytest.mark.parametrize("kind", ["normal", "sparse", "far apart"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == "float32", ["float32", "float64"]))
 @pytest.mark.parametrize(
     "n", quick(lambda n: n < 32, full(lambda n: n in (1, 9, 33, 193), [1, 2, 9, 31, 32, 33, 64, 100, 193, 300]))
 )
@@ -600,7 +604,7 @@ def test_closures_round_an_entry_a_few_times(rng, n, dtype, kind):
         assert units.max() <= {"float32": 3, "float64": 8}[dtype]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == "float32", ["float32", "float64"]))
 def test_closures_whose_loops_add_up_to_one_are_refused_or_told(rng, dtype):
     """Rows that add up to 1 diverge; those that add up to less by what the dtype can tell do not."""
     told = 0

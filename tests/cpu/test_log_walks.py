@@ -12,6 +12,8 @@ from semiring.gradients import sequences as gradients
 from semiring.kernels.cpu.product import log_walks
 from semiring.linalg.sequences import Given
 
+pytestmark = pytest.mark.full  # each test compiles kernels of its own
+
 INF = np.inf
 
 

@@ -13,6 +13,8 @@ import semiring as sr
 from semiring.elimination import analysis as analysis_module
 from semiring.errors import AlgebraError, DivergenceError, NoPathError, VertexError
 
+pytestmark = pytest.mark.full  # each test compiles kernels of its own
+
 
 def checked_path(F, A, semiring, u, v):
     """A path from u to v, or None; its weight, along the edges of the dense matrix A."""

@@ -18,6 +18,8 @@ from semiring.errors import (
     ShapeError,
 )
 
+pytestmark = pytest.mark.full  # each test compiles kernels of its own
+
 
 def random_matrix(rng, semiring, dtype, n):
     """Dense, of few edges."""

@@ -143,6 +143,7 @@ def test_an_update_eliminates_only_what_lies_above(monkeypatch, small_tasks):
     assert G.memory > sr.factor(A).memory
 
 
+@pytest.mark.full
 def test_updates_by_name_and_what_they_refuse():
     G = nx.DiGraph()
     G.add_weighted_edges_from([("a", "b", 3.0), ("b", "c", 4.0), ("c", "a", 1.0)])

@@ -33,6 +33,7 @@ def _backward(change, emit):
     return sr.scan(turned[::-1], np.zeros(change.shape[0]), "log_plus")[::-1]
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:.*arg_constraints:UserWarning")  # torch-struct 0.5 defines none
 def test_a_linear_chain_is_that_of_torch_struct(rng):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")

@@ -32,6 +32,7 @@ from tools import messages
 INF = np.inf
 
 
+@pytest.mark.full
 def test_a_cycle_of_max_plus_is_called_positive():
     A = [[-INF, 3, -INF], [-INF, -INF, 2], [1, -INF, -INF]]
     for call in (sr.longest_paths, lambda A: sr.closure(A, "max_plus"), lambda A: sr.longest_paths(A, names="abc")):
@@ -117,6 +118,7 @@ def test_networkx_notes_its_cache_once():
         nx.config.warnings_to_ignore.update(before)
 
 
+@pytest.mark.full
 def test_reachability_finds_no_predecessors_unless_asked_to():
     A = np.triu(np.ones((50, 50), bool), 1)
     P = sr.transitive_closure(A)
