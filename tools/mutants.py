@@ -684,8 +684,9 @@ def main() -> int:
     running.add_argument("--jobs", type=int, default=1, help="mutants at once (default: 1)")
     running.add_argument("--cache", type=Path, help="the folder of compiled kernels (default: a temporary one)")
     running.add_argument("--only", type=int, nargs="+", default=[], metavar="N", help="numbers of mutants in the list")
-    running.add_argument("pytest", nargs="*", help="arguments for pytest, after --")
-    options = parser.parse_args()
+    given = sys.argv[1:]
+    mine = given.index("--") if "--" in given else len(given)  # what follows goes to pytest
+    options, for_pytest = parser.parse_args(given[:mine]), given[mine + 1 :]
     if options.command == "draw":
         kept = load(options.list) if options.list.exists() else []
         mutants = draw(options.tree, options.count, options.seed, kept)
@@ -694,7 +695,7 @@ def main() -> int:
             print(f"{number:>3}  {mutant}{f'  excluded: {mutant.excluded}' if mutant.excluded else ''}")
         return 0
     limits = {"seconds": options.seconds, "jobs": options.jobs, "cache": options.cache, "only": options.only}
-    outcomes = run(load(options.list), options.pytest, tree=options.tree.resolve(), out=options.out, **limits)
+    outcomes = run(load(options.list), for_pytest, tree=options.tree.resolve(), out=options.out, **limits)
     return int(any(outcome.kind != "detected" for outcome in outcomes))
 
 
