@@ -289,7 +289,8 @@ def test_ids_that_are_nested_too_deeply(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [
+    ids=[".gr", ".mtx", ".npz"],  # an archive has the time in it, and tests have one name in all processes
+    argvalues=[
         ("A.gr", "p sp 999999999 0\n"),
         ("A.mtx", "%%MatrixMarket matrix coordinate real general\n999999999 999999999 1\n1 2 3\n"),
         ("A.npz", archive(format=np.array(b"coo"), shape=np.array([2**40, 2**40]), row=np.zeros(1, int),
