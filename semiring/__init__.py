@@ -53,8 +53,8 @@ from semiring.threads import get_threads, set_threads, threads
 
 if TYPE_CHECKING:
     from semiring.algorithms.methods import METHODS, register_method
-    from semiring.chain.steps import register_step
     from semiring.closures import closure
+    from semiring.closures.rules import register_rule, register_step
     from semiring.data import load_network
     from semiring.factors import Factor, factor, fixed_point
     from semiring.graphs.condensation import Condensation, condensation
@@ -77,7 +77,8 @@ __version__ = "0.3.0"
 _LATER = {
     "METHODS": "semiring.algorithms.methods",
     "register_method": "semiring.algorithms.methods",
-    "register_step": "semiring.chain.steps",
+    "register_rule": "semiring.closures.rules",
+    "register_step": "semiring.closures.rules",
     "closure": "semiring.closures",
     "Factor": "semiring.factors",
     "factor": "semiring.factors",
@@ -173,6 +174,7 @@ __all__ = [
     "read",
     "reduce",
     "register_method",
+    "register_rule",
     "register_step",
     "scan",
     "set_threads",

@@ -170,7 +170,7 @@ class PositiveCycleError(NegativeCycleError):
 
 
 class MethodError(SemiringError, ValueError):
-    """A closure method, or a step, cannot be registered under this name or with these traits, or not be loaded."""
+    """A closure method, or a rule, cannot be registered under this name or with these traits, or not be loaded."""
 
 
 class NoPathError(SemiringError, LookupError):

@@ -39,8 +39,9 @@ from semiring.algorithms.progress import Progress, as_progress
 from semiring.algorithms.schedule import schedule_for
 from semiring.arrays.encoding import decode, rounded
 from semiring.arrays.parts import on_host
-from semiring.chain.by_ranks import close_file, close_spread, looked_at
-from semiring.chain.problem import Request
+from semiring.closures.by_ranks import close_file, close_spread, looked_at
+from semiring.closures.call import Options
+from semiring.closures.request import Request
 from semiring.errors import (
     AlgebraError,
     DeviceError,
@@ -54,7 +55,7 @@ from semiring.errors import (
 )
 from semiring.io.atomic import sync_folder
 from semiring.kernels import backend_for
-from semiring.kernels.contract import Facts, Plan
+from semiring.kernels.contract import Facts, KernelPlan
 from semiring.kernels.tolerance import tolerance_for
 from semiring.linalg.dispatch import encoding, engine_for, inside
 from semiring.linalg.ranges import demand_range, may_wrap, size_of
@@ -336,7 +337,7 @@ def _matrix(A: Any, comm: Any, device: Any) -> Matrix:
 
 def _request(semiring: Semiring | str, threads: int | None) -> Request:
     count = get_threads() if threads is None else checked_threads(threads)
-    return Request(as_semiring(semiring), "auto", count)
+    return Request(None, Options(as_semiring(semiring), "auto", count))
 
 
 class _Options(TypedDict, total=False):
@@ -457,8 +458,8 @@ def _by_strips(
     hosts, found = zip(*ranks.allgather((socket.gethostname(), os.path.exists(journal))), strict=True)
     if memory is None and not found[0]:  # a run that goes on has its own
         memory = min(ranks.allgather(free_memory() // hosts.count(hosts[ranks.rank])))
-    request = replace(request, out=out, memory=memory, journal=journal)
-    return close_file(request, A, ranks, progress)
+    request = replace(request, given=A, out=out, memory=memory, journal=journal, progress=progress)
+    return close_file(request, ranks)
 
 
 def matmul(
@@ -542,7 +543,7 @@ class Paths:
         known = edges._team.ranks.allgather((bool((own >= 0).all()), _largest(self._distances.own)))
         nonnegative = is_floating(edges.dtype) and all(one for one, _ in known)
         zero, one = semiring.zero_for(edges.dtype), semiring.one_for(edges.dtype)
-        self._plan = Plan(semiring, edges.dtype, zero, one, Facts(nonnegative))
+        self._plan = KernelPlan(semiring, edges.dtype, zero, one, Facts(nonnegative))
         largest = np.full((1, 1), max(size for _, size in known)).astype(edges.dtype)
         self._tolerance = tolerance_for(self._plan, np.broadcast_to(largest, (self.n, 1)))
         self._trees: dict[int, Array] = {}

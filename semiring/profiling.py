@@ -29,9 +29,9 @@ class Span:
     Attributes
     ----------
     kind
-        ``"call"`` of a public function, ``"step"``, ``"method"``, ``"product"``, ``"closing"`` (of a block, or of whole
-        matrices by one kernel), ``"predecessors"``, ``"pass"`` over a matrix, ``"replay"`` of recorded launches,
-        ``"compilation"``, ``"transfer"`` to or from a GPU; ``"profile"`` for the root.
+        ``"call"`` of a public function, ``"scan"`` of the entries, ``"method"``, ``"product"``, ``"closing"`` (of a
+        block, or of whole matrices by one kernel), ``"predecessors"``, ``"pass"`` over a matrix, ``"replay"`` of
+        recorded launches, ``"compilation"``, ``"transfer"`` to or from a GPU; ``"profile"`` for the root.
     name
         What it is called: of a product the operation of the kernel contract, such as ``"multiply_add"``.
     details
@@ -237,7 +237,7 @@ def _rows(spans: list[Span], indent: str) -> Iterator[_Row]:
         yield from _rows([child for one in group for child in one.children], indent + "  ")
 
 
-_NAMED_BY_KIND = frozenset({"step", "method", "compilation", "replay"})
+_NAMED_BY_KIND = frozenset({"scan", "method", "compilation", "replay"})
 
 
 def _text(value: Any) -> str:

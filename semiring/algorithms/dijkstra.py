@@ -17,7 +17,7 @@ from semiring.algebra import Semiring
 from semiring.algorithms.views import Array
 from semiring.arrays.scatter import added
 from semiring.kernels import backend_for
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 
 __all__ = ["Searches", "never_improves"]
 
@@ -37,7 +37,7 @@ class Searches:
     ``turned``: paths are combined from their ends on, w ⊗ x, for a graph whose edges were turned round.
     """
 
-    plan: Plan  # its threads are those of every call
+    plan: KernelPlan  # its threads are those of every call
     starts: Array  # (n + 1,) int64: where the edges of each vertex begin
     heads: Array  # (m,) int32
     weights: Array  # (m,) of the plan's dtype, none better than 1̄; as kernels hold them

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from semiring.algebra.expressions.tree import float_limits, is_floating
 from semiring.algorithms.predecessors import missed
-from semiring.kernels.contract import Facts, Plan
+from semiring.kernels.contract import Facts, KernelPlan
 from semiring.kernels.tolerance import Tolerance, tolerance_for
 
 __all__ = ["DirectEdges", "expanded"]
@@ -47,7 +47,7 @@ class DirectEdges:
         return np.asarray(self[:], dtype)
 
 
-def expanded(plan: Plan, D: Array, P: Array, source: int, target: int) -> list[int] | None:
+def expanded(plan: KernelPlan, D: Array, P: Array, source: int, target: int) -> list[int] | None:
     """The vertices of a best path between two different ones, None where this finds none; D = A*, P its pivots."""
     #: As if all weights were ≥ 0: whether ⊗ is exact, and how errors are measured, without a look at all of D.
     tolerance = tolerance_for(replace(plan, facts=Facts(nonnegative=True)), D[:0])
@@ -69,7 +69,7 @@ def expanded(plan: Plan, D: Array, P: Array, source: int, target: int) -> list[i
     return _without_loops(path)
 
 
-def _between(plan: Plan, D: Array, P: Array, u: int, v: int, tolerance: Tolerance) -> int | None:
+def _between(plan: KernelPlan, D: Array, P: Array, u: int, v: int, tolerance: Tolerance) -> int | None:
     """A vertex that a best path from u to v leads over; of several one whose halves were found first."""
     first = int(P[u, v])
     run = slice(first, min(len(D), first + plan.pivot_chunk))
@@ -84,7 +84,7 @@ def _between(plan: Plan, D: Array, P: Array, u: int, v: int, tolerance: Toleranc
     return None if misses[best] == np.inf else first + best
 
 
-def _adds_up(plan: Plan, edges: Array, distance: Any, units: float) -> bool:
+def _adds_up(plan: KernelPlan, edges: Array, distance: Any, units: float) -> bool:
     """Whether edges one after the other have that distance, up to so many roundings of weights of their size."""
     wide = np.dtype(np.float64) if is_floating(plan.dtype) else plan.dtype
     mul, total, size = plan.semiring.mul.expression, edges[:1].astype(wide), np.abs(edges[:1]).astype(wide)

@@ -20,7 +20,7 @@ from semiring.algorithms.packed import set_cycles
 from semiring.algorithms.views import Array, columns_of
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.parts import pieces
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import Engine
 from semiring.namespaces import array_namespace
 
@@ -31,7 +31,7 @@ _ENTRIES = 1 << 19  # that are folded at a time
 _COLUMNS = 1024  # of a product in place that are copied at a time
 
 
-def cycles_from_closure(plan: Plan, loops: Array, closed: Array | BitMatrix) -> Array | BitMatrix:
+def cycles_from_closure(plan: KernelPlan, loops: Array, closed: Array | BitMatrix) -> Array | BitMatrix:
     """A* → A⁺ in place for an idempotent ⊕; ``loops`` (n,) is the diagonal of A before it was closed. Returns it."""
     if isinstance(closed, BitMatrix):
         set_cycles(plan.semiring, closed, loops)
@@ -49,7 +49,7 @@ def cycles_in_place(engine: Engine, A: Array) -> None:
     cycles_from_closure(engine.plan, A.diagonal().copy(), A)
 
 
-def cycles_of_loops(plan: Plan, loops: Array) -> Array:
+def cycles_of_loops(plan: KernelPlan, loops: Array) -> Array:
     """The cycles (n,) that repeat the loops (n,) of A."""
     xp, star = array_namespace(loops), plan.semiring.star_expression
     stars = loops
@@ -58,7 +58,7 @@ def cycles_of_loops(plan: Plan, loops: Array) -> Array:
     return _product(plan, loops, stars)
 
 
-def cycles_through(plan: Plan, best: Array, out: Array, back: Array, own: int | None = None) -> Array:
+def cycles_through(plan: KernelPlan, best: Array, out: Array, back: Array, own: int | None = None) -> Array:
     """``best`` (m,) ⊕ the cycles of m vertices through k others: out[i, j] leads there, back[i, j] from there to i.
 
     ``own``: the j of the first vertex where the others are all of them. Then j = i does not count.
@@ -71,7 +71,7 @@ def cycles_through(plan: Plan, best: Array, out: Array, back: Array, own: int | 
     return _fold(lambda x, y: add.evaluate({"x": x, "y": y}, plan.dtype, xp), best, terms)
 
 
-def _product(plan: Plan, x: Array, y: Array) -> Array:
+def _product(plan: KernelPlan, x: Array, y: Array) -> Array:
     xp = array_namespace(x)
     product = plan.semiring.mul.expression.evaluate({"x": x, "y": y}, plan.dtype, xp)
     return xp.where((x == plan.zero) | (y == plan.zero), plan.zero, product)

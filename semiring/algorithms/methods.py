@@ -28,6 +28,7 @@ from semiring.algorithms.views import WORD
 from semiring.errors import AlgebraError, MethodError, UnknownNameError
 from semiring.kernels.contract import Backend, Capabilities, lacking
 from semiring.kernels.engine import Engine
+from semiring.registrations import changed
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -36,6 +37,7 @@ __all__ = [
     "METHODS",
     "Method",
     "MethodNames",
+    "is_structural",
     "matrix_methods",
     "method_named",
     "register_method",
@@ -82,6 +84,15 @@ class Method:
     #: entries. Otherwise they are counted by a walk through ``close`` with kernels that do nothing, and no capability
     #: but whole closures: a method that needs others has to say.
     pairs: Callable[[int, int], int] | None = field(default=None, repr=False)
+    #: What the graph must be, where a rule of the planner closes such matrices: the rule makes a method of this name
+    #: for each of them, of what the scans have found.
+    structure: str = field(default="", repr=False)
+    #: For whom reads the table of methods: authors and year, and what it closes where at which cost.
+    source: str = field(default="", compare=False, repr=False)
+    semirings: str = field(default="every semiring with a star", compare=False, repr=False)
+    dtypes: str = field(default="every dtype of the semiring", compare=False, repr=False)
+    devices: tuple[str, ...] = field(default=("cpu", "cuda"), compare=False, repr=False)
+    cost: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or self.name == AUTO:
@@ -110,7 +121,7 @@ class Method:
             if lacks:
                 raise lacking(self.name, lacks, backend)
         if storage not in self.storages:
-            others = [method.name for method in _BUILT_IN if storage in method.storages]
+            others = [method.name for method in _BUILT_IN if storage in method.storages and not method.structure]
             stored = "packed bits" if storage == "bits" else "matrices with one element for each entry"
             raise AlgebraError(f"{self.name} does not close {stored}: use {', '.join(others[:-1])} or {others[-1]}")
 
@@ -121,13 +132,129 @@ class Method:
         return self.pairs(n, columns * (WORD if engine.plan.storage == "bits" else 1))
 
 
+_SEARCHED = "min_plus and max_plus"
+
+
+def _found_by_a_rule(engine: Engine, A: Any) -> None:
+    """Raise `MethodError`: a matrix must be scanned first."""
+    raise MethodError("this method needs the structure of the graph: closure(A, method=...) finds it, and closes A")
+
+
 _BUILT_IN = (
-    Method("rkleene", rkleene, keeps_pivots=True, storages=_STORAGES, recorded=True),
-    Method("blocked_floyd_warshall", blocked_floyd_warshall, keeps_pivots=True, storages=_STORAGES, recorded=True),
-    Method("floyd_warshall", floyd_warshall, keeps_pivots=True),
-    Method("squaring", squaring, storages=_STORAGES, pairs=most_pairs),
-    Method("staged", staged, needs=("whole_closures",)),
-    Method("johnson", johnson, takes="edges"),
+    Method(
+        "rkleene",
+        rkleene,
+        keeps_pivots=True,
+        storages=_STORAGES,
+        recorded=True,
+        source="D'Alberto and Nicolau 2007; Buluç, Gilbert and Budak 2010, figure 3",
+        cost="n³ pairs in place, nearly all in products",
+    ),
+    Method(
+        "blocked_floyd_warshall",
+        blocked_floyd_warshall,
+        keeps_pivots=True,
+        storages=_STORAGES,
+        recorded=True,
+        source="Venkataraman, Sahni and Mukhopadhyaya 2003; Katz and Kider 2008",
+        cost="n³ pairs in place, in products of blocks of pivots",
+    ),
+    Method(
+        "floyd_warshall",
+        floyd_warshall,
+        keeps_pivots=True,
+        source="Floyd 1962, Warshall 1962; with stars Lehmann 1977",
+        cost="n³ pairs in n updates of the whole matrix",
+    ),
+    Method(
+        "squaring",
+        squaring,
+        storages=_STORAGES,
+        pairs=most_pairs,
+        source="Aho, Hopcroft and Ullman 1974, section 5.9",
+        semirings="a selective ⊕, or 1 ⊕ a = 1",
+        cost="at most n³ log n pairs, and a copy of the matrix",
+    ),
+    Method(
+        "staged",
+        staged,
+        needs=("whole_closures",),
+        source="after Lund and Smith 2010; the kernel is our own",
+        semirings="an idempotent ⊕",
+        devices=("cuda",),
+        cost="n³ pairs in a few launches",
+    ),
+    Method(
+        "johnson",
+        johnson,
+        takes="edges",
+        source="Johnson 1977",
+        semirings=_SEARCHED,
+        dtypes="float16, bfloat16, float32, float64",
+        devices=("cpu",),
+        cost="O(n (m + n) log n) for m edges",
+    ),
+    Method(
+        "components",
+        _found_by_a_rule,
+        structure="several strong components",
+        source="Sharir 1981; Tarjan 1972, for the components",
+        cost="n³/6 pairs without cycles, n³ in one component",
+    ),
+    Method(
+        "undirected",
+        _found_by_a_rule,
+        structure="an undirected graph, and ⊗ that commutes",
+        source="blocked Floyd-Warshall on one triangle",
+        cost="n³/2 pairs",
+    ),
+    Method(
+        "spanning_tree",
+        _found_by_a_rule,
+        structure="an undirected graph",
+        source="Hu 1961; Prim 1957 on a CPU, Borůvka 1926 on a GPU",
+        semirings="⊕ and ⊗ that are minimum and maximum",
+        cost="O(n²)",
+    ),
+    Method(
+        "breadth_first_search",
+        _found_by_a_rule,
+        structure="edges of one weight above 0, whose sums are exact",
+        source="Then et al. 2014",
+        semirings=_SEARCHED,
+        dtypes="integers, float32, float64",
+        cost="a pass over the edges for each level and 512 vertices",
+    ),
+    Method(
+        "supernodal",
+        _found_by_a_rule,
+        structure="few edges",
+        source="Sao et al. 2020",
+        semirings="an idempotent ⊕, and weights that do not gain",
+        cost="the pairs of the factors, and twice their numbers for each row",
+    ),
+    Method(
+        "purdom",
+        _found_by_a_rule,
+        storages=("bits",),
+        structure="a graph of truth values",
+        source="Purdom 1970; Nuutila 1994",
+        semirings="an idempotent ⊕ of truth values",
+        dtypes="bool",
+        devices=("cpu",),
+        cost="n bits for each edge that no other path replaces",
+    ),
+    Method(
+        "triangular",
+        _found_by_a_rule,
+        storages=("bits",),
+        structure="a graph of truth values",
+        source="Purdom 1970, Kahn 1962; Fleischer, Hendrickson and Pınar 2000",
+        semirings="an idempotent ⊕ of truth values",
+        dtypes="bool",
+        devices=("cuda",),
+        cost="n³/6 bit pairs without cycles, n³ in one component",
+    ),
 )
 _methods = {method.name: method for method in _BUILT_IN}  # and those that were registered or loaded
 
@@ -180,6 +307,7 @@ def register_method(name: str, method: Method | Callable[..., object], **traits:
     if name in METHODS:
         raise MethodError(f"{name!r} is a closure method already: choose another name")
     _methods[name] = made
+    changed()
     return made
 
 
@@ -188,6 +316,7 @@ def unregister_method(name: str) -> None:
     if name not in _methods or any(method.name == name for method in _BUILT_IN):
         raise MethodError(f"{name!r} is not a registered closure method")
     del _methods[name]
+    changed()
 
 
 def method_named(name: str | Method) -> Method:
@@ -195,7 +324,7 @@ def method_named(name: str | Method) -> Method:
 
     Raises `MethodError` where an entry point names what cannot be imported, or is no method.
     """
-    if isinstance(name, Method):  # one that a step has chosen, for matrices that nobody could name it for
+    if isinstance(name, Method):  # made by a rule, with what the scans of one graph have found
         return name
     found = _methods.get(name)
     return _loaded(name) if found is None else found
@@ -206,9 +335,15 @@ def takes_edges(name: str | Method) -> bool:
     return name != AUTO and method_named(name).takes == "edges"
 
 
+def is_structural(name: str | Method) -> bool:
+    """Whether the method of that name closes only matrices of graphs with some structure."""
+    return name != AUTO and bool(method_named(name).structure)
+
+
 def matrix_methods() -> list[str]:
-    """The names of `METHODS` but those that are known to take edges."""
-    return [name for name in METHODS if name not in _methods or _methods[name].takes == "matrix"]
+    """The names of `METHODS` but those that are known to take edges, or to need a graph with some structure."""
+    found = [(name, _methods.get(name)) for name in METHODS]
+    return [name for name, method in found if method is None or (method.takes == "matrix" and not method.structure)]
 
 
 def _made(name: str, method: Any, traits: dict[str, Any]) -> Method:

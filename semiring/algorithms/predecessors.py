@@ -42,7 +42,7 @@ from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.potentials.rounding import least_magnitude, shift_bound
 from semiring.arrays.parts import on_host
 from semiring.errors import AlgebraError
-from semiring.kernels.contract import NO_PREDECESSOR, Backend, Plan
+from semiring.kernels.contract import NO_PREDECESSOR, Backend, KernelPlan
 from semiring.kernels.engine import Engine
 from semiring.kernels.tolerance import Tolerance, tolerance_for, unattained
 from semiring.namespaces import array_namespace
@@ -56,7 +56,7 @@ SAMPLE = 24  # `wants_pivots` looks at the square of that many pairs
 
 
 def predecessors(
-    backend: Backend, plan: Plan, D: Array, *, before: Array | None = None, pivots: Array | None = None
+    backend: Backend, plan: KernelPlan, D: Array, *, before: Array | None = None, pivots: Array | None = None
 ) -> Array:
     """The predecessors (n, n) int32 of D = A* (n, n), where D lives; nothing is changed.
 
@@ -74,7 +74,7 @@ def predecessors(
 
 
 def _found(
-    backend: Backend, plan: Plan, D: Array, before: Array | None, pivots: Array | None, tolerance: Tolerance
+    backend: Backend, plan: KernelPlan, D: Array, before: Array | None, pivots: Array | None, tolerance: Tolerance
 ) -> Array:
     search = backend.capabilities.predecessors
     if search is not None and D.size:
@@ -86,7 +86,7 @@ def _found(
     return result
 
 
-def _of_both_signs(backend: Backend, plan: Plan, D: Array, weights: Array, tolerance: Tolerance) -> Array:
+def _of_both_signs(backend: Backend, plan: KernelPlan, D: Array, weights: Array, tolerance: Tolerance) -> Array:
     """`predecessors` of distances that potentials have moved, in the weights as they came: docs/rounding.md.
 
     Where the tolerance, in units of the largest distance, may exceed some edge, each path is added up and compared in
@@ -120,7 +120,7 @@ def _is_too_coarse(D: Array, weights: Array) -> bool:
     return bool(shift_bound(D.shape[0], largest) >= float(least_magnitude(weights)))
 
 
-def _adds_up(plan: Plan, weights: Array, distances: Array, pred: Array, source: int, allowed: float) -> bool:
+def _adds_up(plan: KernelPlan, weights: Array, distances: Array, pred: Array, source: int, allowed: float) -> bool:
     """Whether the paths of a tree have the lengths ``distances``, relative to the size of the weights on them."""
     try:
         sums = path_sums(plan, weights, pred, source)
@@ -134,7 +134,7 @@ def _adds_up(plan: Plan, weights: Array, distances: Array, pred: Array, source: 
     return bool((missed <= allowed * (sizes[reached] + np.abs(distances[reached]))).all())
 
 
-def reference(plan: Plan, D: Array, weights: Array, tolerance: Tolerance) -> Array:
+def reference(plan: KernelPlan, D: Array, weights: Array, tolerance: Tolerance) -> Array:
     """`predecessors` in NumPy: one single-source run for each row, O(n³) in array operations of n entries.
 
     weights (n, n): an edge where they are not 0̄, with edges that no best path needs or without.
@@ -148,7 +148,7 @@ def reference(plan: Plan, D: Array, weights: Array, tolerance: Tolerance) -> Arr
     return pred
 
 
-def attach_unbounded(plan: Plan, A: Array, D: Array, pred: Array) -> None:
+def attach_unbounded(plan: KernelPlan, A: Array, D: Array, pred: Array) -> None:
     """Put right the rows of pred that reach an edge of unbounded gain (-∞ in min-plus, +∞ in max-plus).
 
     Such edges are inserted into a closure last (`unbounded`), under no potentials. Cost: a look at D, and O(n²) a row.
@@ -162,7 +162,7 @@ def attach_unbounded(plan: Plan, A: Array, D: Array, pred: Array) -> None:
         pred[i] = xp.asarray(nearest_tree(plan, weights, on_host(D[i]), i, tolerance))
 
 
-def path_sums(plan: Plan, weights: Array, pred: Array, source: int) -> Array:
+def path_sums(plan: KernelPlan, weights: Array, pred: Array, source: int) -> Array:
     """The weights along the paths of a tree, added up from the ``source`` on, floats in float64 or wider: (n,), 0̄
     where no path.
 
@@ -228,7 +228,7 @@ def wants_pivots(engine: Engine, A: Array) -> bool:
     return bool(np.count_nonzero(direct) * n > MANY * direct.size)
 
 
-def _fold(plan: Plan, values: Array, *, worst: bool) -> Any:
+def _fold(plan: KernelPlan, values: Array, *, worst: bool) -> Any:
     """The best of some values by ⊕, or the worst; 0̄ of none. By halves, in log n array operations."""
     while values.size > 1:
         half = values.size // 2
@@ -238,7 +238,7 @@ def _fold(plan: Plan, values: Array, *, worst: bool) -> Any:
     return values[0] if values.size else plan.dtype.type(plan.zero)
 
 
-def nearest_tree(plan: Plan, weights: Array, distances: Array, source: int, tolerance: Tolerance) -> Array:
+def nearest_tree(plan: KernelPlan, weights: Array, distances: Array, source: int, tolerance: Tolerance) -> Array:
     """The predecessors (n,) int32 of the paths from ``source`` that miss the ``distances`` (n,) the least.
 
     Dijkstra's algorithm under the lengths |distances[p] ⊗ w(p, j) - distances[j]| (in units of the distance where

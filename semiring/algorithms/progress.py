@@ -10,7 +10,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algorithms.views import WORD, Array
-from semiring.kernels.contract import Backend, Capabilities, Plan
+from semiring.kernels.contract import Backend, Capabilities, KernelPlan
 from semiring.kernels.engine import Engine
 
 __all__ = ["Progress", "ReportingEngine", "as_progress", "total_pairs"]
@@ -78,7 +78,7 @@ class ReportingEngine(Engine):
     def __init__(
         self,
         backend: Backend,
-        plan: Plan,
+        plan: KernelPlan,
         progress: Progress,
         total: int,
         panel: int,
@@ -156,7 +156,7 @@ class _NoKernels:
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         return True
 
-    def can_close(self, plan: Plan, n: int) -> bool:
+    def can_close(self, plan: KernelPlan, n: int) -> bool:
         return self._whole is not None and self._whole.can_close(plan, n)
 
     def _nothing(self, *_: Any, **__: Any) -> None: ...
@@ -182,7 +182,7 @@ class _Outline(np.ndarray[Any, Any]):
 class _Counter(ReportingEngine):
     """Counts, and copies nothing."""
 
-    def __init__(self, backend: Backend, plan: Plan, panel: int) -> None:
+    def __init__(self, backend: Backend, plan: KernelPlan, panel: int) -> None:
         super().__init__(_NoKernels(backend), plan, lambda done, total: None, 0, panel)
 
     @property

@@ -20,7 +20,7 @@ import numpy as np
 from semiring.algorithms.views import WORD, Array
 from semiring.arrays.parts import on_host, pieces, some
 from semiring.errors import AlgebraError
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import Engine
 from semiring.namespaces import array_namespace
 
@@ -59,7 +59,7 @@ def most_pairs(n: int, width: int) -> int:
     return max(0, n - 1).bit_length() * n * n * width
 
 
-def _check_diagonal(plan: Plan, A: Array) -> None:
+def _check_diagonal(plan: KernelPlan, A: Array) -> None:
     """What a cycle that improves on 1̄ leaves on the diagonal of a closed matrix."""
     divergence = plan.semiring.divergence
     if plan.storage == "bits" or (divergence is None and plan.semiring.absorptive):

@@ -13,7 +13,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import is_proved, max_times, min_times
 from semiring.arrays.other_zeros import outside
 from semiring.errors import AlgebraError, DivergenceError, DivergenceWarning, DTypeError, RoundingWarning, no_star
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 
 __all__ = ["check_star", "divergence_error", "may_diverge", "warn_of_divergence", "warn_of_diverging_sum"]
 
@@ -83,7 +83,7 @@ def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:
     _warn_of_rounding(semiring)  # last: a call that fails says one thing
 
 
-def may_diverge(plan: Plan) -> bool:
+def may_diverge(plan: KernelPlan) -> bool:
     """Whether a pivot may have no star: not where all weights of min-plus are ≥ 0."""
     known = plan.facts.nonnegative and plan.semiring.tropical == "min"
     return plan.semiring.divergence is not None and not known

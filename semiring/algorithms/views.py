@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 
 __all__ = ["WORD", "block", "columns_of", "has_diverged", "zero_item"]
 
@@ -19,26 +19,26 @@ Array: TypeAlias = Any  # a 2-D array of the backend's device, or a view of one
 WORD = 32  # columns to a word of packed bits
 
 
-def columns_of(plan: Plan, start: int, stop: int) -> slice:
+def columns_of(plan: KernelPlan, start: int, stop: int) -> slice:
     """The columns ``start:stop`` as the storage of ``plan`` counts them."""
     if plan.storage == "bits":
         return slice(start // WORD, -(-stop // WORD))
     return slice(start, stop)
 
 
-def block(plan: Plan, A: Array, rows: tuple[int, int], columns: tuple[int, int]) -> Array:
+def block(plan: KernelPlan, A: Array, rows: tuple[int, int], columns: tuple[int, int]) -> Array:
     """The view A[rows, columns], both half-open ranges of vertices."""
     return A[rows[0] : rows[1], columns_of(plan, *columns)]
 
 
-def zero_item(plan: Plan) -> Any:
+def zero_item(plan: KernelPlan) -> Any:
     """What fills a block with 0̄: the element, or 32 of them in a word, in tail bits too."""
     if plan.storage == "bits":
         return np.uint32(0xFFFFFFFF if plan.zero else 0)
     return plan.zero
 
 
-def has_diverged(plan: Plan, start: int, known: bool) -> bool:
+def has_diverged(plan: KernelPlan, start: int, known: bool) -> bool:
     """Whether the block closed last, which begins at vertex ``start``, met a pivot without a star.
 
     Kernels count pivots from the block's first row; here the index becomes the vertex. ``known``: no pivot can diverge

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.arrays.scans import PIECE, Rule, Scan, limits_of, refuse_entries, rule_for
+from semiring.arrays.scans import PIECE, Scan, ScanRule, limits_of, refuse_entries, rule_for
 from semiring.errors import DomainError
 from semiring.namespaces import is_device_array
 
@@ -50,7 +50,7 @@ def check_entries(array: Array, semiring: Semiring, name: str = "A") -> Scan:
         return _scan_pieces(array, rule, semiring, name)
 
 
-def _scan_pieces(array: Array, rule: Rule, semiring: Semiring, name: str) -> Scan:
+def _scan_pieces(array: Array, rule: ScanRule, semiring: Semiring, name: str) -> Scan:
     found: Scan | None = None
     for piece in _pieces(array):
         scan = _scan_piece(piece, rule, array, semiring, name)
@@ -86,7 +86,7 @@ def check_operands(semiring: Semiring, arrays: Mapping[str, Array]) -> list[Scan
     return [found[name] if name in found else check_entries(array, semiring, name) for name, array in arrays.items()]
 
 
-def _scan_piece(piece: Array, rule: Rule, array: Array, semiring: Semiring, name: str) -> Scan:
+def _scan_piece(piece: Array, rule: ScanRule, array: Array, semiring: Semiring, name: str) -> Scan:
     low = _least(piece, axis=None)  # NaN where there is one
     high = _greatest(piece, axis=None) if rule.ask_high else None
     if low != low:

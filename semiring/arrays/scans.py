@@ -14,7 +14,7 @@ from semiring.algebra.expressions.tree import is_floating
 from semiring.errors import DomainError
 from semiring.namespaces import array_namespace
 
-__all__ = ["PIECE", "Limits", "Rule", "Scan", "limits_of", "refuse_entries", "rule_for"]
+__all__ = ["PIECE", "Limits", "Scan", "ScanRule", "limits_of", "refuse_entries", "rule_for"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
@@ -62,7 +62,7 @@ def limits_of(dtype: np.dtype[Any]) -> Limits:
 
 
 @dataclass(frozen=True)
-class Rule:
+class ScanRule:
     """Which questions the look asks of a semiring's arrays of one dtype."""
 
     tropical: str | None  # "min" or "max": integers with a value for "no path"
@@ -74,11 +74,11 @@ class Rule:
 
 
 @lru_cache(maxsize=1024)
-def rule_for(semiring: Semiring, dtype: np.dtype[Any]) -> Rule:
+def rule_for(semiring: Semiring, dtype: np.dtype[Any]) -> ScanRule:
     tropical = semiring.tropical if dtype.kind == "i" else None
     restricted = not semiring.domain.everything and dtype.kind != "b"
     bounded_above = restricted and (semiring.domain.upper != np.inf or semiring.domain.upper_open)
-    return Rule(
+    return ScanRule(
         tropical,
         ask_nothing=dtype.kind in "bu" and not restricted,
         ask_high=bounded_above

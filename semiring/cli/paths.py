@@ -45,7 +45,7 @@ _WORDS = {
 
 
 @dataclass(frozen=True)
-class Question:
+class PathQuery:
     """What was asked of which network."""
 
     network: Network
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     if arguments.without:
         network = _without(network, semiring, arguments.without)
     ends = [None if end is None else vertex_of(network, end) for end in (arguments.source, arguments.target)]
-    question = Question(network, semiring, arguments.kind, *ends)
+    question = PathQuery(network, semiring, arguments.kind, *ends)
     introduce(report, network, semiring)
     named = [None if end is None else question.identity(end) for end in ends]
     report.tell(kind=arguments.kind, **dict(zip(("from", "to"), named, strict=True)))
@@ -165,7 +165,7 @@ def _entry(matrix: Any, row: int, column: int) -> Any:
     return matrix.data[place, ...] if place < stop and matrix.indices[place] == column else None
 
 
-def _route(question: Question, found: Any) -> list[int] | None:
+def _route(question: PathQuery, found: Any) -> list[int] | None:
     """The vertices of the path that was asked for; None where none was, or where there is none."""
     if question.source is None or question.target is None:
         return None
@@ -178,7 +178,7 @@ def _route(question: Question, found: Any) -> list[int] | None:
 # ----------------------------------------------------------------------------------------------------------- facts
 
 
-def _print_answer(report: Report, question: Question, found: Any, route: Sequence[int] | None) -> None:
+def _print_answer(report: Report, question: PathQuery, found: Any, route: Sequence[int] | None) -> None:
     source, target = question.source, question.target
     if source is not None and target is not None:
         _print_route(report, question, found, route, source, target)
@@ -188,7 +188,7 @@ def _print_answer(report: Report, question: Question, found: Any, route: Sequenc
         _print_ranking(report, question, _values(question, found), target, "to")
 
 
-def _values(question: Question, found: Any) -> Any:
+def _values(question: PathQuery, found: Any) -> Any:
     """The values of the paths from the source, or to the target, one a vertex."""
     if found.matrix.shape[0] != found.matrix.shape[1]:  # no others were asked for
         return found.matrix.reshape(-1)
@@ -196,7 +196,7 @@ def _values(question: Question, found: Any) -> Any:
 
 
 def _print_route(
-    report: Report, question: Question, found: Any, route: Sequence[int] | None, source: int, target: int
+    report: Report, question: PathQuery, found: Any, route: Sequence[int] | None, source: int, target: int
 ) -> None:
     """Print a headline and a line for each stop, with the weight of the edge that leads to it; or "no path"."""
     if route is None:
@@ -213,7 +213,7 @@ def _print_route(
     report(*(f"  {name:<{left}}  {text:>{right}}".rstrip() for name, text in zip(names, texts, strict=True)))
 
 
-def _print_ranking(report: Report, question: Question, values: Any, vertex: int, word: str) -> None:
+def _print_ranking(report: Report, question: PathQuery, values: Any, vertex: int, word: str) -> None:
     """Every other vertex with its value, the best first, and how many have none."""
     zero = question.semiring.zero_for(values.dtype)
     others = [other for other in range(len(values)) if other != vertex]
@@ -231,7 +231,7 @@ def _print_ranking(report: Report, question: Question, values: Any, vertex: int,
         report(f"  {len(without):,} without a path")
 
 
-def _summarise(report: Report, question: Question, found: Any) -> None:
+def _summarise(report: Report, question: PathQuery, found: Any) -> None:
     """How many pairs a path connects, and the extremes of their values."""
     matrix = found.matrix
     n = len(matrix)
@@ -268,7 +268,7 @@ def _summarise(report: Report, question: Question, found: Any) -> None:
 # --------------------------------------------------------------------------------------------------------- pictures
 
 
-def _draw(report: Report, path: str, question: Question, found: Any, route: Sequence[int] | None) -> None:
+def _draw(report: Report, path: str, question: PathQuery, found: Any, route: Sequence[int] | None) -> None:
     from semiring.plot import plot_network, save
 
     network, source, target = question.network, question.source, question.target
@@ -291,7 +291,7 @@ def _draw(report: Report, path: str, question: Question, found: Any, route: Sequ
     report.wrote(path, "drew")
 
 
-def _tell_unplaced(question: Question, route: Sequence[int]) -> None:
+def _tell_unplaced(question: PathQuery, route: Sequence[int]) -> None:
     """A note on the vertices that are drawn nowhere, for they have no position; those of the path first."""
     positions = question.network.positions
     nowhere = [] if positions is None else np.flatnonzero(~np.isfinite(positions).all(1)).tolist()

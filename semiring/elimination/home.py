@@ -13,7 +13,7 @@ from semiring.arrays.memory import demand_memory
 from semiring.elimination.analysis import Analysis, Layout
 from semiring.elimination.numbers import Numbers, eliminate
 from semiring.elimination.questions import Sweeps, table
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 
 __all__ = ["Host", "home_of"]
 
@@ -39,7 +39,7 @@ class Host:
     def prepare(self, analysis: Analysis, layout: Layout) -> None:
         """Whatever an elimination needs to know before it sees a number."""
 
-    def all_rows(self, numbers: Numbers, plan: Plan, out: Array) -> None:
+    def all_rows(self, numbers: Numbers, plan: KernelPlan, out: Array) -> None:
         """Out (n, n) ← A*."""
         Sweeps(numbers, plan).rows_into(np.arange(len(out)), out)
 

@@ -17,7 +17,7 @@ from semiring import profiling
 from semiring.algorithms.rkleene import rkleene
 from semiring.elimination.analysis import Analysis, Layout
 from semiring.kernels import backend_for
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring
 from semiring.kernels.cpu.elimination import numbers as kernels
 from semiring.kernels.cpu.elimination.panels import folds_for
@@ -45,7 +45,7 @@ class Numbers:
 
     analysis: Analysis
     layout: Layout
-    plan: Plan
+    plan: KernelPlan
     memory: Array
     updates: dict[int, Array] | None = None  # what fronts above all subtrees get from below them, where it was kept
 
@@ -55,7 +55,7 @@ class Numbers:
         return int(self.memory.nbytes + sum(update.nbytes for update in (self.updates or {}).values()))
 
 
-def eliminate(analysis: Analysis, layout: Layout, plan: Plan, values: Array, *, keep: bool = False) -> Numbers:
+def eliminate(analysis: Analysis, layout: Layout, plan: KernelPlan, values: Array, *, keep: bool = False) -> Numbers:
     """The factor of the matrix with the analysed pattern and these values, of the plan's dtype, as kernels hold them.
 
     ``keep``: what `eliminate_again` needs. Raises `NoStar` with the first place, of those that were reached, whose
@@ -69,7 +69,7 @@ def eliminate(analysis: Analysis, layout: Layout, plan: Plan, values: Array, *, 
     return numbers
 
 
-def eliminate_again(numbers: Numbers, plan: Plan, values: Array, changed: Array) -> Numbers:
+def eliminate_again(numbers: Numbers, plan: KernelPlan, values: Array, changed: Array) -> Numbers:
     """The factor of other values, which differ from those of ``numbers`` in the ``changed`` entries: the same bits.
 
     ``numbers`` were kept, and stay as they are. Only subtrees with a changed entry are eliminated again, and the fronts

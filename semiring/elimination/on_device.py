@@ -20,7 +20,7 @@ from semiring import profiling
 from semiring.arrays.folds import fold_rows
 from semiring.elimination.analysis import Analysis, Layout
 from semiring.elimination.numbers import NoStar, Numbers, reduce_large
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import engine_of
 from semiring.namespaces import is_device_array
 
@@ -61,7 +61,7 @@ class Device:
         refuse_beyond(needed, free_on_device, what, instead)
 
     def eliminate(
-        self, analysis: Analysis, layout: Layout, plan: Plan, values: Array, *, keep: bool = False
+        self, analysis: Analysis, layout: Layout, plan: KernelPlan, values: Array, *, keep: bool = False
     ) -> Numbers:
         """As `numbers.eliminate`; nothing is kept for updates."""
         memory = self.xp.full(layout.size, plan.zero, plan.dtype)
@@ -73,7 +73,7 @@ class Device:
             _eliminate(tree, numbers)
         return numbers
 
-    def sweeps(self, numbers: Numbers, plan: Plan, *, columns: bool = False) -> _Sweeps:
+    def sweeps(self, numbers: Numbers, plan: KernelPlan, *, columns: bool = False) -> _Sweeps:
         """The sweeps of x ⊗ A*; of the ``columns``, A* ⊗ x."""
         return _Sweeps(self._tree(numbers.analysis), numbers, plan, columns)
 
@@ -83,7 +83,7 @@ class Device:
         tree.places(layout)
         _ = tree.fronts
 
-    def all_rows(self, numbers: Numbers, plan: Plan, out: DeviceArray) -> None:
+    def all_rows(self, numbers: Numbers, plan: KernelPlan, out: DeviceArray) -> None:
         """Out (n, n) ← A*, by its columns: a sweep writes values of some hundred vectors side by side.
 
         They come in the order of elimination, so that those side by side go up the tree together.
@@ -196,7 +196,7 @@ def _depths(above: Array) -> Array:
     return np.array(depths, np.int64)
 
 
-def _kernel(plan: Plan, name: str, *defines: str) -> Any:
+def _kernel(plan: KernelPlan, name: str, *defines: str) -> Any:
     from semiring.kernels.cuda.closing.modules import kernel
     from semiring.kernels.cuda.closing.sources import arithmetic_of
 
@@ -227,7 +227,7 @@ def _eliminate(tree: _Tree, numbers: Numbers) -> None:
 class _Sweeps:
     """x ⊗ A* on a GPU for the factor of A under a plan; of the ``columns``, A* ⊗ x: as `questions.Sweeps`."""
 
-    def __init__(self, tree: _Tree, numbers: Numbers, plan: Plan, columns: bool) -> None:
+    def __init__(self, tree: _Tree, numbers: Numbers, plan: KernelPlan, columns: bool) -> None:
         self.tree, self.numbers, self.plan = tree, numbers, plan
         blocks, right, below = tree.offsets(numbers.layout)
         self.blocks, self.turned = blocks, np.int32(columns)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from semiring.elimination.analysis import Analysis, Layout
 from semiring.elimination.numbers import NoStar
 from semiring.errors import AlgebraError
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring
 from semiring.kernels.cpu.elimination import numbers as elimination
 from semiring.kernels.cpu.elimination import paths as kernels
@@ -24,7 +24,7 @@ Array = NDArray[Any]
 class OpenFactor:
     """The entries of a factor over earlier pivots, for a selective ⊕ whose stars are 1̄; as large as the factor."""
 
-    def __init__(self, analysis: Analysis, layout: Layout, plan: Plan, values: Array) -> None:
+    def __init__(self, analysis: Analysis, layout: Layout, plan: KernelPlan, values: Array) -> None:
         """``values``: those of the analysed pattern, as kernels hold them."""
         a = self.analysis = analysis
         self.layout, self.plan, self.values = layout, plan, values

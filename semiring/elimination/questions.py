@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from semiring.elimination.numbers import Numbers
 from semiring.kernels import backend_for
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring
 from semiring.kernels.cpu.elimination import sweeps as kernels
 from semiring.kernels.cpu.elimination.panels import folds_for
@@ -43,7 +43,7 @@ class Sweeps:
     matrix has none.
     """
 
-    def __init__(self, numbers: Numbers, plan: Plan, *, columns: bool = False) -> None:
+    def __init__(self, numbers: Numbers, plan: KernelPlan, *, columns: bool = False) -> None:
         a, layout = numbers.analysis, numbers.layout
         self.numbers, self.plan, self.analysis, self.columns = numbers, plan, a, columns
         opposite = columns and not plan.semiring.commutative

@@ -42,7 +42,7 @@ from semiring.errors import (
 from semiring.factors.inputs import Edges, checked, edges_of
 from semiring.factors.reductions import Reduction, reduction
 from semiring.io.network import semiring_of
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import is_device_array
 from semiring.strips.stored import is_name
@@ -250,7 +250,7 @@ class Factor:
 
     # ------------------------------------------------------------------------------------------------- elimination
 
-    def _plan(self, nonnegative: bool, dtype: Any = None) -> Plan:
+    def _plan(self, nonnegative: bool, dtype: Any = None) -> KernelPlan:
         threads = get_threads() if self._threads is None else self._threads
         dtype = self._inner if dtype is None else dtype
         return make_plan(self.semiring, dtype, nonnegative=nonnegative, threads=threads)
@@ -284,7 +284,7 @@ class Factor:
             error = DivergenceError(f"{error}. If the product is 1 up to rounding, use closure", vertex)
         raise error
 
-    def _may_be_reused(self, layout: Layout, plan: Plan) -> bool:
+    def _may_be_reused(self, layout: Layout, plan: KernelPlan) -> bool:
         """Whether these numbers were kept, and stand where those of another plan would."""
         own = self._numbers
         same = own.layout is layout and own.plan.dtype == plan.dtype and own.plan.facts == plan.facts
@@ -320,7 +320,7 @@ class Factor:
         self._values[self._entries(potentials.tails, potentials.heads)] = potentials.sign * potentials.reduced()
         return self._made(self._analysis.layout(False), self._plan(False))
 
-    def _made(self, layout: Layout, plan: Plan, *, keep: bool = False) -> Numbers:
+    def _made(self, layout: Layout, plan: KernelPlan, *, keep: bool = False) -> Numbers:
         made: Numbers = self._home.eliminate(self._analysis, layout, plan, self._values, keep=keep)
         return made
 

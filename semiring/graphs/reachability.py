@@ -31,7 +31,7 @@ _WORDS = 1024  # bit pairs of a product in the time in which a word of a row is 
 
 def by_components(found: Components, threads: int) -> Method:
     """The method that closes words (n, ⌈n/32⌉) whose components are known; of a dual semiring, 0 is an edge."""
-    return Method("joined_rows", partial(_join, found, threads), storages=("bits",), apart=True, pairs=_cubes)
+    return Method("purdom", partial(_join, found, threads), storages=("bits",), apart=True, pairs=_cubes)
 
 
 def by_blocks(relations: Relations, otherwise: Method, note: Callable[[str], None]) -> Method:
@@ -40,7 +40,7 @@ def by_blocks(relations: Relations, otherwise: Method, note: Callable[[str], Non
     ``otherwise`` closes them where there is none. What is found goes to ``note``.
     """
     close = partial(_close_in_order, relations, otherwise, note)
-    return Method("blocks_in_order", close, storages=("bits",), pairs=_cubes)
+    return Method("triangular", close, storages=("bits",), pairs=_cubes)
 
 
 def _close_in_order(

@@ -38,7 +38,7 @@ def by_separators(analysis: Analysis, symmetric: bool, A: Array) -> Method:
 
     home, layout = home_of(f"cuda:{A.device.id}" if is_device_array(A) else None), analysis.layout(symmetric)
     home.prepare(analysis, layout)
-    return Method("supernodes", partial(_close, home, layout, analysis), apart=True, pairs=_pairs)
+    return Method("supernodal", partial(_close, home, layout, analysis), apart=True, pairs=_pairs)
 
 
 def _close(home: Any, layout: Layout, analysis: Analysis, engine: Engine, D: Array, A: Array) -> None:

@@ -1,7 +1,7 @@
 """What every backend provides, and what it may rely on.
 
-Every call takes a `Plan`: frozen, made once per public call, handed down a recursion. A, B and C are 2-D arrays of
-``plan.dtype`` on the backend's device, A (m, k), B (k, n), C (m, n).
+Every call takes a `KernelPlan`: frozen, made once per public call, handed down a recursion. A, B and C are 2-D arrays
+of ``plan.dtype`` on the backend's device, A (m, k), B (k, n), C (m, n).
 
 * Any size, 0 and 1 included, and any strides: rows, columns, negative ones, the strides of a transpose. Kernels may be
   faster on unit column stride; they are right on all.
@@ -52,13 +52,13 @@ __all__ = [
     "Facts",
     "GainingClosures",
     "Graphs",
+    "KernelPlan",
+    "LaunchRecorder",
     "Mark",
     "Panels",
     "Passes",
-    "Plan",
     "PredecessorSearch",
     "Queues",
-    "Recorder",
     "Relations",
     "Relaxation",
     "StackClosures",
@@ -104,7 +104,7 @@ class Status:
 
 
 @dataclass(frozen=True)
-class Plan:
+class KernelPlan:
     """One public call, as the kernels see it."""
 
     semiring: Semiring
@@ -120,9 +120,9 @@ class Plan:
     #: What a backend derived from this plan, to find it again at the next call of its kind; nothing of one matrix.
     memo: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
-    def renewed(self, semiring: Semiring) -> Plan:
+    def renewed(self, semiring: Semiring) -> KernelPlan:
         """The plan of another call: of an equal semiring, whatever its name; the same memo, a status of its own."""
-        plan = object.__new__(Plan)  # `replace` takes 3 µs, some tenth of a closure of few vertices
+        plan = object.__new__(KernelPlan)  # `replace` takes 3 µs, some tenth of a closure of few vertices
         vars(plan).update(vars(self), semiring=semiring, status=Status())
         return plan
 
@@ -142,15 +142,15 @@ class Backend(Protocol):
         """Whether every kernel below accepts this combination."""
         ...
 
-    def multiply(self, plan: Plan, C: Any, A: Any, B: Any) -> None:
+    def multiply(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
         """C ← A ⊗ B. C is not read, and may be uninitialised. With k = 0, C becomes all zero."""
         ...
 
-    def multiply_add(self, plan: Plan, C: Any, A: Any, B: Any) -> None:
+    def multiply_add(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
         """C ← C ⊕ A ⊗ B, each entry folded as ((C ⊕ A₀B₀) ⊕ A₁B₁) ⊕ … up to reassociation fixed by the sizes alone."""
         ...
 
-    def multiply_add_witness(self, plan: Plan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
+    def multiply_add_witness(self, plan: KernelPlan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
         """As `multiply_add`, for a selective ⊕; W (m, n) is int32 or int64.
 
         Where A ⊗ B is strictly better than C, W[i, j] becomes k0 + the smallest k that attains it. Elsewhere C and W
@@ -158,7 +158,7 @@ class Backend(Protocol):
         """
         ...
 
-    def multiply_add_pivots(self, plan: Plan, C: Any, P: Any, A: Any, B: Any, k0: int) -> None:
+    def multiply_add_pivots(self, plan: KernelPlan, C: Any, P: Any, A: Any, B: Any, k0: int) -> None:
         """As `multiply_add`, for a selective ⊕; P (m, n) is int32.
 
         k is cut into runs of ``plan.pivot_chunk``. Where C strictly improves in a run, P[i, j] becomes k0 + the first k
@@ -167,14 +167,14 @@ class Backend(Protocol):
         """
         ...
 
-    def close_block(self, plan: Plan, A: Any) -> None:
+    def close_block(self, plan: KernelPlan, A: Any) -> None:
         """A ← A* in place, A (n, n) of at most some hundred rows, one pivot at a time with the star at each pivot.
 
         A pivot whose star does not exist sets ``plan.status.diverged`` to its index and leaves A undefined.
         """
         ...
 
-    def close_block_pivots(self, plan: Plan, A: Any, P: Any, k0: int) -> None:
+    def close_block_pivots(self, plan: KernelPlan, A: Any, P: Any, k0: int) -> None:
         """As `close_block`, for a selective ⊕: where pivot k strictly improves A[i, j], P[i, j] becomes k0 + k."""
         ...
 
@@ -185,11 +185,11 @@ class Backend(Protocol):
 class WholeClosures(Protocol):
     """Closures of whole matrices by kernels written for them, without products."""
 
-    def can_close(self, plan: Plan, n: int) -> bool:
+    def can_close(self, plan: KernelPlan, n: int) -> bool:
         """Whether `close` takes a matrix of n rows under this plan."""
         ...
 
-    def close(self, plan: Plan, A: Any, *, beside: bool = False) -> None:
+    def close(self, plan: KernelPlan, A: Any, *, beside: bool = False) -> None:
         """A ← A* in place, A (n, n). ``beside``: whether other work keeps the device busy meanwhile."""
         ...
 
@@ -197,11 +197,11 @@ class WholeClosures(Protocol):
 class StackClosures(Protocol):
     """Closures of all matrices of a stack by one call."""
 
-    def stack_rows(self, plan: Plan) -> int:
+    def stack_rows(self, plan: KernelPlan) -> int:
         """The most rows of matrices that are closed side by side in a stack, each as a whole."""
         ...
 
-    def close_stack(self, plan: Plan, A: Any) -> None:
+    def close_stack(self, plan: KernelPlan, A: Any) -> None:
         """A ← A* in place, of each matrix of A (count, n, n), of any n.
 
         A pivot without a star counts on from matrix to matrix: row i of matrix b is b·n + i.
@@ -216,11 +216,11 @@ class GainingClosures(Protocol):
     under potentials, component by component.
     """
 
-    def gaining_rows(self, plan: Plan) -> int:
+    def gaining_rows(self, plan: KernelPlan) -> int:
         """The most rows of matrices that these take under this plan, 0 where they take none."""
         ...
 
-    def look_gaining(self, plan: Plan, A: Any) -> Any:
+    def look_gaining(self, plan: KernelPlan, A: Any) -> Any:
         """What is to be known of A (count, n, n) before it is closed; None where some matrix needs more care.
 
         So does one with a cycle that gains, which is not named here. Nothing is written. Of max-times and min-times
@@ -228,7 +228,7 @@ class GainingClosures(Protocol):
         """
         ...
 
-    def close_gaining(self, plan: Plan, A: Any, found: Any, out: Any) -> None:
+    def close_gaining(self, plan: KernelPlan, A: Any, found: Any, out: Any) -> None:
         """Out ← A* of every matrix, for what was found of A; out may be A."""
         ...
 
@@ -264,7 +264,7 @@ class Streams(Protocol):
 class Queues(Protocol):
     """Kernels that only enqueue their work, as those of a device do."""
 
-    def lanes(self, plan: Plan) -> Streams | None:
+    def lanes(self, plan: KernelPlan) -> Streams | None:
         """Streams for work side by side; None where the plan allows one order only."""
         ...
 
@@ -273,10 +273,12 @@ class Queues(Protocol):
         ...
 
 
-class Recorder(Protocol):
+class LaunchRecorder(Protocol):
     """Closures whose launches are recorded, and repeated by the next of their kind."""
 
-    def replay(self, plan: Plan, A: Any, engine_of: Callable[[Plan], Any], algorithm: Callable[..., object]) -> None:
+    def replay(
+        self, plan: KernelPlan, A: Any, engine_of: Callable[[KernelPlan], Any], algorithm: Callable[..., object]
+    ) -> None:
         """``algorithm(engine_of(plan), A)``, for an algorithm whose launches depend on the plan and on A's shape alone.
 
         The same function on a plan and a shape of the same kind is recorded once.
@@ -295,21 +297,21 @@ class Relaxation(Protocol):
 class Panels(Protocol):
     """Products in place without a copy, or with one that is made as products are."""
 
-    def replaces(self, plan: Plan, m: int, n: int) -> bool:
+    def replaces(self, plan: KernelPlan, m: int, n: int) -> bool:
         """Whether C may be B, the same array, in `multiply` with B (m, n) and A (m, m).
 
         Of elements in `multiply_add_pivots` too.
         """
         ...
 
-    def overlaps(self, plan: Plan, m: int, n: int, k: int) -> bool:
+    def overlaps(self, plan: KernelPlan, m: int, n: int, k: int) -> bool:
         """Whether A (m, k) may be columns of C (m, n) in `multiply_add`, where B are rows of pivots: B = K* ⊗ B.
 
         What is set in A meanwhile is then of A ⊗ K*, whose product is that of A.
         """
         ...
 
-    def copy_panel(self, plan: Plan, A: Any, out: Any) -> None:
+    def copy_panel(self, plan: KernelPlan, A: Any, out: Any) -> None:
         """Out ← A, which share no element."""
         ...
 
@@ -336,19 +338,19 @@ class Steps(NamedTuple):
 class Walks(Protocol):
     """Steps by one matrix B (n, n), and their gradients."""
 
-    def prepare(self, plan: Plan, B: Any) -> Any:
+    def prepare(self, plan: KernelPlan, B: Any) -> Any:
         """What all steps have in common, while B stays as it is; None where that saves nothing."""
         ...
 
-    def walk(self, plan: Plan, prepared: Any, x: Any, steps: Steps) -> None:
+    def walk(self, plan: KernelPlan, prepared: Any, x: Any, steps: Steps) -> None:
         """X (m, n), adjacent rows, ← its state after the steps, each product with the bits of `multiply` for m > 1."""
         ...
 
-    def pulls(self, plan: Plan, n: int) -> bool:
+    def pulls(self, plan: KernelPlan, n: int) -> bool:
         """Whether `pull` knows this semiring and dtype."""
         ...
 
-    def pull(self, plan: Plan, prepared: Any, G: Any, steps: Steps, by_matrix: Any) -> bool:
+    def pull(self, plan: KernelPlan, prepared: Any, G: Any, steps: Steps, by_matrix: Any) -> bool:
         """G (m, n), adjacent rows, the gradient by the last state, ← that by the first; False where values forbid it.
 
         That by B is added to ``by_matrix`` (n, n) float64. After False all that is written holds anything, but for
@@ -360,7 +362,7 @@ class Walks(Protocol):
 class TellingProducts(Protocol):
     """Products that show what is in their operands, so that nobody needs to look for it before."""
 
-    def tells(self, plan: Plan, m: int, k: int, n: int) -> bool:
+    def tells(self, plan: KernelPlan, m: int, k: int, n: int) -> bool:
         """Whether products (m, k) by (k, n), n or m 1, are NaN or ∞ where a row meets a NaN, or ∞ and no -∞."""
         ...
 
@@ -392,7 +394,7 @@ class Passes(Protocol):
 class PredecessorSearch(Protocol):
     """Predecessors of a closure: see `semiring.algorithms.predecessors`."""
 
-    def find_predecessors(self, plan: Plan, D: Any, tolerance: Tolerance, before: Any, pivots: Any) -> Any:
+    def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, before: Any, pivots: Any) -> Any:
         """The predecessors (n, n) int32 of D = A*, n > 0, from A (n, n) or from pivots (n, n) int32; one is None."""
         ...
 
@@ -400,7 +402,7 @@ class PredecessorSearch(Protocol):
 class TreeSearch(Protocol):
     """Predecessors of one source."""
 
-    def find_tree(self, plan: Plan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:
+    def find_tree(self, plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:
         """The predecessors (n,) int32 of the row ``source`` of D (n, n), from the weights (n, n)."""
         ...
 
@@ -412,14 +414,14 @@ class SourceSearch(Protocol):
     combined from their ends on; no weight improves on 1̄.
     """
 
-    def search_table(self, plan: Plan, graph: Any, sources: Any, targets: Any, out: Any, trees: Any) -> None:
+    def search_table(self, plan: KernelPlan, graph: Any, sources: Any, targets: Any, out: Any, trees: Any) -> None:
         """Out (p, q) ← the best values from p sources to q targets; 0̄ where no path leads. Floats may be narrower.
 
         ``trees`` (p, n) int32 ← the vertex before each that was reached by then, -9999; (0, n) where nobody asks.
         """
         ...
 
-    def search_near(self, plan: Plan, graph: Any, sources: Any, wanted: Any, limit: Any) -> tuple[Any, Any, Any]:
+    def search_near(self, plan: KernelPlan, graph: Any, sources: Any, wanted: Any, limit: Any) -> tuple[Any, Any, Any]:
         """The ``wanted`` (n,) bool no worse than the limit from each source: rows as starts, vertices and values."""
         ...
 
@@ -427,7 +429,7 @@ class SourceSearch(Protocol):
 class Triangles(Protocol):
     """Products of which one triangle is wanted."""
 
-    def multiply_add_upper(self, plan: Plan, C: Any, A: Any, B: Any) -> None:
+    def multiply_add_upper(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
         """C ← C ⊕ A ⊗ B on and above the diagonal, C (n, n). What is below it may be overwritten."""
         ...
 
@@ -435,7 +437,7 @@ class Triangles(Protocol):
 class Factors(Protocol):
     """Products by a triangular matrix."""
 
-    def multiply_upper(self, plan: Plan, C: Any, A: Any, B: Any, below: int, left: bool) -> None:
+    def multiply_upper(self, plan: KernelPlan, C: Any, A: Any, B: Any, below: int, left: bool) -> None:
         """C ← A ⊗ B as `Backend.multiply`, C (m, n) and B may be one where `Panels` says so.
 
         ``left``: A (m, m) is 0̄ where k < i - below. Else B (n, n) is, where k > j + below. What is 0̄ need not be read.
@@ -498,7 +500,7 @@ class Relations(Protocol):
     Loops are no edges.
     """
 
-    def has_edges(self, plan: Plan, n: int) -> bool:
+    def has_edges(self, plan: KernelPlan, n: int) -> bool:
         """Whether these take matrices of n rows under this plan: ⊕ is or, ⊗ is and."""
         ...
 
@@ -541,7 +543,7 @@ class Capabilities:
     stack_closures: StackClosures | None = None
     gaining: GainingClosures | None = None
     queues: Queues | None = None
-    recorder: Recorder | None = None
+    recorder: LaunchRecorder | None = None
     relaxation: Relaxation | None = None
     panels: Panels | None = None
     passes: Passes | None = None

@@ -13,7 +13,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.expressions import Expression
 from semiring.algebra.expressions.tree import float_limits, is_floating
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 
 __all__ = ["KernelDefinition", "define"]
 
@@ -55,7 +55,7 @@ def _bits(element: Expression, dtype: np.dtype[Any]) -> int:
     return int(value.view(f"u{dtype.itemsize}"))
 
 
-def define(plan: Plan, *, closing: bool = False) -> KernelDefinition:
+def define(plan: KernelPlan, *, closing: bool = False) -> KernelDefinition:
     """The definition behind a plan: for products, or for closures, which know a star and whether ⊕ is idempotent."""
     separate = plan.facts.separate or (plan.facts.nonnegative and plan.semiring.tropical == "min")
     return _define(plan.semiring, plan.dtype, _Scalar(plan.zero), _Scalar(plan.one), separate, closing)

@@ -12,7 +12,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import refuse_lawless_sums
 from semiring.arrays.encoding import inner_zero
 from semiring.kernels import backend_for
-from semiring.kernels.contract import Backend, Capabilities, Facts, Plan, Streams, lacking
+from semiring.kernels.contract import Backend, Capabilities, Facts, KernelPlan, Streams, lacking
 from semiring.namespaces import array_namespace
 
 __all__ = ["Engine", "Lanes", "cut", "engine_of", "make_plan"]
@@ -32,7 +32,7 @@ def make_plan(
     separate: bool = False,
     storage: Literal["elements", "bits"] = "elements",
     threads: int = 1,
-) -> Plan:
+) -> KernelPlan:
     """The plan of one public call.
 
     Raises `DTypeError` where the semiring is not defined on the dtype, `AlgebraError` where sums depend on their order.
@@ -50,15 +50,15 @@ def _plan(
     separate: bool,
     storage: Literal["elements", "bits"],
     threads: int,
-) -> Plan:
+) -> KernelPlan:
     """What all calls of one kind have in common."""
     semiring.check_dtype(dtype)
     refuse_lawless_sums(semiring)
     zero, one = inner_zero(semiring, dtype), semiring.one_for(dtype)
-    return Plan(semiring, dtype, zero, one, Facts(nonnegative, separate), storage, threads)
+    return KernelPlan(semiring, dtype, zero, one, Facts(nonnegative, separate), storage, threads)
 
 
-def engine_of(plan: Plan, A: Array) -> Engine:
+def engine_of(plan: KernelPlan, A: Array) -> Engine:
     """The products of a plan, where A lives."""
     from semiring.kernels.machines import closure_speed  # it loads logging, which a product needs not
 
@@ -111,7 +111,7 @@ class Engine:
     The copies that in-place products need are kept and used again, so one engine serves one thread at a time.
     """
 
-    def __init__(self, backend: Backend, plan: Plan, panel: int = PANEL, *, waits: bool = True) -> None:
+    def __init__(self, backend: Backend, plan: KernelPlan, panel: int = PANEL, *, waits: bool = True) -> None:
         """``waits``: whether a look at the data is allowed, for which a device must finish what it was given."""
         self.backend, self.plan, self.panel, self.waits = backend, plan, panel, waits
         self._workspace: Array | None = None

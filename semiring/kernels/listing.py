@@ -14,7 +14,7 @@ from semiring.algebra import DTYPES, Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions import Expression
 from semiring.errors import MissingExtraError, UnknownNameError
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.definition import define
 from semiring.kernels.engine import make_plan
 
@@ -109,7 +109,7 @@ def _dtype(dtype: Any) -> np.dtype[Any]:
     return found
 
 
-def _expressions(plan: Plan) -> str:
+def _expressions(plan: KernelPlan) -> str:
     semiring, dtype = plan.semiring, plan.dtype
     definition = define(plan, closing=semiring.star_expression is not None)
     lines = [

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache, wraps
 from typing import Any
 
-from semiring.kernels.contract import Backend, Plan, Steps
+from semiring.kernels.contract import Backend, KernelPlan, Steps
 from semiring.profiling import Span, span
 
 __all__ = ["profiled"]
@@ -42,7 +42,7 @@ def _measured(kernel: Callable[..., Any], describe: Callable[..., Any]) -> Calla
     return call
 
 
-def _product(name: str, plan: Plan, C: Any, *others: Any) -> Any:
+def _product(name: str, plan: KernelPlan, C: Any, *others: Any) -> Any:
     """C, sometimes marks, A and B; of packed bits columns are words, and k is the number of B's rows."""
     A, B = others[:2] if len(others) == 2 else others[1:3]
     m, k, n = C.shape[-2], B.shape[-2], C.shape[-1] * (_WORD if plan.storage == "bits" else 1)
@@ -53,27 +53,27 @@ def _product(name: str, plan: Plan, C: Any, *others: Any) -> Any:
     return span("product", name, pairs=count * m * k * n, moved=moved, **stack, shape=(m, k, n), **_plan(plan))
 
 
-def _walk(name: str, plan: Plan, prepared: Any, x: Any, steps: Steps, *matrix: Any) -> Any:
+def _walk(name: str, plan: KernelPlan, prepared: Any, x: Any, steps: Steps, *matrix: Any) -> Any:
     (m, n), count = x.shape, steps.number
     moved = 2 * x.nbytes + sum(getattr(array, "nbytes", 0) for array in (*steps, *matrix))
     pairs = count * m * n * n * (2 if name == "pull" else 1)
     return span("product", name, pairs=pairs, moved=moved, shape=(m, n, n), stack=f"{count:,} steps of", **_plan(plan))
 
 
-def _triangle(name: str, plan: Plan, C: Any, A: Any, B: Any) -> Any:
+def _triangle(name: str, plan: KernelPlan, C: Any, A: Any, B: Any) -> Any:
     n, k = C.shape[-1], B.shape[-2]
     moved = A.nbytes + B.nbytes + C.nbytes
     return span("product", name, pairs=n * (n + 1) // 2 * k, moved=moved, shape=(n, k, n), **_plan(plan))
 
 
-def _upper(name: str, plan: Plan, C: Any, A: Any, B: Any, below: int, left: bool) -> Any:
+def _upper(name: str, plan: KernelPlan, C: Any, A: Any, B: Any, below: int, left: bool) -> Any:
     (m, n), k = C.shape, B.shape[-2]
     some = k * (k + 1) // 2 + below * k - below * (below + 1) // 2  # entries of the factor that are read
     moved = A.nbytes + B.nbytes + C.nbytes
     return span("product", name, pairs=some * (n if left else m), moved=moved, shape=(m, k, n), **_plan(plan))
 
 
-def _closing(name: str, plan: Plan, A: Any, *marks: Any) -> Any:
+def _closing(name: str, plan: KernelPlan, A: Any, *marks: Any) -> Any:
     (count, stack), n = _stack(A), A.shape[-2]
     moved = 2 * A.nbytes + sum(getattr(x, "nbytes", 0) for x in marks)
     return span("closing", name, pairs=count * n**3, moved=moved, **stack, shape=(n, n), **_plan(plan))
@@ -86,17 +86,17 @@ def _stack(array: Any) -> tuple[int, dict[str, Any]]:
     return array.shape[0], {"stack": f"{array.shape[0]:,} of"}
 
 
-def _plan(plan: Plan) -> dict[str, Any]:
+def _plan(plan: KernelPlan) -> dict[str, Any]:
     storage = {"storage": "as bits"} if plan.storage == "bits" else {}
     return {"semiring": plan.semiring.name, "dtype": str(plan.dtype), **storage}
 
 
-def _predecessors(name: str, plan: Plan, D: Any, *others: Any) -> Any:
+def _predecessors(name: str, plan: KernelPlan, D: Any, *others: Any) -> Any:
     moved = D.nbytes + sum(getattr(x, "nbytes", 0) for x in others)
     return span("predecessors", name, moved=moved, shape=tuple(D.shape), **_plan(plan))
 
 
-def _search(name: str, plan: Plan, graph: Any, sources: Any, *others: Any) -> Any:
+def _search(name: str, plan: KernelPlan, graph: Any, sources: Any, *others: Any) -> Any:
     starts, heads = graph[:2]
     return span("search", name, shape=(sources.size, starts.size - 1), edges=heads.size, **_plan(plan))
 
@@ -106,11 +106,11 @@ def _pass(name: str, *arrays: Any) -> Any:
     return span("pass", name, moved=moved, shape=tuple(arrays[0].shape), dtype=str(arrays[0].dtype))
 
 
-def _copy(name: str, plan: Plan, *arrays: Any) -> Any:
+def _copy(name: str, plan: KernelPlan, *arrays: Any) -> Any:
     return _pass(name, *arrays)
 
 
-def _replay(name: str, plan: Plan, A: Any, engine_of: Any, algorithm: Callable[..., object]) -> Any:
+def _replay(name: str, plan: KernelPlan, A: Any, engine_of: Any, algorithm: Callable[..., object]) -> Any:
     return span("replay", getattr(algorithm, "__name__", "launches"), shape=tuple(A.shape), **_plan(plan))
 
 

@@ -14,26 +14,26 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.errors import no_star
-from semiring.kernels.contract import Capabilities, Plan
+from semiring.kernels.contract import Capabilities, KernelPlan
 
 __all__ = ["ReferenceBackend"]
 
 Array: TypeAlias = NDArray[Any]
 
 
-def _add(plan: Plan, x: Array, y: Array) -> Array:
+def _add(plan: KernelPlan, x: Array, y: Array) -> Array:
     result: Array = plan.semiring.add.expression.evaluate({"x": x, "y": y}, plan.dtype)
     return result
 
 
-def _mul(plan: Plan, x: Array, y: Array) -> Array:
+def _mul(plan: KernelPlan, x: Array, y: Array) -> Array:
     """The product of entries, 0̄ ⊗ x = x ⊗ 0̄ = 0̄ by definition, whatever the expression makes of the zero."""
     product = plan.semiring.mul.expression.evaluate({"x": x, "y": y}, plan.dtype)
     result: Array = np.where((x == plan.zero) | (y == plan.zero), plan.zero, product)
     return result
 
 
-def _terms(plan: Plan, A: Array, B: Array) -> Iterator[tuple[int, Array]]:
+def _terms(plan: KernelPlan, A: Array, B: Array) -> Iterator[tuple[int, Array]]:
     """The rank-one terms A[:, k] ⊗ B[k, :] of a product, in the order of k."""
     for k in range(B.shape[0]):
         yield k, _mul(plan, A[:, k : k + 1], B[k : k + 1, :])
@@ -66,7 +66,7 @@ class ReferenceBackend:
             return False
         return storage == "elements" or (dtype == np.bool_ and not semiring.zero_for(dtype))
 
-    def multiply(self, plan: Plan, C: Array, A: Array, B: Array) -> None:
+    def multiply(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
         """C ← A ⊗ B without reading C."""
         if plan.storage == "bits":
             C[...] = 0
@@ -74,7 +74,7 @@ class ReferenceBackend:
             C[...] = plan.zero
         self.multiply_add(plan, C, A, B)
 
-    def multiply_add(self, plan: Plan, C: Array, A: Array, B: Array) -> None:
+    def multiply_add(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
         """C ← C ⊕ A ⊗ B."""
         if plan.storage == "bits":
             values, A, B = _operands(C, A, B)
@@ -85,7 +85,7 @@ class ReferenceBackend:
         for _, term in _terms(plan, A, B):
             C[...] = _add(plan, C, term)
 
-    def multiply_add_witness(self, plan: Plan, C: Array, W: Array, A: Array, B: Array, k0: int) -> None:
+    def multiply_add_witness(self, plan: KernelPlan, C: Array, W: Array, A: Array, B: Array, k0: int) -> None:
         """As `multiply_add`, with the smallest attaining k0 + k where the product is strictly better than C."""
         product = np.full(W.shape, plan.zero, plan.dtype)
         witness = np.full(W.shape, -1, W.dtype)
@@ -103,7 +103,7 @@ class ReferenceBackend:
         else:
             C[better] = product[better]
 
-    def multiply_add_pivots(self, plan: Plan, C: Array, P: Array, A: Array, B: Array, k0: int) -> None:
+    def multiply_add_pivots(self, plan: KernelPlan, C: Array, P: Array, A: Array, B: Array, k0: int) -> None:
         """As `multiply_add`; P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved."""
         current = C
         if plan.storage == "bits":
@@ -117,15 +117,15 @@ class ReferenceBackend:
         if plan.storage == "bits":
             _pack_into(C, current)
 
-    def close_block(self, plan: Plan, A: Array) -> None:
+    def close_block(self, plan: KernelPlan, A: Array) -> None:
         """A ← A* in place, one pivot at a time."""
         self._close(plan, A, None, 0)
 
-    def close_block_pivots(self, plan: Plan, A: Array, P: Array, k0: int) -> None:
+    def close_block_pivots(self, plan: KernelPlan, A: Array, P: Array, k0: int) -> None:
         """As `close_block`; where pivot k strictly improves A[i, j], P[i, j] becomes k0 + k."""
         self._close(plan, A, P, k0)
 
-    def _close(self, plan: Plan, A: Array, P: Array | None, k0: int) -> None:
+    def _close(self, plan: KernelPlan, A: Array, P: Array | None, k0: int) -> None:
         """Lehmann's elimination: A[i, j] ⊕= A[i, k] ⊗ A[k, k]* ⊗ A[k, j] for each pivot k, its row and column last."""
         if plan.storage == "bits":
             values = _unpack(A, A.shape[0])
@@ -134,7 +134,7 @@ class ReferenceBackend:
         else:
             self._eliminate(plan, A, P, k0)
 
-    def _eliminate(self, plan: Plan, A: Array, P: Array | None, k0: int) -> None:
+    def _eliminate(self, plan: KernelPlan, A: Array, P: Array | None, k0: int) -> None:
         if plan.semiring.star_expression is None:
             raise no_star(plan.semiring.name)
         plan.semiring.star_expression.check_dtype(plan.dtype)

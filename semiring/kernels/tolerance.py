@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from semiring.algebra.expressions import Expression
 from semiring.algebra.expressions.tree import float_limits, is_floating
 from semiring.errors import AlgebraError
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["Tolerance", "tolerance_for", "unattained"]
@@ -49,7 +49,7 @@ class Tolerance:
         return met
 
 
-def tolerance_for(plan: Plan, D: Array) -> Tolerance:
+def tolerance_for(plan: KernelPlan, D: Array) -> Tolerance:
     """What rounding may have done to the entries of D, a closure under ``plan``.
 
     It does nothing on integers and where ⊗ only selects. The error is relative to an entry where ⊗ is a product, or a
@@ -80,7 +80,7 @@ def _largest(D: Array) -> float:
     return float(np.max(np.abs(D), initial=0.0, where=np.isfinite(D)))
 
 
-def unattained(plan: Plan) -> AlgebraError:
+def unattained(plan: KernelPlan) -> AlgebraError:
     """The error where a distance is not the weight of any path, which in a semiring it always is, up to rounding."""
     return AlgebraError(
         f"an entry of the closure in {plan.semiring.name} on {plan.dtype} is not the weight of a path, even "

@@ -33,7 +33,7 @@ from semiring.namespaces import array_namespace, is_device_array
 from semiring.threads import checked_threads, get_threads
 
 if TYPE_CHECKING:
-    from semiring.kernels.contract import Backend, Plan, Steps, Walks
+    from semiring.kernels.contract import Backend, KernelPlan, Steps, Walks
 
 __all__ = [
     "Walker",
@@ -213,7 +213,7 @@ def demand_products(
 class Walker:
     """Steps by one matrix, where a backend has them: `semiring.kernels.contract.Walks`."""
 
-    plan: Plan
+    plan: KernelPlan
     walks: Walks
     prepared: Any
 

@@ -27,8 +27,8 @@ from semiring.arrays.operands import (
 from semiring.arrays.other_zeros import warn_of_percentages
 from semiring.arrays.sparse import is_sparse, stored_entries
 from semiring.arrays.vertices import Vertices, in_order
-from semiring.chain.explanation import Explanation
 from semiring.closures import closure, closure_with_predecessors
+from semiring.closures.explanation import Explanation
 from semiring.errors import AlgebraError, DeviceError, DivergenceError, DomainError, NegativeCycleError, ShapeError
 from semiring.io.inputs import Reading, as_it_is, take
 from semiring.io.network import semiring_of

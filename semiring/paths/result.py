@@ -26,7 +26,7 @@ from semiring.arrays.vertices import Vertices
 from semiring.errors import AlgebraError, DeviceError, NoPathError, ShapeError
 from semiring.io.network import Network
 from semiring.kernels import backend_for
-from semiring.kernels.contract import Facts, Plan
+from semiring.kernels.contract import Facts, KernelPlan
 from semiring.kernels.tolerance import tolerance_for
 from semiring.namespaces import array_namespace, is_device_array
 from semiring.strips.stored import is_name
@@ -275,10 +275,10 @@ class Paths:
 
     @cached_property
     @_where_it_lives
-    def _edges(self) -> tuple[Plan, Any]:
+    def _edges(self) -> tuple[KernelPlan, Any]:
         if self._pivots is not None:
             D, semiring = self._distances, self.semiring
-            plan = Plan(semiring, D.dtype, semiring.zero_for(D.dtype), semiring.one_for(D.dtype))
+            plan = KernelPlan(semiring, D.dtype, semiring.zero_for(D.dtype), semiring.one_for(D.dtype))
             return plan, DirectEdges(D, self._pivots, plan.zero)
         if self._weights is None:
             raise AlgebraError(
@@ -291,7 +291,7 @@ class Paths:
         weights = as_matrix(self._weights, semiring, dtype)
         nonnegative = is_floating(dtype) and bool((weights >= 0).all())
         zero, one = semiring.zero_for(dtype), semiring.one_for(dtype)
-        return Plan(semiring, dtype, zero, one, Facts(nonnegative)), weights
+        return KernelPlan(semiring, dtype, zero, one, Facts(nonnegative)), weights
 
     def _single_source(self, source: int) -> Array:
         plan, weights = self._edges
@@ -309,7 +309,7 @@ class Paths:
         return tree
 
     @_where_it_lives
-    def _single_source_on_device(self, plan: Plan, weights: Array, source: int) -> Array:
+    def _single_source_on_device(self, plan: KernelPlan, weights: Array, source: int) -> Array:
         distances, tolerance = self._distances, tolerance_for(plan, self._distances)
         if plan.dtype.name == "bfloat16":
             distances, weights = distances.astype(np.float32), weights.astype(np.float32)

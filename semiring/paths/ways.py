@@ -30,8 +30,8 @@ from semiring.algorithms.schedule import (
 )
 from semiring.arrays.encoding import decode, encode, has_inner_zero, rounded
 from semiring.arrays.memory import demand_memory, free_memory
-from semiring.chain.explanation import Explanation
-from semiring.chain.prices import Prices
+from semiring.closures.costs import CostEstimate
+from semiring.closures.explanation import Explanation
 from semiring.elimination.analysis import Analysis, analyse, widest_level
 from semiring.errors import AlgebraError, DivergenceError, NegativeCycleError, NoPathError
 from semiring.factors.inputs import Edges
@@ -249,7 +249,7 @@ class _Call:
     def cheapest(self) -> str:
         p, q = self.rows.size, self.columns.size
         n, m, size = self.n, self.edges.values.size, self.edges.values.dtype.itemsize
-        costs = Prices({} if self.graph is None else {"johnson": search_operations(n, m, min(p, q))})
+        costs = CostEstimate({} if self.graph is None else {"johnson": search_operations(n, m, min(p, q))})
         needed, free = n * n * (2 * size + 4), free_memory()
         if free is None or needed < free:
             costs["dense"] = dense_operations(n, size)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 from semiring.algorithms.methods import Method
@@ -22,7 +22,7 @@ from semiring.arrays.device.memory import load_cupy
 from semiring.arrays.memory import shown
 from semiring.errors import ShapeError, TooLargeError
 from semiring.kernels import get_backend
-from semiring.kernels.contract import Plan, Status
+from semiring.kernels.contract import KernelPlan, Status
 from semiring.kernels.engine import Engine
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace, is_device_array
@@ -42,6 +42,7 @@ _STAGE = 64 << 20  # bytes of pinned memory, of which there are four for each GP
 _UNLIMITED = 0  # bytes of a GPU's memory
 
 
+@lru_cache(maxsize=64)  # equal devices give one method, by which plans are kept
 def by_devices(devices: tuple[int, ...]) -> Method:
     """The method that closes a matrix on these GPUs, in the order of blocked Floyd-Warshall on one."""
     close, pairs = partial(_close, devices), _pairs
@@ -83,7 +84,7 @@ def _close(devices: tuple[int, ...], engine: Engine, A: Array, P: Array | None =
 
 def _rank(
     devices: tuple[int, ...],
-    plan: Plan,
+    plan: KernelPlan,
     grid: Grid,
     A: Array,
     P: Array | None,

@@ -24,7 +24,7 @@ import numpy as np
 from semiring.algorithms.irreflexive import cycles_of_loops, cycles_through
 from semiring.arrays.bits import WORD_BITS, pack
 from semiring.arrays.parts import on_host
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace
 from semiring.strips.disk import Packed, Place
@@ -53,7 +53,7 @@ class LastRound:
         """Of the panel."""
         return (self.loops is not None) + 2 * len(self.edges)
 
-    def find(self, plan: Plan, room: Room, place: Place, panel: Array, memory: tuple[Array, Array]) -> None:
+    def find(self, plan: KernelPlan, room: Room, place: Place, panel: Array, memory: tuple[Array, Array]) -> None:
         """Panel (rows, n) ← what is put in, from the closed matrix in a place; ``memory`` may be that of the panel."""
         if self.loops is not None:
             loops, n = array_namespace(panel).asarray(self.loops), len(self.loops)
@@ -87,7 +87,7 @@ def _pieces(rows: int, width: int) -> Iterator[slice]:
         yield slice(start, min(rows, start + step))
 
 
-def _cycles(plan: Plan, room: Room, place: Place, loops: Array, rows: Array, tile: Array) -> Array:
+def _cycles(plan: KernelPlan, room: Room, place: Place, loops: Array, rows: Array, tile: Array) -> Array:
     """The cycles (n,). ``rows`` (p, n) and ``tile`` are memory."""
     best, n, flat = cycles_of_loops(plan, loops), loops.shape[0], tile.reshape(-1)
     for first in range(0, n, len(rows)):

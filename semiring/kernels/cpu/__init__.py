@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.kernels.contract import Capabilities, Plan, Steps
+from semiring.kernels.contract import Capabilities, KernelPlan, Steps
 from semiring.kernels.cpu.compiled import Kernels, copy, kernels_for
 from semiring.kernels.cpu.product import log_stacks, log_sums, log_vectors, log_walks
 from semiring.kernels.cpu.product.macro import FULL
@@ -63,7 +63,7 @@ class CpuBackend:
             return bool(dtype == np.bool_ and bits.supports(semiring))
         return dtype.char in _DTYPES and dtype.isnative and semiring.supports(dtype)
 
-    def multiply(self, plan: Plan, C: Array, A: Array, B: Array) -> None:
+    def multiply(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
         """C ← A ⊗ B without reading C; matrices, or stacks of them."""
         if self._by_numbers(plan, C, A, B, 0):
             return
@@ -78,7 +78,7 @@ class CpuBackend:
         else:
             C[...] = plan.zero
 
-    def multiply_add(self, plan: Plan, C: Array, A: Array, B: Array) -> None:
+    def multiply_add(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
         """C ← C ⊕ A ⊗ B; matrices, or stacks of them."""
         if self._by_numbers(plan, C, A, B, 1):
             return
@@ -91,7 +91,7 @@ class CpuBackend:
         elif A.shape[1]:
             _product(plan, kernels_for(plan), C, A, B, accumulate=1)
 
-    def _by_numbers(self, plan: Plan, C: Array, A: Array, B: Array, accumulate: int) -> bool:
+    def _by_numbers(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> bool:
         """C ← [C ⊕] A ⊗ B for log_plus by products of plus_times; False where that is not done."""
         if C.dtype.kind != "f" or C.size == 0 or plan.zero != -np.inf:
             return False
@@ -110,27 +110,27 @@ class CpuBackend:
             log_stacks.multiply(self, plan, stack, A[None], stack if C is B else B[None], accumulate)
         return True
 
-    def tells(self, plan: Plan, m: int, k: int, n: int) -> bool:
+    def tells(self, plan: KernelPlan, m: int, k: int, n: int) -> bool:
         """Whether NaN and ∞ show in products of these sizes: see `log_vectors`."""
         return log_vectors.takes(plan, m, k, n)
 
-    def prepare(self, plan: Plan, B: Array) -> Any:
+    def prepare(self, plan: KernelPlan, B: Array) -> Any:
         """What steps by B (n, n) have in common; None where that saves nothing."""
         return log_walks.Prepared(plan, B) if log_sums.takes(plan, B.shape[0]) else None
 
-    def walk(self, plan: Plan, prepared: Any, x: Array, steps: Steps) -> None:
+    def walk(self, plan: KernelPlan, prepared: Any, x: Array, steps: Steps) -> None:
         """X ← its state after the steps."""
         log_walks.walk(self, plan, prepared, x, steps)
 
-    def pulls(self, plan: Plan, n: int) -> bool:
+    def pulls(self, plan: KernelPlan, n: int) -> bool:
         """Float32 of log_plus."""
         return plan.dtype.char == "f" and log_sums.takes(plan, n)
 
-    def pull(self, plan: Plan, prepared: Any, G: Array, steps: Steps, by_matrix: Array) -> bool:
+    def pull(self, plan: KernelPlan, prepared: Any, G: Array, steps: Steps, by_matrix: Array) -> bool:
         """G ← the gradient by the first state."""
         return log_walks.pull(plan, prepared, G, steps, by_matrix)
 
-    def _on_stacks(self, plan: Plan, C: Array, A: Array, B: Array, accumulate: int) -> None:
+    def _on_stacks(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> None:
         """Small products in one compiled loop, each on one thread; large ones in turn, each on all of them."""
         small = C.shape[1] * C.shape[2] * A.shape[2] <= _STACKED
         if small and C.size and A.shape[2] and plan.storage == "elements":
@@ -140,22 +140,22 @@ class CpuBackend:
         for matrices in zip(C, A, B, strict=True):
             one(plan, *matrices)
 
-    def replaces(self, plan: Plan, m: int, n: int) -> bool:
+    def replaces(self, plan: KernelPlan, m: int, n: int) -> bool:
         """Whether C may be B in a product: where whole columns of it are packed before any is written."""
         if m > 1 and n > 1 and log_sums.takes(plan, m):
             return True
         deepest = 2 * cpu_speed().depth  # beyond that they would not stay in the cache
         return plan.storage == "elements" and 1 < m <= deepest and n > 1
 
-    def overlaps(self, plan: Plan, m: int, n: int, k: int) -> bool:
+    def overlaps(self, plan: KernelPlan, m: int, n: int, k: int) -> bool:
         """Never: A is packed some columns at a time, when C has been written."""
         return False
 
-    def copy_panel(self, plan: Plan, A: Array, out: Array) -> None:
+    def copy_panel(self, plan: KernelPlan, A: Array, out: Array) -> None:
         """Out ← A, on all threads where that is worth it."""
         copy(A, out, plan.threads)
 
-    def multiply_upper(self, plan: Plan, C: Array, A: Array, B: Array, below: int, left: bool) -> None:
+    def multiply_upper(self, plan: KernelPlan, C: Array, A: Array, B: Array, below: int, left: bool) -> None:
         """As `multiply`, by whole tiles, rows of A or columns of B."""
         apart = 1 in C.shape or log_sums.takes(plan, B.shape[0])  # these have loops of their own
         if plan.storage == "bits" or apart or not C.size or kernels_for(plan).first_calls.left:
@@ -166,7 +166,7 @@ class CpuBackend:
             *(C, A, B, _NO_MARKS, 0, 0, 0, plan.threads), in_place=C is B, before=before, behind=behind
         )
 
-    def multiply_add_upper(self, plan: Plan, C: Array, A: Array, B: Array) -> None:
+    def multiply_add_upper(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
         """As `multiply_add`, by blocks that cover C on and above the diagonal."""
         n = C.shape[1]
         if log_sums.takes(plan, B.shape[0]):  # it has loops of its own
@@ -178,7 +178,7 @@ class CpuBackend:
         else:
             kernels_for(plan).upper_product(C, A, B, plan.threads)
 
-    def multiply_add_witness(self, plan: Plan, C: Array, W: Array, A: Array, B: Array, k0: int) -> None:
+    def multiply_add_witness(self, plan: KernelPlan, C: Array, W: Array, A: Array, B: Array, k0: int) -> None:
         """As `multiply_add`, with the smallest attaining k0 + k where the product is strictly better than C."""
         if plan.storage == "bits":
             from semiring.kernels.cpu.bits import operations as bits
@@ -188,7 +188,7 @@ class CpuBackend:
         if A.shape[1] and C.size:
             kernels_for(plan).witness_product(C, W, A, B, k0, plan.threads)
 
-    def multiply_add_pivots(self, plan: Plan, C: Array, P: Array, A: Array, B: Array, k0: int) -> None:
+    def multiply_add_pivots(self, plan: KernelPlan, C: Array, P: Array, A: Array, B: Array, k0: int) -> None:
         """As `multiply_add`; P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved."""
         if plan.storage == "bits":
             from semiring.kernels.cpu.bits import operations as bits
@@ -198,7 +198,7 @@ class CpuBackend:
         if A.shape[1]:
             _product(plan, kernels_for(plan), C, A, B, accumulate=1, P=P, chunk=plan.pivot_chunk, k0=k0)
 
-    def close_block(self, plan: Plan, A: Array) -> None:
+    def close_block(self, plan: KernelPlan, A: Array) -> None:
         """A ← A* in place."""
         if plan.storage == "bits":
             from semiring.kernels.cpu.bits import operations as bits
@@ -216,11 +216,11 @@ class CpuBackend:
         if not kernels.first_calls.left or not kernels.first_calls.close(plan, A):
             _report(plan, kernels.close(A))
 
-    def stack_rows(self, plan: Plan) -> int:
+    def stack_rows(self, plan: KernelPlan) -> int:
         """The most rows of matrices that are closed together in a stack."""
         return _STACK_ROWS_OF_BOOL if plan.dtype == np.bool_ else _STACK_ROWS
 
-    def close_stack(self, plan: Plan, A: Array) -> None:
+    def close_stack(self, plan: KernelPlan, A: Array) -> None:
         """A ← A* in place, of each matrix of A (count, n, n); pivots without a star count on from matrix to matrix."""
         if not A.size:
             return
@@ -231,7 +231,7 @@ class CpuBackend:
             return
         _report(plan, kernels_for(plan).close_stack(A, plan.threads))
 
-    def close_block_pivots(self, plan: Plan, A: Array, P: Array, k0: int) -> None:
+    def close_block_pivots(self, plan: KernelPlan, A: Array, P: Array, k0: int) -> None:
         """As `close_block`; where pivot k changes A[i, j], P[i, j] becomes k0 + k."""
         if plan.storage == "bits":
             from semiring.kernels.cpu.bits import operations as bits
@@ -247,20 +247,20 @@ class CpuBackend:
 
         return SmallGains()
 
-    def gaining_rows(self, plan: Plan) -> int:
+    def gaining_rows(self, plan: KernelPlan) -> int:
         """The most rows of matrices whose weights gain that are closed by one loop."""
         return int(self._gaining.rows(plan))
 
-    def look_gaining(self, plan: Plan, A: Array) -> Any:
+    def look_gaining(self, plan: KernelPlan, A: Array) -> Any:
         """The components and potentials of every matrix of A (count, n, n); None where one needs more care."""
         return self._gaining.look(plan, A)
 
-    def close_gaining(self, plan: Plan, A: Array, found: Any, out: Array) -> None:
+    def close_gaining(self, plan: KernelPlan, A: Array, found: Any, out: Array) -> None:
         """Out ← A* of every matrix, for what was found; out may be A."""
         self._gaining.close(plan, A, found, out)
 
     def find_predecessors(
-        self, plan: Plan, D: Array, tolerance: Tolerance, before: Array | None, pivots: Array | None
+        self, plan: KernelPlan, D: Array, tolerance: Tolerance, before: Array | None, pivots: Array | None
     ) -> Array:
         """The predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
         first_calls = kernels_for(plan).first_calls
@@ -272,14 +272,16 @@ class CpuBackend:
 
         return find_predecessors(plan, D, tolerance, before, pivots)
 
-    def search_table(self, plan: Plan, graph: Any, sources: Array, targets: Array, out: Array, trees: Array) -> None:
+    def search_table(
+        self, plan: KernelPlan, graph: Any, sources: Array, targets: Array, out: Array, trees: Array
+    ) -> None:
         """The best values from sources to targets: see `searches`."""
         from semiring.kernels.cpu import searches
 
         searches.table(plan, graph, sources, targets, out, trees)
 
     def search_near(
-        self, plan: Plan, graph: Any, sources: Array, wanted: Array, limit: Any
+        self, plan: KernelPlan, graph: Any, sources: Array, wanted: Array, limit: Any
     ) -> tuple[Array, Array, Array]:
         """What is no worse than a limit: see `searches`."""
         from semiring.kernels.cpu import searches
@@ -287,13 +289,13 @@ class CpuBackend:
         return searches.near(plan, graph, sources, wanted, limit)
 
 
-def _report(plan: Plan, failed: int) -> None:
+def _report(plan: KernelPlan, failed: int) -> None:
     if failed >= 0:
         plan.status.diverged = failed
 
 
 def _product(
-    plan: Plan,
+    plan: KernelPlan,
     kernels: Kernels,
     C: Array,
     A: Array,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import adds_exponentials
 from semiring.errors import no_star
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.closing.blocks import CLOSING_WORDS, PIVOTS
 from semiring.kernels.cpu.closing.eliminate import build_eliminate
 from semiring.kernels.cpu.codegen.entries import block_product, copy_block, entry
@@ -83,7 +83,7 @@ class _Shape:
 class Kernels:
     """Products and closures of one definition on this machine, compiled when first called."""
 
-    def __init__(self, plan: Plan, speed: CpuSpeed) -> None:
+    def __init__(self, plan: KernelPlan, speed: CpuSpeed) -> None:
         self.plan, self.speed = plan, speed
         self.definition = define(plan)
         self.tile = tile_shape(self.definition, host(), speed)
@@ -456,10 +456,10 @@ def copy(source: Array, out: Array, threads: int) -> None:
     run_blocks(job, parts, parts)
 
 
-_kernels: dict[tuple[int, Any, bool, bool, int], tuple[Plan, Kernels]] = {}
+_kernels: dict[tuple[int, Any, bool, bool, int], tuple[KernelPlan, Kernels]] = {}
 
 
-def kernels_for(plan: Plan) -> Kernels:
+def kernels_for(plan: KernelPlan) -> Kernels:
     """The kernels of a plan. Semirings are told apart by identity first: hashing a definition takes microseconds."""
     speed = cpu_speed()
     key = (id(plan.semiring), plan.dtype, plan.facts.nonnegative, plan.facts.separate, id(speed))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.errors import SemiringError
-from semiring.kernels.contract import NO_PREDECESSOR, Plan
+from semiring.kernels.contract import NO_PREDECESSOR, KernelPlan
 from semiring.kernels.cpu.closing.blocks import PIVOTS
 from semiring.kernels.reference import ReferenceBackend
 from semiring.kernels.tolerance import Tolerance
@@ -57,20 +57,20 @@ def _seconds() -> float:
 class FirstCalls:
     """What is left of the time in NumPy of one definition."""
 
-    def __init__(self, plan: Plan, compiled: bool, whole: int = PIVOTS) -> None:
+    def __init__(self, plan: KernelPlan, compiled: bool, whole: int = PIVOTS) -> None:
         """``whole``: the rows up to which the compiled kernels close a matrix pivot by pivot."""
         self.left = 0.0 if compiled or not _has_same_bits(plan) else _seconds()
         self._whole = whole
         self._signed = plan.dtype.kind == "f" and not plan.facts.nonnegative
 
-    def product(self, plan: Plan, C: Array, A: Array, B: Array, accumulate: int) -> bool:
+    def product(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> bool:
         """C ← [C ⊕] A ⊗ B; False where that is left to the compiled kernels. C may be B."""
         if not self._allows(A.shape[1] * (_STEP + C.size / _PRODUCT), A, B, C if accumulate else A):
             return False
         (_reference.multiply_add if accumulate else _reference.multiply)(plan, C, A, B.copy() if C is B else B)
         return True
 
-    def close(self, plan: Plan, A: Array) -> bool:
+    def close(self, plan: KernelPlan, A: Array) -> bool:
         """A ← A* in place; False where that is left to the compiled kernels."""
         if not self._allows(A.shape[0] * (2 * _STEP + A.size / _CLOSURE), A):
             return False
@@ -90,7 +90,7 @@ class FirstCalls:
                 A[others] = rows
         return True
 
-    def predecessors(self, plan: Plan, D: Array, tolerance: Tolerance, before: Array) -> Array | None:
+    def predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance, before: Array) -> Array | None:
         """The predecessors (n, n) of D, closed from ``before``; None where that is left to the compiled kernels."""
         if not self._allows(D.shape[0] * (2 * _STEP + D.size / _CLOSURE), D, before):
             return None
@@ -103,7 +103,7 @@ class FirstCalls:
         return self.left > 0
 
 
-def _predecessors(plan: Plan, D: Array, tolerance: Tolerance, before: Array) -> Array | None:
+def _predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, before: Array) -> Array | None:
     """The first three steps of `semiring.algorithms.predecessors`, in the order of the compiled kernels.
 
     None where these do not decide every entry, or one of them only within the loose tolerance.
@@ -163,7 +163,7 @@ def _grown(found: Array, source: int, tight: Array) -> bool:
     return not (found == _UNDECIDED).any()
 
 
-def _has_same_bits(plan: Plan) -> bool:
+def _has_same_bits(plan: KernelPlan) -> bool:
     semiring = plan.semiring
     trees = (semiring.add.expression, semiring.mul.expression, semiring.star_expression)
     used = {name for tree in trees if tree is not None for name in tree.operations}
@@ -172,7 +172,7 @@ def _has_same_bits(plan: Plan) -> bool:
     return semiring.selective and _keeps_bits(plan)
 
 
-def _keeps_bits(plan: Plan) -> bool:
+def _keeps_bits(plan: KernelPlan) -> bool:
     """Whether 1̄ ⊗ x is x without rounding: where it is not, as in 1 + x - 1, it counts what is multiplied by 1̄."""
     if plan.dtype.kind in "iub":
         return True

@@ -8,7 +8,7 @@ import numpy as np
 
 from semiring.algebra.expressions.tree import is_half
 from semiring.errors import DTypeError, UnknownNameError
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu import CpuBackend
 from semiring.kernels.cpu.codegen.native import assembly, intermediate
 from semiring.kernels.cpu.codegen.target import CPUS, Target, host
@@ -22,7 +22,7 @@ from semiring.kernels.machines.data import TileShape
 __all__ = ["tile_code", "tile_text"]
 
 
-def tile_code(plan: Plan, language: str, cpu: str | None, whole: bool) -> str:
+def tile_code(plan: KernelPlan, language: str, cpu: str | None, whole: bool) -> str:
     """The tile of a product as `semiring.code` shows it, with a line that says how it is cut; of halves float32's.
 
     Raises `UnknownNameError` for a CPU that is not in `CPUS`, `DTypeError` for a dtype that no CPU kernel takes.
@@ -47,7 +47,7 @@ def tile_code(plan: Plan, language: str, cpu: str | None, whole: bool) -> str:
     )
 
 
-def tile_text(plan: Plan, language: str, target: Target, *, pivots: bool = False) -> tuple[str, TileShape]:
+def tile_text(plan: KernelPlan, language: str, target: Target, *, pivots: bool = False) -> tuple[str, TileShape]:
     """The whole tile for a CPU as ``"llvm"`` or ``"asm"``, and its shape: for this machine the one that it uses."""
     definition = define(plan)
     shape = tile_shape(definition, target, cpu_speed() if target == host() else table_for(target).speed)

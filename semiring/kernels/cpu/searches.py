@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.jit import cached
 from semiring.kernels.cpu.codegen.options import OUTER, PART
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, better, times
@@ -177,7 +177,7 @@ def _near(sr, starts, heads, weights, sources, wanted, zero, one, limit):
     return counts, found[:held].copy(), best[:held].copy()
 
 
-def table(plan: Plan, graph: Graph, sources: Array, targets: Array, out: Array, trees: Array) -> None:
+def table(plan: KernelPlan, graph: Graph, sources: Array, targets: Array, out: Array, trees: Array) -> None:
     """`SourceSearch.search_table` of the contract."""
     starts, heads, weights, turned = graph
     sr = ScalarSemiring(plan, opposite=turned)
@@ -189,7 +189,7 @@ def table(plan: Plan, graph: Graph, sources: Array, targets: Array, out: Array, 
     _share(some, sources.size, plan.threads, starts.size + heads.size)
 
 
-def near(plan: Plan, graph: Graph, sources: Array, wanted: Array, limit: Any) -> tuple[Array, Array, Array]:
+def near(plan: KernelPlan, graph: Graph, sources: Array, wanted: Array, limit: Any) -> tuple[Array, Array, Array]:
     """`SourceSearch.search_near` of the contract."""
     starts, heads, weights, turned = graph
     sr, found = ScalarSemiring(plan, opposite=turned), {}

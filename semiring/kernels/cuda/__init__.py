@@ -26,7 +26,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import plus_times
 from semiring.errors import MissingExtraError
-from semiring.kernels.contract import Capabilities, Mark, Plan, Streams
+from semiring.kernels.contract import Capabilities, KernelPlan, Mark, Streams
 from semiring.kernels.engine import cut
 from semiring.kernels.tolerance import Tolerance
 
@@ -97,19 +97,19 @@ class CudaBackend:
             return False
         return storage == "elements" or bool(dtype == np.bool_ and not semiring.zero_for(dtype))
 
-    def multiply(self, plan: Plan, C: Any, A: Any, B: Any) -> None:
+    def multiply(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
         """C ← A ⊗ B, matrices or stacks of them. C is not read."""
         with plan.stream or _NOTHING:
             if not self._by_cublas(plan, C, A, B, False):
                 self._products.multiply(plan, C, A, B)
 
-    def multiply_add(self, plan: Plan, C: Any, A: Any, B: Any) -> None:
+    def multiply_add(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
         """C ← C ⊕ A ⊗ B, matrices or stacks of them."""
         with plan.stream or _NOTHING:
             if not self._by_cublas(plan, C, A, B, True):
                 self._products.multiply_add(plan, C, A, B)
 
-    def multiply_add_upper(self, plan: Plan, C: Any, A: Any, B: Any) -> None:
+    def multiply_add_upper(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
         """C ← C ⊕ A ⊗ B on and above the diagonal; tiles of C that lie below it are left out."""
         if self._classical.takes(plan) or self._logs.takes(plan):
             for columns in cut(0, C.shape[1], _STRIP):
@@ -118,34 +118,34 @@ class CudaBackend:
         with plan.stream or _NOTHING:
             self._products.multiply_add(plan, C, A, B, upper=True)
 
-    def _by_cublas(self, plan: Plan, C: Any, A: Any, B: Any, accumulate: bool) -> bool:
+    def _by_cublas(self, plan: KernelPlan, C: Any, A: Any, B: Any, accumulate: bool) -> bool:
         """Whether the product was one of plus_times, or of log_plus by such ones."""
         ways = self._classical.multiply, self._logs.multiply
         return any(way(plan, C, A, B, accumulate=accumulate) for way in ways)
 
-    def replaces(self, plan: Plan, m: int, n: int) -> bool:
+    def replaces(self, plan: KernelPlan, m: int, n: int) -> bool:
         """Whether C may be B in `multiply`: where tensor cores take bits, all of B is transposed before."""
         return plan.storage == "bits" and self._products.replaces(plan, m, n)
 
-    def overlaps(self, plan: Plan, m: int, n: int, k: int) -> bool:
+    def overlaps(self, plan: KernelPlan, m: int, n: int, k: int) -> bool:
         """Whether columns of C may be A in `multiply_add`: where ⊕ is or, a bit that is set early changes no result."""
         return plan.storage == "bits" and self._products.overlaps(plan, m, n, k)
 
-    def copy_panel(self, plan: Plan, A: Any, out: Any) -> None:
+    def copy_panel(self, plan: KernelPlan, A: Any, out: Any) -> None:
         """Out ← A by a kernel."""
         self._kernels.copy(A, out)
 
-    def multiply_add_witness(self, plan: Plan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
+    def multiply_add_witness(self, plan: KernelPlan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
         """As `multiply_add`, with the smallest attaining k0 + k where the product is strictly better than C."""
         with plan.stream or _NOTHING:
             self._recording.multiply_add_witness(plan, C, W, A, B, k0)
 
-    def multiply_add_pivots(self, plan: Plan, C: Any, P: Any, A: Any, B: Any, k0: int) -> None:
+    def multiply_add_pivots(self, plan: KernelPlan, C: Any, P: Any, A: Any, B: Any, k0: int) -> None:
         """As `multiply_add`; P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved."""
         with plan.stream or _NOTHING:
             self._recording.multiply_add_pivots(plan, C, P, A, B, k0)
 
-    def can_close(self, plan: Plan, n: int) -> bool:
+    def can_close(self, plan: KernelPlan, n: int) -> bool:
         """Whether `close` takes a matrix of n rows under this plan: an idempotent ⊕, elements, and a device that grants
         what the kernel needs.
         """
@@ -153,7 +153,7 @@ class CudaBackend:
             return self._squares.fits(plan, n)
         return plan.semiring.idempotent and n > 0 and self._staged.fits(plan, n)
 
-    def stack_rows(self, plan: Plan) -> int:
+    def stack_rows(self, plan: KernelPlan) -> int:
         """The most rows of matrices that `close_stack` closes in one launch; larger ones take several."""
         return self._staged.fast_rows(self._staged.arithmetic_of(plan))
 
@@ -183,19 +183,19 @@ class CudaBackend:
         """A ← NaN where the word says so."""
         self._kernels.spoil(A, word)
 
-    def find_predecessors(self, plan: Plan, D: Any, tolerance: Tolerance, before: Any, pivots: Any) -> Any:
+    def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, before: Any, pivots: Any) -> Any:
         """The predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
         from semiring.kernels.cuda.predecessors.search import find_predecessors
 
         return find_predecessors(plan, D, tolerance, before, pivots)
 
-    def find_tree(self, plan: Plan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:
+    def find_tree(self, plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:
         """The predecessors (n,) int32 of one row of D, by one single-source run over the weights (n, n)."""
         from semiring.kernels.cuda.predecessors.search import find_tree
 
         return find_tree(plan, D, weights, tolerance, source)
 
-    def has_edges(self, plan: Plan, n: int) -> bool:
+    def has_edges(self, plan: KernelPlan, n: int) -> bool:
         """Whether the edges of packed matrices of n rows can be followed: see `semiring.kernels.contract.Relations`."""
         return self._relations.has_edges(plan, n)
 
@@ -259,7 +259,7 @@ class CudaBackend:
         """D ← the worst edges between vertices in an order."""
         self._graphs.fill_bottlenecks(D, order, edges, one, largest)
 
-    def lanes(self, plan: Plan) -> Streams | None:
+    def lanes(self, plan: KernelPlan) -> Streams | None:
         """Streams side by side, the first of the highest priority (see `semiring.kernels.cuda.streams`).
 
         None where cuBLAS multiplies: on several streams at once it does not promise the same bits every time.
@@ -275,7 +275,9 @@ class CudaBackend:
         event: Mark = mark()
         return event
 
-    def replay(self, plan: Plan, A: Any, engine_of: Callable[[Plan], Any], algorithm: Callable[..., object]) -> None:
+    def replay(
+        self, plan: KernelPlan, A: Any, engine_of: Callable[[KernelPlan], Any], algorithm: Callable[..., object]
+    ) -> None:
         """``algorithm(engine_of(plan), A)``, from the second time on as one launch of a CUDA graph.
 
         Never recorded where cuBLAS multiplies, which CuPy refuses to: the second result would be that of other kernels.
@@ -287,15 +289,15 @@ class CudaBackend:
         else:
             replay(plan, A, engine_of, algorithm)
 
-    def close_block(self, plan: Plan, A: Any) -> None:
+    def close_block(self, plan: KernelPlan, A: Any) -> None:
         """A ← A* in place, fastest up to 128 rows (see `semiring.kernels.cuda.closing`)."""
         self._staged.close_block(plan, A)
 
-    def close_block_pivots(self, plan: Plan, A: Any, P: Any, k0: int) -> None:
+    def close_block_pivots(self, plan: KernelPlan, A: Any, P: Any, k0: int) -> None:
         """As `close_block`; where pivot k changes A[i, j], P[i, j] becomes k0 + k."""
         self._staged.close_block(plan, A, P, k0)
 
-    def close(self, plan: Plan, A: Any, *, beside: bool = False) -> None:
+    def close(self, plan: KernelPlan, A: Any, *, beside: bool = False) -> None:
         """A ← A* in place by the staged Floyd-Warshall kernels, for an idempotent ⊕.
 
         ``beside``: whether other work keeps the device busy meanwhile.
@@ -306,6 +308,6 @@ class CudaBackend:
         else:
             self._staged.close(plan, A, beside=beside)
 
-    def close_stack(self, plan: Plan, A: Any) -> None:
+    def close_stack(self, plan: KernelPlan, A: Any) -> None:
         """Close every matrix of A (count, n, n) at once; pivots without a star count on from matrix to matrix."""
         self._staged.close(plan, A)

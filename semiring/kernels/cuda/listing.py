@@ -14,7 +14,7 @@ import numpy as np
 
 from semiring.arrays.device.memory import load_cupy
 from semiring.errors import DeviceError, DTypeError, MissingExtraError, UnknownNameError
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.blocks import block_kernel
 from semiring.kernels.cuda.closing.printer import ELEMENTS
 from semiring.kernels.cuda.closing.sources import arithmetic_of, operations, source
@@ -39,7 +39,7 @@ ARCHITECTURES = (
 )
 
 
-def functions(plan: Plan, whole: bool) -> str:
+def functions(plan: KernelPlan, whole: bool) -> str:
     """⊕, ⊗ and the star in CUDA C++; or the whole source of the kernel that closes a block.
 
     Raises `DTypeError` on bfloat16, which is closed in float32; `AlgebraError` for the whole without a star.
@@ -53,7 +53,7 @@ def functions(plan: Plan, whole: bool) -> str:
     return source(chosen.file, arithmetic, chosen.defines)
 
 
-def product_code(plan: Plan, language: str, target: str | None, whole: bool) -> str:
+def product_code(plan: KernelPlan, language: str, target: str | None, whole: bool) -> str:
     """C ← A ⊗ B of large row-major matrices as ``"ptx"`` or ``"sass"``, with a line that says how it is cut.
 
     Raises `MissingExtraError` without the CUTLASS DSL, and for SASS without nvdisasm; `UnknownNameError` for a target
@@ -81,7 +81,7 @@ def product_code(plan: Plan, language: str, target: str | None, whole: bool) -> 
     return f"{heading}\n{text if whole else steady_loop(text)}"
 
 
-def kernel_of(plan: Plan) -> tuple[Product, Tile]:
+def kernel_of(plan: KernelPlan) -> tuple[Product, Tile]:
     """The kernel that multiplies large row-major matrices under a plan, and its tile."""
     words = WordFormat("int32", 32) if plan.dtype == np.bool_ else format_of(plan)
     call = call_for(plan, words, accumulate=False)

@@ -12,7 +12,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from semiring.kernels.contract import Plan, Status
+from semiring.kernels.contract import KernelPlan, Status
 from semiring.kernels.cuda.closing.barriers import recorded_words
 
 __all__ = ["Streams", "mark", "replay"]
@@ -91,7 +91,7 @@ _recordings: OrderedDict[Any, _Recording] = OrderedDict()
 _guard = threading.Lock()
 
 
-def replay(plan: Plan, A: Any, engine_of: Callable[[Plan], Any], algorithm: Callable[..., object]) -> None:
+def replay(plan: KernelPlan, A: Any, engine_of: Callable[[KernelPlan], Any], algorithm: Callable[..., object]) -> None:
     """``algorithm(engine, A)``; from the second run of a kind on by one launch of a graph.
 
     The graph works on a matrix of its own, since the addresses are part of it: O(n²) more, and two copies.
@@ -123,9 +123,9 @@ def replay(plan: Plan, A: Any, engine_of: Callable[[Plan], Any], algorithm: Call
 
 def _record(
     recording: _Recording,
-    plan: Plan,
+    plan: KernelPlan,
     A: Any,
-    engine_of: Callable[[Plan], Any],
+    engine_of: Callable[[KernelPlan], Any],
     algorithm: Callable[..., object],
 ) -> None:
     """Capture one run. Its memory comes from a pool of its own, which nothing else will ever take from, and its streams

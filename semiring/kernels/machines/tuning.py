@@ -16,7 +16,7 @@ import numpy as np
 
 from semiring.algebra.catalogue import log_plus, min_plus
 from semiring.kernels import get_backend
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu import first_calls
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.engine import make_plan
@@ -48,7 +48,7 @@ class _Group:
 
 
 def _product(semiring: Any, n: int, threads: int) -> Callable[[], None]:
-    plan: Plan = make_plan(semiring, np.float32, nonnegative=True, threads=threads)
+    plan: KernelPlan = make_plan(semiring, np.float32, nonnegative=True, threads=threads)
     backend, rng = get_backend("cpu"), np.random.default_rng(n)
     first_calls.SECONDS = 0.0  # what is measured is compiled
     A, B, C = (rng.random((n, n), np.float32) for _ in range(3))

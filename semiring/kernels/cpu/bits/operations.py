@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.arrays.bits import WORD_BITS, BitMatrix, pack, truth_table
 from semiring.errors import AlgebraError, DTypeError, ShapeError, no_star
-from semiring.kernels.contract import Backend, Plan
+from semiring.kernels.contract import Backend, KernelPlan
 from semiring.kernels.cpu.bits import loops as bits_kernels
 from semiring.kernels.cpu.bits.instructions import LANES, TABLE_VECTORS, VECTOR_BYTES
 from semiring.kernels.cpu.bits.loops import CHUNK, PIECE
@@ -95,17 +95,17 @@ def supports(semiring: Semiring) -> bool:
 # ------------------------------------------------------------------------------------------------- the contract
 
 
-def multiply(plan: Plan, C: Operand, A: Operand, B: Operand) -> None:
+def multiply(plan: KernelPlan, C: Operand, A: Operand, B: Operand) -> None:
     """C ← A ⊗ B without reading C. A (m, k) bits, B (k, n), C (m, n)."""
     _product(plan, C, A, B, accumulate=False)
 
 
-def multiply_add(plan: Plan, C: Operand, A: Operand, B: Operand) -> None:
+def multiply_add(plan: KernelPlan, C: Operand, A: Operand, B: Operand) -> None:
     """C ← C ⊕ A ⊗ B. m·k·n pairs; workspace of at most 2.5 MB for each thread."""
     _product(plan, C, A, B, accumulate=True)
 
 
-def close_block(plan: Plan, A: Operand) -> None:
+def close_block(plan: KernelPlan, A: Operand) -> None:
     """A ← A* in place, A (n, n) bits. n³ pairs, on one thread; workspace of one copy.
 
     Raises `AlgebraError` where the semiring has no star; a pivot without one sets ``plan.status.diverged``.
@@ -127,21 +127,25 @@ def close_block(plan: Plan, A: Operand) -> None:
         plan.status.diverged = pivot
 
 
-def multiply_add_witness(backend: Backend, plan: Plan, C: Words, W: NDArray[Any], A: Words, B: Words, k0: int) -> None:
+def multiply_add_witness(
+    backend: Backend, plan: KernelPlan, C: Words, W: NDArray[Any], A: Words, B: Words, k0: int
+) -> None:
     """The contract's, by unpacked elements: W has an integer for each, so there is little to win by bits."""
     entries, left, right = _entries(C, W.shape[1]), _entries(A, B.shape[0]), _entries(B, W.shape[1])
     backend.multiply_add_witness(replace(plan, storage="elements"), entries, W, left, right, k0)
     C[...] = pack(entries).words
 
 
-def multiply_add_pivots(backend: Backend, plan: Plan, C: Words, P: NDArray[Any], A: Words, B: Words, k0: int) -> None:
+def multiply_add_pivots(
+    backend: Backend, plan: KernelPlan, C: Words, P: NDArray[Any], A: Words, B: Words, k0: int
+) -> None:
     """The contract's, by unpacked elements."""
     entries, left, right = _entries(C, P.shape[1]), _entries(A, B.shape[0]), _entries(B, P.shape[1])
     backend.multiply_add_pivots(replace(plan, storage="elements"), entries, P, left, right, k0)
     C[...] = pack(entries).words
 
 
-def close_block_pivots(backend: Backend, plan: Plan, A: Words, P: NDArray[Any], k0: int) -> None:
+def close_block_pivots(backend: Backend, plan: KernelPlan, A: Words, P: NDArray[Any], k0: int) -> None:
     """The contract's, by unpacked elements."""
     entries = _entries(A, A.shape[0])
     backend.close_block_pivots(replace(plan, storage="elements"), entries, P, k0)
@@ -153,7 +157,7 @@ def _entries(words: Words, columns: int) -> NDArray[np.bool_]:
     return truths
 
 
-def _laws(plan: Plan) -> Laws:
+def _laws(plan: KernelPlan) -> Laws:
     laws = laws_of(plan.semiring)
     if laws is None:
         raise AlgebraError(
@@ -170,7 +174,7 @@ def _operand(matrix: Operand, name: str) -> tuple[Words, int]:
     return words, tail
 
 
-def _product(plan: Plan, C: Operand, A: Operand, B: Operand, *, accumulate: bool) -> None:
+def _product(plan: KernelPlan, C: Operand, A: Operand, B: Operand, *, accumulate: bool) -> None:
     laws = _laws(plan)
     (target, tail), (left, _), (right, _) = _operand(C, "C"), _operand(A, "A"), _operand(B, "B")
     (m, words), k = target.shape, right.shape[0]

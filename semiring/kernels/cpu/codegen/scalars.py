@@ -19,7 +19,7 @@ from numba.extending import NativeValue, intrinsic, models, register_model, type
 from numba.np import numpy_support
 
 from semiring.algebra.expressions import Expression, parse
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.lower import Operand, lower
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.codegen.vector import Element, Scalars
@@ -73,7 +73,7 @@ class ScalarSemiring:
     ``closing``: with its star; the semiring must have one. ``opposite``: y ⊗ x in place of x ⊗ y.
     """
 
-    def __init__(self, plan: Plan, *, closing: bool = False, opposite: bool = False) -> None:
+    def __init__(self, plan: KernelPlan, *, closing: bool = False, opposite: bool = False) -> None:
         definition = define(plan, closing=closing)
         mul = definition.mul
         if opposite:
@@ -92,11 +92,11 @@ def _as_value(truth: Expression | None) -> str | None:
     return Expression("where", (truth, Expression("const", (), 1), Expression("const", (), 0))).text
 
 
-_known: dict[tuple[int, Any, bool, bool], tuple[Plan, ScalarSemiring, ScalarSemiring]] = {}
+_known: dict[tuple[int, Any, bool, bool], tuple[KernelPlan, ScalarSemiring, ScalarSemiring]] = {}
 _LIMIT = 256
 
 
-def scalars_for(plan: Plan) -> tuple[ScalarSemiring, ScalarSemiring]:
+def scalars_for(plan: KernelPlan) -> tuple[ScalarSemiring, ScalarSemiring]:
     """The semiring of a plan, and the same in which paths are added up: float64 for floats."""
     # By identity, as in `kernels_for`: hashing a definition takes microseconds, and a small matrix is closed in ten.
     key = (id(plan.semiring), plan.dtype, plan.facts.nonnegative, plan.facts.separate)

@@ -20,7 +20,7 @@ import numpy as np
 from numba.core import cgutils
 from numpy.typing import NDArray
 
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.native import compile_native
 from semiring.kernels.cpu.codegen.target import Target, host
 from semiring.kernels.cpu.codegen.vector import I32, I64, Element, Scalars, Value, Vectors
@@ -47,14 +47,14 @@ class Folds:
         return self.left, self.right, self.ordinals.ctypes.data
 
 
-def folds_for(plan: Plan, rows: int) -> Folds:
+def folds_for(plan: KernelPlan, rows: int) -> Folds:
     """The functions for a plan, compiled where they are new; at most ``rows`` rows lie side by side."""
     left = _address(plan, vector_first=False)
     right = left if plan.semiring.commutative else _address(plan, vector_first=True)
     return Folds(left, right, np.arange(rows, dtype=np.int32))
 
 
-def _address(plan: Plan, *, vector_first: bool) -> int:
+def _address(plan: KernelPlan, *, vector_first: bool) -> int:
     what = f"{plan.semiring.name} {plan.dtype} sparse factorization"
     return compile_native(build_fold, define(plan), host(), what=what, vector_first=vector_first)
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.scalars import scalars_for
 from semiring.kernels.cpu.first_calls import MANY
 from semiring.kernels.cpu.predecessors.direct_edges import edges_from, edges_into, extremes, last_edges
@@ -29,7 +29,7 @@ Array: TypeAlias = NDArray[Any]
 class _Case:
     """What the kernels take of one call."""
 
-    def __init__(self, plan: Plan, D: Array, evidence: Any, tolerance: Tolerance) -> None:
+    def __init__(self, plan: KernelPlan, D: Array, evidence: Any, tolerance: Tolerance) -> None:
         self.plan, self.D, self.evidence, self.tolerance = plan, D, evidence, tolerance
         self.sr, self.sums = scalars_for(plan)
         self.zero = plan.dtype.type(plan.zero)
@@ -52,7 +52,9 @@ class _Case:
         run_tasks(function, [(start, min(n, start + step)) for start in range(0, n, step)], threads)
 
 
-def find_predecessors(plan: Plan, D: Array, tolerance: Tolerance, before: Array | None, pivots: Array | None) -> Array:
+def find_predecessors(
+    plan: KernelPlan, D: Array, tolerance: Tolerance, before: Array | None, pivots: Array | None
+) -> Array:
     """The predecessors (n, n) int32 of the closed matrix D, by the matrix ``before`` closing or its ``pivots``."""
     n = D.shape[0]
     evidence = np.ascontiguousarray(before) if pivots is None else (np.ascontiguousarray(pivots),)
@@ -154,7 +156,7 @@ def _grow_trees(case: _Case, edges: _Edges, pred: Array, open_rows: Array) -> No
     case.run(grow, 8, 1)
 
 
-def _promising(plan: Plan, best: Array, worst: Array) -> Any:
+def _promising(plan: KernelPlan, best: Array, worst: Array) -> Any:
     """For which columns some vertex can be strictly nearer; for all, if the best and worst weights are not known."""
     if not best.size:
         return True

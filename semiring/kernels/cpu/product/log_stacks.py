@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from semiring.kernels.contract import Backend, Plan
+from semiring.kernels.contract import Backend, KernelPlan
 from semiring.kernels.cpu.codegen.memory import address, is_single, wide, without_nan
 from semiring.kernels.cpu.product import log_sums
 from semiring.kernels.cpu.product.log_lines import HIGH, LOG2_E, LOW, kernel
@@ -204,7 +204,7 @@ def _multiply_all(tile, C, A, B, accumulate, tiny, left):
                 _copied(y[0, i], c[0, i])
 
 
-def multiply(backend: Backend, plan: Plan, C: Array, A: Array, B: Array, accumulate: int) -> None:
+def multiply(backend: Backend, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> None:
     """C ← [C ⊕] A ⊗ B for stacks as `log_sums.multiply` takes them."""
     (count, m, n), k = C.shape, A.shape[2]
     if k > DEPTH[plan.dtype.char] or max(m * k, k * n, m * n) > _LARGEST:

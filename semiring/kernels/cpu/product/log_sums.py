@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import adds_exponentials, max_plus, plus_times
-from semiring.kernels.contract import Backend, Plan
+from semiring.kernels.contract import Backend, KernelPlan
 from semiring.kernels.cpu.codegen.memory import (
     address,
     bits_of,
@@ -332,7 +332,7 @@ def _exponents(shift: Array) -> Array:
 # ------------------------------------------------------------------------------------------------------------ products
 
 
-def takes(plan: Plan, k: int) -> bool:
+def takes(plan: KernelPlan, k: int) -> bool:
     """Whether `multiply` computes products by B (k, n), whatever n: how a product is cut must change no bit."""
     return (
         plan.storage == "elements"
@@ -343,12 +343,12 @@ def takes(plan: Plan, k: int) -> bool:
     )
 
 
-def tiny_sum(plan: Plan, k: int) -> float:
+def tiny_sum(plan: KernelPlan, k: int) -> float:
     """What a shifted sum of k terms exceeds if all that was taken for 0 is nothing beside it."""
     return 2.0 ** (_LEAST + 3 + _SPARE[plan.dtype.char]) * k
 
 
-def multiply(backend: Backend, plan: Plan, C: Array, A: Array, B: Array, accumulate: int) -> None:
+def multiply(backend: Backend, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> None:
     """C ← [C ⊕] A ⊗ B for stacks C (b, m, n), A (b, m, k) and B (b, k, n), no size 0; C may be B where m = k.
 
     Workspace: 8 bytes for each entry of blocks of C, A and B of at most 1024 × 1024, twice that where -∞ occurs; with C
@@ -363,7 +363,7 @@ def multiply(backend: Backend, plan: Plan, C: Array, A: Array, B: Array, accumul
             product.write(C[some], accumulate, in_place=C is B)
 
 
-def multiply_by(backend: Backend, plan: Plan, C: Array, A: Array, right: Right) -> None:
+def multiply_by(backend: Backend, plan: KernelPlan, C: Array, A: Array, right: Right) -> None:
     """C ← A ⊗ B for C (m, n), A (m, k), no size 0 or m = 1, and a B (1, k, n) that is kept."""
     with np.errstate(all="ignore"):
         _Product(backend, plan, A[None], right).write(C[None], 0, in_place=False)
@@ -407,7 +407,7 @@ class Right:
 class _Product:
     """Products of some matrices, their shifts, and what was seen in them."""
 
-    def __init__(self, backend: Backend, plan: Plan, A: Array, by: Right) -> None:
+    def __init__(self, backend: Backend, plan: KernelPlan, A: Array, by: Right) -> None:
         self.backend, self.plan, self.A, self.by = backend, plan, A, by
         self.inner, self.lost = A.shape[2], np.zeros(A.shape[:2], np.bool_)
         self.left, self.right = _look(A, -by.inner, 2, plan.threads), by.look
@@ -416,8 +416,10 @@ class _Product:
         # What was dropped stays 2^-180 below sums that are above this.
         dropped = self.left.dropped or self.right.dropped
         self.least = (LOW + HIGH) * LOG2_E + 200 if dropped else -np.inf
-        self.numbers = Plan(plus_times, np.dtype(np.float64), 0.0, 1.0, threads=plan.threads)
-        self.maxima = Plan(max_plus, np.dtype(np.float32), np.float32(-np.inf), np.float32(0), threads=plan.threads)
+        self.numbers = KernelPlan(plus_times, np.dtype(np.float64), 0.0, 1.0, threads=plan.threads)
+        self.maxima = KernelPlan(
+            max_plus, np.dtype(np.float32), np.float32(-np.inf), np.float32(0), threads=plan.threads
+        )
         self.splits = plan.dtype.char == "f" and not dropped
 
     def write(self, C: Array, accumulate: int, in_place: bool) -> None:

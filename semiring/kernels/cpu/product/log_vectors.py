@@ -21,7 +21,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import adds_exponentials
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.memory import address, number_of, wide, without_nan
 from semiring.kernels.cpu.codegen.options import PART
 from semiring.kernels.cpu.codegen.powers import (
@@ -336,14 +336,14 @@ def _floats_beside(M, x, C, start, stop):
 # -------------------------------------------------------------------------------------------------------- products
 
 
-def takes(plan: Plan, m: int, k: int, n: int) -> bool:
+def takes(plan: KernelPlan, m: int, k: int, n: int) -> bool:
     """Whether `multiply` computes products (m, k) by (k, n): one row or one column, of elements that it knows."""
     if plan.dtype.char not in "fd" or plan.storage != "elements" or not adds_exponentials(plan.semiring):
         return False
     return 1 in (m, n) and plan.zero == -np.inf and k >= FEWEST
 
 
-def multiply(plan: Plan, C: Array, A: Array, B: Array) -> None:
+def multiply(plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
     """C ← A ⊗ B for stacks C (b, m, n), A (b, m, k), B (b, k, n), no size 0, with m = 1 or n = 1."""
     if C.shape[2] == 1:
         M, x, c = A, B[:, :, 0], C[:, :, 0]

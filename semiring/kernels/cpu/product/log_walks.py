@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from semiring.kernels.contract import Backend, Plan, Steps
+from semiring.kernels.contract import Backend, KernelPlan, Steps
 from semiring.kernels.cpu.codegen.memory import address, call9, line, wide
 from semiring.kernels.cpu.product.log_lines import HIGH, LOG2_E, LOW, kernel
 from semiring.kernels.cpu.product.log_sums import (
@@ -253,7 +253,7 @@ def _take_back(tile, packed, steps, places, lengths, G, trusted, Q, D, right, C)
 class Prepared:
     """A matrix B (n, n) for many steps: its exponentials in panels, made when first asked for."""
 
-    def __init__(self, plan: Plan, B: Array) -> None:
+    def __init__(self, plan: KernelPlan, B: Array) -> None:
         self.right = Right(B[None], plan.threads, keeps=True)
         look, self.n = self.right.look, B.shape[0]
         #: Whether steps are compiled loops: float32, all in the range that exponentials are taken of.
@@ -299,11 +299,11 @@ class Prepared:
         return Panels.of(self.narrow.T)
 
 
-def walk(backend: Backend, plan: Plan, by: Prepared, x: Array, steps: Steps) -> None:
+def walk(backend: Backend, plan: KernelPlan, by: Prepared, x: Array, steps: Steps) -> None:
     """X (m, n), adjacent rows, ← its state after the steps: see `semiring.kernels.contract.Walks`."""
     alone = replace(plan, threads=1)
 
-    def product(x: Array, plan: Plan) -> Array:
+    def product(x: Array, plan: KernelPlan) -> Array:
         C = np.empty((max(2, x.shape[0]), x.shape[1]), x.dtype)  # a single row would be added up in another order
         multiply_by(backend, plan, C, x if x.shape[0] > 1 else x.repeat(2, 0), by.right)
         return C[: x.shape[0]]
@@ -356,7 +356,7 @@ def _counts(steps: Steps, m: int) -> Array:
     return np.full(m, steps.number) if steps.lengths is None else np.ascontiguousarray(steps.lengths, np.int64)
 
 
-def pull(plan: Plan, by: Prepared, G: Array, steps: Steps, by_matrix: Array) -> bool:
+def pull(plan: KernelPlan, by: Prepared, G: Array, steps: Steps, by_matrix: Array) -> bool:
     """G (m, n), adjacent rows, ← its gradient by the first state: see `semiring.kernels.contract.Walks`."""
     if not by.whole:
         return False
@@ -399,7 +399,7 @@ def _place(array: Array | None, row: int) -> tuple[int, int, int]:
     return array.ctypes.data + row * array.strides[0], array.strides[0], array.strides[1]
 
 
-def _in_blocks(block: Callable[[int, int], None], plan: Plan, m: int, rows: int) -> None:
+def _in_blocks(block: Callable[[int, int], None], plan: KernelPlan, m: int, rows: int) -> None:
     """Every thread takes its share of rows, in whole tiles and in blocks that are not too large."""
     blocks = plan.threads * -(-m // (plan.threads * _BLOCK))
     step = -(-m // (blocks * rows)) * rows

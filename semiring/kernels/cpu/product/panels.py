@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import plus_times
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.jit import cached
 from semiring.kernels.cpu.codegen.memory import address, call9
 from semiring.kernels.cpu.codegen.options import OUTER
@@ -68,7 +68,7 @@ def tile_for(dtype: np.dtype[Any], n: int) -> tuple[int, int, int]:
     """The address of a tile for products with n columns, its rows and its columns."""
     machine = host()
     vectors = -(-n * dtype.itemsize // machine.vector_bytes)
-    kernels = kernels_for(Plan(plus_times, dtype, dtype.type(0), dtype.type(1)))
+    kernels = kernels_for(KernelPlan(plus_times, dtype, dtype.type(0), dtype.type(1)))
     shapes = [TileShape(_ROWS, count, machine.vector_bytes) for count in _VECTORS]
     fitting = [shape for shape in shapes if shape.is_valid(machine.registers)]
     wasteful = {shape: _UNUSED * (-vectors % shape.vectors) > vectors for shape in fitting}

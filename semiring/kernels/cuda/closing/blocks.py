@@ -11,7 +11,7 @@ import numpy as np
 
 from semiring.arrays.device.prepared import Prepared
 from semiring.errors import ShapeError
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.modules import current_device, kernel
 from semiring.kernels.cuda.closing.sources import Arithmetic, arithmetic_of
 
@@ -84,7 +84,7 @@ def _pairs(side: int) -> BlockKernel:
     return BlockKernel("close_pairs.cu", (f"SIDE {side}", *places, blocks), (*threads, 1))
 
 
-def close_block(plan: Plan, A: Any, P: Any = None, k0: int = 0) -> None:
+def close_block(plan: KernelPlan, A: Any, P: Any = None, k0: int = 0) -> None:
     """A ← A* in place, any strides; with P (n, n) int32, P[i, j] ← k0 + k where pivot k changes A[i, j].
 
     A (n, n), or without P a stack (count, n, n) closed in the same launch. Enqueued on the plan's stream. A pivot

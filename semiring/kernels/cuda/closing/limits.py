@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.blocks import alone_rows
 from semiring.kernels.cuda.closing.modules import granted
 from semiring.kernels.cuda.closing.numbered import LEAST
@@ -19,7 +19,7 @@ __all__ = ["fits"]
 _PRINTED = frozenset(map(np.dtype, ELEMENTS))
 
 
-def fits(plan: Plan, n: int) -> bool:
+def fits(plan: KernelPlan, n: int) -> bool:
     """Whether the current device can close a matrix of n rows under this plan as a whole."""
     if plan.dtype not in _PRINTED or plan.semiring.star_expression is None:
         return False

@@ -23,7 +23,7 @@ import numpy as np
 
 from semiring.arrays.device.prepared import Prepared
 from semiring.errors import AlgebraError, UnknownNameError
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.barriers import words_of
 from semiring.kernels.cuda.closing.blocks import alone_rows, close_block, fast_rows
 from semiring.kernels.cuda.closing.modules import granted, multiprocessors, resident_blocks
@@ -120,7 +120,7 @@ class Launcher:
 
     file: str
     arithmetic: Arithmetic
-    plan: Plan
+    plan: KernelPlan
     A: Any
     tile: int
 
@@ -142,7 +142,7 @@ def _stride(A: Any) -> Any:
     return np.int64(A.strides[0] // A.itemsize)
 
 
-def _status(plan: Plan) -> tuple[Any, Any]:
+def _status(plan: KernelPlan) -> tuple[Any, Any]:
     word = plan.status.word
     return (0 if word is None else word), np.uint32(plan.status.first)
 
@@ -273,7 +273,7 @@ def cut_for(file: str, arithmetic: Arithmetic, n: int, device: int, beside: bool
     return Cut(kernel, shape.step, sizes, blocks, shape.threads, shared)
 
 
-def _look_ahead(plan: Plan, A: Any, file: str, arithmetic: Arithmetic, beside: bool) -> None:
+def _look_ahead(plan: KernelPlan, A: Any, file: str, arithmetic: Arithmetic, beside: bool) -> None:
     """All stages in one cooperative launch, a barrier of the grid after each phase."""
     import cupy
 
@@ -319,7 +319,7 @@ KERNELS: Mapping[str, Staged] = {
 # ------------------------------------------------------------------------------------------------- the one way to run
 
 
-def close(plan: Plan, A: Any, kernel: str | int | None = None, *, beside: bool = False) -> None:
+def close(plan: KernelPlan, A: Any, kernel: str | int | None = None, *, beside: bool = False) -> None:
     """A ← A* in place, A (n, n) on the device; a stack (count, n, n) all at once (see `stacks`).
 
     By one of `KERNELS`, or by what is fastest at this size, on this device. Enqueued on the plan's stream, nothing
@@ -360,7 +360,7 @@ def _way(
     return "one launch" if any_star else "launches"
 
 
-def _in_launches(plan: Plan, A: Any, chosen: Staged, arithmetic: Arithmetic) -> None:
+def _in_launches(plan: KernelPlan, A: Any, chosen: Staged, arithmetic: Arithmetic) -> None:
     """Close A by one of kernels 1 to 5. Here 1̄ is set on the diagonal, and looked at in the end: they do neither."""
     assert chosen.run is not None
     matrix = _padded(A, chosen.tile, plan.zero)
@@ -380,7 +380,7 @@ def _named(name: str) -> Staged:
     return KERNELS[name]
 
 
-def _check(plan: Plan, chosen: Staged, arithmetic: Arithmetic) -> None:
+def _check(plan: KernelPlan, chosen: Staged, arithmetic: Arithmetic) -> None:
     name = plan.semiring.name
     if plan.storage == "bits":
         raise AlgebraError("the staged kernels take elements, not packed bits: use rkleene")

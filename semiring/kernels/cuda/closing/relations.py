@@ -10,7 +10,7 @@ import cupy
 import numpy as np
 
 from semiring.arrays.device.elements import reduction
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.modules import current_device, granted
 from semiring.kernels.cuda.product.bit_kernels import is_reachability
 from semiring.kernels.cuda.product.calls import call_for, format_of
@@ -25,7 +25,7 @@ _STRIP = 64  # a strip of columns whose rows are moved is this part of all
 _U32 = np.dtype(np.uint32)
 
 
-def has_edges(plan: Plan, n: int) -> bool:
+def has_edges(plan: KernelPlan, n: int) -> bool:
     """Whether ⊕ is or and ⊗ is and, and a row of n bits fits the memory that a block of threads has."""
     call = call_for(plan, format_of(plan), accumulate=True)
     return is_reachability(call) and 0 < n <= 8 * granted()

@@ -20,7 +20,7 @@ from semiring.algebra.expressions import Expression, parse
 from semiring.algebra.expressions.undefined import is_nan
 from semiring.arrays.bits import to_bitwise
 from semiring.errors import DTypeError, no_star
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.printer import ELEMENTS, constant, function
 from semiring.kernels.cuda.product.layouts import is_nonnegative
 from semiring.kernels.definition import KernelDefinition, define
@@ -136,7 +136,7 @@ class Arithmetic:
         )
 
 
-def operations(plan: Plan) -> str:
+def operations(plan: KernelPlan) -> str:
     """⊕ and ⊗ under a plan as functions, and the star where there is one."""
     if plan.semiring.star_expression is not None:
         arithmetic = arithmetic_of(plan)
@@ -146,7 +146,7 @@ def operations(plan: Plan) -> str:
     return Arithmetic(definition.dtype.name, definition.add, definition.mul, *numbers).operations
 
 
-def arithmetic_of(plan: Plan) -> Arithmetic:
+def arithmetic_of(plan: KernelPlan) -> Arithmetic:
     """What a closure under ``plan`` computes with.
 
     Raises `AlgebraError` where the semiring has no star, `DTypeError` where its elements are not printed (bfloat16).
@@ -157,7 +157,7 @@ def arithmetic_of(plan: Plan) -> Arithmetic:
     return arithmetic
 
 
-def _arithmetic_of(plan: Plan) -> Arithmetic:
+def _arithmetic_of(plan: KernelPlan) -> Arithmetic:
     semiring = plan.semiring
     definition = define(plan, closing=True)
     if definition.star is None:

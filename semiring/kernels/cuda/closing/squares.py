@@ -14,7 +14,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.modules import current_device
 from semiring.kernels.cuda.closing.sources import arithmetic_of
 from semiring.kernels.cuda.compile.loading import architecture
@@ -26,7 +26,7 @@ __all__ = ["close", "fits"]
 _LEAST, _MOST = 129, bit_kernels.DEPTH  # rows
 
 
-def fits(plan: Plan, n: int) -> bool:
+def fits(plan: KernelPlan, n: int) -> bool:
     """Whether `close` takes packed matrices of n rows under this plan: or and and, where every star is true."""
     if not _LEAST <= n <= _MOST or architecture(current_device()) != bit_kernels.TARGET:
         return False
@@ -35,7 +35,7 @@ def fits(plan: Plan, n: int) -> bool:
     return bit_kernels.is_reachability(call) and arithmetic.star is None and arithmetic.divergence is None
 
 
-def close(plan: Plan, A: Any) -> None:
+def close(plan: KernelPlan, A: Any) -> None:
     """A ← A* in place, words (n, ⌈n/32⌉) of any row stride. Enqueued on the current stream."""
     n = A.shape[0]
     changes = cupy.empty((n - 1).bit_length() + 1, np.uint32)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.arrays.device.prepared import Prepared
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.modules import current_device, kernel
 from semiring.kernels.cuda.closing.sources import Arithmetic, arithmetic_of
 
@@ -43,7 +43,7 @@ def shared(itemsize: int) -> int:
     return itemsize * _WIDTH * (2 * _WIDTH + 4)
 
 
-def close_stack(plan: Plan, A: Any) -> None:
+def close_stack(plan: KernelPlan, A: Any) -> None:
     """A ← A* in place, each matrix of A (count, n, n), any strides, for an idempotent ⊕. Enqueued on the plan's stream.
 
     A pivot without a star leaves ``plan.status.first`` + its index in ``plan.status.word``, where there is one; pivots
@@ -75,7 +75,7 @@ def _fits(A: Any) -> bool:
     return bool(n % _WIDTH == 0 and column == A.itemsize and row >= n * A.itemsize and aligned)
 
 
-def _close(plan: Plan, A: Any, arithmetic: Arithmetic, rows: int, before: int) -> None:
+def _close(plan: KernelPlan, A: Any, arithmetic: Arithmetic, rows: int, before: int) -> None:
     """Close a part of a stack: sides are multiples of 64, ``rows`` without padding; ``before`` matrices came before."""
     stages = A.shape[1] // _WIDTH
     if not (len(A) and stages):

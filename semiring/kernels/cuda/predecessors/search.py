@@ -13,7 +13,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from semiring.kernels.contract import NO_PREDECESSOR, Plan
+from semiring.kernels.contract import NO_PREDECESSOR, KernelPlan
 from semiring.kernels.cuda.closing.modules import granted, kernel
 from semiring.kernels.cuda.closing.sources import arithmetic_of
 from semiring.kernels.tolerance import Tolerance, unattained
@@ -31,7 +31,7 @@ _WIDE = 100 << 10  # bytes of a row from which on a multiprocessor holds one blo
 class _Case:
     """A closed matrix and the one before, with the kernels that take them."""
 
-    def __init__(self, plan: Plan, D: Any, before: Any, tolerance: Tolerance) -> None:
+    def __init__(self, plan: KernelPlan, D: Any, before: Any, tolerance: Tolerance) -> None:
         self.plan, self.tolerance = plan, tolerance
         self.D, self.before = _with_adjacent_columns(D), _with_adjacent_columns(before)
         self.n = D.shape[0]
@@ -88,7 +88,7 @@ def _with_adjacent_columns(A: Any) -> Any:
     return A if A.strides[1] == A.itemsize else cupy.ascontiguousarray(A)
 
 
-def find_predecessors(plan: Plan, D: Any, tolerance: Tolerance, before: Any, pivots: Any = None) -> Any:
+def find_predecessors(plan: KernelPlan, D: Any, tolerance: Tolerance, before: Any, pivots: Any = None) -> Any:
     """The predecessors (n, n) int32 of the closed matrix D, by the matrix ``before`` closing or its ``pivots``.
 
     Waits for the device to hear how many direct edges there are, again where there are many, and whether all paths add
@@ -144,7 +144,7 @@ def _direct_edges(case: _Case) -> tuple[tuple[Any, ...], Any]:
     return (degrees, ends_there, np.int32(sortable), sources, weights), improves
 
 
-def find_tree(plan: Plan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:
+def find_tree(plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:
     """The predecessors (n,) int32 of the paths from one vertex. Raises `AlgebraError` as `find_predecessors`."""
     n = D.shape[0]
     row, flagged = cupy.empty(n, np.int32), cupy.zeros(n, np.uint8)

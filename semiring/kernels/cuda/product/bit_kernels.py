@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from semiring.algebra.expressions import Expression
-from semiring.kernels.cuda.product.calls import Call
+from semiring.kernels.cuda.product.calls import ProductCall
 
 __all__ = [
     "DEPTH",
@@ -40,19 +40,19 @@ _BETWEEN = {1: 0.5, 2: 0.3, 4: 1.0}
 _ROUNDS = 64  # units that a cluster takes one after the other, at most
 
 
-def takes(call: Call, m: int, words: int, k: int, target: str) -> bool:
+def takes(call: ProductCall, m: int, words: int, k: int, target: str) -> bool:
     """Whether a product C (m, words) of k steps is for the tensor cores of the target."""
     if target != TARGET or not call.words.bits or call.record or call.mul != _AND or call.add not in (_OR, _XOR):
         return False
     return m * 32 * words * k >= _PAIRS
 
 
-def is_reachability(call: Call) -> bool:
+def is_reachability(call: ProductCall) -> bool:
     """Whether a call on packed bits is the product of relations: or and and."""
     return call.words.bits and (call.add, call.mul) == (_OR, _AND)
 
 
-def is_parity(call: Call) -> bool:
+def is_parity(call: ProductCall) -> bool:
     """Whether ⊕ is xor."""
     return call.add == _XOR
 

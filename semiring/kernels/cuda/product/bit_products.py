@@ -22,7 +22,7 @@ import numpy as np
 
 from semiring.arrays.device.elements import copy
 from semiring.arrays.device.prepared import Prepared, load
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.modules import compile_for, current_device, multiprocessors
 from semiring.kernels.cuda.compile.loading import architecture
 from semiring.kernels.cuda.product.bit_kernels import (
@@ -39,7 +39,7 @@ from semiring.kernels.cuda.product.bit_kernels import (
     unit_for,
     width_for,
 )
-from semiring.kernels.cuda.product.calls import Call
+from semiring.kernels.cuda.product.calls import ProductCall
 from semiring.kernels.cuda.product.launches import enter
 from semiring.logs import KEPT, Compilation
 
@@ -49,7 +49,7 @@ _PANEL = 1 << 25  # bytes: of smaller panels several are made at once, which kee
 _LONGEST = 1 << 40  # bytes from row to row that a tensor map takes
 
 
-def route(call: Call, C: Any, A: Any, B: Any) -> Any:
+def route(call: ProductCall, C: Any, A: Any, B: Any) -> Any:
     """The product as a function of plan, C, A and B, for operands that lie as these; None where it goes another way."""
     m, words, k = C.shape[-2], C.shape[-1], B.shape[-2]
     device = C.data.device_id
@@ -60,7 +60,7 @@ def route(call: Call, C: Any, A: Any, B: Any) -> Any:
     return partial(_multiply, is_parity(call), call.accumulate)
 
 
-def is_read_before(call: Call, m: int, words: int, k: int) -> bool:
+def is_read_before(call: ProductCall, m: int, words: int, k: int) -> bool:
     """Whether a product C (m, words) of k steps goes this way, and has read all of B before it writes."""
     return k <= DEPTH and takes(call, m, words, k, architecture(current_device()))
 
@@ -83,7 +83,7 @@ def square(A: Any, changes: Any) -> None:
         product(word, word + 4)
 
 
-def _multiply(parity: bool, accumulate: bool, plan: Plan | None, C: Any, A: Any, B: Any) -> None:
+def _multiply(parity: bool, accumulate: bool, plan: KernelPlan | None, C: Any, A: Any, B: Any) -> None:
     """C ← A B, or C ⊕ A B; matrices of words, or stacks of them. Enqueued on the current stream."""
     enter(C.data.device_id)
     if C.ndim == 3:

@@ -9,21 +9,21 @@ import numpy as np
 
 from semiring.algebra.expressions import Expression
 from semiring.arrays.bits import to_bitwise
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.product.layouts import Placement, is_nonnegative, on_pairs, without_neutral
 from semiring.kernels.cuda.product.specification import Product
 from semiring.kernels.cuda.product.tiles import Tile, parts_for, tile_for
 from semiring.kernels.cuda.product.words import WordFormat
 from semiring.kernels.definition import define
 
-__all__ = ["Call", "call_for", "format_of"]
+__all__ = ["ProductCall", "call_for", "format_of"]
 
 _X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
 _COMMUTATIVE = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
 
 
 @dataclass(frozen=True)
-class Call:
+class ProductCall:
     """⊕ and ⊗ as the kernel computes them, and on what."""
 
     add: Expression
@@ -37,7 +37,7 @@ class Call:
     upper: bool = False  # whether tiles below the diagonal of C may be left out
 
     @property
-    def transposed(self) -> Call:
+    def transposed(self) -> ProductCall:
         """The call for Cᵀ ← Bᵀ ⊗' Aᵀ: the operands of ⊗ change places, unless its one operation commutes."""
         if self.mul.op in _COMMUTATIVE and set(self.mul.args) == {_X, _Y}:
             return self
@@ -76,7 +76,7 @@ class Call:
         )
 
 
-def format_of(plan: Plan) -> WordFormat:
+def format_of(plan: KernelPlan) -> WordFormat:
     """The words of a product that records nothing."""
     dtype = plan.dtype
     if plan.storage == "bits":
@@ -88,7 +88,7 @@ def format_of(plan: Plan) -> WordFormat:
     return WordFormat(dtype.name, 2 if dtype.itemsize == 2 else 1)
 
 
-def call_for(plan: Plan, words: WordFormat, *, accumulate: bool, record: bool = False) -> Call:
+def call_for(plan: KernelPlan, words: WordFormat, *, accumulate: bool, record: bool = False) -> ProductCall:
     """What a kernel computes for a plan on words of that format."""
     definition = define(plan)
     add, mul = definition.add, definition.mul
@@ -96,4 +96,4 @@ def call_for(plan: Plan, words: WordFormat, *, accumulate: bool, record: bool = 
         add, mul = to_bitwise(add), to_bitwise(mul)
     else:
         mul = without_neutral(add, mul, plan.zero)
-    return Call(add, mul, plan.zero, words, accumulate, plan.facts.nonnegative, definition.contract, record)
+    return ProductCall(add, mul, plan.zero, words, accumulate, plan.facts.nonnegative, definition.contract, record)

@@ -13,7 +13,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import plus_times
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 
 __all__ = ["Leading", "multiply", "takes"]
 
@@ -48,7 +48,7 @@ class Leading(NamedTuple):
         return None
 
 
-def takes(plan: Plan) -> bool:
+def takes(plan: KernelPlan) -> bool:
     """Whether products under this plan are cuBLAS's, in layouts that it knows."""
     return plan.storage == "elements" and _is_classical(plan.semiring, plan.dtype)
 
@@ -64,7 +64,7 @@ def _is_classical(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
     return True
 
 
-def multiply(plan: Plan, C: Any, A: Any, B: Any, *, accumulate: bool) -> bool:
+def multiply(plan: KernelPlan, C: Any, A: Any, B: Any, *, accumulate: bool) -> bool:
     """C ← A ⊗ B, or C ⊕ A ⊗ B; whether cuBLAS takes it. Enqueues on the current stream."""
     if not takes(plan) or not A.size or not B.size or max(A.shape + B.shape) > _LARGEST:
         return False

@@ -10,9 +10,9 @@ import cupy
 from cupy.cuda import runtime
 
 from semiring.arrays.device.prepared import Prepared
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.compile.loading import loaded
-from semiring.kernels.cuda.product.calls import Call
+from semiring.kernels.cuda.product.calls import ProductCall
 from semiring.kernels.cuda.product.layouts import Placement
 from semiring.kernels.cuda.product.specification import THREADS, Fold, Product
 from semiring.kernels.cuda.product.tiles import Tile
@@ -32,7 +32,7 @@ class Launch:
     fold: Prepared | None = None  # of the parts, given the addresses
     workspace: int = 0  # bytes of the parts
 
-    def __call__(self, plan: Plan, C: Any, A: Any, B: Any) -> None:
+    def __call__(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
         """Enqueue it on the current stream."""
         enter(self.device)
         a, b, c = A.data.ptr, B.data.ptr, C.data.ptr
@@ -56,7 +56,7 @@ class Launch:
         self.kernel(*addresses, *strides, -(-run // self.tile.tile_k), first)
 
 
-def prepare(call: Call, A: Placement, B: Placement, C: Placement, device: int) -> Launch | None:
+def prepare(call: ProductCall, A: Placement, B: Placement, C: Placement, device: int) -> Launch | None:
     """The launch of a product; None where packed pairs do not lie as whole words, and copies must be made first."""
     enter(device)  # kernels are loaded into the current context, and a new thread has none
     exchanged = not call.words.bits and C.column_major

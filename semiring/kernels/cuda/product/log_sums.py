@@ -27,7 +27,7 @@ import numpy as np
 from semiring.algebra.catalogue import adds_exponentials, log_plus, plus_times
 from semiring.algebra.expressions.tree import is_floating
 from semiring.arrays.device.prepared import Prepared
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.modules import current_device
 from semiring.kernels.cuda.closing.sources import text_of
 from semiring.kernels.cuda.product import classical
@@ -47,8 +47,8 @@ _THREADS, _SMALL, _LINE = 256, 32, 256  # of a block; rows and columns of a tile
 _TEAM, _LOWEST = 128, -125  # threads, and the exponent that stands for all below
 _SHARED = 8 * _TILE[0] * _TILE[1] + 2 * 8 * _STEPS * sum(_TILE)  # sums, and two stages of mantissas and exponents
 _SPLIT = _ROWS * _DEPTH, _DEPTH * _COLUMNS  # entries of A and of B that are split at a time
-_NUMBERS = Plan(plus_times, np.dtype(np.float64), 0.0, 1.0)
-_WIDE = Plan(log_plus, np.dtype(np.float32), np.float32(-np.inf), np.float32(0))  # what halves are computed in
+_NUMBERS = KernelPlan(plus_times, np.dtype(np.float64), 0.0, 1.0)
+_WIDE = KernelPlan(log_plus, np.dtype(np.float32), np.float32(-np.inf), np.float32(0))  # what halves are computed in
 
 _LOW, _HIGH = -float(1 << 20), float(1 << 19)  # entries whose exponentials are taken
 _LEAST = -510  # exponents below count as 0: products of two exponentials stay normal numbers
@@ -124,19 +124,19 @@ def _kernels() -> dict[str, Any]:
     return {"greatest": greatest, "paths": paths, "scale": scale, "finish": finish}
 
 
-def takes(plan: Plan) -> bool:
+def takes(plan: KernelPlan) -> bool:
     """Whether all products under this plan go this way."""
     fits = plan.storage == "elements" and is_floating(plan.dtype) and plan.zero == -np.inf
     return fits and adds_exponentials(plan.semiring)
 
 
-def may_take(plan: Plan, n: int = 1 << 20) -> bool:
+def may_take(plan: KernelPlan, n: int = 1 << 20) -> bool:
     """Whether cuBLAS has a part in some products of matrices of n rows and columns under this plan."""
     pairs = _PAIRS["d" if plan.dtype.itemsize == 8 else "f"]
     return takes(plan) and n**3 > pairs and n > _LINES and classical.takes(_NUMBERS)
 
 
-def multiply(plan: Plan, C: Any, A: Any, B: Any, *, accumulate: bool) -> bool:
+def multiply(plan: KernelPlan, C: Any, A: Any, B: Any, *, accumulate: bool) -> bool:
     """C ← A ⊗ B, or C ⊕ A ⊗ B; False where it goes another way. Enqueues on the current stream."""
     if not C.size or not takes(plan):
         return False
@@ -219,7 +219,7 @@ def _launches(
     return tuple(launches), m * n * count * parts, parts
 
 
-def _multiply(plan: Plan, C: Any, A: Any, B: Any, accumulate: bool) -> None:
+def _multiply(plan: KernelPlan, C: Any, A: Any, B: Any, accumulate: bool) -> None:
     kernels, (m, n), inner = _kernels(), C.shape, B.shape[0]
     greatest, spare = kernels["greatest"], _SPARE[plan.dtype.char]
     columns = greatest(B, 0.0, axis=0)

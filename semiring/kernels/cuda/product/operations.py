@@ -14,10 +14,10 @@ from semiring.algebra.expressions import Expression
 from semiring.arrays.device.elements import flip
 from semiring.arrays.device.packing import empty_words, pack, unpack
 from semiring.arrays.order import flipped
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.product import bit_products
 from semiring.kernels.cuda.product.bit_kernels import is_reachability
-from semiring.kernels.cuda.product.calls import Call, call_for, format_of
+from semiring.kernels.cuda.product.calls import ProductCall, call_for, format_of
 from semiring.kernels.cuda.product.launches import prepare
 from semiring.kernels.cuda.product.layouts import LARGEST, Placement, pieces
 from semiring.kernels.cuda.product.words import WordFormat
@@ -25,7 +25,7 @@ from semiring.kernels.cuda.product.words import WordFormat
 __all__ = ["multiply", "multiply_add", "overlaps", "replaces", "routes_of"]
 
 #: A way to compute a product, for operands that lie as those it was found for: a function of plan, C, A, B.
-Route: TypeAlias = Callable[[Plan, Any, Any, Any], None]
+Route: TypeAlias = Callable[[KernelPlan, Any, Any, Any], None]
 
 _X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
 _SELECTIONS = (Expression("min", (_X, _Y)), Expression("max", (_X, _Y)))
@@ -38,32 +38,34 @@ _STRIP = 1 << 24
 _ROUTES = 512
 
 
-def multiply(plan: Plan, C: Any, A: Any, B: Any) -> None:
+def multiply(plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
     """C ← A ⊗ B. C is not read."""
     _multiply(plan, None, C, A, B, False)
 
 
-def multiply_add(plan: Plan, C: Any, A: Any, B: Any, *, upper: bool = False) -> None:
+def multiply_add(plan: KernelPlan, C: Any, A: Any, B: Any, *, upper: bool = False) -> None:
     """C ← C ⊕ A ⊗ B; ``upper``: tiles that lie below the diagonal may be left out."""
     _multiply(plan, None, C, A, B, True, upper)
 
 
-def replaces(plan: Plan, m: int, n: int) -> bool:
+def replaces(plan: KernelPlan, m: int, n: int) -> bool:
     """Whether C, packed bits (m, n) in words, may be B."""
     return bit_products.is_read_before(_packed(plan, False), m, n, m)
 
 
-def overlaps(plan: Plan, m: int, n: int, k: int) -> bool:
+def overlaps(plan: KernelPlan, m: int, n: int, k: int) -> bool:
     """Whether columns of C, packed bits (m, n) in words, may be A (m, k)."""
     call = _packed(plan, True)
     return is_reachability(call) and bit_products.is_read_before(call, m, n, k)
 
 
-def _packed(plan: Plan, accumulate: bool) -> Call:
+def _packed(plan: KernelPlan, accumulate: bool) -> ProductCall:
     return call_for(plan, format_of(plan), accumulate=accumulate)
 
 
-def _multiply(plan: Plan, call: Call | None, C: Any, A: Any, B: Any, accumulate: bool, upper: bool = False) -> None:
+def _multiply(
+    plan: KernelPlan, call: ProductCall | None, C: Any, A: Any, B: Any, accumulate: bool, upper: bool = False
+) -> None:
     """The product by the route that the plan remembers for these layouts; ``call`` where it is not the plan's own."""
     memory_c, memory_a, memory_b = C.data, A.data, B.data
     alignment = (memory_c.ptr & 15, memory_a.ptr & 15, memory_b.ptr & 15, memory_c.device_id)
@@ -75,7 +77,7 @@ def _multiply(plan: Plan, call: Call | None, C: Any, A: Any, B: Any, accumulate:
     route(plan, C, A, B)
 
 
-def routes_of(plan: Plan) -> dict[Any, Any]:
+def routes_of(plan: KernelPlan) -> dict[Any, Any]:
     """What plans of this kind have found out about layouts: shared by all of them."""
     routes: dict[Any, Any] | None = plan.memo.get("routes")
     if routes is None:
@@ -94,7 +96,7 @@ def _routes(*kind: Any) -> dict[Any, Any]:
 # ------------------------------------------------------------------------------------------------- routes
 
 
-def _route(plan: Plan, given: Call | None, C: Any, A: Any, B: Any, accumulate: bool, upper: bool) -> Route:
+def _route(plan: KernelPlan, given: ProductCall | None, C: Any, A: Any, B: Any, accumulate: bool, upper: bool) -> Route:
     if not C.size or (not B.shape[-2] and accumulate):
         return _nothing
     if not B.shape[-2]:
@@ -123,11 +125,11 @@ def _route(plan: Plan, given: Call | None, C: Any, A: Any, B: Any, accumulate: b
     return partial(_through_pairs, replace(call, upper=False)) if launch is None else launch
 
 
-def _nothing(plan: Plan, C: Any, A: Any, B: Any) -> None:
+def _nothing(plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
     pass
 
 
-def _all_zero(plan: Plan, C: Any, A: Any, B: Any) -> None:
+def _all_zero(plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
     if plan.storage == "bits":
         C[...] = 0  # there the zero is False
     else:  # by its bits: CuPy need not know the dtype
@@ -135,7 +137,7 @@ def _all_zero(plan: Plan, C: Any, A: Any, B: Any) -> None:
         C.view(bits)[...] = np.asarray(plan.zero, plan.dtype).view(bits)[()]
 
 
-def _in_pieces(given: Call | None, accumulate: bool, plan: Plan, C: Any, A: Any, B: Any) -> None:
+def _in_pieces(given: ProductCall | None, accumulate: bool, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
     """Sides that are too long for one launch."""
     in_words = plan.storage == "bits" or (given is not None and given.words.bits)
     for rows, columns, inner in pieces(C.shape[-2], C.shape[-1], B.shape[-2], LARGEST):
@@ -144,14 +146,14 @@ def _in_pieces(given: Call | None, accumulate: bool, plan: Plan, C: Any, A: Any,
         _multiply(plan, given, *parts, accumulate or inner.start > 0)
 
 
-def _through_bits(call: Call, plan: Plan, C: Any, A: Any, B: Any) -> None:
+def _through_bits(call: ProductCall, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
     """Truth values, packed 32 to a word."""
     words = pack(C) if call.accumulate else empty_words(C.shape)
     _multiply(plan, call, words, _each(pack, A), _each(pack, B), call.accumulate)
     unpack(words, C.shape[-1], C)
 
 
-def _through(call: Call, wide: Any, plan: Plan, C: Any, A: Any, B: Any) -> None:
+def _through(call: ProductCall, wide: Any, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
     """Wider copies."""
     B_ = _each(lambda array: array.astype(wide), B)
     for rows in _strips(C):
@@ -163,7 +165,7 @@ def _through(call: Call, wide: Any, plan: Plan, C: Any, A: Any, B: Any) -> None:
         part[...] = target
 
 
-def _through_order(call: Call, plan: Plan, C: Any, A: Any, B: Any) -> None:
+def _through_order(call: ProductCall, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
     """float32 mapped to integers in the same order."""
     target = _flipped(C) if call.accumulate else cupy.empty(C.shape, np.int32)
     A_, B_ = (_each(_flipped, array) for array in (A, B))
@@ -171,7 +173,7 @@ def _through_order(call: Call, plan: Plan, C: Any, A: Any, B: Any) -> None:
     flip(target, C.view(np.int32))
 
 
-def _through_pairs(call: Call, plan: Plan, C: Any, A: Any, B: Any) -> None:
+def _through_pairs(call: ProductCall, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
     """Copies with an even number of columns; what pads meets only itself."""
     C, A, B = (array.view(np.int16) for array in (C, A, B))  # CuPy need not know the dtype
     if Placement.of(C).column_major:
@@ -220,7 +222,7 @@ def _each(function: Callable[[Any], Any], array: Any) -> Any:
 # ------------------------------------------------------------------------------------------------- what is computed
 
 
-def _as_integers(call: Call, C: Any, B: Any) -> bool:
+def _as_integers(call: ProductCall, C: Any, B: Any) -> bool:
     """Whether float32 is better mapped to integers in the same order: ⊕ and ⊗ only select, and that map costs less."""
     if call.words.dtype != "float32" or call.add not in _SELECTIONS or call.mul not in _SELECTIONS:
         return False

@@ -8,9 +8,9 @@ import cupy
 import numpy as np
 
 from semiring.arrays.device.packing import pack, unpack
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.compile.loading import loaded
-from semiring.kernels.cuda.product.calls import Call, call_for
+from semiring.kernels.cuda.product.calls import ProductCall, call_for
 from semiring.kernels.cuda.product.launches import enter, prepare
 from semiring.kernels.cuda.product.layouts import LARGEST, Placement, pieces
 from semiring.kernels.cuda.product.operations import routes_of
@@ -24,7 +24,7 @@ __all__ = ["multiply_add_pivots", "multiply_add_witness"]
 _WITNESS_RUN = 16
 
 
-def multiply_add_pivots(plan: Plan, C: Any, P: Any, A: Any, B: Any, k0: int) -> None:
+def multiply_add_pivots(plan: KernelPlan, C: Any, P: Any, A: Any, B: Any, k0: int) -> None:
     """As `multiply_add`; P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved."""
     if C.size and B.shape[0]:
         C_, A_, B_ = _recordable(plan, C, A, B, P.shape[1])
@@ -32,7 +32,7 @@ def multiply_add_pivots(plan: Plan, C: Any, P: Any, A: Any, B: Any, k0: int) -> 
         _put_back(plan, C, C_)
 
 
-def multiply_add_witness(plan: Plan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
+def multiply_add_witness(plan: KernelPlan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
     """As `multiply_add`; W becomes k0 + the smallest attaining k where the product is strictly better than C."""
     if not C.size or not B.shape[0]:
         return
@@ -54,7 +54,7 @@ def multiply_add_witness(plan: Plan, C: Any, W: Any, A: Any, B: Any, k0: int) ->
     _put_back(plan, C, C_)
 
 
-def _recordable(plan: Plan, C: Any, A: Any, B: Any, n: int) -> tuple[Any, Any, Any]:
+def _recordable(plan: KernelPlan, C: Any, A: Any, B: Any, n: int) -> tuple[Any, Any, Any]:
     """The operands as words of one element: copies where elements are narrower; n columns of C."""
     if plan.dtype.name == "bfloat16":  # by bits: CuPy need not know the dtype
         C, A, B = ((array.view(np.int16).astype(np.int32) << 16).view(np.float32) for array in (C, A, B))
@@ -66,7 +66,7 @@ def _recordable(plan: Plan, C: Any, A: Any, B: Any, n: int) -> tuple[Any, Any, A
     return C, A, B
 
 
-def _put_back(plan: Plan, C: Any, computed: Any) -> None:
+def _put_back(plan: KernelPlan, C: Any, computed: Any) -> None:
     if plan.storage == "bits":
         C[...] = pack(computed != 0).view(C.dtype)
     elif plan.dtype.name == "bfloat16":
@@ -75,7 +75,7 @@ def _put_back(plan: Plan, C: Any, computed: Any) -> None:
         C[...] = computed
 
 
-def _record(plan: Plan, C: Any, P: Any, A: Any, B: Any, k0: int, chunk: int) -> Call:
+def _record(plan: KernelPlan, C: Any, P: Any, A: Any, B: Any, k0: int, chunk: int) -> ProductCall:
     """As `multiply_add_pivots`, on words of one element. Returns what is computed."""
     device = C.data.device_id
     enter(device)

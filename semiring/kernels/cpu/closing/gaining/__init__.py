@@ -1,12 +1,12 @@
 """Small matrices whose weights gain, below 0 in min-plus or above 1 in max-times: closed under potentials by one loop.
 
-The same as the chain does to larger ones (`semiring.chain.steps.signs`, ``reweighted``, ``scaled``, ``integers``), and
-the same bits. Floats of min-plus and max-plus: the strong components in the same order, each under the potentials of
-one elimination in float64, which are taken where they come through and drown no weight
+The same as the rules `signs`, ``reweighted``, ``scaled`` and ``integers`` (`semiring.closures.rules`) do to larger
+ones, with bitwise identical results. Floats of min-plus and max-plus: the strong components in the same order, each
+under the potentials of one elimination in float64, which are taken where they come through and drown no weight
 (`semiring.algorithms.potentials.small`); between components, products of the weights as they are, along the same
 halves. Floats of max-times and min-times: factors by sweeps. Integers whose sums are exact in float64 are closed there.
-Blocks are closed by the kernels of each definition, which are called from here (`blocks.close`). Whatever is not that
-simple is left to the chain.
+Blocks are closed by the kernels of each definition, which are called from here (`blocks.close`). All other matrices are
+left to these rules.
 
 Cost: n³ or 2 n³ pairs a matrix, stacks on several threads; workspace some matrices a thread.
 """
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_plus, max_times, min_plus, min_times
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.closing.gaining.factors import Products
 from semiring.kernels.cpu.closing.gaining.potentials import Sums
 from semiring.kernels.cpu.closing.gaining.whole_numbers import WholeNumbers
@@ -36,17 +36,17 @@ _ROWS = 160  # up to which one thread and one block are as fast as anything
 class SmallGains:
     """`semiring.kernels.contract.GainingClosures` of floats and integers on the host."""
 
-    def rows(self, plan: Plan) -> int:
+    def rows(self, plan: KernelPlan) -> int:
         """The most rows of matrices that are looked at and closed so."""
         way = _way(plan)
         return 0 if way is None or way.closing.first_calls.left else _ROWS
 
-    def look(self, plan: Plan, A: Array) -> Any:
+    def look(self, plan: KernelPlan, A: Array) -> Any:
         """What is to be known of A (count, n, n) before it is closed; None where some matrix needs more care."""
         way = _way(plan)
         return None if way is None else way.look(_contiguous(A), plan.threads)
 
-    def close(self, plan: Plan, A: Array, found: Any, out: Array) -> None:
+    def close(self, plan: KernelPlan, A: Array, found: Any, out: Array) -> None:
         """Out ← A* of every matrix, for what was found; out may be A."""
         way = _way(plan)
         assert way is not None
@@ -66,7 +66,7 @@ class _Way(Protocol):
     def close(self, A: Array, found: Any, D: Array, threads: int) -> None: ...
 
 
-def _way(plan: Plan) -> _Way | None:
+def _way(plan: KernelPlan) -> _Way | None:
     """The way of a plan's semiring and dtype; None where there is none."""
     if "gaining" not in plan.memo:
         plan.memo["gaining"] = _make_way(plan.semiring, plan.dtype)

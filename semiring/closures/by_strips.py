@@ -1,0 +1,172 @@
+"""A matrix closed by strips of rows: what the rules leave of it is done when a strip is read first and written last.
+
+They leave maps, and what closed rows are asked. A journal holds both, so that a run goes on without its input.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from semiring.algebra.catalogue import min_plus
+from semiring.algorithms.stars import divergence_error
+from semiring.arrays.encoding import inner_zero
+from semiring.closures.call import Call, is_tropical
+from semiring.closures.maps import NEGATED, UNSIGNED, WITHOUT, OfVertices, Scaled, Shifted
+from semiring.closures.matrix import Map
+from semiring.closures.pieces import PieceWork, planned
+from semiring.closures.plan import Draft
+from semiring.closures.request import Request
+from semiring.closures.rules.integers import largest_weight, near_no_path
+from semiring.errors import AlgebraError, StorageError
+from semiring.kernels.definition import define
+from semiring.kernels.engine import make_plan
+from semiring.strips.disk import System
+from semiring.strips.journal import Journal, opened
+from semiring.strips.last import LastRound
+from semiring.strips.rounds import NoStarError
+from semiring.strips.run import HeldRun, Run
+from semiring.strips.stored import Stored, let_go, pivots_of
+
+__all__ = ["by_strips", "found_journal"]
+
+Array: TypeAlias = Any
+AnyRun: TypeAlias = Run | HeldRun
+
+_HEADS = "heads of "  # and a tail: the name of a vector in a journal
+
+
+def _close(work: PieceWork, run: AnyRun, about: Mapping[str, Any] | None, vectors: Mapping[str, Array] | None) -> None:
+    call = work.call
+    assert call.strips is not None
+    try:
+        with run.room:
+            pieces, engine = work.on(call.strips.sample), work.method().engine()
+            run.close(engine, pieces.encode, pieces.decode, call.progress, about, vectors, work.last)
+    except NoStarError as error:
+        raise divergence_error(call.semiring, error.vertex) from None
+
+
+def by_strips(request: Request, call: Call, run: AnyRun) -> Any:
+    """The closure of a call by strips, from where the journal says if there is one."""
+    try:
+        if run.journal is not None and run.journal.state.finished:
+            run.check_finished()
+            return run.result()
+        about, vectors = None, None
+        if run.journal is not None:
+            work = _of_journal(call, run.journal)
+        else:
+            work = planned(call, last_round=True)
+            if work.last.edges and request.pivots is not None:
+                raise AlgebraError("pivots= does not support edges of unbounded gain: leave pivots= or these edges out")
+            run.ending(work.last.rows)
+            if run.keep is not None:
+                about, vectors = _about(request, work, run.source, run.home)
+        let_go(call.A)
+        _close(work, run, about, vectors)
+    finally:
+        if run.journal is not None:
+            run.journal.close()
+    return run.result()
+
+
+# -------------------------------------------------------------------------------------------------------- in a journal
+
+
+def _identity(request: Request, source: Stored, home: Stored, backend: str) -> dict[str, Any]:
+    """What must be the same for a run to go on, by the names that an error gives it."""
+    plan, pivots = make_plan(request.semiring, source.dtype), request.pivots
+    return {
+        "version of semiring": sys.modules["semiring"].__version__,  # loaded, for this module is a part of it
+        "semiring": define(plan, closing=True).key,
+        "backend": backend,
+        "result": "A⁺" if request.plus else "A*",
+        "number of vertices": source.n,
+        "dtype": source.dtype.str,
+        "order of the entries": "column after column" if source.turned else "row after row",
+        "file of A": source.resolved,
+        "file of out": home.resolved,
+        "file of the pivots": pivots and pivots_of(pivots, home).resolved,
+        "place of A in its file": source.start,
+        "place of out in its file": home.start,
+    }
+
+
+def _about(request: Request, work: PieceWork, source: Stored, home: Stored) -> tuple[dict[str, Any], dict[str, Array]]:
+    """What a journal says of a run, and the vectors that belong to it. Raises `AlgebraError` for what it cannot say."""
+    m, vectors, maps = work.inner, {}, []
+    for map_ in m.maps:
+        if not map_.name:
+            raise _unknown(type(map_).__name__)
+        maps.append(map_.name)
+        if isinstance(map_, OfVertices):
+            vectors["potentials"] = map_.tails
+    if work.last.loops is not None:
+        vectors["loops"] = work.last.loops
+    for tail, heads in work.last.edges.items():
+        vectors[f"{_HEADS}{tail}"] = heads
+    if work.again not in (None, near_no_path):
+        raise _unknown(repr(work.again))
+    return {
+        "name of the semiring": request.semiring.name,
+        "identity": _identity(request, source, home, work.method().backend.name),
+        "maps": maps,
+        "sentinel": m.sentinel,
+        "nonnegative": work.draft.nonnegative,
+        "largest": [] if work.again is None else [work.call.found(largest_weight)],
+    }, vectors
+
+
+def _unknown(what: str) -> AlgebraError:
+    return AlgebraError(
+        f"a journal cannot store the state of a rule of your own, {what}: leave journal= or the rule out"
+    )
+
+
+def _of_journal(call: Call, journal: Journal) -> PieceWork:
+    """What the rules had left when the run began."""
+    about, semiring = journal.about, min_plus if is_tropical(call.semiring) else call.semiring
+    h = journal.vectors.get("potentials")
+    known: dict[str, Map] = {map_.name: map_ for map_ in (NEGATED, UNSIGNED, WITHOUT)}
+    if h is not None:
+        known |= {map_.name: map_ for map_ in (Shifted(h), Scaled(h, call.semiring))}
+    maps = tuple(known[name] for name in about["maps"])
+    before, dtype = Draft.of(call), call.kind.dtype
+    d = before.but(
+        semiring=semiring,
+        maps=maps,
+        inner=dtype.type(inner_zero(semiring, dtype)),
+        sentinel=about["sentinel"],
+        nonnegative=about["nonnegative"],
+        method=call.kind.options.method,
+    )
+    edges = {int(name[len(_HEADS) :]): v for name, v in journal.vectors.items() if name.startswith(_HEADS)}
+    last = LastRound(journal.vectors.get("loops"), edges)
+    again = None
+    for largest in about["largest"]:
+        call.set_found(largest_weight, largest)
+        again = near_no_path
+    return PieceWork(call, d, before.matrix, d.matrix, again, last)
+
+
+def found_journal(
+    system: System, name: str, request: Request, source: Stored, home: Stored, backend: str
+) -> Journal | None:
+    """The journal of that name, if there is one. ``backend``: the name of the one that would do the work.
+
+    Raises `OSError`, and `StorageError` for one of another run, which names what differs.
+    """
+    journal = opened(system, name, request.team)
+    if journal is None:
+        return None
+    now, then = _identity(request, source, home, backend), journal.about["identity"]
+    differ = {what: (then.get(what), value) for what, value in now.items() if then.get(what) != value}
+    if differ:
+        if "semiring" in differ:
+            differ["semiring"] = journal.about.get("name of the semiring"), request.semiring.name
+        shown = "; ".join(f"the {what} was {before}, and is {value}" for what, (before, value) in differ.items())
+        journal.close()
+        raise StorageError(f"{name} is the journal of another run: {shown}. Give another name, or remove it")
+    return journal

@@ -1,0 +1,207 @@
+"""The report of ``explain=True``: the method, what was detected and used, and the predicted cost.
+
+The planner fills in an `Explanation` by its methods; how the text reads is decided here alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from semiring.advice import advice
+
+__all__ = ["Explanation", "Link", "gpu_names"]
+
+#: What `Explanation.rules` and the line of the cost call a rule, and an alternative whose cost is predicted.
+_LABELS = {
+    "files": "matrix in a file",
+    "names": "labels",
+    "bits": "packed input",
+    "sparse": "sparse input",
+    "arrays": "array",
+    "half": "half precision",
+    "entries": "signs of the entries",
+    "gaining": "small matrices that gain",
+    "stacks": "stack",
+    "edges": "method on edges",
+    "minplus": "sign change",
+    "unbounded": "infinite gain",
+    "narrow": "narrow integers",
+    "integers": "integer distances",
+    "ordered": "floats as integers",
+    "packed": "bit packing",
+    "structure": "structure analysis",
+    "bottleneck": "spanning tree",
+    "hops": "breadth-first search",
+    "reachability": "reachability by components",
+    "searches": "Dijkstra's algorithm",
+    "separators": "nested dissection",
+    "signs": "potentials of components",
+    "components": "strong components",
+    "reweighted": "potentials",
+    "scaled": "scaling factors",
+    "undirected": "symmetry",
+    "plus": "irreflexive closure",
+}
+
+#: Rules for another kind of input (a file, a stack, integers, ...). `Explanation.rules` does not repeat why such a rule
+#: does not apply, which the first line shows already.
+_OTHER_INPUT = frozenset(
+    (
+        *("files", "names", "bits", "sparse", "half", "gaining", "stacks", "edges"),
+        *("integers", "ordered", "packed", "plus"),
+    )
+)
+
+#: Rules that apply to every matrix.
+_ALWAYS = frozenset(("arrays", "method", "entries"))
+
+
+def gpu_names(devices: Sequence[int]) -> list[str]:
+    """Return the names of the GPUs with these numbers, as ``device=`` takes them."""
+    return [f"cuda:{number}" for number in devices]
+
+
+class Link(NamedTuple):
+    """The answer of one rule: whether it applies to a problem, and why."""
+
+    depth: int
+    step: str
+    applies: bool
+    why: str
+    cost: str = ""  # the predicted operations of the alternatives, and whether the input is kept
+
+    def __str__(self) -> str:
+        cost = f"  [{self.cost}]" if self.cost else ""
+        return f"{'  ' * self.depth}{'✓' if self.applies else '·'} {self.step:<12} {self.why}{cost}"
+
+
+def _label(step: str) -> str:
+    """Return what an explanation calls a rule or an alternative."""
+    return _LABELS.get(step, step)
+
+
+@dataclass
+class Explanation:
+    """What a call chose, and why: printed, in three to six lines; in `rules`, with the rules that were tried.
+
+    ``method``, ``backend``, ``storage`` and ``threads`` name what computed the result, ``reasons`` what was detected
+    and used, ``costs`` the predicted operations of the alternatives, and ``chain`` holds a `Link` for each rule.
+    ``full`` prints `rules` in place of the summary.
+    """
+
+    semiring: str = ""
+    shape: tuple[int, ...] = ()
+    dtype: np.dtype[Any] | None = None  # None where there is no matrix yet
+    method: str = ""
+    backend: str = ""
+    devices: tuple[int, ...] = ()  # the numbers of the GPUs that close it together
+    storage: str = "elements"
+    threads: int = 1
+    reasons: list[str] = field(default_factory=list)
+    chain: list[Link] = field(default_factory=list)
+    subject: str = ""  # of a call that computes other than the closure of the matrix
+    told: bool = True  # whether the caller requested an explanation
+    full: bool = False
+    costs: dict[str, float] = field(default_factory=dict)
+
+    def about(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        """Keep the shape and dtype of the first matrix: the one that the caller gave."""
+        if self.dtype is None:
+            self.shape, self.dtype = shape, dtype
+
+    def closed_by(self, method: str, backend: str, storage: str = "elements", devices: tuple[int, ...] = ()) -> None:
+        """Keep the method, backend and GPUs that close a matrix: the one that the caller gave, or its first part."""
+        if method != self.method:  # a rule found an easier way than the one that was chosen first
+            self.reasons = [reason for reason in self.reasons if not self.method or self.method not in reason]
+        self.method, self.backend, self.devices = method, backend, devices
+        self.storage = "packed bits" if storage == "bits" else "elements"
+
+    def note(self, reason: str) -> None:
+        """Add a reason, unless it is there already or no explanation was requested."""
+        if self.told and reason and reason not in self.reasons:
+            self.reasons.append(reason)
+
+    def say(self, *link: Any) -> None:
+        """Add the answer of a rule: the fields of a `Link`."""
+        self.chain.append(Link(*link))
+
+    def predict(self, costs: Mapping[str, float]) -> None:
+        """Keep the predicted operations of the alternatives, if a dense closure is one of them and none are known."""
+        if "dense" in costs and not self.costs:
+            self.costs = dict(costs)
+
+    @property
+    def rules(self) -> str:
+        """The summary, the rules that applied (✓), and those that did not (·) by their reasons, each reason once.
+
+        Rules for another kind of input are only named. ``chain`` has the reason of each rule.
+        """
+        applied = [link for link in self.chain if link.applies and link.step not in _ALWAYS and link.why != "min-plus"]
+        reasons: dict[str, list[str]] = {}
+        others: list[str] = []
+        for link in self.chain:
+            if link.applies or link.step in _ALWAYS or any(link.step == other.step for other in applied):
+                continue
+            labels = others if link.step in _OTHER_INPUT else reasons.setdefault(link.why, [])
+            if (label := _label(link.step)) not in labels:
+                labels.append(label)
+        lines = [f"✓ {_label(link.step)}: {link.why}{self._cost_of(link)}" for link in applied]
+        lines += [f"· {', '.join(labels)}: {why}" for why, labels in reasons.items()]
+        lines += [f"· for other input: {', '.join(others)}"] if others else []
+        below = {link.why for link in applied} | set(reasons)
+        because = [reason for reason in self.reasons if reason not in below]
+        return "\n".join([*self._summary(because), "  rules", *(f"    {line}" for line in lines)])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from semiring.terminal import html_lines
+
+        return html_lines(str(self))
+
+    def __str__(self) -> str:
+        if self.full:
+            return self.rules
+        more = advice("print(why.rules) lists the rules", "--explain-full lists the rules")
+        return "\n".join([*self._summary(self.reasons), *([f"  more     {more}"] if self.chain else [])])
+
+    def _summary(self, reasons: Sequence[str]) -> list[str]:
+        """Return the lines without the rules, with these reasons: at most five."""
+        size = " × ".join(map(str, self.shape))
+        first, rest = reasons[:1], reasons[1:]
+        return [
+            f"{self.subject or f'closure of a {size} {self.dtype} matrix'} in {self.semiring}",
+            f"  method   {self.method}, on the {self._device()}{self._storage()}",
+            *(f"  because  {reason}" for reason in (*first, "; ".join(rest)) if reason),
+            *([f"  cost     {self._cost()}"] if self.costs else []),
+        ]
+
+    def _cost_of(self, link: Link) -> str:
+        """Return the cost of a link in brackets, with labels, and without prices that the line of the cost shows."""
+        shown = len(self.costs) <= 2
+        parts = [part for part in link.cost.split("; ") if part and not (shown and part.endswith(" pairs"))]
+        return f"  [{re.sub(r'[a-z]+(?= [0-9])', lambda name: _label(name[0]), '; '.join(parts))}]" if parts else ""
+
+    def _device(self) -> str:
+        if self.devices:
+            return f"GPUs {', '.join(gpu_names(self.devices))}"
+        if self.backend == "cuda":
+            return "GPU"
+        return f"CPU with {self.threads} thread{'s' * (self.threads > 1)}"
+
+    def _storage(self) -> str:
+        return f", in {self.storage}" if self.storage != "elements" else ""
+
+    def _cost(self) -> str:
+        dense, least = self.costs["dense"], min(self.costs.values())
+        unit = "pairs of ⊗ and ⊕ predicted"
+        if least < dense:
+            return f"{least:.2g} {unit}, {dense:.2g} for a dense matrix without structure"
+        rivals = ", ".join(f"{cost:.2g} by {_label(name)}" for name, cost in self.costs.items() if name != "dense")
+        if rivals:
+            return f"{dense:.2g} {unit} by the dense method and its passes over the matrix, {rivals}"
+        return f"{dense:.2g} {unit}, as for every dense matrix of this size"

@@ -1,0 +1,252 @@
+"""How the entries of a matrix are read, and the two passes over it: the first read and the last write of a call.
+
+A rule that only changes how entries are read (their sign, a shift by potentials, another value for "no path") adds a
+map, and nothing is computed. When the method is about to close the matrix, `Way.encode` reads the caller's array once,
+through all maps, into the memory of the result; when it is closed, `Way.decode` undoes the maps in one pass. A map that
+converts a whole array in one pass does so; otherwise some rows are taken at a time, and all maps are applied to them
+while they are in the cache. Nothing here holds entries, so one plan serves all arrays of its kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from semiring.algorithms.packed import loops as packed_loops
+from semiring.arrays.bits import BitMatrix, pack
+from semiring.arrays.encoding import clamp, unfit
+from semiring.arrays.operands import adjacent, same_memory
+from semiring.arrays.parts import parts, put
+from semiring.errors import IntegerOverflowError
+from semiring.namespaces import array_namespace, is_device_array
+
+__all__ = ["EncodedMatrix", "Map", "Way"]
+
+Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
+At: TypeAlias = tuple[Any, ...]  # which rows of a matrix, or of which matrices of a stack; () is all of it
+
+_ALL = slice(None)
+
+
+class Map:
+    """A change of entries that waits. Entries are those of one matrix (n, n), or of a stack (count, n, n).
+
+    What `encode` and `decode` return may be made in ``out``, memory of that shape in the dtype that the matrix is read
+    in, or is wanted in. It may be the memory of the rows, and need not be used.
+    """
+
+    name = ""  # by which a journal knows it
+    negates = False  # whether all it does is to turn the sign
+    moves = False  # whether it changes numbers, apart from their sign
+    whole = False  # whether it does a whole array in one pass
+
+    def encode(self, rows: Array, at: At | None, out: Array) -> Array:
+        """Some rows as the next reader sees them.
+
+        ``at`` None: ``rows`` (1, n) holds the diagonal. There h[i] - h[i] = 0, so a shift leaves it alone.
+        """
+        raise NotImplementedError
+
+    def decode(self, rows: Array, at: At, out: Array) -> Array:
+        """The same rows of the result, with the change undone. By default there is nothing to undo."""
+        return rows
+
+    def beside(self, array: Array, rows: Any = _ALL, columns: Any = _ALL) -> Map:
+        """The same map, with vectors where ``array`` lives; of a matrix of some rows and columns alone."""
+        return self
+
+    def of_call(self, call: Any) -> Map:
+        """The map of one call: another where it needs what a scan of the entries has found (`MapOfCall`)."""
+        return self
+
+
+@dataclass(frozen=True)
+class EncodedMatrix:
+    """How the entries of an array are read: through ``maps``, in ``dtype``, with ``inner`` for "no path"."""
+
+    source: np.dtype[Any]  # the dtype of the array
+    none: Any  # "no path" in the array
+    dtype: np.dtype[Any]
+    inner: Any  # "no path" as it is read
+    maps: tuple[Map, ...] = ()
+    #: How integers get another value for "no path" inside. "held": min(entry, inner) is enough, because weights are ≥ 0
+    #: and one that reaches ``inner`` may count as no edge. "masked": the absent entries are remembered and put back.
+    sentinel: Literal["", "masked", "held"] = ""
+    storage: Literal["elements", "bits"] = "elements"
+    packed: bool = False  # whether the array is a `BitMatrix`
+    turned: bool = False  # whether the edges of the array are the caller's, reversed
+
+    @classmethod
+    def of(cls, dtype: np.dtype[Any], none: Any, *, packed: bool = False, turned: bool = False) -> EncodedMatrix:
+        """A matrix that is read as it is."""
+        return cls(dtype, none, dtype, none, storage="bits" if packed else "elements", packed=packed, turned=turned)
+
+    @property
+    def as_it_is(self) -> bool:
+        """Whether what is read equals the array, entry by entry."""
+        stored = self.storage == "elements" or self.packed
+        same = not self.sentinel and self.dtype == self.source and stored
+        return same and not any(map_.moves or map_.negates for map_ in self.maps)
+
+    @property
+    def moved(self) -> bool:
+        """Whether a map changes numbers, apart from their sign."""
+        return any(map_.moves for map_ in self.maps)
+
+    @property
+    def sign(self) -> int:
+        """-1 where the first map turns the sign."""
+        return -1 if self.maps and self.maps[0].negates else 1
+
+    @property
+    def at_once(self) -> bool:
+        """Whether a whole array is read in one pass a map."""
+        if self.sentinel:
+            return self.sentinel == "held" and self.dtype == self.source
+        return self.storage == "elements" and all(map_.whole for map_ in self.maps)
+
+    def bound(self, call: Any) -> EncodedMatrix:
+        """The matrix with the maps that the scans of one call have found."""
+        return replace(self, maps=tuple(map_.of_call(call) for map_ in self.maps))
+
+    def beside(self, array: Array, rows: Any = _ALL, columns: Any = _ALL) -> EncodedMatrix:
+        """The matrix as some rows of it are read that live where ``array`` does.
+
+        Or as tiles of it are, ``array`` itself, which are some of its rows and columns.
+        """
+        return replace(self, maps=tuple(map_.beside(array, rows, columns) for map_ in self.maps))
+
+    def read(self, part: Array, at: At | None, out: Array | None = None) -> Array:
+        """Some entries of the array through all maps, in ``out``; the loops where at is None."""
+        if out is None:
+            out = array_namespace(part).empty(part.shape, self.dtype)
+        if self.sentinel == "held":
+            clamp(part, part.dtype.type(self.sign * int(self.inner)), self.sign > 0, out, self.sign)
+            return out
+        numbers, memory = part, out
+        if self.sentinel:
+            absent = part == self.none  # a mask, for maps may move numbers to where a value for "no path" is
+            numbers = memory = out if out.dtype == np.int64 else array_namespace(part).empty(part.shape, np.int64)
+            numbers[...] = part
+            put(numbers, absent, 0)
+        for map_ in self.maps:
+            numbers = map_.encode(numbers, at, memory)
+        if numbers is not out and not same_memory(numbers, out):
+            out[...] = numbers
+        if self.sentinel:
+            put(out, absent, self.inner)
+        return out
+
+    def diagonal(self, array: Any) -> Array:
+        """The loops (n,) of the array, read through all maps."""
+        loops = packed_loops(array) if isinstance(array, BitMatrix) else array.diagonal()
+        return self.read(loops[np.newaxis], None)[0]
+
+    def range(self, array: Array) -> tuple[Any, Any]:
+        """Bounds of the numbers of the array, as they are read."""
+        ends = []
+        for at in parts(array.shape, is_device_array(array)):
+            rows = self.read(array[at], at)
+            if self.sentinel:
+                put(rows, rows == self.inner, 0)
+            ends += [rows.min(), rows.max()]
+        return min(ends, default=0), max(ends, default=0)
+
+    def memory_in(self, home: Any, array: Any) -> Any:
+        """Memory for the entries as they are read: that of ``home`` (of any dtype and strides) wherever it will do.
+
+        Of truth values that are packed first, None.
+        """
+        if self.storage == "bits":
+            return home if self.packed else None
+        if home is not None and adjacent(home):
+            if home.dtype == self.dtype:
+                return home
+            if self.dtype.itemsize <= home.dtype.itemsize:  # each row at the start of its own
+                return home.view(self.dtype)[..., : home.shape[-1]]
+        return array_namespace(array).empty(array.shape, self.dtype)
+
+
+class Way:
+    """The maps between a matrix as one reader sees it and as the next one does: `encode` does them, `decode` undoes.
+
+    It keeps no entries, so that it serves all arrays of its kind.
+    """
+
+    def __init__(self, outer: EncodedMatrix, inner: EncodedMatrix) -> None:
+        self.inner, self._none, self._at_once = inner, outer.none, inner.at_once
+        maps = inner.maps[len(outer.maps) :]
+        self._maps = [map_ for map_ in maps[::-1] if type(map_).decode is not Map.decode]
+        self._shifts = any(map_.moves for map_ in self._maps)
+        self._recoded = bool(inner.sentinel) and (outer.dtype, outer.inner) != (inner.dtype, inner.inner)
+        self.packs = inner.storage != outer.storage
+        self.ends = bool(self._maps) or self.packs or self._recoded  # whether there is anything to undo
+
+    def encode(self, source: Any, D: Any, first: int = 0) -> Any:
+        """D ← the entries of ``source`` through all maps: the first write of a call. Returns D, or new words.
+
+        D may be the memory of the source, or the beginnings of its rows. The source may be a strip of the matrix, which
+        begins with its row ``first``.
+        """
+        m = self.inner
+        if self._at_once:
+            m.read(source, (), D)
+        elif m.storage == "elements":
+            for at in parts(source.shape, is_device_array(source)):
+                m.read(source[at], _below(at, first), D[at])
+        elif not isinstance(source, BitMatrix):
+            return pack(source)
+        elif D.words is not source.words:
+            D.words[...] = source.words
+        return D
+
+    def decode(self, D: Any, out: Any, first: int = 0) -> None:
+        """Out ← D with the maps undone: the last write of a call. Out may be D, or have D in its rows' beginnings.
+
+        Raises `IntegerOverflowError` where a distance does not fit the caller's integers.
+        """
+        m = self.inner
+        if m.storage == "bits":
+            if self.packs:
+                D.unpack_into(out)
+            return
+        there = is_device_array(D)
+        if self._recoded and there and m.dtype == m.source and not self._shifts:
+            from semiring.arrays.device.elements import replace_beyond
+
+            replace_beyond(D, m.inner, self._none, out, sign=m.sign)  # all of it by one kernel
+            return
+        if not self._recoded and all(map_.whole for map_ in self._maps):
+            self._undo(D, (), out)
+            return
+        with np.errstate(over="ignore"):  # a distance beyond the range of floats is ∞, as it is without potentials
+            for at in parts(D.shape, there):
+                rows = D[at]
+                self._undo(rows, _below(at, first), rows if D is out else out[at])
+
+    def _undo(self, rows: Array, at: At, out: Array) -> None:
+        """Out ← some rows. Of integers, what reaches "no path" is that of the caller, and all else fits beside it."""
+        absent = rows >= self.inner.inner if self._recoded else None
+        checked = self._recoded and (self._shifts or out.dtype.itemsize < rows.dtype.itemsize)
+        if self._recoded:  # every number fits a dtype that is as wide, and every sum int64
+            rows = rows.astype(np.int64 if checked else out.dtype, copy=False)
+        for map_ in self._maps:
+            rows = map_.decode(rows, at, rows if checked else out)
+        if checked:
+            put(rows, absent, 0)
+            if (worst := unfit(rows, absent, self._none, out.dtype)) is not None:
+                raise IntegerOverflowError(
+                    f"a distance of {worst} does not fit {out.dtype} beside {self._none} for no path: use int64 or "
+                    "float64"
+                )
+        if rows is not out and not same_memory(rows, out):
+            out[...] = rows
+        if self._recoded:
+            put(out, absent, self._none)
+
+
+def _below(at: At, first: int) -> At:
+    """Where some rows of a strip lie in the matrix, which has the strip from its row ``first`` on."""
+    return (slice(at[0].start + first, at[0].stop + first),) if first and at else at

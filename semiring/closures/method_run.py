@@ -1,0 +1,198 @@
+"""A method at work: its kernels, progress, what is kept for predecessors, and what the kernels noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from semiring import profiling
+from semiring.algebra.catalogue import adds_exponentials, adds_products
+from semiring.algorithms.irreflexive import cycles_from_closure, cycles_in_place, irreflexive_product
+from semiring.algorithms.methods import Method, method_named
+from semiring.algorithms.packed import clear_tail
+from semiring.algorithms.predecessors import Inspection, wants_pivots
+from semiring.algorithms.progress import ReportingEngine
+from semiring.algorithms.rkleene import rkleene
+from semiring.algorithms.schedule import schedule_for
+from semiring.algorithms.stars import divergence_error, may_diverge, warn_of_divergence, warn_of_diverging_sum
+from semiring.arrays.bits import BitMatrix, pack
+from semiring.arrays.operands import memory_of, same_memory
+from semiring.closures.call import Call
+from semiring.closures.explanation import gpu_names
+from semiring.closures.matrix import EncodedMatrix, Way
+from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, SemiringError
+from semiring.kernels import backend_for
+from semiring.kernels.contract import KernelPlan
+from semiring.kernels.engine import Engine, engine_of
+from semiring.kernels.machines import closure_speed
+from semiring.namespaces import array_namespace, is_device_array
+
+if TYPE_CHECKING:
+    from semiring.closures.plan import Draft
+
+__all__ = ["MethodRun", "of_matrix"]
+
+Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
+
+
+class MethodRun:
+    """Closes the matrix of a plan by a method. It keeps nothing of one matrix, so that it serves all of its kind."""
+
+    def __init__(self, call: Call, draft: Draft, method: str | Method) -> None:
+        k, d, m = call.kind, draft, draft.matrix
+        self.kind, self.draft = k, d
+        self.method: Method = k.spread or method_named(method)
+        array = memory_of(call.A) if call.strips is None else call.strips.sample
+        self.on_device, self.xp = is_device_array(array), array_namespace(array)
+        self.words, self.waits = m.storage == "bits", call.waits
+        self.backend = backend_for(array, d.semiring, m.dtype, m.storage)
+        self.method.check(self.backend, m.storage)
+        self.plan = d.kernel_plan(k.options.threads)
+        self._diverges = may_diverge(self.plan)
+        checks = k.options.check and k.strips is None and 0 not in k.shape
+        self._sums = adds_exponentials(d.semiring) and checks and not self.on_device
+        self._series = adds_products(d.semiring) and checks and not self.words
+        speed, capabilities = closure_speed(self.backend.name, m.dtype, m.storage), self.backend.capabilities
+        self._total: int | None = None  # pairs to report
+        self._panel, n = speed.panel, k.shape[-1]
+        recorder = capabilities.recorder if 0 < n <= speed.graph else None
+        self._recorder = recorder if self.method.recorded and not k.reports else None
+        self._cycles_recorder = None if self.words else recorder  # of many small launches
+        # R-Kleene of a block is the block's closure, and a microsecond less is much where there are few vertices.
+        schedule = schedule_for(self.backend.name, m.dtype, m.storage, d.semiring)
+        few = n <= schedule.leaf and not k.reports and not k.profiled
+        self._is_block = self.method.close is rkleene and few and not self.on_device and not self.words
+
+    def __str__(self) -> str:
+        size = " × ".join(map(str, self.kind.shape))
+        where = ", ".join(gpu_names(self.kind.devices)) or self.backend.name
+        return f"{self.method.name} closes {size} {'bits' if self.words else self.draft.dtype}, {where}"
+
+    @property
+    def pairs(self) -> float | None:
+        """The (⊕, ⊗) pairs of the method, at most; None where a rule chose the method and has predicted them."""
+        n, pairs = self.kind.shape[-1], self.method.pairs
+        if self.draft.chosen or self.kind.strips:
+            return None
+        return float(prod(self.draft.stack) * (n**3 if pairs is None else pairs(n, n)))
+
+    @property
+    def cost(self) -> str:
+        """The text of `pairs`, for an explanation."""
+        pairs = self.pairs
+        return "" if pairs is None else f"{pairs:.2g} pairs{' at most' if self.method.pairs else ''}"
+
+    def close(self, call: Call, D: Any, original: Array | None = None) -> None:
+        """D ← D* in place: a matrix, a `BitMatrix`, or what else the method takes. The inspection of the call sees it.
+
+        ``original``: a matrix that equals D, shares no memory with it and stays as it is, if there is one; D need not
+        hold it where the method reads another matrix than it writes.
+
+        Raises `DivergenceError`, naming the vertex, where a pivot has no star; D is then undefined.
+        """
+        inspect, progress = call.inspect, call.progress
+        if self._is_block:
+            self._close_block(call, D, original)
+            return
+        engine, A, inspect = self.engine(), memory_of(D), None if self.words else inspect
+        plan, before, pivots = engine.plan, None, None
+        more = (A if original is None else memory_of(original),) if self.method.apart else ()
+        if progress is not None:
+            if self._total is None:
+                self._total = self.method.total_pairs(engine, *A.shape)
+            engine = ReportingEngine(self.backend, plan, progress, self._total, self._panel, waits=engine.waits)
+        if inspect is not None:
+            if self.method.keeps_pivots and wants_pivots(engine, A):
+                pivots = self.xp.full(A.shape, -1, np.int32)
+                more = (pivots,)
+            else:
+                before = A.copy() if original is None else original
+        with profiling.span("method", self.method.name, shape=A.shape):
+            if more or self._recorder is None:
+                self.method.close(engine, A, *more)
+            else:
+                self._recorder.replay(plan, A, self._engine, self.method.close)
+        if isinstance(engine, ReportingEngine):
+            engine.finish()
+        self._check(call, plan, A)
+        if self.words:
+            clear_tail(self.draft.semiring, D)
+        if inspect is not None:
+            inspect.look(engine, A, before=before, pivots=pivots)
+
+    def _close_block(self, call: Call, D: Array, original: Array | None) -> None:
+        """The same by one kernel."""
+        inspect = call.inspect
+        # Where nothing is noticed, one plan serves all calls.
+        plan = self.plan.renewed(self.draft.semiring) if self._diverges else self.plan
+        before = original if inspect is None or original is not None else D.copy()
+        self.backend.close_block(plan, D)
+        self._check(call, plan, D)
+        if inspect is not None:
+            inspect.look(self._engine(plan), D, before=before)
+
+    def read(self, way: Way, A: Any, D: Any, inspect: Inspection | None) -> tuple[Any, Array | None, Any]:
+        """D ← A as it is read. Returns D, or new words; A for `close`, where it equals D; what A⁺ needs of it."""
+        kept, original = self._kept(way.inner, A, D) if self.draft.plus else None, None
+        if (self.method.apart or inspect is not None) and way.inner.as_it_is and not same_memory(A, D):
+            original = A
+        return D if self.method.apart and original is not None else way.encode(A, D), original, kept
+
+    def _kept(self, m: EncodedMatrix, A: Any, D: Any) -> Any:
+        """What is needed of A for A⁺ when D, which may be its memory, holds A*: the loops where ⊕ is idempotent."""
+        if self.draft.semiring.idempotent:
+            return m.diagonal(A)
+        if self.words:
+            return A if isinstance(A, BitMatrix) and not same_memory(A, D) else pack(A)  # a copy
+        return A.copy() if same_memory(A, D) else A.astype(self.draft.dtype, copy=False)
+
+    def drop_empty_paths(self, kept: Any, D: Any) -> None:
+        """A* → A⁺ in place."""
+        if self.draft.semiring.idempotent:
+            if self._cycles_recorder is None:
+                cycles_from_closure(self.plan, kept, D)
+                return
+            D.diagonal()[...] = kept  # on a device it can be written
+            self._cycles_recorder.replay(self.plan, D, self._engine, cycles_in_place)
+            return
+        irreflexive_product(engine_of(self.plan, memory_of(D)), memory_of(kept), memory_of(D))
+        if self.words:
+            clear_tail(self.draft.semiring, D)
+
+    def engine(self) -> Engine:
+        """Its kernels, for one call; what they notice goes to the status of its plan."""
+        plan = self.plan.renewed(self.draft.semiring)
+        if self.on_device and self.waits and self._diverges:
+            plan.status.word = self.xp.full(1, -1, np.int32)  # where kernels of a device say it
+        return self._engine(plan)
+
+    def _engine(self, plan: KernelPlan) -> Engine:
+        """The engine of a plan. One that is recorded may ask a device nothing."""
+        waits = not self.on_device or (self.waits and self._recorder is None)
+        return Engine(self.backend, plan, self._panel, waits=waits)
+
+    def _check(self, call: Call, plan: KernelPlan, D: Array) -> None:
+        """Raise `DivergenceError` where a kernel has met a pivot without a star; warn where that cannot be told."""
+        semiring, stack = self.kind.options.semiring, call.stack or self.draft.stack
+        if self._diverges and plan.status.read() >= 0:
+            which, vertex = divmod(plan.status.diverged, self.kind.shape[-1])
+            error = divergence_error(semiring, vertex)
+            raise of_matrix(error, np.unravel_index(which, stack)) if stack else error
+        if self._sums:
+            warn_of_divergence(semiring, D)
+        if self._series:
+            warn_of_diverging_sum(semiring, D, nonnegative=self.draft.at_least_zero, is_closure=True)
+
+
+def of_matrix(error: SemiringError, where: Sequence[Any]) -> SemiringError:
+    """An error about the entries of a matrix, as one of the stack in which it has that place; others as they are."""
+    if isinstance(error, DivergenceError | DomainError | IntegerOverflowError):
+        place = tuple(map(int, where))
+        about = f"{error}; this is about the matrix A[{', '.join(map(str, place))}] of the stack"
+        error.args = (about, *error.args[1:])
+        if isinstance(error, DivergenceError):
+            error.matrix = place
+    return error

@@ -1,0 +1,92 @@
+"""Questions about the entries of a matrix, and those that several rules ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Generic, Literal, TypeVar
+
+import numpy as np
+
+from semiring import profiling
+from semiring.algebra.catalogue import min_plus
+from semiring.algorithms.potentials.scales import gains
+from semiring.arrays.encoding import inner_zero
+from semiring.closures.call import Call, is_tropical
+
+__all__ = ["Question", "is_symmetric", "products_gain", "question", "signs", "sums_are_safe"]
+
+Answer = TypeVar("Answer")
+
+
+class Question(Generic[Answer]):
+    """A discrete fact about the entries of a call, which ``answer(call)`` finds; made by `question`."""
+
+    def __init__(self, answer: Callable[[Call], Answer], default: Answer | None) -> None:
+        self.answer, self.default = answer, default
+        self.__name__, self.__doc__ = answer.__name__, answer.__doc__
+
+    @cached_property
+    def text(self) -> str:
+        """What an explanation calls it."""
+        return self.__name__.replace("_", " ")
+
+    def find(self, call: Call) -> Answer:
+        """The answer, with a span of a profile."""
+        with profiling.span("scan", self.text):
+            return self.answer(call)
+
+    def __repr__(self) -> str:
+        return f"<question: {self.text}>"
+
+
+def question(default: Any = None) -> Callable[[Callable[[Call], Answer]], Question[Answer]]:
+    """Make a question of a function of a call, which returns a bool, a number or a text of which there are few.
+
+    ``default`` is the answer for a call that may not wait for a GPU. A question without one is not asked there.
+    """
+    return lambda answer: Question(answer, default)
+
+
+@question(default="zero")
+def signs(call: Call) -> Literal["clear", "zero", "below", "unbounded"]:
+    """What the signs of the weights are, of max-plus as min-plus sees them.
+
+    "clear": no weight is below 0, and no sign bit is set. "zero": none is below 0. "below": one is, or nobody knows.
+    "unbounded": one is -∞ in min-plus.
+    """
+    if not is_tropical(call.kind.options.semiring):
+        low, _, _, nonnegative = call.scan
+        return "clear" if nonnegative else "zero" if low is not None and low >= 0 else "below"
+    least = call.least
+    if least is None or least < 0:
+        return "unbounded" if least == -np.inf else "below"
+    if call.one_end:
+        return "zero"
+    return "clear" if call.scan.nonnegative and call.sign > 0 else "zero"
+
+
+@question(default=False)
+def products_gain(call: Call) -> bool:
+    """Whether a weight of max-times or min-times gains."""
+    part = call.kind.part
+    return gains(call.semiring if part is None else part.semiring, call.scan.low, call.scan.high)
+
+
+@question(default=True)
+def sums_are_safe(call: Call) -> bool:
+    """Whether the matrices of a stack are alike: no weight gains, and no sum of integers comes near "no path"."""
+    if not is_tropical(call.semiring):
+        return not gains(call.semiring, call.scan.low, call.scan.high)
+    if call.least is None or call.least < 0:
+        return False
+    if call.kind.dtype.kind != "i":
+        return True
+    none = int(inner_zero(min_plus, call.kind.dtype))
+    return call.greatest is None or bool(call.greatest <= (none - 1) // (call.n + 1))
+
+
+@question()
+def is_symmetric(call: Call) -> bool:
+    """Whether the graph is undirected: the matrix equals its transpose, bit by bit."""
+    return bool(call.structure.symmetric)

@@ -1,0 +1,28 @@
+"""Undirected bottlenecks, where ⊕ and ⊗ are minimum and maximum: those of paths in a spanning tree.
+
+Cost: O(n²). The entries equal those of ``structure=False``, where 0.0 and -0.0 meet but for the sign. Source:
+`semiring.graphs.spanning_tree`.
+"""
+
+from __future__ import annotations
+
+from semiring.algorithms.ordered import selects
+from semiring.closures.costs import compare_costs
+from semiring.closures.plan import Draft, NotApplicable, Rewrite
+from semiring.closures.planner import Recorder, rule
+from semiring.closures.questions import is_symmetric
+from semiring.graphs.spanning_tree import SPANNING_TREE
+
+__all__ = ["bottleneck"]
+
+
+@rule("bottleneck", structure=True, methods=("spanning_tree",))
+def bottleneck(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
+    """Close the matrix by its spanning tree."""
+    if not selects(d.semiring) or d.matrix.storage == "bits":
+        return NotApplicable("⊕ and ⊗ are not minimum and maximum of numbers")
+    if not q.ask(is_symmetric):
+        return NotApplicable("not known to be undirected")
+    costs = compare_costs("bottleneck", q.n, d.dtype)
+    why = "undirected bottlenecks: read from a spanning tree"
+    return Rewrite(why, d.but(method=SPANNING_TREE, chosen="spanning tree"), costs=lambda call: costs)

@@ -1,0 +1,46 @@
+"""Dijkstra's algorithm on a dense matrix, where the caller asks for a method that takes edges.
+
+Edges of unbounded gain are none of its business: then R-Kleene closes the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from semiring.algorithms.methods import takes_edges
+from semiring.closures.call import Call
+from semiring.closures.plan import Draft, NotApplicable, Rewrite
+from semiring.closures.planner import Recorder, question, rule
+from semiring.closures.questions import signs
+from semiring.closures.rules.searches import dijkstra, graph_of
+
+__all__ = ["edges"]
+
+
+def _graph(call: Call) -> Any:
+    from scipy.sparse import coo_array
+
+    rows, columns = np.nonzero(call.none != call.A)
+    return graph_of(call, coo_array((call.A[rows, columns], (rows, columns)), shape=call.A.shape))
+
+
+@question()
+def edges_have_potentials(call: Call) -> bool:
+    """Whether Dijkstra's algorithm takes the edges. Raises `NegativeCycleError`, and `DomainError` for large sums."""
+    return call.found(_graph)[1] is not None
+
+
+@rule("edges")
+def edges(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
+    """Search the graph of a matrix. Raises `NegativeCycleError`, and `DomainError` for sums beyond the floats."""
+    if not takes_edges(d.method):
+        return NotApplicable("the method takes a matrix")
+    if q.ask(signs) == "unbounded":
+        why = "an edge has unbounded gain: rkleene closes the matrix without such edges, and they are inserted last"
+        return Rewrite(why, d.but(method="rkleene"))
+    if q.ask(edges_have_potentials):
+        return dijkstra(d, _graph)
+    why = "weights of very different size: rkleene closes each strong component with potentials of its own"
+    return Rewrite(why, d.but(method="rkleene"))

@@ -1,0 +1,114 @@
+"""Edges of one weight: distances are hops, counted by breadth-first search of 512 vertices at a time.
+
+Only where every sum of the weight is exact, so that the bits are those of ``structure=False``. Cost: a pass over the
+edges for every level of the search, and 512 vertices; 4 bytes of memory an edge, or a bit an entry. Source:
+`semiring.graphs.hops`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra.catalogue import min_plus
+from semiring.algorithms.methods import Method
+from semiring.arrays.encoding import inner_zero
+from semiring.closures.call import Call
+from semiring.closures.costs import compare_costs
+from semiring.closures.plan import Draft, NotApplicable, Rewrite
+from semiring.closures.planner import Recorder, question, rule
+from semiring.graphs.hops import by_hops, is_exact
+
+__all__ = ["hops"]
+
+_LEVELS = 1024  # of a search on a GPU, each of which is a launch for all vertices
+_BITS = 3  # of every entry that it keeps
+
+
+def _free() -> int:
+    from semiring.arrays.device.memory import free_on_device
+
+    return free_on_device()
+
+
+def _weight(call: Call) -> Any:
+    """The one weight of all edges, as min-plus sees it."""
+    return call.sign * call.structure.weight.item()
+
+
+@question()
+def edges_have_one_weight(call: Call) -> str:
+    """Whether all edges have one weight above 0: "yes", "other" for a weight that is not above 0, "no"."""
+    if call.structure.weight is None:
+        return "no"
+    return "yes" if _weight(call) > 0 else "other"
+
+
+@question()
+def exact_in(call: Call) -> tuple[str, ...]:
+    """In which dtypes that the matrix may be read in every sum of the one weight is exact, and apart from "no path"."""
+    dtypes = [call.kind.dtype] if call.kind.dtype.kind == "f" else []
+    dtypes += [np.dtype(name) for name in ("int16", "int32", "int64")]
+    return tuple(t.name for t in dtypes if is_exact(_weight(call), call.n, t, inner_zero(min_plus, t)))
+
+
+@question()
+def paths_are_long(call: Call) -> bool:
+    """Whether paths have more edges than a GPU searches fast."""
+    return bool(call.structure.pattern is not None and call.structure.widest * _LEVELS < call.n)
+
+
+@question()
+def memory_holds_the_reached(call: Call) -> bool:
+    """Whether the GPU has memory for the sets of reached vertices."""
+    return _BITS * call.n**2 // 8 <= _free()
+
+
+@question()
+def sums_stay_below_the_sentinel(call: Call) -> tuple[str, ...]:
+    """In which integers no sum of n + 1 weights comes near "no path"."""
+    if call.greatest is None:
+        return ()
+    dtypes = map(np.dtype, ("int16", "int32", "int64"))
+    return tuple(t.name for t in dtypes if (call.n + 1) * int(call.greatest) < int(inner_zero(min_plus, t)))
+
+
+@rule("hops", structure=True, methods=("breadth_first_search",))
+def hops(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
+    """Close the matrix by counting edges."""
+    m, k = d.matrix, q.kind
+    if d.semiring is not min_plus or (weight := q.ask(edges_have_one_weight)) == "no":
+        return NotApplicable("not min-plus, or edges of different weights")
+    if weight == "other" or m.moved:
+        return NotApplicable("the weight is not above 0")
+    if d.signed:
+        return NotApplicable("a loop has a weight below 0, which is a negative cycle")
+    if m.dtype.name not in q.ask(exact_in):
+        return NotApplicable(lambda call: f"sums of {_weight(call)} are rounded")
+    if q.on_device and q.ask(paths_are_long):
+        return NotApplicable("paths have more edges than are fast on a GPU")
+    if q.on_device and not q.ask(memory_holds_the_reached):
+        return NotApplicable("the GPU has too little free memory for the sets of reached vertices")
+    # Nothing but the weight is read, so the caller's numbers are written as they are, where nobody looks at them
+    # through the maps; unless they are integers of which some other path might come near "no path" inside.
+    own = not d.plus and not k.traced and m.dtype == k.dtype
+    if own and m.sentinel:
+        own = m.dtype.name in q.ask(sums_stay_below_the_sentinel)
+    changes: dict[str, Any] = {"method_of": _of_inner(m.inner)}
+    if own:
+        changes = {"method_of": _of_caller, "maps": (), "sentinel": "", "dtype": k.dtype, "inner": m.none}
+    costs = compare_costs("hops", q.n, d.dtype)
+    return Rewrite(_why, d.but(**changes, chosen="breadth first search"), costs=lambda call: costs)
+
+
+def _why(call: Call) -> str:
+    return f"all edges have the weight {_weight(call)}: hops, by breadth-first search"
+
+
+def _of_caller(call: Call) -> Method:
+    return by_hops(call.structure.weight, call.none, call.structure)
+
+
+def _of_inner(inner: Any) -> Any:
+    return lambda call: by_hops(_weight(call), inner, call.structure)

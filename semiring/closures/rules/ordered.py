@@ -1,0 +1,37 @@
+"""Floats as integers in the same order, on a GPU, for a semiring that does nothing but select.
+
+Cost: a pass there and one back. The bits are the same. See `semiring.algorithms.ordered`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semiring.algorithms.ordered import has_order
+from semiring.closures.maps import Ordered
+from semiring.closures.plan import Draft, NotApplicable, Rewrite
+from semiring.closures.planner import Recorder, rule
+
+__all__ = ["ordered"]
+
+
+@rule("ordered")
+def ordered(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
+    """Close the same matrix as int32, unless all sign bits are clear: then floats are compared as integers anyway."""
+    if d.matrix.storage == "bits" or not has_order(d.semiring, d.dtype):
+        return NotApplicable("⊕ and ⊗ do not only select one of two floats")
+    if q.kind.strips is not None:
+        return NotApplicable("the matrix is closed by strips, which keep its dtype")
+    capabilities = q.backend(d.semiring, d.dtype).capabilities
+    if capabilities.passes is None:
+        return NotApplicable("integers are not faster here")
+    plan = d.kernel_plan(q.kind.options.threads)
+    if plan.facts.nonnegative:
+        return NotApplicable("no sign bit is set: floats are compared as integers as they are")
+    stacks = capabilities.stack_closures
+    if len(q.kind.shape) == 3 and stacks is not None and q.n <= stacks.stack_rows(plan):
+        return NotApplicable("two extra passes would cost more than they save")
+    dtype = np.dtype(np.int32)
+    inner = d.semiring.zero_for(dtype)
+    mapped = d.mapped(Ordered(d.semiring), dtype=dtype, inner=inner, nonnegative=False, at_least_zero=False)
+    return Rewrite("⊕ and ⊗ only select: closed as integers in the order of the floats", mapped)
