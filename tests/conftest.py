@@ -53,9 +53,11 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("NUMBA_OPT", "0")
     settings.load_profile(os.environ["HYPOTHESIS_PROFILE"])
     config.pluginmanager.register(Tiers(), "tiers of tests")
+    from semiring.closures import planner
     from semiring.kernels.cpu import first_calls  # it imports Numba, which reads the environment then
 
     first_calls.SECONDS = 0.0  # tests are about the compiled kernels; those of the first calls set another value
+    planner.verify = True  # rules are functions of what they ask: they run again on every call
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -195,6 +197,29 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log):
     from xdist.scheduler import WorkStealingScheduling
 
     return WorkStealingScheduling(config, log) if config.getoption("dist") == "load" else None
+
+
+# ------------------------------------------------------------------------------------------------------------- plans
+
+
+class _Forgetting(pytest.MonkeyPatch):
+    """Changes after which no plan is used that was made before: a rule may have read what was changed."""
+
+    def setattr(self, *args, **options) -> None:
+        super().setattr(*args, **options)
+        sys.modules["semiring.closures.planner"].forget_plans()
+
+    def undo(self) -> None:
+        super().undo()
+        sys.modules["semiring.closures.planner"].forget_plans()
+
+
+@pytest.fixture
+def monkeypatch():
+    """pytest's, which also empties the trees of plans."""
+    patch = _Forgetting()
+    yield patch
+    patch.undo()
 
 
 # -------------------------------------------------------------------------------------------------------- repetition

@@ -48,15 +48,22 @@ PACKAGE = "semiring"
 #: The tests that concern a folder of the package, the most relevant files first. A folder of tests stands for its
 #: remaining files. The longest prefix of a mutated file applies, and then the shorter ones.
 TESTS: dict[str, tuple[str, ...]] = {
-    "chain": (
-        *("closures/test_steps.py", "closures/test_chain.py", "closures/test_structure.py", "closures/test_narrow.py"),
+    "closures": (
+        *(
+            "closures/test_rules.py",
+            "closures/test_planner.py",
+            "closures/test_structure.py",
+            "closures/test_narrow.py",
+        ),
         *("closures/test_closure.py", "closures/test_closure_storage.py", "closures", "linalg", "arrays"),
     ),
-    "chain/steps/files.py": ("closures/test_strips.py", "closures/test_journal.py"),
-    "chain/by_strips.py": ("closures/test_strips.py", "closures/test_journal.py"),
-    "chain/by_ranks.py": ("closures/test_journal.py", "ranks/test_ranks.py"),
-    "chain/steps/components.py": ("closures/test_components.py", "closures/test_look_ahead.py"),
-    "chain/steps/sparse.py": ("closures/test_dijkstra.py", "closures/test_structure.py"),
+    "closures/files.py": ("closures/test_strips.py", "closures/test_journal.py"),
+    "closures/by_strips.py": ("closures/test_strips.py", "closures/test_journal.py"),
+    "closures/by_ranks.py": ("closures/test_journal.py", "ranks/test_ranks.py"),
+    "closures/rules/components.py": ("closures/test_components.py", "closures/test_look_ahead.py"),
+    "closures/rules/gaining.py": ("closures/test_gaining.py",),
+    "closures/rules/searches.py": ("closures/test_dijkstra.py", "closures/test_structure.py"),
+    "closures/rules/sparse.py": ("closures/test_dijkstra.py", "closures/test_structure.py"),
     "algorithms": (
         *("closures/test_methods.py", "closures/test_closure.py", "closures/test_closure_blind.py"),
         *("closures/test_contract.py", "closures"),
@@ -123,19 +130,19 @@ TESTS: dict[str, tuple[str, ...]] = {
 
 #: The folders of `TESTS` from which mutants are drawn, each as many.
 FOLDERS = (
-    *("chain", "algorithms", "paths", "graphs", "elimination", "strips", "linalg", "kernels/cpu"),
+    *("closures", "algorithms", "paths", "graphs", "elimination", "strips", "linalg", "kernels/cpu"),
     *("arrays", "io", "gradients"),
 )
 
 #: Files whose code decides texts or speed, and files that need a GPU.
 _EXCLUDED = (
-    *("chain/explanation.py", "chain/prices.py", "algorithms/progress.py", "kernels/cpu/listing.py"),
+    *("closures/explanation.py", "closures/costs.py", "algorithms/progress.py", "kernels/cpu/listing.py"),
     *("arrays/device", "elimination/on_device.py"),
 )
 
 #: Functions that write texts for a person, and calls whose arguments are such texts.
 _TEXTS = re.compile(r"__repr__|__str__|_repr_\w+|_?(describe|explain|message|announce|why|warn)\w*")
-_TEXT_CALLS = re.compile(r"(.*\.)?_?(logger\.\w+|warn\w*|announce|log|say\w*|told?|span|NotApplicable|No|cast|TypeVar)")
+_TEXT_CALLS = re.compile(r"(.*\.)?_?(logger\.\w+|warn\w*|announce|log|say\w*|told?|span|NotApplicable|cast|TypeVar)")
 
 _COMPARISONS = {
     **{ast.Lt: ("<", ("<=", ">=")), ast.LtE: ("<=", ("<", ">"))},

@@ -26,7 +26,7 @@ import semiring as sr
 from benchmarks.common import Table, by_enqueueing, comparing, device_milliseconds, ours, rounded, run, shown, theirs
 from benchmarks.gpu.peers import peers as libraries
 from benchmarks.packages import has, require
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import make_plan
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Row:
         return f"{self.semiring}{self.said}"
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> KernelPlan:
         packed = self.dtype == "bits"
         dtype = "bool" if packed else self.dtype
         storage: Any = "bits" if packed else "elements"

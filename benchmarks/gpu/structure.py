@@ -20,7 +20,7 @@ import numpy as np
 import semiring as sr
 from benchmarks.common import Table, by_synchronized_clock, ours, rounded, run, theirs
 from benchmarks.factor import planar_graph
-from semiring.chain.problem import STRUCTURES
+from semiring.closures.rules import STRUCTURES
 
 __all__ = ["main"]
 

@@ -310,7 +310,7 @@ def test_messages_name_the_mistake_and_the_remedy():
             p(text)
     with pytest.raises(ExpressionError, match=r"a text such as 'max.*', or a callable of x and y, not 3 of type int"):
         sr.Semiring("own", 3, "x + y", 0, 0)
-    with pytest.raises(ExpressionError, match="the variables are x, y"):
+    with pytest.raises(ExpressionError, match="the names are x, y"):
         p("x + w")
     with pytest.raises(ExpressionError, match=r"x \* x for a square"):
         p("x ** 2")

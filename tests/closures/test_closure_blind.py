@@ -17,18 +17,18 @@ from strips import rounded
 from tiers import each_value, full, quick
 
 import semiring as sr
-from semiring.algorithms.methods import Method
+from semiring.algorithms.methods import Method, matrix_methods
 from semiring.algorithms.ordered import selects
 from semiring.algorithms.predecessors import nearest_tree
 from semiring.algorithms.schedule import BLOCKED, schedule_for
 from semiring.arrays.bits import pack
 from semiring.arrays.device import memory
-from semiring.closures import METHODS, closure
+from semiring.closures import closure
 from semiring.errors import DivergenceError, DomainError, DTypeError, IntegerOverflowError, NegativeCycleError
 from semiring.kernels.contract import Capabilities, Status
 from semiring.kernels.reference import ReferenceBackend
 
-DENSE = [method for method in METHODS if method not in ("auto", "johnson", "staged")]
+DENSE = [method for method in matrix_methods() if method not in ("auto", "staged")]
 
 
 @pytest.fixture(autouse=True)
@@ -114,7 +114,7 @@ def test_negative_cycles_and_divergence(rng):
 
 def test_every_call_scans_the_graph_of_its_matrix(monkeypatch, rng):
     """A plan that the calls of a kind share knows no graph, and matrices of one kind differ in structure."""
-    steps = {name: import_module(f"semiring.chain.steps.{name}") for name in ("structure", "bottleneck")}
+    steps = {name: import_module(f"semiring.closures.rules.{name}") for name in ("structure", "bottleneck")}
     monkeypatch.setattr(steps["structure"], "_LEAST_ON_DEVICE", 23)
     looked, known = [], {"symmetric": False}
 

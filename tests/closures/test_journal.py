@@ -21,8 +21,9 @@ import tiers
 from strips import METHOD, least, make_small, rounded, same_bits
 
 import semiring as sr
-from semiring.chain.by_ranks import close_file
-from semiring.chain.problem import Request
+from semiring.closures.by_ranks import close_file
+from semiring.closures.call import Options
+from semiring.closures.request import Request
 from semiring.errors import DivergenceError, DomainError, NegativeCycleError, SemiringError, StorageError
 from semiring.ranks.links import StoppedError
 from semiring.ranks.threads import run_ranks
@@ -115,7 +116,7 @@ def work(request, rng, folder):
 
 
 def use(monkeypatch, system):
-    monkeypatch.setattr(import_module("semiring.chain.steps.files"), "SYSTEM", system)
+    monkeypatch.setattr(import_module("semiring.closures.files"), "SYSTEM", system)
     return system
 
 
@@ -604,8 +605,8 @@ class OnRanks(Work):
         size, self.sizes = self.sizes[0], (*self.sizes[1:], self.sizes[0])
         progress = options.pop("progress", None)
         asked = {"out": self.out, "memory": self.memory, "journal": self.journal, **options}
-        request = Request(sr.as_semiring(self.name), "auto", 1, **asked)
-        return run_ranks(size, lambda ranks: close_file(request, self.path, ranks, progress))[0]
+        request = Request(self.path, Options(sr.as_semiring(self.name)), progress=progress, **asked)
+        return run_ranks(size, lambda ranks: close_file(request, ranks))[0]
 
 
 RANKED = [("min_plus", "float64", True), ("max_plus", "int32", False)]
@@ -638,8 +639,9 @@ def test_ranks_share_the_strips_of_other_matrices(rng, tmp_path, name, dtype):
     for n in (1, 2, 33, 65, 129):
         A, path = rounded(rng, n, name, dtype), tmp_path / "A.npy"
         np.save(path, A)
-        request = Request(sr.as_semiring(name), "auto", 1, out=path, memory="1 GiB", journal=tmp_path / f"run{n}")
-        found = run_ranks(3, lambda ranks, path=path, request=request: close_file(request, path, ranks))
+        asked = {"out": path, "memory": "1 GiB", "journal": tmp_path / f"run{n}"}
+        request = Request(path, Options(sr.as_semiring(name)), **asked)
+        found = run_ranks(3, lambda ranks, request=request: close_file(request, ranks))
         assert all(same_bits(each, sr.closure(A, name, method=METHOD)) for each in found)
 
 
@@ -714,11 +716,11 @@ def test_ranks_raise_alike_what_is_wrong_with_the_entries(rng, tmp_path):
     def raised(A, name, **options):
         np.save(path, A)
         asked = {"out": path, "memory": 200_000, "journal": tmp_path / "run", **options}
-        request, errors = Request(sr.as_semiring(name), "auto", 1, **asked), []
+        request, errors = Request(path, Options(sr.as_semiring(name)), **asked), []
 
         def run(ranks):
             try:
-                close_file(request, path, ranks)
+                close_file(request, ranks)
             except SemiringError as error:
                 errors.append(error)
 

@@ -15,8 +15,8 @@ from semiring.algorithms import blocked_floyd_warshall as algorithm
 from semiring.algorithms import schedule
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.algorithms.progress import total_pairs
-from semiring.chain import leaf
-from semiring.chain.steps.components import _close_by_blocks
+from semiring.closures import method_run
+from semiring.closures.rules.components import _close_by_blocks
 from semiring.graphs.components import ranges, strong_components
 from semiring.graphs.undirected import undirected
 from semiring.kernels import get_backend
@@ -187,7 +187,7 @@ def test_pivots_are_those_of_one_round_after_the_other(rng, order):
 def test_all_that_is_reported_is_all_there_was_to_do(rng, monkeypatch):
     A, seen = matrix(rng, "min_plus", 150), []
     expected = sr.closure(A)
-    monkeypatch.setattr(leaf, "backend_for", lambda *_: WithLanes(min))
+    monkeypatch.setattr(method_run, "backend_for", lambda *_: WithLanes(min))
     D = sr.closure(A, method="blocked_floyd_warshall", progress=lambda done, total: seen.append((done, total)))
     np.testing.assert_array_equal(D, expected)
     assert seen[-1][0] == seen[-1][1]

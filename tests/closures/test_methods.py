@@ -19,6 +19,10 @@ from semiring.errors import AlgebraError, DeviceError, MethodError, UnknownNameE
 from semiring.kernels.contract import Capabilities
 
 BUILT_IN = ["rkleene", "blocked_floyd_warshall", "floyd_warshall", "squaring", "staged", "johnson"]
+#: Those that close only matrices of graphs with some structure.
+STRUCTURAL = [
+    *("components", "undirected", "spanning_tree", "breadth_first_search", "supernodal", "purdom", "triangular"),
+]
 
 
 def series(engine, A):
@@ -53,9 +57,12 @@ def graph(rng):
 
 
 def test_the_table():
-    assert list(METHODS) == ["auto", *BUILT_IN]
-    assert len(METHODS) == 7
-    assert repr(METHODS) == repr(("auto", *BUILT_IN))
+    assert list(METHODS) == ["auto", *BUILT_IN, *STRUCTURAL]
+    assert len(METHODS) == 1 + len(BUILT_IN) + len(STRUCTURAL)
+    assert repr(METHODS) == repr(("auto", *BUILT_IN, *STRUCTURAL))
+    for method in map(method_named, [*BUILT_IN, *STRUCTURAL]):
+        assert all((method.source, method.semirings, method.dtypes, method.devices, method.cost)), method.name
+        assert bool(method.structure) == (method.name in STRUCTURAL)
     assert "auto" in METHODS
     assert "magic" not in METHODS
     assert 3 not in METHODS
@@ -110,7 +117,7 @@ def test_pivots_are_asked_for_where_they_are_kept(registered, monkeypatch, graph
         asked.append(P is not None)
         rkleene(engine, A, P)
 
-    monkeypatch.setattr("semiring.chain.leaf.wants_pivots", lambda engine, A: True)
+    monkeypatch.setattr("semiring.closures.method_run.wants_pivots", lambda engine, A: True)
     expected = sr.shortest_paths(graph, method="rkleene")
     registered("keeps", mine, keeps_pivots=True)
     registered("keeps_none", mine)
@@ -278,7 +285,7 @@ def installed(monkeypatch, tmp_path):
 
 def test_methods_of_other_packages(installed, graph):
     """They are listed, and imported when they are asked for; what the library calls so stays."""
-    assert set(METHODS) == {"auto", *BUILT_IN, "theirs", "theirs_too", "number", "gone"}
+    assert set(METHODS) == {"auto", *BUILT_IN, *STRUCTURAL, "theirs", "theirs_too", "number", "gone"}
     assert "others_methods" not in sys.modules
     np.testing.assert_array_equal(sr.closure(graph, method="theirs"), sr.closure(graph, method="rkleene"))
     assert "others_methods" in sys.modules
@@ -299,3 +306,41 @@ def test_nobody_looks_for_them_where_the_name_is_known(monkeypatch, graph):
     for name in BUILT_IN[:4]:
         assert sr.closure(graph, method=name).shape == (40, 40)
     methods._installed.cache_clear()
+
+
+# ------------------------------------------------------------------------------------- methods that need some structure
+
+
+def structured(rng, method, n):
+    """(semiring, matrix) that the method closes, and one that it refuses."""
+    A = np.where(rng.random((n, n)) < 0.3, rng.integers(1, 9, (n, n)), np.inf).astype(np.float64)
+    np.fill_diagonal(A, np.inf)
+    sparse = np.full((n, n), np.inf)
+    sparse[np.arange(n - 1), np.arange(1, n)] = rng.integers(1, 9, n - 1)
+    return {
+        "components": (("min_plus", np.where(np.tri(n, dtype=bool), np.inf, A)), ("min_plus", A + 0)),
+        "undirected": (("min_plus", np.minimum(A, A.T)), ("min_plus", A)),
+        "spanning_tree": (("min_max", np.minimum(A, A.T)), ("min_max", A)),
+        "breadth_first_search": (("min_plus", np.where(np.inf > A, 3.0, A)), ("min_plus", A)),
+        "supernodal": (("min_plus", sparse), ("min_plus", A)),
+        "purdom": (("boolean", np.inf > A), ("min_plus", A)),
+        "triangular": (None, ("boolean", np.inf > A)),
+    }[method]
+
+
+@pytest.mark.parametrize("n", [60, 130])
+@pytest.mark.parametrize("method", STRUCTURAL)
+def test_a_method_that_needs_structure_closes_what_has_it_and_says_why_not(rng, method, n):
+    closed, refused = structured(rng, method, n)
+    if closed is not None:
+        name, A = closed
+        D, why = sr.closure(A, name, method=method, explain=True)
+        np.testing.assert_array_equal(
+            D, sr.closure(A, name, method="floyd_warshall" if name != "boolean" else "rkleene")
+        )
+        assert any(link.applies and method.split("_")[0] in (link.step + link.why + why.method) for link in why.chain)
+    name, A = refused
+    before = A.copy()
+    with pytest.raises(AlgebraError, match=rf"{method} closes .*, and does not close this matrix: "):
+        sr.closure(A, name, method=method, out=A)
+    assert np.array_equal(A, before)

@@ -124,6 +124,7 @@ def test_every_method(rng, method, kind):
         np.testing.assert_allclose(D.astype(float), closure(A, name).astype(float), rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 @pytest.mark.full
 @pytest.mark.parametrize(
     "kind",

@@ -15,9 +15,9 @@ from tiers import full, quick
 import semiring as sr
 from semiring.algorithms import schedule
 from semiring.algorithms.schedule import dense_operations, search_operations
-from semiring.chain import prices
-from semiring.chain.problem import STRUCTURES
-from semiring.chain.program import _guard
+from semiring.closures import costs
+from semiring.closures.planner import forget_plans
+from semiring.closures.rules import STRUCTURES
 from semiring.errors import DivergenceError, IntegerOverflowError, NegativeCycleError, UnknownNameError
 from semiring.graphs import components as algorithm
 from semiring.graphs import structure as structure_module
@@ -28,22 +28,22 @@ from semiring.graphs.structure import structure_of, structure_of_sparse
 @pytest.fixture
 def of_few(monkeypatch):
     """Few vertices are looked at as many are, and closed in small blocks."""
-    monkeypatch.setattr(sys.modules["semiring.chain.steps.structure"], "_LEAST", 0)
-    step = sys.modules["semiring.chain.steps.components"]
+    monkeypatch.setattr(sys.modules["semiring.closures.rules.structure"], "_LEAST", 0)
+    step = sys.modules["semiring.closures.rules.components"]
     monkeypatch.setattr(step, "SMALL", 8)
     monkeypatch.setattr(algorithm, "_RUN", 4)
     monkeypatch.setattr(algorithm, "_LEAF", 6)
     monkeypatch.setattr(algorithm, "_FACTOR", 6)
     monkeypatch.setattr(algorithm, "_CHAINS", 3)
-    monkeypatch.setattr(prices, "operations", lambda *_: 0.0)
+    monkeypatch.setattr(costs, "operations", lambda *_: 0.0)
     monkeypatch.setattr(sys.modules["semiring.graphs.structure"], "FEW", 5)
-    monkeypatch.setattr(sys.modules["semiring.chain.steps.separators"], "_WIDTHS", 1)
-    monkeypatch.setattr(sys.modules["semiring.chain.steps.undirected"], "_LEAST", 0)
+    monkeypatch.setattr(sys.modules["semiring.closures.rules.separators"], "_WIDTHS", 1)
+    monkeypatch.setattr(sys.modules["semiring.closures.rules.undirected"], "_LEAST", 0)
     small = {name: replace(each, triangle=5) for name, each in schedule._TABLE.items()}
     monkeypatch.setattr(schedule, "_TABLE", small)
-    _guard.cache_clear()
+    forget_plans()
     yield
-    _guard.cache_clear()
+    forget_plans()
 
 
 def applied(A, name, **options):
@@ -438,7 +438,7 @@ def test_no_separators_where_the_order_decides_about_stars(rng, of_few):
 
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 def test_few_edges_of_a_dense_matrix_are_searched(rng, of_few, name, monkeypatch):
-    monkeypatch.setattr(sys.modules["semiring.chain.prices"], "search_operations", lambda *_, **__: -1)
+    monkeypatch.setattr(sys.modules["semiring.closures.costs"], "search_operations", lambda *_, **__: -1)
     for signed in (False, True):
         h = rng.integers(-9, 9, 60) if signed else np.zeros(60)
         for kind in ("sparse", "apart", "undirected sparse"):
@@ -483,10 +483,12 @@ def test_an_explanation_has_the_prices_of_ways_that_were_compared(rng, of_few):
 
 def test_a_rival_is_priced_as_long_as_nothing_is_cheaper(monkeypatch):
     asked = []
-    costs = {"dense": 9.0, "searches": 5.0, "undirected": 7.0, "components": 4.0, "hops": 1.0}
-    monkeypatch.setattr(prices, "_price", lambda name, *rest: asked.append(name) or costs[name])
+    known = {"dense": 9.0, "searches": 5.0, "undirected": 7.0, "components": 4.0, "hops": 1.0}
+    monkeypatch.setattr(costs, "_cost", lambda name, *rest: asked.append(name) or known[name])
     names = dict.fromkeys(("undirected", "hops", "components", "separators"), lambda: True)
-    found = prices.compared("searches", 9, np.dtype(float), spared=frozenset({"undirected", "components"}), **names)
+    found = costs.compare_costs(
+        "searches", 9, np.dtype(float), allowed=frozenset({"undirected", "components"}), **names
+    )
     assert asked == ["dense", "searches", "undirected", "components"]
     assert found.cheapest == "components"
     assert str(found) == "components 4, searches 5, undirected 7, dense 9 pairs"
@@ -521,7 +523,7 @@ def test_the_price_of_searches_is_that_of_what_is_reached(rng):
 
     def cheapest(seen):
         ways = dict.fromkeys(("components", "separators"), lambda: True)
-        return prices.compared("searches", n, float32, seen, edges=seen.edges, spared=spared, **ways)
+        return costs.compare_costs("searches", n, float32, seen, edges=seen.edges, allowed=spared, **ways)
 
     one_way = cheapest(_stored(n, *streets))
     assert sorted(one_way, key=one_way.get) == ["separators", "searches", "components", "dense"]
@@ -535,7 +537,7 @@ def test_the_price_of_searches_is_that_of_what_is_reached(rng):
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 @pytest.mark.parametrize("method", ["auto", "johnson"])
 def test_searches_name_a_cycle_as_it_is_walked(of_few, name, method, monkeypatch):
-    monkeypatch.setattr(sys.modules["semiring.chain.prices"], "search_operations", lambda *_, **__: -1)
+    monkeypatch.setattr(sys.modules["semiring.closures.costs"], "search_operations", lambda *_, **__: -1)
     sign = 1.0 if name == "min_plus" else -1.0
     A = np.full((12, 12), sign * np.inf)
     A[np.arange(12), np.roll(np.arange(12), -1)] = 1.5 * sign
@@ -550,7 +552,7 @@ def test_searches_name_a_cycle_as_it_is_walked(of_few, name, method, monkeypatch
 
 @pytest.mark.parametrize("reflexive", [True, False])
 def test_searches_let_long_distances_be_infinite(of_few, reflexive, monkeypatch):
-    monkeypatch.setattr(sys.modules["semiring.chain.prices"], "search_operations", lambda *_, **__: -1)
+    monkeypatch.setattr(sys.modules["semiring.closures.costs"], "search_operations", lambda *_, **__: -1)
     A = np.full((12, 12), np.inf, np.float32)
     A[0, 1] = A[1, 2] = A[2, 0] = 3e38
     expected = sr.closure(A, structure=False, reflexive=reflexive)
@@ -600,7 +602,7 @@ def test_hops_of_what_a_sparse_matrix_stores(rng, of_few, monkeypatch, dtype):
         with monkeypatch.context() as patched:
             if (edges & ~np.eye(n, dtype=bool)).any():
                 assert applied(S, "min_plus", structure="hops") == ["sparse"]
-                patched.setattr(sys.modules["semiring.chain.steps.sparse"], "as_array", None)
+                patched.setattr(sys.modules["semiring.closures.rules.sparse"], "as_array", None)
             for options in ({}, {"out": out}, {"threads": 2, "progress": lambda done, total: None}):
                 found = sr.closure(S, structure="hops", **options)
                 assert found.dtype == dtype

@@ -15,7 +15,7 @@ from tiers import full, quick
 import semiring as sr
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.errors import AlgebraError, DTypeError, ShapeError
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.bits import instructions as bits_vector
 from semiring.kernels.cpu.bits import operations as bits
 from semiring.kernels.cpu.codegen.native import assembly
@@ -57,7 +57,7 @@ SEMIRINGS = pytest.mark.parametrize("semiring", ORACLES, ids=lambda semiring: se
 
 def make_plan(semiring, threads=1):
     zero, one = semiring.zero_for(np.bool_), semiring.one_for(np.bool_)
-    return Plan(semiring, np.dtype(np.bool_), zero, one, storage="bits", threads=threads)
+    return KernelPlan(semiring, np.dtype(np.bool_), zero, one, storage="bits", threads=threads)
 
 
 def random_truths(rng, m, n, density=0.5):
@@ -325,9 +325,9 @@ def test_kernels_come_from_the_cache_in_another_process(tmp_path):
     program = (
         "import numpy as np, semiring as sr\n"
         "from semiring.arrays.bits import BitMatrix\n"
-        "from semiring.kernels.contract import Plan\n"
+        "from semiring.kernels.contract import KernelPlan\n"
         "from semiring.kernels.cpu.bits import operations as bits\n"
-        "plan = Plan(sr.boolean, np.dtype(bool), False, True, storage='bits')\n"
+        "plan = KernelPlan(sr.boolean, np.dtype(bool), False, True, storage='bits')\n"
         "A = BitMatrix.zeros((100, 100)); A[np.int64(3), 90] = A[90, 7] = True\n"
         "bits.close_block(plan, A); C = BitMatrix.zeros((100, 100)); bits.multiply(plan, C, A, A)\n"
         "print(C.count(), C[3, 7])\n"

@@ -41,7 +41,7 @@ def device(monkeypatch):
     """The backend of both is the same, and so are the blocks of pivots."""
     monkeypatch.setenv("SEMIRING_BACKEND", "reference")
     make_small(monkeypatch)
-    files = import_module("semiring.chain.steps.files")
+    files = import_module("semiring.closures.files")
     monkeypatch.setattr(files, "_STAGE", 7 * 97 * 4)  # a strip takes several
     return fake_cupy.install(monkeypatch)
 
@@ -162,7 +162,7 @@ def test_arrays_that_lie_in_any_way(rng):
 
 
 def test_what_has_room_is_closed_as_a_whole(monkeypatch, rng):
-    monkeypatch.setattr(import_module("semiring.chain.steps.files"), "_BESIDE", 0)
+    monkeypatch.setattr(import_module("semiring.closures.files"), "_BESIDE", 0)
     A = rng.random((97, 97))
     found, why = sr.closure(A, "max_times", device="cuda", memory="1 MiB", explain=True)
     assert "read and written in" not in str(why)
@@ -171,7 +171,7 @@ def test_what_has_room_is_closed_as_a_whole(monkeypatch, rng):
 
 
 def test_an_array_that_is_larger_than_the_gpu(monkeypatch, rng, device):
-    files = import_module("semiring.chain.steps.files")
+    files = import_module("semiring.closures.files")
     A = rng.random((200, 200))
     monkeypatch.setattr(files, "_LARGE", 0)
     monkeypatch.setattr(files, "_BESIDE", 1000)
@@ -196,7 +196,7 @@ def test_the_memory_is_kept_to(monkeypatch, rng, path, name, dtype):
     A = rounded(rng, n, name, dtype)
     np.save(path, A)
     monkeypatch.setattr(layout, "DEVICE", layout.Costs((16, 64, 256), 16, 3 << 20, 30, 30))
-    monkeypatch.setattr(import_module("semiring.chain.steps.files"), "_STAGE", 1 << 18)
+    monkeypatch.setattr(import_module("semiring.closures.files"), "_STAGE", 1 << 18)
     memory, host = least(A, name) * 3 // 2, 4 << 20
     out = path.with_name("D.npy")
     tracemalloc.start()
@@ -293,7 +293,7 @@ class Dying(System):
     ),
 )
 def test_a_run_that_was_killed_goes_on(monkeypatch, rng, tmp_path, name, dtype, in_place):
-    files = import_module("semiring.chain.steps.files")
+    files = import_module("semiring.closures.files")
     A, path, journal = rounded(rng, 97, name, dtype), tmp_path / "A.npy", tmp_path / "run"
     if name == "max_plus":
         h = rng.integers(0, 500, 97)

@@ -109,6 +109,7 @@ def agree(x, y, exact):
         np.testing.assert_allclose(x, y, rtol=1e-5 if x.dtype == np.float32 else 1e-9, atol=1e-11)
 
 
+@pytest.mark.filterwarnings("ignore::semiring.errors.SuspiciousWeightsWarning")
 @pytest.mark.full
 @pytest.mark.parametrize(("semiring", "dtype"), CASES)
 def test_all_questions_against_the_dense_closure(rng, semiring, dtype):

@@ -82,7 +82,7 @@ def closures() -> None:
 
 def components() -> None:
     """Edges in lists, and sweeps; a block upper triangular elimination, a component that is filled."""
-    step = import_module("semiring.chain.steps.reachability")
+    step = import_module("semiring.closures.rules.reachability")
     for few in (64, 0):
         with (
             patch.object(step, "_LEAST", 1),

@@ -20,7 +20,7 @@ import numpy as np
 from operands import entries, inside, packed
 
 from semiring import CATALOGUE
-from semiring.kernels.contract import Plan
+from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda import closing as staged
 from semiring.kernels.cuda.closing import numbered as kernels
 from semiring.kernels.cuda.predecessors.search import find_predecessors, find_tree
@@ -34,7 +34,7 @@ HELD = ((128, 64), (128, 128), (192, 128), (256, 128))
 SHAPES = [*(kernels.Shape(*tile, True) for tile in HELD), *(kernels.Shape(*tile, False) for tile in HELD[:2])]
 
 
-def case(name: str, dtype: str, nonnegative: bool, n: int) -> tuple[Plan, np.ndarray, np.ndarray]:
+def case(name: str, dtype: str, nonnegative: bool, n: int) -> tuple[KernelPlan, np.ndarray, np.ndarray]:
     """A plan with a word for its status, a matrix, and its closure."""
     plan = make_plan(CATALOGUE[name], dtype, nonnegative=nonnegative)
     rng = np.random.default_rng(n)

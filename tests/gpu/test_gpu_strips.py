@@ -27,7 +27,7 @@ CASES = [
 def small(monkeypatch):
     pytest.importorskip("cupy")
     make_small(monkeypatch)
-    monkeypatch.setattr("semiring.chain.pieces._MAPPED", 1 << 14)
+    monkeypatch.setattr("semiring.closures.pieces._MAPPED", 1 << 14)
     # Products of so few rows are joined of several parts.
     monkeypatch.setattr(layout, "DEVICE", replace(layout.DEVICE, beside=64 << 20))
 

@@ -21,14 +21,16 @@ SIZES = (1, 33, 701)
 def of_few(monkeypatch):
     """Few vertices are looked at as many are, and closed in small blocks."""
     from semiring.algorithms import schedule
-    from semiring.chain import prices
+    from semiring.closures import costs
 
-    steps = {name: import_module(f"semiring.chain.steps.{name}") for name in ("structure", "undirected", "separators")}
+    steps = {
+        name: import_module(f"semiring.closures.rules.{name}") for name in ("structure", "undirected", "separators")
+    }
     monkeypatch.setattr(steps["structure"], "_LEAST_ON_DEVICE", 0)
     monkeypatch.setattr(steps["undirected"], "_LEAST", 0)
     monkeypatch.setattr(steps["separators"], "_LEAST_ON_DEVICE", 0)
     monkeypatch.setattr(steps["separators"], "_WIDTHS_ON_DEVICE", 1)
-    monkeypatch.setattr(prices, "operations", lambda *_: 0.0)
+    monkeypatch.setattr(costs, "operations", lambda *_: 0.0)
     small = {name: schedule.replace(each, triangle=128) for name, each in schedule._TABLE.items()}
     monkeypatch.setattr(schedule, "_TABLE", small)
 

@@ -92,12 +92,12 @@ def test_a_benchmark_uses_and_changes_nothing_private(path):
         "from unittest.mock import patch",
         "import semiring as sr\nF = sr.factor(A)\nF._analysis.order",
         "from semiring.kernels.cpu import first_calls\nfirst_calls.SECONDS = 0.0",
-        "from semiring.chain.planner import Node\nNode.solve = print",
+        "from semiring.closures.plan import Plan\nPlan.run = print",
         "from semiring import mpi\nmpi.METHODS['x'] = print",
         "from semiring.kernels.cuda import streams\ndel streams.recordings",
         "setattr(x, 'y', 1)",
         "getattr(x, '_y', 1)",
-        "from importlib import import_module\nimport_module('semiring.chain.steps.files').SYSTEM",
+        "from importlib import import_module\nimport_module('semiring.closures.files').SYSTEM",
     ],
 )
 def test_what_is_private_is_seen(source):

@@ -20,6 +20,7 @@ from tiers import quick
 import semiring
 from benchmarks.tables import read
 from semiring import cli
+from semiring.algorithms.methods import method_named
 from tools.pages import (
     DATA,
     ENVIRONMENT,
@@ -126,6 +127,21 @@ def test_the_reference_has_every_public_name():
     index = (ROOT / "docs" / "reference" / "index.rst").read_text("utf-8")
     listed = re.findall(r"^   (?:`|:py:data:`~semiring\.)(\w+)` \|", index, re.M)
     assert sorted(listed) == sorted(public | {"__version__"}), "docs/reference/index.rst: one line for each public name"
+
+
+def test_the_table_of_methods_is_the_registry():
+    """docs/costs.md has a row for each name of `METHODS`, with the texts of the registry."""
+    page = (ROOT / "docs" / "costs.md").read_text("utf-8")
+    devices = {"cpu": "CPU", "cuda": "GPU"}
+    for name in semiring.METHODS:
+        assert page.count(f"\n| `{name}` |") == 2, f"docs/costs.md: two tables have a row for {name}"
+        if name != "auto":
+            method = method_named(name)
+            dtypes = f"{method.dtypes}{'; packed bits' if 'bits' in method.storages else ''}"
+            cells = [f"`{name}`", method.source, method.structure, method.semirings, dtypes]
+            cells += [", ".join(devices[each] for each in method.devices), method.cost]
+            row = f"| {' | '.join(cells)} |".replace("|  |", "| |")
+            assert f"\n{row}\n" in page, f"docs/costs.md lacks the row\n{row}"
 
 
 def test_the_navigation_has_at_most_fourteen_entries_on_the_first_level():

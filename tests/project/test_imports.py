@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2] / "semiring"
 LAYERS = [
     {"advice"},
     {"errors"},
-    {"logs", "namespaces", "profiling", "terminal"},
+    {"logs", "namespaces", "profiling", "registrations", "terminal"},
     {"algebra", "axioms"},
     {"arrays", "threads"},
     {"kernels"},
@@ -29,7 +29,6 @@ LAYERS = [
     {"algorithms"},
     {"io"},
     {"strips", "elimination", "graphs", "ranks"},
-    {"chain"},
     {"closures", "factors"},
     {"plot"},
     {"paths"},

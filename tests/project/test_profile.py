@@ -115,16 +115,16 @@ def test_equal_things_side_by_side_are_one_line():
     assert re.search(r" 3 +192 .* 1.12 KiB      multiply 4 × 4 × 4 min_plus float64$", product)
 
 
-def test_steps_and_methods_are_spans_with_notes():
-    with sr.profile() as ran, span("step", "potentials", shape=(3, 3)) as step:
-        step.note(because="an edge is below 0")
+def test_scans_and_methods_are_spans_with_notes():
+    with sr.profile() as ran, span("scan", "potentials", shape=(3, 3)) as scan:
+        scan.note(because="an edge is below 0")
         with span("method", "rkleene", pairs=27, moved=100):
             pass
     (found,) = ran.children
     assert found.label == "potentials 3 × 3 an edge is below 0"
     assert [one.name for one in found.walk()] == ["potentials", "rkleene"]
     assert (found.pairs, found.bytes) == (27, 100)
-    assert "  step potentials" in str(ran)
+    assert "  scan potentials" in str(ran)
     assert re.fullmatch(r"<method rkleene: .* µs>", repr(found.children[0]))
 
 
@@ -147,8 +147,8 @@ def test_nothing_is_recorded_outside_and_kernels_are_the_plain_ones():
     assert type(watched) is not type(plain)
     assert isinstance(watched, type(plain))
     assert backend_for(None, sr.min_plus, plan.dtype) is plain
-    assert span("step", "x") is span("step", "y"), "one object that does nothing"
-    with span("step", "x") as nothing:
+    assert span("scan", "x") is span("scan", "y"), "one object that does nothing"
+    with span("scan", "x") as nothing:
         nothing.note(anything=1)
     record("compilation", "x", 1.0)
     with sr.profile() as ran:
@@ -272,12 +272,12 @@ def test_waiting_for_a_gpu_only_where_asked_and_never_while_launches_are_recorde
     cupy.cuda = SimpleNamespace(get_current_stream=lambda: stream, runtime=runtime)
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     capturing = False
-    with sr.profile(), span("step", "x"):
+    with sr.profile(), span("scan", "x"):
         pass
     assert not waited
     with sr.profile(synchronize=True):
         assert len(waited) == 1
-        with span("step", "x"):
+        with span("scan", "x"):
             assert len(waited) == 2
             capturing = True
             with span("product", "multiply"):

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing import Any
 import semiring as sr
-from semiring.chain.explanation import Explanation
+from semiring.closures.explanation import Explanation
 
 A = np.zeros((3, 3))
 assert_type(sr.closure(A), NDArray[Any])

@@ -14,8 +14,9 @@ from tiers import each_value, quick
 
 import semiring as sr
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
-from semiring.chain import by_ranks
-from semiring.chain.problem import Request
+from semiring.closures import by_ranks
+from semiring.closures.call import Options
+from semiring.closures.request import Request
 from semiring.errors import AlgebraError, DivergenceError, DomainError, IntegerOverflowError, NegativeCycleError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
@@ -242,7 +243,7 @@ def test_the_rows_of_bertoldi_have_the_same_closure(rng, size):
             def run(ranks, A=A, name=name):
                 grid = Grid(tuple(slabs(len(A), size)), (size, 1))
                 spread = Spread(ranks, grid, A[slice(*slabs(len(A), size)[ranks.rank])].copy())
-                request, links = Request(sr.as_semiring(name), "auto", 1), HostLinks(Groups(ranks, grid))
+                request, links = Request(None, Options(sr.as_semiring(name))), HostLinks(Groups(ranks, grid))
                 by_ranks.close_spread(request, spread, links, close=close_rows)
                 return spread.own
 
@@ -252,7 +253,7 @@ def test_the_rows_of_bertoldi_have_the_same_closure(rng, size):
 def test_the_rows_of_bertoldi_have_no_star():
     def run(ranks):
         grid = Grid(((0, 3),), (1, 1))
-        request = Request(sr.as_semiring("plus_times"), "auto", 1)
+        request = Request(None, Options(sr.as_semiring("plus_times")))
         spread = Spread(ranks, grid, np.zeros((3, 3)))
         by_ranks.close_spread(request, spread, HostLinks(Groups(ranks, grid)), close=close_rows)
 
@@ -380,7 +381,7 @@ def test_an_overflow_of_one_rank_is_one_of_all(rng, monkeypatch):
         spread_of_rank[id(spread.own)] = ranks.rank
         try:
             by_ranks.close_spread(
-                Request(sr.as_semiring("min_plus"), "auto", 1), spread, HostLinks(Groups(ranks, spread.grid))
+                Request(None, Options(sr.as_semiring("min_plus"))), spread, HostLinks(Groups(ranks, spread.grid))
             )
         except IntegerOverflowError:
             seen.append(ranks.rank)

@@ -8,8 +8,9 @@ import numpy as np
 
 import semiring as sr
 from semiring.algorithms import schedule
-from semiring.chain.by_ranks import close_spread
-from semiring.chain.problem import Request
+from semiring.closures.by_ranks import close_spread
+from semiring.closures.call import Options
+from semiring.closures.request import Request
 from semiring.ranks.grid import Grid, grid_shape
 from semiring.ranks.links import Groups, HostLinks
 from semiring.ranks.spread import Spread, collect, deal, slabs
@@ -39,7 +40,7 @@ def closed_by(size, A, semiring, shape=None):
 
     def run(ranks):
         spread = spread_of(ranks, A, shape)
-        request = Request(sr.as_semiring(semiring), "auto", 1)
+        request = Request(None, Options(sr.as_semiring(semiring)))
         close_spread(request, spread, HostLinks(Groups(ranks, spread.grid)))
         return collect(ranks, spread.grid, [(0, len(A))] + [(0, 0)] * (size - 1), spread.own)
 

@@ -22,7 +22,7 @@ def make_small(patch):
         patch.setitem(schedule._TABLE, name, replace(schedule._TABLE[name], pivots=((0, 32),)))
     for name in ("HOST", "DEVICE"):
         patch.setattr(layout, name, replace(getattr(layout, name), fewest=2, beside=0, thread=0, of_bits=0))
-    patch.setattr(import_module("semiring.chain.steps.files"), "_BESIDE", 1 << 60)
+    patch.setattr(import_module("semiring.closures.files"), "_BESIDE", 1 << 60)
 
 
 def rounded(rng, n, name, dtype):
