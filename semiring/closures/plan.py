@@ -18,7 +18,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algorithms.methods import Method
-from semiring.arrays.operands import empty_like
+from semiring.arrays.operands import adjacent, empty_like
 from semiring.closures.call import Call, Kind
 from semiring.closures.costs import CostEstimate
 from semiring.closures.maps import MapOfCall
@@ -217,16 +217,16 @@ class Plan:
         if call.explanation is not None:
             self.explain(call)
         d, A = self.draft, call.A
-        if self._is_plain and home is None:
-            D = empty_like(A)
+        if self._is_plain and (home is None or (home.dtype == d.matrix.dtype and adjacent(home))):
+            D = home = empty_like(A) if home is None else home
             plain: Any = self.method
             D, original, kept = plain.read(self._way, A, D, call.inspect)
             plain.close(call, D, original)
             if d.plus:
                 plain.drop_empty_paths(kept, D)
             if self._way.ends:
-                self._way.decode(D, D)
-            return D
+                self._way.decode(D, home)
+            return home
         way, ways = self.ways(call)
         if d.close is not None and d.in_home:
             return d.close(Work(self, call, way), home)

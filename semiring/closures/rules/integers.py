@@ -13,6 +13,7 @@ over the matrix, or one elimination. The bits are exact. Source and proof: `semi
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,7 @@ def integer_width(call: Call) -> tuple[str, bool]:
     return "" if dtype == own else dtype.name, far
 
 
+@cache
 def _none(dtype: np.dtype[Any]) -> int:
     return int(inner_zero(min_plus, dtype))
 
