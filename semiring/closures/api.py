@@ -257,16 +257,18 @@ def _is_plain(A: Any, out: Any, options: Options) -> bool:
     if dtype.kind in "iu" and options.semiring.dtypes == ("bool",):  # which may be truth values
         return False
     check_star(options.semiring, dtype)
-    if out is None or (out is A and kind is not np.ndarray):
-        return out is None or adjacent(A)
-    if kind is not np.ndarray:
-        alike = type(out) is kind and out.dtype == dtype and out.shape == A.shape and out.flags.c_contiguous
-        return bool(alike and out.device == A.device and are_apart(out, A))
-    if out is A:
-        return bool(A.flags.writeable and adjacent(A))
-    if type(out) is not np.ndarray or out.dtype != dtype or out.shape != A.shape or not out.flags.writeable:
+    return out is None or _takes_result(out, A)
+
+
+def _takes_result(out: Any, A: Any) -> bool:
+    """Whether the closure of A may be written to ``out`` as it is: A itself, or an array of its kind apart from it."""
+    if out is not A and (type(out) is not type(A) or out.dtype != A.dtype or out.shape != A.shape):
         return False
-    return adjacent(out) and not np.may_share_memory(out, A)
+    if type(A) is np.ndarray:
+        return bool(out.flags.writeable and adjacent(out) and (out is A or not np.may_share_memory(out, A)))
+    if out is A:
+        return adjacent(A)
+    return bool(out.flags.c_contiguous and out.device == A.device and are_apart(out, A))
 
 
 def _is_on_current_gpu(A: Any) -> bool:

@@ -181,13 +181,13 @@ class Call:
         )
         return cls(A, kind, inspect=inspect, progress=progress, strips=strips, **known)
 
-    def part(self, A: Array, shape: tuple[int, ...] | None = None, /, **changes: Any) -> Call:
+    def part(self, A: Array, **changes: Any) -> Call:
         """The call for another array; ``changes`` of fields of its kind, and what is known of the entries.
 
         It explains itself one level deeper. Nothing is known of its entries, but for what is said.
         """
         fields = {name: changes.pop(name) for name in list(changes) if name in Kind._fields}
-        kind = self.kind._replace(dtype=A.dtype, shape=A.shape if shape is None else shape, **fields)
+        kind = self.kind._replace(dtype=A.dtype, shape=A.shape, **fields)
         changes = {"progress": self.progress, "inspect": self.inspect, **changes}
         kind = kind._replace(traced=changes["inspect"] is not None, reports=changes["progress"] is not None)
         place = {"explanation": self.explanation, "depth": self.depth + 1, "strips": self.strips}

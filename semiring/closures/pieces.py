@@ -10,7 +10,7 @@ from semiring.algorithms.methods import Method
 from semiring.closures.call import Call
 from semiring.closures.matrix import EncodedMatrix, Way
 from semiring.closures.method_run import MethodRun
-from semiring.closures.plan import Draft, Rewrite
+from semiring.closures.plan import Draft, Rewrite, text_of
 from semiring.closures.planner import plan_of
 from semiring.errors import AlgebraError
 from semiring.strips.last import NOTHING, LastRound
@@ -84,10 +84,9 @@ def planned(call: Call, *, last_round: bool = False) -> PieceWork:
         if not isinstance(found, Rewrite) or (found.by_rows and not found.ends):
             continue
         if found.last_round is None or not last_round:
-            why = found.why(call) if callable(found.why) else found.why
             raise AlgebraError(
-                f"{why}: that needs the whole matrix in memory, and this matrix is closed by {strips.called} of them; "
-                f"read it and close it in memory, which takes {shown(call.A.nbytes)} at least"
+                f"{text_of(found.why, call)}: that needs the whole matrix in memory, and this matrix is closed by "
+                f"{strips.called} of them; read it and close it in memory, which takes {shown(call.A.nbytes)} at least"
             )
         ending = ending & found.last_round(call)
     d = plan.draft

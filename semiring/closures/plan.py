@@ -28,7 +28,7 @@ from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import engine_of, make_plan
 from semiring.strips.last import LastRound
 
-__all__ = ["Draft", "NotApplicable", "Plan", "Rewrite", "Stage", "Work"]
+__all__ = ["Draft", "NotApplicable", "Plan", "Rewrite", "Stage", "Work", "text_of"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 Text: TypeAlias = "str | Callable[[Call], str]"
@@ -69,8 +69,6 @@ class Draft:
     def of(cls, call: Call) -> Draft:
         """What is decided before the first rule."""
         k, semiring = call.kind, call.semiring
-        if k.storage == "sparse":
-            return cls(semiring, EncodedMatrix.of(k.dtype, call.none), plus=k.plus)
         matrix = EncodedMatrix.of(k.dtype, call.none, packed=k.storage == "bits", turned=k.turned)
         if k.strips is not None:
             words = k.strips[1] == "bits"
@@ -274,7 +272,7 @@ class Plan:
         """The path and the answer of every rule, as text."""
         lines = [f"  ? {asked.text:<24} {found}" for asked, found in self.path]
         for name, found in self.answers:
-            lines.append(f"  {'✓' if isinstance(found, Rewrite) else '·'} {name:<14} {_text(found.why, call)}")
+            lines.append(f"  {'✓' if isinstance(found, Rewrite) else '·'} {name:<14} {text_of(found.why, call)}")
         return "\n".join(lines)
 
     def explain(self, call: Call) -> None:
@@ -285,7 +283,7 @@ class Plan:
         is_first = call.matrix_of_stack == 0
         for name, found in self.answers:
             applies, costs = isinstance(found, Rewrite), found.costs and found.costs(call)
-            why = _text(found.why, call)
+            why = text_of(found.why, call)
             if is_first:
                 explanation.say(call.depth, name, applies, why, _cost(found, before, costs))
             if not applies:
@@ -311,7 +309,8 @@ class Plan:
             explanation.predict({} if method.pairs is None else {"dense": method.pairs})
 
 
-def _text(why: Text, call: Call) -> str:
+def text_of(why: Text, call: Call) -> str:
+    """Return the reason of a rule, which may be a function of the call that it was asked about."""
     return why(call) if callable(why) else why
 
 

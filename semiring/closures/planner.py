@@ -28,7 +28,7 @@ from semiring.algorithms.methods import is_structural, method_named
 from semiring.arrays.operands import memory_of
 from semiring.closures.call import Call, Kind, is_tropical
 from semiring.closures.maps import UNSIGNED
-from semiring.closures.plan import Draft, NotApplicable, Plan, Rewrite
+from semiring.closures.plan import Draft, NotApplicable, Plan, Rewrite, text_of
 from semiring.closures.questions import Question, question, signs
 from semiring.errors import AlgebraError, MethodError
 from semiring.kernels import backend_for
@@ -230,7 +230,7 @@ def _planned(call: Call) -> tuple[Plan, Recorder]:
         if q.method in each.methods and part is None and isinstance(found, NotApplicable):
             needs = method_named(q.method).structure
             raise AlgebraError(
-                f"{q.method} closes {needs}, and does not close this matrix: {_text(found.why, call)}. Use "
+                f"{q.method} closes {needs}, and does not close this matrix: {text_of(found.why, call)}. Use "
                 f"{option('method', 'auto')}, or another method"
             )
         answers.append((each.name, found))
@@ -256,10 +256,6 @@ def _of_part(q: Recorder, d: Draft) -> Draft:
     if not d.at_least_zero:
         return d.but(signed=True)
     return d if d.nonnegative else d.mapped(UNSIGNED, nonnegative=True)
-
-
-def _text(why: Any, call: Call) -> str:
-    return str(why(call) if callable(why) else why)
 
 
 def _grown(call: Call) -> Plan:

@@ -21,7 +21,6 @@ from semiring.closures.call import Call, is_tropical
 from semiring.closures.costs import CostEstimate, compare_costs
 from semiring.closures.plan import Draft, NotApplicable, Rewrite, Work
 from semiring.closures.planner import Recorder, question, rule
-from semiring.closures.questions import signs
 from semiring.closures.rules.separators import edges_are_listed, few_enough, may_separate
 from semiring.threads import threads
 
@@ -105,7 +104,6 @@ def searches(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
         return NotApplicable("an edge has unbounded gain, or predecessors were requested")
     if not q.ask(edges_are_listed):
         return NotApplicable("not known to have few edges, or already closed by them")
-    q.ask(signs)
     costs = _found_costs
     if not q.ask(searches_are_cheapest):
         return NotApplicable("Dijkstra from every vertex is predicted to be slower", costs)

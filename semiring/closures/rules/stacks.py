@@ -11,6 +11,7 @@ Cost: count · n³ pairs. The bits are those of the matrices closed alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from math import prod
 from typing import Any
@@ -23,7 +24,7 @@ from semiring.algorithms.schedule import schedule_for
 from semiring.arrays.operands import adjacent, empty_like
 from semiring.closures.call import Call, is_tropical
 from semiring.closures.method_run import of_matrix
-from semiring.closures.plan import Draft, NotApplicable, Plan, Rewrite, Work
+from semiring.closures.plan import Draft, NotApplicable, Rewrite, Work
 from semiring.closures.planner import Recorder, plan_of, rule, solve
 from semiring.closures.questions import sums_are_safe
 from semiring.errors import SemiringError
@@ -100,12 +101,11 @@ def _close_each(alike: bool, work: Work, home: Any) -> Any:
     D = empty_like(call.A) if home is None else home
     indices = list(np.ndindex(call.kind.shape[:-2]))
     calls = [_one(call, number, index, alike, D[index]) for number, index in enumerate(indices)]
-    plans: list[Plan | None] = [None] * len(calls)
+    closings: list[Callable[..., Any]] = [solve] * len(calls)
     if not alike:
-        plans = [_of_stack(index, plan_of, each) for index, each in zip(indices, calls, strict=True)]
-    for index, each, plan in zip(indices, calls, plans, strict=True):
-        there = D[index].T if each.kind.turned else D[index]
-        _of_stack(index, (plan or _of_stack(index, plan_of, each)).run, each, there)
+        closings = [_of_stack(index, plan_of, each).run for index, each in zip(indices, calls, strict=True)]
+    for index, each, close in zip(indices, calls, closings, strict=True):
+        _of_stack(index, close, each, D[index].T if each.kind.turned else D[index])
     return D
 
 
