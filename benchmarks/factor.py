@@ -50,8 +50,8 @@ def planar(options: argparse.Namespace) -> Table:
     """The calls of `Factor` beside what users would call instead."""
     from scipy.sparse.csgraph import dijkstra
 
-    from semiring.elimination.analysis import analyse
-    from semiring.factors.inputs import edges_of
+    from semiring.sparse.inputs import edges_of
+    from semiring.sparse.symbolic import analyse
 
     A, _ = planar_graph(options.vertices)
     n, rng = A.shape[0], np.random.default_rng(1)
@@ -161,8 +161,8 @@ def hierarchies(options: argparse.Namespace) -> Table:
     require("pyroutingkit")
     import pyroutingkit
 
-    from semiring.elimination.analysis import analyse
-    from semiring.factors.inputs import edges_of
+    from semiring.sparse.inputs import edges_of
+    from semiring.sparse.symbolic import analyse
 
     A, _ = planar_graph(options.vertices)
     n, rng = A.shape[0], np.random.default_rng(1)

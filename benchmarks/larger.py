@@ -3,7 +3,7 @@
     python -m benchmarks.larger [--n 8192] [--memory 64MiB] [--folder .] [--threads 2] [--rows new place journal]
 
 float32, min-plus. Every result is compared with that of the closure in memory, bit by bit. Bytes are those that Linux
-counts for the process; the model is `semiring.strips.layout.bytes_moved`, and one reading more for the look at the
+counts for the process; the model is `semiring.out_of_core.layout.bytes_moved`, and one reading more for the look at the
 entries. The bound is the longer of the time in memory and of the bytes at the disk's rate, which is that of one thread
 that reads and writes the file by pieces of 16 MiB, past the page cache where the file system allows it.
 
@@ -33,8 +33,8 @@ import numpy as np
 import semiring as sr
 from benchmarks.common import Table, random_matrix, rounded, run
 from semiring.algorithms.schedule import schedule_for
-from semiring.strips.disk import File, Memory, Rows, System
-from semiring.strips.layout import bytes_moved, bytes_of, shown
+from semiring.out_of_core.disk import File, Memory, Rows, System
+from semiring.out_of_core.layout import bytes_moved, bytes_of, shown
 
 __all__ = ["bytes_through", "disk_rate", "main", "rounds_of"]
 

@@ -36,18 +36,18 @@ from benchmarks.common import Table, by_clock, by_synchronized_clock, random_mat
 from benchmarks.packages import require
 from semiring import mpi
 from semiring.algorithms.schedule import schedule_for
+from semiring.distributed.closing import close_tiles
+from semiring.distributed.cost_model import row_broadcast_bytes, row_broadcast_seconds, tiles_bytes, tiles_times
+from semiring.distributed.distributed_matrix import deal, slabs
+from semiring.distributed.gpu_transports import links_of, own_device
+from semiring.distributed.grid import Grid, grid_shape
+from semiring.distributed.launcher import launched
+from semiring.distributed.row_broadcast import close_rows
+from semiring.distributed.transports import ALONE, Groups, HostLinks
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace
-from semiring.ranks.bertoldi import close_rows
-from semiring.ranks.closing import close_tiles
-from semiring.ranks.device import links_of, own_device
-from semiring.ranks.grid import Grid, grid_shape
-from semiring.ranks.launched import launched
-from semiring.ranks.links import ALONE, Groups, HostLinks
-from semiring.ranks.model import row_broadcast_bytes, row_broadcast_seconds, tiles_bytes, tiles_times
-from semiring.ranks.spread import deal, slabs
 
 __all__ = ["closures", "fitted", "main", "model", "one", "scaling"]
 

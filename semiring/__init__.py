@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from semiring.closures import closure
     from semiring.closures.rules import register_rule, register_step
     from semiring.data import load_network
-    from semiring.factors import Factor, factor, fixed_point
     from semiring.graphs.condensation import Condensation, condensation
     from semiring.io import Network, network_of, read, write
     from semiring.kernels.listing import code
@@ -70,6 +69,8 @@ if TYPE_CHECKING:
         transitive_reduction,
         widest_paths,
     )
+    from semiring.sparse.factorization import Factor, factor
+    from semiring.sparse.least_solution import fixed_point
 
 __version__ = "0.3.0"
 
@@ -80,9 +81,9 @@ _LATER = {
     "register_rule": "semiring.closures.rules",
     "register_step": "semiring.closures.rules",
     "closure": "semiring.closures",
-    "Factor": "semiring.factors",
-    "factor": "semiring.factors",
-    "fixed_point": "semiring.factors",
+    "Factor": "semiring.sparse.factorization",
+    "factor": "semiring.sparse.factorization",
+    "fixed_point": "semiring.sparse.least_solution",
     "Condensation": "semiring.graphs.condensation",
     "condensation": "semiring.graphs.condensation",
     "code": "semiring.kernels.listing",

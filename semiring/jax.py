@@ -21,9 +21,9 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions import Expression
 from semiring.algebra.expressions.tree import array_functions, is_half
+from semiring.autodiff import forward, path_trees, scaled, sequences
+from semiring.autodiff.rules import Rule, factors, rule_of
 from semiring.errors import AlgebraError, DTypeError, MissingExtraError, ShapeError
-from semiring.gradients import forward, scaled, sequences, trees
-from semiring.gradients.rules import Rule, factors, rule_of
 from semiring.linalg.elementwise import reduced_axes
 from semiring.linalg.sequences import Given, arranged
 
@@ -519,7 +519,7 @@ _multi_dot.defvjp(_multi_dot_forward, _multi_dot_backward)
 
 @jax.custom_vjp
 def _scaled_product(X: Array, alpha: Array, Y: Array, beta: Array, gamma: Array) -> Array:
-    """`semiring.gradients.scaled.scaled_product`."""
+    """`semiring.autodiff.scaled.scaled_product`."""
     shape = jax.ShapeDtypeStruct(gamma.shape, gamma.dtype)
     return _on_host(scaled.scaled_product, shape, (X, alpha, Y, beta, gamma))
 
@@ -541,14 +541,14 @@ _scaled_product.defvjp(_scaled_forward, _scaled_backward)
 
 @jax.custom_vjp
 def _sums_up(c: Array, g: Array, pred: Array) -> Array:
-    """`semiring.gradients.trees.sums_up`."""
-    return _on_host(trees.sums_up, jax.ShapeDtypeStruct(g.shape, g.dtype), (c, g, pred))
+    """`semiring.autodiff.path_trees.sums_up`."""
+    return _on_host(path_trees.sums_up, jax.ShapeDtypeStruct(g.shape, g.dtype), (c, g, pred))
 
 
 @jax.custom_vjp
 def _sums_down(c: Array, x: Array, pred: Array) -> Array:
-    """`semiring.gradients.trees.sums_down`."""
-    return _on_host(trees.sums_down, jax.ShapeDtypeStruct(x.shape, x.dtype), (c, x, pred))
+    """`semiring.autodiff.path_trees.sums_down`."""
+    return _on_host(path_trees.sums_down, jax.ShapeDtypeStruct(x.shape, x.dtype), (c, x, pred))
 
 
 def _sums_up_forward(c: Array, g: Array, pred: Array) -> tuple[Array, Any]:

@@ -84,21 +84,21 @@ TESTS: dict[str, tuple[str, ...]] = {
         *("io/test_cli.py", "closures"),
     ),
     "paths/reduction.py": ("closures/test_condensation.py",),
-    "paths/some.py": ("closures/test_some_paths.py",),
+    "paths/selected_sources.py": ("closures/test_some_paths.py",),
     "graphs": (
         *("closures/test_components.py", "closures/test_structure.py", "closures/test_condensation.py"),
         *("closures/test_triangular.py", "cuda_without_gpu/test_graphs_on_host.py", "closures"),
     ),
     "graphs/condensation.py": ("closures/test_condensation.py",),
-    "graphs/hops.py": ("closures/test_structure.py",),
-    "graphs/reachability.py": ("closures/test_structure.py", "closures/test_triangular.py"),
-    "graphs/triangular.py": ("closures/test_triangular.py",),
-    "graphs/undirected.py": ("closures/test_look_ahead.py", "closures/test_structure.py"),
-    "elimination": ("factor/test_factor.py", "factor", "closures/test_structure.py", "closures/test_some_paths.py"),
-    "elimination/paths.py": ("factor/test_factor_paths.py",),
-    "strips": ("closures/test_strips.py", "closures/test_journal.py", "cuda_without_gpu/test_strips_on_device.py"),
-    "strips/journal.py": ("closures/test_journal.py",),
-    "strips/rooms.py": ("cuda_without_gpu/test_strips_on_device.py", "closures/test_strips.py"),
+    "algorithms/breadth_first_search.py": ("closures/test_structure.py",),
+    "algorithms/joined_rows.py": ("closures/test_structure.py", "closures/test_triangular.py"),
+    "algorithms/purdom.py": ("closures/test_triangular.py",),
+    "algorithms/undirected.py": ("closures/test_look_ahead.py", "closures/test_structure.py"),
+    "sparse": ("factor/test_factor.py", "factor", "closures/test_structure.py", "closures/test_some_paths.py"),
+    "sparse/paths.py": ("factor/test_factor_paths.py",),
+    "out_of_core": ("closures/test_strips.py", "closures/test_journal.py", "cuda_without_gpu/test_strips_on_device.py"),
+    "out_of_core/journal.py": ("closures/test_journal.py",),
+    "out_of_core/buffer_pools.py": ("cuda_without_gpu/test_strips_on_device.py", "closures/test_strips.py"),
     "linalg": ("linalg/test_linalg.py", "linalg", "cpu", "gradients", "algebra/test_traps.py", "arrays"),
     "linalg/packed.py": ("linalg/test_linalg_packed.py",),
     "linalg/ranges.py": ("linalg/test_ranges.py",),
@@ -125,19 +125,19 @@ TESTS: dict[str, tuple[str, ...]] = {
     "arrays/scatter.py": ("io/test_inputs.py",),
     "arrays/vertices.py": ("arrays/test_vertices.py", "io/test_inputs.py"),
     "io": ("io/test_io.py", "io/test_inputs.py", "io/test_cli.py", "io"),
-    "gradients": ("gradients/test_gradients.py", "gradients/test_sequence_gradients.py", "gradients", "cpu"),
+    "autodiff": ("gradients/test_gradients.py", "gradients/test_sequence_gradients.py", "gradients", "cpu"),
 }
 
 #: The folders of `TESTS` from which mutants are drawn, each as many.
 FOLDERS = (
-    *("closures", "algorithms", "paths", "graphs", "elimination", "strips", "linalg", "kernels/cpu"),
-    *("arrays", "io", "gradients"),
+    *("closures", "algorithms", "paths", "graphs", "sparse", "out_of_core", "linalg", "kernels/cpu"),
+    *("arrays", "io", "autodiff"),
 )
 
 #: Files whose code decides texts or speed, and files that need a GPU.
 _EXCLUDED = (
     *("closures/explanation.py", "closures/costs.py", "algorithms/progress.py", "kernels/cpu/listing.py"),
-    *("arrays/device", "elimination/on_device.py"),
+    *("kernels/cuda/entries", "sparse/device.py"),
 )
 
 #: Functions that write texts for a person, and calls whose arguments are such texts.

@@ -18,7 +18,7 @@ import numpy as np
 import semiring as sr
 from benchmarks.common import Table, device_milliseconds, rounded, run
 from benchmarks.gpu.rates import product_rate
-from semiring.arrays.device.elements import relax
+from semiring.kernels.cuda.entries.elementwise import relax
 
 __all__ = ["main"]
 

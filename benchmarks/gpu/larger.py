@@ -24,7 +24,7 @@ import semiring as sr
 from benchmarks.common import Table, device_milliseconds, rounded, run
 from benchmarks.gpu.large import weights
 from benchmarks.larger import bytes_through, disk_rate, rounds_of
-from semiring.strips.layout import bytes_moved, bytes_of, shown
+from semiring.out_of_core.layout import bytes_moved, bytes_of, shown
 
 __all__ = ["main"]
 

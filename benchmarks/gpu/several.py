@@ -5,11 +5,11 @@
 Min-plus in float32, the matrix of `benchmarks.gpu.large`. It lies on the first GPU, or in the memory of the host where
 that has no room for it and a share; its rows are moved to the others and back within the time. Where one GPU has closed
 it too, a checksum of all bits is compared; and ``--rows`` of each result are checked as single-source runs. The model
-is that of `semiring.ranks.model`, with the rate of one GPU (the last in this run, or ``--rate``) and an entry on its
-way each ``--word`` seconds. Up to ``--bare`` vertices the faster of two runs counts, and rows that lie on the GPUs are
-closed twice more, with panels copied and without: "not hidden" is the difference, and the bytes that the GPUs copied
-from each other stand beside the model's. Sizes of which each GPU holds as much as of another, 65536 on one, 92672 on
-two, 131072 on four, show weak scaling.
+is that of `semiring.distributed.cost_model`, with the rate of one GPU (the last in this run, or ``--rate``) and an
+entry on its way each ``--word`` seconds. Up to ``--bare`` vertices the faster of two runs counts, and rows that lie on
+the GPUs are closed twice more, with panels copied and without: "not hidden" is the difference, and the bytes that the
+GPUs copied from each other stand beside the model's. Sizes of which each GPU holds as much as of another, 65536 on one,
+92672 on two, 131072 on four, show weak scaling.
 
 ``bits``: random digraphs of 1.5 edges a vertex as packed bits in the memory of the host, without a look at their
 structure; 16 rows are compared with searches from those vertices. ``paths``: `semiring.shortest_paths` of the matrix in
@@ -33,16 +33,16 @@ from benchmarks.gpu.large import weights
 from benchmarks.packages import UnavailableError, require
 from semiring.algorithms.schedule import schedule_for
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.device.elements import relax
+from semiring.distributed.closing import close_tiles
+from semiring.distributed.cost_model import tiles_bytes, tiles_times
+from semiring.distributed.gpu_transports import DeviceLinks, by_copies
+from semiring.distributed.grid import Grid
+from semiring.distributed.thread_communicator import run_ranks
+from semiring.distributed.transports import Groups
 from semiring.kernels import get_backend
+from semiring.kernels.cuda.entries.elementwise import relax
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
-from semiring.ranks.closing import close_tiles
-from semiring.ranks.device import DeviceLinks, by_copies
-from semiring.ranks.grid import Grid
-from semiring.ranks.links import Groups
-from semiring.ranks.model import tiles_bytes, tiles_times
-from semiring.ranks.threads import run_ranks
 
 __all__ = ["main"]
 

@@ -143,7 +143,7 @@ def refuse_lawless_sums(semiring: Semiring) -> None:
     """Raise `AlgebraError` unless ⊕ is associative and commutative, with neutral 0̄, on which every product relies."""
     if is_proved(semiring):
         return
-    from semiring.axioms.check import check_sums
+    from semiring.algebra.verify.check import check_sums
 
     report = check_sums(semiring)
     if report.refuted:

@@ -25,7 +25,7 @@ from semiring.errors import AlgebraError, DTypeError, ExpressionError, no_star
 from semiring.namespaces import array_namespace
 
 if TYPE_CHECKING:
-    from semiring.axioms import AxiomReport
+    from semiring.algebra.verify import AxiomReport
 
 __all__ = ["DTYPES", "Domain", "Operation", "Semiring"]
 
@@ -311,7 +311,7 @@ class Semiring:
     def _property(self, key: str) -> bool:
         if key in self._claims:
             return self._claims[key]
-        from semiring.axioms import derive_property
+        from semiring.algebra.verify import derive_property
 
         return bool(derive_property(self, key))
 
@@ -333,7 +333,7 @@ class Semiring:
             )
 
     def _verify_claim(self, key: str, claim: bool) -> None:
-        from semiring.axioms import derive_property
+        from semiring.algebra.verify import derive_property
 
         verdict = derive_property(self, key)
         if bool(verdict) != claim:
@@ -375,8 +375,8 @@ class Semiring:
         return xp.where(xp.ones_like(values, dtype=bool), result, values)[()]  # a constant star has no shape of its own
 
     def check_axioms(self, dtype: Any = None, **options: Any) -> AxiomReport:
-        """Prove or refute the laws on the domain: see `semiring.axioms.check_axioms`."""
-        from semiring.axioms import check_axioms
+        """Prove or refute the laws on the domain: see `semiring.algebra.verify.check_axioms`."""
+        from semiring.algebra.verify import check_axioms
 
         return check_axioms(self, dtype, **options)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algorithms.views import Array
-from semiring.arrays.order import flipped
+from semiring.arrays.float_order import flipped
 from semiring.arrays.parts import pieces
 from semiring.kernels import backend_for
 from semiring.namespaces import array_namespace

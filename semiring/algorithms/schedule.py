@@ -169,7 +169,7 @@ def search_operations(n: int, edges: int, sources: int | None = None, share: flo
 def analysis_operations(n: int, edges: int, width: int = 0) -> float:
     """What it costs to find an elimination order, in the same pairs, and the least that the numbers of a factor would.
 
-    ``width``: the vertices of the widest level of a search (`semiring.elimination.analysis.widest_level`).
+    ``width``: the vertices of the widest level of a search (`semiring.sparse.symbolic.widest_level`).
     """
     return 5e7 + 25_000.0 * (n + edges) + float(width) ** 3
 

@@ -11,7 +11,7 @@ import numpy as np
 from semiring.advice import advice, matrix_name, option
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import is_proved, max_times, min_times
-from semiring.arrays.other_zeros import outside
+from semiring.arrays.zero_conventions import outside
 from semiring.errors import AlgebraError, DivergenceError, DivergenceWarning, DTypeError, RoundingWarning, no_star
 from semiring.kernels.contract import KernelPlan
 

@@ -71,7 +71,7 @@ class BitMatrix:
 
     def __init__(self, words: Words, shape: Sequence[int] | None = None) -> None:
         if is_device_array(words):
-            from semiring.arrays.device.memory import as_cupy
+            from semiring.arrays.device import as_cupy
 
             words = as_cupy(words, "words")
         known = isinstance(words, np.ndarray) or is_device_array(words)
@@ -153,7 +153,7 @@ class BitMatrix:
         if not there and (is_device_array(tails) or is_device_array(heads)):
             raise DeviceError("one of tails and heads is on a GPU, the other is not: copy one of them")
         if there:
-            from semiring.arrays.device.memory import as_cupy
+            from semiring.arrays.device import as_cupy
 
             ends: list[Any] = [as_cupy(tails, "tails"), as_cupy(heads, "heads")]
         else:
@@ -174,7 +174,7 @@ class BitMatrix:
                 raise VertexError(f"{name} have {low if low < 0 else high}, and the matrix is {matrix.shape}")
         rows, columns = (values.astype(np.int64, copy=False) for values in ends)
         if there:
-            from semiring.arrays.device.packing import set_bits
+            from semiring.kernels.cuda.entries.packing import set_bits
 
             set_bits(matrix.words, rows, columns)
         else:
@@ -251,7 +251,7 @@ class BitMatrix:
         if not m or not n:
             return array_namespace(self.words).zeros((m, n), np.bool_)
         if self.on_device:
-            from semiring.arrays.device.packing import unpack
+            from semiring.kernels.cuda.entries.packing import unpack
 
             return unpack(self.words, n)
         words = self.words if sys.byteorder == "little" else self.words.byteswap()
@@ -260,7 +260,7 @@ class BitMatrix:
     def unpack_into(self, out: Any) -> None:
         """Write the entries into a bool array (m, n), so many rows at a time that temporaries stay small."""
         if self.on_device and out.size:
-            from semiring.arrays.device.packing import unpack
+            from semiring.kernels.cuda.entries.packing import unpack
 
             unpack(self.words, self.shape[1], out)
             return
@@ -295,7 +295,7 @@ class BitMatrix:
         """The matrix itself where it is on a GPU, else a copy on the current one. Raises `DeviceError` without one."""
         if self.on_device:
             return self
-        from semiring.arrays.device.memory import moved_to_device
+        from semiring.arrays.device import moved_to_device
 
         return self._view(moved_to_device(self.words), self.shape)
 
@@ -317,7 +317,7 @@ class BitMatrix:
     def count(self) -> int:
         """How many entries are True."""
         if self.on_device:
-            from semiring.arrays.device.packing import count
+            from semiring.kernels.cuda.entries.packing import count
 
             return int(count(self.words))
         return int(np.bitwise_count(self.words).sum(dtype=np.int64))
@@ -415,10 +415,10 @@ def pack(array: Any) -> BitMatrix:
         raise DTypeError(f"pack takes a 2-D array, not a {type(array).__name__}: pack(network_of(A, 'boolean').matrix)")
     there = is_device_array(array)
     if there:
-        from semiring.arrays.device import memory
-        from semiring.arrays.device import packing as bits
+        from semiring.arrays import device
+        from semiring.kernels.cuda.entries import packing as bits
 
-        entries: Any = memory.as_cupy(array, "array")
+        entries: Any = device.as_cupy(array, "array")
     else:
         if is_sparse(array):  # what it does not store is False
             check_sparse(array, "array")

@@ -230,7 +230,7 @@ def clamp(array: Array, bound: Any, least: bool, out: Array, sign: int = 1) -> N
         out[...] = xp.minimum(array, bound) if sign > 0 else xp.negative(xp.maximum(array, bound))
         return
     if is_device_array(array):
-        from semiring.arrays.device import elements as kernels
+        from semiring.kernels.cuda.entries import elementwise as kernels
 
         kernels.replace_beyond(array, bound, sign * bound, out, least=least, sign=sign)
         return
@@ -265,7 +265,7 @@ def decode(
         limit = int(inner_zero(semiring, array.dtype))
     bound = array.dtype.type(limit)
     if is_device_array(array) and dtype == array.dtype:
-        from semiring.arrays.device import elements as kernels
+        from semiring.kernels.cuda.entries import elementwise as kernels
 
         kernels.replace_beyond(array, bound, outer, out, least=semiring.tropical == "min")
         return out
@@ -290,7 +290,7 @@ def _select(target: Array, absent: Array, numbers: Array, least: bool) -> None:
     """
     low, high, _ = limits_of(target.dtype)
     if is_device_array(target):
-        from semiring.arrays.device.elements import select
+        from semiring.kernels.cuda.entries.elementwise import select
 
         select(target, absent, numbers, high if least else low)
         return

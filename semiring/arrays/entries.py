@@ -33,7 +33,7 @@ def check_entries(array: Array, semiring: Semiring, name: str = "A") -> Scan:
     workspace of half a MiB. An array on a GPU is read there; the call waits for what was found.
     """
     if type(array) is not np.ndarray and is_device_array(array):
-        from semiring.arrays.device.look import look
+        from semiring.kernels.cuda.entries.scan import look
 
         return look(array, semiring, name)
     rule = rule_for(semiring, array.dtype)
@@ -80,7 +80,7 @@ def check_operands(semiring: Semiring, arrays: Mapping[str, Array]) -> list[Scan
     """`check_entries` of several arrays: of those on a GPU with one wait for all of them."""
     if not any(map(is_device_array, arrays.values())):
         return [check_entries(array, semiring, name) for name, array in arrays.items()]
-    from semiring.arrays.device.look import look_at
+    from semiring.kernels.cuda.entries.scan import look_at
 
     found = look_at(semiring, {name: array for name, array in arrays.items() if is_device_array(array)})
     return [found[name] if name in found else check_entries(array, semiring, name) for name, array in arrays.items()]

@@ -245,7 +245,7 @@ def _held(x: Any, name: str) -> Any:
     """What NumPy or CuPy can read of ``x`` without a copy."""
     if not is_device_array(x):
         return in_host_memory(x, name)
-    from semiring.arrays.device.memory import as_cupy
+    from semiring.arrays.device import as_cupy
 
     return as_cupy(x, name)
 
@@ -255,7 +255,7 @@ def _on_device(array: Array) -> Array:
         return array
     if array.ndim == 0:
         return array[()]
-    from semiring.arrays.device.memory import moved_to_device
+    from semiring.arrays.device import moved_to_device
 
     return moved_to_device(array)
 
@@ -321,7 +321,7 @@ def as_output(
         own, other = places if there else places[::-1]
         raise DeviceError(f"{_kind_of(name, out)} {own}, the operands are {other}: copy one of them")
     if there:
-        from semiring.arrays.device import memory
+        from semiring.arrays import device as memory
 
         array, writable = memory.as_cupy(out, name), memory.writable(out)
     else:
@@ -339,7 +339,7 @@ def as_output(
 def store(target: Array, result: Array) -> None:
     """Write the result into the target, from a GPU to the memory of the host where they live apart."""
     if is_device_array(result) and not is_device_array(target):
-        from semiring.arrays.device.memory import to_host
+        from semiring.arrays.device import to_host
 
         result = to_host(result)
     target[...] = result
@@ -353,7 +353,7 @@ def as_result(*given: Any) -> Callable[[Any], Any]:
     if _AT_HOME.issuperset(map(type, given)):
         return _hosted
     if any(is_device_array(x) for x in given):
-        from semiring.arrays.device.memory import exporter
+        from semiring.arrays.device import exporter
 
         return exporter(*given)
     for x in given:
@@ -371,7 +371,7 @@ def as_result(*given: Any) -> Callable[[Any], Any]:
 def _hosted(result: Any) -> Any:
     if type(result) is np.ndarray or not is_device_array(result):
         return result
-    from semiring.arrays.device.memory import to_host
+    from semiring.arrays.device import to_host
 
     return to_host(result)[()] if result.ndim == 0 else to_host(result)
 
@@ -430,7 +430,7 @@ def device_of(given: tuple[Any, ...], device: Any) -> AbstractContextManager[Any
     there = [x for x in map(memory_of, given) if is_device_array(x)]
     if device is None and not there:
         return _HERE
-    from semiring.arrays.device.memory import at_home, on_device, one_device
+    from semiring.arrays.device import at_home, on_device, one_device
 
     device = one_device(device)
     if device is None and (not there or at_home(there)):

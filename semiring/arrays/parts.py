@@ -55,7 +55,7 @@ def parts(shape: tuple[int, ...], there: bool) -> Iterator[tuple[slice, ...]]:
 def put(A: Array, where: Array, value: Any) -> None:
     """A[where] ← value, for a mask of A's shape. On a device the mask is not counted first: that would wait for it."""
     if is_device_array(A):
-        from semiring.arrays.device.elements import select
+        from semiring.kernels.cuda.entries.elementwise import select
 
         select(A, where, A, value)
     else:
@@ -82,9 +82,9 @@ def each_unpacked(words: Array, n: int) -> Callable[[int], Array]:
 def clear_zeros(A: Array, out: Array) -> None:
     """Out ← A of floats, any shape, with 0.0 for -0.0. Out, of the same dtype, may be A."""
     if is_device_array(A):
-        from semiring.arrays.device import elements
+        from semiring.kernels.cuda.entries import elementwise
 
-        elements.clear_zeros(A, out)
+        elementwise.clear_zeros(A, out)
     else:
         np.add(A, A.dtype.type(0), out=out)
 
@@ -92,9 +92,9 @@ def clear_zeros(A: Array, out: Array) -> None:
 def negate(A: Array, out: Array) -> None:
     """Out ← 0 - A of floats or signed integers, any shape: no -0.0 comes of it. Out, of the same dtype, may be A."""
     if is_device_array(A) and A.dtype.kind != "i":
-        from semiring.arrays.device import elements
+        from semiring.kernels.cuda.entries import elementwise
 
-        elements.negate(A, out)
+        elementwise.negate(A, out)
     else:
         array_namespace(A).subtract(A.dtype.type(0), A, out=out)
 

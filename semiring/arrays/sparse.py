@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.arrays.other_zeros import outside
+from semiring.arrays.zero_conventions import outside
 from semiring.errors import ShapeError, SuspiciousWeightsWarning
 
 __all__ = ["check_sparse", "is_ascending", "is_sparse", "stored_entries", "warn_of_duplicates"]

@@ -63,7 +63,7 @@ def _warn(message: Warning | str, *_: object, **__: object) -> None:
 
 def _fail(message: str, code: int) -> int:
     from semiring.cli.common import printable
-    from semiring.ranks.launched import is_first
+    from semiring.distributed.launcher import is_first
 
     if not is_first():  # of those that mpiexec started, which it would end before the first has spoken
         return 0

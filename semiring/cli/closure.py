@@ -25,9 +25,9 @@ from semiring.cli.cycles import cycles_by_name, shown_input
 from semiring.cli.file_closure import run_on_file
 from semiring.cli.progress import ProgressBar
 from semiring.closures import closure
+from semiring.distributed.launcher import launched
 from semiring.io import Network
-from semiring.ranks.launched import launched
-from semiring.strips.layout import bytes_of
+from semiring.out_of_core.layout import bytes_of
 
 __all__ = ["run"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from semiring.algebra import DTYPES, Semiring
 from semiring.algebra.catalogue import CATALOGUE
 from semiring.algorithms.methods import METHODS
-from semiring.arrays.device.memory import load_cupy
+from semiring.arrays.device import load_cupy
 from semiring.cli.common import Report
 from semiring.errors import DeviceError, SemiringError
 from semiring.kernels import BACKENDS, DEVICE_BACKENDS, get_backend

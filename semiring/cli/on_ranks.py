@@ -29,7 +29,7 @@ _ALONE = {"reflexive": True, "explain": False, "method": "auto", "check": True}
 def run_on_ranks(arguments: argparse.Namespace, report: Report, tell: Any) -> int:
     """Close the matrix of INPUT; ``tell(arguments, report, result, semiring, network)`` what came of it, on rank 0."""
     from semiring import mpi
-    from semiring.ranks.links import agreed
+    from semiring.distributed.transports import agreed
 
     others = [name for name, default in _ALONE.items() if getattr(arguments, name) != default]
     if others:

@@ -21,19 +21,19 @@ from semiring.algorithms.predecessors import Inspection, attach_unbounded
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.device.memory import are_apart
+from semiring.arrays.device import are_apart
 from semiring.arrays.operands import adjacent, check_flags, device_of
 from semiring.closures.call import Call, Options, is_tropical
 from semiring.closures.explanation import Explanation
 from semiring.closures.front_ends import close_given, plan_with_warnings
 from semiring.closures.request import Request
 from semiring.closures.rules import STRUCTURES
+from semiring.distributed.several_gpus import closed_stack
 from semiring.errors import AlgebraError, DeviceError, DTypeError, UnknownNameError
 from semiring.io.inputs import Reading
 from semiring.io.network import semiring_of
 from semiring.kernels.engine import engine_of, make_plan
 from semiring.namespaces import array_namespace
-from semiring.ranks.devices import closed_stack
 from semiring.threads import checked_threads, get_threads
 
 __all__ = ["METHODS", "Explanation", "closure", "closure_of_rounded", "closure_with_predecessors"]
@@ -325,7 +325,7 @@ def _where(device: Any) -> tuple[Any, tuple[int, ...]]:
     """The one device, or the GPUs that compute together."""
     if device is None:
         return None, ()
-    from semiring.arrays.device.memory import device_numbers, one_device
+    from semiring.arrays.device import device_numbers, one_device
 
     return one_device(device), device_numbers(device)
 

@@ -19,10 +19,10 @@ from semiring.closures.call import Call, Strips
 from semiring.closures.front_ends import close_given
 from semiring.closures.pieces import Pieces, planned
 from semiring.closures.request import Request
+from semiring.distributed.closing import close_tiles
+from semiring.distributed.distributed_matrix import Spread
+from semiring.distributed.transports import Links, Ranks, Team, agreed
 from semiring.errors import DomainError
-from semiring.ranks.closing import close_tiles
-from semiring.ranks.links import Links, Ranks, Team, agreed
-from semiring.ranks.spread import Spread
 
 __all__ = ["close_file", "close_spread", "looked_at"]
 

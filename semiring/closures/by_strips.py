@@ -22,12 +22,12 @@ from semiring.closures.rules.integers import largest_weight, near_no_path
 from semiring.errors import AlgebraError, StorageError
 from semiring.kernels.definition import define
 from semiring.kernels.engine import make_plan
-from semiring.strips.disk import System
-from semiring.strips.journal import Journal, opened
-from semiring.strips.last import LastRound
-from semiring.strips.rounds import NoStarError
-from semiring.strips.run import HeldRun, Run
-from semiring.strips.stored import Stored, let_go, pivots_of
+from semiring.out_of_core.disk import System
+from semiring.out_of_core.journal import Journal, opened
+from semiring.out_of_core.last_round import LastRound
+from semiring.out_of_core.rounds import NoStarError
+from semiring.out_of_core.run import HeldRun, Run
+from semiring.out_of_core.stored_matrix import Stored, let_go, pivots_of
 
 __all__ = ["by_strips", "found_journal"]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.schedule import analysis_operations, dense_operations, search_operations
-from semiring.graphs.separators import WRITTEN, operations
+from semiring.algorithms.supernodal import WRITTEN, operations
 from semiring.graphs.structure import UNSEEN, Structure
 
 __all__ = ["CostEstimate", "compare_costs"]

@@ -6,8 +6,8 @@ last; a rule that does more than to map is refused.
 
 A journal has all that a run needs to go on without its input: the maps, and what is looked for at the end.
 
-Cost: n³ pairs, and by strips `semiring.strips.layout.bytes_moved`. Source: `semiring.strips.rounds`, and of the journal
-`semiring.strips.journal`.
+Cost: n³ pairs, and by strips `semiring.out_of_core.layout.bytes_moved`. Source: `semiring.out_of_core.rounds`, and of
+the journal `semiring.out_of_core.journal`.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ from semiring.algorithms.ordered import selects
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import WORD_BITS, BitMatrix
-from semiring.arrays.device.memory import free_on_device, load_cupy
+from semiring.arrays.device import free_on_device, load_cupy
 from semiring.arrays.entries import check_by_threads, check_entries
 from semiring.arrays.operands import as_output, as_result, memory_of, operands, same_memory
 from semiring.arrays.scans import Scan, rule_for
 from semiring.closures.by_strips import by_strips, found_journal
 from semiring.closures.call import Call, Strips, is_tropical
 from semiring.closures.request import Request
+from semiring.distributed.transports import Team
 from semiring.errors import AlgebraError, DeviceError, DomainError, DTypeError, ShapeError, StorageError
 from semiring.io.atomic import atomic_file
 from semiring.io.npy import write_npy
 from semiring.kernels import backend_for, packs
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
-from semiring.ranks.links import Team
-from semiring.strips import layout as layouts
-from semiring.strips.disk import TRUTHS, File, Memory, Packed, Place, System, rows_of_truths
-from semiring.strips.journal import journaled
-from semiring.strips.layout import Layout, Limits, limits_of, shown
-from semiring.strips.rooms import DeviceRoom, HostRoom, Room
-from semiring.strips.run import HeldRun, Run, complete, written
-from semiring.strips.stored import PIVOT, Stored, is_name, new_file, pivots_of, stored
+from semiring.out_of_core import layout as layouts
+from semiring.out_of_core.buffer_pools import DeviceRoom, HostRoom, Room
+from semiring.out_of_core.disk import TRUTHS, File, Memory, Packed, Place, System, rows_of_truths
+from semiring.out_of_core.journal import journaled
+from semiring.out_of_core.layout import Layout, Limits, limits_of, shown
+from semiring.out_of_core.run import HeldRun, Run, complete, written
+from semiring.out_of_core.stored_matrix import PIVOT, Stored, is_name, new_file, pivots_of, stored
 
 __all__ = ["SYSTEM", "close_file", "wants_files"]
 

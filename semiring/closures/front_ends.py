@@ -18,8 +18,8 @@ from semiring.arrays.bits import BitMatrix
 from semiring.arrays.labels import names_vertices
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import adjacent, as_output, as_result, operands, same_memory, store
-from semiring.arrays.other_zeros import warn_of_other_zeros, warn_of_other_zeros_on_device
 from semiring.arrays.sparse import check_sparse, is_sparse
+from semiring.arrays.zero_conventions import warn_of_other_zeros, warn_of_other_zeros_on_device
 from semiring.closures.call import Call, Options
 from semiring.closures.plan import Plan
 from semiring.closures.planner import plan_of
@@ -30,7 +30,7 @@ from semiring.io.inputs import AS_IT_IS, take
 from semiring.kernels import packs
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace, is_device_array
-from semiring.strips.stored import is_name
+from semiring.out_of_core.stored_matrix import is_name
 
 __all__ = ["close", "close_array", "close_given", "plan_with_warnings"]
 
@@ -115,7 +115,7 @@ def _wanted(request: Request) -> dict[str, Any]:
         "depth": request.depth,
     }
     if request.devices:
-        from semiring.ranks.devices import by_devices
+        from semiring.distributed.several_gpus import by_devices
 
         wanted |= {"devices": request.devices, "spread": by_devices(request.devices)}
     return wanted
@@ -166,7 +166,7 @@ def _goes_to_a_gpu(request: Request) -> bool:
 
 def _close_packed_on_the_way(request: Request) -> Any:
     """Truth values of the host are packed on their way to a GPU: it holds n²/8 bytes, not n²."""
-    from semiring.arrays.device.packing import pack_moved, unpack_moved
+    from semiring.kernels.cuda.entries.packing import pack_moved, unpack_moved
 
     A, out = request.given, request.out
     check_star(request.semiring, A.dtype)

@@ -214,7 +214,7 @@ class Way:
             return
         there = is_device_array(D)
         if self._recoded and there and m.dtype == m.source and not self._shifts:
-            from semiring.arrays.device.elements import replace_beyond
+            from semiring.kernels.cuda.entries.elementwise import replace_beyond
 
             replace_beyond(D, m.inner, self._none, out, sign=m.sign)  # all of it by one kernel
             return

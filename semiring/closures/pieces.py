@@ -13,8 +13,8 @@ from semiring.closures.method_run import MethodRun
 from semiring.closures.plan import Draft, Rewrite, text_of
 from semiring.closures.planner import plan_of
 from semiring.errors import AlgebraError
-from semiring.strips.last import NOTHING, LastRound
-from semiring.strips.layout import shown
+from semiring.out_of_core.last_round import NOTHING, LastRound
+from semiring.out_of_core.layout import shown
 
 __all__ = ["PieceWork", "Pieces", "planned"]
 

@@ -26,7 +26,7 @@ from semiring.closures.matrix import EncodedMatrix, Map, Way
 from semiring.closures.method_run import MethodRun
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import engine_of, make_plan
-from semiring.strips.last import LastRound
+from semiring.out_of_core.last_round import LastRound
 
 __all__ = ["Draft", "NotApplicable", "Plan", "Rewrite", "Stage", "Work", "text_of"]
 

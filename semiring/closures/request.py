@@ -10,8 +10,8 @@ from semiring.algebra import Semiring
 from semiring.algorithms.predecessors import Inspection
 from semiring.closures.call import Options
 from semiring.closures.explanation import Explanation
+from semiring.distributed.transports import ALONE, Team
 from semiring.io.inputs import AS_IT_IS, Reading
-from semiring.ranks.links import ALONE, Team
 
 __all__ = ["Request"]
 

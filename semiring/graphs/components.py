@@ -129,7 +129,7 @@ def strong_components(A: Any, none: Any, threads: int | None = None, graphs: Gra
 
 def edge_words(A: Array, none: Any, threads: int | None = None) -> Array:
     """The entries of A (n, n), on the host, that are not ``none``: words (n, ⌈n/32⌉) uint32, as of a `BitMatrix`."""
-    from semiring.kernels.graphs.look import note_edges
+    from semiring.kernels.graphs.scan import note_edges
 
     n, entries, absent = A.shape[0], as_unsigned(A), bits_of(none, A.dtype)
     words = np.empty((n, -(-n // WORD)), np.uint32)
@@ -153,7 +153,7 @@ def _of_bits(words: Array, n: int, threads: int | None) -> Components:
 
 def _listed(words: Array, most: int, threads: int | None) -> tuple[Array, Array] | None:
     """The edges as compressed rows, (n + 1,) and (m,); None where a strip of the rows has more than so many."""
-    from semiring.kernels.graphs.look import list_edges
+    from semiring.kernels.graphs.scan import list_edges
 
     found: dict[int, tuple[Array, Array]] = {}
 

@@ -32,8 +32,8 @@ from semiring.graphs.components import (
 )
 
 if TYPE_CHECKING:  # they load the compiler, and small calls are to do without
-    from semiring.elimination.analysis import Analysis, Pattern
     from semiring.kernels.contract import Graphs
+    from semiring.sparse.symbolic import Analysis, Pattern
 
 __all__ = ["FEW", "UNSEEN", "Structure", "structure_of", "structure_of_sparse", "structure_on_device"]
 
@@ -70,7 +70,7 @@ class Structure:
     def analysis(self) -> Analysis:
         """What a sparse elimination would do; only where edges are few."""
         assert self.pattern is not None
-        from semiring.elimination.analysis import analyse
+        from semiring.sparse.symbolic import analyse
 
         return analyse(self.pattern)
 
@@ -78,7 +78,7 @@ class Structure:
     def widest(self) -> int:
         """The vertices of the widest level of a search, but for hubs and trees; only where edges are few."""
         assert self.pattern is not None
-        from semiring.elimination.analysis import widest_level_of_core
+        from semiring.sparse.symbolic import widest_level_of_core
 
         return widest_level_of_core(self.pattern)
 
@@ -135,7 +135,7 @@ def structure_of_sparse(matrix: Any) -> Structure | None:
     """
     from scipy.sparse import coo_array
 
-    from semiring.elimination.analysis import Pattern
+    from semiring.sparse.symbolic import Pattern
 
     tails, heads, values = stored_entries(matrix)
     n, stored = matrix.shape[0], values.size
@@ -157,15 +157,15 @@ def structure_of_sparse(matrix: Any) -> Structure | None:
 
 
 def _listed(words: Any, edges: int) -> Pattern:
-    from semiring.elimination.analysis import Pattern
-    from semiring.kernels.graphs.look import list_edges
+    from semiring.kernels.graphs.scan import list_edges
+    from semiring.sparse.symbolic import Pattern
 
     return Pattern(len(words), *list_edges(words, edges))
 
 
 def _edges(A: Any, none: Any, threads: int) -> tuple[Any, int | None, Any]:
     """The edges as bits, where they are few or all have one weight; how many, where few; and the one weight."""
-    from semiring.kernels.graphs.look import first_edge, note_edges
+    from semiring.kernels.graphs.scan import first_edge, note_edges
 
     entries, absent, n = as_unsigned(A), bits_of(none, A.dtype), A.shape[0]
     known, bits = first_edge(entries, absent, 0)
@@ -189,7 +189,7 @@ def _edges(A: Any, none: Any, threads: int) -> tuple[Any, int | None, Any]:
 
 
 def _is_mirrored(A: Any, threads: int) -> bool:
-    from semiring.kernels.graphs.look import is_mirrored
+    from semiring.kernels.graphs.scan import is_mirrored
 
     entries, n = as_unsigned(A), A.shape[0]
     differ: list[bool] = []

@@ -70,7 +70,7 @@ def look(semiring: Semiring, check: bool, **arrays: Array) -> list[Scan]:
 def overlaps(array: Array, *others: Array) -> bool:
     """Whether an element of ``array`` may be an element of one of the others. Interleaved views do not overlap."""
     if is_device_array(array):
-        from semiring.arrays.device.memory import addresses, are_apart
+        from semiring.arrays.device import addresses, are_apart
 
         if all(are_apart(array, other) for other in others):
             return False

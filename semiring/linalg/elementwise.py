@@ -79,7 +79,7 @@ def identity(n: int, semiring: Semiring | str = "min_plus", dtype: Any = None, *
 def _namespace(device: Any) -> Any:
     if device is None:
         return np
-    from semiring.arrays.device.memory import load_cupy
+    from semiring.arrays.device import load_cupy
 
     return load_cupy()
 
@@ -291,7 +291,7 @@ def reduced_axes(axis: Any, dimensions: int) -> tuple[int, ...]:
 def _sum(semiring: Semiring, array: Array, axes: tuple[int, ...], kept: list[int]) -> Array:
     ufunc = _ufunc(semiring.add.expression)
     if ufunc is not None and is_device_array(array):
-        from semiring.arrays.device.elements import reduction
+        from semiring.kernels.cuda.entries.elementwise import reduction
 
         return reduction(semiring.add.expression.op, array.dtype)(array, axis=axes)
     if ufunc is not None:

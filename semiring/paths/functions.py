@@ -15,7 +15,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, boolean, max_min, max_plus, max_times, min_plus
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.device.memory import one_device
+from semiring.arrays.device import one_device
 from semiring.arrays.labels import Taken, is_frame, labelled_square, names_vertices
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import (
@@ -24,9 +24,9 @@ from semiring.arrays.operands import (
     in_host_memory,
     on_their_device,
 )
-from semiring.arrays.other_zeros import warn_of_percentages
 from semiring.arrays.sparse import is_sparse, stored_entries
 from semiring.arrays.vertices import Vertices, in_order
+from semiring.arrays.zero_conventions import warn_of_percentages
 from semiring.closures import closure, closure_with_predecessors
 from semiring.closures.explanation import Explanation
 from semiring.errors import AlgebraError, DeviceError, DivergenceError, DomainError, NegativeCycleError, ShapeError
@@ -34,7 +34,7 @@ from semiring.io.inputs import Reading, as_it_is, take
 from semiring.io.network import semiring_of
 from semiring.namespaces import is_device_array
 from semiring.paths.result import Paths
-from semiring.paths.some import Answer, SomePaths
+from semiring.paths.selected_sources import Answer, SomePaths
 from semiring.threads import checked_threads, get_threads
 
 __all__ = [
@@ -190,8 +190,8 @@ class _Call(NamedTuple):
 
     def some_paths(self, A: Any, sources: Any, targets: Any, limit: Any) -> Paths:
         """The paths between some vertices, or within a limit."""
-        from semiring.factors.inputs import edges_of
         from semiring.paths.ways import answer, some_of
+        from semiring.sparse.inputs import edges_of
 
         if self.device is not None or is_device_array(A):
             if limit is not None:

@@ -29,7 +29,7 @@ from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, KernelPlan
 from semiring.kernels.tolerance import tolerance_for
 from semiring.namespaces import array_namespace, is_device_array
-from semiring.strips.stored import is_name
+from semiring.out_of_core.stored_matrix import is_name
 
 __all__ = ["Paths"]
 
@@ -46,7 +46,7 @@ def _where_it_lives(method: Callable[..., Result]) -> Callable[..., Result]:
     def call(self: Paths, *arguments: Any, **options: Any) -> Result:
         if not is_device_array(self._distances):
             return method(self, *arguments, **options)
-        from semiring.arrays.device.memory import on_device
+        from semiring.arrays.device import on_device
 
         with on_device([self.matrix if is_device_array(self.matrix) else self._distances]):
             return method(self, *arguments, **options)
@@ -269,7 +269,7 @@ class Paths:
 
     @_where_it_lives
     def _row_on_host(self, source: int) -> Array:
-        from semiring.arrays.device.memory import as_cupy, to_host
+        from semiring.arrays.device import as_cupy, to_host
 
         return to_host(as_cupy(self.predecessors)[source])
 

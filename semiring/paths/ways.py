@@ -32,14 +32,14 @@ from semiring.arrays.encoding import decode, encode, has_inner_zero, rounded
 from semiring.arrays.memory import demand_memory, free_memory
 from semiring.closures.costs import CostEstimate
 from semiring.closures.explanation import Explanation
-from semiring.elimination.analysis import Analysis, analyse, widest_level
 from semiring.errors import AlgebraError, DivergenceError, NegativeCycleError, NoPathError
-from semiring.factors.inputs import Edges
-from semiring.factors.result import Factor, inner_dtype, largest_size
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace
 from semiring.paths.result import Paths
-from semiring.paths.some import Answer
+from semiring.paths.selected_sources import Answer
+from semiring.sparse.factorization import Factor, inner_dtype, largest_size
+from semiring.sparse.inputs import Edges
+from semiring.sparse.symbolic import Analysis, analyse, widest_level
 
 __all__ = ["answer", "some_of"]
 

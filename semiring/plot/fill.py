@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from semiring.factors import Factor
 from semiring.plot.style import COLORS, INK, NONE_COLOR, headline, new_figure
+from semiring.sparse.factorization import Factor
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

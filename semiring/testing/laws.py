@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_floating
-from semiring.axioms import laws as axioms
-from semiring.axioms.on_dtypes import ArrayAlgebra
+from semiring.algebra.verify import laws as axioms
+from semiring.algebra.verify.dtype_laws import ArrayAlgebra
 from semiring.errors import UnknownNameError
 from semiring.testing.arithmetic import close
 
@@ -58,7 +58,7 @@ class _OnArrays(ArrayAlgebra):
     raw_mul = ArrayAlgebra.mul
 
 
-#: The equations among the axioms and the properties of `semiring.axioms`, under the same names.
+#: The equations among the axioms and the properties of `semiring.algebra.verify`, under the same names.
 _LAWS: Mapping[str, axioms.Law] = {
     law.key: law
     for law in (*axioms.AXIOMS, *axioms.STAR_LAWS, *axioms.PROPERTIES.values())

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
+from semiring.autodiff.rules import Rule, key_of, rule_of, semiring_of
 from semiring.errors import DeviceError, DTypeError, MissingExtraError, ShapeError
-from semiring.gradients.rules import Rule, key_of, rule_of, semiring_of
 from semiring.linalg.elementwise import reduced_axes
 from semiring.linalg.sequences import arranged
 

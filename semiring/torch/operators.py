@@ -1,6 +1,6 @@
 """The custom operators behind `semiring.torch`: what runs, what the compiler is told, and how each is differentiated.
 
-An operator takes its semiring as text (`semiring.gradients.rules.key_of`). Backward passes consist of operations of
+An operator takes its semiring as text (`semiring.autodiff.rules.key_of`). Backward passes consist of operations of
 PyTorch and of these operators, so they are compiled, batched and differentiated like everything else. That is why each
 operator is called by its `Differentiable`.
 """
@@ -21,9 +21,9 @@ from semiring.algebra import Semiring
 from semiring.algebra.expressions import Expression
 from semiring.algebra.expressions.tree import array_functions
 from semiring.arrays.tensors import array_of, is_half_tensor, tensor_of
+from semiring.autodiff import forward, path_trees, scaled, sequences
+from semiring.autodiff.rules import factors, rule_of, semiring_of
 from semiring.errors import AlgebraError
-from semiring.gradients import forward, scaled, sequences, trees
-from semiring.gradients.rules import factors, rule_of, semiring_of
 from semiring.linalg.sequences import Given
 
 __all__ = [
@@ -46,7 +46,7 @@ def _on_arrays(function: Callable[..., Any], tensors: tuple[Tensor | None, ...],
     if first.device.type == "cpu":
         hosted = (x if x is None else array_of(x) if is_half_tensor(x) else x.numpy() for x in plain)
         return _exported(tensor_of, function(*hosted, *others))
-    from semiring.arrays.device.memory import as_cupy, on_device
+    from semiring.arrays.device import as_cupy, on_device
 
     with on_device([tensor for tensor in plain if tensor is not None]):
         arrays = (None if tensor is None else as_cupy(tensor) for tensor in plain)
@@ -291,7 +291,7 @@ def _sequence_gradient(
     steps: int,
     key: str,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`semiring.gradients.sequences.pulled`; without weights the last is empty."""
+    """`semiring.autodiff.sequences.pulled`; without weights the last is empty."""
     dA, dx, dw = _on_arrays(_of_given(sequences.pulled), (A, x, weights, lengths, borders, g), steps, semiring_of(key))
     return dA, dx, A.new_empty(0) if dw is None else dw
 
@@ -383,7 +383,7 @@ multi_dot = Differentiable(_multi_dot, _keep_sequence, _multi_dot_backward)
 
 @torch.library.custom_op("semiring::scaled_product", mutates_args=())
 def _scaled_product(X: Tensor, alpha: Tensor, Y: Tensor, beta: Tensor, gamma: Tensor) -> Tensor:
-    """`semiring.gradients.scaled.scaled_product`."""
+    """`semiring.autodiff.scaled.scaled_product`."""
     return _on_arrays(scaled.scaled_product, (X, alpha, Y, beta, gamma))
 
 
@@ -409,14 +409,14 @@ scaled_product = Differentiable(_scaled_product, _keep_scaled, _scaled_backward)
 
 @torch.library.custom_op("semiring::sums_up", mutates_args=())
 def _sums_up(c: Tensor, g: Tensor, pred: Tensor) -> Tensor:
-    """`semiring.gradients.trees.sums_up`."""
-    return _on_arrays(trees.sums_up, (c, g, pred))
+    """`semiring.autodiff.path_trees.sums_up`."""
+    return _on_arrays(path_trees.sums_up, (c, g, pred))
 
 
 @torch.library.custom_op("semiring::sums_down", mutates_args=())
 def _sums_down(c: Tensor, x: Tensor, pred: Tensor) -> Tensor:
-    """`semiring.gradients.trees.sums_down`."""
-    return _on_arrays(trees.sums_down, (c, x, pred))
+    """`semiring.autodiff.path_trees.sums_down`."""
+    return _on_arrays(path_trees.sums_down, (c, x, pred))
 
 
 @_sums_up.register_fake

@@ -20,12 +20,12 @@ from tiers import full, quick
 
 import semiring as sr
 from semiring.algebra.expressions import parse
-from semiring.axioms import AXIOMS, PROPERTIES, AxiomReport, Verdict, check_axioms, derive_property
-from semiring.axioms.cases import Cases
-from semiring.axioms.feasibility import contradicts, find_point, simplest_between
-from semiring.axioms.numbers import DecimalNumbers, ExactNumbers
-from semiring.axioms.polynomials import Polynomial, UndecidedError
-from semiring.axioms.real import ScalarAlgebra, prove
+from semiring.algebra.verify import AXIOMS, PROPERTIES, AxiomReport, Verdict, check_axioms, derive_property
+from semiring.algebra.verify.case_splits import Cases
+from semiring.algebra.verify.extended_reals import DecimalNumbers, ExactNumbers
+from semiring.algebra.verify.feasibility import contradicts, find_point, simplest_between
+from semiring.algebra.verify.intervals import ScalarAlgebra, prove
+from semiring.algebra.verify.polynomials import Polynomial, UndecidedError
 from semiring.errors import AlgebraError, DTypeError, SemiringError, UnknownNameError
 from semiring.testing.examples import EXAMPLES
 

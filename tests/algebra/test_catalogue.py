@@ -9,7 +9,7 @@ import pytest
 from oracles import ORACLES
 
 import semiring as sr
-from semiring.axioms import PROPERTIES, derive_property
+from semiring.algebra.verify import PROPERTIES, derive_property
 from semiring.errors import UnknownNameError
 
 INF = math.inf

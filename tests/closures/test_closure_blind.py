@@ -21,8 +21,8 @@ from semiring.algorithms.methods import Method, matrix_methods
 from semiring.algorithms.ordered import selects
 from semiring.algorithms.predecessors import nearest_tree
 from semiring.algorithms.schedule import BLOCKED, schedule_for
+from semiring.arrays import device as memory
 from semiring.arrays.bits import pack
-from semiring.arrays.device import memory
 from semiring.closures import closure
 from semiring.errors import DivergenceError, DomainError, DTypeError, IntegerOverflowError, NegativeCycleError
 from semiring.kernels.contract import Capabilities, Status
@@ -187,7 +187,7 @@ def closes_stacks(monkeypatch):
     closures = SimpleNamespace(close_stack=close_stack, stack_rows=lambda plan: 64)
     capabilities = Capabilities(stack_closures=closures, queues=StrictQueues(), passes=StrictPasses())
     monkeypatch.setattr(StrictBackend, "capabilities", capabilities)
-    monkeypatch.setattr("semiring.arrays.device.elements.select", select)
+    monkeypatch.setattr("semiring.kernels.cuda.entries.elementwise.select", select)
     return calls
 
 

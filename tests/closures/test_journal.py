@@ -24,12 +24,12 @@ import semiring as sr
 from semiring.closures.by_ranks import close_file
 from semiring.closures.call import Options
 from semiring.closures.request import Request
+from semiring.distributed.thread_communicator import run_ranks
+from semiring.distributed.transports import StoppedError
 from semiring.errors import DivergenceError, DomainError, NegativeCycleError, SemiringError, StorageError
-from semiring.ranks.links import StoppedError
-from semiring.ranks.threads import run_ranks
-from semiring.strips import journal as journals
-from semiring.strips import layout as layouts
-from semiring.strips.disk import System
+from semiring.out_of_core import journal as journals
+from semiring.out_of_core import layout as layouts
+from semiring.out_of_core.disk import System
 
 SECTOR = 512  # bytes that a disk writes as one
 N = 97
@@ -184,7 +184,7 @@ def test_the_layout_of_a_run():
     layout = journals.journaled
     for rounds in (((0, 32),),), (((0, 32), (32, 64)),), (((0, 32),), ((32, 64),), ((64, 96), (96, 97))):
         for in_place in (True, False):
-            given = sr.strips.layout.Layout(97, 8, rounds, 8, 0)
+            given = sr.out_of_core.layout.Layout(97, 8, rounds, 8, 0)
             found = layout(given, in_place)
             assert [block for blocks in found.rounds for block in blocks] == [
                 block for blocks in rounds for block in blocks

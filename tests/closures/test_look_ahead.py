@@ -15,10 +15,10 @@ from semiring.algorithms import blocked_floyd_warshall as algorithm
 from semiring.algorithms import schedule
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.algorithms.progress import total_pairs
+from semiring.algorithms.undirected import undirected
 from semiring.closures import method_run
 from semiring.closures.rules.components import _close_by_blocks
 from semiring.graphs.components import ranges, strong_components
-from semiring.graphs.undirected import undirected
 from semiring.kernels import get_backend
 from semiring.kernels.contract import Capabilities
 from semiring.kernels.engine import Engine, make_plan

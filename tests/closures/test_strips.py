@@ -25,8 +25,8 @@ from semiring.errors import (
     NegativeCycleError,
     ShapeError,
 )
-from semiring.strips import layout
-from semiring.strips.disk import PAGE, File, Memory, Rows, System
+from semiring.out_of_core import layout
+from semiring.out_of_core.disk import PAGE, File, Memory, Rows, System
 
 SIZES = (2, 3, 31, 32, 33, 63, 64, 65, 97, 150)
 
@@ -84,8 +84,8 @@ def test_a_single_row_is_summed_as_it_is_in_memory(rng, path):
 def _closed_by(run, path, name):
     from semiring.kernels import backend_for
     from semiring.kernels.engine import Engine, make_plan
-    from semiring.strips.rooms import HostRoom
-    from semiring.strips.rounds import Closing
+    from semiring.out_of_core.buffer_pools import HostRoom
+    from semiring.out_of_core.rounds import Closing
 
     A = np.load(path)
     n, semiring = len(A), sr.as_semiring(name)
@@ -361,7 +361,7 @@ def test_truth_values_that_fit(monkeypatch, rng, path):
 @pytest.mark.parametrize("reflexive", [True, False])
 def test_truth_values_that_fit_packed(monkeypatch, rng, path, name, reflexive):
     monkeypatch.setattr(import_module("semiring.closures.files"), "_BESIDE", 0)
-    for module in ("semiring.strips.disk", "semiring.closures.files"):
+    for module in ("semiring.out_of_core.disk", "semiring.closures.files"):
         monkeypatch.setattr(import_module(module), "TRUTHS", 1 << 15)
     A = np.triu(rng.random((1001, 1001)) < 0.01, 1) if name == "xor_and" else rng.random((1001, 1001)) < 0.002
     expected = sr.closure(A, name, reflexive=reflexive)

@@ -234,7 +234,7 @@ def test_paths_through_bottlenecks(rng, of_few):
 )
 def test_rows_of_bits_are_joined(rng, of_few, part, listed, monkeypatch):
     """With no joins allowed R-Kleene closes what is left; with all of them none is left; and edges in lists."""
-    monkeypatch.setattr(sys.modules["semiring.graphs.reachability"], "_PART", part)
+    monkeypatch.setattr(sys.modules["semiring.algorithms.joined_rows"], "_PART", part)
     monkeypatch.setattr(algorithm, "_LISTED", listed)
     dual = sr.Semiring("dual", "x & y", "x | y", True, False, dtypes=("bool",))
     for kind in ("sparse", "acyclic", "apart", "tail", "undirected sparse", "empty", "dense"):
@@ -338,7 +338,7 @@ def test_hops_along_a_path_longer_than_its_digits(of_few):
 @pytest.mark.full
 @pytest.mark.parametrize("together", [1, 8])
 def test_hops_of_more_targets_than_a_word_has(rng, of_few, monkeypatch, together):
-    monkeypatch.setattr(sys.modules["semiring.graphs.hops"], "_TOGETHER", together)
+    monkeypatch.setattr(sys.modules["semiring.algorithms.breadth_first_search"], "_TOGETHER", together)
     for density in (0.001, 0.004, 0.05, 0.7):
         edges = rng.random((1030, 1030)) < density
         A = np.where(edges, np.float32(0.5), np.float32(np.inf))
@@ -622,8 +622,8 @@ def test_hops_of_what_a_sparse_matrix_stores(rng, of_few, monkeypatch, dtype):
 )
 def test_tiles_and_their_edges(rng, dtype):
     """What works on 16 rows and columns, or 32 entries, at a time, of sizes that these do not divide."""
-    from semiring.kernels.graphs.look import is_mirrored, note_edges
     from semiring.kernels.graphs.permute import mirror_entries, transpose_entries
+    from semiring.kernels.graphs.scan import is_mirrored, note_edges
 
     for n in (1, 15, 16, 17, 32, 33, 50):
         wide = rng.integers(0, 3, (2 * n, 2 * n)).astype(dtype)

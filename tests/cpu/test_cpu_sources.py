@@ -47,7 +47,7 @@ NOT_COMPILED = {"semiring.errors", "semiring.logs", "semiring.kernels.cpu.codege
 
 def modules_of_loops():
     """Return every module that holds compiled loops."""
-    names = ["semiring.gradients.trees"]
+    names = ["semiring.autodiff.path_trees"]
     for package in PACKAGES:
         found = pkgutil.walk_packages(import_module(package).__path__, f"{package}.")
         names += [package, *(module.name for module in found)]

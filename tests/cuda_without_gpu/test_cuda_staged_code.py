@@ -13,12 +13,12 @@ from machine_code import compile_for
 from tiers import full
 
 from semiring import CATALOGUE
-from semiring.arrays.device import elements as device_kernels
-from semiring.arrays.device import look, passes
 from semiring.kernels.cuda.closing import stacks
 from semiring.kernels.cuda.closing.blocks import block_kernel
 from semiring.kernels.cuda.closing.numbered import KERNELS, look_ahead_shape
 from semiring.kernels.cuda.closing.sources import arithmetic_of, source
+from semiring.kernels.cuda.entries import elementwise as device_kernels
+from semiring.kernels.cuda.entries import passes, scan
 from semiring.kernels.cuda.listing import disassembled, disassembler
 from semiring.kernels.engine import make_plan
 
@@ -126,7 +126,7 @@ def test_the_fronts_and_sweeps_of_a_factor(name, dtype, defines):
 @pytest.mark.full
 def test_the_look_at_the_entries():
     """Its kernels are written for the bits of elements, and need nothing of the semiring."""
-    text = Path(look.__file__).with_name("look.cu").read_text("utf-8")
+    text = Path(scan.__file__).with_name("scan.cu").read_text("utf-8")
     _, log = compile_for("sm_90a", text, ("-std=c++17",))
     assert len(re.findall(r"Used (\d+) registers", log)) == 8
     assert set(re.findall(r"(\d+) bytes spill", log)) == {"0"}

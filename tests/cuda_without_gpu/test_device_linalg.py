@@ -19,11 +19,11 @@ from cuda_on_host import HostKernels, needs_compiler
 from tiers import full
 
 import semiring as sr
-from semiring.arrays.device import look as device_look
-from semiring.arrays.device import memory
-from semiring.arrays.device.look import Layout, key_of
+from semiring.arrays import device as memory
 from semiring.arrays.entries import check_entries
 from semiring.errors import DeviceError, DivergenceWarning, DomainError, DTypeError, SuspiciousWeightsWarning
+from semiring.kernels.cuda.entries import scan as device_look
+from semiring.kernels.cuda.entries.scan import Layout, key_of
 from semiring.kernels.cuda.product import entrywise
 from semiring.linalg.dispatch import overlaps
 
@@ -128,8 +128,8 @@ static void atomicMax(unsigned long long* to, unsigned long long x) { *to = *to 
 
 @pytest.fixture(scope="module")
 def look_on_host():
-    """The kernels of look.cu, compiled for the host."""
-    text = Path(device_look.__file__).with_name("look.cu").read_text("utf-8")
+    """The kernels of scan.cu, compiled for the host."""
+    text = Path(device_look.__file__).with_name("scan.cu").read_text("utf-8")
     text, _, macro = text.partition("#define LOOK(bits)")
     body = macro.partition("\n\n")[0].replace("\\\n", "\n")
     expanded = "".join(body.replace("##bits", str(bits)) for bits in (8, 16, 32, 64))
@@ -148,7 +148,7 @@ def look_on_host():
     "dtype", full(lambda dtype: dtype in ("float32", "uint8"), ["float16", "float32", "int64", "uint8"])
 )
 def test_the_kernels_of_the_look(dtype, look_on_host, cp, rng, monkeypatch):
-    """look.cu itself, on the host: every layout and every flag, against the look of the CPU."""
+    """scan.cu itself, on the host: every layout and every flag, against the look of the CPU."""
     monkeypatch.setattr(fake_cupy, "look", look_on_host)
     semiring = sr.Semiring("R", "max(x, y)", "min(x, y)", zero="-inf", one="inf", domain="[-2, 7)")
     semirings = [s for s in (sr.min_plus, sr.max_plus, sr.max_min, semiring) if s.supports(dtype)]

@@ -9,7 +9,7 @@ import pytest
 from cuda_on_host import HostKernels, needs_compiler
 
 from semiring.arrays.bits import BitMatrix, pack
-from semiring.arrays.device import packing
+from semiring.kernels.cuda.entries import packing
 
 _TYPES = {"bool": "bool", "uint32": "unsigned", "int64": "long long"}
 

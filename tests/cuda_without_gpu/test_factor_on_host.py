@@ -11,10 +11,10 @@ from cuda_on_host import HostKernels, needs_compiler
 from tiers import full
 
 import semiring as sr
-from semiring.elimination import analysis, on_device
 from semiring.errors import DivergenceError, NegativeCycleError, NoPathError
-from semiring.factors import result
 from semiring.kernels.cuda.closing.sources import arithmetic_of, source
+from semiring.sparse import device as on_device
+from semiring.sparse import factorization, symbolic
 
 pytestmark = [needs_compiler, pytest.mark.full]
 
@@ -88,12 +88,12 @@ def device(monkeypatch, compiled):
     def is_there(x):
         return isinstance(x, There)
 
-    monkeypatch.setattr("semiring.arrays.device.memory.load_cupy", lambda what="": xp)
-    monkeypatch.setattr("semiring.arrays.device.memory.free_on_device", lambda: 1 << 22)
-    monkeypatch.setattr("semiring.arrays.device.memory.to_host", np.array)
+    monkeypatch.setattr("semiring.arrays.device.load_cupy", lambda what="": xp)
+    monkeypatch.setattr("semiring.arrays.device.free_on_device", lambda: 1 << 22)
+    monkeypatch.setattr("semiring.arrays.device.to_host", np.array)
     monkeypatch.setattr(on_device, "_kernel", kernel)
     monkeypatch.setattr(on_device, "is_device_array", is_there)
-    monkeypatch.setattr(result, "is_device_array", is_there)
+    monkeypatch.setattr(factorization, "is_device_array", is_there)
     return coming
 
 
@@ -173,8 +173,8 @@ def test_answers_are_those_of_the_host(name, dtype, n, device, rng):
 
 
 def test_large_fronts_go_to_products(device, monkeypatch, rng):
-    monkeypatch.setattr(analysis, "_LARGE_PAIRS", 500)
-    monkeypatch.setattr(analysis, "_LARGE_PIVOTS", 4)
+    monkeypatch.setattr(symbolic, "_LARGE_PAIRS", 500)
+    monkeypatch.setattr(symbolic, "_LARGE_PIVOTS", 4)
     for name, dtype in (("min_plus", "float64"), ("plus_times", "float64")):
         for symmetric in (False, True):
             A = graph(rng, 120, name, dtype, symmetric=symmetric)

@@ -17,8 +17,8 @@ from tiers import full
 
 import semiring as sr
 from semiring.errors import AlgebraError, DivergenceError, DomainError, NegativeCycleError, ShapeError, StorageError
-from semiring.strips import layout
-from semiring.strips.disk import System
+from semiring.out_of_core import layout
+from semiring.out_of_core.disk import System
 
 pytestmark = pytest.mark.full
 

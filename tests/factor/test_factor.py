@@ -13,8 +13,6 @@ from scipy.sparse.csgraph import bellman_ford, dijkstra
 from tiers import full, quick
 
 import semiring as sr
-from semiring.elimination import analysis as analysis_module
-from semiring.elimination.ordering import ORDERINGS
 from semiring.errors import (
     AlgebraError,
     DivergenceError,
@@ -27,6 +25,8 @@ from semiring.errors import (
     UnknownNameError,
     VertexError,
 )
+from semiring.sparse import symbolic as analysis_module
+from semiring.sparse.ordering import ORDERINGS
 
 #: 2 × 2 matrices of truths in four bits: a ⊗ that does not commute.
 MATRICES = sr.Semiring(

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from tiers import full
 
 import semiring as sr
-from semiring.elimination import analysis as analysis_module
 from semiring.errors import AlgebraError, DivergenceError, NoPathError, VertexError
+from semiring.sparse import symbolic as analysis_module
 
 pytestmark = pytest.mark.full  # each test compiles kernels of its own
 

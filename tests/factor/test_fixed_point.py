@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from tiers import full, quick
 
 import semiring as sr
-from semiring.elimination import dense
 from semiring.errors import (
     AlgebraError,
     DivergenceError,
@@ -17,6 +16,7 @@ from semiring.errors import (
     NegativeCycleError,
     ShapeError,
 )
+from semiring.sparse import dense_solve
 
 pytestmark = pytest.mark.full  # each test compiles kernels of its own
 
@@ -45,7 +45,7 @@ def random_matrix(rng, semiring, dtype, n):
     ),
 )
 def test_against_the_closure(rng, semiring, dtype, block, monkeypatch):
-    monkeypatch.setattr(dense, "_BLOCK", block)
+    monkeypatch.setattr(dense_solve, "_BLOCK", block)
     zero = sr.as_semiring(semiring).zero_for(np.dtype(dtype))
     for n in (1, 2, 6, 19, 40):
         for columns in (None, 1, 4):

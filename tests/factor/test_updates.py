@@ -10,7 +10,7 @@ from tiers import full, quick
 
 import semiring as sr
 from semiring.algebra.catalogue import as_semiring
-from semiring.elimination import analysis, numbers
+from semiring.sparse import numeric, symbolic
 
 inf = np.inf
 KINDS = {
@@ -100,7 +100,7 @@ def check(rng, kind):
 @pytest.fixture
 def small_tasks(monkeypatch):
     """Subtrees of a few supernodes, so that small matrices have many."""
-    monkeypatch.setattr(analysis, "_TASK_PAIRS", 40)
+    monkeypatch.setattr(symbolic, "_TASK_PAIRS", 40)
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ def test_an_update_eliminates_only_what_lies_above(monkeypatch, small_tasks):
     F = F.update([(0, 1, 3.0), (1, 0, 3.0)])
     assert F.symmetric
     redone = []
-    subtree = numbers._Elimination.subtree
+    subtree = numeric._Elimination.subtree
     monkeypatch.setattr(
-        numbers._Elimination, "subtree", lambda self, group: (redone.extend(group), subtree(self, group))[1]
+        numeric._Elimination, "subtree", lambda self, group: (redone.extend(group), subtree(self, group))[1]
     )
     with sr.profile() as ran:
         G = F.update([(5, 6, 2.5), (6, 5, 2.5)])
@@ -291,7 +291,7 @@ def test_a_graph_without_small_separators_is_refused_before_it_is_ordered(monkey
     A = sparse.csr_array((np.ones(90_000), ends), shape=(n, n))
     ordered = []
     monkeypatch.setattr(
-        "semiring.factors.result.analyse", lambda *given: ordered.append(given) or analysis.analyse(*given)
+        "semiring.sparse.factorization.analyse", lambda *given: ordered.append(given) or symbolic.analyse(*given)
     )
     monkeypatch.setattr("semiring.arrays.memory.free_memory", lambda: 1 << 29)
     with pytest.raises(sr.errors.TooLargeError, match=r"without small separators .*sources=.*pass ordering="):
@@ -299,8 +299,8 @@ def test_a_graph_without_small_separators_is_refused_before_it_is_ordered(monkey
     assert not ordered
     with monkeypatch.context() as patch:  # where it fits a terminal says what takes minutes
         told = []
-        patch.setattr("semiring.factors.result.announce", lambda *said: told.append(said))
-        patch.setattr("semiring.factors.result.analyse", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr("semiring.sparse.factorization.announce", lambda *said: told.append(said))
+        patch.setattr("semiring.sparse.factorization.analyse", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         patch.setattr("semiring.arrays.memory.free_memory", lambda: 1 << 40)
         with pytest.raises(KeyboardInterrupt):
             sr.factor(A)

@@ -9,8 +9,8 @@ import oracles
 import pytest
 
 import semiring as sr
-from semiring.arrays.device.elements import largest_whole
 from semiring.closures import closure, closure_with_predecessors
+from semiring.kernels.cuda.entries.elementwise import largest_whole
 from semiring.kernels.machines import h200
 from semiring.testing import check_predecessors
 

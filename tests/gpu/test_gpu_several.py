@@ -11,9 +11,9 @@ from matrices import matrix
 from strips import METHOD, rounded, same_bits
 
 import semiring as sr
-from semiring.arrays.device.elements import copy
+from semiring.distributed import several_gpus
 from semiring.errors import DivergenceError, DomainError, NegativeCycleError
-from semiring.ranks import devices
+from semiring.kernels.cuda.entries.elementwise import copy
 from semiring.testing import check_predecessors
 
 pytestmark = pytest.mark.gpu
@@ -43,7 +43,7 @@ def several(request, cupy, monkeypatch):
     """The names of so many GPUs. Where fewer are there, each holds the shares of several: copies go within one too."""
     names = tuple(f"cuda:{number}" for number in range(min(request.param, count())))
     for module, name in (("semiring.closures.method_run", "by_devices"), ("semiring.closures", "closed_stack")):
-        monkeypatch.setattr(f"{module}.{name}", shared_by(getattr(devices, name), request.param))
+        monkeypatch.setattr(f"{module}.{name}", shared_by(getattr(several_gpus, name), request.param))
     return names
 
 

@@ -10,7 +10,7 @@ import pytest
 from strips import METHOD, make_small, rounded, same_bits
 
 import semiring as sr
-from semiring.strips import layout, rooms
+from semiring.out_of_core import buffer_pools, layout
 
 pytestmark = pytest.mark.gpu
 
@@ -43,8 +43,8 @@ def least(A, name, **options):
 def test_strips_have_the_bits_of_the_closure_in_memory(monkeypatch, rng, tmp_path, name, dtype):
     path = tmp_path / "A.npy"
     pools = []
-    entered = rooms.DeviceRoom.__enter__
-    monkeypatch.setattr(rooms.DeviceRoom, "__enter__", lambda room: pools.append(room) or entered(room))
+    entered = buffer_pools.DeviceRoom.__enter__
+    monkeypatch.setattr(buffer_pools.DeviceRoom, "__enter__", lambda room: pools.append(room) or entered(room))
     asked = {"device": "cuda"} | ({"compute_dtype": dtype} if (name, dtype) == ("min_plus", "float16") else {})
     for n in (1000, 1537):
         A = rounded(rng, n, name, dtype)

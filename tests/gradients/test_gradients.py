@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import semiring as sr
 from semiring.algebra.expressions import parse
+from semiring.autodiff.derivatives import derivative
+from semiring.autodiff.path_trees import doubling, sums_down, sums_up
+from semiring.autodiff.rules import factors, key_of, rule_of, semiring_of
+from semiring.autodiff.scaled import scaled_product
 from semiring.errors import AlgebraError
-from semiring.gradients.derivatives import derivative
-from semiring.gradients.rules import factors, key_of, rule_of, semiring_of
-from semiring.gradients.scaled import scaled_product
-from semiring.gradients.trees import doubling, sums_down, sums_up
 
 # --------------------------------------------------------------------------------------------------------- derivatives
 
@@ -108,7 +108,7 @@ def test_a_key_holds_the_definition_of_another_semiring(monkeypatch):
     starry = sr.Semiring("starry", "min(x, y)", "x + y + 0", np.inf, 0, "where(x >= 0, 0, nan)", contract=True)
     keys = [key_of(own), key_of(starry)]
     assert [semiring_of(key) for key in keys] == [own, starry]
-    monkeypatch.setattr("semiring.gradients.rules._known", {})  # another process
+    monkeypatch.setattr("semiring.autodiff.rules._known", {})  # another process
     assert [semiring_of(key) for key in keys] == [own, starry]
 
 

@@ -11,10 +11,10 @@ from gradient_cases import draw_weights
 from tiers import full
 
 import semiring as sr
+from semiring.autodiff import sequences
+from semiring.autodiff.saved_tensors import recycled
+from semiring.autodiff.sequences import segments
 from semiring.errors import AlgebraError, DTypeError, ShapeError
-from semiring.gradients import sequences
-from semiring.gradients.kept import recycled
-from semiring.gradients.sequences import segments
 from semiring.linalg.sequences import Given
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")

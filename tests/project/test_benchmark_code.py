@@ -88,7 +88,7 @@ def test_a_benchmark_uses_and_changes_nothing_private(path):
     "source",
     [
         "from semiring.kernels.cuda.product.bit_products import _Panel",
-        "from semiring.ranks import _hidden",
+        "from semiring.distributed import _hidden",
         "from unittest.mock import patch",
         "import semiring as sr\nF = sr.factor(A)\nF._analysis.order",
         "from semiring.kernels.cpu import first_calls\nfirst_calls.SECONDS = 0.0",

@@ -228,7 +228,7 @@ def modules_with_examples() -> list[str]:
 
 
 #: Whose examples compile much: the quick tier leaves them out.
-COMPILING = ("semiring.factors.result", "semiring.paths.functions", "semiring.paths.reduction")
+COMPILING = ("semiring.sparse.factorization", "semiring.paths.functions", "semiring.paths.reduction")
 #: Modules of libraries that take seconds to import.
 LIBRARIES = ("semiring.torch", "semiring.jax")
 

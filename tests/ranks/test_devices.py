@@ -13,13 +13,14 @@ from strips import rounded, same_bits
 
 import semiring as sr
 from semiring.algorithms import schedule
-from semiring.arrays.device.memory import device_numbers, one_device
+from semiring.arrays.device import device_numbers, one_device
+from semiring.distributed import gpu_transports as device
+from semiring.distributed import several_gpus
+from semiring.distributed.thread_communicator import run_ranks
+from semiring.distributed.transports import HostLinks
 from semiring.errors import AlgebraError, DivergenceError, TooLargeError
 from semiring.kernels import get_backend
-from semiring.ranks import device, devices
-from semiring.ranks.links import HostLinks
-from semiring.ranks.threads import run_ranks
-from semiring.strips.rooms import HostRoom
+from semiring.out_of_core.buffer_pools import HostRoom
 
 TWO = ("cuda:0", "cuda:1")
 
@@ -30,10 +31,10 @@ def gpus(monkeypatch):
     stream, device = types.SimpleNamespace(synchronize=lambda: None), types.SimpleNamespace(use=lambda: None)
     cuda = types.SimpleNamespace(Device=lambda number: device, get_current_stream=lambda: stream)
     cupy = types.SimpleNamespace(cuda=cuda, empty=np.empty)
-    monkeypatch.setattr(devices, "load_cupy", lambda: cupy)
-    monkeypatch.setattr(devices, "DeviceRoom", lambda n, dtype, limit, piece: HostRoom(n, dtype))
-    monkeypatch.setattr(devices, "DeviceLinks", lambda groups, carry: HostLinks(groups))
-    monkeypatch.setattr(devices, "get_backend", lambda name: get_backend("cpu"))
+    monkeypatch.setattr(several_gpus, "load_cupy", lambda: cupy)
+    monkeypatch.setattr(several_gpus, "DeviceRoom", lambda n, dtype, limit, piece: HostRoom(n, dtype))
+    monkeypatch.setattr(several_gpus, "DeviceLinks", lambda groups, carry: HostLinks(groups))
+    monkeypatch.setattr(several_gpus, "get_backend", lambda name: get_backend("cpu"))
     make_small(monkeypatch)
     for name in ("cuda", "cuda, 8 bytes", "cuda, 2 bytes", "cuda, 1 bytes", "cuda, bits"):
         table = replace(schedule._TABLE[name], pivots=((0, 32),), first=((0, 32),))
@@ -127,7 +128,7 @@ def test_what_is_wrong_is_told(monkeypatch, rng):
     with pytest.raises(DivergenceError, match="vertex 70"):
         sr.closure(A, "plus_times", device=TWO)
     with monkeypatch.context() as full:
-        full.setattr(devices.load_cupy(), "empty", lambda shape, dtype: np.empty(1 << 55, np.uint8))
+        full.setattr(several_gpus.load_cupy(), "empty", lambda shape, dtype: np.empty(1 << 55, np.uint8))
         with pytest.raises(
             TooLargeError, match="too little free memory for its share, 37 KiB and two panels of 32 rows"
         ):

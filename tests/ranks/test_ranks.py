@@ -17,19 +17,19 @@ from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.closures import by_ranks
 from semiring.closures.call import Options
 from semiring.closures.request import Request
+from semiring.distributed import gpu_transports
+from semiring.distributed.closing import close_tiles, multiply_tiles
+from semiring.distributed.cost_model import row_broadcast_seconds, tiles_bytes, tiles_times
+from semiring.distributed.distributed_matrix import Spread, collect, slabs
+from semiring.distributed.grid import Grid, Share, grid_shape
+from semiring.distributed.mpi_communicator import is_cuda_aware
+from semiring.distributed.row_broadcast import close_rows
+from semiring.distributed.thread_communicator import run_ranks
+from semiring.distributed.transports import Groups, HostLinks, StoppedError, agreed
 from semiring.errors import AlgebraError, DivergenceError, DomainError, IntegerOverflowError, NegativeCycleError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
 from semiring.linalg.dispatch import engine_for
-from semiring.ranks import device
-from semiring.ranks.bertoldi import close_rows
-from semiring.ranks.closing import close_tiles, multiply_tiles
-from semiring.ranks.grid import Grid, Share, grid_shape
-from semiring.ranks.links import Groups, HostLinks, StoppedError, agreed
-from semiring.ranks.model import row_broadcast_seconds, tiles_bytes, tiles_times
-from semiring.ranks.mpi import is_cuda_aware
-from semiring.ranks.spread import Spread, collect, slabs
-from semiring.ranks.threads import run_ranks
 
 SHAPES = [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3), (3, 1), (1, 4)]
 CASES = [(name, dtype) for name, dtypes in matrices.DTYPES.items() for dtype in dtypes]
@@ -145,7 +145,9 @@ def test_tasks_without_lanes(rng, n, shape):
     def run(ranks):
         spread = spread_of(ranks, A, shape)
         engine = Engine(backend_for(A, sr.plus_times, A.dtype), make_plan(sr.plus_times, A.dtype, threads=1))
-        links = device.DeviceLinks(Groups(ranks, spread.grid), lambda array, root, group: group.broadcast(array, root))
+        links = gpu_transports.DeviceLinks(
+            Groups(ranks, spread.grid), lambda array, root, group: group.broadcast(array, root)
+        )
         close_tiles(engine, links, spread.grid, spread.own, diverges=False)
         D[np.ix_(spread.rows, spread.columns)] = spread.own
 
@@ -416,18 +418,18 @@ class _Device:
 @pytest.mark.parametrize("aware", [True, False])
 def test_ranks_that_share_a_gpu_leave_it_to_mpi_where_that_is_cuda_aware(monkeypatch, aware):
     there = _Device(1)
-    monkeypatch.setattr(device, "load_cupy", lambda *what: there)
-    monkeypatch.setattr(device, "is_cuda_aware", lambda: aware)
+    monkeypatch.setattr(gpu_transports, "load_cupy", lambda *what: there)
+    monkeypatch.setattr(gpu_transports, "is_cuda_aware", lambda: aware)
 
     def run(ranks):
-        links = device.links_of(Groups(ranks, Grid(blocks(97, "float32"), (1, 2))))
+        links = gpu_transports.links_of(Groups(ranks, Grid(blocks(97, "float32"), (1, 2))))
         array = np.full((3, 4), ranks.rank, np.float32)
         if aware:
             links.broadcast(array, 1, "row")
             assert (array == 1).all()
         return links._carry
 
-    assert set(run_ranks(2, run)) == {device._by_mpi if aware else device._by_host}
+    assert set(run_ranks(2, run)) == {gpu_transports._by_mpi if aware else gpu_transports._by_host}
     assert there.waits == 2 * aware
 
 

@@ -228,7 +228,7 @@ class Module(types.ModuleType):
         return call
 
     class RawModule:
-        """look.cu."""
+        """scan.cu."""
 
         def __init__(self, **_: Any) -> None: ...
 
@@ -238,7 +238,7 @@ class Module(types.ModuleType):
 
 
 def look(layout: str, bits: int, grid: Any, block: Any, address: int, *arguments: int) -> None:
-    """What the kernels of look.cu find, in NumPy."""
+    """What the kernels of scan.cu find, in NumPy."""
     word = np.dtype(f"u{bits // 8}")
     sizes, rule, result = arguments[:-2], in_memory(arguments[-2], 8, np.uint64), in_memory(arguments[-1], 3, np.uint64)
     infinity, low, high, zero, one, absent, kind, has_absent = rule.tolist()
@@ -330,11 +330,11 @@ def install(monkeypatch: Any) -> tuple[Module, Backend]:
     """The module as ``cupy`` for one test, and the backend that computes on its arrays."""
     import sys
 
-    import semiring.arrays.device.elements as kernels
-    import semiring.arrays.device.look as device_look
-    import semiring.arrays.device.memory as memory
-    import semiring.arrays.device.packing as device_bits
+    import semiring.arrays.device as memory
     import semiring.kernels as registry
+    import semiring.kernels.cuda.entries.elementwise as kernels
+    import semiring.kernels.cuda.entries.packing as device_bits
+    import semiring.kernels.cuda.entries.scan as device_look
     import semiring.kernels.cuda.product.entrywise as entrywise
     import semiring.linalg.dispatch as dispatch
 

@@ -11,10 +11,10 @@ from semiring.algorithms import schedule
 from semiring.closures.by_ranks import close_spread
 from semiring.closures.call import Options
 from semiring.closures.request import Request
-from semiring.ranks.grid import Grid, grid_shape
-from semiring.ranks.links import Groups, HostLinks
-from semiring.ranks.spread import Spread, collect, deal, slabs
-from semiring.ranks.threads import run_ranks
+from semiring.distributed.distributed_matrix import Spread, collect, deal, slabs
+from semiring.distributed.grid import Grid, grid_shape
+from semiring.distributed.thread_communicator import run_ranks
+from semiring.distributed.transports import Groups, HostLinks
 
 METHOD = "blocked_floyd_warshall"
 

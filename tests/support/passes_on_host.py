@@ -1,4 +1,4 @@
-"""What the passes of `semiring.arrays.device.elements` do, in NumPy: for tests on stand-ins of arrays on a device."""
+"""What the passes of `kernels.cuda.entries.elementwise` do, in NumPy: for tests on stand-ins of arrays on a device."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PASSES = (replace_beyond, negate, clear_zeros)
 
 def install(patch, unwrapped):
     """In the place of the kernels; ``unwrapped``: the NumPy array in a stand-in."""
-    from semiring.arrays.device import elements as kernels
+    from semiring.kernels.cuda.entries import elementwise as kernels
 
     def on_host(function):
         def call(*arguments, **options):

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from semiring.algorithms.purdom import _set_of
 from semiring.arrays.bits import pack
-from semiring.graphs.triangular import _set_of
 
 
 def entries(words):

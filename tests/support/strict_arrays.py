@@ -318,18 +318,19 @@ def on_device(array):
 def installed(monkeypatch):
     """Put the stand-in in CuPy's place, with the reference kernels behind it."""
     from semiring import kernels
-    from semiring.arrays.device import elements as device_kernels
-    from semiring.arrays.device import look, memory
-    from semiring.arrays.device import packing as bits
+    from semiring.arrays import device
+    from semiring.kernels.cuda.entries import elementwise as device_kernels
+    from semiring.kernels.cuda.entries import packing as bits
+    from semiring.kernels.cuda.entries import scan
 
     with monkeypatch.context() as patch:
         module = _module()
         patch.setitem(sys.modules, "cupy", module)
-        patch.setattr(memory, "_loaded", lambda: module)
+        patch.setattr(device, "_loaded", lambda: module)
         backend = StrictBackend()
         real = kernels._backend
         patch.setattr(kernels, "_backend", lambda *a: backend if a[-1] else real(*a))
-        patch.setattr(look, "look", lambda array, semiring, name="A": check_entries(array.inner, semiring, name))
+        patch.setattr(scan, "look", lambda array, semiring, name="A": check_entries(array.inner, semiring, name))
         patch.setattr(device_kernels, "select", _select)
         passes_on_host.install(patch, _inner)
         patch.setattr(bits, "pack", lambda truths: StrictArray(pack(truths.inner).words))

@@ -11,7 +11,7 @@ import pytest
 
 import semiring as sr
 from semiring.algorithms import schedule
-from semiring.strips import layout
+from semiring.out_of_core import layout
 
 METHOD = "blocked_floyd_warshall"
 

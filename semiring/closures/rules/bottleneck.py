@@ -1,17 +1,17 @@
 """Undirected bottlenecks, where ⊕ and ⊗ are minimum and maximum: those of paths in a spanning tree.
 
 Cost: O(n²). The entries equal those of ``structure=False``, where 0.0 and -0.0 meet but for the sign. Source:
-`semiring.graphs.spanning_tree`.
+`semiring.algorithms.spanning_tree`.
 """
 
 from __future__ import annotations
 
 from semiring.algorithms.ordered import selects
+from semiring.algorithms.spanning_tree import SPANNING_TREE
 from semiring.closures.costs import compare_costs
 from semiring.closures.plan import Draft, NotApplicable, Rewrite
 from semiring.closures.planner import Recorder, rule
 from semiring.closures.questions import is_symmetric
-from semiring.graphs.spanning_tree import SPANNING_TREE
 
 __all__ = ["bottleneck"]
 

@@ -16,7 +16,7 @@ import numpy as np
 from semiring.algebra.expressions.tree import is_half
 from semiring.algorithms.ordered import selects
 from semiring.arrays.encoding import decode
-from semiring.arrays.other_zeros import warn_of_other_zeros_on_device
+from semiring.arrays.zero_conventions import warn_of_other_zeros_on_device
 from semiring.closures.call import Options
 from semiring.closures.plan import Draft, NotApplicable, Rewrite, Work
 from semiring.closures.planner import Recorder, plan_of, rule

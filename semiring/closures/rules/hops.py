@@ -2,7 +2,7 @@
 
 Only where every sum of the weight is exact, so that the bits are those of ``structure=False``. Cost: a pass over the
 edges for every level of the search, and 512 vertices; 4 bytes of memory an edge, or a bit an entry. Source:
-`semiring.graphs.hops`.
+`semiring.algorithms.breadth_first_search`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
+from semiring.algorithms.breadth_first_search import by_hops, is_exact
 from semiring.algorithms.methods import Method
 from semiring.arrays.encoding import inner_zero
 from semiring.closures.call import Call
 from semiring.closures.costs import compare_costs
 from semiring.closures.plan import Draft, NotApplicable, Rewrite
 from semiring.closures.planner import Recorder, question, rule
-from semiring.graphs.hops import by_hops, is_exact
 
 __all__ = ["hops"]
 
@@ -27,7 +27,7 @@ _BITS = 3  # of every entry that it keeps
 
 
 def _free() -> int:
-    from semiring.arrays.device.memory import free_on_device
+    from semiring.arrays.device import free_on_device
 
     return free_on_device()
 

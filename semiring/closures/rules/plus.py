@@ -10,7 +10,7 @@ from semiring.closures.call import Call
 from semiring.closures.costs import CostEstimate
 from semiring.closures.plan import Draft, NotApplicable, Rewrite
 from semiring.closures.planner import Recorder, rule
-from semiring.strips.last import LastRound
+from semiring.out_of_core.last_round import LastRound
 
 __all__ = ["plus"]
 

@@ -6,16 +6,16 @@ before them and the columns behind them, n³/6 pairs. Which of the two is decide
 
 Cost: on a CPU a pass over n bits for every edge that no other path replaces; where these are too many, that of a
 closure. On a GPU a look of at most a tenth of the closure's time, and four passes over the bits. The bits are exact.
-Sources: `semiring.graphs.reachability`, `semiring.graphs.triangular`.
+Sources: `semiring.algorithms.joined_rows`, `semiring.algorithms.purdom`.
 """
 
 from __future__ import annotations
 
+from semiring.algorithms.joined_rows import by_blocks, by_components
 from semiring.algorithms.methods import Method, method_named
 from semiring.closures.call import Call
 from semiring.closures.plan import Draft, NotApplicable, Rewrite
 from semiring.closures.planner import Recorder, rule
-from semiring.graphs.reachability import by_blocks, by_components
 
 __all__ = ["reachability"]
 

@@ -3,7 +3,7 @@
 Cost: an elimination order, which is tried where there are at most `_EDGES` edges a vertex, more of large graphs, and
 where no level of a breadth-first search is wide; the operations that it leads to are known then, and decide.
 The bits are those of ``structure=False`` where ⊗ and ⊕ are exact; else a path may be added up in another order, with
-the same bound (docs/rounding.md). Source: `semiring.graphs.separators`.
+the same bound (docs/rounding.md). Source: `semiring.algorithms.supernodal`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.methods import Method
+from semiring.algorithms.supernodal import by_separators
 from semiring.closures.call import Call
 from semiring.closures.costs import CostEstimate, compare_costs
 from semiring.closures.plan import Draft, NotApplicable, Rewrite
 from semiring.closures.planner import Question, Recorder, question, rule
 from semiring.closures.questions import products_gain
-from semiring.graphs.separators import by_separators
 from semiring.graphs.structure import Structure
 
 __all__ = ["few_enough", "may_separate", "separators"]

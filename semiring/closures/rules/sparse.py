@@ -1,7 +1,8 @@
 """A sparse matrix: Dijkstra from every vertex or hops where that is predicted to be faster, else the dense matrix.
 
-What the matrix does not store is no edge. Hops are counted from what it stores, by `semiring.graphs.hops`. Cost:
-O(n (m + n) log n) for m edges, or n³. Bits and bounds are those of `searches` and `hops`.
+What the matrix does not store is no edge. Hops are counted from what it stores, by
+`semiring.algorithms.breadth_first_search`. Cost: O(n (m + n) log n) for m edges, or n³. Bits and bounds are those of
+`searches` and `hops`.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import min_plus
+from semiring.algorithms.breadth_first_search import NAME, is_exact, write_hops
 from semiring.algorithms.methods import takes_edges
 from semiring.algorithms.stars import check_star
 from semiring.arrays.operands import as_array
-from semiring.arrays.other_zeros import warn_of_other_zeros
 from semiring.arrays.sparse import stored_entries, warn_of_duplicates
+from semiring.arrays.zero_conventions import warn_of_other_zeros
 from semiring.closures.call import Call, is_tropical
 from semiring.closures.costs import CostEstimate, compare_costs
 from semiring.closures.plan import Draft, NotApplicable, Rewrite, Work
@@ -25,7 +27,6 @@ from semiring.closures.rules.searches import dijkstra, graph_of
 from semiring.closures.rules.separators import few_enough, may_separate
 from semiring.closures.rules.structure import worth_a_look
 from semiring.graphs.components import has_loops, in_strips
-from semiring.graphs.hops import NAME, is_exact, write_hops
 from semiring.graphs.structure import UNSEEN, Structure, structure_of_sparse
 
 __all__ = ["sparse"]

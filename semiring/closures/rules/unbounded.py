@@ -18,7 +18,7 @@ from semiring.closures.plan import Draft, NotApplicable, Rewrite, Stage
 from semiring.closures.planner import Recorder, question, rule
 from semiring.closures.questions import signs
 from semiring.errors import NegativeCycleError
-from semiring.strips.last import LastRound
+from semiring.out_of_core.last_round import LastRound
 
 __all__ = ["unbounded"]
 

@@ -2,16 +2,16 @@
 
 Cost: n³/2 pairs; workspace two panels of pivots. The bits are those of ``structure=False`` where ⊗ and ⊕ are exact;
 else a path may be added up in another order, with the same bound (docs/rounding.md). Source:
-`semiring.graphs.undirected`.
+`semiring.algorithms.undirected`.
 """
 
 from __future__ import annotations
 
+from semiring.algorithms.undirected import UNDIRECTED
 from semiring.closures.costs import compare_costs
 from semiring.closures.plan import Draft, NotApplicable, Rewrite
 from semiring.closures.planner import Recorder, rule
 from semiring.closures.questions import is_symmetric
-from semiring.graphs.undirected import UNDIRECTED
 
 __all__ = ["undirected"]
 

@@ -55,10 +55,10 @@ class CudaBackend:
             if find_spec(package) is None:
                 raise MissingExtraError(distribution, "cuda", "computing on an NVIDIA GPU")
         try:
-            from semiring.arrays.device import elements as kernels
             from semiring.kernels.cuda import closing as staged
             from semiring.kernels.cuda import graphs
             from semiring.kernels.cuda.closing import relations, squares
+            from semiring.kernels.cuda.entries import elementwise as kernels
             from semiring.kernels.cuda.product import classical, log_sums
             from semiring.kernels.cuda.product import operations as products
             from semiring.kernels.cuda.product import witnesses as recording

@@ -12,8 +12,8 @@ from typing import Any
 import cupy
 import numpy as np
 
-from semiring.arrays.device.packing import set_bits
 from semiring.kernels.cuda.closing.modules import current_device, granted
+from semiring.kernels.cuda.entries.packing import set_bits
 from semiring.logs import KEPT, Compilation
 
 __all__ = [

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.arrays.device.memory import load_cupy
+from semiring.arrays.device import load_cupy
 from semiring.errors import DeviceError, DTypeError, MissingExtraError, UnknownNameError
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.blocks import block_kernel

@@ -14,7 +14,7 @@ right, below, and whether they are symmetric).
 
 Sources: B. A. Carré, "An algebra for network routing problems", IMA J. Appl. Math. 7 (1971); R. E. Tarjan, "A unified
 approach to path problems", JACM 28 (1981); I. S. Duff, J. K. Reid, "The multifrontal solution of indefinite sparse
-symmetric linear equations", ACM TOMS 9 (1983). Cost: `semiring.elimination.analysis` counts it.
+symmetric linear equations", ACM TOMS 9 (1983). Cost: `semiring.sparse.symbolic` counts it.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -237,7 +237,7 @@ def reduce_subtree(sr, folds, memory, start, end, tree, fronts, zero, place, sta
     """Eliminate the supernodes start … end - 1, a whole subtree, and leave the update of its root in ``out``.
 
     ``folds``: see `panels`. ``place`` (n,) int32, ``stack`` for the updates that wait, and ``work`` are workspace, as
-    `semiring.elimination.analysis` says. The place of the first pivot without a star, or -1.
+    `semiring.sparse.symbolic` says. The place of the first pivot without a star, or -1.
     """
     failed = _run(sr, folds, _reduce, memory, start, end, tree, fronts, zero, place, stack, work)
     for e in range(out.size):

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from semiring.arrays.device.prepared import Prepared
 from semiring.errors import ShapeError
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.modules import current_device, kernel
 from semiring.kernels.cuda.closing.sources import Arithmetic, arithmetic_of
+from semiring.kernels.cuda.entries.prepared_launch import Prepared
 
 __all__ = ["BlockKernel", "alone_rows", "block_kernel", "close_block", "fast_rows", "strides"]
 

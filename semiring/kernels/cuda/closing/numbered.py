@@ -21,7 +21,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from semiring.arrays.device.prepared import Prepared
 from semiring.errors import AlgebraError, UnknownNameError
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.barriers import words_of
@@ -30,6 +29,7 @@ from semiring.kernels.cuda.closing.modules import granted, multiprocessors, resi
 from semiring.kernels.cuda.closing.modules import kernel as compiled
 from semiring.kernels.cuda.closing.sources import Arithmetic, arithmetic_of
 from semiring.kernels.cuda.closing.stacks import ALONE, close_stack
+from semiring.kernels.cuda.entries.prepared_launch import Prepared
 
 __all__ = ["KERNELS", "LEAST", "WIDTH", "Shape", "Staged", "close", "cut_for", "goes_in_stages", "look_ahead_shape"]
 

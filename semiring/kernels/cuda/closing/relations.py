@@ -9,9 +9,9 @@ from typing import Any
 import cupy
 import numpy as np
 
-from semiring.arrays.device.elements import reduction
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.modules import current_device, granted
+from semiring.kernels.cuda.entries.elementwise import reduction
 from semiring.kernels.cuda.product.bit_kernels import is_reachability
 from semiring.kernels.cuda.product.calls import call_for, format_of
 from semiring.logs import KEPT, Compilation

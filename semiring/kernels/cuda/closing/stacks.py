@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from semiring.arrays.device.prepared import Prepared
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.modules import current_device, kernel
 from semiring.kernels.cuda.closing.sources import Arithmetic, arithmetic_of
+from semiring.kernels.cuda.entries.prepared_launch import Prepared
 
 __all__ = ["ALONE", "FILE", "close_stack", "defines", "shared"]
 

@@ -7,8 +7,8 @@ from functools import cache, lru_cache
 import cupy
 import numpy as np
 
-from semiring.arrays.device.prepared import Prepared, load
 from semiring.kernels.cuda.compile.cubins import Source, cubin
+from semiring.kernels.cuda.entries.prepared_launch import Prepared, load
 from semiring.kernels.cuda.product.specification import (
     FOLD_PARAMETERS,
     PARAMETERS,

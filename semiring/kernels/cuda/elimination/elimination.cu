@@ -13,7 +13,7 @@
 
 #define WIDE 4  // columns of a thread
 #define DEEP 4  // pivots at a time
-#define MOST 160  // pivots of a front that is reduced here; see is_large in semiring.elimination.analysis
+#define MOST 160  // pivots of a front that is reduced here; see is_large in semiring.sparse.symbolic
 
 #ifdef OPPOSITE
 INLINE element then(element x, element y) { return times(y, x); }

@@ -20,11 +20,11 @@ import cuda.bindings.driver as driver
 import cupy
 import numpy as np
 
-from semiring.arrays.device.elements import copy
-from semiring.arrays.device.prepared import Prepared, load
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.modules import compile_for, current_device, multiprocessors
 from semiring.kernels.cuda.compile.loading import architecture
+from semiring.kernels.cuda.entries.elementwise import copy
+from semiring.kernels.cuda.entries.prepared_launch import Prepared, load
 from semiring.kernels.cuda.product.bit_kernels import (
     DEPTH,
     defines,

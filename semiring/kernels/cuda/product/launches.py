@@ -9,9 +9,9 @@ from typing import Any
 import cupy
 from cupy.cuda import runtime
 
-from semiring.arrays.device.prepared import Prepared
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.compile.loading import loaded
+from semiring.kernels.cuda.entries.prepared_launch import Prepared
 from semiring.kernels.cuda.product.calls import ProductCall
 from semiring.kernels.cuda.product.layouts import Placement
 from semiring.kernels.cuda.product.specification import THREADS, Fold, Product

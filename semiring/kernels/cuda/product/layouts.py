@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from semiring.arrays.device.memory import unaligned
+from semiring.arrays.device import unaligned
 
 __all__ = ["LARGEST", "Placement", "is_nonnegative", "on_pairs", "pieces", "without_neutral"]
 

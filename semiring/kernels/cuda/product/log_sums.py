@@ -26,10 +26,10 @@ import numpy as np
 
 from semiring.algebra.catalogue import adds_exponentials, log_plus, plus_times
 from semiring.algebra.expressions.tree import is_floating
-from semiring.arrays.device.prepared import Prepared
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.modules import current_device
 from semiring.kernels.cuda.closing.sources import text_of
+from semiring.kernels.cuda.entries.prepared_launch import Prepared
 from semiring.kernels.cuda.product import classical
 from semiring.kernels.cuda.product.launches import enter
 from semiring.logs import KEPT, Compilation

@@ -11,10 +11,10 @@ import cupy
 import numpy as np
 
 from semiring.algebra.expressions import Expression
-from semiring.arrays.device.elements import flip
-from semiring.arrays.device.packing import empty_words, pack, unpack
-from semiring.arrays.order import flipped
+from semiring.arrays.float_order import flipped
 from semiring.kernels.contract import KernelPlan
+from semiring.kernels.cuda.entries.elementwise import flip
+from semiring.kernels.cuda.entries.packing import empty_words, pack, unpack
 from semiring.kernels.cuda.product import bit_products
 from semiring.kernels.cuda.product.bit_kernels import is_reachability
 from semiring.kernels.cuda.product.calls import ProductCall, call_for, format_of

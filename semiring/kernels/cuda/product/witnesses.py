@@ -7,9 +7,9 @@ from typing import Any
 import cupy
 import numpy as np
 
-from semiring.arrays.device.packing import pack, unpack
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.compile.loading import loaded
+from semiring.kernels.cuda.entries.packing import pack, unpack
 from semiring.kernels.cuda.product.calls import ProductCall, call_for
 from semiring.kernels.cuda.product.launches import enter, prepare
 from semiring.kernels.cuda.product.layouts import LARGEST, Placement, pieces

@@ -1,0 +1,29 @@
+"""Whether a definition is a semiring: its laws and its properties proved, refuted with a counterexample, or sampled.
+
+A law is decided on the elements of the domain, over exact numbers, with 0̄ ⊗ x = 0̄ by definition:
+
+- min, max, sums, products, quotients, comparisons: by case splits (`semiring.algebra.verify.case_splits`);
+- the same under a logarithm, as in log-plus: with x = log u;
+- bit operations: by truth tables, for every width at once;
+- a definition that exists on bool alone, or mixes bits with comparisons: on all values of the small dtypes;
+- anything else: on samples and corner values, exactly or with sixty digits, and the report says so.
+
+What only the rounding of a dtype breaks is reported beside the verdict, never as a failure.
+"""
+
+from semiring.algebra.verify.check import check_axioms, derive_property
+from semiring.algebra.verify.laws import AXIOMS, PROPERTIES, STAR_LAWS, Law
+from semiring.algebra.verify.report import AxiomReport, Counterexample, Rounding, Verdict
+
+__all__ = [
+    "AXIOMS",
+    "PROPERTIES",
+    "STAR_LAWS",
+    "AxiomReport",
+    "Counterexample",
+    "Law",
+    "Rounding",
+    "Verdict",
+    "check_axioms",
+    "derive_property",
+]

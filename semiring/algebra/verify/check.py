@@ -1,0 +1,207 @@
+"""`derive_property` and `check_axioms`: which method decides which law, and the report.
+
+`Semiring` derives its properties by what is here, so nothing here imports it: a proof takes what it needs from the
+semiring that it is given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from semiring.algebra.verify.dtype_laws import dtype_verdict, rounding
+from semiring.algebra.verify.intervals import expressions_of, real_verdict, star_of
+from semiring.algebra.verify.laws import AXIOMS, PROPERTIES, STAR_LAWS, SUM_LAWS, Law
+from semiring.algebra.verify.polynomials import UndecidedError
+from semiring.algebra.verify.report import AxiomReport, Verdict
+from semiring.algebra.verify.truth_tables import acts_on_bits, prove_bits
+from semiring.errors import AlgebraError, DTypeError, ExpressionError, UnknownNameError
+
+if TYPE_CHECKING:
+    from semiring.algebra import Semiring
+
+__all__ = ["check_axioms", "check_sums", "derive_property"]
+
+_SAMPLES, _SEED = 500, 0
+_POINTS = 4  # at which a star may be infinite and still be mended
+
+#: Domains on which a definition given without one is tried again, to say where its laws would hold.
+_FINITE = "(-inf, inf)"
+_SUGGESTED = ("[0, inf]", "[0, inf)", "(0, inf]", _FINITE, "[-inf, inf)", "(-inf, inf]", "[0, 1]")
+
+
+@lru_cache(maxsize=1024)
+def derive_property(semiring: Semiring, key: str) -> Verdict:
+    """Whether ⊕ is ``"idempotent"`` or ``"selective"``, ⊗ ``"commutative"``, or the semiring ``"absorptive"``.
+
+    The claims of the semiring play no part. The verdict is true in a condition if the property holds; ``str`` of it
+    tells how that is known, with a counterexample where it fails. Some milliseconds for min, max, sums and products;
+    bounded for any definition.
+    """
+    if key not in PROPERTIES:
+        raise UnknownNameError("property", key, PROPERTIES)
+    return _verdict(semiring, PROPERTIES[key], semiring.dtypes, _SAMPLES, _SEED)
+
+
+@lru_cache(maxsize=1024)
+def check_sums(semiring: Semiring) -> AxiomReport:
+    """The report on what a product needs: ⊕ associative, commutative, with neutral 0̄.
+
+    Its terms are added up in the order that suits the kernels, and zeros may be among them.
+    """
+    verdicts = [_verdict(semiring, law, semiring.dtypes, _SAMPLES, _SEED) for law in SUM_LAWS]
+    return _report(semiring, semiring.dtypes, _widest(semiring), verdicts)
+
+
+def check_axioms(
+    semiring: Semiring, dtype: Any = None, samples: int = _SAMPLES, seed: int = _SEED, *, suggest: bool = True
+) -> AxiomReport:
+    """Prove or refute each law of a semiring on its domain.
+
+    Parameters
+    ----------
+    semiring
+        What is examined. The elements are the rational numbers of its domain with the infinities in it; integers
+        alone where the semiring is defined on nothing else.
+    dtype
+        The dtype whose rounding is measured, by default the widest float of the semiring. An integer dtype restricts
+        the elements to integers, bool to its two values.
+    samples, seed
+        How many random tuples of elements are tried where nothing is proved, and for the rounding.
+    suggest
+        Whether a refuted definition without a domain of its own is tried on the usual ones, for the hint of the report.
+
+    Returns
+    -------
+    AxiomReport
+        One verdict for each of: ⊕ associative, commutative, with neutral 0̄; ⊗ associative, with neutral 1̄; both
+        distributive laws; 0̄ annihilates; both elements in the domain; the domain closed under ⊕ and ⊗; x* = 1̄ ⊕ x ⊗ x*
+        where the star exists. Prints as a table; `AxiomReport.raise_if_refuted` turns a failure into an `AlgebraError`.
+
+    Raises
+    ------
+    DTypeError
+        The semiring is not defined on ``dtype``.
+    UnknownNameError
+        There is no such dtype.
+    """
+    try:
+        chosen = np.dtype(dtype if dtype is not None else _widest(semiring))
+    except TypeError:
+        raise UnknownNameError("dtype", str(dtype), semiring.dtypes) from None
+    semiring.check_dtype(chosen)
+    names = semiring.dtypes if dtype is None or chosen.kind == "f" else (chosen.name,)
+    verdicts = []
+    for law in (*AXIOMS, *(STAR_LAWS if star_of(semiring) is not None else ())):
+        verdict = _verdict(semiring, law, names, samples, seed)
+        if law.key == "annihilation":
+            verdict = _by_definition(verdict)
+        if verdict and law.arity:
+            verdict = replace(verdict, rounding=_rounding(semiring, law, chosen, samples, seed))
+        verdicts.append(verdict)
+    return _report(semiring, names, chosen.name, verdicts, suggest=suggest)
+
+
+def _report(
+    semiring: Semiring, names: tuple[str, ...], dtype: str, verdicts: list[Verdict], *, suggest: bool = True
+) -> AxiomReport:
+    report = AxiomReport(semiring.name, repr(semiring), _elements(semiring, names), dtype, tuple(verdicts))
+    if not (suggest and report.refuted):
+        return report
+    laws = [verdict.law for verdict in verdicts]
+    if semiring.domain.everything:
+        return replace(report, **_suggested(semiring, laws, _mended_star(semiring) if laws[-1].starred else ""))
+    broken = {verdict.law.key for verdict in report.refuted}
+    if broken and broken <= {law.key for law in STAR_LAWS} and (star := _mended_star(semiring)):
+        mended = semiring.with_star(star)
+        if all(_verdict(mended, law, names, _SAMPLES, _SEED) for law in laws if law.starred):
+            report = replace(report, star=star)
+    return report
+
+
+def _elements(semiring: Semiring, names: tuple[str, ...]) -> str:
+    """The elements as the report names them."""
+    kinds = {np.dtype(name).kind for name in names}
+    if kinds == {"b"}:
+        return "{False, True}"
+    if "f" in kinds:
+        return str(semiring.domain)
+    return "the integers" if semiring.domain.everything else f"the integers in {semiring.domain}"
+
+
+def _widest(semiring: Semiring) -> str:
+    return "float64" if "float64" in semiring.dtypes else semiring.dtypes[0]
+
+
+def _verdict(semiring: Semiring, law: Law, names: tuple[str, ...], samples: int, seed: int) -> Verdict:
+    """The verdict of the strongest method that applies, on the dtypes with these names."""
+    expressions = expressions_of(semiring, law)
+    if acts_on_bits(*expressions):
+        try:
+            return prove_bits(semiring, law, star_of(semiring) if law.starred else None)
+        except UndecidedError:
+            return dtype_verdict(semiring, law, names, samples, seed)
+    kinds = {np.dtype(name).kind for name in names}
+    if kinds == {"b"}:
+        return dtype_verdict(semiring, law, names, samples, seed)
+    return real_verdict(semiring, law, samples, seed, integral="f" not in kinds)
+
+
+def _by_definition(verdict: Verdict) -> Verdict:
+    """0̄ annihilates by definition; where the expression alone would not, that is worth a note."""
+    if verdict:
+        return replace(verdict, outcome="proved", how=f"definition, and {verdict.how}")
+    note = f"the expression alone: {verdict.counterexample}"
+    return Verdict(verdict.law, "proved", "definition", note=note)
+
+
+def _rounding(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, seed: int) -> Any:
+    try:
+        return rounding(semiring, law, dtype, samples, seed)
+    except DTypeError:  # a star that does not exist on integers
+        return None
+
+
+def _suggested(semiring: Semiring, laws: list[Law], star: str) -> dict[str, Any]:
+    """Return a domain on which these laws of a refuted definition are proved, for a report; {} where none is.
+
+    ``star``: what `_mended_star` has found; it is part of the advice where the laws need it.
+    """
+    for text in _SUGGESTED:
+        for mended in dict.fromkeys(("", star)):
+            try:
+                candidate = semiring.on_domain(text)
+                candidate = candidate.with_star(mended) if mended else candidate
+            except (AlgebraError, DTypeError, ExpressionError):  # where zero and one have changed places, for one
+                continue
+            if all(law.key == "annihilation" or real_verdict(candidate, law, 0, _SEED).proved for law in laws):
+                return {"suggested": text, "star": mended}
+    return {}
+
+
+def _mended_star(semiring: Semiring) -> str:
+    """Return the text of the semiring's star with NaN at the points where it is infinite; empty where it has none.
+
+    1 / (1 - x) is infinite at 1, where the sum of all powers of 1 diverges: a star says so by NaN.
+    """
+    if semiring.given_star is None:
+        return ""
+    law = next(law for law in STAR_LAWS if law.key == "star_closed")
+    text = semiring.given_star.text
+    try:
+        if semiring.domain.everything:  # where ∞ is an element too
+            semiring = semiring.on_domain(_FINITE)
+        for point in range(_POINTS + 1):
+            failure = _verdict(semiring, law, semiring.dtypes, _SAMPLES, _SEED).counterexample
+            if failure is None:
+                return text if point else ""
+            if failure.left.lstrip("-") != "∞":
+                return ""
+            text = f"where(x == {failure.values['x']}, nan, {text})"
+            semiring = semiring.with_star(text)
+    except (AlgebraError, DTypeError, ExpressionError):
+        pass
+    return ""

@@ -1,0 +1,210 @@
+"""Laws as a dtype computes them: every element of a small one, samples of a large one, and what rounding does."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import zlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from semiring.algebra.verify.intervals import Clash, counterexample
+from semiring.algebra.verify.laws import Law
+from semiring.algebra.verify.polynomials import UndecidedError
+from semiring.algebra.verify.report import Rounding, Verdict
+from semiring.errors import IntegerOverflowError
+
+if TYPE_CHECKING:
+    from semiring.algebra import Semiring
+
+__all__ = ["dtype_verdict", "rounding"]
+
+MAX_TUPLES = 1 << 17  # an exhaustive check looks at no more tuples of elements than this
+
+
+class ArrayAlgebra:
+    """The operations of a semiring on arrays of one dtype."""
+
+    def __init__(self, semiring: Semiring, dtype: np.dtype[Any]) -> None:
+        self.semiring, self.dtype = semiring, dtype
+        self.zero, self.one = semiring.zero_for(dtype), semiring.one_for(dtype)
+
+    def add(self, x: Any, y: Any) -> Any:
+        return self.semiring.add(x, y)
+
+    def mul(self, x: Any, y: Any) -> Any:
+        return self.semiring.mul(x, y)
+
+    def raw_mul(self, x: Any, y: Any) -> Any:
+        return self.semiring.mul.expression.evaluate({"x": x, "y": y}, self.dtype)
+
+    def star(self, x: Any) -> Any:
+        return self.semiring.star(x)
+
+
+def dtype_verdict(semiring: Semiring, law: Law, names: Sequence[str], samples: int, seed: int) -> Verdict:
+    """Every tuple of elements of the dtypes that are small enough, samples of the others."""
+    every, sampled, count = [], [], 0
+    for name in sorted(names, key=lambda name: (np.dtype(name).itemsize, np.dtype(name).kind)):
+        dtype = np.dtype(name)
+        elements = _every_element(semiring, dtype)
+        if elements is not None and len(elements) ** law.arity <= MAX_TUPLES:
+            columns = [
+                np.asarray(column, dtype) for column in zip(*itertools.product(elements, repeat=law.arity), strict=True)
+            ]
+            every.append(name)
+        else:
+            columns = _columns(semiring, law, dtype, samples, seed)
+            sampled.append(name)
+            count += samples
+        found = _first_clash(semiring, law, dtype, columns)
+        if found is not None:
+            values, clash = found
+            return Verdict(law, "refuted", f"values of {name}", counterexample(law, values, clash))
+    parts = [f"all values of {', '.join(every)}"] if every else []
+    parts += [f"{count} samples of {', '.join(sampled)}"] if sampled else []
+    return Verdict(law, "sampled" if sampled else "proved", " and ".join(parts))
+
+
+def _every_element(semiring: Semiring, dtype: np.dtype[Any]) -> Any:
+    """The elements of the domain in a dtype; None where they are too many."""
+    domain = semiring.domain
+    elements = np.array([False, True])
+    if dtype.kind != "b":
+        limits = np.iinfo(dtype)
+        first, last = (int(limits.min), int(limits.max))
+        first = first if domain.lower < first else math.ceil(domain.lower)
+        last = last if domain.upper > last else math.floor(domain.upper)
+        if last - first >= MAX_TUPLES:
+            return None
+        elements = np.arange(first, last + 1).astype(dtype)
+    return elements[domain.contains(elements)]
+
+
+def _first_clash(
+    semiring: Semiring, law: Law, dtype: np.dtype[Any], columns: list[Any]
+) -> tuple[list[Any], Clash] | None:
+    """The simplest tuple that breaks the law, with its sides."""
+    algebra = ArrayAlgebra(semiring, dtype)
+    for statement, left, right in law.demands(algebra, *columns):
+        if right:
+            holds = np.logical_or.reduce([_same(left, side) for side in right])
+        else:
+            holds = semiring.domain.contains(np.asarray(left))
+        if law.starred:
+            holds = holds | ~_star_exists(semiring, columns[0])
+        failures = np.flatnonzero(np.broadcast_to(~holds, np.shape(columns[0]) if columns else ()))
+        if failures.size:
+            size = np.zeros(failures.size)
+            for column in columns:
+                size += np.abs(column[failures].astype(np.float64))
+            chosen = failures[np.argmin(size)]
+
+            def pick(side: Any, chosen: Any = chosen) -> int:
+                return int(side if np.ndim(side) == 0 else side[chosen])
+
+            return [int(column[chosen]) for column in columns], (statement, pick(left), tuple(map(pick, right)))
+    return None
+
+
+def _same(left: Any, right: Any) -> Any:
+    left, right = np.asarray(left), np.asarray(right)
+    return (left == right) | ((left != left) & (right != right))
+
+
+def _star_exists(semiring: Semiring, x: Any) -> Any:
+    if semiring.divergence is None:
+        return np.ones(np.shape(x), dtype=bool)
+    return ~np.asarray(semiring.divergence.evaluate({"x": x}, np.asarray(x).dtype))
+
+
+def _columns(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, seed: int) -> list[Any]:
+    """Random elements of the domain, one array a variable; corner values among them."""
+    generator = np.random.default_rng([seed, zlib.crc32(law.key.encode())])
+    domain = semiring.domain
+    lower, upper = (float(end) for end in (domain.lower, domain.upper))
+    # Exponentials of some hundreds leave the range of a dtype that holds the hundreds themselves.
+    exponential = not {"exp", "expm1"}.isdisjoint(
+        semiring.add.expression.operations | semiring.mul.expression.operations
+    )
+    corners = np.array([semiring.zero_for(dtype), semiring.one_for(dtype), *np.array([0, 1, 2], dtype)], dtype)
+    columns = []
+    for _ in law.variables:
+        if dtype.kind == "b":
+            columns.append(generator.random(samples) < 0.5)
+            continue
+        if dtype.kind == "f":
+            values = generator.standard_normal(samples) * 2.0 ** generator.integers(-6, 7, samples)
+        else:
+            # An eighth of the range: three of them add up without leaving it, which is told apart from a false law.
+            limits = np.iinfo(dtype)
+            values = generator.integers(limits.min // 8, limits.max // 8, samples, dtype=np.int64).astype(np.float64)
+            values = np.where(generator.random(samples) < 0.5, values, generator.integers(-9, 10, samples))
+        if np.isfinite(lower) and np.isfinite(upper):
+            values = lower + (upper - lower) * generator.random(samples)
+        elif np.isfinite(lower) or dtype.kind == "u":
+            values = max(lower, 0.0 if dtype.kind == "u" else lower) + np.abs(values)
+        elif np.isfinite(upper):
+            values = upper - np.abs(values)
+        column = values.astype(dtype)
+        chosen = generator.random(samples) < 0.1
+        column[chosen] = generator.choice(corners, int(chosen.sum()))
+        if dtype.kind == "f":
+            infinite = generator.random(samples) < 0.03
+            column[infinite] = generator.choice(np.array([np.inf, -np.inf], dtype), int(infinite.sum()))
+            if exponential:
+                large = np.flatnonzero(generator.random(samples) < 0.03)
+                column[large] = generator.choice([-1.0, 1.0], large.size) * 10.0 ** generator.uniform(1, 4, large.size)
+        column[~domain.contains(column)] = semiring.one_for(dtype)
+        columns.append(column)
+    return columns
+
+
+def rounding(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, seed: int) -> Rounding:
+    """How far the sides of a law that holds exactly drift apart in the arithmetic of ``dtype``."""
+    columns = _columns(semiring, law, dtype, samples, seed)
+    worst, overflow = 0.0, ""
+    try:
+        for statement, left, right in law.demands(ArrayAlgebra(semiring, dtype), *columns):
+            if not right or law.key == "annihilation":
+                continue
+            operands = [*columns, *([semiring.one_for(dtype)] if "1̄" in statement else [])]
+            apart, lost = _distance(left, right, operands, dtype)
+            if law.starred:
+                exists = _star_exists(semiring, columns[0])
+                apart, lost = np.where(exists, apart, 0.0), lost & exists
+            worst = max(worst, float(np.max(apart, initial=0.0)))
+            if lost.any() and not overflow:
+                overflow = _told(law, statement, left, columns, np.flatnonzero(lost))
+    except IntegerOverflowError as error:
+        overflow = str(error)
+    except UndecidedError:
+        return Rounding(dtype.name, 0)
+    return Rounding(dtype.name, samples, worst, overflow)
+
+
+def _told(law: Law, statement: str, left: Any, columns: Sequence[Any], lost: Any) -> str:
+    """Where a side of a law is not finite, of those places the one with the smallest values."""
+    chosen = lost[np.argmin(sum(np.abs(column[lost].astype(np.float64)) for column in columns))]
+    values = ", ".join(f"{name} = {column[chosen]:.6g}" for name, column in zip(law.variables, columns, strict=True))
+    found = np.broadcast_to(np.asarray(left), columns[0].shape)[chosen]
+    said = "" if np.isfinite(found) else f", where the left side is {found}"
+    return f"{statement} leaves the range at {values}{said}"
+
+
+def _distance(left: Any, right: Sequence[Any], operands: list[Any], dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """The distance in ulp of the largest operand or result, and where a result is not finite on one side only."""
+    shape = np.shape(operands[0])
+    sides = [np.broadcast_to(np.asarray(side), shape) for side in (left, *right)]
+    same = np.logical_or.reduce([_same(sides[0], side) for side in sides[1:]])
+    if dtype.kind != "f":
+        return np.zeros(shape), ~same
+    finite = np.logical_and.reduce([np.isfinite(side) for side in sides])
+    with np.errstate(all="ignore"):
+        sizes = [np.where(np.isfinite(value), np.abs(value), 0) for value in (*sides, *operands)]
+        scale = np.maximum.reduce([np.broadcast_to(size, shape) for size in sizes])
+        gaps = np.min([np.abs(sides[0] - side) for side in sides[1:]], axis=0)
+        ulps = gaps / np.spacing(np.asarray(scale, dtype))
+    return np.where(same | ~finite, 0.0, ulps), ~same & ~finite

@@ -1,0 +1,307 @@
+"""The extended reals, one rule for ±∞ and NaN over several kinds of finite number.
+
+`Numbers` walks an expression. A value is a float only if it is ∞, -∞ or NaN; every finite value belongs to the
+subclass: exact rationals (`ExactNumbers`), sixty decimal digits where exp, log or sqrt occur (`DecimalNumbers`), or
+rational functions of unknowns (`semiring.algebra.verify.case_splits`). The rules are those of IEEE 754 with an unsigned
+zero (1 / 0 = ∞), except that min and max drop a NaN, as every backend does.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from semiring.algebra.expressions import Expression
+from semiring.algebra.verify.polynomials import UndecidedError
+
+__all__ = ["DecimalNumbers", "ExactNumbers", "Numbers", "numbers_for", "readable"]
+
+NAN, INF = math.nan, math.inf
+
+#: A float (∞, -∞, NaN) or a finite number of the subclass.
+Value = Any
+
+
+class Numbers:
+    """Evaluates expressions; a subclass supplies the finite numbers."""
+
+    # What a subclass supplies, for finite operands only.
+
+    def finite(self, value: int | Fraction) -> Value:
+        """The number that stands for a rational constant."""
+        raise NotImplementedError
+
+    def positive(self, x: Value) -> bool:
+        raise NotImplementedError
+
+    def nonnegative(self, x: Value) -> bool:
+        raise NotImplementedError
+
+    def finite_add(self, x: Value, y: Value) -> Value:
+        return x + y
+
+    def finite_mul(self, x: Value, y: Value) -> Value:
+        return x * y
+
+    def finite_div(self, x: Value, y: Value) -> Value:
+        return x / y
+
+    def finite_neg(self, x: Value) -> Value:
+        return -x
+
+    def finite_function(self, op: str, x: Value) -> Value:
+        """exp, expm1, log and log1p of arguments for which they exist, sqrt, floor."""
+        raise UndecidedError(f"{op} has no exact value")
+
+    def bits(self, op: str, *args: Value) -> Value:
+        raise UndecidedError(f"{op} acts on the bits of integers")
+
+    # What holds for all of them.
+
+    def constant(self, value: float | Fraction) -> Value:
+        if isinstance(value, float) and not math.isfinite(value):
+            return value
+        return self.finite(Fraction(value))
+
+    def is_zero(self, x: Value) -> bool:
+        return self.nonnegative(x) and not self.positive(x)
+
+    def less(self, x: Value, y: Value) -> bool:
+        """Whether x < y; false if either is NaN."""
+        if isinstance(x, float) or isinstance(y, float):
+            return _stand_in(x) < _stand_in(y)
+        return self.positive(self.finite_add(y, self.finite_neg(x)))
+
+    def less_equal(self, x: Value, y: Value) -> bool:
+        if isinstance(x, float) or isinstance(y, float):
+            return _stand_in(x) <= _stand_in(y) if isinstance(x, float) and isinstance(y, float) else self.less(x, y)
+        return self.nonnegative(self.finite_add(y, self.finite_neg(x)))
+
+    def equal(self, x: Value, y: Value) -> bool:
+        if isinstance(x, float) or isinstance(y, float):
+            return isinstance(x, float) and isinstance(y, float) and x == y
+        return self.is_zero(self.finite_add(y, self.finite_neg(x)))
+
+    def same(self, x: Value, y: Value) -> bool:
+        """Equality of two outcomes: NaN, an undefined one, is the same as NaN."""
+        return (is_nan(x) and is_nan(y)) or self.equal(x, y)
+
+    def add(self, x: Value, y: Value) -> Value:
+        if isinstance(x, float) or isinstance(y, float):
+            return _stand_in(x) + _stand_in(y)
+        return self.finite_add(x, y)
+
+    def neg(self, x: Value) -> Value:
+        return -x if isinstance(x, float) else self.finite_neg(x)
+
+    def sign(self, x: Value) -> int:
+        if isinstance(x, float):
+            return 1 if x > 0 else -1
+        return 1 if self.positive(x) else 0 if self.nonnegative(x) else -1
+
+    def mul(self, x: Value, y: Value) -> Value:
+        if is_nan(x) or is_nan(y):
+            return NAN
+        if isinstance(x, float) or isinstance(y, float):
+            return self.sign(x) * self.sign(y) * INF  # 0 · ∞ is NaN
+        return self.finite_mul(x, y)
+
+    def div(self, x: Value, y: Value) -> Value:
+        if is_nan(x) or is_nan(y) or (isinstance(x, float) and isinstance(y, float)):
+            return NAN
+        if isinstance(y, float):
+            return self.finite(0)
+        divisor = self.sign(y)
+        if isinstance(x, float) or divisor == 0:
+            return self.sign(x) * (divisor or 1) * INF
+        return self.finite_div(x, y)
+
+    def minimum(self, x: Value, y: Value) -> Value:
+        if is_nan(x) or is_nan(y):
+            return y if is_nan(x) else x
+        return x if self.less_equal(x, y) else y
+
+    def maximum(self, x: Value, y: Value) -> Value:
+        if is_nan(x) or is_nan(y):
+            return y if is_nan(x) else x
+        return x if self.less_equal(y, x) else y
+
+    def function(self, op: str, x: Value) -> Value:
+        if is_nan(x):
+            return NAN
+        if isinstance(x, float):
+            if x > 0 or op == "floor":
+                return x
+            return {"exp": self.finite(0), "expm1": self.finite(-1)}.get(op, NAN)
+        if op in ("log", "log1p"):
+            sign = self.sign(x if op == "log" else self.finite_add(x, self.finite(1)))
+            if sign <= 0:
+                return NAN if sign else -INF
+        if op == "sqrt" and not self.nonnegative(x):
+            return NAN
+        return self.finite_function(op, x)
+
+    def truth(self, expression: Expression, values: Mapping[str, Value]) -> bool:
+        op, args = expression.op, expression.args
+        if op == "and":
+            return self.truth(args[0], values) and self.truth(args[1], values)
+        if op == "or":
+            return self.truth(args[0], values) or self.truth(args[1], values)
+        if op == "xor":
+            return self.truth(args[0], values) != self.truth(args[1], values)
+        if op == "invert":
+            return not self.truth(args[0], values)
+        x, y = (self.evaluate(arg, values) for arg in args)
+        if op == "ne":
+            return not self.equal(x, y)
+        if op in ("gt", "ge"):
+            x, y = y, x
+        return {"lt": self.less, "gt": self.less, "le": self.less_equal, "ge": self.less_equal, "eq": self.equal}[op](
+            x, y
+        )
+
+    def evaluate(self, expression: Expression, values: Mapping[str, Value]) -> Value:
+        """The value of an expression; of a `where`, only the branch that is chosen."""
+        op, args = expression.op, expression.args
+        if op == "var":
+            return values[str(expression.leaf)]
+        if op == "const":
+            return self.constant(expression.leaf)  # type: ignore[arg-type]  # a const's leaf is a Constant
+        if op == "where":
+            return self.evaluate(args[1 if self.truth(args[0], values) else 2], values)
+        evaluated = [self.evaluate(arg, values) for arg in args]
+        if op == "sub":
+            return self.add(evaluated[0], self.neg(evaluated[1]))
+        if op == "abs":
+            x = evaluated[0]
+            return abs(x) if isinstance(x, float) else x if self.nonnegative(x) else self.finite_neg(x)
+        if op in ("and", "or", "xor", "invert"):
+            return self.bits(op, *evaluated)
+        if op in ("exp", "expm1", "log", "log1p", "sqrt", "floor"):
+            return self.function(op, evaluated[0])
+        if op == "neg":
+            return self.neg(evaluated[0])
+        binary = {"add": self.add, "mul": self.mul, "div": self.div, "min": self.minimum, "max": self.maximum}
+        return binary[op](*evaluated)
+
+
+def is_nan(x: Value) -> bool:
+    return isinstance(x, float) and x != x
+
+
+def _stand_in(x: Value) -> float:
+    """A float beside which ±∞ and NaN compare and add as they do beside the finite number x."""
+    return x if isinstance(x, float) else 0.0
+
+
+class ExactNumbers(Numbers):
+    """Rational numbers. `UndecidedError` where there is no exact value, or where numbers grow beyond 20,000 bits."""
+
+    def finite(self, value: int | Fraction) -> Fraction:
+        return Fraction(value)
+
+    def positive(self, x: Fraction) -> bool:
+        return x > 0
+
+    def nonnegative(self, x: Fraction) -> bool:
+        return x >= 0
+
+    def finite_mul(self, x: Fraction, y: Fraction) -> Fraction:
+        if _bits(x) + _bits(y) > 20_000:
+            raise UndecidedError("the numbers grow too large")
+        return x * y
+
+    def finite_function(self, op: str, x: Fraction) -> Fraction:
+        if op == "floor":
+            return Fraction(math.floor(x))
+        if op == "sqrt":
+            root = Fraction(math.isqrt(x.numerator), math.isqrt(x.denominator))
+            if root * root == x:
+                return root
+        raise UndecidedError(f"{op}({x}) is not rational")
+
+    def bits(self, op: str, *args: Value) -> Fraction:
+        if any(isinstance(x, float) or x.denominator != 1 for x in args):
+            raise UndecidedError(f"{op} acts on integers")
+        integers = [int(x) for x in args]
+        if op == "invert":
+            return Fraction(~integers[0])
+        x, y = integers
+        return Fraction({"and": x & y, "or": x | y, "xor": x ^ y}[op])
+
+
+def _bits(x: Fraction) -> int:
+    return x.numerator.bit_length() + x.denominator.bit_length()
+
+
+class DecimalNumbers(Numbers):
+    """Sixty decimal digits, for exp, log and sqrt; two numbers are equal if they agree to within 1e-12.
+
+    The tolerance leaves room for constants of a definition that are themselves rounded, such as log 2 in a float64.
+    """
+
+    context = decimal.Context(prec=60, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[])
+    tolerance = Decimal("1e-12")
+
+    def finite(self, value: int | Fraction) -> Decimal:
+        return self.context.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+    def positive(self, x: Decimal) -> bool:
+        return x > 0
+
+    def nonnegative(self, x: Decimal) -> bool:
+        return x >= 0
+
+    def finite_neg(self, x: Decimal) -> Decimal:
+        return x.copy_negate()  # -x and abs(x) go by the context of the thread, whose exponents are shorter
+
+    def same(self, x: Value, y: Value) -> bool:
+        if isinstance(x, float) or isinstance(y, float):
+            return super().same(x, y)
+        scale = max(Decimal(1), x.copy_abs(), y.copy_abs())
+        return self.context.subtract(x, y).copy_abs() <= self.context.multiply(self.tolerance, scale)
+
+    def finite_add(self, x: Decimal, y: Decimal) -> Value:
+        return self._value(self.context.add(x, y))
+
+    def finite_mul(self, x: Decimal, y: Decimal) -> Value:
+        return self._value(self.context.multiply(x, y))
+
+    def finite_div(self, x: Decimal, y: Decimal) -> Value:
+        return self._value(self.context.divide(x, y))
+
+    def finite_function(self, op: str, x: Decimal) -> Value:
+        context, one = self.context, Decimal(1)
+        if op == "floor":
+            return x.to_integral_value(decimal.ROUND_FLOOR, context)
+        if op == "sqrt":
+            return self._value(context.sqrt(x))
+        if op in ("log", "log1p"):
+            return self._value(context.ln(x if op == "log" else context.add(one, x)))
+        power = context.exp(x)
+        return self._value(power if op == "exp" else context.subtract(power, one))
+
+    @staticmethod
+    def _value(x: Decimal) -> Value:
+        return x if x.is_finite() else float(x)
+
+
+def numbers_for(*expressions: Expression) -> Numbers:
+    """Exact numbers where the operations stay rational, decimals where they do not."""
+    operations = frozenset[str]().union(*(expression.operations for expression in expressions))
+    return DecimalNumbers() if operations & {"exp", "expm1", "log", "log1p", "sqrt"} else ExactNumbers()
+
+
+def readable(x: Value) -> str:
+    """A value as a counterexample shows it: 3, -1/2, ∞, NaN, 0.693147."""
+    if isinstance(x, float):
+        return "NaN" if x != x else "∞" if x > 0 else "-∞"
+    if isinstance(x, Decimal):
+        return f"{x:.12g}"
+    if _bits(x) <= 80:
+        return str(x)
+    return f"{DecimalNumbers.context.divide(Decimal(x.numerator), Decimal(x.denominator)):.12g}"

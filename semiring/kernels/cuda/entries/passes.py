@@ -1,0 +1,134 @@
+"""Passes over the elements of CuPy arrays at the speed of memory: y ← a statement of C++ about x."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from semiring.arrays.device import load_cupy
+from semiring.kernels.cuda.entries.prepared_launch import Prepared
+from semiring.logs import KEPT, Compilation
+
+__all__ = ["SIZES", "Pass", "source"]
+
+Array: TypeAlias = Any  # a CuPy array
+
+_THREADS = 256  # as in pass.cu
+_BLOCKS = 1056  # eight for each multiprocessor of an H200
+_UNROLL = 4  # as in pass.cu
+#: Integers of C++ by their bytes.
+SIZES = {1: "char", 2: "short", 4: "int", 8: "long long"}
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """One statement about every element, compiled once for a size of elements.
+
+    ``statement`` gives ``y`` a value from ``x``, which it has before; both are integers of the elements' size, ``T``,
+    with a sign or without. ``parameters`` are of type T too. ``word``: whether there is, after them, an array of one
+    int32, ``word``. ``idle``: a condition, of the word alone, under which no element changes.
+    """
+
+    name: str
+    kind: Literal["i", "u"]
+    statement: str
+    parameters: tuple[str, ...] = ()
+    word: bool = False
+    idle: str = "false"
+
+    def __call__(self, A: Array, out: Array, *values: Any) -> None:
+        """Out ← the statement of A, of the same shape and dtype; out is A, or shares no memory with it.
+
+        ``values``: of the parameters, and the word.
+        """
+        assert (A.dtype, A.shape) == (out.dtype, out.shape)
+        if not A.size:
+            return
+        numbers, word = values[: len(self.parameters)], values[len(self.parameters) :]
+        start, end = A.data.ptr, out.data.ptr
+        if not (start | end) & 15:
+            device = load_cupy().cuda.runtime.getDevice()
+            launch = _prepared(self, A.itemsize, A.shape, A.strides, out.strides, numbers, device)
+            if launch is not None:
+                launch(start, end, *(one.data.ptr for one in word))
+                return
+        integer = np.dtype(f"{self.kind}{A.itemsize}")
+        self._elementwise(A.view(integer), *map(integer.type, numbers), out.view(integer), *word)
+
+    @cached_property
+    def _elementwise(self) -> Any:
+        """The statement as a kernel of CuPy, for any strides."""
+        inputs = ", ".join(("T x", *(f"T {name}" for name in self.parameters)))
+        code = f"if (!({self.idle})) {{ y = x; {self.statement}; }}"
+        return load_cupy().ElementwiseKernel(inputs, "T y, raw int32 word" if self.word else "T y", code, self.name)
+
+
+@lru_cache(maxsize=4096)
+def _prepared(
+    which: Pass,
+    itemsize: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    out_strides: tuple[int, ...],
+    numbers: tuple[Any, ...],
+    device: int,
+) -> Prepared | None:
+    """The launch for two arrays from addresses that 16 divides; None where their rows do not, or are not dense."""
+    rows = _rows(itemsize, shape, strides, out_strides)
+    if rows is None:
+        return None
+    integer = np.dtype(f"{which.kind}{itemsize}")
+    packs = rows[0] * rows[1] * itemsize // 16
+    blocks = max(1, min(_BLOCKS, -(-packs // (_THREADS * _UNROLL))))
+    parameters = [None, None, *map(np.uint64, rows), *map(integer.type, numbers), *[None] * which.word]
+    return Prepared(_dense(which, integer, device), (blocks,), (_THREADS,), parameters)
+
+
+def _rows(
+    itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...], out_strides: tuple[int, ...]
+) -> tuple[int, int, int, int] | None:
+    """Two arrays as rows of adjacent elements, in either order of dimensions: how many, of how many, and how far apart.
+
+    Distances in elements, of the first array and of the other. None where there are no such rows, or where not all of
+    them begin at addresses that 16 divides.
+    """
+    axes = [axis for axis in zip(shape, strides, out_strides, strict=True) if axis[0] > 1]
+    axes.sort(key=lambda axis: -axis[1])
+    joined: list[tuple[int, int, int]] = []
+    for size, stride, out_stride in axes:
+        if joined and joined[-1][1:] == (size * stride, size * out_stride):
+            joined[-1] = joined[-1][0] * size, stride, out_stride
+        else:
+            joined.append((size, stride, out_stride))
+    columns, *steps = joined.pop() if joined else (1, itemsize, itemsize)
+    if steps != [itemsize, itemsize] or len(joined) > 1:
+        return None
+    count, stride, out_stride = joined[0] if joined else (1, 0, 0)
+    if joined and (min(stride, out_stride) <= 0 or stride % 16 or out_stride % 16):
+        return None
+    return count, columns, stride // itemsize, out_stride // itemsize
+
+
+def source(which: Pass, integer: np.dtype[Any]) -> str:
+    """The text of pass.cu for one statement and one size of elements."""
+    text = Path(__file__).with_name("pass.cu").read_text("utf-8")
+    parameters = "".join(f", T {name}" for name in which.parameters) + (", int *word" if which.word else "")
+    before = "" if which.idle == "false" else f"if ({which.idle}) return;"
+    for place, content in (("PARAMETERS", parameters), ("BEFORE", before), ("STATEMENT", which.statement)):
+        head, _, rest = text.rpartition(place)  # the last one: the comment has some of them too
+        text = head + content + rest
+    return f"typedef {'signed' if which.kind == 'i' else 'unsigned'} {SIZES[integer.itemsize]} T;\n{text}"
+
+
+@lru_cache(maxsize=128)
+def _dense(which: Pass, integer: np.dtype[Any], device: int) -> Any:
+    """The function on the current device, which is ``device``."""
+    under_way = Compilation("conversion of entries", "this GPU")
+    module = load_cupy().RawModule(code=source(which, integer), options=("-std=c++17",))
+    function = module.get_function("pass").kernel
+    under_way.done(KEPT)
+    return function

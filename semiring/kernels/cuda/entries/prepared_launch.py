@@ -1,0 +1,101 @@
+"""Launches that are prepared once: kernel, grid and the parameters that do not change. All kernels go this way."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from threading import Lock
+from typing import Any
+
+from semiring.arrays.device import load_cupy
+
+__all__ = ["Prepared", "load"]
+
+_SHARED_BYTES, _CARVEOUT = 8, 9  # the driver's CU_FUNC_ATTRIBUTE_{MAX_DYNAMIC,PREFERRED}_SHARED_…, which CuPy names not
+
+
+def load(code: bytes, name: str, shared: int = 0) -> Any:
+    """The function of a cubin, which stays loaded as long as it; on the current device, with ``shared`` bytes."""
+    cuda = load_cupy().cuda
+    module = cuda.function.Module()
+    module.load(code)
+    function = module.get_function(name)
+    if shared:
+        cuda.driver.funcSetAttribute(function.ptr, _SHARED_BYTES, shared)
+        cuda.driver.funcSetAttribute(function.ptr, _CARVEOUT, 100)
+    return function
+
+
+class Prepared:
+    """A function of CuPy on the current device, with its grid and its parameters.
+
+    ``parameters`` are NumPy scalars, or tensor maps of the driver; None stands for an integer of at most 8 bytes, an
+    address for example, that comes with each launch. A launch costs 5 µs of the host, where CuPy, which reads all
+    parameters each time, takes 7 to 8.
+
+    ``early``: the launch may begin as soon as all blocks of the one before it in the stream have said so, or ended; its
+    kernel says itself where it waits for that one (griddepcontrol).
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        blocks: tuple[int, ...],
+        threads: tuple[int, ...],
+        parameters: Sequence[Any],
+        shared: int = 0,
+        *,
+        cooperative: bool = False,
+        early: bool = False,
+    ) -> None:
+        driver = load_cupy().cuda.driver
+        count = len(parameters)
+        self._values = (ctypes.c_uint64 * count)()
+        places = [ctypes.addressof(self._values) + 8 * i for i in range(count)]
+        for i, parameter in enumerate(parameters):
+            if hasattr(parameter, "getPtr"):
+                places[i] = int(parameter.getPtr())
+            elif parameter is not None:
+                self._values[i] = int.from_bytes(parameter.tobytes(), "little")
+        self._places = (ctypes.c_uint64 * count)(*places)
+        self._given = [i for i, parameter in enumerate(parameters) if parameter is None]
+        self._kept = function, parameters  # the module loaded, the tensor maps where they are
+        dimensions = (*blocks, 1, 1)[:3], (*threads, 1, 1)[:3]
+        start = ctypes.addressof(self._places)
+        self._before: tuple[Any, ...] = (function.ptr, *dimensions[0], *dimensions[1], shared)
+        self._behind = (start,) if cooperative else (start, 0)
+        self._launch: Any = driver.launchCooperativeKernel if cooperative else driver.launchKernel
+        if early:
+            self._before, self._launch = (), _EarlyLaunch(function.ptr, *dimensions, shared)
+        self._stream = load_cupy().cuda.get_current_stream
+        self._lock = Lock()  # the parameters are read when they have all been written
+
+    def __call__(self, *given: int) -> None:
+        """Enqueue it on the current stream, with the parameters that were left open."""
+        with self._lock:
+            for slot, value in zip(self._given, given, strict=True):
+                self._values[slot] = value
+            self._launch(*self._before, self._stream().ptr, *self._behind)
+
+
+class _EarlyLaunch:
+    """What CuPy has no name for: a launch that the one before it in the stream need not have ended for."""
+
+    def __init__(self, function: int, blocks: tuple[int, ...], threads: tuple[int, ...], shared: int) -> None:
+        from cuda.bindings import driver
+
+        attribute = driver.CUlaunchAttribute()
+        attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        attribute.value.programmaticStreamSerializationAllowed = 1
+        config = driver.CUlaunchConfig()
+        config.gridDimX, config.gridDimY, config.gridDimZ = blocks
+        config.blockDimX, config.blockDimY, config.blockDimZ = threads
+        config.sharedMemBytes, config.attrs, config.numAttrs = shared, [attribute], 1
+        self._config, self._function, self._launch = config, driver.CUfunction(function), driver.cuLaunchKernelEx
+        self._fine = driver.CUresult.CUDA_SUCCESS
+
+    def __call__(self, stream: int, parameters: int, extra: int) -> None:
+        self._config.hStream = stream
+        (error,) = self._launch(self._config, self._function, parameters, extra)
+        if error != self._fine:
+            raise RuntimeError(f"the driver launched no kernel: {error.name}")

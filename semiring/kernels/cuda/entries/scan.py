@@ -1,0 +1,206 @@
+"""The look at the entries of arrays on a GPU: one pass over each, one transfer for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from math import ceil, floor, isinf, prod
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.algebra.expressions.tree import is_floating
+from semiring.arrays.device import load_cupy, unaligned
+from semiring.arrays.scans import Scan, refuse_entries, rule_for
+from semiring.kernels.cuda.entries.prepared_launch import Prepared
+from semiring.logs import KEPT, Compilation
+
+__all__ = ["Layout", "key_of", "look", "look_at"]
+
+Array: TypeAlias = Any  # a CuPy array
+
+_THREADS, _BLOCKS = 256, 1024
+_IS_NAN, _IS_ZERO, _HAS_SIGN, _IS_OUTSIDE, _IS_NUMBER = 1, 2, 4, 8, 16
+_UNSIGNED, _SIGNED, _FLOATING = 0, 1, 2
+_WORDS = 3  # in the result for one array: the flags, the complement of the least key, the greatest key
+
+
+def look(array: Array, semiring: Semiring, name: str = "A") -> Scan:
+    """`semiring.arrays.entries.check_entries` for a CuPy array of any strides; waits and raises as `look_at` does."""
+    return look_at(semiring, {name: array})[name]
+
+
+def look_at(semiring: Semiring, arrays: Mapping[str, Array]) -> dict[str, Scan]:
+    """What holds for the entries of each array. One kernel reads each array; the host waits once, for some words.
+
+    Raises `DomainError` for the first entry of the first array that is NaN or outside the domain.
+    """
+    scans = {name: Scan(nonnegative=True) for name in arrays}
+    asked = [name for name, array in arrays.items() if array.size and not rule_for(semiring, array.dtype).ask_nothing]
+    if not asked:
+        return scans
+    cupy = load_cupy()
+    results = cupy.empty((len(asked), _WORDS), np.uint64)
+    results.data.memset_async(0, results.nbytes)
+    for i, name in enumerate(asked):
+        _launch(cupy, arrays[name], name, semiring, results.data.ptr + i * _WORDS * 8)
+    for name, words in zip(asked, results.get().tolist(), strict=True):
+        scans[name] = _scan(words, arrays[name], semiring, name)
+    return scans
+
+
+def _scan(words: list[int], array: Array, semiring: Semiring, name: str) -> Scan:
+    flags, least, greatest = words
+    if flags & (_IS_NAN | _IS_OUTSIDE):
+        refuse_entries(array, semiring, name, nan=bool(flags & _IS_NAN))
+    low = high = None
+    if flags & _IS_NUMBER:
+        low, high = _value(least ^ _ones(array.dtype), array.dtype), _value(greatest, array.dtype)
+    return Scan(low, high, bool(flags & _IS_ZERO), nonnegative=not flags & _HAS_SIGN)
+
+
+# ------------------------------------------------------------------------------------------------- elements as keys
+
+
+def _ones(dtype: np.dtype[Any]) -> int:
+    return (1 << 8 * dtype.itemsize) - 1
+
+
+def _sign(dtype: np.dtype[Any]) -> int:
+    return 1 << 8 * dtype.itemsize - 1
+
+
+def _kind(dtype: np.dtype[Any]) -> int:
+    return _FLOATING if is_floating(dtype) else _SIGNED if dtype.kind == "i" else _UNSIGNED
+
+
+def key_of(value: Any, dtype: np.dtype[Any]) -> int:
+    """The unsigned integer for a value: keys are in the order of the values, that of -0.0 just below that of 0.0."""
+    bits = int(np.asarray(value, dtype).view(f"u{dtype.itemsize}"))
+    if _kind(dtype) == _FLOATING:
+        return bits ^ _ones(dtype) if bits & _sign(dtype) else bits | _sign(dtype)
+    return bits ^ _sign(dtype) if _kind(dtype) == _SIGNED else bits
+
+
+def _value(key: int, dtype: np.dtype[Any]) -> Any:
+    """The value for a key: a NumPy scalar of a floating dtype, an integer of Python otherwise."""
+    kind, sign = _kind(dtype), _sign(dtype)
+    if kind == _FLOATING:
+        bits = key ^ sign if key & sign else key ^ _ones(dtype)
+        return np.asarray(bits, f"u{dtype.itemsize}").view(dtype)[()]
+    return key - sign if kind == _SIGNED else key
+
+
+@lru_cache(maxsize=1024)
+def _rule(semiring: Semiring, dtype: np.dtype[Any], device: int) -> Array:
+    """`Rule` of scan.cu, on the device: its words travel once, not with every launch."""
+    cupy = load_cupy()
+    rule = cupy.asarray(np.array(_keys(semiring, dtype), np.uint64))
+    cupy.cuda.get_current_stream().synchronize()  # other streams will read it too
+    return rule
+
+
+def _keys(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[int, ...]:
+    rule = rule_for(semiring, dtype)
+    zero, one = (key_of(typed(dtype), dtype) for typed in (semiring.zero_for, semiring.one_for))
+    infinity = key_of(np.inf, dtype) ^ _sign(dtype) if is_floating(dtype) else 0
+    low, high = _ends(semiring, dtype) if rule.restricted else (0, _ones(dtype))
+    return infinity, low, high, zero, one, zero, _kind(dtype), int(rule.tropical is not None)
+
+
+def _ends(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The keys of the least and the greatest element of the domain; the first above the second where it is empty."""
+    domain = semiring.domain
+    if is_floating(dtype):
+        with np.errstate(over="ignore"):
+            lower, upper = dtype.type(domain.lower), dtype.type(domain.upper)
+        up, down = dtype.type(np.inf), dtype.type(-np.inf)
+        lower = np.nextafter(lower, up) if domain.lower_open else lower
+        upper = np.nextafter(upper, down) if domain.upper_open else upper
+        return key_of(lower + dtype.type(0), dtype), key_of(upper + dtype.type(0), dtype)  # -0.0 + 0.0 is 0.0
+    limits = np.iinfo(dtype)
+    least = limits.min if isinf(domain.lower) else floor(domain.lower) + 1 if domain.lower_open else ceil(domain.lower)
+    most = limits.max if isinf(domain.upper) else ceil(domain.upper) - 1 if domain.upper_open else floor(domain.upper)
+    if least > limits.max or most < limits.min:
+        return 1, 0
+    return key_of(max(least, limits.min), dtype), key_of(min(most, limits.max), dtype)
+
+
+# ------------------------------------------------------------------------------------------------- layouts, launches
+
+
+class Layout(NamedTuple):
+    """The elements of an array, each once, in the order of memory: an address, sizes and strides in elements."""
+
+    address: int
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of(cls, address: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> Layout | None:
+        """Strides in bytes. None where some element does not lie at a multiple of its size.
+
+        The order of the elements means nothing to a look: negative strides are walked backwards, sizes of one and
+        repetitions (stride 0) left out, and dimensions that lie behind each other joined.
+        """
+        if address % itemsize:
+            return None
+        axes = []
+        for size, stride in zip(shape, strides, strict=True):
+            if size > 1 and stride % itemsize:
+                return None
+            if size > 1 and stride:
+                address += min(0, (size - 1) * stride)
+                axes.append((abs(stride) // itemsize, size))
+        joined: list[tuple[int, int]] = []
+        for stride, size in sorted(axes, reverse=True):
+            if joined and joined[-1][0] == stride * size:
+                joined[-1] = (stride, joined[-1][1] * size)
+            else:
+                joined.append((stride, size))
+        return cls(address, tuple(size for _, size in joined), tuple(stride for stride, _ in joined))
+
+
+@lru_cache(maxsize=1)
+def _module() -> Any:
+    source = Path(__file__).with_name("scan.cu").read_text("utf-8")
+    return load_cupy().RawModule(code=source, options=("-std=c++17",))
+
+
+@lru_cache(maxsize=128)
+def _kernel(name: str, device: int) -> Any:
+    """The function on the current device, which is ``device``."""
+    under_way = Compilation("validation of entries", "this GPU")
+    function = _module().get_function(name).kernel
+    under_way.done(KEPT)
+    return function
+
+
+def _launch(cupy: Any, array: Array, name: str, semiring: Semiring, result: int) -> None:
+    dtype, size = array.dtype, array.itemsize
+    layout = Layout.of(array.data.ptr, array.shape, array.strides, size)
+    if layout is None:
+        raise unaligned(name, dtype)
+    if len(layout.sizes) > 3:
+        array = cupy.ascontiguousarray(array)
+        layout = Layout(array.data.ptr, (array.size,), (1,))
+    address, (sizes, strides) = layout.address, (layout.sizes or (1,), layout.strides or (1,))
+    count = prod(sizes)
+    rows_apart = strides[0] if len(sizes) == 2 else 0
+    if len(sizes) <= 2 and strides[-1] == 1 and address % 16 == rows_apart * size % 16 == 0:
+        kernel, where = "dense", [address, count // sizes[-1], sizes[-1], rows_apart]
+    else:
+        s0, s1, s2 = (strides[0], 0, strides[1]) if len(strides) == 2 else (0,) * (3 - len(strides)) + strides
+        kernel, where = "strided", [address, sizes[1] if len(sizes) == 3 else 0, sizes[-1], count, s0, s1, s2]
+    threads = count * size // 16 if kernel == "dense" else count
+    device = cupy.cuda.runtime.getDevice()
+    launch = _prepared(f"look_{kernel}_{8 * size}", max(1, min(_BLOCKS, -(-threads // _THREADS))), len(where), device)
+    launch(*where, _rule(semiring, dtype, device).data.ptr, result)
+
+
+@lru_cache(maxsize=1024)
+def _prepared(kernel: str, blocks: int, places: int, device: int) -> Prepared:
+    """The launch on the current device, given where the entries are, the rule and the result."""
+    return Prepared(_kernel(kernel, device), (blocks,), (_THREADS,), (None,) * (places + 2))

@@ -1,0 +1,297 @@
+"""`SomePaths`: what the functions of paths return where some sources, some targets or a limit were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.algebra import Semiring
+from semiring.arrays.folds import farthest
+from semiring.arrays.memory import demand_memory
+from semiring.arrays.parts import on_host
+from semiring.arrays.vertices import Vertices
+from semiring.closures.explanation import Explanation
+from semiring.errors import DeviceError, MissingExtraError, NoPathError, ShapeError, VertexError
+from semiring.io.network import Network
+from semiring.paths.result import Paths
+
+if TYPE_CHECKING:
+    from semiring.sparse.symbolic import Pattern
+
+__all__ = ["Answer", "SomePaths"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What was asked for, by number, and what one of the ways found (`semiring.paths.ways`)."""
+
+    sources: Array | None  # None: all
+    targets: Array | None
+    limit: Any
+    matrix: Any  # (p, q), with a limit a SciPy sparse matrix
+    predecessors: Array | None  # (p, n)
+    find: Callable[[int, int], list[int]]  # the vertices of a best path, [] where there is none
+    explanation: Explanation
+    edges: Pattern | None = None  # None where they are on a GPU
+    weights: Array | None = None  # of the edges, in the order of the pattern
+
+    @cached_property
+    def _components(self) -> Array:
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import connected_components
+
+        edges = self.edges
+        assert edges is not None
+        ones = np.ones(edges.indices.size, np.int8)
+        graph = csr_array((ones, edges.indices, edges.starts), shape=(edges.n, edges.n))
+        found: Array = connected_components(graph, connection="strong")[1]
+        return found
+
+    def before(self, vertex: int) -> Array:
+        """The vertices that come before one on cycles through it, itself where it has a loop."""
+        assert self.edges is not None
+        first, tails, _ = self.edges.columns
+        lasts = tails[first[vertex] : first[vertex + 1]]
+        found: Array = lasts[self._components[lasts] == self._components[vertex]]
+        return found
+
+
+class SomePaths(Paths):
+    """Best paths from p sources to q targets, of a graph of n vertices.
+
+    Attributes
+    ----------
+    matrix
+        (p, q): the weights of best paths, in the order in which sources and targets were asked for. With a limit a
+        `scipy.sparse.csr_array` of those that are no worse, of halves in float32; what it does not store is worse, or
+        no path.
+    predecessors
+        (p, n) as in `Paths`, where they were found on the way; else None, and `path` makes a search of its own.
+    sources, targets
+        (p,) and (q,): their numbers.
+    explanation
+        Which way was taken, and what the others would have cost.
+
+    What is asked of other vertices is a `VertexError`. What is about all pairs (`diameter` and its like) is not known.
+    """
+
+    def __init__(self, answer: Answer, semiring: Semiring, vertices: Vertices) -> None:
+        self.semiring, self.matrix, self.predecessors = semiring, answer.matrix, answer.predecessors
+        self._distances, self._known, self._answer = answer.matrix, vertices, answer
+        self.names, self.explanation = self._known.names, answer.explanation
+        everything = np.arange(len(vertices))
+        self.sources = everything if answer.sources is None else answer.sources
+        self.targets = everything if answer.targets is None else answer.targets
+        self._rows = _places(self.sources)
+        self._columns = _places(self.targets)
+        self._reflexive = True
+        self._pivots = None
+
+    def without_empty_paths(self) -> Paths:
+        """These paths of truths with those of at least one edge alone: a vertex reaches itself along a cycle, or not.
+
+        The matrix is changed. Raises `DeviceError` for paths that a GPU has found.
+        """
+        if self._answer.edges is None:
+            raise DeviceError(
+                "reflexive=False with sources= or targets= is for graphs in the memory of the host: leave these out"
+            )
+        self._reflexive = False
+        places = self.matrix.tocoo() if self._sparse else None
+        for row, vertex in enumerate(self.sources.tolist()):
+            if self._answer.before(vertex).size:
+                continue
+            if places is None:
+                self.matrix[row, self.targets == vertex] = False
+            else:
+                self.matrix.data[(places.row == row) & (self.targets[places.col] == vertex)] = False
+        if self._sparse:
+            self.matrix.eliminate_zeros()
+        return self
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __repr__(self) -> str:
+        p, q = self.matrix.shape
+        held = self.matrix.nnz if self._sparse else int(np.count_nonzero(self.reachable))
+        within = "" if self._answer.limit is None else f" within {self._answer.limit}"
+        return (
+            f"<Paths from {p:,} to {q:,} of {len(self):,} vertices in {self.semiring.name}, {self.matrix.dtype}: "
+            f"{held:,} of {p * q:,} pairs connected{within}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from semiring.terminal import SHOWN, html_matrix
+
+        corner = self.matrix[:SHOWN, :SHOWN]
+        if self._sparse:
+            stored = corner.tocoo()
+            corner = np.full(stored.shape, self.semiring.zero_for(stored.dtype), stored.dtype)
+            corner[stored.row, stored.col] = stored.data
+        return html_matrix(repr(self), on_host(corner), *self._ends)
+
+    @property
+    def _ends(self) -> tuple[Sequence[Any], Sequence[Any]]:
+        return [self.name(v) for v in self.sources.tolist()], [self.name(v) for v in self.targets.tolist()]
+
+    def _as_network(self) -> Network:
+        raise ShapeError(
+            "these are paths between some vertices, and a network needs the paths between all: write to_frame() by its "
+            "to_csv, or leave sources=, targets= and limit= out"
+        )
+
+    def to_frame(self) -> Any:
+        """The matrix as a frame of pandas: a row for each source, a column for each target.
+
+        With a limit a row for each pair that is stored, with the columns source, target and weight.
+        Raises `MissingExtraError` without pandas.
+        """
+        if not self._sparse:
+            return super().to_frame()
+        try:
+            import pandas as pd
+        except ImportError:
+            raise MissingExtraError("pandas", "", "to_frame") from None
+        stored, (rows, columns) = self.matrix.tocoo(), self._ends
+        sources, targets = ([called[k] for k in at] for called, at in ((rows, stored.row), (columns, stored.col)))
+        return pd.DataFrame({"source": sources, "target": targets, "weight": stored.data})
+
+    @property
+    def _weights(self) -> Any:
+        """The matrix of the edges."""
+        from scipy.sparse import csr_array
+
+        edges = self._answer.edges
+        weights = self._answer.weights
+        if edges is None or weights is None:
+            raise DeviceError(
+                "the edges are on a GPU, and plot needs a graph in the memory of the host: copy the matrix there"
+            )
+        demand_memory(
+            edges.n**2 * self.matrix.dtype.itemsize, f"a picture of {edges.n:,} vertices", "plot a smaller network"
+        )
+        return csr_array((weights, edges.indices, edges.starts), shape=(edges.n, edges.n))
+
+    def _from(self, source: Any) -> Array | None:
+        """The distances (n,) from a source, None where they are known of some targets only."""
+        row = self._row(source)
+        everywhere = self._answer.targets is None and not self._sparse
+        return on_host(self.matrix[row]) if everywhere else None
+
+    @property
+    def _sparse(self) -> bool:
+        return self._answer.limit is not None
+
+    def _place(self, source: Any, target: Any) -> tuple[int, int]:
+        """The row and the column of two vertices. Raises `VertexError` for those that were not asked for."""
+        return self._row(source), self._asked(target, self._columns, "target", "targets")
+
+    def _row(self, source: Any) -> int:
+        return self._asked(source, self._rows, "source", "sources")
+
+    def _asked(self, vertex: Any, places: dict[int, int], what: str, option: str) -> int:
+        number = self.index(vertex)
+        if number not in places:
+            some = ", ".join(str(self.name(v)) for v in list(places)[:5]) + (", …" if len(places) > 5 else "")
+            raise VertexError(
+                f"{self.name(number)} was not asked for as a {what}: these are the paths of {some or 'none'}. "
+                f"Name it in {option}="
+            )
+        return places[number]
+
+    def distance(self, source: Any, target: Any) -> Any:
+        """The weight of the best path between two vertices that were asked for; as in `Paths`.
+
+        The semiring's zero also where it is worse than the limit.
+        """
+        row, column = self._place(source, target)
+        if not self._sparse:
+            return self._told(self.matrix[row, column])
+        begin, end = self.matrix.indptr[row : row + 2]
+        at = begin + np.searchsorted(self.matrix.indices[begin:end], column)
+        there = at < end and self.matrix.indices[at] == column
+        return self.matrix.data[at] if there else self._told(np.asarray(self.semiring.zero_for(self.matrix.dtype)))[()]
+
+    def path(self, source: Any, target: Any) -> list[Any]:
+        """The vertices of a best path between two vertices that were asked for, both ends included.
+
+        Without predecessors one search, which ends at the target. Raises `NoPathError`, `VertexError`.
+        """
+        row, column = self._place(source, target)
+        i, j = int(self.sources[row]), int(self.targets[column])
+        vertices = self._numbers(row, i, j)
+        if not vertices:
+            where = "" if self._answer.limit is None else f" within {self._answer.limit}"
+            raise NoPathError(f"no path{where} leads from {self.name(i)} to {self.name(j)}")
+        return [self.name(vertex) for vertex in vertices]
+
+    def paths_from(self, source: Any) -> dict[Any, list[Any]]:
+        """The paths from one source to all targets that it reaches, by where they end."""
+        row = self._row(source)
+        i = int(self.sources[row])
+        found = ((j, self._numbers(row, i, j)) for j in self._columns)
+        return {self.name(j): [self.name(v) for v in vertices] for j, vertices in found if vertices}
+
+    def _numbers(self, row: int, i: int, j: int) -> list[int]:
+        if i == j and not self._reflexive:
+            lasts = self._answer.before(i)
+            return [*self._numbers_to(row, i, int(lasts[0])), i] if lasts.size else []
+        return self._numbers_to(row, i, j)
+
+    def _numbers_to(self, row: int, i: int, j: int) -> list[int]:
+        if self.predecessors is not None:
+            return self._vertices(self.predecessors[row], i, j) or []
+        if self._sparse and j in self._columns:
+            begin, end = self.matrix.indptr[row : row + 2]
+            if self._columns[j] not in self.matrix.indices[begin:end]:
+                return []
+        return self._answer.find(i, j)
+
+    @property
+    def reachable(self) -> Any:
+        """(p, q): whether a path leads there; with a limit one that is no worse, as a sparse matrix."""
+        if not self._sparse:
+            return self.matrix != self.semiring.zero_for(self.matrix.dtype)
+        found = self.matrix.copy()
+        found.data = np.ones(found.data.size, np.bool_)
+        return found
+
+    def eccentricity(self, vertex: Any = None) -> Any:
+        """The worst of the best paths from each source, (p,), or from one; as in `Paths`. For paths to all vertices."""
+        if self._answer.targets is not None or self._sparse:
+            raise self._unknown("an eccentricity needs the paths to all vertices")
+        found = self._told(farthest(self.matrix, self.semiring)) if self.matrix.size else self.matrix[:, 0]
+        return found if vertex is None else found[self._row(vertex)]
+
+    def _unknown(self, why: str) -> ShapeError:
+        limit = "" if self._answer.limit is None else f" within {self._answer.limit}"
+        p, q = self.matrix.shape
+        return ShapeError(
+            f"{why}, and these are the paths from {p:,} sources to {q:,} targets{limit}: compute all paths, or call "
+            "semiring.factor(A).rows(reduce=...)"
+        )
+
+    def _of_all_pairs(self) -> Any:
+        raise self._unknown("this property needs the paths between all pairs")
+
+    diameter: Any = property(_of_all_pairs)
+    radius: Any = property(_of_all_pairs)
+    center: Any = property(_of_all_pairs)
+    periphery: Any = property(_of_all_pairs)
+    mean_distance: Any = property(_of_all_pairs)
+
+
+def _places(vertices: Array) -> dict[int, int]:
+    """Where each vertex comes first."""
+    places: dict[int, int] = {}
+    for place, vertex in enumerate(vertices.tolist()):
+        places.setdefault(vertex, place)
+    return places

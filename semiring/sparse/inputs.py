@@ -1,0 +1,157 @@
+"""What lists the edges of a graph, as a pattern and its values; nothing of size n² is made on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.algebra import Semiring
+from semiring.arrays.bits import BitMatrix
+from semiring.arrays.encoding import check_entries, convert
+from semiring.arrays.labels import names_vertices
+from semiring.arrays.operands import as_matrix, common_dtype, in_host_memory
+from semiring.arrays.scans import Scan
+from semiring.arrays.scatter import added
+from semiring.arrays.sparse import is_ascending, is_sparse, stored_entries, warn_of_duplicates
+from semiring.arrays.zero_conventions import warn_of_other_zeros
+from semiring.errors import DomainError, DTypeError, ShapeError, TooLargeError
+from semiring.graphs.components import has_loops
+from semiring.io.inputs import AS_IT_IS, Reading, take, take_edges
+from semiring.io.network import both_directions, weighted
+from semiring.kernels.cpu.elimination import structure
+from semiring.sparse.symbolic import Pattern
+
+__all__ = ["Edges", "checked", "edges_of"]
+
+Array = NDArray[Any]
+
+_MOST = np.iinfo(np.int32).max  # vertices, whose numbers patterns hold as int32
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """The entries of a matrix that are not 0̄."""
+
+    pattern: Pattern
+    values: Array  # in the order of the pattern, as the caller holds them
+    names: tuple[Hashable, ...] | None
+    scan: Scan  # what a look at the values found
+    endless: int = -1  # the first edge of unbounded gain: -∞ in min-plus, ∞ in max-plus
+
+    @property
+    def only_closed(self) -> str:
+        """Why only a closure takes these edges; "" where elimination and searches take them too."""
+        if not has_loops(self.values.dtype):
+            return "floats of 16 bytes, which only the dense closure supports"
+        return "an edge of unbounded gain, which only the dense closure accepts" if self.endless >= 0 else ""
+
+    def sparse(self) -> Edges:
+        """The edges themselves, for elimination and searches.
+
+        Raises `DTypeError` for long doubles, `DomainError` for an edge of unbounded gain.
+        """
+        if not self.only_closed:
+            return self
+        if self.endless < 0:
+            raise DTypeError(
+                f"the weights are {self.values.dtype}, and sparse elimination and searches take floats of at most 64 "
+                "bits: round them by A.astype(np.float64), or use closure, or the functions of paths without method="
+            )
+        place = int(self.pattern.rows[self.endless]), int(self.pattern.indices[self.endless])
+        raise DomainError(
+            f"A[{place[0]}, {place[1]}] is {self.values[self.endless]}, an edge of unbounded gain: sparse elimination "
+            "and searches take finite weights. Use closure, or the functions of paths without method=",
+            place,
+        ).named(self.names)
+
+
+def edges_of(
+    A: Any, semiring: Semiring, dtype: Any = None, reading: Reading = AS_IT_IS, *, check: bool = True
+) -> Edges:
+    """The edges of a dense or sparse matrix, a frame, a graph, or a `Network`; edges listed twice are added by ⊕.
+
+    With ``check`` a dense matrix is looked at for the "no edge" of another convention, as `closure` does.
+
+    Raises `ShapeError`, `DTypeError`, `DeviceError` for an array on a GPU, and `DomainError` for an entry that is NaN
+    or outside the domain.
+    """
+    names = None
+    if names_vertices(A):
+        found = take_edges(A, reading)
+        if found is not None:
+            rows, columns, values = weighted(found, semiring, dtype, directed=reading.directed is not False)
+            return _of_lists(found.size, rows, columns, values, semiring, found.names)
+        taken = take(A, semiring, reading)
+        A, names = taken.matrix, taken.names
+    A = A.unpack() if isinstance(A, BitMatrix) else in_host_memory(A)
+    both = names is None and reading.directed is False
+    if is_sparse(A):
+        return _of_sparse(A, semiring, dtype, names, both)
+    dense = as_matrix(A, semiring, dtype, square=True)
+    if check:
+        warn_of_other_zeros(dense, semiring)
+    if both:
+        dense = both_directions(dense, semiring)
+    rows, columns = np.nonzero(dense != semiring.zero_for(dense.dtype))
+    return checked(_pattern(len(dense), rows, columns), dense[rows, columns], semiring, names)
+
+
+def _pattern(n: int, rows: Array, columns: Array) -> Pattern:
+    """Of entries sorted by row and column."""
+    starts = np.searchsorted(rows, np.arange(n + 1)).astype(np.int64)
+    return Pattern(n, starts, columns.astype(np.int32))
+
+
+def _of_sparse(A: Any, semiring: Semiring, dtype: Any, names: Any, both: bool) -> Edges:
+    if A.shape[0] != A.shape[1]:
+        raise ShapeError(f"A is {A.shape}: a square matrix is needed")
+    if A.shape[0] > _MOST:
+        raise TooLargeError(f"A has {A.shape[0]:,} vertices, and at most {_MOST:,} are numbered: pass a part of it")
+    dtype = common_dtype(semiring, A) if dtype is None else np.dtype(dtype)
+    semiring.check_dtype(dtype)
+    n = int(A.shape[0])
+    rows, columns, stored = stored_entries(A)
+    values = convert(stored, semiring, dtype, "A.data")
+    ordered = A.format == "csr" and not both and is_ascending(A.indptr, columns)
+    if ordered and not (values == semiring.zero_for(dtype)).any():
+        pattern = Pattern(n, A.indptr.astype(np.int64), columns.astype(np.int32))
+        return checked(pattern, values, semiring, names)
+    if both:
+        other = np.flatnonzero(rows != columns)
+        rows, columns = np.concatenate([rows, columns[other]]), np.concatenate([columns, rows[other]])
+        values = np.concatenate([values, values[other]])
+    return _of_lists(n, rows, columns, values, semiring, names, warns=not both)
+
+
+def _of_lists(
+    n: int, rows: Array, columns: Array, values: Array, semiring: Semiring, names: Any, *, warns: bool = False
+) -> Edges:
+    """Return the edges that are listed; with ``warns`` a place that is listed twice is reported."""
+    kept = values != semiring.zero_for(values.dtype)  # NaN too
+    if not kept.all():
+        rows, columns, values = rows[kept], columns[kept], values[kept]
+    rows, columns = rows.astype(np.int32), columns.astype(np.int32)
+    starts, order = structure.compressed(n, rows, columns)
+    rows, columns, values = rows[order], columns[order], values[order]
+    if not ((rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])).all():
+        if warns:
+            warn_of_duplicates(semiring)
+        cells, values = added(rows.astype(np.int64) * n + columns, values, semiring)
+        return checked(_pattern(n, cells // n, cells % n), values, semiring, names)
+    return checked(Pattern(n, starts, columns), values, semiring, names)
+
+
+def checked(pattern: Pattern, values: Array, semiring: Semiring, names: Any) -> Edges:
+    """The edges of a pattern with these values. Raises `DomainError`, as `edges_of` does."""
+    try:
+        scan = check_entries(values, semiring)
+        endless = ~np.isfinite(values) & (values != semiring.zero_for(values.dtype))
+        unbounded = semiring.tropical is not None and bool(endless.any())
+    except DomainError as error:
+        (entry,) = error.position
+        raise error.at(int(pattern.rows[entry]), int(pattern.indices[entry])).named(names) from None
+    return Edges(pattern, values, names, scan, int(np.argmax(endless)) if unbounded else -1)

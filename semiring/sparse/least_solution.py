@@ -1,0 +1,131 @@
+"""`fixed_point`: the least x = A ⊗ x ⊕ b in one call, in the cheapest way that the matrix allows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.algebra import Semiring
+from semiring.algebra.catalogue import adds_products, as_semiring
+from semiring.algebra.expressions.tree import is_floating
+from semiring.algorithms.stars import divergence_error, warn_of_diverging_sum
+from semiring.arrays.bits import BitMatrix
+from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, rounded, wide
+from semiring.arrays.labels import names_vertices
+from semiring.arrays.operands import in_host_memory, operands
+from semiring.arrays.sparse import is_sparse
+from semiring.arrays.zero_conventions import warn_of_other_zeros
+from semiring.closures import closure, closure_of_rounded
+from semiring.errors import ShapeError, no_star
+from semiring.io.network import semiring_of
+from semiring.kernels import backend_for
+from semiring.kernels.cpu.codegen.scalars import ScalarSemiring
+from semiring.kernels.cpu.elimination import structure, sweeps
+from semiring.kernels.engine import Engine, make_plan
+from semiring.linalg import matmul
+from semiring.sparse.dense_solve import solve_dense
+from semiring.sparse.factorization import Factor, aligned, fitting, inner_dtype, largest_size
+from semiring.sparse.inputs import Edges, edges_of
+from semiring.sparse.numeric import NoStar
+from semiring.sparse.symbolic import analyse
+from semiring.threads import checked_threads, get_threads
+
+__all__ = ["fixed_point"]
+
+Array = NDArray[Any]
+
+
+def fixed_point(
+    A: Any, b: Any, semiring: Semiring | str | None = None, *, transposed: bool = False, threads: int | None = None
+) -> Array:
+    """The least x = A ⊗ x ⊕ b, which is A* ⊗ b: (n,) or (n, k), as b is.
+
+    (In NumPy ``solve`` is A x = b; this is x = A x + b.) ``transposed``: the least x = x ⊗ A ⊕ b. In min-plus x[i] is
+    the least sum of a path from i to some j, and b[j].
+
+    A dense A is eliminated in blocks, n³/3 pairs: a third of a closure. One that lists edges (sparse, a graph, a frame)
+    is swept once in topological order where it has no cycle, in any semiring; else it is factored, see `factor`. Dense
+    floats of both signs, which rounding could lead astray, take the closure. Several b for one sparse A: `factor`.
+
+    The semiring is by default that of a `Network`, else min-plus. The dtype is that of A and b together; a sparse A
+    decides it alone. Raises as `closure` and `factor`, and `ShapeError`.
+
+    >>> inf = float("inf")
+    >>> fixed_point([[inf, 3.0, inf], [inf, inf, 1.0], [inf, inf, inf]], [inf, inf, 0.0])
+    array([4., 1., 0.])
+    """
+    algebra = as_semiring(semiring_of(A, semiring))
+    count = get_threads() if threads is None else checked_threads(threads)
+    if names_vertices(A) or is_sparse(A):
+        edges = edges_of(A, algebra).sparse()
+        pattern = edges.pattern
+        order = structure.topological_order(pattern.starts, pattern.indices)
+        if order.size == pattern.n:
+            return _by_one_sweep(edges, order, b, algebra, transposed)
+        _demand_star(algebra)
+        return np.asarray(Factor(algebra, edges, analyse(pattern), count).solve(b, transposed=transposed))
+    given = A.unpack() if isinstance(A, BitMatrix) else A
+    matrix, right = operands(algebra, A=in_host_memory(given), b=in_host_memory(b, "b"))
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ShapeError(f"A is {matrix.shape}: a square matrix is needed")
+    _check_shape(right, len(matrix))
+    warn_of_other_zeros(matrix, algebra)
+    _demand_star(algebra)
+    return _dense(matrix, right, algebra, transposed, count)
+
+
+def _demand_star(semiring: Semiring) -> None:
+    if semiring.star_expression is None:
+        raise no_star(semiring.name, ", and A may have cycles")
+
+
+def _check_shape(b: Array, n: int) -> None:
+    if b.ndim not in (1, 2) or b.shape[0] != n:
+        raise ShapeError(f"b is {b.shape}: ({n},) or ({n}, k) is needed")
+
+
+def _dense(A: Array, b: Array, semiring: Semiring, transposed: bool, threads: int) -> Array:
+    scan, other = check_entries(A, semiring), check_entries(b, semiring, "b")
+    n = len(A)
+    matrix = b.reshape(n, -1)
+    signed = semiring.tropical is not None and is_floating(A.dtype) and not scan.nonnegative
+    if signed or (transposed and not semiring.commutative):
+        D = closure_of_rounded(wide(A, semiring), semiring, A.dtype, threads=threads)
+        X = wide(matrix, semiring)
+        found = matmul(X.T, D, semiring).T if transposed else matmul(D, X, semiring)
+        return np.asarray(rounded(found, A.dtype)).reshape(b.shape)
+    more = int(largest_size(b, other)) if has_inner_zero(semiring, A.dtype) else 0
+    inner = inner_dtype(semiring, A.dtype, n, largest_size(A, scan), more)
+    plan = make_plan(semiring, inner, nonnegative=scan.nonnegative and other.nonnegative, threads=threads)
+    work, X = encode(A.T if transposed else A, semiring, inner), encode(matrix, semiring, inner)
+    try:
+        solve_dense(Engine(backend_for(A, semiring, inner), plan), work, X)
+    except NoStar as error:
+        closure(A, semiring, threads=threads)  # names the cycle
+        raise divergence_error(semiring, error.place) from None
+    if adds_products(semiring) and n:
+        warn_of_diverging_sum(semiring, work, nonnegative=bool(scan.low >= 0))
+    return np.asarray(decode(X, semiring, A.dtype)).reshape(b.shape)
+
+
+def _by_one_sweep(edges: Edges, order: Array, b: Any, semiring: Semiring, transposed: bool) -> Array:
+    """Heads first: every x[i] waits for those that its edges lead to."""
+    pattern, values = edges.pattern, edges.values
+    dtype, n = values.dtype, pattern.n
+    right = fitting(aligned(b, edges.names), semiring, dtype)
+    _check_shape(right, n)
+    scan = check_entries(right, semiring, "b")
+    integers = has_inner_zero(semiring, dtype)
+    more = int(largest_size(right, scan)) if integers else 0
+    inner = inner_dtype(semiring, dtype, n, largest_size(values, edges.scan), more)
+    weights, X = encode(values, semiring, inner), encode(right.reshape(n, -1), semiring, inner)
+    starts, indices = pattern.starts, pattern.indices
+    if transposed:
+        starts, indices, entries = pattern.columns
+        weights, order = weights[entries], order[::-1]
+    plan = make_plan(semiring, inner, nonnegative=edges.scan.nonnegative and scan.nonnegative)
+    opposite = transposed and not semiring.commutative
+    sweeps.sweep_acyclic(ScalarSemiring(plan, opposite=opposite), X, order, starts, indices, weights)
+    return np.asarray(decode(X, semiring, dtype)).reshape(right.shape)

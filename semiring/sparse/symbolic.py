@@ -1,0 +1,281 @@
+"""What follows from the pattern of a matrix and an elimination order, before any number is seen.
+
+`analyse` finds the fill, the supernodes and the work; `Layout` says where in memory the numbers go. Both are exact:
+operations (one ⊗ and one ⊕) and bytes are known here. Cost: less than the order itself, O(entries of the factor).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.kernels.cpu.elimination import structure
+from semiring.sparse.ordering import elimination_order
+
+__all__ = ["Analysis", "Layout", "Pattern", "analyse", "widest_level", "widest_level_of_core"]
+
+Array = NDArray[Any]
+
+# Supernodes: a subtree of so many places is one; so many pivots are always joined; and a share of holes is allowed.
+_LEAF, _SMALL, _RELAXED = 4, 8, 0.15
+# From so many pairs on, and so many pivots, a front is worth the calls of the kernels of products.
+_LARGE_PAIRS, _LARGE_PIVOTS = 4_000_000, 24
+_TASK_PAIRS = 1_000_000  # of a subtree that one thread takes, at least
+_PEELED = 64  # rounds in which vertices of one neighbour are taken away
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """Where a matrix (n, n) has entries: compressed rows, sorted, none twice; and the same by columns."""
+
+    n: int
+    starts: Array  # (n + 1,) int64
+    indices: Array  # int32
+
+    @cached_property
+    def columns(self) -> tuple[Array, Array, Array]:
+        """Where columns start, the rows of their entries, and which entries of the rows these are."""
+        found: tuple[Array, Array, Array] = structure.transposed(self.starts, self.indices)
+        return found
+
+    @cached_property
+    def rows(self) -> Array:
+        """The row of every entry, int32."""
+        found: Array = structure.rows_of(self.starts, self.indices.size)
+        return found
+
+    def is_symmetric(self, values: Array) -> bool:
+        """Whether the matrix of these values equals its transpose."""
+        if not np.array_equal(np.bincount(self.indices, minlength=self.n), np.diff(self.starts)):
+            return False
+        _, rows, entries = self.columns
+        return np.array_equal(rows, self.indices) and bool(np.array_equal(values[entries], values))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Pattern):
+            return NotImplemented
+        return np.array_equal(self.starts, other.starts) and np.array_equal(self.indices, other.indices)
+
+    __hash__ = None  # type: ignore[assignment]  # arrays have none
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """The structure of a factor. Supernodes are numbered in postorder, so that a subtree is a range of them."""
+
+    pattern: Pattern
+    ordering: str  # the method that found the order
+    order: Array  # (n,) int32: the vertex at each place
+    place: Array  # (n,) int32: the place of each vertex
+    of: Array  # (n,) int32: the supernode of each place
+    above: Array  # (count,) int32: the parent of each supernode, -1 at a root
+    firsts: Array  # (count + 1,) int64: where the pivots of each supernode begin
+    begins: Array  # (count + 1,) int64: where its rows begin
+    rows: Array  # int32: the rows below each supernode, sorted places
+    _descents: dict[int, list[Array]] = field(default_factory=dict, init=False, repr=False)
+    _layouts: dict[bool, Layout] = field(default_factory=dict, init=False, repr=False)
+    on_devices: dict[int, Any] = field(default_factory=dict, init=False, repr=False)  # copies of it, by the GPU
+
+    @property
+    def tree(self) -> tuple[Array, Array, Array, Array]:
+        """What kernels want of it."""
+        return self.firsts, self.begins, self.rows, self.above
+
+    @property
+    def n(self) -> int:
+        """How many vertices there are."""
+        return self.pattern.n
+
+    @property
+    def count(self) -> int:
+        """How many supernodes there are."""
+        return self.firsts.size - 1
+
+    @cached_property
+    def pivots(self) -> Array:
+        """The number of pivots of each supernode, int64."""
+        return np.diff(self.firsts)
+
+    @cached_property
+    def depths(self) -> Array:
+        """The number of rows below each supernode, int64."""
+        return np.diff(self.begins)
+
+    @cached_property
+    def owners(self) -> Array:
+        """The supernode whose front each entry of the matrix goes to."""
+        found: Array = self.of[np.minimum(self.place[self.pattern.rows], self.place[self.pattern.indices])]
+        return found
+
+    @cached_property
+    def lows(self) -> Array:
+        """The first supernode of each subtree."""
+        lows = np.arange(self.count)
+        for s, up in enumerate(self.above.tolist()):
+            if up >= 0:
+                lows[up] = min(lows[up], lows[s])
+        return lows
+
+    def pairs(self, symmetric: bool) -> Array:
+        """The operations of each front, ⊗ and ⊕ as one: its closure, its two panels and its update; int64."""
+        k, m = self.pivots, self.depths
+        if symmetric:
+            return np.asarray(k**3 + k**2 * m + k * m * (m + 1) // 2)
+        return np.asarray(k**3 + 2 * k**2 * m + k * m**2)
+
+    def is_large(self) -> Array:
+        """Which fronts go to the kernels of products: it depends on the pattern alone, for it decides bits."""
+        k, m = self.pivots, self.depths
+        return np.asarray((k >= _LARGE_PIVOTS) & (k * (k + m) ** 2 >= _LARGE_PAIRS))
+
+    def ancestors(self, places: Array) -> Array:
+        """Whether each supernode has one of the places, or lies above one, (count,) bool."""
+        found = np.zeros(self.count, np.bool_)
+        structure.mark_ancestors(places, self.of, self.above, found)
+        return found
+
+    def descent(self, threads: int) -> list[Array]:
+        """The supernodes from the roots down: first those above all subtrees of `tasks`, then those of each thread."""
+        if threads not in self._descents:
+            roots, rest, _ = self.tasks
+            if threads == 1:
+                found = [np.arange(self.count - 1, -1, -1)]
+            else:
+                groups: list[list[int]] = [[] for _ in range(threads)]
+                sizes = [0] * threads
+                for root in sorted(roots, key=lambda s: self.lows[s] - s):
+                    lightest = sizes.index(min(sizes))
+                    groups[lightest].append(root)
+                    sizes[lightest] += root - int(self.lows[root])
+                found = [np.array(rest[::-1], np.int64)]
+                for group in groups:
+                    ranges = [np.arange(s, self.lows[s] - 1, -1) for s in sorted(group, reverse=True)]
+                    found.append(np.concatenate([*ranges, np.empty(0, np.int64)]).astype(np.int64))
+            self._descents[threads] = found
+        return self._descents[threads]
+
+    def layout(self, symmetric: bool) -> Layout:
+        """Where the numbers of a symmetric matrix go, or of any; the same object at every call."""
+        if symmetric not in self._layouts:
+            self._layouts[symmetric] = self._new_layout(symmetric)
+        return self._layouts[symmetric]
+
+    def _new_layout(self, symmetric: bool) -> Layout:
+        k, m = self.pivots, self.depths
+        blocks = np.concatenate([[0], np.cumsum(k * k)])
+        right = blocks[-1] + np.concatenate([[0], np.cumsum(k * m)])
+        below = right if symmetric else right + right[-1] - right[0]
+        found = structure.slots(
+            self.pattern.starts,
+            self.pattern.indices,
+            self.place,
+            self.of,
+            self.firsts,
+            self.begins,
+            self.rows,
+            blocks,
+            right,
+            below,
+            symmetric,
+        )
+        return Layout(symmetric, blocks[:-1], right[:-1], below[:-1], found, int(below[-1]))
+
+    @cached_property
+    def tasks(self) -> tuple[list[int], list[int], Array]:
+        """How the work is divided: the roots of subtrees for one thread each, the supernodes left, and stack sizes.
+
+        No subtree has a large front, and none much more work than the others. What is left comes after them, in order.
+        """
+        large, work = self.is_large(), self.pairs(False)
+        total, heavy, need, held = (
+            work.copy(),
+            large.copy(),
+            np.zeros(self.count, np.int64),
+            np.zeros(self.count, np.int64),
+        )
+        sizes = self.depths**2
+        for s, up in enumerate(self.above.tolist()):
+            need[s] = max(need[s], held[s] + sizes[s])
+            if up >= 0:
+                total[up] += total[s]
+                heavy[up] |= heavy[s]
+                need[up] = max(need[up], held[up] + need[s])
+                held[up] += sizes[s]
+        limit = max(_TASK_PAIRS, int(work.sum()) // 64)
+        whole = ~heavy & (total <= limit)
+        parents = np.where(self.above >= 0, whole[self.above], False)
+        return np.flatnonzero(whole & ~parents).tolist(), np.flatnonzero(~whole).tolist(), need
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where in a factor's memory blocks begin (`semiring.kernels.cpu.elimination.numbers`), and A's entries."""
+
+    symmetric: bool
+    blocks: Array  # (count,) int64
+    right: Array
+    below: Array
+    slots: Array  # of the entries of A; -1 where the mirrored entry stands for both
+    size: int
+
+    @property
+    def fronts(self) -> tuple[Array, Array, Array, bool]:
+        """What kernels want of it."""
+        return self.blocks, self.right, self.below, self.symmetric
+
+
+def analyse(pattern: Pattern, ordering: Any = "auto") -> Analysis:
+    """The structure of the factor of every matrix of a pattern; errors as in `elimination_order`."""
+    starts, indices = _both_ways(pattern)
+    order, method = elimination_order(starts, indices, ordering)
+    parent, post = structure.elimination_tree(starts, indices, order)
+    order = order[post]
+    renamed = np.empty(pattern.n, np.int32)
+    renamed[post] = np.arange(pattern.n, dtype=np.int32)
+    parent = np.where(parent[post] >= 0, renamed[parent[post]], np.int32(-1)) if pattern.n else parent
+    counts = structure.column_counts(starts, indices, order, parent)
+    firsts = structure.supernodes(parent, counts, _LEAF, _SMALL, _RELAXED)
+    of, above, begins, below = structure.structures(starts, indices, order, parent, counts, firsts)
+    place = np.empty(pattern.n, np.int32)
+    place[order] = np.arange(pattern.n, dtype=np.int32)
+    return Analysis(pattern, method, order, place, of, above, firsts, begins, below)
+
+
+def widest_level(pattern: Pattern) -> int:
+    """How many vertices a search level by level, from the end of a graph, has in its widest level.
+
+    They separate the graph; so an elimination of graphs whose levels are narrow costs little. O(edges).
+    """
+    return int(structure.widest_level(*_both_ways(pattern)))
+
+
+def widest_level_of_core(pattern: Pattern) -> int:
+    """`widest_level` of what is left without hubs, which come last, and then without vertices of one neighbour.
+
+    Neither makes fill worth the name, and a star's one level is no separator of it. Where what is left has wide levels,
+    as a random graph, every separator is large, but for graphs made of small parts that hang on each other.
+    """
+    starts, indices = _both_ways(pattern)
+    rows = structure.rows_of(starts, indices.size)
+    kept = np.diff(starts) <= max(64, pattern.n // 64)
+    for _ in range(_PEELED):
+        there = kept[rows] & kept[indices]
+        rows, indices = rows[there], indices[there]
+        alone = kept & (np.bincount(rows, minlength=pattern.n) < 2)
+        if not alone.any():
+            break
+        kept &= ~alone
+    there = kept[rows] & kept[indices]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(rows[there], minlength=pattern.n))])
+    return int(structure.widest_level(starts, indices[there]))
+
+
+def _both_ways(pattern: Pattern) -> tuple[Array, Array]:
+    """The symmetric pattern, without its diagonal."""
+    first, rows, _ = pattern.columns
+    found: tuple[Array, Array] = structure.symmetric_pattern(pattern.starts, pattern.indices, first, rows)
+    return found
