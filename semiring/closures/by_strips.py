@@ -14,7 +14,7 @@ from semiring.algorithms.stars import divergence_error
 from semiring.arrays.encoding import inner_zero
 from semiring.closures.call import Call, is_tropical
 from semiring.closures.maps import NEGATED, UNSIGNED, WITHOUT, OfVertices, Scaled, Shifted
-from semiring.closures.matrix import Map
+from semiring.closures.matrix import EntryMap
 from semiring.closures.pieces import PieceWork, planned
 from semiring.closures.plan import Draft
 from semiring.closures.request import Request
@@ -129,7 +129,7 @@ def _of_journal(call: Call, journal: Journal) -> PieceWork:
     """What the rules had left when the run began."""
     about, semiring = journal.about, min_plus if is_tropical(call.semiring) else call.semiring
     h = journal.vectors.get("potentials")
-    known: dict[str, Map] = {map_.name: map_ for map_ in (NEGATED, UNSIGNED, WITHOUT)}
+    known: dict[str, EntryMap] = {map_.name: map_ for map_ in (NEGATED, UNSIGNED, WITHOUT)}
     if h is not None:
         known |= {map_.name: map_ for map_ in (Shifted(h), Scaled(h, call.semiring))}
     maps = tuple(known[name] for name in about["maps"])

@@ -13,7 +13,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_times
 from semiring.algorithms.ordered import in_order
 from semiring.arrays.parts import clear_zeros, negate
-from semiring.closures.matrix import At, Map
+from semiring.closures.matrix import At, EntryMap
 from semiring.kernels.contract import Passes
 from semiring.namespaces import array_namespace
 
@@ -24,12 +24,12 @@ Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 _ALL = slice(None)
 
 
-class _Negated(Map):
+class _Negated(EntryMap):
     """-w: max-plus is min-plus of the negatives. No -0.0 comes of 0 - w."""
 
     name = "negated"
-    negates = True
-    whole = True
+    is_negation = True
+    is_one_pass = True
 
     def encode(self, rows: Array, at: At | None, out: Array) -> Array:
         negate(rows, out)
@@ -38,39 +38,39 @@ class _Negated(Map):
     decode = encode
 
 
-class _Unsigned(Map):
+class _Unsigned(EntryMap):
     """0.0 for -0.0: kernels that may compare floats as integers look at sign bits."""
 
     name = "unsigned"
-    whole = True
+    is_one_pass = True
 
     def encode(self, rows: Array, at: At | None, out: Array) -> Array:
         clear_zeros(rows, out)
         return out
 
 
-class _Without(Map):
+class _Without(EntryMap):
     """No edge for an edge of unbounded gain, which is inserted when the others are closed."""
 
     name = "without"
-    moves = True
+    may_change_numbers = True
 
     def encode(self, rows: Array, at: At | None, out: Array) -> Array:
         return array_namespace(rows).where(rows == -np.inf, rows.dtype.type(np.inf), rows)
 
 
-class OfVertices(Map):
+class OfVertices(EntryMap):
     """A change by a number of each vertex, (n,), or of a stack (count, n): of the row's and of the column's.
 
     ``heads``: those of the columns, where these are other vertices than the rows.
     """
 
-    moves = True
+    may_change_numbers = True
 
     def __init__(self, tails: Array, heads: Array | None = None) -> None:
         self.tails, self._heads = tails, tails if heads is None else heads
 
-    def beside(self, array: Array, rows: Any = _ALL, columns: Any = _ALL) -> Map:
+    def beside(self, array: Array, rows: Any = _ALL, columns: Any = _ALL) -> EntryMap:
         there, other = array_namespace(array).asarray, copy(self)
         OfVertices.__init__(other, there(self.tails[rows]), there(self._heads[columns]))
         return other
@@ -123,22 +123,22 @@ class Scaled(OfVertices):
         return rows * heads / tails
 
 
-class MapOfCall(Map):
+class MapOfCall(EntryMap):
     """A map that every call has of its own: by potentials or factors that a scan of its entries has found."""
 
-    moves = True
+    may_change_numbers = True
 
-    def __init__(self, made: Callable[[Any], Map]) -> None:
+    def __init__(self, made: Callable[[Any], EntryMap]) -> None:
         self._made = made
 
-    def of_call(self, call: Any) -> Map:
+    def of_call(self, call: Any) -> EntryMap:
         return self._made(call)
 
 
-class Watched(Map):
+class Watched(EntryMap):
     """Weights that nobody may wait to see: where one of them is below 0, the result is NaN."""
 
-    whole = True
+    is_one_pass = True
 
     def __init__(self, passes: Passes) -> None:
         self._passes = passes
@@ -153,11 +153,11 @@ class Watched(Map):
         return rows
 
 
-class Ordered(Map):
+class Ordered(EntryMap):
     """Floats as integers in the same order, for a semiring that does nothing but select."""
 
-    moves = True
-    whole = True
+    may_change_numbers = True
+    is_one_pass = True
 
     def __init__(self, semiring: Semiring) -> None:
         self._semiring = semiring

@@ -1,15 +1,17 @@
 """How the entries of a matrix are read, and the two passes over it: the first read and the last write of a call.
 
 A rule that only changes how entries are read (their sign, a shift by potentials, another value for "no path") adds a
-map, and nothing is computed. When the method is about to close the matrix, `Way.encode` reads the caller's array once,
-through all maps, into the memory of the result; when it is closed, `Way.decode` undoes the maps in one pass. A map that
-converts a whole array in one pass does so; otherwise some rows are taken at a time, and all maps are applied to them
-while they are in the cache. Nothing here holds entries, so one plan serves all arrays of its kind.
+map, and nothing is computed. When the method is about to close the matrix, `EncodedMatrix.encode` reads the caller's
+array once, through all maps, into the memory of the result. `EncodedMatrix.decode` undoes the maps of the closed matrix
+in one pass. A map that converts a whole array in one pass does so. Otherwise some rows are taken at a time, and all
+maps are applied to them while they are in the cache. Nothing here holds entries, so one plan serves all arrays of its
+kind.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -22,7 +24,7 @@ from semiring.arrays.parts import parts, put
 from semiring.errors import IntegerOverflowError
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["EncodedMatrix", "Map", "Way"]
+__all__ = ["EncodedMatrix", "EntryMap"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 At: TypeAlias = tuple[Any, ...]  # which rows of a matrix, or of which matrices of a stack; () is all of it
@@ -30,96 +32,103 @@ At: TypeAlias = tuple[Any, ...]  # which rows of a matrix, or of which matrices 
 _ALL = slice(None)
 
 
-class Map:
-    """A change of entries that waits. Entries are those of one matrix (n, n), or of a stack (count, n, n).
+class EntryMap:
+    """A pending change of the entries of one matrix (n, n), or of a stack (count, n, n).
 
     What `encode` and `decode` return may be made in ``out``, memory of that shape in the dtype that the matrix is read
     in, or is wanted in. It may be the memory of the rows, and need not be used.
     """
 
-    name = ""  # by which a journal knows it
-    negates = False  # whether all it does is to turn the sign
-    moves = False  # whether it changes numbers, apart from their sign
-    whole = False  # whether it does a whole array in one pass
+    name = ""  # a journal identifies the map by it
+    is_negation = False  # whether it changes the sign of every number, and nothing else
+    may_change_numbers = False  # apart from their sign
+    is_one_pass = False  # whether it converts a whole array in one pass
 
     def encode(self, rows: Array, at: At | None, out: Array) -> Array:
-        """Some rows as the next reader sees them.
+        """Return some rows with the change applied.
 
         ``at`` None: ``rows`` (1, n) holds the diagonal. There h[i] - h[i] = 0, so a shift leaves it alone.
         """
         raise NotImplementedError
 
     def decode(self, rows: Array, at: At, out: Array) -> Array:
-        """The same rows of the result, with the change undone. By default there is nothing to undo."""
+        """Return the same rows of the result with the change undone. By default there is nothing to undo."""
         return rows
 
-    def beside(self, array: Array, rows: Any = _ALL, columns: Any = _ALL) -> Map:
-        """The same map, with vectors where ``array`` lives; of a matrix of some rows and columns alone."""
+    def beside(self, array: Array, rows: Any = _ALL, columns: Any = _ALL) -> EntryMap:
+        """Return the map for some rows and columns of the matrix, with vectors on the device of ``array``."""
         return self
 
-    def of_call(self, call: Any) -> Map:
-        """The map of one call: another where it needs what a scan of the entries has found (`MapOfCall`)."""
+    def of_call(self, call: Any) -> EntryMap:
+        """Return the map of one call: another one if it needs the result of a scan (`MapOfCall`)."""
         return self
 
 
 @dataclass(frozen=True)
 class EncodedMatrix:
-    """How the entries of an array are read: through ``maps``, in ``dtype``, with ``inner`` for "no path"."""
+    """How the entries of an array are read: through ``maps``, in ``dtype``, with ``inner`` for "no path".
+
+    `encode` reads the array. `decode` restores the encoding ``outer``, whose maps are the first ones of this matrix.
+    Neither keeps entries, so one object serves all arrays of its kind.
+    """
 
     source: np.dtype[Any]  # the dtype of the array
     none: Any  # "no path" in the array
     dtype: np.dtype[Any]
     inner: Any  # "no path" as it is read
-    maps: tuple[Map, ...] = ()
+    maps: tuple[EntryMap, ...] = ()
     #: How integers get another value for "no path" inside. "held": min(entry, inner) is enough, because weights are ≥ 0
     #: and one that reaches ``inner`` may count as no edge. "masked": the absent entries are remembered and put back.
     sentinel: Literal["", "masked", "held"] = ""
     storage: Literal["elements", "bits"] = "elements"
     packed: bool = False  # whether the array is a `BitMatrix`
     turned: bool = False  # whether the edges of the array are the caller's, reversed
+    outer: EncodedMatrix | None = None
 
     @classmethod
     def of(cls, dtype: np.dtype[Any], none: Any, *, packed: bool = False, turned: bool = False) -> EncodedMatrix:
-        """A matrix that is read as it is."""
+        """Return the encoding of a matrix whose entries are read unchanged."""
         return cls(dtype, none, dtype, none, storage="bits" if packed else "elements", packed=packed, turned=turned)
 
-    @property
-    def as_it_is(self) -> bool:
-        """Whether what is read equals the array, entry by entry."""
-        stored = self.storage == "elements" or self.packed
-        same = not self.sentinel and self.dtype == self.source and stored
-        return same and not any(map_.moves or map_.negates for map_ in self.maps)
+    def relative_to(self, outer: EncodedMatrix) -> EncodedMatrix:
+        """Return the same encoding, whose `decode` restores the encoding ``outer``."""
+        return replace(self, outer=outer)
 
     @property
-    def moved(self) -> bool:
+    def is_unchanged(self) -> bool:
+        """Whether the entries as they are read equal those of the array."""
+        stored = self.storage == "elements" or self.packed
+        same = not self.sentinel and self.dtype == self.source and stored
+        return same and not any(map_.may_change_numbers or map_.is_negation for map_ in self.maps)
+
+    @property
+    def has_changed_numbers(self) -> bool:
         """Whether a map changes numbers, apart from their sign."""
-        return any(map_.moves for map_ in self.maps)
+        return any(map_.may_change_numbers for map_ in self.maps)
 
     @property
     def sign(self) -> int:
-        """-1 where the first map turns the sign."""
-        return -1 if self.maps and self.maps[0].negates else 1
+        """-1 if the first map changes the sign, else 1."""
+        return -1 if self.maps and self.maps[0].is_negation else 1
 
-    @property
-    def at_once(self) -> bool:
-        """Whether a whole array is read in one pass a map."""
+    @cached_property
+    def is_one_pass(self) -> bool:
+        """Whether each map converts a whole array in one pass."""
         if self.sentinel:
             return self.sentinel == "held" and self.dtype == self.source
-        return self.storage == "elements" and all(map_.whole for map_ in self.maps)
+        return self.storage == "elements" and all(map_.is_one_pass for map_ in self.maps)
 
     def bound(self, call: Any) -> EncodedMatrix:
-        """The matrix with the maps that the scans of one call have found."""
+        """Return the encoding with the maps that the scans of one call have found."""
         return replace(self, maps=tuple(map_.of_call(call) for map_ in self.maps))
 
     def beside(self, array: Array, rows: Any = _ALL, columns: Any = _ALL) -> EncodedMatrix:
-        """The matrix as some rows of it are read that live where ``array`` does.
-
-        Or as tiles of it are, ``array`` itself, which are some of its rows and columns.
-        """
-        return replace(self, maps=tuple(map_.beside(array, rows, columns) for map_ in self.maps))
+        """Return the encoding of some rows and columns of the matrix, with vectors on the device of ``array``."""
+        outer = None if self.outer is None else self.outer.beside(array, rows, columns)
+        return replace(self, maps=tuple(map_.beside(array, rows, columns) for map_ in self.maps), outer=outer)
 
     def read(self, part: Array, at: At | None, out: Array | None = None) -> Array:
-        """Some entries of the array through all maps, in ``out``; the loops where at is None."""
+        """Read some entries of the array through all maps into ``out``; the loops if ``at`` is None."""
         if out is None:
             out = array_namespace(part).empty(part.shape, self.dtype)
         if self.sentinel == "held":
@@ -140,12 +149,12 @@ class EncodedMatrix:
         return out
 
     def diagonal(self, array: Any) -> Array:
-        """The loops (n,) of the array, read through all maps."""
+        """Return the loops (n,) of the array, read through all maps."""
         loops = packed_loops(array) if isinstance(array, BitMatrix) else array.diagonal()
         return self.read(loops[np.newaxis], None)[0]
 
     def range(self, array: Array) -> tuple[Any, Any]:
-        """Bounds of the numbers of the array, as they are read."""
+        """Return bounds of the numbers of the array, as they are read."""
         ends = []
         for at in parts(array.shape, is_device_array(array)):
             rows = self.read(array[at], at)
@@ -168,21 +177,35 @@ class EncodedMatrix:
                 return home.view(self.dtype)[..., : home.shape[-1]]
         return array_namespace(array).empty(array.shape, self.dtype)
 
+    # ------------------------------------------------------------------------------ the first read and the last write
 
-class Way:
-    """The maps between a matrix as one reader sees it and as the next one does: `encode` does them, `decode` undoes.
+    @cached_property
+    def _undone_maps(self) -> list[EntryMap]:
+        """The maps that `decode` undoes, the last one first."""
+        assert self.outer is not None
+        maps = self.maps[len(self.outer.maps) :]
+        return [map_ for map_ in maps[::-1] if type(map_).decode is not EntryMap.decode]
 
-    It keeps no entries, so that it serves all arrays of its kind.
-    """
+    @cached_property
+    def _undoes_numbers(self) -> bool:
+        """Whether `decode` changes numbers, apart from their sign."""
+        return any(map_.may_change_numbers for map_ in self._undone_maps)
 
-    def __init__(self, outer: EncodedMatrix, inner: EncodedMatrix) -> None:
-        self.inner, self._none, self._at_once = inner, outer.none, inner.at_once
-        maps = inner.maps[len(outer.maps) :]
-        self._maps = [map_ for map_ in maps[::-1] if type(map_).decode is not Map.decode]
-        self._shifts = any(map_.moves for map_ in self._maps)
-        self._recoded = bool(inner.sentinel) and (outer.dtype, outer.inner) != (inner.dtype, inner.inner)
-        self.packs = inner.storage != outer.storage
-        self.ends = bool(self._maps) or self.packs or self._recoded  # whether there is anything to undo
+    @cached_property
+    def _is_recoded(self) -> bool:
+        """Whether the value for "no path", or the dtype of integers, differs from that of ``outer``."""
+        assert self.outer is not None
+        return bool(self.sentinel) and (self.outer.dtype, self.outer.inner) != (self.dtype, self.inner)
+
+    @cached_property
+    def needs_packing(self) -> bool:
+        """Whether truth values are packed into words when the array is read."""
+        return self.outer is not None and self.storage != self.outer.storage
+
+    @cached_property
+    def needs_decoding(self) -> bool:
+        """Whether the closed matrix differs from the result in the encoding ``outer``."""
+        return bool(self._undone_maps) or self.needs_packing or self._is_recoded
 
     def encode(self, source: Any, D: Any, first: int = 0) -> Any:
         """D ← the entries of ``source`` through all maps: the first write of a call. Returns D, or new words.
@@ -190,12 +213,11 @@ class Way:
         D may be the memory of the source, or the beginnings of its rows. The source may be a strip of the matrix, which
         begins with its row ``first``.
         """
-        m = self.inner
-        if self._at_once:
-            m.read(source, (), D)
-        elif m.storage == "elements":
+        if self.is_one_pass:
+            self.read(source, (), D)
+        elif self.storage == "elements":
             for at in parts(source.shape, is_device_array(source)):
-                m.read(source[at], _below(at, first), D[at])
+                self.read(source[at], _below(at, first), D[at])
         elif not isinstance(source, BitMatrix):
             return pack(source)
         elif D.words is not source.words:
@@ -207,18 +229,17 @@ class Way:
 
         Raises `IntegerOverflowError` where a distance does not fit the caller's integers.
         """
-        m = self.inner
-        if m.storage == "bits":
-            if self.packs:
+        if self.storage == "bits":
+            if self.needs_packing:
                 D.unpack_into(out)
             return
-        there = is_device_array(D)
-        if self._recoded and there and m.dtype == m.source and not self._shifts:
+        there, maps = is_device_array(D), self._undone_maps
+        if self._is_recoded and there and self.dtype == self.source and not self._undoes_numbers:
             from semiring.kernels.cuda.entries.elementwise import replace_beyond
 
-            replace_beyond(D, m.inner, self._none, out, sign=m.sign)  # all of it by one kernel
+            replace_beyond(D, self.inner, self.none, out, sign=self.sign)  # all of it by one kernel
             return
-        if not self._recoded and all(map_.whole for map_ in self._maps):
+        if not self._is_recoded and all(map_.is_one_pass for map_ in maps):
             self._undo(D, (), out)
             return
         with np.errstate(over="ignore"):  # a distance beyond the range of floats is ∞, as it is without potentials
@@ -228,23 +249,24 @@ class Way:
 
     def _undo(self, rows: Array, at: At, out: Array) -> None:
         """Out ← some rows. Of integers, what reaches "no path" is that of the caller, and all else fits beside it."""
-        absent = rows >= self.inner.inner if self._recoded else None
-        checked = self._recoded and (self._shifts or out.dtype.itemsize < rows.dtype.itemsize)
-        if self._recoded:  # every number fits a dtype that is as wide, and every sum int64
+        maps, is_recoded = self._undone_maps, self._is_recoded
+        absent = rows >= self.inner if is_recoded else None
+        checked = is_recoded and (self._undoes_numbers or out.dtype.itemsize < rows.dtype.itemsize)
+        if is_recoded:  # every number fits a dtype that is as wide, and every sum int64
             rows = rows.astype(np.int64 if checked else out.dtype, copy=False)
-        for map_ in self._maps:
+        for map_ in maps:
             rows = map_.decode(rows, at, rows if checked else out)
         if checked:
             put(rows, absent, 0)
-            if (worst := unfit(rows, absent, self._none, out.dtype)) is not None:
+            if (worst := unfit(rows, absent, self.none, out.dtype)) is not None:
                 raise IntegerOverflowError(
-                    f"a distance of {worst} does not fit {out.dtype} beside {self._none} for no path: use int64 or "
+                    f"a distance of {worst} does not fit {out.dtype} beside {self.none} for no path: use int64 or "
                     "float64"
                 )
         if rows is not out and not same_memory(rows, out):
             out[...] = rows
-        if self._recoded:
-            put(out, absent, self._none)
+        if is_recoded:
+            put(out, absent, self.none)
 
 
 def _below(at: At, first: int) -> At:

@@ -22,7 +22,7 @@ from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.operands import memory_of, same_memory
 from semiring.closures.call import Call
 from semiring.closures.explanation import gpu_names
-from semiring.closures.matrix import EncodedMatrix, Way
+from semiring.closures.matrix import EncodedMatrix
 from semiring.errors import DivergenceError, DomainError, IntegerOverflowError, SemiringError
 from semiring.kernels import backend_for
 from semiring.kernels.contract import KernelPlan
@@ -134,12 +134,12 @@ class MethodRun:
         if inspect is not None:
             inspect.look(self._engine(plan), D, before=before)
 
-    def read(self, way: Way, A: Any, D: Any, inspect: Inspection | None) -> tuple[Any, Array | None, Any]:
+    def read(self, matrix: EncodedMatrix, A: Any, D: Any, inspect: Inspection | None) -> tuple[Any, Array | None, Any]:
         """D ← A as it is read. Returns D, or new words; A for `close`, where it equals D; what A⁺ needs of it."""
-        kept, original = self._kept(way.inner, A, D) if self.draft.plus else None, None
-        if (self.method.apart or inspect is not None) and way.inner.as_it_is and not same_memory(A, D):
+        kept, original = self._kept(matrix, A, D) if self.draft.plus else None, None
+        if (self.method.apart or inspect is not None) and matrix.is_unchanged and not same_memory(A, D):
             original = A
-        return D if self.method.apart and original is not None else way.encode(A, D), original, kept
+        return D if self.method.apart and original is not None else matrix.encode(A, D), original, kept
 
     def _kept(self, m: EncodedMatrix, A: Any, D: Any) -> Any:
         """What is needed of A for A⁺ when D, which may be its memory, holds A*: the loops where ⊕ is idempotent."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from semiring.algorithms.methods import Method
 from semiring.closures.call import Call
-from semiring.closures.matrix import EncodedMatrix, Way
+from semiring.closures.matrix import EncodedMatrix
 from semiring.closures.method_run import MethodRun
 from semiring.closures.plan import Draft, Rewrite, text_of
 from semiring.closures.planner import plan_of
@@ -37,7 +37,7 @@ class PieceWork:
 
     def on(self, sample: Array, *vertices: Any) -> Pieces:
         """What is done to pieces that live where ``sample`` does; ``vertices``: of which rows and columns they are."""
-        return Pieces(self, Way(*(matrix.beside(sample, *vertices) for matrix in (self.outer, self.inner))))
+        return Pieces(self, self.inner.relative_to(self.outer).beside(sample, *vertices))
 
     def method(self) -> MethodRun:
         """The method that closes the pieces."""
@@ -49,14 +49,14 @@ class Pieces(NamedTuple):
     """The first and the last visit of a piece, in place; it begins with the row ``first`` of the matrix."""
 
     work: PieceWork
-    way: Way
+    matrix: EncodedMatrix
 
     def encode(self, first: int, piece: Array) -> None:
         """Do the maps to it."""
-        m = self.way.inner
-        if m.maps or not m.as_it_is:
+        m = self.matrix
+        if m.maps or not m.is_unchanged:
             for start, rows in self._some(piece):
-                self.way.encode(rows, rows, first + start)
+                m.encode(rows, rows, first + start)
 
     def decode(self, first: int, piece: Array) -> None:
         """Undo them. Raises what closed rows are asked for: there is no reading them once more."""
@@ -64,11 +64,11 @@ class Pieces(NamedTuple):
         for start, rows in self._some(piece):
             if work.again is not None:
                 work.again(work.call, rows)
-            self.way.decode(rows, rows, first + start)
+            self.matrix.decode(rows, rows, first + start)
 
     def _some(self, piece: Array) -> Iterator[tuple[int, Array]]:
         """Rows to which maps are done at a time, and the first of each; none of words, which no map changes."""
-        if piece.size and self.way.inner.storage == "elements":
+        if piece.size and self.matrix.storage == "elements":
             step = max(1, _MAPPED // piece.shape[1])
             yield from ((start, piece[start : start + step]) for start in range(0, len(piece), step))
 

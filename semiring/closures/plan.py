@@ -22,7 +22,7 @@ from semiring.arrays.operands import adjacent, empty_like
 from semiring.closures.call import Call, Kind
 from semiring.closures.costs import CostEstimate
 from semiring.closures.maps import MapOfCall
-from semiring.closures.matrix import EncodedMatrix, Map, Way
+from semiring.closures.matrix import EncodedMatrix, EntryMap
 from semiring.closures.method_run import MethodRun
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import engine_of, make_plan
@@ -89,7 +89,7 @@ class Draft:
             own["matrix"] = replace(own.get("matrix", self.matrix), **changes)
         return replace(self, **own)
 
-    def mapped(self, map_: Map, **changes: Any) -> Draft:
+    def mapped(self, map_: EntryMap, **changes: Any) -> Draft:
         """The draft whose matrix is read through one map more."""
         return self.but(maps=(*self.matrix.maps, map_), **changes)
 
@@ -135,20 +135,15 @@ class Work(NamedTuple):
 
     plan: Plan
     call: Call
-    way: Way
+    matrix: EncodedMatrix  # as it is closed
 
     @property
     def draft(self) -> Draft:
         return self.plan.draft
 
-    @property
-    def matrix(self) -> EncodedMatrix:
-        """The matrix as it is closed."""
-        return self.way.inner
-
     def read(self, D: Any) -> Any:
         """D ← the matrix as it is read, for what closes it in place. What `show` wants is returned."""
-        self.way.encode(self.call.A, D)
+        self.matrix.encode(self.call.A, D)
         return None if self.call.inspect is None else D.copy()
 
     def show(self, D: Any, before: Any) -> None:
@@ -174,12 +169,14 @@ class Plan:
         self.outer = Draft.of(call).matrix
         levels = [self.outer, *(stage.matrix for stage in draft.stages), draft.matrix]
         self._bound = any(isinstance(map_, MapOfCall) for map_ in draft.matrix.maps)
-        self._ways = [Way(outer, inner) for outer, inner in pairwise(levels)]
-        self._way = Way(self.outer, draft.matrix)
+        self._levels = [inner.relative_to(outer) for outer, inner in pairwise(levels)]
+        self._matrix = draft.matrix.relative_to(self.outer)
         self.method: MethodRun | None = None
         if draft.close is None and draft.method_of is None:
             self.method = MethodRun(call, draft, draft.method)
-        plain = self.method is not None and not (self._bound or draft.stages or draft.again or self._way.packs)
+        plain = self.method is not None and not (
+            self._bound or draft.stages or draft.again or self._matrix.needs_packing
+        )
         #: Whether the matrix is read, closed and written, and nothing else: what few vertices take is felt.
         self._is_plain = plain and draft.dtype == self.outer.dtype and draft.matrix.storage == "elements"
 
@@ -195,17 +192,16 @@ class Plan:
         assert self.draft.method_of is not None
         return MethodRun(call, self.draft, self.draft.method_of(call))
 
-    def ways(self, call: Call) -> tuple[Way, list[Way]]:
-        """From the array to the matrix as it is closed; and the same from stage to stage."""
+    def encodings(self, call: Call) -> tuple[EncodedMatrix, list[EncodedMatrix]]:
+        """Return the encoding in which the matrix is closed, relative to the array; and those from stage to stage."""
         if not self._bound:
-            return self._way, self._ways
+            return self._matrix, self._levels
         inner = self.draft.matrix.bound(call)
-        count = len(self._ways)
         levels = [self.outer, *(stage.matrix.bound(call) for stage in self.draft.stages), inner]
-        if count == 1:
-            way = Way(self.outer, inner)
-            return way, [way]
-        return Way(self.outer, inner), [Way(a, b) for a, b in pairwise(levels)]
+        matrix = inner.relative_to(self.outer)
+        if len(levels) == 2:
+            return matrix, [matrix]
+        return matrix, [later.relative_to(earlier) for earlier, later in pairwise(levels)]
 
     def run(self, call: Call, home: Any = None) -> Any:
         """The closure of the call's array, in ``home`` or in a new array. Home may be the array.
@@ -218,37 +214,37 @@ class Plan:
         if self._is_plain and (home is None or (home.dtype == d.matrix.dtype and adjacent(home))):
             D = home = empty_like(A) if home is None else home
             plain: Any = self.method
-            D, original, kept = plain.read(self._way, A, D, call.inspect)
+            D, original, kept = plain.read(self._matrix, A, D, call.inspect)
             plain.close(call, D, original)
             if d.plus:
                 plain.drop_empty_paths(kept, D)
-            if self._way.ends:
-                self._way.decode(D, home)
+            if self._matrix.needs_decoding:
+                self._matrix.decode(D, home)
             return home
-        way, ways = self.ways(call)
+        matrix, levels = self.encodings(call)
         if d.close is not None and d.in_home:
-            return d.close(Work(self, call, way), home)
+            return d.close(Work(self, call, matrix), home)
         method = None if d.close is not None else self.method or self.method_for(call)
-        if home is None and not way.packs:
+        if home is None and not matrix.needs_packing:
             home = empty_like(A)
-        D = way.inner.memory_in(home, A)
+        D = matrix.memory_in(home, A)
         if method is not None:
-            D, original, kept = method.read(way, A, D, call.inspect)
+            D, original, kept = method.read(matrix, A, D, call.inspect)
             method.close(call, D, original)
             if d.plus:
                 method.drop_empty_paths(kept, D)
         else:
-            D = d.close(Work(self, call, way), D)  # type: ignore[misc]
+            D = d.close(Work(self, call, matrix), D)  # type: ignore[misc]
         if d.again is not None and (answers := d.again(call, D)) is not None:
             return self._once_more(call.again(**answers), home)
-        for stage, between in zip(d.stages[::-1], ways[:0:-1], strict=False):
-            if between.ends:
+        for stage, between in zip(d.stages[::-1], levels[:0:-1], strict=False):
+            if between.needs_decoding:
                 between.decode(D, D)
             stage.finish(call, D)
         if home is None:
             return D.unpack()
-        if ways[0].ends or D is not home:
-            ways[0].decode(D, home)
+        if levels[0].needs_decoding or D is not home:
+            levels[0].decode(D, home)
         return home
 
     def _once_more(self, call: Call, home: Any) -> Any:

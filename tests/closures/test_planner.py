@@ -198,7 +198,7 @@ def check_draft(d, call, name):
         at = (*[slice(None)] * (len(k.shape) - 1),)
         rows = on_host(m.read(call.A[at], at))
     assert rows.dtype == m.dtype == d.dtype
-    if m.as_it_is:
+    if m.is_unchanged:
         assert (rows == on_host(call.A)).all()
     numbers = rows[rows != m.inner]
     if d.nonnegative:
@@ -293,13 +293,13 @@ def test_products_under_factors_gain_nowhere(rng, name, gain):
 def test_a_draft_with_another_map_reads_the_entries_anew():
     A = np.zeros((2, 2))
     d = Draft(sr.min_plus, EncodedMatrix.of(A.dtype, INF))
-    assert d.matrix.at_once
-    assert d.matrix.as_it_is
+    assert d.matrix.is_one_pass
+    assert d.matrix.is_unchanged
     shifted = d.mapped(Shifted(np.array([0.0, -1.0]))).matrix
-    assert not shifted.at_once
-    assert not shifted.as_it_is
+    assert not shifted.is_one_pass
+    assert not shifted.is_unchanged
     np.testing.assert_array_equal(shifted.read(A[1:2], (slice(1, 2),)), [[0, 0]])
-    assert d.matrix.as_it_is
+    assert d.matrix.is_unchanged
 
 
 # ---------------------------------------------------------------------------------------- all scans before any write

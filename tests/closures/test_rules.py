@@ -8,7 +8,7 @@ from strict_arrays import installed, on_device
 
 import semiring as sr
 from semiring.closures import planner
-from semiring.closures.maps import Map
+from semiring.closures.maps import EntryMap
 from semiring.closures.plan import NotApplicable, Rewrite
 from semiring.closures.planner import forget_plans, question, rule
 from semiring.closures.questions import is_symmetric
@@ -32,10 +32,10 @@ def registered():
             unregister_rule(each.name)
 
 
-class Halved(Map):
+class Halved(EntryMap):
     """Half of every weight, exactly; ∞ stays itself."""
 
-    moves = True
+    may_change_numbers = True
 
     def encode(self, rows, at, out):
         return rows / 2

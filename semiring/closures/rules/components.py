@@ -150,7 +150,7 @@ def close_by_parts(
     """
     call, m, before, engine = work.call, work.matrix, None, engine_of(work.plan.kernel_plan, D)
     moved = partial(permute, D, threads=call.threads, graphs=engine.capabilities.graphs)
-    if call.inspect is None and m.as_it_is and adjacent(call.A) and not same_memory(call.A, D):
+    if call.inspect is None and m.is_unchanged and adjacent(call.A) and not same_memory(call.A, D):
         moved(found.order, source=call.A)
     else:
         before = work.read(D)

@@ -13,7 +13,7 @@ from semiring.algebra.catalogue import min_plus
 from semiring.arrays.encoding import inner_zero
 from semiring.closures.call import is_tropical
 from semiring.closures.maps import NEGATED, UNSIGNED, Watched
-from semiring.closures.matrix import Map
+from semiring.closures.matrix import EntryMap
 from semiring.closures.plan import Draft, NotApplicable, Rewrite
 from semiring.closures.planner import Recorder, rule
 from semiring.closures.questions import signs
@@ -29,7 +29,7 @@ def minplus(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     if not is_tropical(d.semiring):
         return NotApplicable(f"{d.semiring.name} needs no change of sign")
     dual, why = d.semiring.tropical == "max", "min-plus"
-    maps: tuple[Map, ...] = d.matrix.maps
+    maps: tuple[EntryMap, ...] = d.matrix.maps
     if dual:
         maps, why = (*maps, NEGATED), "max-plus is min-plus of the negatives"
     found = q.ask(signs)

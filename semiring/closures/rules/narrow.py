@@ -54,7 +54,7 @@ def narrow(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     candidates = closure_speed(q.backend(min_plus, dtype).name, dtype).faster_dtypes(q.n, dtype)
     if not candidates or not q.waits:
         return NotApplicable("narrower integers are not faster here")
-    if d.signed or d.matrix.moved:
+    if d.signed or d.matrix.has_changed_numbers:
         return NotApplicable("a weight is below 0")
     name = q.ask(narrow_dtype)
     if name == "zero":
