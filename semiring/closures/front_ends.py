@@ -186,13 +186,15 @@ def _close_packed_on_the_way(request: Request) -> Any:
 def _close_sparse(request: Request) -> Any:
     """A SciPy sparse matrix: what it does not store is no edge, and a stored 0 is a weight.
 
-    Raises `ShapeError`, and `TooLargeError` where the closure does not fit the memory.
+    Raises `ShapeError`, `DTypeError` for complex numbers, and `TooLargeError` if the closure does not fit the memory.
     """
     A, options = request.given, request.options
     check_sparse(A)
     if A.shape[0] != A.shape[1]:
         raise ShapeError(f"A is {A.shape}: a closure needs a square matrix")
     n, dtype, home = A.shape[0], np.dtype(A.dtype), None
+    if dtype.kind == "c":  # no semiring has them, and the planner would look for their "no path"
+        options.semiring.check_dtype(dtype)
     if request.out is None:
         demand_memory(n * n * dtype.itemsize, f"the closure of {n:,} vertices", fewer_paths())
     else:

@@ -303,3 +303,10 @@ def test_packed_truths():
 def test_of_a_semiring_of_more_dtypes_integers_stay_what_they_are():
     assert sr.matmul(ONES, ONES, "xor_and").dtype == np.int64
     assert sr.matmul(ONES, ONES, "max_min").dtype == np.int64
+
+
+@pytest.mark.parametrize("structure", [True, False])
+def test_complex_numbers_are_refused(structure):
+    A = sp.coo_array(([1 + 2j], ([0], [1])), (6, 6))
+    with pytest.raises(DTypeError, match="min_plus is not defined on complex128"):
+        sr.closure(A, structure=structure)
