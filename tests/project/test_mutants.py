@@ -84,7 +84,7 @@ def test_equal_lines_are_told_apart():
 
 @pytest.mark.full
 def test_the_draw_is_spread_and_excluded_mutants_are_replaced(tmp_path, monkeypatch):
-    folders = ("paths", "gradients", "io")
+    folders = ("paths", "autodiff", "io")
     monkeypatch.setattr(mutants, "FOLDERS", folders)
     drawn = mutants.draw(mutants.ROOT, 7, 5)
     assert [sum(each.folder == folder for each in drawn) for folder in folders] == [3, 2, 2]
