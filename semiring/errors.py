@@ -110,26 +110,37 @@ class IntegerOverflowError(SemiringError, OverflowError):
 class DivergenceError(SemiringError, ArithmeticError):
     """The closure does not exist: a pivot has no star.
 
-    ``vertex`` is the number of its vertex, where it is known; ``matrix`` the index of the matrix of a stack in which
-    that is so, and () where there was one matrix only.
+    ``vertex`` is the number of its vertex, where it is known, and ``cycle`` lists those of a cycle that gains, in
+    order, the first one not repeated at the end. ``matrix`` is the index of the matrix of a stack in which that is so,
+    and () where there was one matrix only.
     """
 
     matrix: tuple[int, ...] = ()
 
-    def __init__(self, message: str, vertex: int | None = None) -> None:
+    def __init__(self, message: str, vertex: int | None = None, cycle: Sequence[int] = ()) -> None:
         super().__init__(message)
-        self.vertex = vertex
+        self.vertex, self.cycle = vertex, tuple(cycle)
 
     def named(self, names: Sequence[object] | None) -> DivergenceError:
-        """The same error, which calls the vertex by its name; itself where it has none."""
-        if names is None or self.vertex is None or not self.vertex < len(names):
+        """Return the same error with the names of the vertices; itself where they have none."""
+        if names is None or self.vertex is None or not max((self.vertex, *self.cycle)) < len(names):
             return self
-        return DivergenceError(
-            str(self).replace(f"vertex {self.vertex},", f"vertex {names[self.vertex]},"), self.vertex
-        )
+        stated = str(self).replace(f"vertex {self.vertex},", f"vertex {names[self.vertex]},")
+        if self.cycle:
+            stated = stated.replace(shown_cycle(self.cycle), shown_cycle([names[vertex] for vertex in self.cycle]))
+        return DivergenceError(stated, self.vertex, self.cycle)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.args[0], self.vertex), self.__dict__
+        return type(self), (self.args[0], self.vertex, self.cycle), self.__dict__
+
+
+_SHOWN = 12  # vertices of a cycle that a message lists
+
+
+def shown_cycle(vertices: Sequence[object]) -> str:
+    """Return the cycle as messages show it, from the first vertex back to it: its first twelve, by number or name."""
+    shown = [*vertices[:_SHOWN], *(["…"] if len(vertices) > _SHOWN else []), vertices[0]]
+    return " → ".join(map(str, shown))
 
 
 #: What a cycle that improves without end means for `closure`; `NegativeCycleError.of_paths` restates it for paths.
@@ -144,8 +155,8 @@ class NegativeCycleError(DivergenceError):
     """
 
     def __init__(self, message: str, cycle: Sequence[int] = (), names: Sequence[object] = ()) -> None:
-        super().__init__(message)
-        self.cycle, self.names = tuple(cycle), tuple(names)
+        super().__init__(message, cycle=cycle)
+        self.names = tuple(names)
 
     def named(self, names: Sequence[object] | None) -> NegativeCycleError:
         """The same error, which also says what the vertices are called; itself where they have no names."""

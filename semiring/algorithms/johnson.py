@@ -28,6 +28,7 @@ from semiring.algorithms.potentials.weights import check_range, roundings, weigh
 from semiring.algorithms.views import Array
 from semiring.arrays.entries import check_entries
 from semiring.arrays.sparse import stored_entries
+from semiring.arrays.zero_conventions import minus_one_hint
 from semiring.errors import DomainError
 from semiring.kernels.engine import make_plan
 from semiring.threads import get_threads
@@ -170,7 +171,9 @@ def edge_potentials(graph: SparseGraph) -> Array:
         relax_edges(graph.tails[at], graph.heads[at], raised[at], h, 1 - margin)
     while cycle := bellman_ford(Labels(h, relax)):
         walked = cycle[::-1] if graph.turned else cycle
-        error = cycle_error(walked, _exact_weights(graph), graph.sign, graph.epsilon)
+        loops = graph.weights[graph.tails == graph.heads]
+        hint = minus_one_hint(graph.weights) if graph.sign > 0 and not (loops < 0).any() else ""
+        error = cycle_error(walked, _exact_weights(graph), graph.sign, graph.epsilon, hint)
         if error is not None:
             raise error
         if wider:

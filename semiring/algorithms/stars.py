@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from fractions import Fraction
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,13 +15,30 @@ from semiring.advice import advice, matrix_name, option
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import is_proved, max_times, min_times
 from semiring.arrays.zero_conventions import outside
-from semiring.errors import AlgebraError, DivergenceError, DivergenceWarning, DTypeError, RoundingWarning, no_star
+from semiring.errors import (
+    AlgebraError,
+    DivergenceError,
+    DivergenceWarning,
+    DTypeError,
+    RoundingWarning,
+    no_star,
+    shown_cycle,
+)
 from semiring.kernels.contract import KernelPlan
 
-__all__ = ["check_star", "divergence_error", "may_diverge", "warn_of_divergence", "warn_of_diverging_sum"]
+__all__ = [
+    "check_star",
+    "divergence_error",
+    "gain_error",
+    "lost_pivot",
+    "may_diverge",
+    "warn_of_divergence",
+    "warn_of_diverging_sum",
+]
 
 
 _SILENCE = 'warnings.simplefilter("ignore", semiring.errors.DivergenceWarning)'
+_ELIMINATED = 512  # vertices up to which the value of a pivot is found again for a message: 0.2 s
 _FAR = 100  # units in the last place: three digits of float64's sixteen
 _NEAR = 8  # of them, for each of √n sums: what is not known of the exponentials of all ways back to a vertex
 
@@ -68,8 +88,12 @@ def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:
     _check_laws(semiring)  # first: no star would help where a law is broken
     star = semiring.star_expression
     if star is None:
+        from semiring.algebra.verify.check import known_star  # only for this message
+
+        known = known_star(semiring)
+        example = f", such as {option('star', known)}" if known else ""
         raise AlgebraError(
-            f"{no_star(semiring.name, ', so it has no closure')}, the value of a* = 1 ⊕ a ⊕ a² ⊕ …, or nan. "
+            f"{no_star(semiring.name, ', so it has no closure')}, the value of a* = 1 ⊕ a ⊕ a² ⊕ …, or nan{example}. "
             f"On a domain where 1 ⊕ a = 1, the star is 1: then {option('domain')} is enough"
         )
     try:
@@ -141,18 +165,61 @@ def _silenced(is_closure: bool) -> str:
     return advice(f"{check}{', or ' * is_closure}call {_SILENCE}", check or "ignore this warning")
 
 
-def divergence_error(semiring: Semiring, vertex: int) -> DivergenceError:
-    """What to raise where the pivot of a vertex has no star."""
+def gain_error(semiring: Semiring, cycle: Sequence[int], weights: Sequence[float], *, check: bool) -> DivergenceError:
+    """Return the error of max_times or min_times for a cycle that gains, with the weights of its edges in order."""
+    first = cycle.index(min(cycle))
+    cycle, product = [*cycle[first:], *cycle[:first]], prod(map(Fraction, weights))
+    found = f": {shown_cycle(cycle)}, with the product {_shown(float(product))}"
+    error = divergence_error(semiring, max(cycle), found=found, check=check)
+    error.cycle = tuple(cycle)
+    return error
+
+
+def _shown(value: Any) -> str:
+    """Return a number as a message shows it: with six digits, or with all where six are those of 1."""
+    if not isinstance(value, float | np.floating):
+        return str(value)
+    short = f"{value:.6g}"
+    return short if short != "1" or value == 1 else repr(float(value))
+
+
+def lost_pivot(A: Any, semiring: Semiring, vertex: int) -> Any:
+    """Return the pivot of a vertex that has no star, by elimination of the vertices before it; None where it has one.
+
+    A (n, n) is a matrix in the memory of the host. Cost: vertex³/3 pairs, in NumPy, up to 512 vertices; None beyond.
+    Rounding may differ from that of the closure, and so may whether there is a star.
+    """
+    if vertex >= _ELIMINATED or semiring.divergence is None:
+        return None
+    T = A[: vertex + 1, : vertex + 1].copy()
+    with np.errstate(all="ignore"):
+        for k in range(vertex):
+            heads = semiring.mul(semiring.star(T[k, k]), T[k, k + 1 :])
+            T[k + 1 :, k + 1 :] = semiring.add(T[k + 1 :, k + 1 :], semiring.mul(T[k + 1 :, k, np.newaxis], heads))
+        pivot = T[vertex, vertex]
+        return pivot if semiring.divergence.evaluate({"x": pivot}, T.dtype) else None
+
+
+def divergence_error(
+    semiring: Semiring, vertex: int, *, pivot: Any = None, found: str = "", check: bool = True
+) -> DivergenceError:
+    """Return the error for a vertex whose pivot has no star.
+
+    ``pivot`` is its value, if it is known, and ``found`` what a message adds about the cycle. Without ``check`` weights
+    above 1 are meant as they are, and the message has no hint about percentages.
+    """
     nowhere = semiring.divergence
     if semiring in (max_times, min_times):
         side, advice = "below", ""
         if semiring == max_times:
-            side, advice = "above", " (probabilities lie in [0, 1]: 95 % is 0.95)"
-        why = f"a cycle through vertex {vertex}, whose weights have a product {side} 1, gains with every round{advice}"
+            side, advice = "above", " (probabilities lie in [0, 1]: 95 % is 0.95)" if check else ""
+        gain = f"whose weights have a product {side} 1, gains with every round"
+        why = f"a cycle through vertex {vertex}, {gain}{found}{advice}"
     else:
         where = "" if nowhere is None else f" (x has none where {nowhere})"
         if nowhere is not None and nowhere.op == "invert":
             where = f" (x has one where {nowhere.args[0]})"
         sums = "the sum of the cycles through it over earlier vertices"
-        why = f"at the pivot of vertex {vertex}, {sums} has no star{where}"
+        has_none = "has no star" if pivot is None else f"is {_shown(pivot)}, which has no star"
+        why = f"at the pivot of vertex {vertex}, {sums} {has_none}{where}"
     return DivergenceError(f"the closure of this matrix does not exist in {semiring.name}: {why}", vertex)

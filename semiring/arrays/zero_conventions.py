@@ -24,7 +24,7 @@ from semiring.algebra.expressions.tree import is_floating
 from semiring.arrays.scans import PIECE, Scan
 from semiring.errors import SuspiciousWeightsWarning
 
-__all__ = ["outside", "warn_of_other_zeros", "warn_of_other_zeros_on_device", "warn_of_percentages"]
+__all__ = ["minus_one_hint", "outside", "warn_of_other_zeros", "warn_of_other_zeros_on_device", "warn_of_percentages"]
 
 Array: TypeAlias = Any
 
@@ -218,6 +218,16 @@ def _message(suspect: _Suspect, semiring: Semiring, dtype: np.dtype[Any], positi
 def _silenced() -> str:
     """Return how a caller who means what is suspicious silences the warning."""
     return f"pass {option('check', False)}{advice(f', or call {_SILENCE}', '')}"
+
+
+def minus_one_hint(weights: Array, *, integers: bool = False) -> str:
+    """Return what the error about a negative cycle adds if every negative weight is -1, which may mean no edge."""
+    negative = weights[weights < 0]
+    if not negative.size or not (negative == -1).all():
+        return ""
+    none = "np.iinfo(A.dtype).max" if integers else "np.inf"
+    remedy = advice(f"pass np.where(A == -1, {none}, A)", "write inf, or leave these edges out of a list")
+    return f" (if -1 means no edge, {remedy})"
 
 
 def warn_of_percentages(products: Array) -> None:

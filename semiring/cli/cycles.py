@@ -7,11 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from semiring.advice import naming_matrix
-from semiring.errors import DivergenceError, NegativeCycleError
+from semiring.errors import DivergenceError, NegativeCycleError, shown_cycle
 
 __all__ = ["cycles_by_name", "shown_input"]
-
-SHOWN = 12  # vertices of a cycle that a message lists
 
 
 def shown_input(source: str) -> str:
@@ -31,10 +29,7 @@ def cycles_by_name(names: Sequence[Any] | None, source: str = "A") -> Iterator[N
     except NegativeCycleError as error:
         if names is None or not error.cycle:
             raise
-        called = [str(names[vertex]) for vertex in error.cycle]
-        shown = [*called[:SHOWN], "…"] if len(called) > SHOWN else called
-        named = " → ".join([*shown, called[0]])
-        numbered = " → ".join(str(vertex) for vertex in (*error.cycle, error.cycle[0]))
+        named, numbered = shown_cycle([names[vertex] for vertex in error.cycle]), shown_cycle(error.cycle)
         message = str(error)
         stated = message.replace(numbered, named) if numbered in message else f"{message} ({named})"
         raise type(error)(stated, error.cycle) from None

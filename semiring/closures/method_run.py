@@ -9,15 +9,24 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from semiring import profiling
-from semiring.algebra.catalogue import adds_exponentials, adds_products
+from semiring.algebra.catalogue import adds_exponentials, adds_products, max_times, min_times
+from semiring.algebra.expressions.tree import is_half
 from semiring.algorithms.irreflexive import cycles_from_closure, cycles_in_place, irreflexive_product
 from semiring.algorithms.methods import Method, method_named
 from semiring.algorithms.packed import clear_tail
+from semiring.algorithms.potentials.scales import scales, weights_around
 from semiring.algorithms.predecessors import Inspection, wants_pivots
 from semiring.algorithms.progress import ReportingEngine
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
-from semiring.algorithms.stars import divergence_error, may_diverge, warn_of_divergence, warn_of_diverging_sum
+from semiring.algorithms.stars import (
+    divergence_error,
+    gain_error,
+    lost_pivot,
+    may_diverge,
+    warn_of_divergence,
+    warn_of_diverging_sum,
+)
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.operands import memory_of, same_memory
 from semiring.closures.call import Call
@@ -179,12 +188,25 @@ class MethodRun:
         semiring, stack = self.kind.options.semiring, call.stack or self.draft.stack
         if self._diverges and plan.status.read() >= 0:
             which, vertex = divmod(plan.status.diverged, self.kind.shape[-1])
-            error = divergence_error(semiring, vertex)
+            error = self._divergence(call, which, vertex, D)
             raise of_matrix(error, np.unravel_index(which, stack)) if stack else error
         if self._sums:
             warn_of_divergence(semiring, D)
         if self._series:
             warn_of_diverging_sum(semiring, D, nonnegative=self.draft.at_least_zero, is_closure=True)
+
+    def _divergence(self, call: Call, which: int, vertex: int, D: Array) -> DivergenceError:
+        """Return the error for a vertex whose pivot has no star, with what its matrix says of the cycle."""
+        semiring, check, A, pivot = call.semiring, self.kind.options.check, call.A, None
+        if isinstance(A, np.ndarray) and call.strips is None and not same_memory(A, D):  # else it is lost, or far away
+            A = A.reshape(-1, *A.shape[-2:])[which]
+            if semiring in (max_times, min_times):
+                found = scales(A, semiring, self.kind.rounded_to)
+                if isinstance(found, list):
+                    return gain_error(semiring, call.caller(found), weights_around(A, found), check=check)
+            elif not is_half(A.dtype):
+                pivot = lost_pivot(A.T if self.kind.turned else A, semiring, vertex)
+        return divergence_error(semiring, vertex, pivot=pivot, check=check)
 
 
 def of_matrix(error: SemiringError, where: Sequence[Any]) -> SemiringError:

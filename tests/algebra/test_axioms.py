@@ -215,6 +215,38 @@ def test_a_star_that_is_infinite_somewhere_is_refused_with_the_remedy(star, poin
     np.testing.assert_allclose(sr.closure([[0.25]], mended), [[4 / 3]])
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("star", ["1/(1-x)", "where(x == 1, nan, 1/(1-x))"])
+def test_a_star_that_leaves_the_domain_is_refused_with_the_remedy(star):
+    given = define("x + y", "x * y", 0, 1, "[0, inf)", star=star)
+    with pytest.raises(AlgebraError, match=r"x\* is .*give star='where\(x < 1, 1 / \(1 - x\), nan\)'"):
+        sr.closure([[0.25]], given)
+    mended = given.with_star(remedy(given, "star"))
+    assert mended.check_axioms().proved
+    np.testing.assert_allclose(sr.closure([[0.25]], mended), [[4 / 3]])
+
+
+def test_sums_of_any_sign_without_a_domain_are_asked_for_a_star_too():
+    given = define("x + y", "x * y", 0, 1)
+    mended = given.on_domain(remedy(given, "domain")).with_star(remedy(given, "star"))
+    assert mended.check_axioms().proved
+
+
+@pytest.mark.parametrize(
+    ("add", "mul", "zero", "one", "domain", "star"),
+    [
+        ("x + y", "x * y", 0, 1, "[0, inf)", "where(x < 1, 1 / (1 - x), nan)"),
+        ("x + y", "x * y", 0, 1, "(-inf, inf)", "where(x == 1, nan, 1 / (1 - x))"),
+        ("min(x, y)", "x + y", INF, 0, None, "where(min(0, x) == 0, 0, nan)"),
+    ],
+)
+def test_a_missing_star_is_named_by_text_that_is_proved(add, mul, zero, one, domain, star):
+    given = define(add, mul, zero, one, domain)
+    with pytest.raises(AlgebraError, match=re.escape(f"such as star='{star}'")):
+        sr.closure([[0.25]], given)
+    assert given.with_star(star).check_axioms().proved
+
+
 def test_a_star_that_is_wrong_elsewhere_gets_no_remedy():
     assert not WRONG["star outside"][0].check_axioms().hint
     assert not WRONG["wrong star of a sum"][0].check_axioms().hint
@@ -298,7 +330,8 @@ def test_counterexamples_are_simple_and_readable(key, semiring, text):
 @pytest.mark.full
 def test_a_domain_is_suggested_where_one_helps():
     report = define("max(x, y)", "x * y", 0, 1).check_axioms()
-    assert report.hint == "On [0, inf] every law is proved: give domain='[0, inf]'."
+    star = "star='where(max(1, x) == 1, 1, nan)'"
+    assert report.hint == f"On [0, inf] every law is proved: give domain='[0, inf]', and for closures {star}."
     assert define("max(x, y)", "x * y", 0, 1, "[0, inf]").check_axioms().proved
     assert report.hint in str(report)
     with pytest.raises(AlgebraError, match=r"give domain='\[0, inf\]'"):

@@ -410,6 +410,50 @@ def test_log_plus_diverges_at_probability_one():
         closure([[0.0]], "log_plus")
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_the_error_gives_the_value_that_has_no_star(order):
+    sums = sr.Semiring("sums", "x + y", "x * y", 0, 1, star="where(x < 1, 1 / (1 - x), nan)", domain="[0, inf)")
+    with pytest.raises(DivergenceError, match=r"vertex 1, .* is 4\.5, which has no star \(x has one where x < 1\)"):
+        closure(np.array([[0, 2], [2.25, 0]], order=order), sums)
+    with pytest.raises(DivergenceError, match=r"vertex 2, .* is 1\.40339, which has no star"):
+        closure([[0.1, 0.2, 0.3], [0.2, 0.3, 0.4], [0.3, 0.5, 0.9]], sums)
+    A = np.zeros((600, 600))
+    A[520, 520] = 2
+    with pytest.raises(DivergenceError, match=r"vertex 520, .* earlier vertices has no star"):
+        closure(A, sums)
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_a_cycle_that_gains_is_named_with_its_product(check):
+    A = np.zeros((5, 5))
+    A[[1, 3, 4], [3, 4, 1]] = 2, 0.75, 0.8
+    with pytest.raises(DivergenceError, match=r": 1 → 3 → 4 → 1, with the product 1\.2") as caught:
+        closure(A, "max_times", check=check)
+    assert caught.value.cycle == (1, 3, 4)
+    assert caught.value.vertex == 4
+    assert ("probabilities" in str(caught.value)) == check
+    assert pickle.loads(pickle.dumps(caught.value)).cycle == (1, 3, 4)
+    assert "b → d → e → b" in str(caught.value.named("abcde"))
+    with pytest.raises(DivergenceError, match=r"1 → 3 → 4 → 1.*A\[1\] of the stack"):
+        closure(np.stack([0 * A, A]), "max_times", check=check)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int32])
+def test_minus_one_that_may_mean_no_edge(dtype):
+    A = np.array([[0, 5, -1], [-1, 0, 2], [3, -1, 0]], dtype)
+    none = "np.inf" if dtype is np.float64 else r"np.iinfo\(A.dtype\).max"
+    with pytest.raises(NegativeCycleError, match=rf"\(if -1 means no edge, pass np.where\(A == -1, {none}, A\)\)$"):
+        closure(A)
+    with pytest.raises(NegativeCycleError, match=r"no edge, .*by name, it is a → c → b → a$"):
+        sr.shortest_paths(A, names="abc", sources=["a"])
+    loop = A.copy()
+    loop[0, 0] = -1
+    for other, name in ((2 * A, "min_plus"), (loop, "min_plus"), (-A, "max_plus")):
+        with pytest.raises(NegativeCycleError) as caught:
+            closure(other, name)
+        assert "no edge" not in str(caught.value)
+
+
 def test_gf2_pivot_without_a_star():
     with pytest.raises(sr.errors.DivergenceError, match="vertex 0"):
         closure(np.array([[True]]), "xor_and")

@@ -572,7 +572,7 @@ def test_a_pivot_without_a_star_leaves_no_file(rng, path):
         sr.closure(A, "plus_times", method=METHOD)
     with pytest.raises(DivergenceError) as by_strips:
         sr.closure(path, "plus_times", out=out, memory=200_000)
-    assert str(by_strips.value) == str(in_memory.value)
+    assert by_strips.value.vertex == in_memory.value.vertex == 50
     assert not out.exists()
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from semiring.algebra.expressions import Expression
 from semiring.algebra.verify.dtype_laws import dtype_verdict, rounding
 from semiring.algebra.verify.intervals import expressions_of, real_verdict, star_of
 from semiring.algebra.verify.laws import AXIOMS, PROPERTIES, STAR_LAWS, SUM_LAWS, Law
@@ -23,7 +24,7 @@ from semiring.errors import AlgebraError, DTypeError, ExpressionError, UnknownNa
 if TYPE_CHECKING:
     from semiring.algebra import Semiring
 
-__all__ = ["check_axioms", "check_sums", "derive_property"]
+__all__ = ["check_axioms", "check_sums", "derive_property", "known_star"]
 
 _SAMPLES, _SEED = 500, 0
 _POINTS = 4  # at which a star may be infinite and still be mended
@@ -31,6 +32,9 @@ _POINTS = 4  # at which a star may be infinite and still be mended
 #: Domains on which a definition given without one is tried again, to say where its laws would hold.
 _FINITE = "(-inf, inf)"
 _SUGGESTED = ("[0, inf]", "[0, inf)", "(0, inf]", _FINITE, "[-inf, inf)", "(-inf, inf]", "[0, 1]")
+
+#: Stars of sums and products, for definitions without one: of all finite numbers, and of non-negative numbers.
+_STARS = ("where(x == 1, nan, 1 / (1 - x))", "where(x < 1, 1 / (1 - x), nan)")
 
 
 @lru_cache(maxsize=1024)
@@ -113,12 +117,16 @@ def _report(
         return report
     laws = [verdict.law for verdict in verdicts]
     if semiring.domain.everything:
-        return replace(report, **_suggested(semiring, laws, _mended_star(semiring) if laws[-1].starred else ""))
-    broken = {verdict.law.key for verdict in report.refuted}
-    if broken and broken <= {law.key for law in STAR_LAWS} and (star := _mended_star(semiring)):
-        mended = semiring.with_star(star)
-        if all(_verdict(mended, law, names, _SAMPLES, _SEED) for law in laws if law.starred):
-            report = replace(report, star=star)
+        return replace(report, **_suggested(semiring, laws, _mended_stars(semiring) if laws[-1].starred else ()))
+    refuted = {verdict.law.key for verdict in report.refuted}
+    if refuted <= {law.key for law in STAR_LAWS}:
+        stars = _mended_stars(semiring)
+        if not stars and refuted == {"star_closed"}:  # 1 / (1 - x) above 1, and NaN at 1
+            stars = tuple(filter(None, (known_star(semiring.with_star(None)),)))
+        for star in stars:
+            mended = semiring.with_star(star)
+            if all(_verdict(mended, law, names, _SAMPLES, _SEED) for law in STAR_LAWS):
+                return replace(report, star=star)
     return report
 
 
@@ -165,43 +173,73 @@ def _rounding(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, 
         return None
 
 
-def _suggested(semiring: Semiring, laws: list[Law], star: str) -> dict[str, Any]:
+def _suggested(semiring: Semiring, laws: list[Law], stars: tuple[str, ...]) -> dict[str, Any]:
     """Return a domain on which these laws of a refuted definition are proved, for a report; {} where none is.
 
-    ``star``: what `_mended_star` has found; it is part of the advice where the laws need it.
+    ``stars``: what `_mended_stars` has found; one is part of the advice where the laws need it. So is the star of a
+    semiring that has none on that domain, if one is known.
     """
-    for text in _SUGGESTED:
-        for mended in dict.fromkeys(("", star)):
+    for star in ("", *stars):
+        for text in _SUGGESTED:
             try:
                 candidate = semiring.on_domain(text)
-                candidate = candidate.with_star(mended) if mended else candidate
+                candidate = candidate.with_star(star) if star else candidate
             except (AlgebraError, DTypeError, ExpressionError):  # where zero and one have changed places, for one
                 continue
             if all(law.key == "annihilation" or real_verdict(candidate, law, 0, _SEED).proved for law in laws):
-                return {"suggested": text, "star": mended}
+                if len(laws) > len(SUM_LAWS) and candidate.star_expression is None:
+                    return {"suggested": text, "star": known_star(candidate), "is_starless": True}
+                return {"suggested": text, "star": star}
     return {}
 
 
-def _mended_star(semiring: Semiring) -> str:
-    """Return the text of the semiring's star with NaN at the points where it is infinite; empty where it has none.
+@lru_cache(maxsize=256)
+def known_star(semiring: Semiring) -> str:
+    """Return the text of a star that is proved to be one of the semiring; empty where none of the known ones is.
 
-    1 / (1 - x) is infinite at 1, where the sum of all powers of 1 diverges: a star says so by NaN.
+    These are the star of sums and products, and of a selective ⊕ 1̄ where 1̄ ⊕ x = 1̄.
+    """
+    one, stars = semiring.one, list(_STARS)
+    if semiring.selective:
+        absorbed = semiring.add.expression.substitute({"x": one, "y": Expression("var", (), "x")})
+        stars.append(f"where({absorbed} == {one}, {one}, nan)")
+    for star in stars if semiring.given_star is None else ():
+        try:
+            candidate = semiring.with_star(star)
+            if all(real_verdict(candidate, law, 0, _SEED).proved for law in STAR_LAWS):
+                return star
+        except (AlgebraError, DTypeError, ExpressionError):
+            continue
+    return ""
+
+
+def _mended_stars(semiring: Semiring) -> tuple[str, ...]:
+    """Return texts of the semiring's star with NaN at, or beyond, the points where it is infinite.
+
+    1 / (1 - x) is infinite at 1, where the sum of all powers of 1 diverges: a star says so by NaN. Above 1 it is
+    negative, which is outside the domain of non-negative numbers.
     """
     if semiring.given_star is None:
-        return ""
+        return ()
     law = next(law for law in STAR_LAWS if law.key == "star_closed")
-    text = semiring.given_star.text
+    given = text = semiring.given_star.text
+    points: list[Any] = []
     try:
-        if semiring.domain.everything:  # where ∞ is an element too
-            semiring = semiring.on_domain(_FINITE)
-        for point in range(_POINTS + 1):
-            failure = _verdict(semiring, law, semiring.dtypes, _SAMPLES, _SEED).counterexample
+        finite = semiring.on_domain(_FINITE)  # where ∞ is no element
+        while len(points) <= _POINTS:
+            failure = _verdict(finite, law, semiring.dtypes, _SAMPLES, _SEED).counterexample
             if failure is None:
-                return text if point else ""
+                break
             if failure.left.lstrip("-") != "∞":
-                return ""
-            text = f"where(x == {failure.values['x']}, nan, {text})"
-            semiring = semiring.with_star(text)
+                return ()
+            points.append(failure.values["x"])
+            text = f"where(x == {points[-1]}, nan, {text})"
+            finite = finite.with_star(text)
+        else:
+            return ()
     except (AlgebraError, DTypeError, ExpressionError):
-        pass
-    return ""
+        return ()
+    inside = [point for point in points if semiring.domain.contains(point)]
+    if not inside:
+        return ()
+    return text, f"where(x < {min(inside)}, {given}, nan)", f"where(x > {max(inside)}, {given}, nan)"

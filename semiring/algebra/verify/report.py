@@ -103,6 +103,7 @@ class AxiomReport:
     verdicts: tuple[Verdict, ...]
     suggested: str = ""  # a domain on which all of these laws are proved, where one was found
     star: str = ""  # a star with which they are
+    is_starless: bool = False  # whether the definition has no star on that domain, and closures need one
 
     @property
     def hint(self) -> str:
@@ -111,7 +112,10 @@ class AxiomReport:
         if not self.suggested:
             return f"A star is nan where it does not exist: give {star}." if star else ""
         which = "every law is" if len(self.verdicts) > len(SUM_LAWS) else "the laws of sums are"
-        return f"On {self.suggested} {which} proved: give {option('domain', self.suggested)}{star and ', '}{star}."
+        given = f"On {self.suggested} {which} proved: give {option('domain', self.suggested)}"
+        if self.is_starless:
+            return f"{given}, and for closures {star or option('star') + ', the value of a* = 1 ⊕ a ⊕ a² ⊕ …, or nan'}."
+        return f"{given}{star and ', '}{star}."
 
     @property
     def laws(self) -> dict[str, Verdict]:

@@ -33,7 +33,7 @@ from semiring.kernels import backend_for
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace
 
-__all__ = ["gains", "scales"]
+__all__ = ["gains", "scales", "weights_around"]
 
 
 def gains(semiring: Semiring, least: Any, greatest: Any) -> bool:
@@ -87,7 +87,12 @@ def scales(A: Array, semiring: Semiring, rounded_to: Any = None) -> Array | list
 
 def _is_beyond(A: Array, cycle: list[int], epsilon: float, most: bool) -> bool:
     """Whether the exact product around a cycle is beyond what the rounding of its entries explains."""
-    xp = array_namespace(A)
-    values = on_host(A[xp.asarray(cycle), xp.asarray([*cycle[1:], cycle[0]])]).astype(np.float64)
-    product, allowed = prod(map(Fraction, values.tolist())), (1 + Fraction(epsilon)) ** len(cycle)
+    product, allowed = prod(map(Fraction, weights_around(A, cycle))), (1 + Fraction(epsilon)) ** len(cycle)
     return product > allowed if most else product * allowed < 1
+
+
+def weights_around(A: Array, cycle: list[int]) -> list[float]:
+    """Return the weights of the edges of a cycle, in order."""
+    xp = array_namespace(A)
+    values = on_host(A[xp.asarray(cycle), xp.asarray([*cycle[1:], cycle[0]])])
+    return [float(value) for value in values.astype(np.float64)]

@@ -40,7 +40,8 @@ from semiring.algorithms.bellman_ford import bellman_ford, rounded_up, swept
 from semiring.algorithms.potentials.weights import Weights, relative_rounding, roundings
 from semiring.algorithms.views import Array
 from semiring.arrays.parts import on_host
-from semiring.errors import NO_CLOSURE, DomainError, NegativeCycleError, PositiveCycleError
+from semiring.arrays.zero_conventions import minus_one_hint
+from semiring.errors import NO_CLOSURE, DomainError, NegativeCycleError, PositiveCycleError, shown_cycle
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Relaxation
 from semiring.namespaces import array_namespace
@@ -268,13 +269,19 @@ def verified(weights: Weights, cycle: list[int]) -> NegativeCycleError | None:
         weights, cycle = replace(weights, A=weights.A.T), cycle[::-1]
     heads = [*cycle[1:], cycle[0]]
     exact = dict(zip(zip(cycle, heads, strict=True), weights.exact(cycle, heads), strict=True))
-    return cycle_error(cycle, lambda i, j: exact[i, j], weights.sign, weights.epsilon)
+    A, hint = weights.A, ""
+    if weights.sign > 0 and isinstance(A, np.ndarray) and not (A.diagonal() < 0).any():
+        hint = minus_one_hint(A, integers=A.dtype.kind == "i")
+    return cycle_error(cycle, lambda i, j: exact[i, j], weights.sign, weights.epsilon, hint)
 
 
 def cycle_error(
-    cycle: list[int], weight: Callable[[int, int], int | Fraction], sign: int, epsilon: float
+    cycle: list[int], weight: Callable[[int, int], int | Fraction], sign: int, epsilon: float, hint: str = ""
 ) -> NegativeCycleError | None:
-    """`NegativeCycleError` if Σ w < -ε Σ |w| around ``cycle``, exactly; the first vertex is the smallest."""
+    """Return `NegativeCycleError` if Σ w < -ε Σ |w| around ``cycle``, exactly; the first vertex is the smallest.
+
+    The message ends with the ``hint``.
+    """
     first = cycle.index(min(cycle))
     cycle = [*cycle[first:], *cycle[:first]]
     terms = [Fraction(weight(i, j)) for i, j in zip(cycle, [*cycle[1:], cycle[0]], strict=True)]
@@ -282,11 +289,11 @@ def cycle_error(
     allowance = Fraction(epsilon) * sum(map(abs, terms), Fraction(0))
     if total >= -allowance:
         return None
-    shown = " → ".join(str(vertex) for vertex in (*cycle[:12], *(["…"] if len(cycle) > 12 else []), cycle[0]))
     amount = total * sign
     weight_shown = str(amount) if amount.denominator == 1 else f"{float(amount):.6g}"
     return (NegativeCycleError if sign > 0 else PositiveCycleError)(
-        f"the cycle {shown} of {len(cycle)} edge{'s' if len(cycle) > 1 else ''} has the weight {weight_shown}, "
-        f"{'below' if sign > 0 else 'above'} 0: going round it improves without end, so {NO_CLOSURE}",
+        f"the cycle {shown_cycle(cycle)} of {len(cycle)} edge{'s' if len(cycle) > 1 else ''} has the weight "
+        f"{weight_shown}, {'below' if sign > 0 else 'above'} 0: going round it improves without end, so {NO_CLOSURE}"
+        f"{hint}",
         cycle,
     )

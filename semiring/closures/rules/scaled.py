@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from semiring.algebra.catalogue import max_times, min_times
-from semiring.algorithms.potentials.scales import scales
-from semiring.algorithms.stars import divergence_error
+from semiring.algorithms.potentials.scales import scales, weights_around
+from semiring.algorithms.stars import gain_error
 from semiring.closures.call import Call
 from semiring.closures.maps import MapOfCall, Scaled
 from semiring.closures.plan import Draft, NotApplicable, Rewrite
@@ -21,10 +21,11 @@ __all__ = ["scaled"]
 
 
 def _factors(call: Call) -> Any:
-    """The factors, or None. Raises `DivergenceError` with a vertex of a cycle that gains."""
+    """Return the factors, or None. Raises `DivergenceError` with the vertices of a cycle that gains."""
     found = scales(call.A, call.semiring, call.kind.rounded_to)
     if isinstance(found, list):
-        raise divergence_error(call.semiring, max(call.caller(found)))
+        weights = weights_around(call.A, found)
+        raise gain_error(call.semiring, call.caller(found), weights, check=call.kind.options.check)
     return found
 
 
