@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import cached_property, lru_cache, wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias
 
 import numpy as np
 
@@ -32,10 +32,32 @@ __all__ = ["DTYPES", "Domain", "Operation", "Semiring"]
 #: The element types of the CPU backend, by name. float16 and bfloat16 are computed in float32 there.
 DTYPES = ("float32", "float64", "int16", "int32", "int64", "uint8", "bool")
 
-_LEAVES = "can leave the integers it holds"
+_LEAVES = "can leave its range"
+
+_REQUIRED = ("name", "add", "mul", "zero", "one")
+_EXAMPLE = "Semiring('safest', add='max(x, y)', mul='x * y', zero=0, one=1, domain=(0, 1))"
+_P = ParamSpec("_P")
 
 OperationLike: TypeAlias = Callable[..., Any] | str | Expression
 _X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
+
+
+def _naming_arguments(init: Callable[_P, None]) -> Callable[_P, None]:
+    """Wrap the initializer of `Semiring`: a `TypeError` about its arguments says which are meant, with an example."""
+
+    @wraps(init)
+    def checked(*arguments: _P.args, **options: _P.kwargs) -> None:
+        if options.keys() & {"plus", "times"}:
+            raise TypeError(f"⊕ and ⊗ are add= and mul=, such as {_EXAMPLE}")
+        missing = [name for name in _REQUIRED[len(arguments) - 1 :] if name not in options]
+        if missing:
+            raise TypeError(
+                f"Semiring misses {' and '.join(missing)}: the arguments are {', '.join(_REQUIRED)}, and the first is "
+                f"the name of the semiring, such as {_EXAMPLE}"
+            )
+        init(*arguments, **options)
+
+    return checked
 
 
 class Semiring:
@@ -73,6 +95,7 @@ class Semiring:
     (np.float64(0.5), np.float64(0.125))
     """
 
+    @_naming_arguments
     def __init__(
         self,
         name: str,
@@ -477,7 +500,9 @@ def _refusal(semiring: Semiring, dtype: np.dtype[Any]) -> str | None:
     arithmetic = operations & {"add", "sub", "mul", "neg", "abs"}
     bounded = dtype.kind == "u" or (dtype.kind == "i" and not semiring.tropical)
     if bounded and arithmetic and semiring._dtypes is None:
-        return f"{', '.join(sorted(arithmetic))} {_LEAVES}"
+        trees = {"⊕": semiring.add.expression, "⊗": semiring.mul.expression}
+        leaving = [f"{sign}, {tree.text}," for sign, tree in trees.items() if tree.operations & arithmetic]
+        return f"{' and '.join(leaving)} {_LEAVES}"
     try:
         for expression in (semiring.add.expression, semiring.mul.expression, semiring.zero, semiring.one):
             expression.check_dtype(dtype)

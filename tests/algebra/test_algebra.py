@@ -448,6 +448,22 @@ def test_a_star_keeps_the_shape_and_the_dtype():
     assert sr.boolean.star([True, False]).tolist() == [True, True]
 
 
+def test_arguments_of_a_definition_are_named():
+    with pytest.raises(TypeError, match=r"misses name: .* the first is the name of the semiring, such as Semiring\("):
+        Semiring(add="max(x, y)", mul="x * y", zero=0, one=1)
+    with pytest.raises(TypeError, match="misses one: "):
+        Semiring("max(x, y)", "x * y", 0, 1)
+    with pytest.raises(TypeError, match="add= and mul="):
+        Semiring("safest", plus="max(x, y)", times="x * y", zero=0, one=1)
+    with pytest.raises(TypeError, match="domian"):
+        Semiring("safest", "max(x, y)", "x * y", 0, 1, domian=(0, 1))
+
+
+def test_the_operation_that_leaves_a_dtype_is_named():
+    with pytest.raises(DTypeError, match=r"uint8: ⊗, x \+ y, can leave its range"):
+        sr.min_plus.check_dtype(np.dtype(np.uint8))
+
+
 def test_a_star_that_is_missing_is_an_error():
     lonely = Semiring("lonely", "max(x, y)", "x * y", 0, 1, domain="[0, inf)")
     assert lonely.star_expression is None
