@@ -61,7 +61,13 @@ _NAMES = f"one of {', '.join(CATALOGUE)}, or of their other names {', '.join(ALI
 
 INPUT_HELP = (
     f"a file ({', '.join(FORMATS)}; text also with .gz), - for an edge list on standard input, "
-    "or the name of a network that comes with the library (us-flights)"
+    "or the name of a network that comes with the library (us-flights); .csv, .tsv, .txt, .edges and .edgelist are "
+    "lists of edges, never matrices"
+)
+
+_EDGE_LISTS = (
+    "An edge list has a line for each edge: from,to,weight, such as Ulm,Kiel,7. Its first line may name the columns; "
+    "the weights stand in the third column, or in the only other one of numbers, or in that of --weight."
 )
 
 
@@ -71,7 +77,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._negative_number_matcher = re.compile(r"-(\.?\d|inf$)")
-        self.instead: dict[str, str] = {}  # of options that other commands have
+        self.instead: dict[str, str] = {}  # what the error adds about options that other commands have
 
     def read(self, argv: Sequence[str] | None) -> argparse.Namespace:
         """What the arguments say. An option that a command does not know is an error of that command."""
@@ -80,8 +86,7 @@ class Parser(argparse.ArgumentParser):
             command = found.command
             option = rest[0].partition("=")[0]
             close = get_close_matches(option, command._option_string_actions, n=1)
-            near = command.instead.get(option) or "".join(close)
-            hint = f": did you mean {near}?" if near else ""
+            hint = command.instead.get(option) or (f": did you mean {close[0]}?" if close else "")
             command.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
         return found
 
@@ -165,8 +170,9 @@ def _lazily(command: str) -> object:
 def _add_paths(commands: argparse._SubParsersAction[Parser]) -> None:
     parser = commands.add_parser(
         "paths",
-        description="Find the best paths between vertices. Print the path from --from to --to, the paths of one "
-        "vertex, or a summary of all pairs.",
+        description="Find the best paths between vertices. With --from and --to, print the path. With one of them, "
+        "print the values of all paths from or to that vertex, without the paths. With neither, print a summary of all "
+        "pairs. " + _EDGE_LISTS,
         epilog=f"example: {_LINES['paths'][1]}",
         allow_abbrev=False,
     )
@@ -180,9 +186,18 @@ def _add_paths(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     parser.add_argument("--to", action=Once, dest="target", metavar="NAME", help="the vertex where paths end")
     parser.add_argument(
-        "--kind", choices=KINDS, default="shortest", help="what makes a path the best (default: shortest)"
+        "--kind",
+        choices=KINDS,
+        default="shortest",
+        help="what makes a path the best: shortest (default), the least sum of weights; longest, the greatest sum, for "
+        "schedules without cycles that grow; widest, the greatest smallest weight, for capacities; reliable, the "
+        "greatest product, for probabilities in [0, 1]",
     )
-    parser.instead = dict.fromkeys(("-s", "--semiring"), f"--kind {'|'.join(KINDS)}")
+    parser.instead = dict.fromkeys(
+        ("-s", "--semiring"),
+        f": did you mean --kind {'|'.join(KINDS)}? In other semirings, semiring closure -s NAME finds the values, and "
+        "best_paths in Python the paths",
+    )
     parser.add_argument(
         "--predecessors",
         metavar="FILE",
@@ -307,7 +322,10 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("input", metavar="INPUT", help=INPUT_HELP)
     reading = parser.add_argument_group("reading")
     reading.add_argument(
-        "--undirected", dest="directed", action="store_false", help="take each edge in both directions"
+        "--undirected",
+        dest="directed",
+        action="store_false",
+        help="take each edge in both directions (default: from source to target only)",
     )
     reading.add_argument("--dtype", choices=DTYPES, help="of the matrix (default: the file's, else float64)")
     reading.add_argument(
@@ -337,7 +355,11 @@ def _add_work(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--plot", metavar="FILE", help="draw a picture (.png, .svg, .pdf); needs matplotlib")
     parser.add_argument("--threads", type=_count, metavar="N", help="how many threads (default: all cores)")
     parser.add_argument(
-        "--no-check", dest="check", action="store_false", help="do not validate the entries (NaN, outside the domain)"
+        "--no-check",
+        dest="check",
+        action="store_false",
+        help="give no warnings about suspicious weights, and accept weights above 1 with --kind reliable; NaN is an "
+        "error nevertheless, except with --memory",
     )
 
 

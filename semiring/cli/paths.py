@@ -104,6 +104,8 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
         )
     route = _route(question, found)
     _print_answer(report, question, found, route)
+    if route is None and _leads_back(question, function):
+        report("edges lead one way, and a path leads back: --undirected takes each edge in both directions")
     if not some:
         report("", "all pairs")
         _summarise(report, question, found)
@@ -175,6 +177,15 @@ def _route(question: PathQuery, found: Any) -> list[int] | None:
         return None
 
 
+def _leads_back(question: PathQuery, function: str) -> bool:
+    """Return whether a path leads from the target to the source of a network whose edges lead one way."""
+    source, target, network = question.source, question.target, question.network
+    if source is None or target is None or not network.directed:
+        return False
+    found = getattr(library, function)(network.matrix, sources=[target], targets=[source], check=False)
+    return bool(found.reachable[0, 0])
+
+
 # ----------------------------------------------------------------------------------------------------------- facts
 
 
@@ -240,19 +251,20 @@ def _summarise(report: Report, question: PathQuery, found: Any) -> None:
     reached, pairs = int(np.count_nonzero(proper)), n * (n - 1)
     grows = _WORDS[question.kind][1]
     keys = ("farthest", "mean", "diameter", "radius", "center") if grows else ("least", "greatest")
+    keys = (*keys, "farthest") if question.kind == "longest" else keys
     facts: dict[str, Any] = {"reachable": reached, "pairs": pairs, **dict.fromkeys(keys)}
     rows = [("reachable", f"{reached:,} of {pairs:,} pairs")]
     if reached and not grows:
         low, high = matrix[proper].min(), matrix[proper].max()
         facts |= {"least": low, "greatest": high}
         rows.append((question.word, f"{question.value(low)} … {question.value(high)}"))
-    elif reached:
+    if reached and "farthest" in keys:
         i, j = divmod(int(np.flatnonzero(proper)[np.argmax(matrix[proper])]), n)
-        far, mean = matrix[i, j], float(matrix[proper].mean())
-        facts["farthest"] = {"from": question.identity(i), "to": question.identity(j), "value": far}
-        facts["mean"] = mean
-        rows.append(("farthest", f"{question.value(far)}, {question.name(i)} → {question.name(j)}"))
-        rows.append(("mean", question.value(mean)))
+        facts["farthest"] = {"from": question.identity(i), "to": question.identity(j), "value": matrix[i, j]}
+        rows.append(("farthest", f"{question.value(matrix[i, j])}, {question.name(i)} → {question.name(j)}"))
+    if reached and grows:
+        facts["mean"] = float(matrix[proper].mean())
+        rows.append(("mean", question.value(facts["mean"])))
         if reached == pairs:
             center = [int(vertex) for vertex in found.center]
             facts |= {"diameter": found.diameter, "radius": found.radius}

@@ -44,7 +44,7 @@ Row: TypeAlias = tuple[int, list[str], str]
 
 _RENAME = ". Rename columns with the same title in the file"
 _WRITTEN = ["source", "target", "weight"]  # no edge, for its weight is none
-_AS_NPY = "Write a matrix as .npy, by numpy.save"
+_AS_NPY = "Write a matrix as .npy, by numpy.save: text files are lists of edges"
 
 _AHEAD = 64  # lines after a header that are looked at for numbers
 
@@ -106,6 +106,10 @@ def read_edge_list(
         return Edges(0, empty, empty, None, at_line(source, []))
     number, fields, line = first
     place, asked = f"{source}:{number}", header
+    if header is None and weight is None and columns is None and len(fields) > 3:
+        ahead_of_matrix = list(islice(rows, len(fields) + 1))
+        _refuse_matrix(first, ahead_of_matrix, source, delimiter)
+        rows = chain(ahead_of_matrix, rows)
     header = True if columns is not None and header is None else header
     guessed, ahead = header is None, list[Row]()
     if header is None and line.rstrip().endswith("}") and re.search(r"[\s,;]\{", line):
@@ -149,6 +153,31 @@ def read_edge_list(
             f"{_AS_NPY}"
         )
     return found.edges(which, source)
+
+
+def _refuse_matrix(first: Row, others: Sequence[Row], source: str, delimiter: str | None) -> None:
+    """Raise `FormatError` where n lines of n numbers are a matrix, under a header and with names of rows or without.
+
+    ``others`` holds the lines after the ``first``, or one more than a matrix has.
+    """
+    number, fields, line = first
+    count, titled = len(fields), not all(map(is_number, fields))
+    if titled and _names_columns(fields):
+        return
+    named = titled and len(others) == count - 1  # in the first column
+    rows = [row[named:] for _, row, _ in ([] if titled else [first]) + list(others)]
+    n = count - named
+    if len(rows) != n or not all(len(row) == n and all(map(is_number, row)) for row in rows):
+        return
+    mark = _delimiter(line, f"{source}:{number}") if delimiter is None else delimiter
+    file = "FILE" if source.startswith("<") else repr(source)
+    options = ["" if mark == " " else f", delimiter={mark!r}", ", skiprows=1" if titled else ""]
+    options.append(f", usecols=range(1, {count})" if named else "")
+    raise FormatError(
+        f"{source}:{number}: {n} lines of {n} numbers are a matrix, and a text file is a list of edges, source, "
+        f"target[, weight]. Convert it in Python, numpy.save('matrix.npy', numpy.loadtxt({file}"
+        f"{''.join(options)})), and give matrix.npy. If the lines are edges, {_name_columns(3, start='n')}"
+    )
 
 
 def _rows(

@@ -234,8 +234,10 @@ def test_a_negative_cycle_is_named(run, towns):
 
 def test_a_cycle_that_gains_is_named(run, towns):
     (towns / "g.csv").write_text("a,b,2\nb,a,0.75\n")
-    for words in (["paths", "g.csv", "--kind", "reliable", "--no-check"], ["closure", "g.csv", "-s", "max_times"]):
-        assert re.search(r"a cycle through vertex b, .* a product above 1", failure(run, *words))
+    named = "a cycle through vertex b, .* a product above 1, gains with every round: a → b → a, with the product 1.5"
+    assert re.search(rf"{named}$", failure(run, "paths", "g.csv", "--kind", "reliable", "--no-check"))
+    assert re.search(rf"{named} \(probabilities lie in .*\)$", failure(run, "closure", "g.csv", "-s", "max_times"))
+    assert "probabilities" not in failure(run, "closure", "g.csv", "-s", "max_times", "--no-check")
 
 
 def test_long_cycles_are_shortened():
@@ -389,6 +391,24 @@ def test_no_path_is_exit_code_1(run, towns):
     assert "no path leads from Mainz to Bern\n" in out
     assert "reachable" in out
     assert (towns / "d.npz").exists()
+
+
+@pytest.mark.parametrize("some", [[], ["-o", "d.npz"]])
+def test_no_path_names_the_option_if_a_path_leads_back(run, towns, some):
+    (towns / "way.csv").write_text("a,b,3\nb,c,2\nb,d,1\n")
+    code, out, _ = run("paths", "way.csv", "--from", "c", "--to", "a", *some)
+    assert code == 1
+    assert "--undirected takes each edge in both directions\n" in out
+    for words in (["--from", "c", "--to", "d"], ["--from", "a", "--to", "c"], ["--from", "c"], []):
+        assert "--undirected" not in run("paths", "way.csv", *words, *some)[1]
+
+
+def test_the_ends_of_the_longest_path_are_named(run, towns):
+    (towns / "plan.csv").write_text("a,b,3\nb,c,2\na,d,1\n")
+    assert re.search(r"^  farthest +5, a → c$", run("paths", "plan.csv", "--kind", "longest")[1], re.MULTILINE)
+    facts = json.loads(run("paths", "plan.csv", "--kind", "longest", "--json")[1])
+    assert facts["farthest"] == {"from": "a", "to": "c", "value": 5}
+    assert "farthest" not in run("paths", "plan.csv", "--kind", "widest")[1]
 
 
 def test_distances_and_predecessors_are_written(run, towns):
@@ -711,7 +731,8 @@ def test_messages_advise_options_of_the_command():
             "x.docx: a picture goes to a file that ends in .png, .svg",
         ),
         (["closure", "towns.csv", "-s", "min_puls"], "Did you mean 'min_plus'?"),
-        (["paths", "towns.csv", "-s", "max_min"], "did you mean --kind shortest|longest|widest|reliable?"),
+        (["paths", "towns.csv", "-s", "max_min"], "did you mean --kind shortest|longest|widest|reliable? In other"),
+        (["closure", "square.csv"], "numpy.save('matrix.npy', numpy.loadtxt('square.csv', delimiter=','))"),
         (
             ["paths", "towns.csv", "--predecessors", "-"],
             "-: write predecessors to an .npy or .npz file, or to an edge list",
@@ -774,6 +795,7 @@ def test_messages_advise_options_of_the_command():
 )
 def test_bad_input_is_one_line_and_exit_code_2(run, towns, words, message):
     (towns / "numbers.csv").write_text("0,1,3\n")
+    (towns / "square.csv").write_text("0,1,2,3\n1,0,5,6\n2,5,0,1\n3,6,1,0\n")
     (towns / "two.csv").write_text("from,to,km,min\na,b,1,2\n")
     (towns / "apart.csv").write_text("package,needs\na,b\nb,c\n")
     (towns / "empty.csv").write_text("")
@@ -930,7 +952,7 @@ def test_names_that_no_text_can_hold(run, towns):
         assert "\N{REPLACEMENT CHARACTER}" in out
     code, out, err = run("paths", "half.npz", "--from", "b", "--to", "\ud800")
     assert (code, err) == (1, "")
-    assert out.endswith("no path leads from b to \N{REPLACEMENT CHARACTER}\n")
+    assert "no path leads from b to \N{REPLACEMENT CHARACTER}\n" in out
     for output in ("-", "out.csv"):
         code, _, err = run("closure", "half.npz", "-o", output)
         assert code == 2

@@ -1061,7 +1061,7 @@ FIRST_WEIGHS = (
     "the weight 'Bonn' is not a number, in column 3. If '3' is the weight, name the columns in a header, or pass "
     "header=False, columns=('2', '3'), weight='1'"
 )
-AS_NPY = "Write a matrix as .npy, by numpy.save"
+AS_NPY = "Write a matrix as .npy, by numpy.save: text files are lists of edges"
 BY_NUMBER = "pass header=False, columns=('1', '2'), weight='3'"
 FIRST = "where the first line has {}: put names with the delimiter into double quotes"
 UNTITLED = (
@@ -1073,6 +1073,11 @@ COMMENT = (
     "x.csv:{}: '{}' may be a comment, or an edge from a vertex '{}': put the name into double quotes, or a blank after "
     "the {}"
 )
+MATRIX = (
+    "x.csv:1: {0} lines of {0} numbers are a matrix, and a text file is a list of edges, source, target[, weight]. "
+    "Convert it in Python, numpy.save('matrix.npy', numpy.loadtxt('x.csv'{1})), and give matrix.npy. If the lines are "
+    f"edges, name the columns in a header, or {BY_NUMBER}"
+)
 MALFORMED = [
     ("x.csv", "a,b,1\nb,c\n", "x.csv:2: 2 fields where the first line has 3: complete the line, or remove it"),
     ("x.csv", "a,b,1\nb,c,1,2\n", "x.csv:2: 4 fields " + FIRST.format(3)),
@@ -1082,6 +1087,13 @@ MALFORMED = [
         "x.csv:1: 4 fields where an edge is source, target[, weight]. Name the columns in a header, or "
         f"{BY_NUMBER}. {AS_NPY}",
     ),
+    ("x.csv", "0,1,2,3\n1,0,5,6\n2,5,0,1\n3,6,1,0\n", MATRIX.format(4, ", delimiter=','")),
+    ("x.csv", "a,b,c,d\n0,1,2,3\n1,0,5,6\n2,5,0,1\n3,6,1,0\n", MATRIX.format(4, ", delimiter=',', skiprows=1")),
+    (
+        *("x.csv", "x,a,b,c\na,0,1,2\nb,1,0,5\nc,2,5,0\n"),
+        MATRIX.format(3, ", delimiter=',', skiprows=1, usecols=range(1, 4)"),
+    ),
+    ("x.txt", "0 1 2 3\n1 0 5 6\n2 5 0 1\n3 6 1 0\n", MATRIX.format(4, "").replace("csv", "txt")),
     ("x.csv", ",A,B\nA,0,3\nB,4,0\n", f"x.csv:1: the source is empty, as in the corner of a matrix. {AS_NPY}"),
     ("x.csv", "Ulm,Kiel,Jena\n0,3,8\n3,0,2\n8,2,0\n", UNTITLED.format("'Ulm', 'Kiel', 'Jena'")),
     ("x.csv", "Ulm,Kiel,Jena\n1,3,8\n3,1,2\n8,2,1\n", UNTITLED.format("'Ulm', 'Kiel', 'Jena'")),
