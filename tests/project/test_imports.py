@@ -47,6 +47,7 @@ HEAVY = (
     "llvmlite",
     "scipy",
     "sympy",
+    "platformdirs",
     "networkx",
     "matplotlib",
     "pandas",
