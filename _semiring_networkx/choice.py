@@ -1,7 +1,7 @@
-"""Whether a call of NetworkX should run here: by its arguments, and by what it takes there and here.
+"""Whether a call of NetworkX should run here: by its arguments, by the size of the graph, and by how connected it is.
 
-NetworkX asks before every call, so that what is not worth it must be seen in microseconds; the rest costs two or three
-searches through the graph, to see how much of it they reach.
+NetworkX asks before every call. So a size that is too small is seen in microseconds, without a look at the edges. A
+graph that is large enough is searched from a few vertices: if they reach few others, NetworkX's searches end early.
 """
 
 from __future__ import annotations
@@ -13,84 +13,79 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from _semiring_networkx.costs import (
-    DISPATCH,
-    OUTPUTS,
-    SEARCHES,
-    START,
-    Search,
-    Size,
-    our_seconds,
-    search_from,
-    their_seconds,
-)
-
 __all__ = ["can_run", "should_run"]
 
 
 @dataclass(frozen=True)
 class _Function:
-    """Of a function that NetworkX dispatches: by which search it works there, and what it makes of the distances.
+    """The arguments that are served of a function that NetworkX dispatches, and the sizes from which it is faster here.
+
+    ``nodes``: vertices from which a call is faster here, conversion included. ``first``: vertices from which one call
+    saves more time than the compiler takes to start. ``density``: the largest part of all pairs that may be edges.
+    ``searches``: whether NetworkX takes less time where few vertices can be reached.
 
     ``plain``: parameters, with their positions, that are served only where they are left out (or False). ``weight``:
     the position and the name of the weight; ``default`` where it is left out. ``connected``: whether NetworkX is done
     at once where not all vertices are connected. ``whole``: not served for weights that are floats, whose sums may
     differ from NetworkX's in the last bit. ``cutoff``: there is one, and searches that stop at it are faster.
-    ``indirect``: searches are dispatched by way of another function.
+    ``itemsize``: the bytes of an entry of the closed matrix.
     """
 
-    search: str
-    output: str
+    nodes: int = 20
+    first: int = 850
+    density: float = 1.0
+    searches: bool = True
+    plain: dict[str, int] = field(default_factory=dict)
     weight: tuple[int, str] | None = None
     default: Any = "weight"
-    plain: dict[str, int] = field(default_factory=dict)
     connected: bool = False
     whole: bool = False
     cutoff: bool = False
-    indirect: bool = False
+    itemsize: float = 8
 
 
 _CUTOFF = {"cutoff": 1}
-_SOME = {"nbunch": 1, "sources": 3}
 _EXTREME = {"e": 1, "usebounds": 2}
+_HOPS = 2200  # vertices from which one call that counts hops saves more than the start
+_BY_METHOD = {"floyd-warshall": "floyd_warshall", "floyd-warshall-numpy": "floyd_warshall_numpy"}
+
+# Measured on two cores of Zen 4 with CPython 3.11 and NetworkX 3.6.1: docs/benchmarks/thresholds.md.
 _FUNCTIONS = {
-    "all_pairs_bellman_ford_path": _Function("bellman-ford paths", "paths", (1, "weight")),
-    "all_pairs_bellman_ford_path_length": _Function("bellman-ford", "lengths", (1, "weight")),
-    "all_pairs_dijkstra": _Function("dijkstra paths", "paths", (2, "weight"), plain=_CUTOFF),
-    "all_pairs_dijkstra_path": _Function("dijkstra paths", "paths", (2, "weight"), plain=_CUTOFF),
-    "all_pairs_dijkstra_path_length": _Function("dijkstra", "lengths", (2, "weight"), cutoff=True),
-    "all_pairs_shortest_path_length": _Function("hops", "lengths", cutoff=True),
-    "average_shortest_path_length": _Function("dijkstra", "number", (1, "weight"), None, connected=True),
-    "center": _Function("dijkstra", "number", (3, "weight"), None, _EXTREME, True, whole=True, indirect=True),
-    "closeness_centrality": _Function("dijkstra", "number", (2, "distance"), None, {"u": 1, "sp": 4}, whole=True),
-    "diameter": _Function("dijkstra", "number", (3, "weight"), None, _EXTREME, connected=True, indirect=True),
-    "eccentricity": _Function("dijkstra", "number", (3, "weight"), None, {"v": 1, "sp": 2}, True, indirect=True),
-    "floyd_warshall": _Function("floyd_warshall", "lengths", (1, "weight")),
-    "floyd_warshall_numpy": _Function("floyd_warshall_numpy", "matrix", (2, "weight")),
-    "floyd_warshall_predecessor_and_distance": _Function("floyd_warshall", "predecessors", (1, "weight")),
-    "global_efficiency": _Function("hops", "sum"),
+    "all_pairs_bellman_ford_path": _Function(first=500, weight=(1, "weight")),
+    "all_pairs_bellman_ford_path_length": _Function(first=750, weight=(1, "weight")),
+    "all_pairs_dijkstra": _Function(weight=(2, "weight"), plain=_CUTOFF),
+    "all_pairs_dijkstra_path": _Function(weight=(2, "weight"), plain=_CUTOFF),
+    "all_pairs_dijkstra_path_length": _Function(weight=(2, "weight"), cutoff=True),
+    "all_pairs_shortest_path_length": _Function(60, 2500, density=0.6, cutoff=True, itemsize=2),
+    "average_shortest_path_length": _Function(weight=(1, "weight"), default=None, connected=True),
+    "center": _Function(plain=_EXTREME, weight=(3, "weight"), default=None, connected=True, whole=True),
+    "closeness_centrality": _Function(plain={"u": 1, "sp": 4}, weight=(2, "distance"), default=None, whole=True),
+    "diameter": _Function(plain=_EXTREME, weight=(3, "weight"), default=None, connected=True),
+    "eccentricity": _Function(plain={"v": 1, "sp": 2}, weight=(3, "weight"), default=None, connected=True),
+    "floyd_warshall": _Function(first=230, searches=False, weight=(1, "weight")),
+    "floyd_warshall_numpy": _Function(30, 1000, searches=False, weight=(2, "weight")),
+    "floyd_warshall_predecessor_and_distance": _Function(first=230, searches=False, weight=(1, "weight")),
+    "global_efficiency": _Function(45, _HOPS, itemsize=2),
     "harmonic_centrality": _Function(
-        "dijkstra", "sum", (2, "distance"), None, {"nbunch": 1, "sources": 3}, whole=True, indirect=True
+        plain={"nbunch": 1, "sources": 3}, weight=(2, "distance"), default=None, whole=True
     ),
-    "harmonic_diameter": _Function("dijkstra", "sum", plain={"sp": 1}),  # without weights too
-    "johnson": _Function("dijkstra paths", "paths", (1, "weight")),
-    "periphery": _Function("dijkstra", "number", (3, "weight"), None, _EXTREME, True, whole=True, indirect=True),
-    "radius": _Function("dijkstra", "number", (3, "weight"), None, _EXTREME, connected=True, indirect=True),
-    "transitive_closure": _Function("descendants", "edges"),
-    "transitive_closure_dag": _Function("descendants", "edges"),
-    "wiener_index": _Function("dijkstra", "number", (1, "weight"), None, connected=True),
+    "harmonic_diameter": _Function(plain={"sp": 1}),
+    "johnson": _Function(weight=(1, "weight")),
+    "periphery": _Function(plain=_EXTREME, weight=(3, "weight"), default=None, connected=True, whole=True),
+    "radius": _Function(plain=_EXTREME, weight=(3, "weight"), default=None, connected=True),
+    "transitive_closure": _Function(first=310, itemsize=1 / 8),
+    "transitive_closure_dag": _Function(50, 2500, searches=False, itemsize=1 / 8),
+    "wiener_index": _Function(weight=(1, "weight"), default=None, connected=True),
 }
 
-_MARGIN = 0.9  # a win by less may be none on another machine
 _MOST_MEMORY = 0.2  # of the machine's, for the matrix
-_PROBES = 3  # searches to see how far they get; one below
-_FEW = 20  # vertices, below which nothing is gained
-_SMALL = 64  # vertices
+_PROBES = 3  # searches to see how far they get
+_REACHED = 0.25  # of the vertices, which searches must reach for a closure to be faster
 
 
 @cache
 def _memory() -> float:
-    """The bytes of the machine's memory; where nobody says, 8 GiB."""
+    """Return the bytes of the machine's memory; 8 GiB if the system does not say."""
     try:
         return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, ValueError, OSError):
@@ -102,7 +97,7 @@ def _argument(args: Any, kwargs: Any, position: int, name: str, default: Any = N
 
 
 def can_run(name: str, args: Any, kwargs: Any) -> bool | str:
-    """Whether the arguments are served, without a look at the graph; otherwise why not."""
+    """Return whether the arguments are served, without a look at the graph; otherwise why not."""
     function = _FUNCTIONS.get(name)
     if function is None:
         return f"there is no {name} here"
@@ -114,42 +109,39 @@ def can_run(name: str, args: Any, kwargs: Any) -> bool | str:
 
 
 def should_run(name: str, args: Any, kwargs: Any) -> bool | str:
-    """Whether a dense closure takes less time than NetworkX, conversions included; otherwise why not."""
+    """Return whether a dense closure takes less time than NetworkX, conversions included; otherwise why not."""
     function = _FUNCTIONS[name]
     G = _argument(args, kwargs, 0, "G")
+    weight = None if function.weight is None else _argument(args, kwargs, *function.weight, function.default)
+    sizes, hops = function, function.default is None and weight is None
+    if name == "average_shortest_path_length":
+        method = _argument(args, kwargs, 2, "method")
+        sizes, hops = _FUNCTIONS[_BY_METHOD.get(method, name)], hops or method == "unweighted"
     n = len(G)
-    if n < _FEW or not hasattr(G, "_adj"):
-        return f"{n} vertices: nothing to gain"
+    if n < sizes.nodes or not hasattr(G, "_adj"):
+        return f"{n} vertices: nothing to gain below {sizes.nodes}"
     if function.cutoff and _argument(args, kwargs, 1, "cutoff") is not None:
         return "searches stop at the cutoff"
-    if function.whole and _weighs_floats(G, _weight(function, args, kwargs)):
+    if function.whole and _weighs_floats(G, weight):
         return "distances of floats may differ from NetworkX's in the last bit"
-    search, itemsize = _search(name, function, args, kwargs)
-    if n * n * itemsize > _MOST_MEMORY * _memory():
+    if n * n * (2 if hops else sizes.itemsize) > _MOST_MEMORY * _memory():
         return f"{n} vertices: a dense matrix of them is too large"
     degrees = list(map(len, G._adj.values()))
-    entries, ends = sum(degrees), 0 in degrees
-    if function.connected and ends and n > 1:
-        return "not connected: NetworkX sees it at once"
-    if name == "center" and itemsize == 2 and entries <= 2 * (n - 1) and not G.is_directed():
+    entries = sum(degrees)
+    if name == "center" and hops and entries <= 2 * (n - 1) and not G.is_directed():
         return "a tree: NetworkX finds its center in linear time"
-    output = OUTPUTS[function.output]
-    dispatched = DISPATCH * n if function.indirect else 0.0
-    if search.cubic:
-        size: Size | None = Size(n, entries, n, entries)
-    elif _MARGIN * (their_seconds(search, Size(n, entries, n, entries)) + dispatched) > our_seconds(
-        output, Size(n, entries, 0, 0), itemsize
-    ):
-        size = _probe(G, n, entries, function.connected)
-    else:
-        return "searches are faster, by the sizes"
-    if size is None:
-        return "not connected: NetworkX sees it at once"
-    return _worth_it(their_seconds(search, size) + dispatched, our_seconds(output, size, itemsize))
+    if entries > function.density * n * n:
+        return f"{entries} edges of {n} vertices: searches of NetworkX end after one step"
+    if function.connected:
+        if 0 in degrees or not _is_connected(G, n):
+            return "not connected: NetworkX sees it at once"
+    elif sizes.searches and _reached(G, n) < max(_REACHED * n, sizes.nodes / 2):
+        return "searches reach few vertices"
+    return _worth_starting(n / (_HOPS if hops else sizes.first))
 
 
 def _weighs_floats(G: Any, weight: Any) -> bool:
-    """Whether the first edge that there is has a weight that is a float."""
+    """Return whether the first edge has a weight that is a float."""
     if type(weight) is not str:
         return False
     for neighbours in G._adj.values():
@@ -159,58 +151,45 @@ def _weighs_floats(G: Any, weight: Any) -> bool:
     return False
 
 
-def _weight(function: _Function, args: Any, kwargs: Any) -> Any:
-    return None if function.weight is None else _argument(args, kwargs, *function.weight, function.default)
+def _is_connected(G: Any, n: int) -> bool:
+    """Return whether a vertex reaches all vertices, and is reached from all of them."""
+    source = next(iter(G))
+    return _search(G._adj, source, n) == n and (not G.is_directed() or _search(G._pred, source, n) == n)
 
 
-def _search(name: str, function: _Function, args: Any, kwargs: Any) -> tuple[Search, float]:
-    """How NetworkX goes about it, and the bytes of the elements that are closed here."""
-    weight = _weight(function, args, kwargs)
-    kind = function.search
-    if name == "average_shortest_path_length":
-        method = _argument(args, kwargs, 2, "method")
-        kind = {"floyd-warshall": "floyd_warshall", "floyd-warshall-numpy": "floyd_warshall_numpy"}.get(
-            method, method if method in SEARCHES else kind
-        )
-        weight = None if method == "unweighted" else weight
-    if kind == "descendants":
-        return SEARCHES[kind], 1 / 8
-    if kind == "dijkstra" and weight is None and function.default is None:
-        kind = "hops"
-    return SEARCHES[kind], 2 if kind == "hops" else 8
+def _reached(G: Any, n: int) -> float:
+    """Return how many vertices a search reaches, on average of a few sources."""
+    sources = list(islice(G, 0, None, max(1, n // _PROBES)))[:_PROBES]
+    return sum(_search(G._adj, source, n) for source in sources) / len(sources)
 
 
-def _probe(G: Any, n: int, entries: int, connected: bool) -> Size | None:
-    """What searches find, from a few vertices; None where all must be connected, and are not."""
-    neighbours = G._adj
-    probes = _PROBES if n >= _SMALL or G.is_directed() else 1
-    sources = list(islice(G, 0, None, max(1, n // probes)))[:probes]
-    found = [search_from(neighbours, source, n) for source in (sources[:1] if connected else sources)]
-    if connected:
-        reached = [found[0][0]]
-        if G.is_directed():
-            reached.append(search_from(G._pred, sources[0], n)[0])
-        if min(reached) < n:
-            return None
-    mean = 1 / len(found)
-    return Size(n, entries, mean * sum(each for each, _ in found), mean * sum(each for _, each in found))
+def _search(neighbours: Any, source: Any, n: int) -> int:
+    """Return how many vertices a breadth-first search reaches; it stops when these are all n."""
+    seen, level = {source}, [source]
+    while level and len(seen) < n:
+        found = []
+        for vertex in level:
+            fresh = neighbours[vertex].keys() - seen
+            seen |= fresh
+            found.extend(fresh)
+            if len(seen) == n:
+                break
+        level = found
+    return len(seen)
 
 
-_declined = 0.0  # seconds that calls have cost for want of a compiler
+_declined = 0.0  # of the time that the compiler takes to start: what declined calls would have saved
 
 
-def _worth_it(theirs: float, ours: float) -> bool | str:
-    """Whether to run; the start is paid for by the one call that wins by more, or by what many calls would have won.
+def _worth_starting(size: float) -> bool | str:
+    """Return whether the compiler runs, or is worth its start, which takes about a second once in a process.
 
-    What calls would have won is counted, because the compiler takes longer to start than most scripts take in all:
-    `nx.diameter` of 100 vertices, 0.16 s with Python's own start, would take 1.2 s.
+    One call of ``size`` 1 or more saves the time of the start, and smaller calls save a part, in proportion to the
+    pairs of their vertices. The compiler starts when the declined calls would have saved the start: it takes longer to
+    start than most scripts take in all.
     """
     global _declined
-    won = _MARGIN * theirs - ours
-    if won <= 0:
-        return f"about {theirs:.2g} s by searches, {ours:.2g} s dense"
-    if "numba" not in sys.modules:
-        _declined += won
-        if _declined < START:
-            return f"about {won:.2g} s won: starting the compiler takes {START} s"
-    return True
+    if "numba" in sys.modules:
+        return True
+    _declined += size**2
+    return True if _declined >= 1 else f"{size**2:.2g} of the time saved that starting the compiler takes"

@@ -33,7 +33,7 @@ import numpy as np
 import semiring as sr
 from benchmarks.common import Table, random_matrix, rounded, run
 from semiring.algorithms.schedule import schedule_for
-from semiring.out_of_core.disk import File, Memory, Rows, System
+from semiring.out_of_core.disk import File, FileRows, Memory, System
 from semiring.out_of_core.layout import bytes_moved, bytes_of, shown
 
 __all__ = ["bytes_through", "disk_rate", "main", "rounds_of"]
@@ -56,7 +56,7 @@ def disk_rate(path: Path, n: int) -> float:
     row = 4 * n
     rows = max(1, (16 << 20) // row)
     file = File(System(), str(path), os.O_RDWR)
-    place, memory = Rows(file, 128, row, n), Memory(rows, n, np.dtype(np.float32))
+    place, memory = FileRows(file, 128, row, n), Memory(rows, n, np.dtype(np.float32))
     start = time.perf_counter()
     for first in range(0, n, rows):
         strip = memory.at(place.phase(first), min(rows, n - first))

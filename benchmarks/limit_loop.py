@@ -22,7 +22,7 @@ import semiring as sr
 from benchmarks.common import at_most
 from semiring.kernels.cpu.codegen.native import compile_native
 from semiring.kernels.cpu.codegen.target import Target, host
-from semiring.kernels.cpu.codegen.vector import I64, Element, Vectors, opaque
+from semiring.kernels.cpu.codegen.vector import I64, ElementType, Vectors, opaque
 from semiring.kernels.cpu.product.tile import Pair
 from semiring.kernels.definition import KernelDefinition, define
 from semiring.kernels.engine import make_plan
@@ -50,7 +50,7 @@ def _build(module: Any, name: str, definition: KernelDefinition, target: Target,
     """``void name(steps, data)``: ``steps`` times 12 pairs of vectors, then the accumulators into ``data``."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64, I64]), name)
     builder = ir.IRBuilder(function.append_basic_block())
-    element = Element(definition.dtype)
+    element = ElementType(definition.dtype)
     v = Vectors(builder, element, target.vector_bytes // element.size)
     pair = Pair(v, definition, target)
     _ = pair.one

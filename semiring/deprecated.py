@@ -1,13 +1,13 @@
-"""Modules under their former names: each name is found in the new module, with a `DeprecationWarning`."""
+"""Modules and classes under their former names: each is found under the new one, with a `DeprecationWarning`."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["forward"]
+__all__ = ["forward", "renamed"]
 
 
 def forward(old: str, new: str) -> Callable[[str], Any]:
@@ -32,5 +32,32 @@ def forward(old: str, new: str) -> Callable[[str], Any]:
         text = f"{old}.{name} is {new}.{name} now; the old name goes in the version after this one"
         warnings.warn(text, DeprecationWarning, stacklevel=2)
         return value
+
+    return find
+
+
+def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the function ``__getattr__`` of a module in which some names have changed.
+
+    Parameters
+    ----------
+    module
+        The dotted name of the module.
+    names
+        The new name in the module of each former one.
+
+    Returns
+    -------
+    callable
+        It takes a former name and returns what ``module`` has under the new one. It warns of each with
+        `DeprecationWarning`, and raises `AttributeError` for all other names.
+    """
+
+    def find(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        text = f"{module}.{name} is {module}.{names[name]} now; the old name goes in the version after this one"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return getattr(import_module(module), names[name])
 
     return find

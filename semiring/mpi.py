@@ -17,9 +17,10 @@ Install with ``pip install '.[mpi]'`` in a clone of the repository. Source and c
 
 from __future__ import annotations
 
+from semiring.deprecated import renamed
 from semiring.distributed.functions import (
+    DistributedPaths,
     Matrix,
-    Paths,
     best_paths,
     closure,
     distribute,
@@ -31,8 +32,8 @@ from semiring.distributed.functions import (
 )
 
 __all__ = [
+    "DistributedPaths",
     "Matrix",
-    "Paths",
     "best_paths",
     "closure",
     "distribute",
@@ -42,3 +43,5 @@ __all__ = [
     "shortest_paths",
     "together",
 ]
+
+__getattr__ = renamed(__name__, {"Paths": "DistributedPaths"})

@@ -17,7 +17,7 @@ from semiring.algorithms.views import Array
 from semiring.kernels.engine import Engine
 
 if TYPE_CHECKING:  # the elimination loads the compiler, and small calls are to do without
-    from semiring.sparse.symbolic import Analysis, Layout
+    from semiring.sparse.symbolic import Analysis, FactorLayout
 
 __all__ = ["WRITTEN", "by_separators", "operations"]
 
@@ -40,7 +40,7 @@ def by_separators(analysis: Analysis, symmetric: bool, A: Array) -> Method:
     return Method("supernodal", partial(_close, home, layout, analysis), apart=True, pairs=_pairs)
 
 
-def _close(home: Any, layout: Layout, analysis: Analysis, engine: Engine, D: Array, A: Array) -> None:
+def _close(home: Any, layout: FactorLayout, analysis: Analysis, engine: Engine, D: Array, A: Array) -> None:
     from semiring.sparse.numeric import NoStar
 
     pattern = analysis.pattern

@@ -34,7 +34,7 @@ def undirected(engine: Engine, A: Array) -> None:
     widest = max((stop - start for start, stop in blocks), default=0)
     lanes = engine.lanes() if len(blocks) > 1 else None
     sets = [(xp.empty((n, widest), A.dtype), xp.empty((widest, n), A.dtype)) for _ in range(1 + (lanes is not None))]
-    panels = [_Panels(A, *block, *sets[i % len(sets)]) for i, block in enumerate(blocks)]
+    panels = [_PivotPanels(A, *block, *sets[i % len(sets)]) for i, block in enumerate(blocks)]
     if lanes is not None:
         with lanes:
             _look_ahead(lanes, panels)
@@ -46,19 +46,21 @@ def undirected(engine: Engine, A: Array) -> None:
     _mirror(engine, A)
 
 
-def _look_ahead(lanes: Lanes, panels: list[_Panels]) -> None:
+def _look_ahead(lanes: Lanes, panels: list[_PivotPanels]) -> None:
     """All rounds: while the remainder is multiplied, the next pivots and their panels are closed."""
     closed: Any = None
     rest: Any = None
     for each, following in zip((None, *panels), (*panels, None), strict=True):
 
-        def ahead(lane: Engine, each: _Panels | None = each, following: _Panels | None = following) -> None:
+        def ahead(lane: Engine, each: _PivotPanels | None = each, following: _PivotPanels | None = following) -> None:
             if following is not None:
                 if each is not None:
                     each.prepare(lane, following.stop)
                 following.close(lane)
 
-        def remainder(lane: Engine, each: _Panels | None = each, following: _Panels | None = following) -> None:
+        def remainder(
+            lane: Engine, each: _PivotPanels | None = each, following: _PivotPanels | None = following
+        ) -> None:
             if each is not None:
                 each.eliminate(lane, each.stop if following is None else following.stop)
 
@@ -67,7 +69,7 @@ def _look_ahead(lanes: Lanes, panels: list[_Panels]) -> None:
         closed = after
 
 
-class _Panels:
+class _PivotPanels:
     """A block of pivots K = ``start`` … ``stop`` - 1, and its panels while the remainder is multiplied by them."""
 
     def __init__(self, A: Array, start: int, stop: int, across: Array, along: Array) -> None:

@@ -14,7 +14,7 @@ from semiring.algebra.expressions.tree import is_floating
 from semiring.errors import DomainError
 from semiring.namespaces import array_namespace
 
-__all__ = ["PIECE", "Limits", "Scan", "ScanRule", "limits_of", "refuse_entries", "rule_for"]
+__all__ = ["PIECE", "IntegerRange", "Scan", "ScanRule", "limits_of", "refuse_entries", "rule_for"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
@@ -47,7 +47,7 @@ class Scan(NamedTuple):
         )
 
 
-class Limits(NamedTuple):
+class IntegerRange(NamedTuple):
     """The range of an integer dtype."""
 
     min: int
@@ -56,9 +56,9 @@ class Limits(NamedTuple):
 
 
 @cache
-def limits_of(dtype: np.dtype[Any]) -> Limits:
+def limits_of(dtype: np.dtype[Any]) -> IntegerRange:
     limits = np.iinfo(dtype)
-    return Limits(int(limits.min), int(limits.max), int(limits.max) // 2)
+    return IntegerRange(int(limits.min), int(limits.max), int(limits.max) // 2)
 
 
 @dataclass(frozen=True)

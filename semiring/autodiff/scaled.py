@@ -10,7 +10,7 @@ from semiring.algebra.catalogue import plus_times
 from semiring.linalg import matmul
 from semiring.namespaces import array_namespace
 
-__all__ = ["Right", "largest", "scaled_product"]
+__all__ = ["ScaledOperand", "largest", "scaled_product"]
 
 Array: TypeAlias = Any
 
@@ -37,12 +37,12 @@ def scaled_product(X: Array, alpha: Array, Y: Array, beta: Array, gamma: Array) 
         return xp.zeros(shape, X.dtype)
     stacked = [operand.reshape(-1, *operand.shape[-2:]) for operand in wide]
     result = xp.stack(
-        [Right(xp, Y, beta).product(X, alpha, gamma) for X, alpha, Y, beta, gamma in zip(*stacked, strict=True)]
+        [ScaledOperand(xp, Y, beta).product(X, alpha, gamma) for X, alpha, Y, beta, gamma in zip(*stacked, strict=True)]
     )
     return result.reshape(shape).astype(X.dtype, copy=False)
 
 
-class Right:
+class ScaledOperand:
     """The right operand of products: matrices Y with exponents beta (k, n), prepared once."""
 
     def __init__(self, xp: Any, Y: Array, beta: Array) -> None:

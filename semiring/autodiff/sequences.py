@@ -21,7 +21,7 @@ from semiring.algebra.catalogue import plus_times
 from semiring.algebra.expressions import Expression
 from semiring.autodiff.rules import factors, rule_of
 from semiring.autodiff.saved_tensors import recycled
-from semiring.autodiff.scaled import Right, largest, scaled_product
+from semiring.autodiff.scaled import ScaledOperand, largest, scaled_product
 from semiring.linalg import matmul
 from semiring.linalg.dispatch import Walker, look, pulls
 from semiring.linalg.sequences import Chain, Given, check_lengths
@@ -111,7 +111,7 @@ class _Backward:
         rows = (0, 0) if chain.weights is None else chain.weights.shape[-2:]
         narrow = chain.x.dtype == np.float32
         self.dw = self.xp.empty((*chain.batch, *rows), np.float32 if narrow else np.float64)
-        self.right: Right | None = None
+        self.right: ScaledOperand | None = None
         self.later: list[tuple[Array, Array, Array]] = []
         walks = narrow and self.xp is np and pulls(chain.semiring, chain.x.dtype, chain.x.shape[-1])
         self.walker = chain.walker if walks and not self._far_apart() else None  # knows gradients of many steps
@@ -250,7 +250,7 @@ class _Backward:
         back = A.swapaxes(-1, -2)
         if self.one:
             if self.right is None:
-                self.right = Right(xp, xp.ones(A.shape), back.astype(np.float64))
+                self.right = ScaledOperand(xp, xp.ones(A.shape), back.astype(np.float64))
             self.later.append((x, H, minus))
             return self.right.product(H, minus, x), None
         whole = xp.broadcast_to(A, (*x.shape[:-2], *A.shape[-2:]))

@@ -42,7 +42,7 @@ Array: TypeAlias = Any
 _Given: TypeAlias = NDArray[Any] | list[Any]
 
 
-class _Options(TypedDict, total=False):
+class _ClosureOptions(TypedDict, total=False):
     """What every overload of `closure` takes, besides A, the semiring and ``explain``."""
 
     method: str
@@ -64,19 +64,35 @@ class _Options(TypedDict, total=False):
 
 @overload
 def closure(
-    A: BitMatrix, semiring: Semiring | str | None = ..., *, explain: Literal[False] = ..., **options: Unpack[_Options]
+    A: BitMatrix,
+    semiring: Semiring | str | None = ...,
+    *,
+    explain: Literal[False] = ...,
+    **options: Unpack[_ClosureOptions],
 ) -> BitMatrix: ...
 @overload
 def closure(
-    A: _Given, semiring: Semiring | str | None = ..., *, explain: Literal[False] = ..., **options: Unpack[_Options]
+    A: _Given,
+    semiring: Semiring | str | None = ...,
+    *,
+    explain: Literal[False] = ...,
+    **options: Unpack[_ClosureOptions],
 ) -> NDArray[Any]: ...
 @overload
 def closure(
-    A: _Given, semiring: Semiring | str | None = ..., *, explain: Literal[True, "full"], **options: Unpack[_Options]
+    A: _Given,
+    semiring: Semiring | str | None = ...,
+    *,
+    explain: Literal[True, "full"],
+    **options: Unpack[_ClosureOptions],
 ) -> tuple[NDArray[Any], Explanation]: ...
 @overload
 def closure(
-    A: Any, semiring: Semiring | str | None = ..., *, explain: bool | Literal["full"] = ..., **options: Unpack[_Options]
+    A: Any,
+    semiring: Semiring | str | None = ...,
+    *,
+    explain: bool | Literal["full"] = ...,
+    **options: Unpack[_ClosureOptions],
 ) -> Any: ...
 def closure(
     A: Any,

@@ -49,7 +49,7 @@ from semiring.out_of_core import layout as layouts
 from semiring.out_of_core.buffer_pools import DeviceRoom, HostRoom, Room
 from semiring.out_of_core.disk import TRUTHS, File, Memory, Packed, Place, System, rows_of_truths
 from semiring.out_of_core.journal import journaled
-from semiring.out_of_core.layout import Layout, Limits, limits_of, shown
+from semiring.out_of_core.layout import MemoryLimits, StripLayout, limits_of, shown
 from semiring.out_of_core.run import HeldRun, Run, complete, written
 from semiring.out_of_core.stored_matrix import PIVOT, Stored, is_name, new_file, pivots_of, stored
 
@@ -122,7 +122,7 @@ def _is_too_large_there(request: Request) -> bool:
     return A.nbytes + _BESIDE > free_on_device()
 
 
-def _limits(request: Request) -> Limits:
+def _limits(request: Request) -> MemoryLimits:
     """The memory that a call may take."""
     return limits_of(request.memory, None if request.device is None else free_on_device)
 
@@ -265,7 +265,7 @@ def _place(file: File, matrix: Stored, packed: bool) -> Place:
     return Packed.all([rows], matrix.n)[0] if packed else rows
 
 
-def _fits_packed(request: Request, source: Stored, limits: Limits) -> bool:
+def _fits_packed(request: Request, source: Stored, limits: MemoryLimits) -> bool:
     """Whether truth values are closed in memory 32 to a word: an eighth of the file."""
     method, n = request.options.method, source.n
     if source.dtype != np.bool_ or limits.device or (source.turned and not request.semiring.commutative):
@@ -312,7 +312,7 @@ def _close_array(request: Request, close: _Close) -> Any:
     return by_strips(request, bench.call(request, A, partial(check_by_threads, threads=options.threads)), run)
 
 
-def _told(layout: Layout) -> str:
+def _told(layout: StripLayout) -> str:
     count = len(layout.rounds)
     return f"strips of {layout.rows} rows, {shown(layout.moved)} read and written in {count} round{'s' * (count != 1)}"
 
@@ -339,7 +339,7 @@ def _looked_at(source: Stored, view: Any, semiring: Semiring) -> Scan:
 class _Bench:
     """Where strips of n × n entries are worked on, and how they are cut."""
 
-    def __init__(self, request: Request, n: int, dtype: np.dtype[Any], limits: Limits) -> None:
+    def __init__(self, request: Request, n: int, dtype: np.dtype[Any], limits: MemoryLimits) -> None:
         self._n, self._dtype, self._limits, self._ranks = n, dtype, limits, request.team.ranks.size
         self._cycles = request.plus and request.semiring.idempotent
         semiring = min_plus if is_tropical(request.semiring) else request.semiring
@@ -367,12 +367,12 @@ class _Bench:
         spare = self._limits.computing - self._cut(0, few)  # type: ignore[operator]  # no memory is too little
         return min(asked, few + max(0, spare) // 4 // copies) if copies else asked
 
-    def _cut(self, memory: int, threads: int) -> Layout | int:
+    def _cut(self, memory: int, threads: int) -> StripLayout | int:
         costs = replace(self._costs, beside=self._costs.beside + threads * self._costs.copied(self.storage))
         cut = self._blocks, self._copies, memory, costs, self.storage == "bits", self._ranks, self._pivots
         return layouts.layout_for(self._n, self._dtype.itemsize, *cut)
 
-    def layout(self) -> Layout:
+    def layout(self) -> StripLayout:
         """Raises `StorageError` where the memory is too small."""
         n, memory = self._n, self._limits.computing
         found = self._cut(memory, self.threads)
@@ -410,7 +410,7 @@ class _Bench:
         call.depth = request.depth + 1
         return call
 
-    def room(self, layout: Layout) -> Room:
+    def room(self, layout: StripLayout) -> Room:
         """The memory of a layout."""
         if self._limits.device:
             return DeviceRoom(self._width, self._entry, self._limits.device, layout.piece, self._pivots > 0)
@@ -424,7 +424,7 @@ class _Bench:
         return most + self._copied * self._n * (rows + 1 + self._widest)
 
 
-def _by_strips(request: Request, source: Stored, home: Stored, limits: Limits) -> Any:
+def _by_strips(request: Request, source: Stored, home: Stored, limits: MemoryLimits) -> Any:
     bench = _Bench(request, source.n, source.dtype, limits)
     call = bench.call(request, source.view(), partial(_looked_at, source), turned=source.turned)
     name, backend = None if request.journal is None else os.fsdecode(request.journal), bench.backend

@@ -101,7 +101,7 @@ def _around(K: Range, L: Range | None, n: int) -> tuple[Range, Range]:
     return rows, ((0, n) if L[1] - L[0] == 1 else rows)
 
 
-class _Panels:
+class _ReceivedPanels:
     """What arrived of a block of pivots."""
 
     def __init__(self, pivots: Range, closed: Array | None, rows: Array | None, columns: Array) -> None:
@@ -126,7 +126,7 @@ class _Tiles(Rows):
             )
             for _ in range(min(2, len(grid.blocks)))
         ]
-        self._arrived: dict[Range, _Panels] = {}
+        self._arrived: dict[Range, _ReceivedPanels] = {}
         self._count = 0
 
     def own_rows(self, vertices: Range) -> Range:
@@ -149,7 +149,7 @@ class _Tiles(Rows):
     def through(self, pivots: Range, rows: slice) -> Array:
         return self._arrived[pivots].columns[rows]
 
-    def expect(self, pivots: Range, holder: tuple[int, int]) -> _Panels:
+    def expect(self, pivots: Range, holder: tuple[int, int]) -> _ReceivedPanels:
         """Memory for the panels of a block, in place of those of the block before the last."""
         closed, rows, columns = self._memory[self._count % len(self._memory)]
         self._count += 1
@@ -158,7 +158,7 @@ class _Tiles(Rows):
         height, width = pivots[1] - pivots[0], columns_of(self._plan, 0, pivots[1] - pivots[0]).stop
         mine = (self.place[0] == holder[0], self.place[1] == holder[1])
         across, down = self._A.shape[1], self._A.shape[0]
-        panels = self._arrived[pivots] = _Panels(
+        panels = self._arrived[pivots] = _ReceivedPanels(
             pivots,
             closed[: height * width].reshape(height, width) if mine[0] else None,
             None if mine[0] else rows[: height * across].reshape(height, across),

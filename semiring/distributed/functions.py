@@ -56,8 +56,8 @@ from semiring.out_of_core.stored_matrix import Stored, is_name, stored
 from semiring.threads import checked_threads, get_threads
 
 __all__ = [
+    "DistributedPaths",
     "Matrix",
-    "Paths",
     "best_paths",
     "closure",
     "distribute",
@@ -85,7 +85,7 @@ class Matrix:
         ``rows`` and ``columns``, vertices in increasing order.
     """
 
-    def __init__(self, team: _Team, grid: Grid, own: Array) -> None:
+    def __init__(self, team: _RankTeam, grid: Grid, own: Array) -> None:
         self._team, self._spread = team, Spread(team.ranks, grid, own)
         self.n, self.dtype, self.comm, self.own = grid.n, own.dtype, team.comm, own
         self.rows, self.columns = self._spread.rows, self._spread.columns
@@ -152,7 +152,7 @@ class Matrix:
         return [(rows, columns) for rows in grid.rows(rank).parts() for columns in grid.columns(rank).parts()]
 
 
-class _Team:
+class _RankTeam:
     """The ranks of a communicator, and where they compute."""
 
     def __init__(self, comm: Any, device: Any) -> None:
@@ -241,7 +241,7 @@ def read(path: str | os.PathLike[str], *, comm: Any = None, device: Any = None) 
 
     Raises `OSError`, `FormatError`, `ShapeError` and `DTypeError` on all ranks.
     """
-    team = _Team(comm, device)
+    team = _RankTeam(comm, device)
     found: Stored = agreed(team.ranks, lambda: stored(os.fspath(path) + ("" if str(path).endswith(".npy") else ".npy")))
     grid = team.grid(found.n, found.dtype)
 
@@ -261,7 +261,7 @@ def read(path: str | os.PathLike[str], *, comm: Any = None, device: Any = None) 
 
 def distribute(A: Any, *, comm: Any = None, device: Any = None) -> Matrix:
     """The matrix (n, n) that rank 0 has, dealt out; what other ranks give is not looked at. Options as in `read`."""
-    team = _Team(comm, device)
+    team = _RankTeam(comm, device)
     ranks = team.ranks
     array = agreed(ranks, lambda: _square(A) if ranks.rank == 0 else None)
     n, dtype = ranks.allgather(None if array is None else (len(array), array.dtype))[0]
@@ -276,7 +276,7 @@ def from_rows(rows: Any, *, comm: Any = None, device: Any = None) -> Matrix:
     Options as in `read`. Raises `ShapeError` where they are no square matrix together, and `DTypeError` where they
     differ in dtype.
     """
-    team = _Team(comm, device)
+    team = _RankTeam(comm, device)
     ranks = team.ranks
     array = agreed(ranks, lambda: _rows(rows))
     shapes = ranks.allgather((array.shape, array.dtype))
@@ -314,7 +314,7 @@ def _rows(A: Any) -> Array:
 def _matrix(A: Any, comm: Any, device: Any) -> Matrix:
     if isinstance(A, Matrix):
         return A
-    name = _Team(comm, device).ranks.allgather(os.fspath(A) if is_name(A) else None)[0]  # of rank 0, as an array is
+    name = _RankTeam(comm, device).ranks.allgather(os.fspath(A) if is_name(A) else None)[0]  # of rank 0, as an array is
     if name is not None:
         return read(name, comm=comm, device=device)
     return distribute(A, comm=comm, device=device)
@@ -325,7 +325,7 @@ def _request(semiring: Semiring | str, threads: int | None) -> Request:
     return Request(None, Options(as_semiring(semiring), "auto", count))
 
 
-class _Options(TypedDict, total=False):
+class _TiledClosureOptions(TypedDict, total=False):
     """What both overloads of `closure` take."""
 
     method: str
@@ -343,11 +343,11 @@ def closure(
     out: str | os.PathLike[str],
     memory: int | str | None = ...,
     journal: str | os.PathLike[str],
-    **options: Unpack[_Options],
+    **options: Unpack[_TiledClosureOptions],
 ) -> Array: ...
 @overload
 def closure(
-    A: Any, semiring: Semiring | str = ..., *, out: Matrix | None = ..., **options: Unpack[_Options]
+    A: Any, semiring: Semiring | str = ..., *, out: Matrix | None = ..., **options: Unpack[_TiledClosureOptions]
 ) -> Matrix: ...
 def closure(
     A: Any,
@@ -402,7 +402,7 @@ def closure(
         raise UnknownNameError("closure method for ranks", method, _METHODS)
     request = _request(semiring, threads)
     if journal is not None or memory is not None:
-        return _by_strips(request, A, out, memory, journal, method, progress, _Team(comm, device))
+        return _by_strips(request, A, out, memory, journal, method, progress, _RankTeam(comm, device))
     if is_name(out):
         raise StorageError(
             f"out= names a file, which ranks write only with a journal: pass {option('journal')}, or write the result, "
@@ -431,7 +431,7 @@ def closure(
 
 
 def _by_strips(
-    request: Request, A: Any, out: Any, memory: Any, journal: Any, method: str, progress: Any, team: _Team
+    request: Request, A: Any, out: Any, memory: Any, journal: Any, method: str, progress: Any, team: _RankTeam
 ) -> Array:
     if journal is None or not (is_name(A) and is_name(out)) or method == "row_broadcast" or team.device is not None:
         raise StorageError(
@@ -489,7 +489,7 @@ def matmul(
     return Matrix(left._team, grid, C)
 
 
-def shortest_paths(A: Any, *, threads: int | None = None, comm: Any = None, device: Any = None) -> Paths:
+def shortest_paths(A: Any, *, threads: int | None = None, comm: Any = None, device: Any = None) -> DistributedPaths:
     """The shortest paths between all pairs, in min-plus: see `best_paths`."""
     return best_paths(A, "min_plus", threads=threads, comm=comm, device=device)
 
@@ -501,7 +501,7 @@ def best_paths(
     threads: int | None = None,
     comm: Any = None,
     device: Any = None,
-) -> Paths:
+) -> DistributedPaths:
     """The best paths between all pairs of vertices, which any rank may ask for, when it likes.
 
     A, threads, comm, device, errors: as in `closure`; `AlgebraError` where ⊕ is not selective. Each rank keeps some
@@ -511,10 +511,10 @@ def best_paths(
     if not algebra.selective:
         raise AlgebraError(f"the ⊕ of {algebra.name} adds paths instead of selecting one, so there are no best paths")
     edges = _matrix(A, comm, device)
-    return Paths(edges, closure(edges, algebra, threads=threads), algebra)
+    return DistributedPaths(edges, closure(edges, algebra, threads=threads), algebra)
 
 
-class Paths:
+class DistributedPaths:
     """What `best_paths` returns. Vertices are 0 … n - 1.
 
     What is asked is fetched from the ranks that have it, without their help; between hosts MPI may answer only when
@@ -533,7 +533,7 @@ class Paths:
         self._tolerance = tolerance_for(self._plan, np.broadcast_to(largest, (self.n, 1)))
         self._trees: dict[int, Array] = {}
 
-    def __enter__(self) -> Paths:
+    def __enter__(self) -> DistributedPaths:
         return self
 
     def __exit__(self, *error: Any) -> None:

@@ -26,11 +26,11 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from semiring.logs import logger
 
-__all__ = ["DIGESTS", "cache_folder", "holds", "is_enabled", "load", "prune", "refusal", "save"]
+__all__ = ["DIGESTS", "cache_folder", "holds", "is_enabled", "load", "prune", "refusal", "save", "user_folder"]
 
 KERNEL, DIGESTS = "kernel", "digests"  # the kinds of entries, and the ends of their names
 
@@ -44,19 +44,31 @@ _MAGIC = b"semiring kernel 1\n"
 
 
 def cache_folder() -> Path | None:
-    """Where compiled kernels are kept; None where ``SEMIRING_CACHE_DIR`` is empty."""
+    """Return the folder of compiled kernels; None if ``SEMIRING_CACHE_DIR`` is empty.
+
+    Raises `RuntimeError` if the user has no home folder.
+    """
     own = os.environ.get("SEMIRING_CACHE_DIR")
     if own is not None:
         return Path(own) if own else None
     numba_folder = os.environ.get("NUMBA_CACHE_DIR")
     if numba_folder:
         return Path(numba_folder) / "semiring"
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
-        return Path(base) / "semiring" / "Cache"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "semiring"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "semiring"
+    return user_folder("cache")
+
+
+def user_folder(kind: Literal["cache", "config"]) -> Path:
+    """Return the folder that this system has for the user's cache or settings of this library.
+
+    Raises `RuntimeError` if the user has no home folder.
+    """
+    from platformdirs import PlatformDirs
+
+    folders = PlatformDirs("semiring", appauthor=False, roaming=True)
+    folder = folders.user_cache_path if kind == "cache" else folders.user_config_path
+    if not folder.is_absolute():  # older versions leave "~" in the path if there is no home folder
+        raise RuntimeError("the user has no home folder")
+    return folder
 
 
 def is_enabled() -> bool:

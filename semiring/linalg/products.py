@@ -25,7 +25,7 @@ __all__ = ["matmul", "matmul_witness", "power"]
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
-class _Options(TypedDict, total=False):
+class _ProductOptions(TypedDict, total=False):
     """What every overload of `matmul` takes, besides the operands and the semiring."""
 
     out: Any
@@ -35,16 +35,18 @@ class _Options(TypedDict, total=False):
 
 
 @overload
-def matmul(A: BitMatrix, B: BitMatrix, semiring: Semiring | str = ..., **options: Unpack[_Options]) -> BitMatrix: ...
+def matmul(
+    A: BitMatrix, B: BitMatrix, semiring: Semiring | str = ..., **options: Unpack[_ProductOptions]
+) -> BitMatrix: ...
 @overload
 def matmul(
     A: NDArray[Any] | list[Any],
     B: NDArray[Any] | list[Any],
     semiring: Semiring | str = ...,
-    **options: Unpack[_Options],
+    **options: Unpack[_ProductOptions],
 ) -> NDArray[Any]: ...
 @overload
-def matmul(A: Any, B: Any, semiring: Semiring | str = ..., **options: Unpack[_Options]) -> Any: ...
+def matmul(A: Any, B: Any, semiring: Semiring | str = ..., **options: Unpack[_ProductOptions]) -> Any: ...
 @on_their_device
 def matmul(
     A: Any,

@@ -21,7 +21,7 @@ import numpy as np
 
 from semiring.arrays.device import load_cupy
 from semiring.kernels.contract import Mark
-from semiring.out_of_core.disk import Memory, Place, Traced, TracedMemory
+from semiring.out_of_core.disk import Memory, MemoryWithPivots, Place, RowsWithPivots
 
 __all__ = ["DeviceRoom", "HostRoom", "Room"]
 
@@ -30,7 +30,7 @@ Array: TypeAlias = Any
 _PIVOT = np.dtype(np.int32)
 
 
-class Rows(Protocol):
+class RowBuffer(Protocol):
     """Memory for some rows."""
 
     def at(self, phase: Any, rows: int) -> Any:
@@ -45,7 +45,7 @@ class Room(Protocol):
 
     def __exit__(self, *error: Any) -> None: ...
 
-    def memory(self, rows: int) -> Rows:
+    def memory(self, rows: int) -> RowBuffer:
         """Memory for so many rows."""
         ...
 
@@ -71,19 +71,19 @@ class _Done:
 
 
 class HostRoom:
-    """The memory of the host, for rows of n entries, and for their pivots where those are ``traced``."""
+    """The memory of the host, for rows of n entries, and for their pivots if ``keeps_pivots``."""
 
-    def __init__(self, n: int, dtype: np.dtype[Any], traced: bool = False) -> None:
-        self._n, self._dtype, self._traced = n, dtype, traced
+    def __init__(self, n: int, dtype: np.dtype[Any], keeps_pivots: bool = False) -> None:
+        self._n, self._dtype, self._keeps_pivots = n, dtype, keeps_pivots
 
     def __enter__(self) -> HostRoom:
         return self
 
     def __exit__(self, *error: Any) -> None: ...
 
-    def memory(self, rows: int) -> Rows:
+    def memory(self, rows: int) -> RowBuffer:
         values = Memory(rows, self._n, self._dtype)
-        return TracedMemory(values, Memory(rows, self._n, _PIVOT)) if self._traced else values
+        return MemoryWithPivots(values, Memory(rows, self._n, _PIVOT)) if self._keeps_pivots else values
 
     def mark(self) -> Mark:
         return _Done()
@@ -98,13 +98,13 @@ class HostRoom:
 class DeviceRoom:
     """The memory of the current GPU, at most ``limit`` bytes, for rows of n entries; ``piece`` of them to a stage.
 
-    The stages take four times that of the host's memory. ``traced``: for the pivots of the rows too.
+    The stages take four times that of the host's memory. ``keeps_pivots``: for the pivots of the rows too.
     """
 
-    def __init__(self, n: int, dtype: np.dtype[Any], limit: int, piece: int, traced: bool = False) -> None:
+    def __init__(self, n: int, dtype: np.dtype[Any], limit: int, piece: int, keeps_pivots: bool = False) -> None:
         self._cupy = load_cupy()
-        self._n, self._dtype, self._limit, self._piece, self._traced = n, dtype, limit, piece, traced
-        self._widest = max(dtype, _PIVOT, key=lambda each: each.itemsize) if traced else dtype
+        self._n, self._dtype, self._limit, self._piece, self._keeps_pivots = n, dtype, limit, piece, keeps_pivots
+        self._widest = max(dtype, _PIVOT, key=lambda each: each.itemsize) if keeps_pivots else dtype
         self._row = n * self._widest.itemsize
         self._device = self._cupy.cuda.runtime.getDevice()
 
@@ -122,16 +122,18 @@ class DeviceRoom:
             stream.synchronize()  # what they use may be freed then
         self._open.close()
 
-    def memory(self, rows: int) -> Rows:
+    def memory(self, rows: int) -> RowBuffer:
         values = _OnDevice(self._cupy.empty((rows, self._n), self._dtype))
-        return TracedMemory(values, _OnDevice(self._cupy.empty((rows, self._n), _PIVOT))) if self._traced else values
+        if not self._keeps_pivots:
+            return values
+        return MemoryWithPivots(values, _OnDevice(self._cupy.empty((rows, self._n), _PIVOT)))
 
     def mark(self) -> Mark:
         mark: Mark = self._main.record(self._cupy.cuda.Event(disable_timing=True))
         return mark
 
     def read(self, place: Any, first: int, rows: Array) -> None:
-        if isinstance(rows, Traced):
+        if isinstance(rows, RowsWithPivots):
             self.read(place.values, first, rows.values)
             self.read(place.pivots, first, rows.pivots)
             return
@@ -146,7 +148,7 @@ class DeviceRoom:
             stages.stream.synchronize()
 
     def write(self, place: Any, first: int, rows: Array) -> None:
-        if isinstance(rows, Traced):
+        if isinstance(rows, RowsWithPivots):
             self.write(place.values, first, rows.values)
             self.write(place.pivots, first, rows.pivots)
             return

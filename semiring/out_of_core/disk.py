@@ -31,17 +31,17 @@ except ImportError:  # Windows
 __all__ = [
     "PAGE",
     "File",
+    "FileRows",
     "Held",
     "Memory",
+    "MemoryWithPivots",
     "Moved",
     "Packed",
     "Place",
-    "Rows",
+    "PlaceWithPivots",
+    "PlaceWithoutPivots",
+    "RowsWithPivots",
     "System",
-    "Traced",
-    "TracedMemory",
-    "TracedPlace",
-    "Untraced",
     "rows_of_truths",
     "values_of",
 ]
@@ -263,7 +263,7 @@ class File:
             done += now
 
 
-class Rows:
+class FileRows:
     """Rows of one size in a file, from some position on. `Place` is what they are."""
 
     def __init__(self, file: File, start: int, row: int, n: int) -> None:
@@ -278,12 +278,12 @@ class Rows:
     def write(self, row: int, memory: Array) -> None:
         self.file.write(self._start + row * self._row, memory)
 
-    def columns(self, start: int, stop: int) -> Columns:
+    def columns(self, start: int, stop: int) -> FileColumns:
         itemsize = self._row // self._n
-        return Columns(self.file, self._start + start * itemsize, self._row, self._n)
+        return FileColumns(self.file, self._start + start * itemsize, self._row, self._n)
 
 
-class Columns(Rows):
+class FileColumns(FileRows):
     """Some columns of such rows, which do not lie side by side."""
 
     def read(self, row: int, memory: Array) -> None:
@@ -298,7 +298,7 @@ class Columns(Rows):
 class Moved:
     """Rows that stand some rows further down than in ``rows``, the last of them in ``beyond``, which goes on there."""
 
-    def __init__(self, rows: Rows, beyond: Rows, n: int, by: int) -> None:
+    def __init__(self, rows: FileRows, beyond: FileRows, n: int, by: int) -> None:
         self._rows, self._beyond, self._n, self._by = rows, beyond, n, by
 
     def phase(self, row: int) -> int:
@@ -315,7 +315,7 @@ class Moved:
     def columns(self, start: int, stop: int) -> Moved:
         return Moved(self._rows.columns(start, stop), self._beyond.columns(start, stop), self._n, self._by)
 
-    def _parts(self, row: int, memory: Array) -> Iterator[tuple[Rows, int, Array]]:
+    def _parts(self, row: int, memory: Array) -> Iterator[tuple[FileRows, int, Array]]:
         """Where which of the rows from there on are: those of ``rows``, and those beyond."""
         row += self._by
         kept = min(len(memory), max(0, self._n - row))
@@ -396,7 +396,7 @@ class Held:
         list(self._pool.map(lambda part: np.copyto(target[part], source[part]), parts))
 
 
-class Traced:
+class RowsWithPivots:
     """Rows in memory: their values (m, n), and the pivots (m, n) int32 that improved them last."""
 
     def __init__(self, values: Array, pivots: Array) -> None:
@@ -405,20 +405,20 @@ class Traced:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, rows: Any) -> Traced:
-        return Traced(self.values[rows], self.pivots[rows])
+    def __getitem__(self, rows: Any) -> RowsWithPivots:
+        return RowsWithPivots(self.values[rows], self.pivots[rows])
 
-    def __setitem__(self, rows: Any, other: Traced) -> None:
+    def __setitem__(self, rows: Any, other: RowsWithPivots) -> None:
         self.values[rows], self.pivots[rows] = other.values, other.pivots
 
 
-def values_of(rows: Array | Traced) -> Array:
+def values_of(rows: Array | RowsWithPivots) -> Array:
     """The values of some rows, whose pivots are kept or not."""
-    return rows.values if isinstance(rows, Traced) else rows
+    return rows.values if isinstance(rows, RowsWithPivots) else rows
 
 
-class TracedPlace:
-    """Where values and pivots of the same rows live, each by itself: a `Place` of `Traced` rows."""
+class PlaceWithPivots:
+    """Where values and pivots of the same rows live, each by itself: a `Place` of `RowsWithPivots`."""
 
     def __init__(self, values: Place, pivots: Place) -> None:
         self.values, self.pivots = values, pivots
@@ -427,19 +427,19 @@ class TracedPlace:
         """Of each."""
         return self.values.phase(row), self.pivots.phase(row)
 
-    def read(self, row: int, memory: Traced) -> None:
+    def read(self, row: int, memory: RowsWithPivots) -> None:
         self.values.read(row, memory.values)
         self.pivots.read(row, memory.pivots)
 
-    def write(self, row: int, memory: Traced) -> None:
+    def write(self, row: int, memory: RowsWithPivots) -> None:
         self.values.write(row, memory.values)
         self.pivots.write(row, memory.pivots)
 
     def columns(self, start: int, stop: int) -> Place:
-        return TracedPlace(self.values.columns(start, stop), self.pivots.columns(start, stop))
+        return PlaceWithPivots(self.values.columns(start, stop), self.pivots.columns(start, stop))
 
 
-class Untraced:
+class PlaceWithoutPivots:
     """The pivots of rows that no pivot has improved: a `Place` that is only read."""
 
     def phase(self, row: int) -> int:
@@ -451,7 +451,7 @@ class Untraced:
     def write(self, row: int, memory: Array) -> None:
         raise NotImplementedError("rows before the first round are not written")
 
-    def columns(self, start: int, stop: int) -> Untraced:
+    def columns(self, start: int, stop: int) -> PlaceWithoutPivots:
         return self
 
 
@@ -478,13 +478,13 @@ class Memory:
         return self._bytes[skip : skip + math.prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
 
 
-class TracedMemory:
+class MemoryWithPivots:
     """Memory for values and pivots of some rows."""
 
     def __init__(self, values: Any, pivots: Any) -> None:
         """``values`` and ``pivots``: each as `Memory`, or of a GPU."""
         self._values, self._pivots = values, pivots
 
-    def at(self, phase: Any, rows: int) -> Traced:
-        """As `Memory.at`, by a `TracedPlace.phase`."""
-        return Traced(self._values.at(phase[0], rows), self._pivots.at(phase[1], rows))
+    def at(self, phase: Any, rows: int) -> RowsWithPivots:
+        """As `Memory.at`, by a `PlaceWithPivots.phase`."""
+        return RowsWithPivots(self._values.at(phase[0], rows), self._pivots.at(phase[1], rows))

@@ -66,8 +66,8 @@ import numpy as np
 
 from semiring.distributed.transports import ALONE, Team
 from semiring.errors import StorageError
-from semiring.out_of_core.disk import PAGE, File, Memory, Place, Rows, System, TracedMemory, TracedPlace
-from semiring.out_of_core.layout import Layout
+from semiring.out_of_core.disk import PAGE, File, FileRows, Memory, MemoryWithPivots, Place, PlaceWithPivots, System
+from semiring.out_of_core.layout import StripLayout
 
 __all__ = [
     "Journal",
@@ -124,10 +124,10 @@ class Summed:
         (self.sum,) = found
 
 
-class TracedSums(TracedPlace):
+class TracedSums(PlaceWithPivots):
     """The same of values and their pivots: one sum of both."""
 
-    def __init__(self, place: TracedPlace) -> None:
+    def __init__(self, place: PlaceWithPivots) -> None:
         self._values, self._pivots = Summed(place.values), Summed(place.pivots)
         super().__init__(self._values, self._pivots)
 
@@ -138,10 +138,10 @@ class TracedSums(TracedPlace):
 
 def summed(place: Place) -> Summed | TracedSums:
     """A place that keeps the checksum of what goes through it."""
-    return TracedSums(place) if isinstance(place, TracedPlace) else Summed(place)
+    return TracedSums(place) if isinstance(place, PlaceWithPivots) else Summed(place)
 
 
-def checksums(places: Iterable[Place], layout: Layout) -> Array:
+def checksums(places: Iterable[Place], layout: StripLayout) -> Array:
     """Those of all strips (count,), each as its place has it, in the parts in which it will be moved."""
     strips = layout.strips
     found = np.zeros(len(strips), np.uint32)
@@ -149,7 +149,7 @@ def checksums(places: Iterable[Place], layout: Layout) -> Array:
     rows = min(tallest, layout.piece)
     memory: Any = Memory(rows, layout.width, np.dtype(f"u{layout.entry}"))
     if layout.pivots:
-        memory = TracedMemory(memory, Memory(rows, layout.n, np.dtype(np.int32)))
+        memory = MemoryWithPivots(memory, Memory(rows, layout.n, np.dtype(np.int32)))
     for which, (place, (start, stop)) in enumerate(zip(places, strips, strict=True)):
         through = summed(place)
         for first in range(start, stop, layout.piece):
@@ -158,7 +158,7 @@ def checksums(places: Iterable[Place], layout: Layout) -> Array:
     return found
 
 
-def journaled(layout: Layout, in_place: bool, ranks: int = 1) -> Layout:
+def journaled(layout: StripLayout, in_place: bool, ranks: int = 1) -> StripLayout:
     """The layout with the rows by which the file moves, and in place with an even number of rounds."""
     n, tallest = layout.n, max((stop - start for start, stop in layout.strips), default=0)
     step = PAGE // gcd(PAGE, max(1, n * layout.itemsize), n * layout.pivots)  # whole pages move past the cache
@@ -173,7 +173,7 @@ def journaled(layout: Layout, in_place: bool, ranks: int = 1) -> Layout:
     return replace(layout, rounds=tuple(rounds), shift=rounded if rounded <= n else min(n, by))
 
 
-def shifts(layout: Layout, in_place: bool) -> list[int]:
+def shifts(layout: StripLayout, in_place: bool) -> list[int]:
     """By how many rows the file is moved before each round, and after the last; not at all without a journal."""
     count = len(layout.rounds)
     moved = [layout.shift * ((count - number) % 2) for number in range(count + 1)]
@@ -219,7 +219,7 @@ class _Map:
     size: int
 
     @classmethod
-    def of(cls, head: int, layout: Layout, phases: Sequence[int]) -> _Map:
+    def of(cls, head: int, layout: StripLayout, phases: Sequence[int]) -> _Map:
         """``phases``: the place of row n of each file, modulo a page."""
         slot, slots = _RECORD.size + 4 * len(layout.strips), _pages(head)
         end, panels, spares = slots + 2 * _pages(slot), [], []
@@ -252,7 +252,7 @@ class Journal:
         self.about, self.vectors, self._team = about, vectors, team
         self._system, self._file, self._where = system, file, where
         self.state = State()
-        self.layout = Layout.of(about["layout"])
+        self.layout = StripLayout.of(about["layout"])
         self._homes: Sequence[File] = ()
         self._descending: Sequence[bool] = ()
         self._sums: Array = None
@@ -261,10 +261,10 @@ class Journal:
 
     # ------------------------------------------------------------------------------------------------------- at rest
 
-    def spares(self) -> list[Rows]:
+    def spares(self) -> list[FileRows]:
         """The rows behind those of the file, and behind those of the pivots where there are any."""
         n, entries = self.layout.n, (self.layout.itemsize, self.layout.pivots)
-        return [Rows(self._file, at, n * entry, n) for at, entry in zip(self._where.spares, entries, strict=False)]
+        return [FileRows(self._file, at, n * entry, n) for at, entry in zip(self._where.spares, entries, strict=False)]
 
     def begin(self, homes: Sequence[File], descending: Sequence[bool]) -> None:
         """From now on strips are written to those files, from where the record is, in rounds that go up or down."""
@@ -293,13 +293,13 @@ class Journal:
         """Where the panel of a round is logged; ``phase``: where its first row is in the file, modulo a page."""
         layout = self.layout
 
-        def rows(start: int, phase: int, entry: int, width: int) -> Rows:  # congruent to that, and so to its memory
-            return Rows(self._file, start + (phase - start) % PAGE, entry * width, width)
+        def rows(start: int, phase: int, entry: int, width: int) -> FileRows:  # congruent to that, and so to its memory
+            return FileRows(self._file, start + (phase - start) % PAGE, entry * width, width)
 
         if not layout.pivots:
             return Summed(rows(self._where.panels[0], phase, layout.entry, layout.width))
         given = zip(self._where.panels, phase, (layout.entry, layout.pivots), strict=True)
-        return TracedSums(TracedPlace(*(rows(*each, layout.n) for each in given)))
+        return TracedSums(PlaceWithPivots(*(rows(*each, layout.n) for each in given)))
 
     def check_panel(self, panel: Summed | TracedSums) -> None:
         """The panel was read. Raises `StorageError` where it is damaged."""
@@ -361,7 +361,7 @@ def create(
     path: str,
     about: Mapping[str, Any],
     vectors: Mapping[str, Array],
-    layout: Layout,
+    layout: StripLayout,
     sums: Array,
     phases: Sequence[int],
     team: Team = ALONE,
@@ -445,7 +445,7 @@ def _read(system: System, file: File, path: str, team: Team) -> Journal:
             raise StorageError(f"{path}: the journal is damaged")
         vectors[listed["name"]] = np.frombuffer(data, dtype)
         position += len(data)
-    layout = Layout.of(about["layout"])
+    layout = StripLayout.of(about["layout"])
     where = _Map.of(position, layout, about["phases"])
     journal = Journal(system, file, about, vectors, where, team)
     _demand_size(path, size, where.panels[0])

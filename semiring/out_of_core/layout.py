@@ -30,9 +30,9 @@ __all__ = [
     "DEVICE",
     "HOST",
     "Costs",
-    "Layout",
-    "Limits",
+    "MemoryLimits",
     "Range",
+    "StripLayout",
     "bytes_moved",
     "bytes_of",
     "free_memory",
@@ -76,7 +76,7 @@ DEVICE = Costs((128, 256, 512, 768, 1024, 1536, 2048, 3072, 4096), 128, 96 << 20
 
 
 @dataclass(frozen=True)
-class Layout:
+class StripLayout:
     """The strips and rounds of one closure."""
 
     n: int
@@ -129,7 +129,7 @@ class Layout:
         """Bytes that are read and written."""
         return bytes_moved(self.n, self.itemsize + self.pivots, len(self.rounds), self.shift > 0, self.last % 2 > 0)
 
-    def ending(self, rows: int) -> Layout:
+    def ending(self, rows: int) -> StripLayout:
         """The layout with a last round whose panel has so many rows, if any; it has none yet, or another."""
         rounds = self.rounds[:-1] if self.last else self.rounds
         return replace(self, rounds=(*rounds, ()) if rows else rounds, last=rows)
@@ -149,7 +149,7 @@ class Layout:
         return asdict(self)
 
     @classmethod
-    def of(cls, about: Mapping[str, Any]) -> Layout:
+    def of(cls, about: Mapping[str, Any]) -> StripLayout:
         """What `about` gave."""
         rounds = tuple(tuple((start, stop) for start, stop in blocks) for blocks in about["rounds"])
         return cls(**{**about, "rounds": rounds})
@@ -174,22 +174,22 @@ def layout_for(
     packed: bool = False,
     ranks: int = 1,
     pivots: int = 0,
-) -> Layout | int:
-    """The layout with the least `Layout.loss` in so many bytes of memory; if none fits, the bytes that it would take.
+) -> StripLayout | int:
+    """The layout with the least `StripLayout.loss` in so many bytes of memory; if none fits, the bytes it would take.
 
     ``workspace(rows)``: bytes of the copies that products with strips of so many rows need.
     """
     heights = sorted({min(n, max(rows, costs.fewest)) for rows in (*costs.rows, costs.fewest)}, reverse=True)
     alone = tuple((block,) for block in blocks)
     kept = {"beside": costs.beside, "packed": packed, "pivots": pivots}
-    least = [Layout(n, itemsize, alone, rows, workspace(rows), **kept) for rows in heights]  # type: ignore[arg-type]
+    least = [StripLayout(n, itemsize, alone, rows, workspace(rows), **kept) for rows in heights]  # type: ignore[arg-type]
     # One rank alone takes as many blocks at a time as there is room for.
     most = [len(blocks)] if ranks == 1 else [count for count in (1, 2, 3, 4, 6, 8, 12, 16) if count <= len(blocks)]
     fit = [_wider(layout, memory, count) for layout in least if layout.memory <= memory for count in most]
     return min(fit, key=lambda layout: layout.loss(costs, ranks)) if fit else least[-1].memory
 
 
-def _wider(least: Layout, memory: int, most: int) -> Layout:
+def _wider(least: StripLayout, memory: int, most: int) -> StripLayout:
     """The layout with as many blocks in a round as the memory holds, and no more than allowed."""
     rounds: list[tuple[Range, ...]] = []
     for (block,) in least.rounds:
@@ -201,7 +201,7 @@ def _wider(least: Layout, memory: int, most: int) -> Layout:
     return replace(least, rounds=tuple(rounds))
 
 
-class Limits(NamedTuple):
+class MemoryLimits(NamedTuple):
     """Bytes that a closure may take: of the host's memory, and of a GPU's where one computes."""
 
     host: int
@@ -213,7 +213,7 @@ class Limits(NamedTuple):
         return self.device or self.host
 
 
-def limits_of(memory: Any, free_on_device: Callable[[], int] | None = None) -> Limits:
+def limits_of(memory: Any, free_on_device: Callable[[], int] | None = None) -> MemoryLimits:
     """What the caller allows, else what is free: a size, of the memory that computes, or a dict of ``"device"`` and
     ``"host"``. ``free_on_device``: where a GPU computes. Raises `StorageError`.
     """
@@ -227,8 +227,8 @@ def limits_of(memory: Any, free_on_device: Callable[[], int] | None = None) -> L
         )
     host = bytes_of(given["host"]) if "host" in given else free_memory()
     if free_on_device is None:
-        return Limits(host)
-    return Limits(host, bytes_of(given["device"]) if "device" in given else free_on_device())
+        return MemoryLimits(host)
+    return MemoryLimits(host, bytes_of(given["device"]) if "device" in given else free_on_device())
 
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}

@@ -17,10 +17,10 @@ two.)
 
 Strips are visited in turns from the first to the last and back, so that those that were written last are read first.
 Of several ranks each takes its own strips through all rounds, so that it reads what it has written; the first closes
-the panels, which travel to the others. A `Log` is told what was written, and a run that was stopped goes on where it
-says (`semiring.out_of_core.journal`). One thread reads and one writes; each strip's memory is read, worked on, written,
-and read again. It is where the kernels are (`semiring.out_of_core.buffer_pools`): on a GPU the thread between the two
-only enqueues. Cost: n³ pairs, and the bytes of `layout.bytes_moved`; memory `Layout.memory`.
+the panels, which travel to the others. A `WriteListener` receives each write, and a run that was stopped goes on where
+it says (`semiring.out_of_core.journal`). One thread reads and one writes; each strip's memory is read, worked on,
+written, and read again. It is where the kernels are (`semiring.out_of_core.buffer_pools`): on a GPU the thread between
+the two only enqueues. Cost: n³ pairs, and the bytes of `layout.bytes_moved`; memory `StripLayout.memory`.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from semiring.kernels.contract import Mark
 from semiring.kernels.engine import Engine
 from semiring.kernels.machines import closure_speed
 from semiring.out_of_core.buffer_pools import Room
-from semiring.out_of_core.disk import Place, Traced, values_of
+from semiring.out_of_core.disk import Place, RowsWithPivots, values_of
 from semiring.out_of_core.journal import Summed, TracedSums, summed
 from semiring.out_of_core.last_round import NOTHING, LastRound
-from semiring.out_of_core.layout import BUFFERS, Layout
+from semiring.out_of_core.layout import BUFFERS, StripLayout
 
-__all__ = ["Closing", "Log", "NoStarError", "Pass", "Progress"]
+__all__ = ["Closing", "NoStarError", "Pass", "Progress", "WriteListener"]
 
 Array: TypeAlias = Any
 Range: TypeAlias = tuple[int, int]
@@ -59,8 +59,8 @@ class NoStarError(Exception):
         self.vertex = vertex
 
 
-class Log(Protocol):
-    """Who is told what was written, by the thread that writes. What it raises stops the run."""
+class WriteListener(Protocol):
+    """Receives an event after each write, in the thread that writes; an exception that it raises stops the run."""
 
     @property
     def begun(self) -> tuple[int, bool, int]:
@@ -103,7 +103,7 @@ class _AtHand(Rows):
 
     def strip(self, rows: Range) -> tuple[Array, Array | None]:
         found = self.rows[rows[0] - self.first : rows[1] - self.first]
-        return (found.values, found.pivots) if isinstance(found, Traced) else (found, None)
+        return (found.values, found.pivots) if isinstance(found, RowsWithPivots) else (found, None)
 
     def pivots(self, pivots: Range) -> Array:
         return values_of(self.panel)[pivots[0] - self.first_of_panel : pivots[1] - self.first_of_panel]
@@ -120,14 +120,14 @@ class Closing:
     """
 
     engine: Engine
-    layout: Layout
+    layout: StripLayout
     room: Room
     places: Sequence[Place]
     descending: Sequence[bool]
     encode: Pass
     decode: Pass
     progress: Progress | None = None
-    log: Log | None = None
+    log: WriteListener | None = None
     last: LastRound = NOTHING
     team: Team = ALONE
 

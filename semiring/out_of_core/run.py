@@ -16,10 +16,20 @@ from semiring.distributed.transports import ALONE, Team, agreed
 from semiring.errors import StorageError
 from semiring.kernels.engine import Engine
 from semiring.out_of_core.buffer_pools import Room
-from semiring.out_of_core.disk import File, Held, Moved, Packed, Place, Rows, System, TracedPlace, Untraced
+from semiring.out_of_core.disk import (
+    File,
+    FileRows,
+    Held,
+    Moved,
+    Packed,
+    Place,
+    PlaceWithoutPivots,
+    PlaceWithPivots,
+    System,
+)
 from semiring.out_of_core.journal import Journal, checksums, create, journaled, shifts
 from semiring.out_of_core.last_round import NOTHING, LastRound
-from semiring.out_of_core.layout import Layout
+from semiring.out_of_core.layout import StripLayout
 from semiring.out_of_core.rounds import Closing, Pass, Progress
 from semiring.out_of_core.stored_matrix import Stored, header
 
@@ -39,7 +49,7 @@ class Run:
     system: System
     source: Stored
     home: Stored
-    layout: Layout
+    layout: StripLayout
     room: Room
     keep: str | None = None
     journal: Journal | None = None
@@ -92,17 +102,21 @@ class Run:
         """What is written: the closure, and the pivots where they are kept."""
         return [self.home] if self.pivots is None else [self.home, self.pivots]
 
-    def _rows(self, files: Sequence[File]) -> list[Rows]:
+    def _rows(self, files: Sequence[File]) -> list[FileRows]:
         return [home.rows(file) for home, file in zip(self._homes, files, strict=True)]
 
     def _joined(self, places: Sequence[Place]) -> Place:
         """The place of strips, whose pivots have a place of their own from the first round on."""
         if self.pivots is None:
             return places[0]
-        return TracedPlace(places[0], places[1] if len(places) > 1 else Untraced())
+        return PlaceWithPivots(places[0], places[1] if len(places) > 1 else PlaceWithoutPivots())
 
     def _begin(
-        self, first: Rows, rows: list[Rows], about: Mapping[str, Any] | None, vectors: Mapping[str, Array] | None
+        self,
+        first: FileRows,
+        rows: list[FileRows],
+        about: Mapping[str, Any] | None,
+        vectors: Mapping[str, Array] | None,
     ) -> None:
         """Make sure that all is as the journal says that was found; or make a new one."""
         layout, source, journal = self.layout, self.source, self.journal
@@ -156,7 +170,7 @@ class Run:
         """Whether the matrix is closed where it is."""
         return self.home.given is not None and self.home.overlaps(self.source)
 
-    def _places(self, journal: Journal, first: Rows, rows: list[Rows]) -> tuple[list[Place], list[bool]]:
+    def _places(self, journal: Journal, first: FileRows, rows: list[FileRows]) -> tuple[list[Place], list[bool]]:
         """Where the rows are before each round and after the last, and which way each goes."""
         n, spares, moved = self.layout.n, journal.spares(), shifts(self.layout, self.in_place)
         places = [
@@ -166,7 +180,7 @@ class Run:
         places[0] = self._joined([rows[0] if self.in_place else first])
         return places, [after > before for before, after in pairwise(moved)]
 
-    def _check(self, journal: Journal, first: Rows, places: list[Place], descending: list[bool]) -> None:
+    def _check(self, journal: Journal, first: FileRows, places: list[Place], descending: list[bool]) -> None:
         """Raise `StorageError` unless all strips are as the journal says."""
         if not self.in_place:
             self._check_source(journal, first)
@@ -182,7 +196,7 @@ class Run:
         if not np.array_equal(self._sums(now), state.sums):
             raise self._other("stopped")
 
-    def _check_source(self, journal: Journal, first: Rows) -> None:
+    def _check_source(self, journal: Journal, first: FileRows) -> None:
         if _changed(self.source.path) != journal.about["changed"]:
             found = self._sums([self._joined([first])] * len(self.layout.strips))
             if not np.array_equal(found, journal.vectors["sums"]):
@@ -201,7 +215,7 @@ class HeldRun:
 
     source: Array
     home: Array
-    layout: Layout
+    layout: StripLayout
     room: Room
     threads: int
     keep: None = None
@@ -238,7 +252,7 @@ class HeldRun:
             rows.close()
 
 
-def _ending(layout: Layout, rows: int) -> Layout:
+def _ending(layout: StripLayout, rows: int) -> StripLayout:
     found = layout.ending(rows)
     if found.memory > layout.memory:
         raise StorageError(
@@ -248,7 +262,7 @@ def _ending(layout: Layout, rows: int) -> Layout:
     return found
 
 
-def _worked_on(places: list[Place], layout: Layout) -> list[Place]:
+def _worked_on(places: list[Place], layout: StripLayout) -> list[Place]:
     """The places, of words where truth values are worked on in them."""
     return Packed.all(places, layout.n) if layout.packed else places
 

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 
 from semiring.errors import DTypeError, FormatError, ShapeError, StorageError
-from semiring.out_of_core.disk import File, Rows
+from semiring.out_of_core.disk import File, FileRows
 
 __all__ = ["PIVOT", "Stored", "header", "is_name", "let_go", "new_file", "pivots_of", "stored"]
 
@@ -63,9 +63,9 @@ class Stored:
         """The one name of the file."""
         return os.path.realpath(self.path)
 
-    def rows(self, file: File) -> Rows:
+    def rows(self, file: File) -> FileRows:
         """The rows, or columns, in the open file."""
-        return Rows(file, self.start, self.row, self.n)
+        return FileRows(file, self.start, self.row, self.n)
 
     def result(self) -> Array:
         """What was given, or where that is a name, the file that it names, which is only read."""

@@ -137,7 +137,7 @@ def best_paths(
         )
     reading = Reading(weight, directed, columns)
     reading.check(A)
-    call = _Call(
+    call = _PathRequest(
         algebra,
         reading,
         None if names is None else in_order(names),
@@ -152,7 +152,7 @@ def best_paths(
     return call.some_paths(A, sources, targets, limit)
 
 
-class _Call(NamedTuple):
+class _PathRequest(NamedTuple):
     """A call, but for its edges and the vertices that it asks for."""
 
     semiring: Semiring

@@ -38,7 +38,7 @@ from semiring.namespaces import array_namespace
 from semiring.paths.result import Paths
 from semiring.paths.selected_sources import Answer
 from semiring.sparse.factorization import Factor, inner_dtype, largest_size
-from semiring.sparse.inputs import Edges
+from semiring.sparse.inputs import SparseEntries
 from semiring.sparse.symbolic import Analysis, analyse, widest_level
 
 __all__ = ["answer", "some_of"]
@@ -55,7 +55,7 @@ _ENTRIES = 1 << 24  # in which a limit is looked for at a time
 class _Graph:
     """Edges for Dijkstra's algorithm in both directions, and how values come back."""
 
-    edges: Edges
+    edges: SparseEntries
     semiring: Semiring
     forward: Searches
     shift: Array | None = None  # potentials h (n,): w[i, j] + h[i] - h[j] is searched, of weights w in min-plus
@@ -124,7 +124,7 @@ def _followed(tree: Array, i: int, j: int) -> list[int]:
     return found[::-1]
 
 
-def _searched(edges: Edges, semiring: Semiring, threads: int) -> _Graph | None:
+def _searched(edges: SparseEntries, semiring: Semiring, threads: int) -> _Graph | None:
     """The edges for Dijkstra's algorithm; None where it is not right for them.
 
     Raises `NegativeCycleError`, `IntegerOverflowError`.
@@ -144,7 +144,7 @@ def _searched(edges: Edges, semiring: Semiring, threads: int) -> _Graph | None:
     return None if graph is None or h is None else _Graph(edges, semiring, searches(graph, h, threads), h)
 
 
-def _signed(edges: Edges, semiring: Semiring) -> SparseGraph | None:
+def _signed(edges: SparseEntries, semiring: Semiring) -> SparseGraph | None:
     """The edges for potentials, in float64; None where that is not theirs."""
     values, n = edges.values, edges.pattern.n
     if semiring.tropical is None:
@@ -159,7 +159,7 @@ def _signed(edges: Edges, semiring: Semiring) -> SparseGraph | None:
 
 
 def answer(
-    edges: Edges,
+    edges: SparseEntries,
     semiring: Semiring,
     sources: Array | None,
     targets: Array | None,
@@ -176,7 +176,7 @@ def answer(
     ``method``: a way, a method of closure, or ``"auto"``. Raises as `closure`, and `TooLargeError`.
     """
     try:
-        return _Call(edges, semiring, sources, targets, limit, method, predecessors, threads, all_paths).answer()
+        return _WaySearch(edges, semiring, sources, targets, limit, method, predecessors, threads, all_paths).answer()
     except NegativeCycleError as error:
         raise error.of_paths().named(names) from None
     except DivergenceError as error:
@@ -192,8 +192,8 @@ def _sparse_rows(values: Array, heads: Array, starts: Array, columns: int) -> An
 
 
 @dataclass
-class _Call:
-    edges: Edges
+class _WaySearch:
+    edges: SparseEntries
     semiring: Semiring
     sources: Array | None
     targets: Array | None
@@ -314,7 +314,7 @@ class _Call:
         return np.asarray((self.semiring.add(values, limit) == values) & (values != zero))
 
     def by_factor(self) -> _Found:
-        edges = Edges(self.edges.pattern, self.edges.values, None, self.edges.scan)  # vertices are numbers here
+        edges = SparseEntries(self.edges.pattern, self.edges.values, None, self.edges.scan)  # vertices are numbers here
         analysis = self.analysis or analyse(edges.pattern)
         factor = Factor(self.semiring, edges, analysis, self.threads)
 
@@ -376,6 +376,6 @@ def some_of(found: Paths, sources: Array | None, targets: Array | None) -> _Foun
     return chosen(chosen(found.matrix, sources, 0), targets, 1), trees, find
 
 
-def _is_rounded(edges: Edges, semiring: Semiring) -> bool:
+def _is_rounded(edges: SparseEntries, semiring: Semiring) -> bool:
     """Whether floats are added up: then both signs need potentials."""
     return semiring.tropical is not None and is_floating(edges.values.dtype)

@@ -21,8 +21,8 @@ from semiring.arrays.folds import fold_rows
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import engine_of
 from semiring.namespaces import is_device_array
-from semiring.sparse.numeric import NoStar, Numbers, reduce_large
-from semiring.sparse.symbolic import Analysis, Layout
+from semiring.sparse.numeric import FactorNumbers, NoStar, reduce_large
+from semiring.sparse.symbolic import Analysis, FactorLayout
 
 __all__ = ["Device"]
 
@@ -61,29 +61,29 @@ class Device:
         refuse_beyond(needed, free_on_device, what, instead)
 
     def eliminate(
-        self, analysis: Analysis, layout: Layout, plan: KernelPlan, values: Array, *, keep: bool = False
-    ) -> Numbers:
+        self, analysis: Analysis, layout: FactorLayout, plan: KernelPlan, values: Array, *, keep: bool = False
+    ) -> FactorNumbers:
         """As `numbers.eliminate`; nothing is kept for updates."""
         memory = self.xp.full(layout.size, plan.zero, plan.dtype)
         tree = self._tree(analysis)
         slots, entries = tree.places(layout)
         memory[slots] = self.xp.asarray(values)[entries]
-        numbers = Numbers(analysis, layout, plan, memory)
+        numbers = FactorNumbers(analysis, layout, plan, memory)
         with profiling.span("method", "elimination", shape=(analysis.n, analysis.n)):
             _eliminate(tree, numbers)
         return numbers
 
-    def sweeps(self, numbers: Numbers, plan: KernelPlan, *, columns: bool = False) -> _Sweeps:
+    def sweeps(self, numbers: FactorNumbers, plan: KernelPlan, *, columns: bool = False) -> _DeviceSolves:
         """The sweeps of x ⊗ A*; of the ``columns``, A* ⊗ x."""
-        return _Sweeps(self._tree(numbers.analysis), numbers, plan, columns)
+        return _DeviceSolves(self._tree(numbers.analysis), numbers, plan, columns)
 
-    def prepare(self, analysis: Analysis, layout: Layout) -> None:
+    def prepare(self, analysis: Analysis, layout: FactorLayout) -> None:
         """Whatever an elimination needs to know before it sees a number, in the memory of the GPU."""
         tree = self._tree(analysis)
         tree.places(layout)
         _ = tree.fronts
 
-    def all_rows(self, numbers: Numbers, plan: KernelPlan, out: DeviceArray) -> None:
+    def all_rows(self, numbers: FactorNumbers, plan: KernelPlan, out: DeviceArray) -> None:
         """Out (n, n) ← A*, by its columns: a sweep writes values of some hundred vectors side by side.
 
         They come in the order of elimination, so that those side by side go up the tree together.
@@ -95,7 +95,7 @@ class Device:
         else:
             graphs.permute_columns(out, analysis.place)
 
-    def table(self, sweeps: Callable[..., _Sweeps], sources: Array, targets: Array, out: DeviceArray) -> None:
+    def table(self, sweeps: Callable[..., _DeviceSolves], sources: Array, targets: Array, out: DeviceArray) -> None:
         """Out (p, q) ← the entries of A* from p sources to q targets, by what leads down to the targets alone."""
         rows = sweeps()
         a = rows.tree.analysis
@@ -135,16 +135,16 @@ class _Tree:
         self.xp.cuda.get_current_stream().synchronize()
         return found
 
-    def places(self, layout: Layout) -> tuple[DeviceArray, DeviceArray]:
+    def places(self, layout: FactorLayout) -> tuple[DeviceArray, DeviceArray]:
         """Where entries of the matrix go, and which."""
         return self._layout(layout)[0], self._layout(layout)[1]
 
-    def offsets(self, layout: Layout) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
+    def offsets(self, layout: FactorLayout) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
         """Where the blocks S, R and Tᵀ of each supernode begin."""
         blocks, right, below = self._layout(layout)[2:]
         return blocks, right, below
 
-    def _layout(self, layout: Layout) -> tuple[Any, ...]:
+    def _layout(self, layout: FactorLayout) -> tuple[Any, ...]:
         if layout.symmetric not in self._layouts:
             entries = np.flatnonzero(layout.slots >= 0)
             given = layout.slots[entries], entries, layout.blocks, layout.right, layout.below
@@ -203,7 +203,7 @@ def _kernel(plan: KernelPlan, name: str, *defines: str) -> Any:
     return kernel(_FILE, name, arithmetic_of(plan), defines)
 
 
-def _eliminate(tree: _Tree, numbers: Numbers) -> None:
+def _eliminate(tree: _Tree, numbers: FactorNumbers) -> None:
     plan, memory, xp, a = numbers.plan, numbers.memory, tree.xp, tree.analysis
     starts, kids, spots, large, at, spare, host_at, sizes = tree.fronts
     offsets = tree.offsets(numbers.layout)
@@ -224,10 +224,10 @@ def _eliminate(tree: _Tree, numbers: Numbers) -> None:
         raise NoStar(place)
 
 
-class _Sweeps:
-    """x ⊗ A* on a GPU for the factor of A under a plan; of the ``columns``, A* ⊗ x: as `questions.Sweeps`."""
+class _DeviceSolves:
+    """Solve x ⊗ A* on a GPU for the factor of A under a plan; with ``columns``, A* ⊗ x: as `TriangularSolves`."""
 
-    def __init__(self, tree: _Tree, numbers: Numbers, plan: KernelPlan, columns: bool) -> None:
+    def __init__(self, tree: _Tree, numbers: FactorNumbers, plan: KernelPlan, columns: bool) -> None:
         self.tree, self.numbers, self.plan = tree, numbers, plan
         blocks, right, below = tree.offsets(numbers.layout)
         self.blocks, self.turned = blocks, np.int32(columns)

@@ -39,13 +39,13 @@ from semiring.kernels.engine import make_plan
 from semiring.namespaces import is_device_array
 from semiring.out_of_core.stored_matrix import is_name
 from semiring.sparse.exact_weights import ExactPotentials
-from semiring.sparse.inputs import Edges, checked, edges_of
-from semiring.sparse.numeric import NoStar, Numbers, eliminate_again
+from semiring.sparse.inputs import SparseEntries, checked, edges_of
+from semiring.sparse.numeric import FactorNumbers, NoStar, eliminate_again
 from semiring.sparse.paths import OpenFactor
 from semiring.sparse.placement import Host, home_of
 from semiring.sparse.reductions import Reduction, reduction
 from semiring.sparse.signs import find_potentials, name_negative_cycle
-from semiring.sparse.symbolic import Analysis, Layout, analyse, widest_level, widest_level_of_core
+from semiring.sparse.symbolic import Analysis, FactorLayout, analyse, widest_level, widest_level_of_core
 from semiring.terminal import announce
 from semiring.threads import checked_threads, get_threads
 
@@ -128,7 +128,7 @@ def factor(
     return Factor(algebra, edges, analysis, count, home)
 
 
-def _is_wide(edges: Edges) -> bool:
+def _is_wide(edges: SparseEntries) -> bool:
     """Whether the order will take long, for a graph without small separators.
 
     Raises `TooLargeError` where the numbers will not fit into memory, before the minutes that an order takes.
@@ -173,7 +173,7 @@ class Factor:
     def __init__(
         self,
         semiring: Semiring,
-        edges: Edges,
+        edges: SparseEntries,
         analysis: Analysis,
         threads: int | None,
         home: Any = None,
@@ -255,7 +255,7 @@ class Factor:
         dtype = self._inner if dtype is None else dtype
         return make_plan(self.semiring, dtype, nonnegative=nonnegative, threads=threads)
 
-    def _eliminate(self, changed: tuple[Factor, Array] | None) -> Numbers:
+    def _eliminate(self, changed: tuple[Factor, Array] | None) -> FactorNumbers:
         """The numbers; sets the shift, and the dtype that is computed in, where they are found under potentials."""
         edges, semiring = self._edges, self.semiring
         nonnegative = edges.scan.nonnegative and semiring.tropical == "min"
@@ -284,7 +284,7 @@ class Factor:
             error = DivergenceError(f"{error}. If the product is 1 up to rounding, use closure", vertex)
         raise error
 
-    def _may_be_reused(self, layout: Layout, plan: KernelPlan) -> bool:
+    def _may_be_reused(self, layout: FactorLayout, plan: KernelPlan) -> bool:
         """Whether these numbers were kept, and stand where those of another plan would."""
         own = self._numbers
         same = own.layout is layout and own.plan.dtype == plan.dtype and own.plan.facts == plan.facts
@@ -305,7 +305,7 @@ class Factor:
         kept = self._edges.values != self.semiring.zero_for(self.dtype)
         return pattern.n, pattern.rows[kept], pattern.indices[kept], self._edges.values[kept], sign
 
-    def _eliminate_under(self, h: Array, component: Array) -> Numbers:
+    def _eliminate_under(self, h: Array, component: Array) -> FactorNumbers:
         sign = 1.0 if self.semiring.tropical == "min" else -1.0
         rows, columns = self._edges.pattern.rows, self._edges.pattern.indices
         reduced = sign * self._edges.values.astype(np.float64) + (h[rows] - h[columns])
@@ -314,14 +314,14 @@ class Factor:
         self._shift, self._inner, self.symmetric = sign * h, np.dtype(np.float64), False
         return self._made(self._analysis.layout(False), self._plan(False))
 
-    def _eliminate_exactly(self, potentials: ExactPotentials) -> Numbers:
+    def _eliminate_exactly(self, potentials: ExactPotentials) -> FactorNumbers:
         self._exact, self._inner, self.symmetric = potentials, np.dtype(np.float64), False
         self._values = np.full(self._edges.values.size, self.semiring.zero_for(self._inner), self._inner)
         self._values[self._entries(potentials.tails, potentials.heads)] = potentials.sign * potentials.reduced()
         return self._made(self._analysis.layout(False), self._plan(False))
 
-    def _made(self, layout: Layout, plan: KernelPlan, *, keep: bool = False) -> Numbers:
-        made: Numbers = self._home.eliminate(self._analysis, layout, plan, self._values, keep=keep)
+    def _made(self, layout: FactorLayout, plan: KernelPlan, *, keep: bool = False) -> FactorNumbers:
+        made: FactorNumbers = self._home.eliminate(self._analysis, layout, plan, self._values, keep=keep)
         return made
 
     # -------------------------------------------------------------------------------------------------- vectors
@@ -595,7 +595,7 @@ class Factor:
             at = self._entries(edges.pattern.rows, edges.pattern.indices)
             values = np.full(own.values.size, self.semiring.zero_for(self.dtype), self.dtype)
             values[at] = edges.values
-        given = Edges(own.pattern, values, own.names, edges.scan)
+        given = SparseEntries(own.pattern, values, own.names, edges.scan)
         return Factor(self.semiring, given, self._analysis, self._threads, self._home)
 
     def update(self, edges: Iterable[tuple[Any, Any, Any]]) -> Factor:

@@ -25,7 +25,7 @@ from semiring.io.network import both_directions, weighted
 from semiring.kernels.cpu.elimination import structure
 from semiring.sparse.symbolic import Pattern
 
-__all__ = ["Edges", "checked", "edges_of"]
+__all__ = ["SparseEntries", "checked", "edges_of"]
 
 Array = NDArray[Any]
 
@@ -33,7 +33,7 @@ _MOST = np.iinfo(np.int32).max  # vertices, whose numbers patterns hold as int32
 
 
 @dataclass(frozen=True, eq=False)
-class Edges:
+class SparseEntries:
     """The entries of a matrix that are not 0̄."""
 
     pattern: Pattern
@@ -49,7 +49,7 @@ class Edges:
             return "floats of 16 bytes, which only the dense closure supports"
         return "an edge of unbounded gain, which only the dense closure accepts" if self.endless >= 0 else ""
 
-    def sparse(self) -> Edges:
+    def sparse(self) -> SparseEntries:
         """The edges themselves, for elimination and searches.
 
         Raises `DTypeError` for long doubles, `DomainError` for an edge of unbounded gain.
@@ -71,7 +71,7 @@ class Edges:
 
 def edges_of(
     A: Any, semiring: Semiring, dtype: Any = None, reading: Reading = AS_IT_IS, *, check: bool = True
-) -> Edges:
+) -> SparseEntries:
     """The edges of a dense or sparse matrix, a frame, a graph, or a `Network`; edges listed twice are added by ⊕.
 
     With ``check`` a dense matrix is looked at for the "no edge" of another convention, as `closure` does.
@@ -106,7 +106,7 @@ def _pattern(n: int, rows: Array, columns: Array) -> Pattern:
     return Pattern(n, starts, columns.astype(np.int32))
 
 
-def _of_sparse(A: Any, semiring: Semiring, dtype: Any, names: Any, both: bool) -> Edges:
+def _of_sparse(A: Any, semiring: Semiring, dtype: Any, names: Any, both: bool) -> SparseEntries:
     if A.shape[0] != A.shape[1]:
         raise ShapeError(f"A is {A.shape}: a square matrix is needed")
     if A.shape[0] > _MOST:
@@ -129,7 +129,7 @@ def _of_sparse(A: Any, semiring: Semiring, dtype: Any, names: Any, both: bool) -
 
 def _of_lists(
     n: int, rows: Array, columns: Array, values: Array, semiring: Semiring, names: Any, *, warns: bool = False
-) -> Edges:
+) -> SparseEntries:
     """Return the edges that are listed; with ``warns`` a place that is listed twice is reported."""
     kept = values != semiring.zero_for(values.dtype)  # NaN too
     if not kept.all():
@@ -145,7 +145,7 @@ def _of_lists(
     return checked(Pattern(n, starts, columns), values, semiring, names)
 
 
-def checked(pattern: Pattern, values: Array, semiring: Semiring, names: Any) -> Edges:
+def checked(pattern: Pattern, values: Array, semiring: Semiring, names: Any) -> SparseEntries:
     """The edges of a pattern with these values. Raises `DomainError`, as `edges_of` does."""
     try:
         scan = check_entries(values, semiring)
@@ -154,4 +154,4 @@ def checked(pattern: Pattern, values: Array, semiring: Semiring, names: Any) -> 
     except DomainError as error:
         (entry,) = error.position
         raise error.at(int(pattern.rows[entry]), int(pattern.indices[entry])).named(names) from None
-    return Edges(pattern, values, names, scan, int(np.argmax(endless)) if unbounded else -1)
+    return SparseEntries(pattern, values, names, scan, int(np.argmax(endless)) if unbounded else -1)

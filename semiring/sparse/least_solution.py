@@ -27,7 +27,7 @@ from semiring.kernels.engine import Engine, make_plan
 from semiring.linalg import matmul
 from semiring.sparse.dense_solve import solve_dense
 from semiring.sparse.factorization import Factor, aligned, fitting, inner_dtype, largest_size
-from semiring.sparse.inputs import Edges, edges_of
+from semiring.sparse.inputs import SparseEntries, edges_of
 from semiring.sparse.numeric import NoStar
 from semiring.sparse.symbolic import analyse
 from semiring.threads import checked_threads, get_threads
@@ -110,7 +110,7 @@ def _dense(A: Array, b: Array, semiring: Semiring, transposed: bool, threads: in
     return np.asarray(decode(X, semiring, A.dtype)).reshape(b.shape)
 
 
-def _by_one_sweep(edges: Edges, order: Array, b: Any, semiring: Semiring, transposed: bool) -> Array:
+def _by_one_sweep(edges: SparseEntries, order: Array, b: Any, semiring: Semiring, transposed: bool) -> Array:
     """Heads first: every x[i] waits for those that its edges lead to."""
     pattern, values = edges.pattern, edges.values
     dtype, n = values.dtype, pattern.n

@@ -22,9 +22,9 @@ from semiring.kernels.cpu.elimination import numbers as kernels
 from semiring.kernels.cpu.elimination.panels import folds_for
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.engine import Engine
-from semiring.sparse.symbolic import Analysis, Layout
+from semiring.sparse.symbolic import Analysis, FactorLayout
 
-__all__ = ["NoStar", "Numbers", "eliminate", "eliminate_again", "reduce_large"]
+__all__ = ["FactorNumbers", "NoStar", "eliminate", "eliminate_again", "reduce_large"]
 
 Array = NDArray[Any]
 
@@ -40,11 +40,11 @@ class NoStar(Exception):  # noqa: N818  (it is caught by those who can say more)
 
 
 @dataclass(frozen=True)
-class Numbers:
+class FactorNumbers:
     """The memory of a factor, and where in it everything is."""
 
     analysis: Analysis
-    layout: Layout
+    layout: FactorLayout
     plan: KernelPlan
     memory: Array
     updates: dict[int, Array] | None = None  # what fronts above all subtrees get from below them, where it was kept
@@ -55,7 +55,9 @@ class Numbers:
         return int(self.memory.nbytes + sum(update.nbytes for update in (self.updates or {}).values()))
 
 
-def eliminate(analysis: Analysis, layout: Layout, plan: KernelPlan, values: Array, *, keep: bool = False) -> Numbers:
+def eliminate(
+    analysis: Analysis, layout: FactorLayout, plan: KernelPlan, values: Array, *, keep: bool = False
+) -> FactorNumbers:
     """The factor of the matrix with the analysed pattern and these values, of the plan's dtype, as kernels hold them.
 
     ``keep``: what `eliminate_again` needs. Raises `NoStar` with the first place, of those that were reached, whose
@@ -63,13 +65,13 @@ def eliminate(analysis: Analysis, layout: Layout, plan: KernelPlan, values: Arra
     """
     memory = np.full(layout.size, plan.zero, plan.dtype)
     kernels.scatter_values(values, layout.slots, memory)
-    numbers = Numbers(analysis, layout, plan, memory, {} if keep else None)
+    numbers = FactorNumbers(analysis, layout, plan, memory, {} if keep else None)
     with profiling.span("method", "elimination", shape=(analysis.n, analysis.n)):
         _Elimination(numbers).run()
     return numbers
 
 
-def eliminate_again(numbers: Numbers, plan: KernelPlan, values: Array, changed: Array) -> Numbers:
+def eliminate_again(numbers: FactorNumbers, plan: KernelPlan, values: Array, changed: Array) -> FactorNumbers:
     """The factor of other values, which differ from those of ``numbers`` in the ``changed`` entries: the same bits.
 
     ``numbers`` were kept, and stay as they are. Only subtrees with a changed entry are eliminated again, and the fronts
@@ -99,14 +101,14 @@ def eliminate_again(numbers: Numbers, plan: KernelPlan, values: Array, changed: 
             memory[begins[first] : begins[last] + k[last] * m[last]] = plan.zero
     entries = np.flatnonzero(again[a.owners])
     kernels.scatter_values(values[entries], layout.slots[entries], memory)
-    found = Numbers(a, layout, plan, memory, dict(numbers.updates))
+    found = FactorNumbers(a, layout, plan, memory, dict(numbers.updates))
     with profiling.span("method", "elimination", shape=(a.n, a.n), fronts=int(again.sum())):
         _Elimination(found, again).run()
     return found
 
 
 class _Elimination:
-    def __init__(self, numbers: Numbers, again: Array | None = None) -> None:
+    def __init__(self, numbers: FactorNumbers, again: Array | None = None) -> None:
         """``again``: which supernodes there are to eliminate, (count,) bool; by default all."""
         self.numbers, self.memory, self.plan = numbers, numbers.memory, numbers.plan
         a, layout = numbers.analysis, numbers.layout
@@ -176,7 +178,7 @@ class _Elimination:
         kernels.extend(self.sr, self.memory, s, *self.where, update, kid, child, self.place)
 
 
-def reduce_large(engine: Engine, numbers: Numbers, s: int, update: Any) -> bool:
+def reduce_large(engine: Engine, numbers: FactorNumbers, s: int, update: Any) -> bool:
     """Eliminate the pivots of a large front by products, where its memory lies; whether every one had a star.
 
     (On a GPU the word of the plan's status tells.)

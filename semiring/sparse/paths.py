@@ -14,7 +14,7 @@ from semiring.kernels.cpu.elimination import numbers as elimination
 from semiring.kernels.cpu.elimination import paths as kernels
 from semiring.kernels.cpu.elimination import structure
 from semiring.sparse.numeric import NoStar
-from semiring.sparse.symbolic import Analysis, Layout
+from semiring.sparse.symbolic import Analysis, FactorLayout
 
 __all__ = ["OpenFactor"]
 
@@ -24,7 +24,7 @@ Array = NDArray[Any]
 class OpenFactor:
     """The entries of a factor over earlier pivots, for a selective ⊕ whose stars are 1̄; as large as the factor."""
 
-    def __init__(self, analysis: Analysis, layout: Layout, plan: KernelPlan, values: Array) -> None:
+    def __init__(self, analysis: Analysis, layout: FactorLayout, plan: KernelPlan, values: Array) -> None:
         """``values``: those of the analysed pattern, as kernels hold them."""
         a = self.analysis = analysis
         self.layout, self.plan, self.values = layout, plan, values

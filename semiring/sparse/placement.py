@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from semiring.arrays.memory import demand_memory
 from semiring.kernels.contract import KernelPlan
 from semiring.namespaces import is_device_array
-from semiring.sparse.numeric import Numbers, eliminate
-from semiring.sparse.solve import Sweeps, table
-from semiring.sparse.symbolic import Analysis, Layout
+from semiring.sparse.numeric import FactorNumbers, eliminate
+from semiring.sparse.solve import TriangularSolves, table
+from semiring.sparse.symbolic import Analysis, FactorLayout
 
 __all__ = ["Host", "home_of", "placement_of"]
 
@@ -27,7 +27,7 @@ class Host:
     xp = np
     eliminate = staticmethod(eliminate)
     demand = staticmethod(demand_memory)
-    sweeps = Sweeps
+    sweeps = TriangularSolves
 
     def current(self) -> AbstractContextManager[Any]:
         """What calls run in."""
@@ -37,14 +37,14 @@ class Host:
         """Room for rows (count, n)."""
         return np.empty((count, n), dtype)
 
-    def prepare(self, analysis: Analysis, layout: Layout) -> None:
+    def prepare(self, analysis: Analysis, layout: FactorLayout) -> None:
         """Whatever an elimination needs to know before it sees a number."""
 
-    def all_rows(self, numbers: Numbers, plan: KernelPlan, out: Array) -> None:
+    def all_rows(self, numbers: FactorNumbers, plan: KernelPlan, out: Array) -> None:
         """Out (n, n) ← A*."""
-        Sweeps(numbers, plan).rows_into(np.arange(len(out)), out)
+        TriangularSolves(numbers, plan).rows_into(np.arange(len(out)), out)
 
-    def table(self, sweeps: Callable[..., Sweeps], sources: Array, targets: Array, out: Array) -> None:
+    def table(self, sweeps: Callable[..., TriangularSolves], sources: Array, targets: Array, out: Array) -> None:
         """Out (p, q) ← the entries of A* from p sources to q targets."""
         table(sweeps(), sweeps(columns=True), sources, targets, out)
 

@@ -25,9 +25,9 @@ from semiring.kernels.cpu.elimination import sweeps as kernels
 from semiring.kernels.cpu.elimination.panels import folds_for
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.engine import Engine
-from semiring.sparse.numeric import Numbers
+from semiring.sparse.numeric import FactorNumbers
 
-__all__ = ["ABREAST", "Sweeps", "table"]
+__all__ = ["ABREAST", "TriangularSolves", "table"]
 
 Array = NDArray[Any]
 
@@ -36,14 +36,14 @@ _SIDES = 256  # sources, and targets, whose labels are held together
 _KERNEL_PAIRS = 1 << 18  # from so many on, labels are joined by the kernels of products
 
 
-class Sweeps:
+class TriangularSolves:
     """x ⊗ A* for the factor of A under a plan; of the ``columns``, A* ⊗ x.
 
     The plan is of the numbers' semiring and dtype; it may be another, for vectors may have entries below 0 where the
     matrix has none.
     """
 
-    def __init__(self, numbers: Numbers, plan: KernelPlan, *, columns: bool = False) -> None:
+    def __init__(self, numbers: FactorNumbers, plan: KernelPlan, *, columns: bool = False) -> None:
         a, layout = numbers.analysis, numbers.layout
         self.numbers, self.plan, self.analysis, self.columns = numbers, plan, a, columns
         opposite = columns and not plan.semiring.commutative
@@ -175,7 +175,7 @@ class _Labels:
         return found
 
 
-def _labels(sweeps: Sweeps, vertices: Array, which: Array) -> _Labels:
+def _labels(sweeps: TriangularSolves, vertices: Array, which: Array) -> _Labels:
     a, plan = sweeps.analysis, sweeps.plan
     places = a.place[vertices[which]]
     low = np.searchsorted(places, a.firsts[a.lows])
@@ -200,7 +200,7 @@ def _labels(sweeps: Sweeps, vertices: Array, which: Array) -> _Labels:
     return _Labels(which, low, held, begin, label)
 
 
-def table(rows: Sweeps, columns: Sweeps, sources: Array, targets: Array, out: Array) -> None:
+def table(rows: TriangularSolves, columns: TriangularSolves, sources: Array, targets: Array, out: Array) -> None:
     """Out (p, q) ← the entries of A* from p sources to q targets, both int arrays of vertices."""
     a, plan = rows.analysis, rows.plan
     found = {}
@@ -210,7 +210,7 @@ def table(rows: Sweeps, columns: Sweeps, sources: Array, targets: Array, out: Ar
         found[name] = sides
 
         def label(
-            which: Array, sweeps: Sweeps = sweeps, vertices: Array = vertices, sides: list[_Labels] = sides
+            which: Array, sweeps: TriangularSolves = sweeps, vertices: Array = vertices, sides: list[_Labels] = sides
         ) -> None:
             sides.append(_labels(sweeps, vertices, which))
 
@@ -219,7 +219,7 @@ def table(rows: Sweeps, columns: Sweeps, sources: Array, targets: Array, out: Ar
     run_tasks(_joined, [(rows, p, q, out) for p in found["p"] for q in found["q"]], plan.threads)
 
 
-def _joined(sweeps: Sweeps, p: _Labels, q: _Labels, out: Array) -> None:
+def _joined(sweeps: TriangularSolves, p: _Labels, q: _Labels, out: Array) -> None:
     a, plan = sweeps.analysis, replace(sweeps.plan, threads=1)
     memory, blocks = sweeps.numbers.memory, sweeps.numbers.layout.blocks
     engine = Engine(backend_for(None, plan.semiring, plan.dtype), plan)

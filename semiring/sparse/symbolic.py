@@ -1,7 +1,8 @@
 """What follows from the pattern of a matrix and an elimination order, before any number is seen.
 
-`analyse` finds the fill, the supernodes and the work; `Layout` says where in memory the numbers go. Both are exact:
-operations (one ⊗ and one ⊕) and bytes are known here. Cost: less than the order itself, O(entries of the factor).
+`analyse` finds the fill, the supernodes and the work; `FactorLayout` says where in memory the numbers go. Both are
+exact: operations (one ⊗ and one ⊕) and bytes are known here. Cost: less than the order itself, O(entries of the
+factor).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from semiring.kernels.cpu.elimination import structure
 from semiring.sparse.ordering import elimination_order
 
-__all__ = ["Analysis", "Layout", "Pattern", "analyse", "widest_level", "widest_level_of_core"]
+__all__ = ["Analysis", "FactorLayout", "Pattern", "analyse", "widest_level", "widest_level_of_core"]
 
 Array = NDArray[Any]
 
@@ -77,7 +78,7 @@ class Analysis:
     begins: Array  # (count + 1,) int64: where its rows begin
     rows: Array  # int32: the rows below each supernode, sorted places
     _descents: dict[int, list[Array]] = field(default_factory=dict, init=False, repr=False)
-    _layouts: dict[bool, Layout] = field(default_factory=dict, init=False, repr=False)
+    _layouts: dict[bool, FactorLayout] = field(default_factory=dict, init=False, repr=False)
     on_devices: dict[int, Any] = field(default_factory=dict, init=False, repr=False)  # copies of it, by the GPU
 
     @property
@@ -158,13 +159,13 @@ class Analysis:
             self._descents[threads] = found
         return self._descents[threads]
 
-    def layout(self, symmetric: bool) -> Layout:
+    def layout(self, symmetric: bool) -> FactorLayout:
         """Where the numbers of a symmetric matrix go, or of any; the same object at every call."""
         if symmetric not in self._layouts:
             self._layouts[symmetric] = self._new_layout(symmetric)
         return self._layouts[symmetric]
 
-    def _new_layout(self, symmetric: bool) -> Layout:
+    def _new_layout(self, symmetric: bool) -> FactorLayout:
         k, m = self.pivots, self.depths
         blocks = np.concatenate([[0], np.cumsum(k * k)])
         right = blocks[-1] + np.concatenate([[0], np.cumsum(k * m)])
@@ -182,7 +183,7 @@ class Analysis:
             below,
             symmetric,
         )
-        return Layout(symmetric, blocks[:-1], right[:-1], below[:-1], found, int(below[-1]))
+        return FactorLayout(symmetric, blocks[:-1], right[:-1], below[:-1], found, int(below[-1]))
 
     @cached_property
     def tasks(self) -> tuple[list[int], list[int], Array]:
@@ -212,7 +213,7 @@ class Analysis:
 
 
 @dataclass(frozen=True)
-class Layout:
+class FactorLayout:
     """Where in a factor's memory blocks begin (`semiring.kernels.cpu.elimination.numbers`), and A's entries."""
 
     symmetric: bool

@@ -34,7 +34,7 @@ Product: TypeAlias = Callable[..., Any]
 
 
 @dataclass(frozen=True)
-class Law:
+class MatrixLaw:
     """One equation of matrices: how it reads, the property of the semiring it supposes, and its two sides."""
 
     statement: str
@@ -114,20 +114,22 @@ def check_law(name: str, semiring: Semiring | str, x: Any, y: Any = None, z: Any
 
 # --------------------------------------------------------------------------------------------------------- matrices
 
-_MATRIX_LAWS: Mapping[str, Law] = {
-    "mul_associative": Law(
+_MATRIX_LAWS: Mapping[str, MatrixLaw] = {
+    "mul_associative": MatrixLaw(
         "(A ⊗ B) ⊗ C = A ⊗ (B ⊗ C)", lambda s, p, A, B, C: (p(p(A, B, s), C, s), p(A, p(B, C, s), s))
     ),
-    "left_distributive": Law(
+    "left_distributive": MatrixLaw(
         "A ⊗ (B ⊕ C) = A ⊗ B ⊕ A ⊗ C", lambda s, p, A, B, C: (p(A, s.add(B, C), s), s.add(p(A, B, s), p(A, C, s)))
     ),
-    "right_distributive": Law(
+    "right_distributive": MatrixLaw(
         "(A ⊕ B) ⊗ C = A ⊗ C ⊕ B ⊗ C", lambda s, p, A, B, C: (p(s.add(A, B), C, s), s.add(p(A, C, s), p(B, C, s)))
     ),
-    "left_neutral": Law("I ⊗ A = A", lambda s, p, A, B, C: (p(_identity(A.shape[0], A, s), A, s), A)),
-    "right_neutral": Law("A ⊗ I = A", lambda s, p, A, B, C: (p(A, _identity(A.shape[1], A, s), s), A)),
-    "annihilation": Law("O ⊗ A = O", lambda s, p, A, B, C: (p(_with("zero", A.T, s), A, s), _zeros(A.shape[1], A, s))),
-    "transposition": Law(
+    "left_neutral": MatrixLaw("I ⊗ A = A", lambda s, p, A, B, C: (p(_identity(A.shape[0], A, s), A, s), A)),
+    "right_neutral": MatrixLaw("A ⊗ I = A", lambda s, p, A, B, C: (p(A, _identity(A.shape[1], A, s), s), A)),
+    "annihilation": MatrixLaw(
+        "O ⊗ A = O", lambda s, p, A, B, C: (p(_with("zero", A.T, s), A, s), _zeros(A.shape[1], A, s))
+    ),
+    "transposition": MatrixLaw(
         "(A ⊗ B)ᵀ = Bᵀ ⊗ Aᵀ", lambda s, p, A, B, C: (np.asarray(p(A, B, s)).T, p(B.T, A.T, s)), "commutative"
     ),
 }
@@ -165,22 +167,22 @@ def check_matrix_law(
 
 # --------------------------------------------------------------------------------------------------------- closures
 
-_CLOSURE_LAWS: Mapping[str, Law] = {
-    "left_fixed_point": Law(
+_CLOSURE_LAWS: Mapping[str, MatrixLaw] = {
+    "left_fixed_point": MatrixLaw(
         "A* = I ⊕ A ⊗ A*",
         lambda s, p, c, A: (c(A, s), s.add(_identity(len(A), A, s), p(A, c(A, s), s))),
     ),
-    "right_fixed_point": Law(
+    "right_fixed_point": MatrixLaw(
         "A* = I ⊕ A* ⊗ A",
         lambda s, p, c, A: (c(A, s), s.add(_identity(len(A), A, s), p(c(A, s), A, s))),
     ),
-    "irreflexive": Law("A⁺ = A ⊗ A*", lambda s, p, c, A: (c(A, s, reflexive=False), p(A, c(A, s), s))),
-    "reflexive": Law(
+    "irreflexive": MatrixLaw("A⁺ = A ⊗ A*", lambda s, p, c, A: (c(A, s, reflexive=False), p(A, c(A, s), s))),
+    "reflexive": MatrixLaw(
         "A* = I ⊕ A⁺", lambda s, p, c, A: (c(A, s), s.add(_identity(len(A), A, s), c(A, s, reflexive=False)))
     ),
-    "square": Law("A* ⊗ A* = A*", lambda s, p, c, A: (p(c(A, s), c(A, s), s), c(A, s)), "idempotent"),
-    "closed": Law("(A*)* = A*", lambda s, p, c, A: (c(c(A, s), s), c(A, s)), "idempotent"),
-    "transposition": Law("(Aᵀ)* = (A*)ᵀ", lambda s, p, c, A: (c(A.T, s), np.asarray(c(A, s)).T), "commutative"),
+    "square": MatrixLaw("A* ⊗ A* = A*", lambda s, p, c, A: (p(c(A, s), c(A, s), s), c(A, s)), "idempotent"),
+    "closed": MatrixLaw("(A*)* = A*", lambda s, p, c, A: (c(c(A, s), s), c(A, s)), "idempotent"),
+    "transposition": MatrixLaw("(Aᵀ)* = (A*)ᵀ", lambda s, p, c, A: (c(A.T, s), np.asarray(c(A, s)).T), "commutative"),
 }
 
 
@@ -228,7 +230,7 @@ def _zeros(n: int, like: Array, semiring: Semiring) -> Array:
     return np.full((n, n), semiring.zero_for(like.dtype))
 
 
-def _valid(table: Mapping[str, Law], semiring: Semiring | str) -> tuple[str, ...]:
+def _valid(table: Mapping[str, MatrixLaw], semiring: Semiring | str) -> tuple[str, ...]:
     semiring = as_semiring(semiring)
     return tuple(name for name, law in table.items() if law.holds_for(semiring))
 

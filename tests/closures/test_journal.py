@@ -184,7 +184,7 @@ def test_the_layout_of_a_run():
     layout = journals.journaled
     for rounds in (((0, 32),),), (((0, 32), (32, 64)),), (((0, 32),), ((32, 64),), ((64, 96), (96, 97))):
         for in_place in (True, False):
-            given = sr.out_of_core.layout.Layout(97, 8, rounds, 8, 0)
+            given = sr.out_of_core.layout.StripLayout(97, 8, rounds, 8, 0)
             found = layout(given, in_place)
             assert [block for blocks in found.rounds for block in blocks] == [
                 block for blocks in rounds for block in blocks

@@ -344,10 +344,10 @@ def test_a_sum_of_edges_is_checked_against_circles():
 
 def settled(A, D, pred, rows):
     """The repair of the marked rows of any matrix, and how many rows it says it repaired."""
-    from semiring.kernels.cpu.predecessors.search import _Case, _settle
+    from semiring.kernels.cpu.predecessors.search import _KernelOperands, _settle
 
     plan = make_plan(sr.min_plus, A.dtype, nonnegative=True)
-    case = _Case(plan, D, A, tolerance_for(plan, D))
+    case = _KernelOperands(plan, D, A, tolerance_for(plan, D))
     marked = np.zeros(len(A), bool)
     marked[rows] = True
     return _settle(case, pred, marked)

@@ -26,7 +26,7 @@ from semiring.errors import (
     ShapeError,
 )
 from semiring.out_of_core import layout
-from semiring.out_of_core.disk import PAGE, File, Memory, Rows, System
+from semiring.out_of_core.disk import PAGE, File, FileRows, Memory, System
 
 SIZES = (2, 3, 31, 32, 33, 63, 64, 65, 97, 150)
 
@@ -77,7 +77,7 @@ def test_a_single_row_is_summed_as_it_is_in_memory(rng, path):
     expected = sr.closure(A, "plus_times", method=METHOD)
     np.save(path, A)
     for rows in [rows for rows in range(2, 97) if 97 % rows < 2 or rows % 10 == 0]:
-        run = layout.Layout(97, 8, (((0, 32), (32, 64)), ((64, 96), (96, 97))), rows, 8 * 97 * 97)
+        run = layout.StripLayout(97, 8, (((0, 32), (32, 64)), ((64, 96), (96, 97))), rows, 8 * 97 * 97)
         assert same_bits(_closed_by(run, path, "plus_times"), expected), rows
 
 
@@ -92,7 +92,7 @@ def _closed_by(run, path, name):
     target = path.with_name("rows")
     target.write_bytes(A.tobytes())
     file = File(System(), str(target), os.O_RDWR)
-    place = Rows(file, 0, n * A.itemsize, n)
+    place = FileRows(file, 0, n * A.itemsize, n)
     engine = Engine(backend_for(A, semiring, A.dtype), make_plan(semiring, A.dtype), 64)
     nothing = lambda first, rows: None  # noqa: E731
     places = [place] * (len(run.rounds) + 1)
@@ -635,7 +635,7 @@ def test_rows_go_there_and_back(rng, tmp_path, system):
         A, path = rng.random((70, n)), tmp_path / f"{start}-{n}"
         path.write_bytes(bytes(start + A.nbytes))
         file = File(system(rng), str(path), os.O_RDWR)
-        place = Rows(file, start, n * 8, n)
+        place = FileRows(file, start, n * 8, n)
         memory = Memory(40, n, A.dtype)
         for first, stop in ((0, 33), (33, 34), (34, 70)):
             rows = memory.at(place.phase(first), stop - first)
@@ -656,7 +656,7 @@ def test_a_file_that_ends_too_soon(tmp_path):
     path.write_bytes(bytes(100))
     file = File(System(), str(path), os.O_RDONLY)
     with pytest.raises(OSError, match="ends at byte 100, 60 too soon"):
-        Rows(file, 0, 80, 10).read(0, np.empty((2, 10)))
+        FileRows(file, 0, 80, 10).read(0, np.empty((2, 10)))
     file.close()
 
 
@@ -678,7 +678,7 @@ def test_rows_without_any_way_past_the_cache(monkeypatch, rng, tmp_path):
         pytest.skip("this file system has no way past the cache")
     rows = Memory(70, 1024, A.dtype).at(0, 70)
     rows[...] = A
-    Rows(file, 0, 8192, 1024).write(0, rows)
+    FileRows(file, 0, 8192, 1024).write(0, rows)
     file.close()
     assert refused
     assert path.read_bytes() == A.tobytes()

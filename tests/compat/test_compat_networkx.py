@@ -472,6 +472,19 @@ def test_a_few_hundred_vertices_are_closed_densely(name):
     assert should(name, G) is True
 
 
+@pytest.mark.parametrize(("name", "nodes"), [("floyd_warshall", 20), ("all_pairs_shortest_path_length", 60)])
+def test_the_number_of_vertices_decides(name, nodes):
+    assert f"below {nodes}" in should(name, nx.random_regular_graph(4, nodes - 1, seed=1))
+    assert should(name, nx.random_regular_graph(4, nodes, seed=1)) is True
+
+
+def test_searches_must_reach_a_quarter_of_the_vertices():
+    for size, expected in ((100, True), (20, "searches reach few vertices")):
+        parts = nx.disjoint_union_all([nx.cycle_graph(size)] * (300 // size))
+        assert should("all_pairs_dijkstra_path_length", parts) == expected
+        assert should("floyd_warshall", parts) is True
+
+
 def test_a_complete_graph_is_searched_where_searches_stop_at_once():
     assert should("all_pairs_shortest_path_length", nx.complete_graph(300)) is not True
     assert should("all_pairs_dijkstra_path_length", nx.complete_graph(100)) is True
@@ -493,6 +506,8 @@ def test_the_compiler_is_started_when_it_pays(monkeypatch):
     answers = [should("all_pairs_dijkstra_path_length", G) for _ in range(200)]
     assert "compiler" in answers[0]
     assert answers[-1] is True
+    assert answers.count(True) == 200 - 72, "each saves (100/850)² of the start, and the 73rd makes it whole"
+    monkeypatch.setattr(choice, "_declined", 0.0)
     assert should("floyd_warshall", nx.path_graph(1000)) is True
 
 

@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import platformdirs.macos
+import platformdirs.unix
 import pytest
 
 import semiring as sr
@@ -134,12 +136,27 @@ def test_the_folder_follows_the_environment(tmp_path, monkeypatch):
     assert cache.cache_folder() is None
     monkeypatch.delenv("SEMIRING_CACHE_DIR")
     monkeypatch.delenv("NUMBA_CACHE_DIR")
-    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr("platformdirs.PlatformDirs", platformdirs.unix.Unix)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert cache.cache_folder() == tmp_path / "xdg" / "semiring"
-    monkeypatch.setattr(sys, "platform", "win32")
-    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
-    assert cache.cache_folder() == tmp_path / "local" / "semiring" / "Cache"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", "/home/me")
+    assert cache.cache_folder() == Path("/home/me/.cache/semiring")
+    monkeypatch.setattr("platformdirs.PlatformDirs", platformdirs.macos.MacOS)
+    assert cache.cache_folder() == Path("/home/me/Library/Caches/semiring")
+
+
+def test_without_a_home_folder_nothing_is_kept(monkeypatch):
+    monkeypatch.delenv("SEMIRING_CACHE_DIR", raising=False)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+
+    class Homeless(platformdirs.unix.Unix):
+        user_cache_path = Path("~/.cache/semiring")
+
+    monkeypatch.setattr("platformdirs.PlatformDirs", Homeless)
+    with pytest.raises(RuntimeError, match="no home folder"):
+        cache.cache_folder()
+    assert not disk.is_enabled()
 
 
 def test_what_differs_in_code_differs_in_its_key():

@@ -16,7 +16,7 @@ from semiring.kernels.cpu.codegen.lower import Operand, lower, sums_to_fuse
 from semiring.kernels.cpu.codegen.native import compile_native
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, plus, times
 from semiring.kernels.cpu.codegen.target import host
-from semiring.kernels.cpu.codegen.vector import I64, Element, Vectors, opaque
+from semiring.kernels.cpu.codegen.vector import I64, ElementType, Vectors, opaque
 from semiring.kernels.engine import make_plan
 
 DTYPES = ["float32", "float64", "int16", "int32", "int64", "uint8", "bool"]
@@ -24,7 +24,7 @@ DTYPES = ["float32", "float64", "int16", "int32", "int64", "uint8", "bool"]
 
 def build(module, name, dtype, fuse, text):
     """Add a function to an LLVM module: the vector code of an expression on arrays."""
-    element, lanes = Element(dtype), host().vector_bytes // dtype.itemsize
+    element, lanes = ElementType(dtype), host().vector_bytes // dtype.itemsize
     expression = parse(text, ("x", "y"))
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * 4), name)
     builder = ir.IRBuilder(function.append_basic_block())

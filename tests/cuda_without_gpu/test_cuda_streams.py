@@ -90,7 +90,7 @@ def test_streams_side_by_side(streams, main):
         used[number] = Stream.current[-1]
         enqueue(name)
 
-    with streams.Streams() as lanes:
+    with streams.CudaStreams() as lanes:
         first = lanes.run(0, lambda: task(0, "first"), ())
         lanes.run(3, lambda: task(3, "other"), (first, None))
         lanes.run(0, lambda: task(0, "second"), ())
@@ -111,7 +111,7 @@ def test_what_was_begun_is_waited_for_where_a_task_raises(failing, streams, main
             raise KeyboardInterrupt
 
     def all_tasks():
-        with streams.Streams() as lanes:
+        with streams.CudaStreams() as lanes:
             for i in range(3):
                 lanes.run(i, lambda i=i: task(i), ())
 
@@ -245,7 +245,7 @@ def test_a_recording_has_streams_of_its_own(streams, main, monkeypatch):
     usual = []
 
     def use(seen):
-        with streams.Streams() as lanes:
+        with streams.CudaStreams() as lanes:
             lanes.run(1, lambda: seen.append(Stream.current[-1]), ())
 
     use(usual)

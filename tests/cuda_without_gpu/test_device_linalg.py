@@ -23,7 +23,7 @@ from semiring.arrays import device as memory
 from semiring.arrays.entries import check_entries
 from semiring.errors import DeviceError, DivergenceWarning, DomainError, DTypeError, SuspiciousWeightsWarning
 from semiring.kernels.cuda.entries import scan as device_look
-from semiring.kernels.cuda.entries.scan import Layout, key_of
+from semiring.kernels.cuda.entries.scan import MemoryOrder, key_of
 from semiring.kernels.cuda.product import entrywise
 from semiring.linalg.dispatch import overlaps
 
@@ -77,7 +77,7 @@ def test_a_layout_covers_every_element_once(rng):
         *(base.swapaxes(1, 2), base[3, 2, 1, :1], base[:, None, 0, 0, 0], np.asfortranarray(base)[1:-1]),
     ]
     for view in map(np.asarray, views):
-        layout = Layout.of(view.ctypes.data, view.shape, view.strides, 4)
+        layout = MemoryOrder.of(view.ctypes.data, view.shape, view.strides, 4)
         origin = view.base if view.base is not None else view
         offsets = (layout.address - origin.ctypes.data) // 4 + sum(
             np.arange(size).reshape((-1,) + (1,) * (len(layout.sizes) - 1 - i)) * stride
@@ -86,9 +86,9 @@ def test_a_layout_covers_every_element_once(rng):
         if view.size:
             flat = np.lib.stride_tricks.as_strided(origin, (origin.size,), (4,))
             assert sorted(np.ravel(flat[offsets])) == sorted(view.ravel())
-    assert Layout.of(64, (8, 8), (64, 8), 8).sizes == (64,)
-    assert Layout.of(64, (8, 8), (0, 8), 8).sizes == (8,), "a repeated row is read once"
-    assert Layout.of(64, (8,), (6,), 4) is None
+    assert MemoryOrder.of(64, (8, 8), (64, 8), 8).sizes == (64,)
+    assert MemoryOrder.of(64, (8, 8), (0, 8), 8).sizes == (8,), "a repeated row is read once"
+    assert MemoryOrder.of(64, (8,), (6,), 4) is None
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int16", "int32", "int64", "uint8"])

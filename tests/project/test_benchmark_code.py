@@ -142,7 +142,7 @@ import contextlib, io, sys
 from importlib import import_module
 from importlib.machinery import PathFinder
 
-REQUIRED = {"numpy", "scipy", "numba", "llvmlite", "sympy", "mpmath", "benchmarks", "semiring", "tools"}
+REQUIRED = {"benchmarks", "llvmlite", "mpmath", "numba", "numpy", "platformdirs", "scipy", "semiring", "sympy", "tools"}
 
 class OnlyRequired(PathFinder):
     @classmethod

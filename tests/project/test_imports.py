@@ -47,6 +47,7 @@ HEAVY = (
     "llvmlite",
     "scipy",
     "sympy",
+    "platformdirs",
     "networkx",
     "matplotlib",
     "pandas",
@@ -336,3 +337,11 @@ def test_former_names_of_modules_warn(old, new, name):
     assert found is getattr(importlib.import_module(new), name)
     with pytest.raises(AttributeError, match="nothing_like_it"):
         importlib.import_module(old).nothing_like_it  # noqa: B018
+
+
+def test_the_former_name_of_distributed_paths_warns():
+    with pytest.warns(DeprecationWarning, match=r"semiring\.mpi\.Paths is semiring\.mpi\.DistributedPaths now"):
+        former = importlib.import_module("semiring.mpi").Paths
+    assert former is importlib.import_module("semiring.mpi").DistributedPaths
+    with pytest.raises(AttributeError, match=r"'semiring\.mpi' has no attribute 'nothing_like_it'"):
+        importlib.import_module("semiring.mpi").nothing_like_it  # noqa: B018

@@ -42,7 +42,7 @@ MAX_BITS = 1_023  # of an integer constant: the largest that is a float64
 
 
 @dataclass(frozen=True)
-class Operation:
+class NodeType:
     """One node type: how many arguments, of which kind, what comes out, and how it is written."""
 
     name: str
@@ -56,33 +56,33 @@ class Operation:
 
 _CALL = 100
 _TABLE = [
-    Operation("add", 2, "{0} + {1}", 60, domain="arithmetic"),
-    Operation("sub", 2, "{0} - {1}", 60, domain="arithmetic"),
-    Operation("mul", 2, "{0} * {1}", 70, domain="arithmetic"),
-    Operation("div", 2, "{0} / {1}", 70, domain="float"),
-    Operation("neg", 1, "-{0}", 80, domain="arithmetic"),
-    Operation("abs", 1, "abs({0})", _CALL, domain="arithmetic"),
-    Operation("min", 2, "min({0}, {1})", _CALL),
-    Operation("max", 2, "max({0}, {1})", _CALL),
-    Operation("exp", 1, "exp({0})", _CALL, domain="float"),
-    Operation("expm1", 1, "expm1({0})", _CALL, domain="float"),
-    Operation("log", 1, "log({0})", _CALL, domain="float"),
-    Operation("log1p", 1, "log1p({0})", _CALL, domain="float"),
-    Operation("sqrt", 1, "sqrt({0})", _CALL, domain="float"),
-    Operation("floor", 1, "floor({0})", _CALL, domain="float"),
-    Operation("and", 2, "{0} & {1}", 50, None, (None, None), "bits"),
-    Operation("xor", 2, "{0} ^ {1}", 45, None, (None, None), "bits"),
-    Operation("or", 2, "{0} | {1}", 40, None, (None, None), "bits"),
-    Operation("invert", 1, "~{0}", 80, None, (None,), "bits"),
-    Operation("lt", 2, "{0} < {1}", 30, "truth"),
-    Operation("le", 2, "{0} <= {1}", 30, "truth"),
-    Operation("gt", 2, "{0} > {1}", 30, "truth"),
-    Operation("ge", 2, "{0} >= {1}", 30, "truth"),
-    Operation("eq", 2, "{0} == {1}", 30, "truth"),
-    Operation("ne", 2, "{0} != {1}", 30, "truth"),
-    Operation("where", 3, "where({0}, {1}, {2})", _CALL, "value", ("truth", "value", "value")),
+    NodeType("add", 2, "{0} + {1}", 60, domain="arithmetic"),
+    NodeType("sub", 2, "{0} - {1}", 60, domain="arithmetic"),
+    NodeType("mul", 2, "{0} * {1}", 70, domain="arithmetic"),
+    NodeType("div", 2, "{0} / {1}", 70, domain="float"),
+    NodeType("neg", 1, "-{0}", 80, domain="arithmetic"),
+    NodeType("abs", 1, "abs({0})", _CALL, domain="arithmetic"),
+    NodeType("min", 2, "min({0}, {1})", _CALL),
+    NodeType("max", 2, "max({0}, {1})", _CALL),
+    NodeType("exp", 1, "exp({0})", _CALL, domain="float"),
+    NodeType("expm1", 1, "expm1({0})", _CALL, domain="float"),
+    NodeType("log", 1, "log({0})", _CALL, domain="float"),
+    NodeType("log1p", 1, "log1p({0})", _CALL, domain="float"),
+    NodeType("sqrt", 1, "sqrt({0})", _CALL, domain="float"),
+    NodeType("floor", 1, "floor({0})", _CALL, domain="float"),
+    NodeType("and", 2, "{0} & {1}", 50, None, (None, None), "bits"),
+    NodeType("xor", 2, "{0} ^ {1}", 45, None, (None, None), "bits"),
+    NodeType("or", 2, "{0} | {1}", 40, None, (None, None), "bits"),
+    NodeType("invert", 1, "~{0}", 80, None, (None,), "bits"),
+    NodeType("lt", 2, "{0} < {1}", 30, "truth"),
+    NodeType("le", 2, "{0} <= {1}", 30, "truth"),
+    NodeType("gt", 2, "{0} > {1}", 30, "truth"),
+    NodeType("ge", 2, "{0} >= {1}", 30, "truth"),
+    NodeType("eq", 2, "{0} == {1}", 30, "truth"),
+    NodeType("ne", 2, "{0} != {1}", 30, "truth"),
+    NodeType("where", 3, "where({0}, {1}, {2})", _CALL, "value", ("truth", "value", "value")),
 ]
-OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation in _TABLE}
+OPERATIONS: Mapping[str, NodeType] = {operation.name: operation for operation in _TABLE}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,7 +155,7 @@ class Expression:
         operation = OPERATIONS[self.op]
         return operation.form.format(*(self._argument_text(i, operation) for i in range(operation.arity)))
 
-    def _argument_text(self, index: int, operation: Operation) -> str:
+    def _argument_text(self, index: int, operation: NodeType) -> str:
         arg = self.args[index]
         if operation.precedence == _CALL:
             return arg.text

@@ -23,7 +23,7 @@ from semiring.algebra.verify.extended_reals import Numbers, Value
 from semiring.algebra.verify.feasibility import Constraint, contradicts, find_point
 from semiring.algebra.verify.polynomials import Polynomial, UndecidedError
 
-__all__ = ["Cases", "Effort", "Log", "Ratio"]
+__all__ = ["Cases", "Effort", "LogRatio", "Ratio"]
 
 Point = tuple[Fraction, ...]
 MAX_DECISIONS = 4_000
@@ -42,7 +42,7 @@ class Ratio:
 
 
 @dataclass(frozen=True)
-class Log:
+class LogRatio:
     """The logarithm of a ratio that is positive in the branch at hand."""
 
     of: Ratio
@@ -138,7 +138,7 @@ class Cases(Numbers):
 
     def _polynomial(self, x: Value) -> Polynomial:
         """The polynomial that has the sign of x."""
-        if isinstance(x, Log):
+        if isinstance(x, LogRatio):
             return x.of.numerator - x.of.denominator
         numerator: Polynomial = x.numerator
         return numerator
@@ -222,7 +222,7 @@ class Cases(Numbers):
         ratio = Ratio(Polynomial.variable(index, self.width), self._one())
         if self.logarithmic:
             self.assume(ratio, strict=True)
-            return Log(ratio)
+            return LogRatio(ratio)
         return ratio
 
     def _one(self) -> Polynomial:
@@ -232,21 +232,21 @@ class Cases(Numbers):
         return Ratio(Polynomial.constant(value, self.width), self._one())
 
     def finite_add(self, x: Value, y: Value) -> Value:
-        if isinstance(x, Log) or isinstance(y, Log):
-            return Log(self._times(self._as_log(x).of, self._as_log(y).of))
+        if isinstance(x, LogRatio) or isinstance(y, LogRatio):
+            return LogRatio(self._times(self._as_log(x).of, self._as_log(y).of))
         if x.denominator == y.denominator:
             return _reduced(x.numerator + y.numerator, x.denominator)
         numerator = x.numerator * y.denominator + y.numerator * x.denominator
         return _reduced(numerator, x.denominator * y.denominator)
 
     def finite_neg(self, x: Value) -> Value:
-        if isinstance(x, Log):
-            return Log(Ratio(x.of.denominator, x.of.numerator))
+        if isinstance(x, LogRatio):
+            return LogRatio(Ratio(x.of.denominator, x.of.numerator))
         return Ratio(-x.numerator, x.denominator)
 
     def finite_mul(self, x: Value, y: Value) -> Value:
-        if isinstance(x, Log) or isinstance(y, Log):
-            power, logarithm = (_rational(y), x) if isinstance(x, Log) else (_rational(x), y)
+        if isinstance(x, LogRatio) or isinstance(y, LogRatio):
+            power, logarithm = (_rational(y), x) if isinstance(x, LogRatio) else (_rational(x), y)
             if power is None or power.denominator != 1 or abs(power) > 8:
                 raise UndecidedError("a logarithm is multiplied by what is no small integer")
             result = self.finite(0)
@@ -260,7 +260,7 @@ class Cases(Numbers):
         return Ratio(left.numerator * right.numerator, left.denominator * right.denominator)
 
     def finite_div(self, x: Value, y: Value) -> Value:
-        if isinstance(y, Log):
+        if isinstance(y, LogRatio):
             raise UndecidedError("a division by a logarithm")
         inverse = Ratio(y.denominator, y.numerator)
         if not self.positive(y):  # its sign is known: only the denominator has to become positive
@@ -271,25 +271,25 @@ class Cases(Numbers):
         if op in ("exp", "expm1"):
             ratio = self._as_log(x).of
             return ratio if op == "exp" else self.finite_add(ratio, self.finite(-1))
-        if op in ("log", "log1p") and not isinstance(x, Log):
-            return Log(x if op == "log" else self.finite_add(x, self.finite(1)))
+        if op in ("log", "log1p") and not isinstance(x, LogRatio):
+            return LogRatio(x if op == "log" else self.finite_add(x, self.finite(1)))
         value = _rational(x)
         if value is not None and op == "floor":
             return self.finite(math.floor(value))
         raise UndecidedError(f"{op} of an unknown")
 
-    def _as_log(self, x: Value) -> Log:
+    def _as_log(self, x: Value) -> LogRatio:
         """A value as a logarithm: 0 is log 1, and 0.6931471805599453 is read as log 2."""
-        if isinstance(x, Log):
+        if isinstance(x, LogRatio):
             return x
         value = _rational(x)
         if value == 0:
-            return Log(self.finite(1))
+            return LogRatio(self.finite(1))
         for k in range(2, 17):
             for sign in (1, -1):
                 if value == sign * Fraction(math.log(k)):
                     self.readings.add(f"{math.log(k)} is read as log {k}")
-                    return Log(self.finite(Fraction(k) ** sign))
+                    return LogRatio(self.finite(Fraction(k) ** sign))
         raise UndecidedError("a logarithm meets a number that is none")
 
 
@@ -304,9 +304,9 @@ def _reduced(numerator: Polynomial, denominator: Polynomial) -> Ratio:
     return Ratio(numerator, denominator)
 
 
-def _rational(x: Ratio | Log) -> Fraction | None:
+def _rational(x: Ratio | LogRatio) -> Fraction | None:
     """The value of a constant that is no logarithm; else None."""
-    if isinstance(x, Log):
+    if isinstance(x, LogRatio):
         return None
     numerator, denominator = x.numerator.value, x.denominator.value
     return None if numerator is None or denominator is None else numerator / denominator

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ConvertedGraph", "Weights"]
+__all__ = ["ConvertedGraph", "EdgeWeights"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -27,7 +27,7 @@ _MISSING = _Missing()
 
 
 @dataclass(frozen=True)
-class Weights:
+class EdgeWeights:
     """One weight for every pair of neighbours (m,): rows → columns, both ways where the graph is undirected.
 
     ``kind`` says what Python's own sums of them would be: "int", "float", "mixed" or "other", which has no values.
@@ -66,7 +66,7 @@ class ConvertedGraph:
         counts = [len(each) for each in ends]
         self.columns: Array = np.fromiter(chain.from_iterable(ends), np.intp, sum(counts))
         self.rows: Array = np.repeat(np.arange(len(index)), counts)
-        self._weights: dict[Any, tuple[set[type], Weights]] = {}
+        self._weights: dict[Any, tuple[set[type], EdgeWeights]] = {}
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -103,14 +103,14 @@ class ConvertedGraph:
             kinds, weights = self._read(attribute)
             self._weights[attribute] = kinds, weights
 
-    def weights(self, weight: Any, missing: type = int) -> Weights:
+    def weights(self, weight: Any, missing: type = int) -> EdgeWeights:
         """The weights by the name of an attribute, by a function (u, v, attributes) → weight, or 1 each for None.
 
         An edge without the attribute weighs 1, of the type ``missing``. Hidden edges, of weight None, are left out; of
         parallel edges the lightest counts.
         """
         if weight is None:
-            return Weights(missing.__name__, self.rows, self.columns, np.ones(self.rows.size, np.int64))
+            return EdgeWeights(missing.__name__, self.rows, self.columns, np.ones(self.rows.size, np.int64))
         if callable(weight):
             return self._called(weight)
         self.read(weight)
@@ -120,7 +120,7 @@ class ConvertedGraph:
         kind = missing.__name__ if kinds == {_Missing} else _kind((kinds - {_Missing}) | {missing})
         return replace(weights, kind=kind)
 
-    def _called(self, weight: Callable[[Any, Any, Any], Any]) -> Weights:
+    def _called(self, weight: Callable[[Any, Any, Any], Any]) -> EdgeWeights:
         raw = [
             weight(node, neighbour, attributes)
             for node, neighbours in zip(self.nodes, self._neighbours(), strict=True)
@@ -128,7 +128,7 @@ class ConvertedGraph:
         ]
         return _as_weights(set(map(type, raw)), raw, self.rows, self.columns)
 
-    def _read(self, attribute: Any) -> tuple[set[type], Weights]:
+    def _read(self, attribute: Any) -> tuple[set[type], EdgeWeights]:
         entries: Iterable[Any] = chain.from_iterable(each.values() for each in self._neighbours())
         rows, columns = self.rows, self.columns
         stored = isinstance(getattr(self.source, "_adj", None), dict)  # not a view, of which both ways may differ
@@ -169,7 +169,9 @@ def _kind(kinds: set[type]) -> str:
     return "mixed" if kinds <= _INTS | _FLOATS else "other"
 
 
-def _as_weights(kinds: set[type], raw: list[Any], rows: Array, columns: Array, first: Array | None = None) -> Weights:
+def _as_weights(
+    kinds: set[type], raw: list[Any], rows: Array, columns: Array, first: Array | None = None
+) -> EdgeWeights:
     """``first``: where the weights of each pair of neighbours begin, if there may be several."""
     hidden = type(None) in kinds and first is None
     if hidden:
@@ -182,10 +184,10 @@ def _as_weights(kinds: set[type], raw: list[Any], rows: Array, columns: Array, f
         kind, values = "other", np.empty(0)
     if first is not None and kind != "other" and first.size:
         values = np.minimum.reduceat(values, first)
-    return Weights(kind, rows, columns, values, hidden)
+    return EdgeWeights(kind, rows, columns, values, hidden)
 
 
-def _symmetric(weights: Weights) -> bool:
+def _symmetric(weights: EdgeWeights) -> bool:
     """Whether the weights there are those back: in an undirected view of a directed graph they need not be."""
     if weights.kind == "other":
         return True
@@ -193,12 +195,12 @@ def _symmetric(weights: Weights) -> bool:
     return np.array_equal(weights.values[there], weights.values[back])
 
 
-def _both_ways(weights: Weights) -> Weights:
+def _both_ways(weights: EdgeWeights) -> EdgeWeights:
     if weights.kind == "other":
         return weights
     rows, columns, values = weights.rows, weights.columns, weights.values
     other = rows != columns
-    return Weights(
+    return EdgeWeights(
         weights.kind,
         np.concatenate([rows, columns[other]]),
         np.concatenate([columns, rows[other]]),

@@ -16,7 +16,7 @@ import numpy as np
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.schedule import dense_is_faster
 from semiring.closures import closure, closure_with_predecessors
-from semiring.compat.networkx.graph import Array, ConvertedGraph, Weights
+from semiring.compat.networkx.graph import Array, ConvertedGraph, EdgeWeights
 from semiring.errors import IntegerOverflowError, NegativeCycleError
 
 __all__ = ["Distances", "closed", "distances", "floyd_warshall_by_edges", "hops", "named", "weighted_matrix"]
@@ -162,7 +162,7 @@ def distances(
         raise NotImplementedError(f"NetworkX takes the graph, whatever it makes of it: {named_cycle}") from named_cycle
 
 
-def _by_searches(n: int, weights: Weights) -> Array:
+def _by_searches(n: int, weights: EdgeWeights) -> Array:
     """All distances (n, n) by Dijkstra's algorithm: each is the least sum, added up from its source on, as NetworkX's.
 
     A closure adds the parts of a path in another order. Rounding never makes a sum of weights ≥ 0 less than its first
@@ -175,7 +175,7 @@ def _by_searches(n: int, weights: Weights) -> Array:
     return found
 
 
-def _solve(graph: ConvertedGraph, weights: Weights, dtype: np.dtype[Any], paths: bool) -> Distances:
+def _solve(graph: ConvertedGraph, weights: EdgeWeights, dtype: np.dtype[Any], paths: bool) -> Distances:
     n, whole = len(graph), weights.kind == "int"
     none = min_plus.zero_for(dtype)
     before = None

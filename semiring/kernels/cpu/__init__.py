@@ -116,7 +116,7 @@ class CpuBackend:
 
     def prepare(self, plan: KernelPlan, B: Array) -> Any:
         """What steps by B (n, n) have in common; None where that saves nothing."""
-        return log_walks.Prepared(plan, B) if log_sums.takes(plan, B.shape[0]) else None
+        return log_walks.PreparedMatrix(plan, B) if log_sums.takes(plan, B.shape[0]) else None
 
     def walk(self, plan: KernelPlan, prepared: Any, x: Array, steps: Steps) -> None:
         """X ← its state after the steps."""

@@ -266,7 +266,7 @@ class CudaBackend:
         """
         from semiring.kernels.cuda import streams
 
-        return None if self._classical.takes(plan) or self._logs.may_take(plan) else streams.Streams()
+        return None if self._classical.takes(plan) or self._logs.may_take(plan) else streams.CudaStreams()
 
     def mark(self) -> Mark:
         """An event behind all that was enqueued on the current stream: ``done``, and ``synchronize()``."""

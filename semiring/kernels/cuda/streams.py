@@ -15,7 +15,7 @@ import numpy as np
 from semiring.kernels.contract import KernelPlan, Status
 from semiring.kernels.cuda.closing.barriers import recorded_words
 
-__all__ = ["Streams", "mark", "replay"]
+__all__ = ["CudaStreams", "mark", "replay"]
 
 _KEPT = 4  # recorded closures that are kept, each with a matrix of its own and its panels: up to 120 MiB in float32
 #: Of the streams by number. The greatest is -5; a GPU that has fewer takes its greatest. Closures of n = 8192 took
@@ -30,7 +30,7 @@ def mark() -> Any:
     return cupy.cuda.get_current_stream().record(cupy.cuda.Event(disable_timing=True))
 
 
-class Streams:
+class CudaStreams:
     """Streams side by side: a context that begins behind the current stream, which waits for all of them at its end.
 
     The lower its number, the higher is a stream's priority: its blocks are scheduled before those of others that wait.
@@ -38,7 +38,7 @@ class Streams:
     to work that knows only the current stream.
     """
 
-    def __enter__(self) -> Streams:
+    def __enter__(self) -> CudaStreams:
         self._main = cupy.cuda.get_current_stream()
         self._start = mark()
         self._ends: dict[int, Any] = {}
@@ -147,7 +147,7 @@ def _record(
 
 @contextmanager
 def _own_streams() -> Iterator[dict[int, dict[int, Any]]]:
-    """Inside this context `Streams` that are made in this thread are new ones."""
+    """Inside this context `CudaStreams` that are made in this thread are new ones."""
     kept = _local.__dict__.get("streams", {})
     _local.streams = {}
     try:

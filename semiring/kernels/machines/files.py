@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from semiring.kernels.disk import user_folder
 from semiring.kernels.machines.data import CpuSpeed
 from semiring.logs import logger
 
@@ -27,18 +27,14 @@ _LARGEST = 1 << 16  # bytes; a file of ours has some hundred
 
 
 def config_folder() -> Path | None:
-    """Where the user's settings are: ``SEMIRING_CONFIG_DIR``, else the system's place; None where that is empty.
+    """Return the folder of the user's settings: ``SEMIRING_CONFIG_DIR``, else the system's; None if that is empty.
 
-    Raises `RuntimeError` without a home folder.
+    Raises `RuntimeError` if the user has no home folder.
     """
     own = os.environ.get("SEMIRING_CONFIG_DIR")
     if own is not None:
         return Path(own) if own else None
-    if sys.platform == "win32":
-        return Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming") / "semiring"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "semiring"
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "semiring"
+    return user_folder("config")
 
 
 def machine_file() -> Path | None:

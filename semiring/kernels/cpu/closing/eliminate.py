@@ -22,7 +22,7 @@ from numba.core import cgutils
 
 from semiring.kernels.cpu.codegen.lower import Operand, lower
 from semiring.kernels.cpu.codegen.target import Target
-from semiring.kernels.cpu.codegen.vector import I1, I32, I64, Element, Value, Vectors
+from semiring.kernels.cpu.codegen.vector import I1, I32, I64, ElementType, Value, Vectors
 from semiring.kernels.cpu.product.tile import Pair, constant_marks
 from semiring.kernels.definition import KernelDefinition
 
@@ -48,7 +48,7 @@ class _Eliminate:
         self.definition, self.target, self.group, self.pivots = definition, target, group, pivots
         self.arguments = {argument.name: argument for argument in function.args}
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
-        self.element = Element(definition.dtype)
+        self.element = ElementType(definition.dtype)
         self.lanes = target.vector_bytes // self.element.size
         self.vectors = Vectors(self.builder, self.element, self.lanes)
         self.pair = Pair(self.vectors, definition, target)

@@ -28,7 +28,7 @@ from numba.core import cgutils
 
 from semiring.kernels.cpu.codegen.memory import intrinsic, load, store
 from semiring.kernels.cpu.codegen.target import host
-from semiring.kernels.cpu.codegen.vector import I8, I32, I64, Element, Value, Vectors, declared, prefetch
+from semiring.kernels.cpu.codegen.vector import I8, I32, I64, ElementType, Value, Vectors, declared, prefetch
 
 __all__ = ["CHAIN", "EXCESS", "FLOATS", "MAGIC", "PLAIN", "RANGE", "plain_terms", "terms_along", "terms_beside"]
 
@@ -65,7 +65,7 @@ class _Terms:
 
     def __init__(self, builder: Any, reference: Value | None = None) -> None:
         """``reference``: `MAGIC` + g, a whole number, in a vector; without it g is 0."""
-        self.vectors, self.builder = Vectors(builder, Element(np.dtype(np.float32)), FLOATS), builder
+        self.vectors, self.builder = Vectors(builder, ElementType(np.dtype(np.float32)), FLOATS), builder
         v = self.vectors
         self.least, self.origin = v.constant(MAGIC - 126), None
         if reference is not None:
@@ -146,7 +146,7 @@ def terms_along(typing: Context, a: Any, w: Any, y: Any, count: Any) -> Code:
         first, w, y, count = args
         width = 4 * FLOATS
         kind, ahead = ir.VectorType(ir.FloatType(), FLOATS), ir.Constant(I64, _AHEAD)
-        v = Vectors(builder, Element(np.dtype(np.float32)), FLOATS)
+        v = Vectors(builder, ElementType(np.dtype(np.float32)), FLOATS)
         terms = _Terms(builder)
         zero, sums = v.constant(0), [cgutils.alloca_once(builder, kind) for _ in range(_SIDE)]
         total, top = cgutils.alloca_once(builder, _DOUBLES), cgutils.alloca_once(builder, kind)
@@ -194,7 +194,7 @@ def plain_terms(typing: Context, a: Any, x: Any, count: Any) -> Code:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         first, x, count = args
         width = 4 * FLOATS
-        v = Vectors(builder, Element(np.dtype(np.float32)), FLOATS)
+        v = Vectors(builder, ElementType(np.dtype(np.float32)), FLOATS)
         terms, kind = _Terms(builder), ir.VectorType(ir.FloatType(), FLOATS)
         sums = [cgutils.alloca_once(builder, kind) for _ in range(_SIDE)]
         marks = [cgutils.alloca_once(builder, v.bits_type) for _ in range(_SIDE)]
@@ -254,7 +254,7 @@ def terms_beside(
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         first, row, w, y, steps, vectors, references, totals, tops = args
-        v = Vectors(builder, Element(np.dtype(np.float32)), FLOATS)
+        v = Vectors(builder, ElementType(np.dtype(np.float32)), FLOATS)
         scalar = ir.FloatType()
 
         def columns(start: Value, ws: Value, ys: Value, count: int) -> None:

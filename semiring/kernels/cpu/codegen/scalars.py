@@ -22,7 +22,7 @@ from semiring.algebra.expressions import Expression, parse
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.lower import Operand, lower
 from semiring.kernels.cpu.codegen.target import host
-from semiring.kernels.cpu.codegen.vector import Element, Scalars
+from semiring.kernels.cpu.codegen.vector import ElementType, Scalars
 from semiring.kernels.definition import define
 
 __all__ = [
@@ -132,7 +132,7 @@ def _operation(name: str, *, may_be_nan: bool = True) -> Any:
         kind = types.boolean if dtype.kind == "b" else numpy_support.from_dtype(dtype)
 
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            scalars = Scalars(builder, Element(dtype))
+            scalars = Scalars(builder, ElementType(dtype))
             operands = [builder.zext(arg, ir.IntType(8)) if dtype.kind == "b" else arg for arg in args[1:]]
             variables = dict(
                 zip(("x", "y"), (Operand(arg, may_be_nan and dtype.kind == "f") for arg in operands), strict=True)
@@ -152,7 +152,7 @@ def accumulate(typing: Any, sr: Any, c: Any, x: Any, y: Any) -> Any:
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         truths = sr.dtype.kind == "b"
-        scalars = Scalars(builder, Element(sr.dtype))
+        scalars = Scalars(builder, ElementType(sr.dtype))
         c, x, y = (builder.zext(arg, ir.IntType(8)) if truths else arg for arg in args[1:])
         product = lower(scalars, host(), sr.operations["mul"], {"x": Operand(x), "y": Operand(y)})
         found = lower(scalars, host(), sr.operations["add"], {"x": Operand(c), "y": product})
@@ -169,7 +169,7 @@ def better(typing: Any, sr: Any, x: Any, y: Any) -> Any:
     kind = types.boolean if sr.dtype.kind == "b" else numpy_support.from_dtype(sr.dtype)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        scalars = Scalars(builder, Element(sr.dtype))
+        scalars = Scalars(builder, ElementType(sr.dtype))
         x, y = (builder.zext(arg, ir.IntType(8)) if sr.dtype.kind == "b" else arg for arg in args[1:])
         order = {"min": "<", "max": ">", "or": ">"}.get(sr.operations["add"].op)
         if order is not None:
@@ -190,7 +190,7 @@ def _unary(name: str) -> Any:
                 return ir.Constant(ir.IntType(1), 0)
             truths = sr.dtype.kind == "b"
             x = builder.zext(args[1], ir.IntType(8)) if truths else args[1]
-            scalars = Scalars(builder, Element(sr.dtype))
+            scalars = Scalars(builder, ElementType(sr.dtype))
             value = lower(scalars, host(), expression, {"x": Operand(x)}).value
             if name == "divergence":
                 return scalars.compare("!=", value, scalars.constant(0))

@@ -10,7 +10,7 @@ import numpy as np
 
 from semiring.kernels.cpu.codegen.target import Target
 
-__all__ = ["Element", "Scalars", "Vectors", "constant_vector", "declared", "opaque", "prefetch"]
+__all__ = ["ElementType", "Scalars", "Vectors", "constant_vector", "declared", "opaque", "prefetch"]
 
 Value = Any  # an llvmlite value: llvmlite has no types
 
@@ -18,7 +18,7 @@ I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
 
 @dataclass(frozen=True)
-class Element:
+class ElementType:
     """An element type: how NumPy and LLVM name it, and how it compares."""
 
     dtype: np.dtype[Any]
@@ -53,7 +53,7 @@ def constant_vector(element: ir.Type, value: Any, lanes: int) -> Value:
 class Vectors:
     """Builds instructions on vectors of ``lanes`` elements. Truths are vectors of i1."""
 
-    def __init__(self, builder: Any, element: Element, lanes: int) -> None:
+    def __init__(self, builder: Any, element: ElementType, lanes: int) -> None:
         self.builder, self.element, self.lanes = builder, element, lanes
         self.suffix = f"v{lanes}"  # in the names of intrinsics
         self.type = ir.VectorType(element.ir, lanes)
@@ -112,7 +112,7 @@ class Vectors:
 class Scalars(Vectors):
     """Builds instructions on single elements, as `Vectors` does on vectors. Truths are i1."""
 
-    def __init__(self, builder: Any, element: Element) -> None:
+    def __init__(self, builder: Any, element: ElementType) -> None:
         super().__init__(builder, element, 1)
         self.suffix = ""
         self.type, self.bits_type = element.ir, ir.IntType(8 * element.size)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.native import compile_native
 from semiring.kernels.cpu.codegen.target import Target, host
-from semiring.kernels.cpu.codegen.vector import I32, I64, Element, Scalars, Value, Vectors
+from semiring.kernels.cpu.codegen.vector import I32, I64, ElementType, Scalars, Value, Vectors
 from semiring.kernels.cpu.product.tile import Pair
 from semiring.kernels.definition import KernelDefinition, define
 
@@ -79,7 +79,7 @@ class _Fold:
     def __init__(self, function: Any, definition: KernelDefinition, target: Target, vector_first: bool) -> None:
         self.arguments = {argument.name: argument for argument in function.args}
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
-        self.element = Element(definition.dtype)
+        self.element = ElementType(definition.dtype)
         self.definition, self.target, self.vector_first = definition, target, vector_first
 
     def build(self) -> None:

@@ -26,7 +26,7 @@ __all__ = ["find_predecessors"]
 Array: TypeAlias = NDArray[Any]
 
 
-class _Case:
+class _KernelOperands:
     """What the kernels take of one call."""
 
     def __init__(self, plan: KernelPlan, D: Array, evidence: Any, tolerance: Tolerance) -> None:
@@ -58,7 +58,7 @@ def find_predecessors(
     """The predecessors (n, n) int32 of the closed matrix D, by the matrix ``before`` closing or its ``pivots``."""
     n = D.shape[0]
     evidence = np.ascontiguousarray(before) if pivots is None else (np.ascontiguousarray(pivots),)
-    case = _Case(plan, np.ascontiguousarray(D), evidence, tolerance)
+    case = _KernelOperands(plan, np.ascontiguousarray(D), evidence, tolerance)
     edges = _direct_edges(case)
     pred = np.empty((n, n), np.int32)
     pending, open_rows, doubtful = np.zeros((3, n), np.bool_)
@@ -82,7 +82,7 @@ class _Edges(NamedTuple):
     monotone: bool  # no edge improves on 1̄
 
 
-def _direct_edges(case: _Case) -> _Edges:
+def _direct_edges(case: _KernelOperands) -> _Edges:
     """Look for them; a second time, choosing, where a vertex has too many and a bound can tell which are of use."""
     D, plan, tight = case.D, case.plan, case.tight
     n, width = D.shape[0], min(D.shape[0], MANY)
@@ -107,7 +107,7 @@ def _direct_edges(case: _Case) -> _Edges:
 
 
 def _take_direct_edges(
-    case: _Case, edges: _Edges, pred: Array, pending: Array, open_rows: Array, doubtful: Array
+    case: _KernelOperands, edges: _Edges, pred: Array, pending: Array, open_rows: Array, doubtful: Array
 ) -> None:
     """Fill pred from direct edges, by `last_edges`, which marks what is left to do."""
     D, counts, width = case.D, edges.counts, edges.tails.shape[1]
@@ -127,7 +127,7 @@ def _take_direct_edges(
     case.run(last, 4, lanes)
 
 
-def _follow_pivots(case: _Case, edges: _Edges, pred: Array, pending: Array, doubtful: Array) -> None:
+def _follow_pivots(case: _KernelOperands, edges: _Edges, pred: Array, pending: Array, doubtful: Array) -> None:
     """The entries left in the columns marked ``pending``: by the pivots of the closure, if they were recorded."""
     recorded = isinstance(case.evidence, tuple)
     P, chunk = (case.evidence[0], case.plan.pivot_chunk) if recorded else (np.zeros((1, 1), np.int32), case.D.shape[0])
@@ -140,7 +140,7 @@ def _follow_pivots(case: _Case, edges: _Edges, pred: Array, pending: Array, doub
     case.run(follow, 4, COLUMNS)
 
 
-def _grow_trees(case: _Case, edges: _Edges, pred: Array, open_rows: Array) -> None:
+def _grow_trees(case: _KernelOperands, edges: _Edges, pred: Array, open_rows: Array) -> None:
     """The rows marked open, each by one search from its source."""
     D, evidence, zero, tight = case.D, case.evidence, case.zero, case.tight
     heads, lengths = np.empty_like(edges.tails), np.empty_like(edges.weights)
@@ -167,7 +167,7 @@ def _promising(plan: KernelPlan, best: Array, worst: Array) -> Any:
     return add.evaluate({"x": nearest, "y": worst}, plan.dtype) != worst
 
 
-def _settle(case: _Case, pred: Array, rows: Array) -> int:
+def _settle(case: _KernelOperands, pred: Array, rows: Array) -> int:
     """Check the marked rows of pred and repair those that are no trees of best paths; the number of those repaired.
 
     Any int32 matrix will do as pred: what is wrong in a marked row is replaced.

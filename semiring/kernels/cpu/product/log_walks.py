@@ -36,10 +36,10 @@ from semiring.kernels.cpu.product.log_sums import (
     survey_rows,
     tiny_sum,
 )
-from semiring.kernels.cpu.product.panels import Panels, aligned, multiply
+from semiring.kernels.cpu.product.panels import PackedPanels, aligned, multiply
 from semiring.kernels.cpu.threads.pool import run_tasks
 
-__all__ = ["Prepared", "pull", "walk"]
+__all__ = ["PreparedMatrix", "pull", "walk"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -250,7 +250,7 @@ def _take_back(tile, packed, steps, places, lengths, G, trusted, Q, D, right, C)
     return True
 
 
-class Prepared:
+class PreparedMatrix:
     """A matrix B (n, n) for many steps: its exponentials in panels, made when first asked for."""
 
     def __init__(self, plan: KernelPlan, B: Array) -> None:
@@ -284,9 +284,9 @@ class Prepared:
         return self.right.bits(self.right.B, slice(0, self.n))
 
     @cached_property
-    def there(self) -> Panels:
+    def there(self) -> PackedPanels:
         """What steps multiply by."""
-        return Panels.of(self.exponentials)
+        return PackedPanels.of(self.exponentials)
 
     @cached_property
     def narrow(self) -> Array:
@@ -294,12 +294,12 @@ class Prepared:
         return np.where(self.exponentials < _FAINT, 0, self.exponentials).astype(np.float32)
 
     @cached_property
-    def back(self) -> Panels:
+    def back(self) -> PackedPanels:
         """What gradients multiply by."""
-        return Panels.of(self.narrow.T)
+        return PackedPanels.of(self.narrow.T)
 
 
-def walk(backend: Backend, plan: KernelPlan, by: Prepared, x: Array, steps: Steps) -> None:
+def walk(backend: Backend, plan: KernelPlan, by: PreparedMatrix, x: Array, steps: Steps) -> None:
     """X (m, n), adjacent rows, ← its state after the steps: see `semiring.kernels.contract.Walks`."""
     alone = replace(plan, threads=1)
 
@@ -356,7 +356,7 @@ def _counts(steps: Steps, m: int) -> Array:
     return np.full(m, steps.number) if steps.lengths is None else np.ascontiguousarray(steps.lengths, np.int64)
 
 
-def pull(plan: KernelPlan, by: Prepared, G: Array, steps: Steps, by_matrix: Array) -> bool:
+def pull(plan: KernelPlan, by: PreparedMatrix, G: Array, steps: Steps, by_matrix: Array) -> bool:
     """G (m, n), adjacent rows, ← its gradient by the first state: see `semiring.kernels.contract.Walks`."""
     if not by.whole:
         return False

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from semiring.kernels.cpu.codegen.lower import Operand, lower
 from semiring.kernels.cpu.codegen.target import Target
-from semiring.kernels.cpu.codegen.vector import I32, I64, Element, Value, Vectors
+from semiring.kernels.cpu.codegen.vector import I32, I64, ElementType, Value, Vectors
 from semiring.kernels.cpu.product.tile import Pair
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.definition import KernelDefinition
@@ -44,7 +44,7 @@ class _Builder:
         function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * len(ARGUMENTS)), name)
         self.arguments = dict(zip(ARGUMENTS, function.args, strict=True))
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
-        self.element = Element(definition.dtype)
+        self.element = ElementType(definition.dtype)
         self.vectors = Vectors(self.builder, self.element, target.vector_bytes // self.element.size)
         self.pair = Pair(self.vectors, definition, target)
         self.zero = self.vectors.constant(definition.zero.leaf)

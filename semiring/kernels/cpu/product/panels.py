@@ -23,7 +23,7 @@ from semiring.kernels.cpu.compiled import kernels_for
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.machines.data import TileShape
 
-__all__ = ["PAD", "Panels", "aligned", "multiply", "tile_for"]
+__all__ = ["PAD", "PackedPanels", "aligned", "multiply", "tile_for"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -33,7 +33,7 @@ _UNUSED = 16  # the part of the columns of its tiles that a product may leave un
 _DEPTH = 512  # steps of k at a time
 
 
-class Panels:
+class PackedPanels:
     """A right operand of plus_times (k, n) in panels as wide as a tile: ``packed`` (panels, k, width)."""
 
     def __init__(self, k: int, n: int, dtype: Any) -> None:
@@ -46,7 +46,7 @@ class Panels:
         self.address = self.packed.ctypes.data
 
     @classmethod
-    def of(cls, B: Array) -> Panels:
+    def of(cls, B: Array) -> PackedPanels:
         """The panels that hold B."""
         k, n = B.shape
         panels = cls(k, n, B.dtype)

@@ -30,7 +30,7 @@ from semiring.kernels.cpu.codegen.vector import (
     I8,
     I32,
     I64,
-    Element,
+    ElementType,
     Value,
     Vectors,
     constant_vector,
@@ -106,7 +106,7 @@ class _Tile:
         self.function, self.target, self.shape = function, target, shape
         self.arguments = {argument.name: argument for argument in function.args}
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
-        self.element = Element(definition.dtype)
+        self.element = ElementType(definition.dtype)
         self.vectors = Vectors(self.builder, self.element, shape.vector_bytes // self.element.size)
         self.pair = Pair(self.vectors, definition, target)
         self.zero = self.vectors.constant(definition.zero.leaf)

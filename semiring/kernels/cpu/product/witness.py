@@ -24,7 +24,7 @@ from numba.core import cgutils
 from numpy.typing import NDArray
 
 from semiring.kernels.cpu.codegen.target import Target
-from semiring.kernels.cpu.codegen.vector import I32, I64, Element, Value, Vectors
+from semiring.kernels.cpu.codegen.vector import I32, I64, ElementType, Value, Vectors
 from semiring.kernels.cpu.product.tile import Pair
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.definition import KernelDefinition
@@ -50,7 +50,7 @@ class _Search:
     def __init__(self, function: Any, definition: KernelDefinition, target: Target) -> None:
         self.arguments = {argument.name: argument for argument in function.args}
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
-        self.element = Element(definition.dtype)
+        self.element = ElementType(definition.dtype)
         self.vectors = Vectors(self.builder, self.element, target.vector_bytes // self.element.size)
         self.pair = Pair(self.vectors, definition, target)
 

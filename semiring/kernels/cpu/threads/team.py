@@ -104,7 +104,7 @@ def finish(mailbox: int, blocks: int, patience: int) -> int:
     return int(atomic_load(mailbox + _FINISHED) == blocks)
 
 
-class _Team:
+class _ThreadTeam:
     """Threads with a mailbox. One job at a time: who finds the team busy works alone."""
 
     def __init__(self) -> None:
@@ -161,7 +161,7 @@ class _Team:
             time.sleep(0)  # another thread has a long block, or lost its core: leave it ours
 
 
-_team: _Team | None = None
+_team: _ThreadTeam | None = None
 _creation = threading.Lock()
 
 
@@ -181,7 +181,7 @@ def run_blocks(job: Array, blocks: int, members: int) -> None:
     if _team is None:
         with _creation:
             if _team is None:
-                _team = _Team()
+                _team = _ThreadTeam()
     team = _team
     if team.busy.acquire(blocking=False):
         try:

@@ -17,7 +17,7 @@ from semiring.arrays.scans import Scan, refuse_entries, rule_for
 from semiring.kernels.cuda.entries.prepared_launch import Prepared
 from semiring.logs import KEPT, Compilation
 
-__all__ = ["Layout", "key_of", "look", "look_at"]
+__all__ = ["MemoryOrder", "key_of", "look", "look_at"]
 
 Array: TypeAlias = Any  # a CuPy array
 
@@ -131,7 +131,7 @@ def _ends(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[int, int]:
 # ------------------------------------------------------------------------------------------------- layouts, launches
 
 
-class Layout(NamedTuple):
+class MemoryOrder(NamedTuple):
     """The elements of an array, each once, in the order of memory: an address, sizes and strides in elements."""
 
     address: int
@@ -139,7 +139,7 @@ class Layout(NamedTuple):
     strides: tuple[int, ...]
 
     @classmethod
-    def of(cls, address: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> Layout | None:
+    def of(cls, address: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> MemoryOrder | None:
         """Strides in bytes. None where some element does not lie at a multiple of its size.
 
         The order of the elements means nothing to a look: negative strides are walked backwards, sizes of one and
@@ -180,12 +180,12 @@ def _kernel(name: str, device: int) -> Any:
 
 def _launch(cupy: Any, array: Array, name: str, semiring: Semiring, result: int) -> None:
     dtype, size = array.dtype, array.itemsize
-    layout = Layout.of(array.data.ptr, array.shape, array.strides, size)
+    layout = MemoryOrder.of(array.data.ptr, array.shape, array.strides, size)
     if layout is None:
         raise unaligned(name, dtype)
     if len(layout.sizes) > 3:
         array = cupy.ascontiguousarray(array)
-        layout = Layout(array.data.ptr, (array.size,), (1,))
+        layout = MemoryOrder(array.data.ptr, (array.size,), (1,))
     address, (sizes, strides) = layout.address, (layout.sizes or (1,), layout.strides or (1,))
     count = prod(sizes)
     rows_apart = strides[0] if len(sizes) == 2 else 0
