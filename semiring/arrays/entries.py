@@ -127,7 +127,7 @@ def _scan_tropical(array: Array, tropical: str) -> Scan:
 def _pieces(array: Array) -> Iterator[Array]:
     """Views that cover the array once, of at most about `PIECE` bytes, in the order in which it lies in memory."""
     if array.nbytes <= PIECE:
-        yield array
+        yield array if array.ndim else array.reshape(1)  # NumPy warns where the arithmetic of a number wraps
         return
     if array.flags.c_contiguous or array.flags.f_contiguous:
         flat = array.ravel("K")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
-from semiring.errors import TooLargeError
+from semiring.advice import advice, argument
+from semiring.errors import StorageError, TooLargeError
 
-__all__ = ["demand_memory", "free_memory", "refuse_beyond", "shown"]
+__all__ = ["bytes_of", "demand_memory", "free_memory", "refuse_beyond", "shown"]
 
 _SMALL = 1 << 28  # bytes that nobody is asked about: the system takes longer to tell than a small matrix to be closed
 
@@ -61,3 +63,22 @@ def _left_in_container() -> int | None:
         return int((folder / "memory.max").read_text()) - int((folder / "memory.current").read_text())
     except (OSError, ValueError):  # no such file, or "max"
         return None
+
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+
+
+def bytes_of(size: int | str, name: str = "memory") -> int:
+    """Return a number of bytes from one, or from a text such as ``"8 GiB"``, ``"512MiB"`` or ``"1.5 GB"``.
+
+    ``name`` is the argument that holds it. Raises `StorageError`.
+    """
+    if isinstance(size, str):
+        found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([KMGTP]?)(i?)B?\s*", size, re.IGNORECASE)
+        if found and (found[2] or not found[3]):
+            unit = 1024 ** (" KMGTP".index(found[2].upper())) if found[3] else _UNITS[found[2].upper()]
+            return int(float(found[1]) * unit)
+    elif isinstance(size, int) and not isinstance(size, bool) and size >= 0:
+        return size
+    wanted = advice("a number of bytes, 0 or more, or a text such as '8 GiB'", "a size such as 4GiB or 512MiB")
+    raise StorageError(f"{argument(name)} is {size!r}: give {wanted}")

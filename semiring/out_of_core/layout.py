@@ -12,15 +12,14 @@ p ≈ 2 · itemsize · F / D rows on.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
-from semiring.advice import advice, argument, option
+from semiring.advice import option
 from semiring.arrays import memory as system
 from semiring.arrays.bits import WORD_BITS
-from semiring.arrays.memory import shown
+from semiring.arrays.memory import bytes_of, shown
 from semiring.errors import StorageError
 from semiring.kernels.engine import cut
 from semiring.out_of_core.disk import PAGE
@@ -229,22 +228,6 @@ def limits_of(memory: Any, free_on_device: Callable[[], int] | None = None) -> M
     if free_on_device is None:
         return MemoryLimits(host)
     return MemoryLimits(host, bytes_of(given["device"]) if "device" in given else free_on_device())
-
-
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
-
-
-def bytes_of(size: int | str) -> int:
-    """A number of bytes, or a text such as ``"8 GiB"``, ``"512MiB"`` or ``"1.5 GB"``. Raises `StorageError`."""
-    if isinstance(size, str):
-        found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([KMGTP]?)(i?)B?\s*", size, re.IGNORECASE)
-        if found and (found[2] or not found[3]):
-            unit = 1024 ** (" KMGTP".index(found[2].upper())) if found[3] else _UNITS[found[2].upper()]
-            return int(float(found[1]) * unit)
-    elif isinstance(size, int) and not isinstance(size, bool) and size >= 0:
-        return size
-    wanted = advice("a number of bytes, 0 or more, or a text such as '8 GiB'", "a size such as 4GiB or 512MiB")
-    raise StorageError(f"{argument('memory')} is {size!r}: give {wanted}")
 
 
 def free_memory() -> int:
