@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from semiring.graphs.condensation import Condensation, condensation
     from semiring.io import Network, network_of, read, write
     from semiring.kernels.listing import code
+    from semiring.linalg.contraction import ContractionPlan, einsum, einsum_path, einsum_witness
     from semiring.paths import (
         Paths,
         best_paths,
@@ -87,6 +88,10 @@ _LATER = {
     "Condensation": "semiring.graphs.condensation",
     "condensation": "semiring.graphs.condensation",
     "code": "semiring.kernels.listing",
+    "ContractionPlan": "semiring.linalg.contraction",
+    "einsum": "semiring.linalg.contraction",
+    "einsum_path": "semiring.linalg.contraction",
+    "einsum_witness": "semiring.linalg.contraction",
     "Paths": "semiring.paths",
     "best_paths": "semiring.paths",
     "longest_paths": "semiring.paths",
@@ -121,6 +126,7 @@ __all__ = [
     "METHODS",
     "BitMatrix",
     "Condensation",
+    "ContractionPlan",
     "Domain",
     "Factor",
     "Network",
@@ -137,6 +143,9 @@ __all__ = [
     "code",
     "condensation",
     "dot",
+    "einsum",
+    "einsum_path",
+    "einsum_witness",
     "exp",
     "expm1",
     "factor",

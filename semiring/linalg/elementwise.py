@@ -22,7 +22,17 @@ from semiring.linalg import packed
 from semiring.linalg.ranges import demand_range, may_wrap, size_of, sizes
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["add", "identity", "multiply", "reduce", "reduced_axes", "scaled_sum", "whole", "zeros"]
+__all__ = [
+    "add",
+    "identity",
+    "is_sum_of_numpy",
+    "multiply",
+    "reduce",
+    "reduced_axes",
+    "scaled_sum",
+    "whole",
+    "zeros",
+]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 _Gathered: TypeAlias = tuple[dict[str, Array], list[Scan], tuple[int, ...]]
@@ -223,6 +233,11 @@ def _ufunc(add: Expression) -> np.ufunc | None:
     """The NumPy function that is ⊕, where there is one."""
     plain = len(add.args) == 2 and {arg.leaf for arg in add.args if arg.op == "var"} == {"x", "y"}
     return _UFUNCS.get(add.op) if plain else None
+
+
+def is_sum_of_numpy(semiring: Semiring) -> bool:
+    """Return whether a function of NumPy is ⊕, so that `reduce` is one pass without a workspace."""
+    return _ufunc(semiring.add.expression) is not None
 
 
 @on_their_device

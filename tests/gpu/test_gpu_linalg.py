@@ -572,3 +572,45 @@ def test_a_check_does_wait(cp):
             sr.matmul(A, A)
         with contextlib.suppress(cp.cuda.runtime.CUDARuntimeError):
             stream.end_capture()
+
+
+# ------------------------------------------------------------------------------------------------- einsum
+
+
+@pytest.mark.parametrize(("name", "dtype"), [*CASES, ("log_plus", "float32"), ("log_plus", "float64")])
+def test_contractions(name, dtype, cp, rng):
+    for subscripts, shapes in [
+        ("ij,jk->ik", ((33, 40), (40, 17))),
+        ("bij,bjk,kl->lib", ((3, 20, 30), (3, 30, 16), (16, 9))),
+        ("ab,ac,ad->bcd", ((6, 7), (6, 8), (6, 9))),
+        ("iij,j,j->i", ((12, 12, 5), (5,), (5,))),
+        ("...i,...i->...", ((4, 1, 9), (3, 9))),
+        ("ijk->j", ((5, 6, 7),)),
+    ]:
+        arrays = [entries(rng, name, dtype, shape) for shape in shapes]
+        found = sr.einsum(subscripts, *map(cp.asarray, arrays), semiring=name)
+        expected = sr.einsum(subscripts, *arrays, semiring=name)
+        if name == "log_plus" or dtype == "float16" or (dtype.startswith("float") and name.endswith("times")):
+            assert found.dtype == expected.dtype
+            np.testing.assert_allclose(
+                found.get().astype(float), expected.astype(float), rtol=2e-2 if dtype == "float16" else 1e-5
+            )
+        else:
+            same(found, expected)
+        if sr.CATALOGUE[name].selective and dtype != "float16":
+            C, where = sr.einsum_witness(subscripts, *map(cp.asarray, arrays), semiring=name)
+            np.testing.assert_array_equal(C.get(), sr.einsum_witness(subscripts, *arrays, semiring=name)[0])
+            assert all(isinstance(places, cp.ndarray) for places in where.values())
+
+
+def test_contractions_of_tensors_have_gradients(rng):
+    torch = pytest.importorskip("torch")
+    import semiring.torch as st
+
+    for name in ("min_plus", "log_plus", "plus_times"):
+        host = [torch.tensor(rng.uniform(0.5, 2, shape), requires_grad=True) for shape in ((7, 8), (8, 6), (6,))]
+        there = [leaf.detach().cuda().requires_grad_() for leaf in host]
+        for leaves in (host, there):
+            st.einsum("ij,jk,k->i", *leaves, semiring=name).sum().backward()
+        for one, other in zip(host, there, strict=True):
+            np.testing.assert_allclose(one.grad, other.grad.cpu(), rtol=1e-10)

@@ -60,6 +60,7 @@ HEAVY = (
     "torch",
     "jax",
     "mpi4py",
+    "opt_einsum",
 )
 
 #: Installed by an extra only: no module may need them to be imported, but those that are named after one.
@@ -77,6 +78,7 @@ OPTIONAL = {
     "torch",
     "jax",
     "mpi4py",
+    "opt_einsum",
     "pymetis",
     "tqdm",
 }

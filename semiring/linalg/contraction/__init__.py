@@ -1,0 +1,11 @@
+"""Sums of products of arrays in the notation of `numpy.einsum`, over any semiring.
+
+`notation` reads the subscripts, `orders` finds the order of the pairwise contractions, `steps` turns each of them into
+one product, sum or entrywise product, on arrays of any library, and `plans` predicts pairs and memory. `functions` has
+what users call.
+"""
+
+from semiring.linalg.contraction.functions import einsum, einsum_path, einsum_witness
+from semiring.linalg.contraction.plans import ContractionPlan, PlannedStep
+
+__all__ = ["ContractionPlan", "PlannedStep", "einsum", "einsum_path", "einsum_witness"]

@@ -1,0 +1,402 @@
+"""`einsum`, its plan and its witness: what users call, on arrays of NumPy and CuPy and of what these can read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.algebra.catalogue import as_semiring
+from semiring.arrays.bits import BitMatrix
+from semiring.arrays.encoding import Scan, has_inner_zero, is_rounded, rounded
+from semiring.arrays.labels import is_frame, is_labelled
+from semiring.arrays.memory import bytes_of, demand_memory
+from semiring.arrays.operands import as_result, on_their_device, operands
+from semiring.arrays.scans import PIECE
+from semiring.errors import AlgebraError, DomainError, DTypeError
+from semiring.linalg.contraction.notation import Notation, number_of, separated, understood
+from semiring.linalg.contraction.orders import Order, order_of
+from semiring.linalg.contraction.plans import ContractionPlan, Layout, Problem, plan_of
+from semiring.linalg.contraction.steps import Choice, Choices, contract, contract_blocks, prepared
+from semiring.linalg.dispatch import is_told, look, multiply_into
+from semiring.linalg.elementwise import add, is_sum_of_numpy, multiply, reduce
+from semiring.linalg.products import matmul_witness
+from semiring.linalg.ranges import may_wrap
+from semiring.namespaces import array_namespace, is_device_array
+
+__all__ = ["einsum", "einsum_path", "einsum_witness"]
+
+Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
+
+_LARGE = 1 << 28  # bytes of all intermediate results, from which on a call compares its memory with what is free
+
+
+class ArrayOperations:
+    """`semiring.linalg.contraction.steps.TermOperations` on arrays of NumPy and CuPy."""
+
+    def __init__(self, semiring: Semiring, dtype: np.dtype[Any], check: bool, threads: int | None) -> None:
+        self.semiring, self.check, self.threads = semiring, check, threads
+        # Integers are scanned before every product, for "no path" and for their range.
+        self.scans_results = check and (has_inner_zero(semiring, dtype) or may_wrap(semiring, dtype))
+
+    def strides(self, x: Array) -> tuple[int, ...]:
+        """Return the strides in bytes."""
+        return tuple(x.strides)
+
+    def diagonal(self, x: Array, first: int, second: int) -> Array:
+        """Return a view that is writable where x is: kernels are compiled once more for read-only arrays."""
+        axes = [axis for axis in range(x.ndim) if axis not in (first, second)]
+        shape, strides = (tuple(values[axis] for axis in axes) for values in (x.shape, x.strides))
+        as_strided = array_namespace(x).lib.stride_tricks.as_strided
+        return as_strided(x, (*shape, x.shape[first]), (*strides, x.strides[first] + x.strides[second]))
+
+    def grouped(self, x: Array, groups: Sequence[Sequence[int]]) -> Array:
+        """Return a view where strides allow, else a copy."""
+        axes = [axis for group in groups for axis in group]
+        if all(len(group) == 1 for group in groups):
+            return _transposed(x, axes)
+        return _transposed(x, axes).reshape([prod(x.shape[axis] for axis in group) for group in groups])
+
+    def shaped(self, x: Array, shape: Sequence[int]) -> Array:
+        """Return a view."""
+        return x.reshape(tuple(shape))
+
+    def aligned(self, x: Array, axes: Sequence[int | None]) -> Array:
+        """Return a view."""
+        view = _transposed(x, [axis for axis in axes if axis is not None])
+        return view[tuple(None if axis is None else slice(None) for axis in axes)] if None in axes else view
+
+    def product(self, left: Array, right: Array, names: tuple[str, str]) -> Array:
+        """Return the product of matrices or stacks; entries that have not been scanned are scanned here."""
+        C = array_namespace(left).empty((*left.shape[:-1], right.shape[-1]), left.dtype)
+        unscanned = _named(left, right, names)
+        if not left.shape[-1] or not C.size:
+            look(self.semiring, self.check, **unscanned)
+            C[...] = self.semiring.zero_for(C.dtype)
+            return C
+        late = bool(unscanned) and self.check and is_told(self.semiring, left, right, self.threads)
+        a, b = (Scan(), Scan()) if late else self._scanned(left, right, names)
+        multiply_into(self.semiring, C, left, right, a, b, self.threads)
+        if late and not (np.maximum.reduce(C, axis=None) < np.inf):  # NaN included
+            look(self.semiring, True, **unscanned)
+        return C
+
+    def _scanned(self, left: Array, right: Array, names: tuple[str, str]) -> list[Scan]:
+        """Return what is known of both: results of floats are elements of the domain, and need no scan."""
+        if self.scans_results or not self.check or all(names):
+            return look(self.semiring, self.check, **{names[0] or "left": left, names[1] or "right": right})
+        if names[0]:
+            return [*look(self.semiring, True, **{names[0]: left}), Scan()]
+        return [Scan(), *look(self.semiring, True, **{names[1]: right})] if names[1] else [Scan(), Scan()]
+
+    def product_witness(self, left: Array, right: Array, names: tuple[str, str]) -> tuple[Array, Array]:
+        """Return the product and its witness."""
+        look(self.semiring, self.check, **_named(left, right, names))
+        return matmul_witness(left, right, self.semiring, check=self.scans_results, threads=self.threads)
+
+    def entrywise(self, left: Array, right: Array, names: tuple[str, str]) -> Array:
+        """Return the entrywise product, in pieces that need no large workspace."""
+        look(self.semiring, self.check, **_named(left, right, names))
+        shape, xp = np.broadcast_shapes(left.shape, right.shape), array_namespace(left)
+        if is_device_array(left):
+            return xp.asarray(multiply(left, right, self.semiring, check=self.scans_results))
+        result = np.empty(shape, left.dtype)
+        left, right = np.broadcast_to(left, shape), np.broadcast_to(right, shape)
+        for piece in _pieces(shape, left.itemsize):
+            result[piece] = multiply(left[piece], right[piece], self.semiring, check=self.scans_results)
+        return result
+
+    def total(self, x: Array, axes: Sequence[int], name: str) -> Array | None:
+        """Return the sum where NumPy has it: others, such as log-sum-exp, are faster as products with ones."""
+        if not is_sum_of_numpy(self.semiring):
+            return None
+        if name:
+            look(self.semiring, self.check, **{name: x})
+        return array_namespace(x).asarray(reduce(x, self.semiring, tuple(axes), check=self.scans_results))
+
+    def ones(self, x: Array, shape: tuple[int, int]) -> Array:
+        """Return a matrix of 1̄."""
+        return array_namespace(x).full(shape, self.semiring.one_for(x.dtype), x.dtype)
+
+    def added(self, x: Array, y: Array) -> Array:
+        """Return x ⊕ y, written into x."""
+        if is_device_array(x) or not x.ndim:
+            return array_namespace(x).asarray(add(x, y, self.semiring, check=self.scans_results))
+        for piece in _pieces(x.shape, x.itemsize):
+            x[piece] = add(x[piece], y[piece], self.semiring, check=self.scans_results)
+        return x
+
+    def empty(self, x: Array, shape: Sequence[int]) -> Array:
+        """Return an array to be written."""
+        return array_namespace(x).empty(tuple(shape), x.dtype)
+
+    def verified(self, x: Array, name: str) -> None:
+        """Scan the entries."""
+        look(self.semiring, self.check, **{name: x})
+
+
+def _named(left: Array, right: Array, names: tuple[str, str]) -> dict[str, Array]:
+    """Return the operands whose entries have not been scanned."""
+    return {name: x for name, x in zip(names, (left, right), strict=True) if name}
+
+
+def _transposed(x: Array, axes: list[int]) -> Array:
+    return x if axes == list(range(len(axes))) else array_namespace(x).transpose(x, axes)
+
+
+def _pieces(shape: tuple[int, ...], itemsize: int) -> Iterator[tuple[Any, ...]]:
+    """Return indices of parts of an array of at most `PIECE` bytes, or of one entry."""
+    axis, inner = len(shape), itemsize
+    while axis and inner * shape[axis - 1] <= PIECE:
+        axis -= 1
+        inner *= shape[axis]
+    if not axis:
+        yield (...,)
+        return
+    step = max(1, PIECE // max(1, inner))
+    for outer in np.ndindex(shape[: axis - 1]):
+        for start in range(0, shape[axis - 1], step):
+            yield (*outer, slice(start, start + step))
+
+
+# --------------------------------------------------------------------------------------------------- what users call
+
+
+def _read(
+    arguments: Sequence[Any], semiring: Semiring, check: bool, device: Any
+) -> tuple[Notation, Mapping[str, int], list[Any], list[Array]]:
+    """Return the notation, the sizes of its labels, the operands as given, and these as arrays of one dtype."""
+    form, given = separated(arguments)
+    if not given:
+        raise TypeError("einsum takes at least one operand, as in einsum('ij->i', A)")
+    for place, x in enumerate(given):
+        if isinstance(x, BitMatrix):
+            raise DTypeError(f"operand {place} is a BitMatrix: einsum takes arrays, pass its unpack()")
+        if type(x) is not np.ndarray and (is_frame(x) or is_labelled(x)):
+            raise DTypeError(
+                f"operand {place} is a {type(x).__name__} with labels of its own, and einsum knows axes by place "
+                "alone: pass its to_numpy()"
+            )
+    named = {f"operand {place}": x for place, x in enumerate(given)}
+    arrays = operands(semiring, device=device, check=check, **named)
+    xp = array_namespace(*arrays)
+    arrays = [xp.asarray(x) if isinstance(x, np.generic) else x for x in arrays]  # numbers beside arrays on a GPU
+    return *understood(form, tuple(x.shape for x in arrays)), given, arrays
+
+
+def _order(notation: Notation, sizes: Mapping[str, int], optimize: Any, semiring: Semiring) -> Order:
+    return order_of(notation, sizes, optimize, len(notation.terms) < 3 or semiring.commutative)
+
+
+def _problem(
+    notation: Notation,
+    sizes: Mapping[str, int],
+    order: Order,
+    semiring: Semiring,
+    given: list[Any],
+    arrays: list[Array],
+) -> Problem:
+    halves = is_rounded(arrays[0], semiring)
+    itemsize = 4 if halves else arrays[0].itemsize
+    copied = tuple(halves or getattr(x, "dtype", None) != y.dtype for x, y in zip(given, arrays, strict=True))
+    layouts = tuple(Layout(tuple(x.shape), tuple(x.strides)) for x in arrays)
+    result_itemsize = arrays[0].itemsize if halves else None
+    return Problem(notation, sizes, order.path, semiring, itemsize, layouts, copied, result_itemsize)
+
+
+def _widened(arrays: list[Array], semiring: Semiring) -> None:
+    """Replace float16 and bfloat16 of the host by float32: see `semiring.arrays.encoding.is_rounded`."""
+    for place, x in enumerate(arrays):
+        if is_rounded(x, semiring):
+            arrays[place] = x.astype(np.float32)
+
+
+def _refused(error: DomainError, semiring: Semiring, given: list[Any], device: Any) -> None:
+    """Raise the error of an operand as the caller knows it, where an entry of an operand is to blame."""
+    named = {f"operand {place}": x for place, x in enumerate(given)}
+    look(semiring, True, **dict(zip(named, operands(semiring, device=device, **named), strict=True)))
+    raise error
+
+
+@on_their_device
+def einsum(
+    subscripts: Any,
+    *operands: Any,
+    semiring: Semiring | str = "min_plus",
+    optimize: Any = "auto",
+    memory_limit: int | str | None = None,
+    check: bool = True,
+    threads: int | None = None,
+    device: Any = None,
+) -> Any:
+    """Return a sum of products of arrays, in the notation of `numpy.einsum`.
+
+    ``einsum("ij,jk->ik", A, B)`` is `matmul`. Labels that the result has not are summed by ⊕, of the ⊗ of the entries
+    of all operands, in their order.
+
+    Parameters
+    ----------
+    subscripts
+        The labels of the axes, a letter each, of any alphabet. Everything is as in `numpy.einsum`: ``...`` stands for
+        axes that broadcast, a label twice in a term is a diagonal, a label may stand in any number of terms, and axes
+        of size 1 broadcast. Without ``->`` the result has the labels that occur once.
+    operands
+        One array for each term, as in `matmul`; SciPy sparse matrices become dense, frames and `BitMatrix` are refused.
+        Arrays and lists of labels in turn, without subscripts, are taken too.
+    semiring
+        A `Semiring` or the name of one in the catalogue.
+    optimize
+        How the order of three or more operands is found: the name of a strategy of opt_einsum, or a path, such as
+        ``einsum_path(...).path``. Where ⊗ does not commute, only neighbours are contracted, and opt_einsum is not
+        needed.
+    memory_limit
+        The most bytes, or a text such as ``"2 GiB"``, that the call may hold beside the operands. Where it would take
+        more, some labels are cut into parts, which are computed in turn.
+    check
+        Scan the entries that take part for NaN and the domain, as in `matmul`.
+    threads, device
+        As in `matmul`.
+
+    Each pairwise contraction is one product of stacks of matrices, one sum or one entrywise product. Operands are
+    transposed and reshaped without a copy where their strides allow it. The result may be a view of the only operand.
+    float16 and bfloat16 are computed in float32 on the host, and rounded once. The order of the operands does not
+    depend on their entries, so equal calls give bitwise equal results.
+
+    Raises `ValueError` for what is no notation, `ShapeError`, `AlgebraError` for a path that exchanges operands of a ⊗
+    that does not commute, `MissingExtraError` without opt_einsum, `TooLargeError` where the memory does not suffice,
+    and what `matmul` raises. `einsum_path` says what a call costs.
+
+    >>> import numpy as np
+    >>> roads = np.array([[0.0, 3.0], [8.0, 0.0]])
+    >>> einsum("ij,jk->ik", roads, roads)
+    array([[0., 3.],
+           [8., 0.]])
+    >>> einsum("ii->i", roads, semiring="max_plus"), einsum("ij->", roads, semiring="max_plus")
+    (array([0., 0.]), np.float64(8.0))
+    """
+    algebra = as_semiring(semiring)
+    notation, sizes, given, arrays = _read((subscripts, *operands), algebra, check, device)
+    order = _order(notation, sizes, optimize, algebra)
+    dtype = arrays[0].dtype
+    blocks: dict[str, int] = {}
+    if memory_limit is not None:
+        limit = bytes_of(memory_limit, "memory_limit")
+        blocks = plan_of(_problem(notation, sizes, order, algebra, given, arrays), limit).blocks
+    elif order.entries * dtype.itemsize > _LARGE and not is_device_array(arrays[0]):
+        memory = _problem(notation, sizes, order, algebra, given, arrays).memory({})
+        demand_memory(memory, f"einsum of {notation.text!r}", "give memory_limit=, which computes it in parts")
+    _widened(arrays, algebra)
+    ops = ArrayOperations(algebra, arrays[0].dtype, check, threads)
+    try:
+        terms = prepared(ops, notation, sizes, arrays)
+        result = contract_blocks(ops, terms, order.path, notation.output, blocks, sizes)
+    except DomainError as error:
+        _refused(error, algebra, given, device)
+        raise
+    result = rounded(result, dtype)
+    return as_result(*given)(result if result.ndim else result[()])
+
+
+def einsum_path(
+    subscripts: Any,
+    *operands: Any,
+    semiring: Semiring | str = "min_plus",
+    optimize: Any = "auto",
+    memory_limit: int | str | None = None,
+    device: Any = None,
+) -> ContractionPlan:
+    """Return what `einsum` would do with these operands: its steps, pairs and memory.
+
+    No entry takes part: the plan depends on shapes, strides and dtypes. ``memory`` is what a call on the host holds at
+    its peak beside the operands. Two things come on top: some MiB of packing buffers, which a process keeps, and
+    copies of integers of min-plus and max-plus among which is "no path". For log_plus it is an upper bound.
+
+    Parameters and errors as in `einsum`.
+
+    >>> import numpy as np
+    >>> A, B, x = np.ones((100, 1000)), np.ones((1000, 1000)), np.ones(1000)
+    >>> print(einsum_path("ij,jk,k->i", A, B, x))
+    ij,jk,k->i
+    contraction  batch × rows × inner × columns      pairs     result
+    jk,k->j      1 × 1000 × 1000 × 1             1,000,000      8 KiB
+    ij,j->i      1 × 100 × 1000 × 1                100,000  800 bytes
+    1,100,000 pairs, 9 KiB of memory
+    """
+    algebra = as_semiring(semiring)
+    notation, sizes, given, arrays = _read((subscripts, *operands), algebra, False, device)
+    order = _order(notation, sizes, optimize, algebra)
+    limit = None if memory_limit is None else bytes_of(memory_limit, "memory_limit")
+    return plan_of(_problem(notation, sizes, order, algebra, given, arrays), limit)
+
+
+@on_their_device
+def einsum_witness(
+    subscripts: Any,
+    *operands: Any,
+    semiring: Semiring | str = "min_plus",
+    optimize: Any = "auto",
+    check: bool = True,
+    threads: int | None = None,
+    device: Any = None,
+) -> tuple[Any, dict[Any, Any]]:
+    """Return `einsum`, and for each summed label the index that attains each entry of the result.
+
+    The second value is a dictionary from each summed label, a letter or the number in a list, to int32 indices in the
+    shape of the result: with all of them in place, the ⊗ of the operands is the entry. They are -1 where the entry is
+    the zero. Of several assignments with this value it is one of them, the same one in every call. In max-plus on
+    logarithms it is the most probable explanation; along a chain, Viterbi's path.
+
+    Parameters and errors as in `einsum`, and `AlgebraError` where ⊕ is not selective. Every step keeps the witness of
+    its result, of four bytes an entry.
+
+    >>> score, where = einsum_witness("i,ij,j->", [1, 5], [[9, 0], [1, 2]], [0, 3], semiring="max_plus")
+    >>> score, {label: int(place) for label, place in where.items()}
+    (np.float64(10.0), {'i': 0, 'j': 0})
+    """
+    algebra = as_semiring(semiring)
+    if not algebra.selective:
+        raise AlgebraError(f"{algebra.name} has no witnesses: x ⊕ y is not always one of x and y")
+    notation, sizes, given, arrays = _read((subscripts, *operands), algebra, check, device)
+    order = _order(notation, sizes, optimize, algebra)
+    dtype = arrays[0].dtype
+    _widened(arrays, algebra)
+    ops = ArrayOperations(algebra, arrays[0].dtype, check, threads)
+    choices = Choices(ops.product_witness)
+    try:
+        result = contract(ops, prepared(ops, notation, sizes, arrays), order.path, notation.output, choices)
+    except DomainError as error:
+        _refused(error, algebra, given, device)
+        raise
+    back = as_result(*given)
+    where = _assignment(choices.found, result, notation.output, algebra)
+    result = rounded(result, dtype)
+    labels = {label: where[label] for term in notation.terms for label in term if label not in notation.output}
+    return back(result if result.ndim else result[()]), {
+        label if isinstance(subscripts, str) else number_of(label): back(places if places.ndim else places[()])
+        for label, places in labels.items()
+    }
+
+
+def _assignment(choices: list[Choice], result: Array, output: str, semiring: Semiring) -> dict[str, Array]:
+    """Return the index of each label, in the shape of the result, from the last choice back to the first."""
+    xp = array_namespace(result)
+    found: dict[str, Array] = {}
+    for axis, label in enumerate(output):
+        shape = [1] * len(output)
+        shape[axis] = -1
+        found[label] = xp.arange(result.shape[axis], dtype=np.int32).reshape(shape)
+    none = xp.equal(result, semiring.zero_for(result.dtype))
+    if any(0 in choice.sizes for choice in choices):  # a sum of no terms, so that every entry is the zero
+        absent = xp.full(result.shape, -1, np.int32)
+        return found | {label: absent for choice in choices for label in choice.summed}
+    while choices:
+        choice = choices.pop()
+        places = choice.witness[tuple(found[label] for label in choice.labels)]
+        places = xp.broadcast_to(xp.maximum(places, 0), result.shape)
+        for label, size in zip(reversed(choice.summed), reversed(choice.sizes), strict=True):
+            found[label] = (places % size).astype(np.int32)
+            places = places // size
+    return {label: places if label in output else xp.where(none, -1, places) for label, places in found.items()}

@@ -1,0 +1,182 @@
+"""The notation of `numpy.einsum`: which label each axis of each operand has, and which labels the result has.
+
+A label is one letter, of any alphabet. Axes that an ellipsis stands for have labels of their own, which no letter of a
+caller can be, counted from the right as NumPy broadcasts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from operator import index
+from string import ascii_lowercase, ascii_uppercase
+from typing import Any, NamedTuple, TypeAlias
+
+from semiring.errors import ShapeError
+
+__all__ = ["Notation", "Subscripts", "number_of", "separated", "shown", "understood"]
+
+_ELLIPSIS = "…"
+_FIRST = 0xE000  # of the characters for private use: no letters
+_MOST = 64  # axes of an array of NumPy
+
+# The labels of numbers, in their order: letters as in NumPy, and ideographs from the first on.
+_LETTERS, _IDEOGRAPHS = ascii_uppercase + ascii_lowercase, 0x4E00
+
+
+class Notation(NamedTuple):
+    """The labels of the axes of each operand, and of the result: one character each."""
+
+    terms: tuple[str, ...]
+    output: str
+
+    @property
+    def text(self) -> str:
+        """The notation as a caller writes it."""
+        return shown(",".join(self.terms) + "->" + self.output)
+
+
+def shown(text: str) -> str:
+    """Return labels as a reader knows them; an axis of the ellipsis is a digit in brackets, 0 for the last axis."""
+    return "".join(f"[{ord(one) - _FIRST}]" if _FIRST <= ord(one) < _FIRST + _MOST else one for one in text)
+
+
+def _labels_of_ellipsis(count: int) -> str:
+    """Return the labels of the last ``count`` axes that an ellipsis stands for."""
+    return "".join(chr(_FIRST + place) for place in reversed(range(count)))
+
+
+Subscripts: TypeAlias = str | tuple[tuple[str, ...], str | None]
+
+
+def separated(arguments: Sequence[Any]) -> tuple[Subscripts, list[Any]]:
+    """Return the subscripts and the operands.
+
+    ``arguments`` are both, or operands and lists of labels in turn, as `numpy.einsum` takes both. Labels of lists
+    become terms, and an output or None, with "…" for an ellipsis. Raises `ValueError` and `TypeError`.
+    """
+    return (arguments[0], list(arguments[1:])) if isinstance(arguments[0], str) else _interleaved(list(arguments))
+
+
+@lru_cache(maxsize=256)
+def understood(subscripts: Subscripts, shapes: tuple[tuple[int, ...], ...]) -> tuple[Notation, Mapping[str, int]]:
+    """Return a label for each axis of operands of these shapes, and the size of each label.
+
+    Raises `ShapeError`, and `ValueError` for subscripts that do not fit as many operands or have no meaning.
+    """
+    if isinstance(subscripts, str):
+        written, arrow, last = "".join(subscripts.split()).partition("->")
+        terms, output = tuple(_term(term, subscripts) for term in written.split(",")), None
+        if arrow:
+            output = _term(last, subscripts)
+    else:
+        terms, output = subscripts
+    if len(terms) != len(shapes):
+        raise ValueError(f"{subscripts!r} has {len(terms)} terms, {len(shapes)} operands are given")
+    notation = _expand(terms, output, shapes)
+    return notation, _sizes_of(notation, shapes)
+
+
+def _term(term: str, subscripts: str) -> str:
+    labels = term.replace("...", _ELLIPSIS)
+    for label in labels:
+        if label != _ELLIPSIS and not label.isalpha():
+            raise ValueError(
+                f"{subscripts!r} has {label!r} in the term {term!r}: a term consists of letters and at most one '...', "
+                "as in 'ij,...jk->...ik'"
+            )
+    if labels.count(_ELLIPSIS) > 1:
+        raise ValueError(f"the term {term!r} has several '...': at most one stands in a term")
+    return labels
+
+
+def _interleaved(arguments: list[Any]) -> tuple[Subscripts, list[Any]]:
+    """Return the same from operands and lists of labels in turn, perhaps with the labels of the result behind."""
+    labels = arguments[1::2]
+    output = arguments[-1] if len(arguments) % 2 else None
+    if not labels or any(not isinstance(one, list | tuple) for one in (*labels, *([] if output is None else [output]))):
+        raise TypeError(
+            f"the subscripts are of type {type(arguments[0]).__name__}, not text: call einsum('ij,jk->ik', A, B), or "
+            "einsum(A, [0, 1], B, [1, 2], [0, 2])"
+        )
+    terms = tuple(map(_from_list, labels))
+    return (terms, None if output is None else _from_list(output)), arguments[: 2 * len(labels) : 2]
+
+
+def _from_list(labels: Sequence[Any]) -> str:
+    found = []
+    for label in labels:
+        if label is Ellipsis:
+            found.append(_ELLIPSIS)
+            continue
+        try:
+            place = index(label)
+        except TypeError:
+            raise TypeError(f"the label {label!r} is neither a whole number nor Ellipsis") from None
+        if not 0 <= place < 1 << 14:
+            raise ValueError(f"the label {place} is outside 0 to {(1 << 14) - 1}")
+        found.append(_LETTERS[place] if place < len(_LETTERS) else chr(_IDEOGRAPHS + place))
+    if found.count(_ELLIPSIS) > 1:
+        raise ValueError(f"the labels {labels!r} have several Ellipsis: at most one stands in a list")
+    return "".join(found)
+
+
+def number_of(label: str) -> int:
+    """Return the number that a caller gave for a label in a list."""
+    return _LETTERS.index(label) if label in _LETTERS else ord(label) - _IDEOGRAPHS
+
+
+def _expand(terms: Sequence[str], output: str | None, shapes: Sequence[tuple[int, ...]]) -> Notation:
+    """Return the notation with a label for each axis, and with the output that NumPy takes where none is written."""
+    found, most = [], 0
+    for place, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
+        rest = len(shape) - len(term.replace(_ELLIPSIS, ""))
+        if rest < 0 or (rest and _ELLIPSIS not in term):
+            raise ShapeError(
+                f"operand {place} is {tuple(shape)}, and its term {term.replace(_ELLIPSIS, '...')!r} names "
+                f"{len(term.replace(_ELLIPSIS, ''))} axes{'' if rest < 0 else ': ... stands for further axes'}"
+            )
+        most = max(most, rest)
+        found.append(term.replace(_ELLIPSIS, _labels_of_ellipsis(rest)))
+    broadcast = _labels_of_ellipsis(most)
+    if output is None:
+        counts = Counter(label for term in found for label in term if label not in broadcast)
+        output = broadcast + "".join(sorted(label for label, count in counts.items() if count == 1))
+    else:
+        if broadcast and _ELLIPSIS not in output:
+            raise ValueError(
+                f"the output {output!r} has no '...', and the operands have axes for it: write '...{output}'"
+            )
+        output = output.replace(_ELLIPSIS, broadcast)
+    for label, count in Counter(output).items():
+        if count > 1:
+            raise ValueError(f"the output {shown(output)!r} has {shown(label)!r} more than once")
+        if not any(label in term for term in found):
+            raise ValueError(f"the output {shown(output)!r} has {shown(label)!r}, which no operand has")
+    return Notation(tuple(found), output)
+
+
+def _sizes_of(notation: Notation, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+    """Return the size of each label. Axes of size 1 broadcast from one operand to another, as in NumPy."""
+    sizes: dict[str, int] = {}
+    owner: dict[str, int] = {}
+    for place, (term, shape) in enumerate(zip(notation.terms, shapes, strict=True)):
+        own: dict[str, int] = {}
+        for label, size in zip(term, map(int, shape), strict=True):
+            if own.setdefault(label, size) != size:
+                raise ShapeError(
+                    f"operand {place} is {tuple(shape)}: {shown(label)!r} names axes of the sizes {own[label]} and "
+                    f"{size}, which have no common diagonal"
+                )
+        for label, size in own.items():
+            if sizes.setdefault(label, size) == size:
+                owner.setdefault(label, place)
+            elif sizes[label] == 1:
+                sizes[label], owner[label] = size, place
+            elif size != 1:
+                raise ShapeError(
+                    f"{shown(label)!r} has the size {sizes[label]} in operand {owner[label]}, and {size} in operand "
+                    f"{place}"
+                )
+    return sizes

@@ -1,0 +1,157 @@
+"""The order of the pairwise contractions.
+
+A path is a list of pairs of places, as `numpy.einsum_path` has it: the terms at both places leave the list, and their
+contraction is appended to it. Where ⊗ commutes, opt_einsum finds the path of three or more operands (Smith and Gray,
+2018). Where it does not, only neighbours may be contracted, which opt_einsum does not know; then the best bracketing
+is found as that of a chain of matrices (Cormen et al., section 14.2), in time n³.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import pairwise
+from math import prod
+from operator import index
+from typing import Any, NamedTuple, TypeAlias
+
+from semiring.errors import AlgebraError, MissingExtraError
+from semiring.linalg.contraction.notation import Notation
+
+__all__ = ["Order", "Path", "order_of"]
+
+Path: TypeAlias = tuple[tuple[int, ...], ...]
+
+
+class Order(NamedTuple):
+    """A path, and how many entries its results have in all."""
+
+    path: Path
+    entries: int
+
+
+def order_of(notation: Notation, sizes: Mapping[str, int], optimize: Any, commutative: bool) -> Order:
+    """Return the order in which to contract: by opt_einsum's strategy of that name, or by the path given.
+
+    Raises `MissingExtraError` where opt_einsum is needed and not installed, `ValueError` for what is no path, and
+    `AlgebraError` for a path that changes the order of operands although ⊗ does not commute.
+    """
+    if not isinstance(optimize, str):
+        optimize = _checked(getattr(optimize, "path", optimize), len(notation.terms), commutative)
+    return _order(notation, tuple(sizes.items()), optimize, commutative)
+
+
+@lru_cache(maxsize=256)
+def _order(notation: Notation, sized: tuple[tuple[str, int], ...], optimize: str | Path, commutative: bool) -> Order:
+    sizes, count = dict(sized), len(notation.terms)
+    if not isinstance(optimize, str):
+        path = optimize
+    elif count < 3:
+        path = (tuple(range(count)),)
+    elif commutative:
+        path = _by_opt_einsum(notation, sizes, optimize)
+    else:
+        path = _bracketing(notation, sizes)
+    return Order(path, _entries(notation, sizes, path))
+
+
+def _entries(notation: Notation, sizes: dict[str, int], path: Path) -> int:
+    terms, entries = [set(term) for term in notation.terms], 0
+    for places in path:
+        some: set[str] = set().union(*(terms.pop(place) for place in sorted(places, reverse=True)))
+        terms.append(some & set(notation.output).union(*terms))
+        entries += prod(sizes[label] for label in terms[-1])
+    return entries
+
+
+def _checked(path: Any, count: int, commutative: bool) -> Path:
+    """Return a path from the caller, as tuples of places."""
+    given = list(path) if isinstance(path, list | tuple) else None
+    if given and given[0] == "einsum_path":  # what numpy.einsum_path begins with
+        given = given[1:]
+    try:
+        steps = [tuple(sorted(index(place) for place in places)) for places in given or ()]
+    except TypeError:
+        steps = []
+    if not steps:
+        raise ValueError(
+            f"optimize is {path!r}: give the name of a strategy of opt_einsum, such as 'auto' or 'greedy', or a path, "
+            "a list of pairs of places such as [(0, 1), (0, 1)]"
+        )
+    spans = [(place, place) for place in range(count)]
+    for number, places in enumerate(steps):
+        if not places or len(set(places)) < len(places) or places[0] < 0 or places[-1] >= len(spans):
+            raise ValueError(
+                f"step {number} of the path is {places}, and there are {len(spans)} terms: it names places from 0 to "
+                f"{len(spans) - 1}, each once"
+            )
+        some = sorted(spans.pop(place) for place in reversed(places))
+        for (_, last), (first, _) in pairwise(some):
+            if first != last + 1 and not commutative:
+                raise AlgebraError(
+                    f"step {number} of the path contracts operands {last} and {first}, and operand {last + 1} stands "
+                    "between them: ⊗ of this semiring does not commute, so that only neighbours can be contracted. "
+                    "Leave optimize out, or contract neighbours first"
+                )
+        spans.append((some[0][0], some[-1][1]))
+    if len(spans) > 1:
+        raise ValueError(f"the path leaves {len(spans)} terms: one more step has to contract them")
+    return tuple(steps)
+
+
+def _by_opt_einsum(notation: Notation, sizes: dict[str, int], strategy: str) -> Path:
+    try:
+        import opt_einsum
+    except ImportError:
+        raise MissingExtraError(
+            "opt_einsum", "einsum", f"finding an order for the contraction of {len(notation.terms)} operands"
+        ) from None
+    shapes = [tuple(sizes[label] for label in term) for term in notation.terms]
+    equation = f"{','.join(notation.terms)}->{notation.output}"
+    try:
+        path, _ = opt_einsum.contract_path(equation, *shapes, shapes=True, optimize=strategy)
+    except KeyError:
+        raise ValueError(f"optimize is {strategy!r}: opt_einsum has no strategy of this name") from None
+    return tuple(tuple(sorted(places)) for places in path)
+
+
+def _bracketing(notation: Notation, sizes: dict[str, int]) -> Path:
+    """Return the path of neighbours with the fewest pairs."""
+    terms, count = [set(term) for term in notation.terms], len(notation.terms)
+    kept: dict[tuple[int, int], set[str]] = {}
+    for first in range(count):
+        inside: set[str] = set()
+        for last in range(first, count):
+            inside |= terms[last]
+            outside = set(notation.output).union(*terms[:first], *terms[last + 1 :])
+            kept[first, last] = inside & outside
+    best: dict[tuple[int, int], tuple[int, int]] = {(place, place): (0, place) for place in range(count)}
+    for length in range(1, count):
+        for first in range(count - length):
+            last = first + length
+            best[first, last] = min(
+                (
+                    best[first, cut][0]
+                    + best[cut + 1, last][0]
+                    + prod(sizes[label] for label in kept[first, cut] | kept[cut + 1, last]),
+                    cut,
+                )
+                for cut in range(first, last)
+            )
+    spans: list[tuple[int, int]] = [(place, place) for place in range(count)]
+    path = []
+
+    def contract(first: int, last: int) -> None:
+        if first == last:
+            return
+        cut = best[first, last][1]
+        contract(first, cut)
+        contract(cut + 1, last)
+        places = sorted((spans.index((first, cut)), spans.index((cut + 1, last))))
+        path.append(tuple(places))
+        for place in reversed(places):
+            spans.pop(place)
+        spans.append((first, last))
+
+    contract(0, count - 1)
+    return tuple(path)

@@ -1,0 +1,366 @@
+"""What a contraction will do: its steps, its pairs and its memory, found without reading an entry.
+
+`_Shadow` computes on arrays that consist of a shape and strides. It runs the functions of `steps` as the arrays of a
+library do, and counts the bytes of every result and every copy while something refers to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.algebra.catalogue import adds_exponentials
+from semiring.arrays.memory import shown as shown_bytes
+from semiring.arrays.scans import PIECE
+from semiring.errors import TooLargeError
+from semiring.linalg.contraction.notation import Notation, shown
+from semiring.linalg.contraction.orders import Path
+from semiring.linalg.contraction.steps import block_of, contract, prepared, stride_of_group
+from semiring.linalg.elementwise import is_sum_of_numpy
+
+__all__ = ["ContractionPlan", "Layout", "PlannedStep", "Problem", "plan_of"]
+
+_BLOCK, _TOGETHER = 1024, 1 << 19  # of products of log_plus: rows and columns at a time, entries of a stack
+
+
+@dataclass(frozen=True)
+class PlannedStep:
+    """One pairwise contraction of a plan, or the sum of one operand.
+
+    Attributes
+    ----------
+    subscripts
+        The labels of both terms and of the result.
+    shape
+        The sizes (batch, rows, inner, columns) of its product; an entrywise product has one inner index.
+    pairs
+        How many times ⊗ and ⊕ are computed.
+    result_bytes
+        The memory of the result.
+    """
+
+    subscripts: str
+    shape: tuple[int, int, int, int]
+    pairs: int
+    result_bytes: int
+
+
+@dataclass(frozen=True)
+class ContractionPlan:
+    """What `einsum` does for operands of these shapes. Printed, it is a table of the steps.
+
+    Attributes
+    ----------
+    subscripts
+        The notation with every label, the output included; an axis of an ellipsis is a digit in brackets.
+    path
+        The order, as `numpy.einsum_path` and opt_einsum have it: ``optimize=plan.path`` takes it again.
+    steps
+        A `PlannedStep` for each contraction, of the whole operands.
+    pairs
+        How many times ⊗ and ⊕ are computed in all; with ``slices`` some more than the steps say.
+    memory
+        The most bytes that the call holds at a time beside the operands: intermediate results, copies, the result.
+    slices
+        For each label that ``memory_limit`` cuts, into how many parts.
+    """
+
+    subscripts: str
+    path: Path
+    steps: tuple[PlannedStep, ...]
+    pairs: int
+    memory: int
+    slices: dict[str, int]
+    blocks: dict[str, int] = field(default_factory=dict, repr=False)
+
+    def __str__(self) -> str:
+        rows = [("contraction", "batch × rows × inner × columns", "pairs", "result")]
+        rows += [
+            (step.subscripts, " × ".join(map(str, step.shape)), f"{step.pairs:,}", shown_bytes(step.result_bytes))
+            for step in self.steps
+        ]
+        widths = [max(len(row[column]) for row in rows) for column in range(4)]
+        lines = [
+            "  ".join(
+                [
+                    *(f"{text:<{width}}" for text, width in zip(row[:2], widths, strict=False)),
+                    *(f"{text:>{width}}" for text, width in zip(row[2:], widths[2:], strict=True)),
+                ]
+            )
+            for row in rows
+        ]
+        cut = "".join(f", {shown(label)} in {parts} parts" for label, parts in self.slices.items())
+        return "\n".join([self.subscripts, *lines, f"{self.pairs:,} pairs, {shown_bytes(self.memory)} of memory{cut}"])
+
+
+# ------------------------------------------------------------------------------------------------------------ layouts
+
+
+class _Meter:
+    """The bytes that are in use, and the most that have been."""
+
+    def __init__(self) -> None:
+        self.used = self.most = 0
+
+    def take(self, size: int) -> None:
+        self.used += size
+        self.most = max(self.most, self.used)
+
+
+class _Buffer:
+    """Memory that is in use as long as a layout refers to it."""
+
+    def __init__(self, meter: _Meter, size: int) -> None:
+        self.meter, self.size = meter, size
+        meter.take(size)
+
+    def __del__(self) -> None:
+        self.meter.used -= self.size
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The shape and the strides of an array, in bytes, without entries; ``buffer`` is what holds memory for it."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    buffer: Any = None
+
+    def __getitem__(self, key: tuple[Any, ...]) -> Layout:
+        axes = [axis for axis, place in enumerate(key) if isinstance(place, slice)]
+        shape = tuple(len(range(*key[axis].indices(self.shape[axis]))) for axis in axes)
+        return Layout(shape, tuple(self.strides[axis] for axis in axes), self.buffer)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Write nothing."""
+
+
+def _contiguous(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    strides = [itemsize]
+    for size in reversed(shape[1:]):
+        strides.append(strides[-1] * max(1, size))
+    return tuple(reversed(strides)) if shape else ()
+
+
+class _Shadow:
+    """`semiring.linalg.contraction.steps.TermOperations` on layouts."""
+
+    def __init__(self, semiring: Semiring, itemsize: int) -> None:
+        self.semiring, self.itemsize, self.meter = semiring, itemsize, _Meter()
+
+    def fresh(self, shape: Sequence[int], order: Sequence[int] | None = None) -> Layout:
+        """Return the layout of a new array, whose axes lie in memory in this order, by default their own."""
+        axes = range(len(shape)) if order is None else order
+        strides = dict(zip(axes, _contiguous([shape[axis] for axis in axes], self.itemsize), strict=True))
+        buffer = _Buffer(self.meter, prod(shape) * self.itemsize)
+        return Layout(tuple(shape), tuple(strides[axis] for axis in range(len(shape))), buffer)
+
+    def strides(self, x: Layout) -> tuple[int, ...]:
+        return x.strides
+
+    def diagonal(self, x: Layout, first: int, second: int) -> Layout:
+        axes = [axis for axis in range(len(x.shape)) if axis not in (first, second)]
+        shape, strides = (tuple(values[axis] for axis in axes) for values in (x.shape, x.strides))
+        return Layout((*shape, x.shape[first]), (*strides, x.strides[first] + x.strides[second]), x.buffer)
+
+    def grouped(self, x: Layout, groups: Sequence[Sequence[int]]) -> Layout:
+        shape = tuple(prod([x.shape[axis] for axis in group]) for group in groups)
+        strides = [stride_of_group(x.shape, x.strides, group) for group in groups]
+        if None in strides and 0 not in shape:
+            return self.fresh(shape)
+        return Layout(shape, tuple(stride or 0 for stride in strides), x.buffer)
+
+    def shaped(self, x: Layout, shape: Sequence[int]) -> Layout:
+        return Layout(tuple(shape), _contiguous(shape, self.itemsize), x.buffer)
+
+    def aligned(self, x: Layout, axes: Sequence[int | None]) -> Layout:
+        shape, strides = (
+            tuple(rest if axis is None else values[axis] for axis in axes)
+            for values, rest in ((x.shape, 1), (x.strides, 0))
+        )
+        return Layout(shape, strides, x.buffer)
+
+    def product(self, left: Layout, right: Layout, names: tuple[str, str]) -> Layout:
+        (*batch, m, k), n = left.shape, right.shape[-1]
+        result = self.fresh((*batch, m, n))
+        if adds_exponentials(self.semiring) and m > 1 and n > 1:
+            # Exponentials of blocks of both operands, and their sums: see `kernels/cpu/product/log_sums.py`.
+            rows, columns = min(m, _BLOCK), min(n, _BLOCK)
+            side = min(prod(batch), max(1, _TOGETHER // max(1, m * n)))
+            _Buffer(self.meter, side * (rows * k + k * columns + rows * columns) * 20)
+        return result
+
+    def entrywise(self, left: Layout, right: Layout, names: tuple[str, str]) -> Layout:
+        result = self.fresh(np.broadcast_shapes(left.shape, right.shape))
+        piece = min(result.buffer.size, PIECE)
+        _Buffer(self.meter, piece + 3 * piece // self.itemsize)  # a piece of the result, and where it is the zero
+        return result
+
+    def total(self, x: Layout, axes: Sequence[int], name: str) -> Layout | None:
+        if not is_sum_of_numpy(self.semiring):
+            return None
+        rest = [axis for axis in range(len(x.shape)) if axis not in axes]
+        order = sorted(range(len(rest)), key=lambda place: -abs(x.strides[rest[place]]))  # that of NumPy's result
+        return self.fresh([x.shape[axis] for axis in rest], order)
+
+    def ones(self, x: Layout, shape: tuple[int, int]) -> Layout:
+        return self.fresh(shape)
+
+    def verified(self, x: Layout, name: str) -> None:
+        pass
+
+
+# -------------------------------------------------------------------------------------------------------------- plans
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A contraction without its entries.
+
+    ``copied`` says of each operand whether the call copies it, ``result_itemsize`` is not None where the result is
+    rounded to a narrower dtype at the end.
+    """
+
+    notation: Notation
+    sizes: Mapping[str, int]
+    path: Path
+    semiring: Semiring
+    itemsize: int
+    layouts: tuple[Layout, ...]
+    copied: tuple[bool, ...]
+    result_itemsize: int | None = None
+
+    def memory(self, blocks: Mapping[str, int]) -> int:
+        """Return the most bytes that a call holds beside the operands, for blocks of some labels in turn."""
+        ops = _Shadow(self.semiring, self.itemsize)
+        operands: list[Any] = [
+            ops.fresh(layout.shape) if copied else layout
+            for layout, copied in zip(self.layouts, self.copied, strict=True)
+        ]
+        terms = prepared(ops, self.notation, self.sizes, operands)
+        output = self.notation.output
+        if not blocks:
+            result = contract(ops, terms, self.path, output)
+        else:
+            # The first block is the largest, and all hold the same; what is added to one or more is held beside it.
+            place = {label: slice(0, size) for label, size in blocks.items()}
+            whole = ops.fresh([self.sizes[label] for label in output]) if set(blocks) & set(output) else None
+            for _ in range(2 if set(blocks) - set(output) else 1):
+                some = [block_of(term, place) for term in terms]
+                found = contract(ops, some, self.path, output)
+                result = found if whole is None else whole
+        if self.result_itemsize is not None:
+            ops.meter.take(prod(result.shape) * self.result_itemsize)
+        return ops.meter.most
+
+
+def plan_of(problem: Problem, limit: int | None) -> ContractionPlan:
+    """Return the plan of a contraction, in blocks of some labels where it takes more than ``limit`` bytes otherwise.
+
+    Raises `TooLargeError` where no blocks hold the limit.
+    """
+    steps, sizes = _steps(problem), problem.sizes
+    blocks: dict[str, int] = {}
+    memory = problem.memory(blocks)
+    while limit is not None and memory > limit:
+        cuts = [_cut(problem, steps, blocks, label, limit) for label in sizes if blocks.get(label, sizes[label]) > 1]
+        _, _, least, _, cut = min(cuts, default=(0, 0, memory, "", blocks))
+        if least >= memory:
+            raise TooLargeError(
+                f"memory_limit is {shown_bytes(limit)}, and the contraction takes {shown_bytes(memory)} at the least, "
+                f"{shown_bytes(_result_bytes(problem))} of them for the result: give that much, or another optimize="
+            )
+        memory, blocks = least, cut
+    return ContractionPlan(
+        problem.notation.text,
+        problem.path,
+        tuple(step for step, _ in steps),
+        _pairs(steps, sizes, blocks),
+        memory,
+        _parts(sizes, blocks),
+        blocks,
+    )
+
+
+def _cut(
+    problem: Problem, steps: Sequence[tuple[PlannedStep, str]], blocks: dict[str, int], label: str, limit: int
+) -> tuple[int, int, int, str, dict[str, int]]:
+    """Return the blocks with this label in as few parts as hold the limit, or as many as take the least memory.
+
+    In front of them: the bytes beyond the limit, the pairs, the memory and the label, by which cuts are compared.
+    """
+    sizes, found = problem.sizes, []
+    parts = 2 * _parts(sizes, blocks).get(label, 1)
+    while True:
+        size = -(-sizes[label] // parts)
+        cut = blocks | {label: size}
+        memory = problem.memory(cut)
+        found.append((max(0, memory - limit), _pairs(steps, sizes, cut), memory, label, cut))
+        if memory <= limit or size == 1:
+            return min(found, key=lambda one: one[:3])
+        parts *= 2
+
+
+def _result_bytes(problem: Problem) -> int:
+    return prod(problem.sizes[label] for label in problem.notation.output) * problem.itemsize
+
+
+def _parts(sizes: Mapping[str, int], blocks: Mapping[str, int]) -> dict[str, int]:
+    return {label: -(-sizes[label] // size) for label, size in blocks.items()}
+
+
+def _pairs(steps: Sequence[tuple[PlannedStep, str]], sizes: Mapping[str, int], blocks: Mapping[str, int]) -> int:
+    """Return the pairs of all steps; a step without a label that is cut is repeated for each part of it."""
+    parts = _parts(sizes, blocks)
+    return sum(
+        step.pairs * prod(count for label, count in parts.items() if label not in labels) for step, labels in steps
+    )
+
+
+def _steps(problem: Problem) -> list[tuple[PlannedStep, str]]:
+    """Return the steps, each with all labels that take part in it."""
+    sizes, found = problem.sizes, []
+    terms = []
+    for place, (term, layout) in enumerate(zip(problem.notation.terms, problem.layouts, strict=True)):
+        own = dict(zip(term, layout.shape, strict=True))
+        terms.append(("".join(label for label in own if own[label] == sizes[label]), place))
+
+    def size(labels: Sequence[str]) -> int:
+        return prod(sizes[label] for label in labels)
+
+    def note(left: str, right: str | None, result: str) -> None:
+        both = left + "".join(label for label in right or "" if label not in left)
+        inner = [label for label in both if label not in result]
+        batch = [label for label in result if right is not None and label in left and label in right]
+        rows = [label for label in result if label in left and label not in batch]
+        columns = [label for label in result if label not in left]
+        shape = (size(batch), size(rows), size(inner), size(columns))
+        text = shown(f"{left}->{result}" if right is None else f"{left},{right}->{result}")
+        found.append((PlannedStep(text, shape, prod(shape), size(result) * problem.itemsize), both))
+
+    def summed(labels: str, needed: set[str]) -> str:
+        rest = "".join(label for label in labels if label in needed)
+        if rest != labels:
+            note(labels, None, rest)
+        return rest
+
+    output = set(problem.notation.output)
+    for places in problem.path:
+        some = sorted((terms.pop(place) for place in sorted(places, reverse=True)), key=lambda term: term[1])
+        kept = output.union(*(labels for labels, _ in terms))
+        while len(some) > 1:
+            (left, first), (right, _) = some.pop(0), some.pop(0)
+            inside = kept.union(*(labels for labels, _ in some))
+            left, right = summed(left, inside.union(right)), right
+            right = summed(right, inside.union(left))
+            result = "".join(label for label in dict.fromkeys(left + right) if label in inside)
+            note(left, right, result if some or terms or set(result) != output else problem.notation.output)
+            some.insert(0, (result, first))
+        terms.append(some.pop())
+    summed(terms[0][0], output)
+    return found

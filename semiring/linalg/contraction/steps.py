@@ -1,0 +1,312 @@
+"""A contraction as products, sums and entrywise products, on the arrays of any library.
+
+Two terms are contracted by a stack of products. Their labels fall into four groups: the *batch*, in both and in the
+result; the *inner* labels, in both and summed; *rows*, of the left term alone; *columns*, of the right one alone. Each
+group becomes one axis, (batch, rows, inner) ⊗ (batch, inner, columns): a view where strides allow, else a copy. Labels
+that one term alone has and the result has not are summed before, as ⊗ distributes over ⊕. Without inner labels the
+product is an outer one, or entrywise.
+
+`TermOperations` is what a library provides. The planner provides it too, on shapes alone, and counts memory: it runs
+the same functions, so that it sees every copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise, product
+from math import prod
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from semiring.linalg.contraction.notation import Notation
+from semiring.linalg.contraction.orders import Path
+
+__all__ = [
+    "BlockOperations",
+    "Choice",
+    "Choices",
+    "Term",
+    "TermOperations",
+    "block_of",
+    "contract",
+    "contract_blocks",
+    "prepared",
+    "stride_of_group",
+]
+
+Array: TypeAlias = Any
+
+_SMALL = 64  # entries of an outer product: a stack of smaller ones takes longer than their entrywise product
+
+
+class Term(NamedTuple):
+    """An array, the label of each axis, and the first and last operand that it is made of."""
+
+    array: Array
+    labels: str
+    span: tuple[int, int]
+    name: str = ""  # of an operand whose entries have not been scanned yet
+
+
+class Choice(NamedTuple):
+    """Which of the summed entries attains each entry of a result: the index of all summed axes as one."""
+
+    labels: str  # of the axes of ``witness``
+    summed: str
+    sizes: tuple[int, ...]  # of the summed axes
+    witness: Array
+
+
+class TermOperations(Protocol):
+    """What a library provides. ``name`` says that the entries of an operand have not been scanned yet."""
+
+    def strides(self, x: Array) -> tuple[int, ...]:
+        """Return how far the entries of each axis lie apart."""
+
+    def diagonal(self, x: Array, first: int, second: int) -> Array:
+        """Return the diagonal of two axes as the last axis."""
+
+    def grouped(self, x: Array, groups: Sequence[Sequence[int]]) -> Array:
+        """Return x with each group of axes as one."""
+
+    def shaped(self, x: Array, shape: Sequence[int]) -> Array:
+        """Return x, whose entries lie side by side, in another shape."""
+
+    def aligned(self, x: Array, axes: Sequence[int | None]) -> Array:
+        """Return x with its axes in this order, and an axis of size 1 for None."""
+
+    def product(self, left: Array, right: Array, names: tuple[str, str]) -> Array:
+        """Return left ⊗ right, of matrices or of stacks of as many."""
+
+    def entrywise(self, left: Array, right: Array, names: tuple[str, str]) -> Array:
+        """Return left ⊗ right entry by entry, of arrays with as many axes that broadcast."""
+
+    def total(self, x: Array, axes: Sequence[int], name: str) -> Array | None:
+        """Return the ⊕ along the axes; None where a product with ones is better."""
+
+    def ones(self, x: Array, shape: tuple[int, int]) -> Array:
+        """Return a matrix of 1̄ in the dtype of x, and where x is."""
+
+    def verified(self, x: Array, name: str) -> None:
+        """Scan the entries of an operand that takes part in no product and no sum."""
+
+
+class BlockOperations(TermOperations, Protocol):
+    """What contractions in blocks need too."""
+
+    def added(self, x: Array, y: Array) -> Array:
+        """Return x ⊕ y of one shape; x may be overwritten."""
+
+    def empty(self, x: Array, shape: Sequence[int]) -> Array:
+        """Return an array in the dtype of x, and where x is."""
+
+
+class Choices:
+    """The choices of all sums of a contraction, and the product that finds them.
+
+    ``product`` returns the product of two matrices or stacks, and the inner index that attains each entry.
+    """
+
+    def __init__(self, product: Callable[[Array, Array, tuple[str, str]], tuple[Array, Array]]) -> None:
+        self.product, self.found = product, list[Choice]()
+
+
+def stride_of_group(shape: Sequence[int], strides: Sequence[int], axes: Iterable[int]) -> int | None:
+    """Return the stride of several axes as one; None where their entries have no common stride."""
+    kept = [axis for axis in axes if shape[axis] != 1]
+    if any(strides[one] != strides[other] * shape[other] for one, other in pairwise(kept)):
+        return None
+    return strides[kept[-1]] if kept else 0
+
+
+def prepared(ops: TermOperations, notation: Notation, sizes: Mapping[str, int], arrays: list[Array]) -> list[Term]:
+    """Return the operands as terms whose labels are distinct, without axes that broadcast; the list is emptied."""
+    terms = []
+    for place, labels in enumerate(notation.terms):
+        array, arrays[place] = arrays[place], None
+        while (label := next((one for one in labels if labels.count(one) > 1), "")) != "":
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            array = ops.diagonal(array, first, second)
+            labels = labels[:first] + labels[first + 1 : second] + labels[second + 1 :] + label
+        broadcast = [axis for axis, label in enumerate(labels) if array.shape[axis] != sizes[label]]
+        if broadcast:
+            array = array[tuple(0 if axis in broadcast else slice(None) for axis in range(len(labels)))]
+            labels = "".join(label for axis, label in enumerate(labels) if axis not in broadcast)
+        terms.append(Term(array, labels, (place, place), f"operand {place}"))
+    return terms
+
+
+def contract(ops: TermOperations, terms: list[Term], path: Path, output: str, choices: Choices | None = None) -> Array:
+    """Return the contraction of the terms, in the order of the path; the list is emptied.
+
+    ``choices`` receives which entries attain each sum.
+    """
+    for places in path:
+        some = sorted((terms.pop(place) for place in sorted(places, reverse=True)), key=_span, reverse=True)
+        while len(some) > 1:
+            left, right = some.pop(), some.pop()
+            kept = set(output).union(*[term.labels for term in terms], *[term.labels for term in some])
+            pair = [left, right]
+            del left, right
+            some.append(_pair(ops, pair, kept, "" if some or terms else output, choices))
+        terms.append(some.pop())
+    term = _summed(ops, terms.pop(), set(output), choices)
+    if term.name:
+        ops.verified(term.array, term.name)
+    return ops.aligned(term.array, [term.labels.index(label) for label in output])
+
+
+def _span(term: Term) -> tuple[int, int]:
+    return term.span
+
+
+def _pair(ops: TermOperations, pair: list[Term], kept: set[str], wanted: str, choices: Choices | None) -> Term:
+    """Return the contraction of two terms to the labels that are kept; ``wanted`` is their order, where one is.
+
+    The list is emptied, so that the arrays of both terms are free as soon as they are not needed.
+    """
+    right, left = pair.pop(), pair.pop()
+    left = _summed(ops, left, kept.union(right.labels), choices)
+    right = _summed(ops, right, kept.union(left.labels), choices)
+    span, names = (left.span[0], right.span[1]), (left.name, right.name)
+    sizes = dict(zip(left.labels + right.labels, left.array.shape + right.array.shape, strict=True))
+    batch, inner, rows, columns = _groups(left.labels, right.labels, kept)
+    if not inner and not _is_outer(batch, rows, columns, sizes):
+        large, small = (left, right) if len(left.labels) >= len(right.labels) else (right, left)
+        labels = wanted or large.labels + "".join(label for label in small.labels if label not in large.labels)
+        x, y = (
+            ops.aligned(term.array, [term.labels.index(label) if label in term.labels else None for label in labels])
+            for term in (left, right)
+        )
+        return Term(ops.entrywise(x, y, names), labels, span)
+    rows, columns = _by_stride(ops, left, rows), _by_stride(ops, right, columns)
+    batch, inner = _cheapest(ops, left, right, batch), _cheapest(ops, left, right, inner)
+    labels = batch + rows + columns
+    shape = [sizes[label] for label in labels]
+    x = ops.grouped(left.array, _places(left, batch, rows, inner))
+    del left
+    y = ops.grouped(right.array, _places(right, batch, inner, columns))
+    del right
+    if choices is None:
+        return Term(ops.shaped(ops.product(x, y, names), shape), labels, span)
+    C, W = choices.product(x, y, names)
+    if inner:
+        choices.found.append(Choice(labels, inner, tuple(sizes[label] for label in inner), ops.shaped(W, shape)))
+    return Term(ops.shaped(C, shape), labels, span)
+
+
+def _groups(left: str, right: str, kept: set[str]) -> tuple[str, str, str, str]:
+    """Return the labels of the batch, the inner ones, and those of rows and of columns."""
+    shared = [label for label in left if label in right]
+    rows = "".join(label for label in left if label not in right)
+    columns = "".join(label for label in right if label not in left)
+    batch, inner = ("".join(label for label in shared if (label in kept) == wanted) for wanted in (True, False))
+    return batch, inner, rows, columns
+
+
+def _is_outer(batch: str, rows: str, columns: str, sizes: Mapping[str, int]) -> bool:
+    """Return whether a product without a sum is a stack of outer products, not an entrywise product."""
+    if not rows or not columns:
+        return False
+    return not batch or prod(sizes[label] for label in rows + columns) >= _SMALL
+
+
+def _places(term: Term, *groups: str) -> list[list[int]]:
+    """Return the axes of each group of labels; an empty batch is no axis, any other empty group an axis of size 1."""
+    found = [[term.labels.index(label) for label in group] for group in groups]
+    return found[1:] if not found[0] else found
+
+
+def _by_stride(ops: TermOperations, term: Term, labels: str) -> str:
+    """Return labels in the order in which their axes lie in memory: then they are one axis most often."""
+    if len(labels) < 2:
+        return labels
+    strides = dict(zip(term.labels, ops.strides(term.array), strict=True))
+    return "".join(sorted(labels, key=lambda label: -abs(strides[label])))
+
+
+def _cheapest(ops: TermOperations, left: Term, right: Term, labels: str) -> str:
+    """Return labels of both terms in the order of the left or the right one: the one that copies fewer entries."""
+    if len(labels) < 2:
+        return labels
+    orders = _by_stride(ops, left, labels), _by_stride(ops, right, labels)
+    return min(orders, key=lambda order: sum(_copied(ops, term, order) for term in (left, right)))
+
+
+def _copied(ops: TermOperations, term: Term, labels: str) -> int:
+    places = [term.labels.index(label) for label in labels]
+    is_view = stride_of_group(term.array.shape, ops.strides(term.array), places) is not None
+    return 0 if is_view else prod(term.array.shape)
+
+
+def _summed(ops: TermOperations, term: Term, needed: set[str], choices: Choices | None) -> Term:
+    """Return the term summed over the labels that are not needed."""
+    if needed.issuperset(term.labels):
+        return term
+    rest = "".join(label for label in term.labels if label in needed)
+    summed = "".join(label for label in term.labels if label not in needed)
+    if choices is None:
+        total = ops.total(term.array, [term.labels.index(label) for label in summed], term.name)
+        if total is not None:
+            return Term(total, rest, term.span)
+    strides = dict(zip(term.labels, ops.strides(term.array), strict=True))
+    rest, summed = _by_stride(ops, term, rest), _by_stride(ops, term, summed)
+    sizes = dict(zip(term.labels, term.array.shape, strict=True))
+    span, names = term.span, (term.name, "")
+    count, shape = prod(sizes[label] for label in summed), [sizes[label] for label in rest]
+    # The longer stride goes to the rows of the left operand, or to those of the right one.
+    is_left = not rest or strides[summed[-1]] <= strides[rest[-1]]
+    groups = _places(term, "", rest, summed) if is_left else _places(term, "", summed, rest)
+    x = ops.grouped(term.array, groups)
+    del term
+    one = ops.ones(x, (count, 1) if is_left else (1, count))
+    left, right = (x, one) if is_left else (one, x)
+    names = names if is_left else names[::-1]
+    del x
+    if choices is None:
+        return Term(ops.shaped(ops.product(left, right, names), shape), rest, span)
+    C, W = choices.product(left, right, names)
+    choices.found.append(Choice(rest, summed, tuple(sizes[label] for label in summed), ops.shaped(W, shape)))
+    return Term(ops.shaped(C, shape), rest, span)
+
+
+def contract_blocks(
+    ops: BlockOperations,
+    terms: list[Term],
+    path: Path,
+    output: str,
+    blocks: Mapping[str, int],
+    sizes: Mapping[str, int],
+) -> Array:
+    """Return the contraction, computed for blocks of some labels in turn: as many indices of each label at a time."""
+    if not blocks:
+        return contract(ops, terms, path, output)
+    outer, inner = ([label for label in blocks if (label in output) == kept] for kept in (True, False))
+    result: Array = None
+    for place in _starts(outer, blocks, sizes):
+        part: Array = None
+        for more in _starts(inner, blocks, sizes):
+            some = [block_of(term, place | more) for term in terms]
+            found = contract(ops, some, path, output)
+            part = found if part is None else ops.added(part, found)
+            del found
+        if not outer:
+            return part
+        if result is None:
+            result = ops.empty(part, [sizes[label] for label in output])
+        result[tuple(place.get(label, slice(None)) for label in output)] = part
+    return result
+
+
+def _starts(labels: list[str], blocks: Mapping[str, int], sizes: Mapping[str, int]) -> Iterator[dict[str, slice]]:
+    ranges = [
+        [slice(start, min(start + blocks[label], sizes[label])) for start in range(0, sizes[label], blocks[label])]
+        for label in labels
+    ]
+    for some in product(*ranges):
+        yield dict(zip(labels, some, strict=True))
+
+
+def block_of(term: Term, place: Mapping[str, slice]) -> Term:
+    """Return a view of the part of a term that the slices of some labels say."""
+    return term._replace(array=term.array[tuple(place.get(label, slice(None)) for label in term.labels)])
