@@ -1,4 +1,4 @@
-"""Products, closures and products along sequences of JAX arrays, with gradients.
+"""Products, closures, contractions and products along sequences of JAX arrays, with gradients.
 
 The work is done on the host, by a callback: arrays on the CPU are read without a copy, those of a GPU travel. The
 functions work under `jax.jit`, `jax.vmap` and `jax.grad`, and can be differentiated again and again, in reverse mode;
@@ -24,6 +24,9 @@ from semiring.algebra.expressions.tree import array_functions, is_half
 from semiring.autodiff import forward, path_trees, scaled, sequences
 from semiring.autodiff.rules import Rule, factors, rule_of
 from semiring.errors import AlgebraError, DTypeError, MissingExtraError, ShapeError
+from semiring.linalg.contraction.notation import separated, understood
+from semiring.linalg.contraction.orders import order_of
+from semiring.linalg.contraction.steps import contract, prepared
 from semiring.linalg.elementwise import reduced_axes
 from semiring.linalg.sequences import Given, arranged
 
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
 else:
     Array: TypeAlias = Any
 
-__all__ = ["closure", "matmul", "multi_dot", "multi_dot_witness", "reduce", "scan"]
+__all__ = ["closure", "einsum", "matmul", "multi_dot", "multi_dot_witness", "reduce", "scan"]
 
 
 def matmul(A: Any, B: Any, semiring: Semiring | str = "min_plus", *, check: bool = True) -> Array:
@@ -227,6 +230,78 @@ def reduce(
     return matmul(lines, ones, semiring, check=check).reshape(shape)
 
 
+def einsum(
+    subscripts: Any,
+    *operands: Any,
+    semiring: Semiring | str = "min_plus",
+    optimize: Any = "auto",
+    check: bool = True,
+) -> Array:
+    """Return a sum of products of arrays, differentiable by each of them: see `semiring.einsum`.
+
+    The operands are arrays of one dtype. Subscripts, ``optimize`` and errors are as in `semiring.einsum`. They and the
+    semiring are static under `jax.jit`, and the order is found when the function is traced. The gradient is that of
+    `matmul`, through all pairwise contractions. ``check`` looks at the entries that enter a product or a sum.
+
+    >>> import jax
+    >>> A, x = jax.numpy.array([[0.0, 3.0], [7.0, 1.0]]), jax.numpy.array([1.0, 5.0])
+    >>> jax.grad(lambda A: einsum("i,ij->", x, A, semiring="max_plus"))(A).tolist()
+    [[0.0, 0.0], [1.0, 0.0]]
+    """
+    form, given = separated((subscripts, *operands))
+    if not given:
+        raise TypeError("einsum takes at least one operand, as in einsum('ij->i', A)")
+    algebra, arrays = as_semiring(semiring), [jnp.asarray(x) for x in given]
+    for place, array in enumerate(arrays):
+        if array.dtype != arrays[0].dtype:
+            raise DTypeError(f"operand 0 has dtype {arrays[0].dtype}, operand {place} {array.dtype}: convert one")
+    dtype, arrays = arrays[0].dtype, [_wide(array, algebra) for array in arrays]
+    notation, sizes = understood(form, tuple(array.shape for array in arrays))
+    path = order_of(notation, sizes, optimize, len(given) < 3 or algebra.commutative).path
+    ops = _TermOperations(algebra, check)
+    result: Array = contract(ops, prepared(ops, notation, sizes, arrays), path, notation.output)
+    return result.astype(dtype)
+
+
+class _TermOperations:
+    """`semiring.linalg.contraction.steps.TermOperations` on JAX arrays, by differentiable functions alone."""
+
+    def __init__(self, semiring: Semiring, check: bool) -> None:
+        self.semiring, self.check = semiring, check
+
+    def strides(self, x: Array) -> tuple[int, ...]:
+        return tuple(prod(x.shape[axis + 1 :]) for axis in range(x.ndim))
+
+    def diagonal(self, x: Array, first: int, second: int) -> Array:
+        return jnp.diagonal(x, 0, first, second)
+
+    def grouped(self, x: Array, groups: Any) -> Array:
+        shape = [prod(x.shape[axis] for axis in group) for group in groups]
+        return jnp.transpose(x, [axis for group in groups for axis in group]).reshape(shape)
+
+    def shaped(self, x: Array, shape: Any) -> Array:
+        return x.reshape(tuple(shape))
+
+    def aligned(self, x: Array, axes: Any) -> Array:
+        view = jnp.transpose(x, [axis for axis in axes if axis is not None])
+        return view[tuple(None if axis is None else slice(None) for axis in axes)] if None in axes else view
+
+    def product(self, left: Array, right: Array, names: Any) -> Array:
+        return matmul(left, right, self.semiring, check=self.check)
+
+    def entrywise(self, left: Array, right: Array, names: Any) -> Array:
+        return _multiply(left, right, self.semiring, self.check)
+
+    def total(self, x: Array, axes: Any, name: str) -> None:
+        """Return None: a sum is a product with ones, as in `reduce`."""
+
+    def ones(self, x: Array, shape: tuple[int, int]) -> Array:
+        return jnp.full(shape, self.semiring.one_for(x.dtype), x.dtype)
+
+    def verified(self, x: Array, name: str) -> None:
+        """Do nothing: entries that enter no product and no sum are handed back as they are."""
+
+
 def _sequence(As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, steps: int | None) -> tuple[Given, int]:
     """What the functions of sequences take, and how many steps there are."""
     As, square = jnp.asarray(As), x is None
@@ -383,6 +458,29 @@ def _scatter(terms: Array, W: Array, axis: int, operand: Array) -> Array:
     return _summed_to(jnp.zeros(shape, terms.dtype).at[tuple(indices)].add(terms), operand.shape)
 
 
+@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
+def _multiply(A: Array, B: Array, semiring: Semiring, check: bool) -> Array:
+    """Return A ⊗ B entry by entry, of arrays with as many dimensions that broadcast."""
+    shape = jax.ShapeDtypeStruct(jnp.broadcast_shapes(A.shape, B.shape), A.dtype)
+    return _on_host(forward.entrywise, shape, (A, B), semiring, check)
+
+
+def _multiply_forward(A: Array, B: Array, semiring: Semiring, check: bool) -> tuple[Array, Any]:
+    rule_of(semiring)
+    C = _multiply(A, B, semiring, check)
+    return C, (A, B, C)
+
+
+def _multiply_backward(semiring: Semiring, check: bool, kept: Any, g: Array) -> tuple[Array, Array]:
+    A, B, C = kept
+    # An entry that is 0̄ has no gradient, as in `matmul`; 0 of plus_times is a number like others.
+    there = jnp.ones(C.shape, bool) if rule_of(semiring) == "plus_times" else semiring.zero_for(C.dtype) != C
+    values = {name: jnp.where(there, operand, 1) for name, operand in (("x", A), ("y", B))}
+    dA, dB = (jnp.where(there, g * _evaluate(factor, values), 0) for factor in factors(semiring))
+    return _summed_to(dA, A.shape), _summed_to(dB, B.shape)
+
+
+_multiply.defvjp(_multiply_forward, _multiply_backward)
 _matmul.defvjp(_matmul_forward, _matmul_backward)
 _matmul_witness.defvjp(_witness_forward, _witness_backward)
 

@@ -10,10 +10,10 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.operations import numpy_dtype
 from semiring.closures import closure_of_rounded, closure_with_predecessors
-from semiring.linalg import matmul, matmul_witness
+from semiring.linalg import matmul, matmul_witness, multiply
 from semiring.namespaces import array_namespace
 
-__all__ = ["closed", "closed_with_trees", "product", "product_with_witness"]
+__all__ = ["closed", "closed_with_trees", "entrywise", "product", "product_with_witness"]
 
 Array: TypeAlias = Any
 
@@ -30,6 +30,11 @@ def product_with_witness(A: Array, B: Array, semiring: Semiring, check: bool) ->
     batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
     W = W.astype(np.int32, copy=False)
     return C.reshape(*batch, *C.shape[-2:]), W.reshape(*batch, *W.shape[-2:])
+
+
+def entrywise(A: Array, B: Array, semiring: Semiring, check: bool) -> Array:
+    """Return A ⊗ B entry by entry, of arrays that broadcast."""
+    return array_namespace(A).asarray(multiply(A, B, semiring, check=check))
 
 
 def _as_stacks(A: Array, B: Array) -> tuple[Array, Array]:

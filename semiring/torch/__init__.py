@@ -1,4 +1,4 @@
-"""Products, closures and products along sequences of PyTorch tensors, with gradients.
+"""Products, closures, contractions and products along sequences of PyTorch tensors, with gradients.
 
 Tensors on the CPU share their memory with NumPy, those of a GPU (with the extra ``cuda``) with CuPy. The functions are
 custom operators: they work under `torch.compile` without a graph break, under `torch.func.vmap` and `torch.func.grad`,
@@ -15,6 +15,9 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.autodiff.rules import Rule, key_of, rule_of, semiring_of
 from semiring.errors import DeviceError, DTypeError, MissingExtraError, ShapeError
+from semiring.linalg.contraction.notation import Notation, Subscripts, separated, understood
+from semiring.linalg.contraction.orders import order_of
+from semiring.linalg.contraction.steps import contract, prepared
 from semiring.linalg.elementwise import reduced_axes
 from semiring.linalg.sequences import arranged
 
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 else:
     Tensor: TypeAlias = torch.Tensor
 
-__all__ = ["closure", "matmul", "multi_dot", "reduce", "scan"]
+__all__ = ["closure", "einsum", "matmul", "multi_dot", "reduce", "scan"]
 
 # A semiring never changes: without this the compiler of PyTorch 2.11 takes names of semirings only.
 torch.utils._pytree.register_constant(Semiring)
@@ -198,6 +201,82 @@ def reduce(
     return matmul(lines, ones, semiring, check=check).reshape(shape)
 
 
+def einsum(
+    subscripts: Any,
+    *operands: Any,
+    semiring: Semiring | str = "min_plus",
+    optimize: Any = "auto",
+    check: bool = True,
+) -> Tensor:
+    """Return a sum of products of tensors, differentiable by each of them: see `semiring.einsum`.
+
+    The operands are tensors of one dtype on one device. Subscripts, ``optimize`` and errors are as in
+    `semiring.einsum`. The gradient is that of `matmul`, through all pairwise contractions: of a selective ⊕ it flows to
+    the entries that were selected, of log_plus it is the posterior of the labels, of plus_times it is exact. ``check``
+    looks at the entries that enter a product or a sum. Costs what `semiring.einsum_path` says, and backwards the cost
+    of `matmul` for each of its products.
+
+    >>> A, x = torch.tensor([[0.0, 3.0], [7.0, 1.0]], requires_grad=True), torch.tensor([1.0, 5.0])
+    >>> best = einsum("i,ij->", x, A, semiring="max_plus")
+    >>> best.backward()
+    >>> best.item(), A.grad.tolist()
+    (12.0, [[0.0, 0.0], [1.0, 0.0]])
+    """
+    form, tensors = separated((subscripts, *operands))
+    if not tensors:
+        raise TypeError("einsum takes at least one operand, as in einsum('ij->i', A)")
+    _check_tensors(**{f"operand {place}": x for place, x in enumerate(tensors)})
+    key, dtype = _key(semiring), tensors[0].dtype
+    if _records_gradients(*tensors):
+        _rule(key)
+    if _is_rounded(tensors[0]):
+        tensors = [x.float() for x in tensors]
+    notation, sizes, path = _order(form, tuple(tuple(x.shape) for x in tensors), optimize, key)
+    ops = _TensorOperations(semiring, check)
+    result: Tensor = contract(ops, prepared(ops, Notation(*notation), dict(sizes), tensors), path, notation[1])
+    return result.to(dtype)
+
+
+class _TensorOperations:
+    """`semiring.linalg.contraction.steps.TermOperations` on tensors, by differentiable functions alone."""
+
+    def __init__(self, semiring: Semiring | str, check: bool) -> None:
+        self.semiring, self.check = semiring, check
+
+    def strides(self, x: Tensor) -> tuple[int, ...]:
+        return tuple(x.stride())
+
+    def diagonal(self, x: Tensor, first: int, second: int) -> Tensor:
+        return x.diagonal(0, first, second)
+
+    def grouped(self, x: Tensor, groups: Any) -> Tensor:
+        shape = [math.prod([x.shape[axis] for axis in group]) for group in groups]
+        return x.permute([axis for group in groups for axis in group]).reshape(shape)
+
+    def shaped(self, x: Tensor, shape: Any) -> Tensor:
+        return x.reshape(tuple(shape))
+
+    def aligned(self, x: Tensor, axes: Any) -> Tensor:
+        view = x.permute([axis for axis in axes if axis is not None])
+        return view[tuple(None if axis is None else slice(None) for axis in axes)] if None in axes else view
+
+    def product(self, left: Tensor, right: Tensor, names: Any) -> Tensor:
+        return matmul(left, right, self.semiring, check=self.check)
+
+    def entrywise(self, left: Tensor, right: Tensor, names: Any) -> Tensor:
+        result: Tensor = operators.multiply(left, right, _key(self.semiring), self.check)
+        return result
+
+    def total(self, x: Tensor, axes: Any, name: str) -> None:
+        """Return None: a sum is a product with ones, as in `reduce`."""
+
+    def ones(self, x: Tensor, shape: tuple[int, int]) -> Tensor:
+        return torch.full(shape, _elements(_key(self.semiring), _name(x))[1], dtype=x.dtype, device=x.device)
+
+    def verified(self, x: Tensor, name: str) -> None:
+        """Do nothing: entries that enter no product and no sum are handed back as they are."""
+
+
 def _sequence(
     As: Tensor, x: Tensor | None, semiring: Semiring | str, weights: Tensor | None, lengths: Any, steps: int | None
 ) -> tuple[Any, ...]:
@@ -272,6 +351,14 @@ def _key(semiring: Semiring | str) -> str:
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _rule(key: str) -> Rule:
     return rule_of(semiring_of(key))
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _order(subscripts: Subscripts, shapes: tuple[tuple[int, ...], ...], optimize: Any, key: str) -> tuple[Any, ...]:
+    """Return the labels of the operands and of the result, the size of each label, and the path."""
+    notation, sizes = understood(subscripts, shapes)
+    commutative = len(shapes) < 3 or semiring_of(key).commutative
+    return tuple(notation), tuple(sizes.items()), order_of(notation, sizes, optimize, commutative).path
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]

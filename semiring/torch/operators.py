@@ -32,6 +32,7 @@ __all__ = [
     "matmul",
     "matmul_witness",
     "multi_dot",
+    "multiply",
     "scaled_product",
     "scan",
     "sums_down",
@@ -196,6 +197,39 @@ def _scatter(terms: Tensor, index: Tensor, axis: int, operand: Tensor) -> Tensor
 
 matmul = Differentiable(_matmul, _keep_product, _matmul_backward)
 matmul_witness = Differentiable(_matmul_witness, _keep_product, _witness_backward)
+
+
+# ------------------------------------------------------------------------------------------------ entrywise products
+
+
+@torch.library.custom_op("semiring::multiply", mutates_args=())
+def _multiply(A: Tensor, B: Tensor, key: str, check: bool) -> Tensor:
+    """Return A ⊗ B entry by entry, of tensors with as many dimensions that broadcast."""
+    return _on_arrays(forward.entrywise, (A, B), semiring_of(key), check)
+
+
+@_multiply.register_fake
+def _(A: Tensor, B: Tensor, key: str, check: bool) -> Tensor:
+    return A.new_empty(torch.broadcast_shapes(A.shape, B.shape))
+
+
+def _multiply_backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+    A, B, C = ctx.saved_tensors
+    semiring = semiring_of(ctx.key)
+    # An entry that is 0̄ has no gradient, as in `matmul`; 0 of plus_times is a number like others.
+    there = torch.ones_like(C, dtype=torch.bool)
+    if rule_of(semiring) != "plus_times":
+        there = semiring.zero_for(np.dtype(np.float64)).item() != C
+    values = {name: torch.where(there, operand, 1.0) for name, operand in (("x", A), ("y", B))}
+    terms = (torch.where(there, g * _evaluate(factor, values), 0.0) for factor in factors(semiring))
+    dA, dB = (
+        term.sum_to_size(operand.shape) if needed else None
+        for term, operand, needed in zip(terms, (A, B), ctx.needs_input_grad, strict=False)
+    )
+    return dA, dB, None, None
+
+
+multiply = Differentiable(_multiply, _keep_product, _multiply_backward)
 
 
 # ---------------------------------------------------------------------------------------------------------- closures
