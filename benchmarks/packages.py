@@ -33,6 +33,7 @@ OPTIONAL: Mapping[str, Package] = {
     "pygsp": Package("pygsp", "the roads of Minnesota, on which no test runs"),
     "pynvml": Package("nvidia-ml-py", _GPU),
     "pyroutingkit": Package("pyroutingkit", _PEER),
+    "sesum": Package("sesum", _PEER),
     "torch_struct": Package("torch-struct", _PEER),
     "tropical_gemm": Package("'.[bench]'", _PEER),
 }
