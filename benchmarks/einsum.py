@@ -84,13 +84,13 @@ def _hand(options: argparse.Namespace) -> Table:
 
         if not np.array_equal(einsum(), by_hand()):
             raise AssertionError(f"{name}: einsum and the products by hand differ")
-        seconds, other = _both(f"einsum, {name}, n = {options.size}", einsum, by_hand, threads)
+        seconds, other = _time_both(f"einsum, {name}, n = {options.size}", einsum, by_hand, threads)
         rows.append([name, subscripts, plan.pairs / 1e9, seconds * 1e3, other * 1e3, seconds / other])
     columns = ["what", "subscripts", "G pairs", "einsum, ms", "by hand, ms", "ratio"]
     return Table(f"einsum and the same products by hand, {options.semiring}, float32, {threads} threads", columns, rows)
 
 
-def _both(label: str, einsum: Callable[[], Any], other: Callable[[], Any], threads: int) -> tuple[float, float]:
+def _time_both(label: str, einsum: Callable[[], Any], other: Callable[[], Any], threads: int) -> tuple[float, float]:
     """Return the least seconds of both calls, which take turns for three seconds, or for three turns.
 
     Of one thread these are seconds of the processor, which other programs disturb less than those of the clock.
@@ -127,7 +127,7 @@ def _peers(options: argparse.Namespace) -> Table:
             for name, call in _others(subscripts, arrays):
                 if not np.array_equal(call(), einsum()):
                     raise AssertionError(f"{subscripts}: {name} has another result")
-                seconds, other = _both(f"einsum, {subscripts}, n = {n}", einsum, call, options.threads)
+                seconds, other = _time_both(f"einsum, {subscripts}, n = {n}", einsum, call, options.threads)
                 rows.append([subscripts, n, seconds * 1e3, name, other * 1e3, other / seconds])
     columns = ["subscripts", "n", "einsum, ms", "other", "other, ms", "times as fast"]
     return Table(f"Contractions in max_plus, float32, {options.threads} threads", columns, rows)

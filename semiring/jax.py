@@ -24,9 +24,9 @@ from semiring.algebra.expressions.tree import array_functions, is_half
 from semiring.autodiff import forward, path_trees, scaled, sequences
 from semiring.autodiff.rules import Rule, factors, rule_of
 from semiring.errors import AlgebraError, DTypeError, MissingExtraError, ShapeError
-from semiring.linalg.contraction.notation import separated, understood
+from semiring.linalg.contraction.notation import read_notation, split_arguments
 from semiring.linalg.contraction.orders import order_of
-from semiring.linalg.contraction.steps import contract, prepared
+from semiring.linalg.contraction.steps import contract, prepare_terms
 from semiring.linalg.elementwise import reduced_axes
 from semiring.linalg.sequences import Given, arranged
 
@@ -248,7 +248,7 @@ def einsum(
     >>> jax.grad(lambda A: einsum("i,ij->", x, A, semiring="max_plus"))(A).tolist()
     [[0.0, 0.0], [1.0, 0.0]]
     """
-    form, given = separated((subscripts, *operands))
+    form, given = split_arguments((subscripts, *operands))
     if not given:
         raise TypeError("einsum takes at least one operand, as in einsum('ij->i', A)")
     algebra, arrays = as_semiring(semiring), [jnp.asarray(x) for x in given]
@@ -256,10 +256,10 @@ def einsum(
         if array.dtype != arrays[0].dtype:
             raise DTypeError(f"operand 0 has dtype {arrays[0].dtype}, operand {place} {array.dtype}: convert one")
     dtype, arrays = arrays[0].dtype, [_wide(array, algebra) for array in arrays]
-    notation, sizes = understood(form, tuple(array.shape for array in arrays))
+    notation, sizes = read_notation(form, tuple(array.shape for array in arrays))
     path = order_of(notation, sizes, optimize, len(given) < 3 or algebra.commutative).path
     ops = _TermOperations(algebra, check)
-    result: Array = contract(ops, prepared(ops, notation, sizes, arrays), path, notation.output)
+    result: Array = contract(ops, prepare_terms(ops, notation, sizes, arrays), path, notation.output)
     return result.astype(dtype)
 
 
@@ -275,14 +275,14 @@ class _TermOperations:
     def diagonal(self, x: Array, first: int, second: int) -> Array:
         return jnp.diagonal(x, 0, first, second)
 
-    def grouped(self, x: Array, groups: Any) -> Array:
+    def group_axes(self, x: Array, groups: Any) -> Array:
         shape = [prod(x.shape[axis] for axis in group) for group in groups]
         return jnp.transpose(x, [axis for group in groups for axis in group]).reshape(shape)
 
-    def shaped(self, x: Array, shape: Any) -> Array:
+    def reshape(self, x: Array, shape: Any) -> Array:
         return x.reshape(tuple(shape))
 
-    def aligned(self, x: Array, axes: Any) -> Array:
+    def align(self, x: Array, axes: Any) -> Array:
         view = jnp.transpose(x, [axis for axis in axes if axis is not None])
         return view[tuple(None if axis is None else slice(None) for axis in axes)] if None in axes else view
 
@@ -292,13 +292,13 @@ class _TermOperations:
     def entrywise(self, left: Array, right: Array, names: Any) -> Array:
         return _multiply(left, right, self.semiring, self.check)
 
-    def total(self, x: Array, axes: Any, name: str) -> None:
+    def sum_axes(self, x: Array, axes: Any, name: str) -> None:
         """Return None: a sum is a product with ones, as in `reduce`."""
 
     def ones(self, x: Array, shape: tuple[int, int]) -> Array:
         return jnp.full(shape, self.semiring.one_for(x.dtype), x.dtype)
 
-    def verified(self, x: Array, name: str) -> None:
+    def verify(self, x: Array, name: str) -> None:
         """Do nothing: entries that enter no product and no sum are handed back as they are."""
 
 

@@ -15,9 +15,9 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.autodiff.rules import Rule, key_of, rule_of, semiring_of
 from semiring.errors import DeviceError, DTypeError, MissingExtraError, ShapeError
-from semiring.linalg.contraction.notation import Notation, Subscripts, separated, understood
+from semiring.linalg.contraction.notation import Notation, Subscripts, read_notation, split_arguments
 from semiring.linalg.contraction.orders import order_of
-from semiring.linalg.contraction.steps import contract, prepared
+from semiring.linalg.contraction.steps import contract, prepare_terms
 from semiring.linalg.elementwise import reduced_axes
 from semiring.linalg.sequences import arranged
 
@@ -222,7 +222,7 @@ def einsum(
     >>> best.item(), A.grad.tolist()
     (12.0, [[0.0, 0.0], [1.0, 0.0]])
     """
-    form, tensors = separated((subscripts, *operands))
+    form, tensors = split_arguments((subscripts, *operands))
     if not tensors:
         raise TypeError("einsum takes at least one operand, as in einsum('ij->i', A)")
     _check_tensors(**{f"operand {place}": x for place, x in enumerate(tensors)})
@@ -233,7 +233,7 @@ def einsum(
         tensors = [x.float() for x in tensors]
     notation, sizes, path = _order(form, tuple(tuple(x.shape) for x in tensors), optimize, key)
     ops = _TensorOperations(semiring, check)
-    result: Tensor = contract(ops, prepared(ops, Notation(*notation), dict(sizes), tensors), path, notation[1])
+    result: Tensor = contract(ops, prepare_terms(ops, Notation(*notation), dict(sizes), tensors), path, notation[1])
     return result.to(dtype)
 
 
@@ -249,14 +249,14 @@ class _TensorOperations:
     def diagonal(self, x: Tensor, first: int, second: int) -> Tensor:
         return x.diagonal(0, first, second)
 
-    def grouped(self, x: Tensor, groups: Any) -> Tensor:
+    def group_axes(self, x: Tensor, groups: Any) -> Tensor:
         shape = [math.prod([x.shape[axis] for axis in group]) for group in groups]
         return x.permute([axis for group in groups for axis in group]).reshape(shape)
 
-    def shaped(self, x: Tensor, shape: Any) -> Tensor:
+    def reshape(self, x: Tensor, shape: Any) -> Tensor:
         return x.reshape(tuple(shape))
 
-    def aligned(self, x: Tensor, axes: Any) -> Tensor:
+    def align(self, x: Tensor, axes: Any) -> Tensor:
         view = x.permute([axis for axis in axes if axis is not None])
         return view[tuple(None if axis is None else slice(None) for axis in axes)] if None in axes else view
 
@@ -267,13 +267,13 @@ class _TensorOperations:
         result: Tensor = operators.multiply(left, right, _key(self.semiring), self.check)
         return result
 
-    def total(self, x: Tensor, axes: Any, name: str) -> None:
+    def sum_axes(self, x: Tensor, axes: Any, name: str) -> None:
         """Return None: a sum is a product with ones, as in `reduce`."""
 
     def ones(self, x: Tensor, shape: tuple[int, int]) -> Tensor:
         return torch.full(shape, _elements(_key(self.semiring), _name(x))[1], dtype=x.dtype, device=x.device)
 
-    def verified(self, x: Tensor, name: str) -> None:
+    def verify(self, x: Tensor, name: str) -> None:
         """Do nothing: entries that enter no product and no sum are handed back as they are."""
 
 
@@ -356,7 +356,7 @@ def _rule(key: str) -> Rule:
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _order(subscripts: Subscripts, shapes: tuple[tuple[int, ...], ...], optimize: Any, key: str) -> tuple[Any, ...]:
     """Return the labels of the operands and of the result, the size of each label, and the path."""
-    notation, sizes = understood(subscripts, shapes)
+    notation, sizes = read_notation(subscripts, shapes)
     commutative = len(shapes) < 3 or semiring_of(key).commutative
     return tuple(notation), tuple(sizes.items()), order_of(notation, sizes, optimize, commutative).path
 

@@ -17,10 +17,10 @@ from semiring.arrays.memory import bytes_of, demand_memory
 from semiring.arrays.operands import as_result, on_their_device, operands
 from semiring.arrays.scans import PIECE
 from semiring.errors import AlgebraError, DomainError, DTypeError
-from semiring.linalg.contraction.notation import Notation, number_of, separated, understood
+from semiring.linalg.contraction.notation import Notation, number_of, read_notation, split_arguments
 from semiring.linalg.contraction.orders import Order, order_of
 from semiring.linalg.contraction.plans import ContractionPlan, Layout, Problem, plan_of
-from semiring.linalg.contraction.steps import Choice, Choices, contract, contract_blocks, prepared
+from semiring.linalg.contraction.steps import Choice, Choices, contract, contract_blocks, prepare_terms
 from semiring.linalg.dispatch import is_told, look, multiply_into
 from semiring.linalg.elementwise import add, is_sum_of_numpy, multiply, reduce
 from semiring.linalg.products import matmul_witness
@@ -53,38 +53,38 @@ class ArrayOperations:
         as_strided = array_namespace(x).lib.stride_tricks.as_strided
         return as_strided(x, (*shape, x.shape[first]), (*strides, x.strides[first] + x.strides[second]))
 
-    def grouped(self, x: Array, groups: Sequence[Sequence[int]]) -> Array:
+    def group_axes(self, x: Array, groups: Sequence[Sequence[int]]) -> Array:
         """Return a view where strides allow, else a copy."""
         axes = [axis for group in groups for axis in group]
         if all(len(group) == 1 for group in groups):
-            return _transposed(x, axes)
-        return _transposed(x, axes).reshape([prod(x.shape[axis] for axis in group) for group in groups])
+            return _transpose(x, axes)
+        return _transpose(x, axes).reshape([prod(x.shape[axis] for axis in group) for group in groups])
 
-    def shaped(self, x: Array, shape: Sequence[int]) -> Array:
+    def reshape(self, x: Array, shape: Sequence[int]) -> Array:
         """Return a view."""
         return x.reshape(tuple(shape))
 
-    def aligned(self, x: Array, axes: Sequence[int | None]) -> Array:
+    def align(self, x: Array, axes: Sequence[int | None]) -> Array:
         """Return a view."""
-        view = _transposed(x, [axis for axis in axes if axis is not None])
+        view = _transpose(x, [axis for axis in axes if axis is not None])
         return view[tuple(None if axis is None else slice(None) for axis in axes)] if None in axes else view
 
     def product(self, left: Array, right: Array, names: tuple[str, str]) -> Array:
         """Return the product of matrices or stacks; entries that have not been scanned are scanned here."""
         C = array_namespace(left).empty((*left.shape[:-1], right.shape[-1]), left.dtype)
-        unscanned = _named(left, right, names)
+        unscanned = _unscanned(left, right, names)
         if not left.shape[-1] or not C.size:
             look(self.semiring, self.check, **unscanned)
             C[...] = self.semiring.zero_for(C.dtype)
             return C
         late = bool(unscanned) and self.check and is_told(self.semiring, left, right, self.threads)
-        a, b = (Scan(), Scan()) if late else self._scanned(left, right, names)
+        a, b = (Scan(), Scan()) if late else self._scan(left, right, names)
         multiply_into(self.semiring, C, left, right, a, b, self.threads)
         if late and not (np.maximum.reduce(C, axis=None) < np.inf):  # NaN included
             look(self.semiring, True, **unscanned)
         return C
 
-    def _scanned(self, left: Array, right: Array, names: tuple[str, str]) -> list[Scan]:
+    def _scan(self, left: Array, right: Array, names: tuple[str, str]) -> list[Scan]:
         """Return what is known of both: results of floats are elements of the domain, and need no scan."""
         if self.scans_results or not self.check or all(names):
             return look(self.semiring, self.check, **{names[0] or "left": left, names[1] or "right": right})
@@ -94,12 +94,12 @@ class ArrayOperations:
 
     def product_witness(self, left: Array, right: Array, names: tuple[str, str]) -> tuple[Array, Array]:
         """Return the product and its witness."""
-        look(self.semiring, self.check, **_named(left, right, names))
+        look(self.semiring, self.check, **_unscanned(left, right, names))
         return matmul_witness(left, right, self.semiring, check=self.scans_results, threads=self.threads)
 
     def entrywise(self, left: Array, right: Array, names: tuple[str, str]) -> Array:
         """Return the entrywise product, in pieces that need no large workspace."""
-        look(self.semiring, self.check, **_named(left, right, names))
+        look(self.semiring, self.check, **_unscanned(left, right, names))
         shape, xp = np.broadcast_shapes(left.shape, right.shape), array_namespace(left)
         if is_device_array(left):
             return xp.asarray(multiply(left, right, self.semiring, check=self.scans_results))
@@ -109,7 +109,7 @@ class ArrayOperations:
             result[piece] = multiply(left[piece], right[piece], self.semiring, check=self.scans_results)
         return result
 
-    def total(self, x: Array, axes: Sequence[int], name: str) -> Array | None:
+    def sum_axes(self, x: Array, axes: Sequence[int], name: str) -> Array | None:
         """Return the sum where NumPy has it: others, such as log-sum-exp, are faster as products with ones."""
         if not is_sum_of_numpy(self.semiring):
             return None
@@ -121,7 +121,7 @@ class ArrayOperations:
         """Return a matrix of 1̄."""
         return array_namespace(x).full(shape, self.semiring.one_for(x.dtype), x.dtype)
 
-    def added(self, x: Array, y: Array) -> Array:
+    def add_into(self, x: Array, y: Array) -> Array:
         """Return x ⊕ y, written into x."""
         if is_device_array(x) or not x.ndim:
             return array_namespace(x).asarray(add(x, y, self.semiring, check=self.scans_results))
@@ -133,17 +133,17 @@ class ArrayOperations:
         """Return an array to be written."""
         return array_namespace(x).empty(tuple(shape), x.dtype)
 
-    def verified(self, x: Array, name: str) -> None:
+    def verify(self, x: Array, name: str) -> None:
         """Scan the entries."""
         look(self.semiring, self.check, **{name: x})
 
 
-def _named(left: Array, right: Array, names: tuple[str, str]) -> dict[str, Array]:
+def _unscanned(left: Array, right: Array, names: tuple[str, str]) -> dict[str, Array]:
     """Return the operands whose entries have not been scanned."""
     return {name: x for name, x in zip(names, (left, right), strict=True) if name}
 
 
-def _transposed(x: Array, axes: list[int]) -> Array:
+def _transpose(x: Array, axes: list[int]) -> Array:
     return x if axes == list(range(len(axes))) else array_namespace(x).transpose(x, axes)
 
 
@@ -169,7 +169,7 @@ def _read(
     arguments: Sequence[Any], semiring: Semiring, check: bool, device: Any
 ) -> tuple[Notation, Mapping[str, int], list[Any], list[Array]]:
     """Return the notation, the sizes of its labels, the operands as given, and these as arrays of one dtype."""
-    form, given = separated(arguments)
+    form, given = split_arguments(arguments)
     if not given:
         raise TypeError("einsum takes at least one operand, as in einsum('ij->i', A)")
     for place, x in enumerate(given):
@@ -177,14 +177,14 @@ def _read(
             raise DTypeError(f"operand {place} is a BitMatrix: einsum takes arrays, pass its unpack()")
         if type(x) is not np.ndarray and (is_frame(x) or is_labelled(x)):
             raise DTypeError(
-                f"operand {place} is a {type(x).__name__} with labels of its own, and einsum knows axes by place "
+                f"operand {place} is a {type(x).__name__} with labels of its own, and einsum finds axes by place "
                 "alone: pass its to_numpy()"
             )
     named = {f"operand {place}": x for place, x in enumerate(given)}
     arrays = operands(semiring, device=device, check=check, **named)
     xp = array_namespace(*arrays)
     arrays = [xp.asarray(x) if isinstance(x, np.generic) else x for x in arrays]  # numbers beside arrays on a GPU
-    return *understood(form, tuple(x.shape for x in arrays)), given, arrays
+    return *read_notation(form, tuple(x.shape for x in arrays)), given, arrays
 
 
 def _order(notation: Notation, sizes: Mapping[str, int], optimize: Any, semiring: Semiring) -> Order:
@@ -207,14 +207,14 @@ def _problem(
     return Problem(notation, sizes, order.path, semiring, itemsize, layouts, copied, result_itemsize)
 
 
-def _widened(arrays: list[Array], semiring: Semiring) -> None:
+def _widen(arrays: list[Array], semiring: Semiring) -> None:
     """Replace float16 and bfloat16 of the host by float32: see `semiring.arrays.encoding.is_rounded`."""
     for place, x in enumerate(arrays):
         if is_rounded(x, semiring):
             arrays[place] = x.astype(np.float32)
 
 
-def _refused(error: DomainError, semiring: Semiring, given: list[Any], device: Any) -> None:
+def _raise_for_operand(error: DomainError, semiring: Semiring, given: list[Any], device: Any) -> None:
     """Raise the error of an operand as the caller knows it, where an entry of an operand is to blame."""
     named = {f"operand {place}": x for place, x in enumerate(given)}
     look(semiring, True, **dict(zip(named, operands(semiring, device=device, **named), strict=True)))
@@ -288,13 +288,13 @@ def einsum(
     elif order.entries * dtype.itemsize > _LARGE and not is_device_array(arrays[0]):
         memory = _problem(notation, sizes, order, algebra, given, arrays).memory({})
         demand_memory(memory, f"einsum of {notation.text!r}", "give memory_limit=, which computes it in parts")
-    _widened(arrays, algebra)
+    _widen(arrays, algebra)
     ops = ArrayOperations(algebra, arrays[0].dtype, check, threads)
     try:
-        terms = prepared(ops, notation, sizes, arrays)
+        terms = prepare_terms(ops, notation, sizes, arrays)
         result = contract_blocks(ops, terms, order.path, notation.output, blocks, sizes)
     except DomainError as error:
-        _refused(error, algebra, given, device)
+        _raise_for_operand(error, algebra, given, device)
         raise
     result = rounded(result, dtype)
     return as_result(*given)(result if result.ndim else result[()])
@@ -362,13 +362,13 @@ def einsum_witness(
     notation, sizes, given, arrays = _read((subscripts, *operands), algebra, check, device)
     order = _order(notation, sizes, optimize, algebra)
     dtype = arrays[0].dtype
-    _widened(arrays, algebra)
+    _widen(arrays, algebra)
     ops = ArrayOperations(algebra, arrays[0].dtype, check, threads)
     choices = Choices(ops.product_witness)
     try:
-        result = contract(ops, prepared(ops, notation, sizes, arrays), order.path, notation.output, choices)
+        result = contract(ops, prepare_terms(ops, notation, sizes, arrays), order.path, notation.output, choices)
     except DomainError as error:
-        _refused(error, algebra, given, device)
+        _raise_for_operand(error, algebra, given, device)
         raise
     back = as_result(*given)
     where = _assignment(choices.found, result, notation.output, algebra)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from semiring.errors import ShapeError
 
-__all__ = ["Notation", "Subscripts", "number_of", "separated", "shown", "understood"]
+__all__ = ["Notation", "Subscripts", "display", "number_of", "read_notation", "split_arguments"]
 
 _ELLIPSIS = "…"
 _FIRST = 0xE000  # of the characters for private use: no letters
@@ -34,10 +34,10 @@ class Notation(NamedTuple):
     @property
     def text(self) -> str:
         """The notation as a caller writes it."""
-        return shown(",".join(self.terms) + "->" + self.output)
+        return display(",".join(self.terms) + "->" + self.output)
 
 
-def shown(text: str) -> str:
+def display(text: str) -> str:
     """Return labels as a reader knows them; an axis of the ellipsis is a digit in brackets, 0 for the last axis."""
     return "".join(f"[{ord(one) - _FIRST}]" if _FIRST <= ord(one) < _FIRST + _MOST else one for one in text)
 
@@ -50,17 +50,17 @@ def _labels_of_ellipsis(count: int) -> str:
 Subscripts: TypeAlias = str | tuple[tuple[str, ...], str | None]
 
 
-def separated(arguments: Sequence[Any]) -> tuple[Subscripts, list[Any]]:
+def split_arguments(arguments: Sequence[Any]) -> tuple[Subscripts, list[Any]]:
     """Return the subscripts and the operands.
 
     ``arguments`` are both, or operands and lists of labels in turn, as `numpy.einsum` takes both. Labels of lists
     become terms, and an output or None, with "…" for an ellipsis. Raises `ValueError` and `TypeError`.
     """
-    return (arguments[0], list(arguments[1:])) if isinstance(arguments[0], str) else _interleaved(list(arguments))
+    return (arguments[0], list(arguments[1:])) if isinstance(arguments[0], str) else _split_lists(list(arguments))
 
 
 @lru_cache(maxsize=256)
-def understood(subscripts: Subscripts, shapes: tuple[tuple[int, ...], ...]) -> tuple[Notation, Mapping[str, int]]:
+def read_notation(subscripts: Subscripts, shapes: tuple[tuple[int, ...], ...]) -> tuple[Notation, Mapping[str, int]]:
     """Return a label for each axis of operands of these shapes, and the size of each label.
 
     Raises `ShapeError`, and `ValueError` for subscripts that do not fit as many operands or have no meaning.
@@ -91,7 +91,7 @@ def _term(term: str, subscripts: str) -> str:
     return labels
 
 
-def _interleaved(arguments: list[Any]) -> tuple[Subscripts, list[Any]]:
+def _split_lists(arguments: list[Any]) -> tuple[Subscripts, list[Any]]:
     """Return the same from operands and lists of labels in turn, perhaps with the labels of the result behind."""
     labels = arguments[1::2]
     output = arguments[-1] if len(arguments) % 2 else None
@@ -151,9 +151,9 @@ def _expand(terms: Sequence[str], output: str | None, shapes: Sequence[tuple[int
         output = output.replace(_ELLIPSIS, broadcast)
     for label, count in Counter(output).items():
         if count > 1:
-            raise ValueError(f"the output {shown(output)!r} has {shown(label)!r} more than once")
+            raise ValueError(f"the output {display(output)!r} has {display(label)!r} more than once")
         if not any(label in term for term in found):
-            raise ValueError(f"the output {shown(output)!r} has {shown(label)!r}, which no operand has")
+            raise ValueError(f"the output {display(output)!r} has {display(label)!r}, which no operand has")
     return Notation(tuple(found), output)
 
 
@@ -166,7 +166,7 @@ def _sizes_of(notation: Notation, shapes: Sequence[tuple[int, ...]]) -> dict[str
         for label, size in zip(term, map(int, shape), strict=True):
             if own.setdefault(label, size) != size:
                 raise ShapeError(
-                    f"operand {place} is {tuple(shape)}: {shown(label)!r} names axes of the sizes {own[label]} and "
+                    f"operand {place} is {tuple(shape)}: {display(label)!r} names axes of the sizes {own[label]} and "
                     f"{size}, which have no common diagonal"
                 )
         for label, size in own.items():
@@ -176,7 +176,7 @@ def _sizes_of(notation: Notation, shapes: Sequence[tuple[int, ...]]) -> dict[str
                 sizes[label], owner[label] = size, place
             elif size != 1:
                 raise ShapeError(
-                    f"{shown(label)!r} has the size {sizes[label]} in operand {owner[label]}, and {size} in operand "
+                    f"{display(label)!r} has the size {sizes[label]} in operand {owner[label]}, and {size} in operand "
                     f"{place}"
                 )
     return sizes

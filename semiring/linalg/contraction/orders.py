@@ -37,7 +37,7 @@ def order_of(notation: Notation, sizes: Mapping[str, int], optimize: Any, commut
     `AlgebraError` for a path that changes the order of operands although ⊗ does not commute.
     """
     if not isinstance(optimize, str):
-        optimize = _checked(getattr(optimize, "path", optimize), len(notation.terms), commutative)
+        optimize = _validate_path(getattr(optimize, "path", optimize), len(notation.terms), commutative)
     return _order(notation, tuple(sizes.items()), optimize, commutative)
 
 
@@ -64,7 +64,7 @@ def _entries(notation: Notation, sizes: dict[str, int], path: Path) -> int:
     return entries
 
 
-def _checked(path: Any, count: int, commutative: bool) -> Path:
+def _validate_path(path: Any, count: int, commutative: bool) -> Path:
     """Return a path from the caller, as tuples of places."""
     given = list(path) if isinstance(path, list | tuple) else None
     if given and given[0] == "einsum_path":  # what numpy.einsum_path begins with

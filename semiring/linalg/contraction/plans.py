@@ -18,9 +18,9 @@ from semiring.algebra.catalogue import adds_exponentials
 from semiring.arrays.memory import shown as shown_bytes
 from semiring.arrays.scans import PIECE
 from semiring.errors import TooLargeError
-from semiring.linalg.contraction.notation import Notation, shown
+from semiring.linalg.contraction.notation import Notation, display
 from semiring.linalg.contraction.orders import Path
-from semiring.linalg.contraction.steps import block_of, contract, prepared, stride_of_group
+from semiring.linalg.contraction.steps import block_of, contract, prepare_terms, stride_of_group
 from semiring.linalg.elementwise import is_sum_of_numpy
 
 __all__ = ["ContractionPlan", "Layout", "PlannedStep", "Problem", "plan_of"]
@@ -94,7 +94,7 @@ class ContractionPlan:
             )
             for row in rows
         ]
-        cut = "".join(f", {shown(label)} in {parts} parts" for label, parts in self.slices.items())
+        cut = "".join(f", {display(label)} in {parts} parts" for label, parts in self.slices.items())
         return "\n".join([self.subscripts, *lines, f"{self.pairs:,} pairs, {shown_bytes(self.memory)} of memory{cut}"])
 
 
@@ -153,7 +153,7 @@ class _Shadow:
     def __init__(self, semiring: Semiring, itemsize: int) -> None:
         self.semiring, self.itemsize, self.meter = semiring, itemsize, _Meter()
 
-    def fresh(self, shape: Sequence[int], order: Sequence[int] | None = None) -> Layout:
+    def allocate(self, shape: Sequence[int], order: Sequence[int] | None = None) -> Layout:
         """Return the layout of a new array, whose axes lie in memory in this order, by default their own."""
         axes = range(len(shape)) if order is None else order
         strides = dict(zip(axes, _contiguous([shape[axis] for axis in axes], self.itemsize), strict=True))
@@ -168,17 +168,17 @@ class _Shadow:
         shape, strides = (tuple(values[axis] for axis in axes) for values in (x.shape, x.strides))
         return Layout((*shape, x.shape[first]), (*strides, x.strides[first] + x.strides[second]), x.buffer)
 
-    def grouped(self, x: Layout, groups: Sequence[Sequence[int]]) -> Layout:
+    def group_axes(self, x: Layout, groups: Sequence[Sequence[int]]) -> Layout:
         shape = tuple(prod([x.shape[axis] for axis in group]) for group in groups)
         strides = [stride_of_group(x.shape, x.strides, group) for group in groups]
         if None in strides and 0 not in shape:
-            return self.fresh(shape)
+            return self.allocate(shape)
         return Layout(shape, tuple(stride or 0 for stride in strides), x.buffer)
 
-    def shaped(self, x: Layout, shape: Sequence[int]) -> Layout:
+    def reshape(self, x: Layout, shape: Sequence[int]) -> Layout:
         return Layout(tuple(shape), _contiguous(shape, self.itemsize), x.buffer)
 
-    def aligned(self, x: Layout, axes: Sequence[int | None]) -> Layout:
+    def align(self, x: Layout, axes: Sequence[int | None]) -> Layout:
         shape, strides = (
             tuple(rest if axis is None else values[axis] for axis in axes)
             for values, rest in ((x.shape, 1), (x.strides, 0))
@@ -187,7 +187,7 @@ class _Shadow:
 
     def product(self, left: Layout, right: Layout, names: tuple[str, str]) -> Layout:
         (*batch, m, k), n = left.shape, right.shape[-1]
-        result = self.fresh((*batch, m, n))
+        result = self.allocate((*batch, m, n))
         if adds_exponentials(self.semiring) and m > 1 and n > 1:
             # Exponentials of blocks of both operands, and their sums: see `kernels/cpu/product/log_sums.py`.
             rows, columns = min(m, _BLOCK), min(n, _BLOCK)
@@ -196,22 +196,22 @@ class _Shadow:
         return result
 
     def entrywise(self, left: Layout, right: Layout, names: tuple[str, str]) -> Layout:
-        result = self.fresh(np.broadcast_shapes(left.shape, right.shape))
+        result = self.allocate(np.broadcast_shapes(left.shape, right.shape))
         piece = min(result.buffer.size, PIECE)
         _Buffer(self.meter, piece + 3 * piece // self.itemsize)  # a piece of the result, and where it is the zero
         return result
 
-    def total(self, x: Layout, axes: Sequence[int], name: str) -> Layout | None:
+    def sum_axes(self, x: Layout, axes: Sequence[int], name: str) -> Layout | None:
         if not is_sum_of_numpy(self.semiring):
             return None
         rest = [axis for axis in range(len(x.shape)) if axis not in axes]
         order = sorted(range(len(rest)), key=lambda place: -abs(x.strides[rest[place]]))  # that of NumPy's result
-        return self.fresh([x.shape[axis] for axis in rest], order)
+        return self.allocate([x.shape[axis] for axis in rest], order)
 
     def ones(self, x: Layout, shape: tuple[int, int]) -> Layout:
-        return self.fresh(shape)
+        return self.allocate(shape)
 
-    def verified(self, x: Layout, name: str) -> None:
+    def verify(self, x: Layout, name: str) -> None:
         pass
 
 
@@ -239,17 +239,17 @@ class Problem:
         """Return the most bytes that a call holds beside the operands, for blocks of some labels in turn."""
         ops = _Shadow(self.semiring, self.itemsize)
         operands: list[Any] = [
-            ops.fresh(layout.shape) if copied else layout
+            ops.allocate(layout.shape) if copied else layout
             for layout, copied in zip(self.layouts, self.copied, strict=True)
         ]
-        terms = prepared(ops, self.notation, self.sizes, operands)
+        terms = prepare_terms(ops, self.notation, self.sizes, operands)
         output = self.notation.output
         if not blocks:
             result = contract(ops, terms, self.path, output)
         else:
             # The first block is the largest, and all hold the same; what is added to one or more is held beside it.
             place = {label: slice(0, size) for label, size in blocks.items()}
-            whole = ops.fresh([self.sizes[label] for label in output]) if set(blocks) & set(output) else None
+            whole = ops.allocate([self.sizes[label] for label in output]) if set(blocks) & set(output) else None
             for _ in range(2 if set(blocks) - set(output) else 1):
                 some = [block_of(term, place) for term in terms]
                 found = contract(ops, some, self.path, output)
@@ -340,7 +340,7 @@ def _steps(problem: Problem) -> list[tuple[PlannedStep, str]]:
         rows = [label for label in result if label in left and label not in batch]
         columns = [label for label in result if label not in left]
         shape = (size(batch), size(rows), size(inner), size(columns))
-        text = shown(f"{left}->{result}" if right is None else f"{left},{right}->{result}")
+        text = display(f"{left}->{result}" if right is None else f"{left},{right}->{result}")
         found.append((PlannedStep(text, shape, prod(shape), size(result) * problem.itemsize), both))
 
     def summed(labels: str, needed: set[str]) -> str:

@@ -29,7 +29,7 @@ __all__ = [
     "block_of",
     "contract",
     "contract_blocks",
-    "prepared",
+    "prepare_terms",
     "stride_of_group",
 ]
 
@@ -65,13 +65,13 @@ class TermOperations(Protocol):
     def diagonal(self, x: Array, first: int, second: int) -> Array:
         """Return the diagonal of two axes as the last axis."""
 
-    def grouped(self, x: Array, groups: Sequence[Sequence[int]]) -> Array:
+    def group_axes(self, x: Array, groups: Sequence[Sequence[int]]) -> Array:
         """Return x with each group of axes as one."""
 
-    def shaped(self, x: Array, shape: Sequence[int]) -> Array:
+    def reshape(self, x: Array, shape: Sequence[int]) -> Array:
         """Return x, whose entries lie side by side, in another shape."""
 
-    def aligned(self, x: Array, axes: Sequence[int | None]) -> Array:
+    def align(self, x: Array, axes: Sequence[int | None]) -> Array:
         """Return x with its axes in this order, and an axis of size 1 for None."""
 
     def product(self, left: Array, right: Array, names: tuple[str, str]) -> Array:
@@ -80,20 +80,20 @@ class TermOperations(Protocol):
     def entrywise(self, left: Array, right: Array, names: tuple[str, str]) -> Array:
         """Return left ⊗ right entry by entry, of arrays with as many axes that broadcast."""
 
-    def total(self, x: Array, axes: Sequence[int], name: str) -> Array | None:
+    def sum_axes(self, x: Array, axes: Sequence[int], name: str) -> Array | None:
         """Return the ⊕ along the axes; None where a product with ones is better."""
 
     def ones(self, x: Array, shape: tuple[int, int]) -> Array:
         """Return a matrix of 1̄ in the dtype of x, and where x is."""
 
-    def verified(self, x: Array, name: str) -> None:
+    def verify(self, x: Array, name: str) -> None:
         """Scan the entries of an operand that takes part in no product and no sum."""
 
 
 class BlockOperations(TermOperations, Protocol):
     """What contractions in blocks need too."""
 
-    def added(self, x: Array, y: Array) -> Array:
+    def add_into(self, x: Array, y: Array) -> Array:
         """Return x ⊕ y of one shape; x may be overwritten."""
 
     def empty(self, x: Array, shape: Sequence[int]) -> Array:
@@ -118,7 +118,7 @@ def stride_of_group(shape: Sequence[int], strides: Sequence[int], axes: Iterable
     return strides[kept[-1]] if kept else 0
 
 
-def prepared(ops: TermOperations, notation: Notation, sizes: Mapping[str, int], arrays: list[Array]) -> list[Term]:
+def prepare_terms(ops: TermOperations, notation: Notation, sizes: Mapping[str, int], arrays: list[Array]) -> list[Term]:
     """Return the operands as terms whose labels are distinct, without axes that broadcast; the list is emptied."""
     terms = []
     for place, labels in enumerate(notation.terms):
@@ -150,10 +150,10 @@ def contract(ops: TermOperations, terms: list[Term], path: Path, output: str, ch
             del left, right
             some.append(_pair(ops, pair, kept, "" if some or terms else output, choices))
         terms.append(some.pop())
-    term = _summed(ops, terms.pop(), set(output), choices)
+    term = _sum_out(ops, terms.pop(), set(output), choices)
     if term.name:
-        ops.verified(term.array, term.name)
-    return ops.aligned(term.array, [term.labels.index(label) for label in output])
+        ops.verify(term.array, term.name)
+    return ops.align(term.array, [term.labels.index(label) for label in output])
 
 
 def _span(term: Term) -> tuple[int, int]:
@@ -166,8 +166,8 @@ def _pair(ops: TermOperations, pair: list[Term], kept: set[str], wanted: str, ch
     The list is emptied, so that the arrays of both terms are free as soon as they are not needed.
     """
     right, left = pair.pop(), pair.pop()
-    left = _summed(ops, left, kept.union(right.labels), choices)
-    right = _summed(ops, right, kept.union(left.labels), choices)
+    left = _sum_out(ops, left, kept.union(right.labels), choices)
+    right = _sum_out(ops, right, kept.union(left.labels), choices)
     span, names = (left.span[0], right.span[1]), (left.name, right.name)
     sizes = dict(zip(left.labels + right.labels, left.array.shape + right.array.shape, strict=True))
     batch, inner, rows, columns = _groups(left.labels, right.labels, kept)
@@ -175,7 +175,7 @@ def _pair(ops: TermOperations, pair: list[Term], kept: set[str], wanted: str, ch
         large, small = (left, right) if len(left.labels) >= len(right.labels) else (right, left)
         labels = wanted or large.labels + "".join(label for label in small.labels if label not in large.labels)
         x, y = (
-            ops.aligned(term.array, [term.labels.index(label) if label in term.labels else None for label in labels])
+            ops.align(term.array, [term.labels.index(label) if label in term.labels else None for label in labels])
             for term in (left, right)
         )
         return Term(ops.entrywise(x, y, names), labels, span)
@@ -183,16 +183,16 @@ def _pair(ops: TermOperations, pair: list[Term], kept: set[str], wanted: str, ch
     batch, inner = _cheapest(ops, left, right, batch), _cheapest(ops, left, right, inner)
     labels = batch + rows + columns
     shape = [sizes[label] for label in labels]
-    x = ops.grouped(left.array, _places(left, batch, rows, inner))
+    x = ops.group_axes(left.array, _places(left, batch, rows, inner))
     del left
-    y = ops.grouped(right.array, _places(right, batch, inner, columns))
+    y = ops.group_axes(right.array, _places(right, batch, inner, columns))
     del right
     if choices is None:
-        return Term(ops.shaped(ops.product(x, y, names), shape), labels, span)
+        return Term(ops.reshape(ops.product(x, y, names), shape), labels, span)
     C, W = choices.product(x, y, names)
     if inner:
-        choices.found.append(Choice(labels, inner, tuple(sizes[label] for label in inner), ops.shaped(W, shape)))
-    return Term(ops.shaped(C, shape), labels, span)
+        choices.found.append(Choice(labels, inner, tuple(sizes[label] for label in inner), ops.reshape(W, shape)))
+    return Term(ops.reshape(C, shape), labels, span)
 
 
 def _groups(left: str, right: str, kept: set[str]) -> tuple[str, str, str, str]:
@@ -230,23 +230,23 @@ def _cheapest(ops: TermOperations, left: Term, right: Term, labels: str) -> str:
     if len(labels) < 2:
         return labels
     orders = _by_stride(ops, left, labels), _by_stride(ops, right, labels)
-    return min(orders, key=lambda order: sum(_copied(ops, term, order) for term in (left, right)))
+    return min(orders, key=lambda order: sum(_entries_copied(ops, term, order) for term in (left, right)))
 
 
-def _copied(ops: TermOperations, term: Term, labels: str) -> int:
+def _entries_copied(ops: TermOperations, term: Term, labels: str) -> int:
     places = [term.labels.index(label) for label in labels]
     is_view = stride_of_group(term.array.shape, ops.strides(term.array), places) is not None
     return 0 if is_view else prod(term.array.shape)
 
 
-def _summed(ops: TermOperations, term: Term, needed: set[str], choices: Choices | None) -> Term:
+def _sum_out(ops: TermOperations, term: Term, needed: set[str], choices: Choices | None) -> Term:
     """Return the term summed over the labels that are not needed."""
     if needed.issuperset(term.labels):
         return term
     rest = "".join(label for label in term.labels if label in needed)
     summed = "".join(label for label in term.labels if label not in needed)
     if choices is None:
-        total = ops.total(term.array, [term.labels.index(label) for label in summed], term.name)
+        total = ops.sum_axes(term.array, [term.labels.index(label) for label in summed], term.name)
         if total is not None:
             return Term(total, rest, term.span)
     strides = dict(zip(term.labels, ops.strides(term.array), strict=True))
@@ -257,17 +257,17 @@ def _summed(ops: TermOperations, term: Term, needed: set[str], choices: Choices 
     # The longer stride goes to the rows of the left operand, or to those of the right one.
     is_left = not rest or strides[summed[-1]] <= strides[rest[-1]]
     groups = _places(term, "", rest, summed) if is_left else _places(term, "", summed, rest)
-    x = ops.grouped(term.array, groups)
+    x = ops.group_axes(term.array, groups)
     del term
     one = ops.ones(x, (count, 1) if is_left else (1, count))
     left, right = (x, one) if is_left else (one, x)
     names = names if is_left else names[::-1]
     del x
     if choices is None:
-        return Term(ops.shaped(ops.product(left, right, names), shape), rest, span)
+        return Term(ops.reshape(ops.product(left, right, names), shape), rest, span)
     C, W = choices.product(left, right, names)
-    choices.found.append(Choice(rest, summed, tuple(sizes[label] for label in summed), ops.shaped(W, shape)))
-    return Term(ops.shaped(C, shape), rest, span)
+    choices.found.append(Choice(rest, summed, tuple(sizes[label] for label in summed), ops.reshape(W, shape)))
+    return Term(ops.reshape(C, shape), rest, span)
 
 
 def contract_blocks(
@@ -288,7 +288,7 @@ def contract_blocks(
         for more in _starts(inner, blocks, sizes):
             some = [block_of(term, place | more) for term in terms]
             found = contract(ops, some, path, output)
-            part = found if part is None else ops.added(part, found)
+            part = found if part is None else ops.add_into(part, found)
             del found
         if not outer:
             return part
