@@ -61,7 +61,7 @@ _NAMES = f"one of {', '.join(CATALOGUE)}, or of their other names {', '.join(ALI
 
 INPUT_HELP = (
     f"a file ({', '.join(FORMATS)}; text also with .gz), - for an edge list on standard input, "
-    "or the name of a network that comes with the library (us-flights); .csv, .tsv, .txt, .edges and .edgelist are "
+    "or a network of the library (us-flights). Files in .csv, .tsv, .txt, .edges and .edgelist are "
     "lists of edges, never matrices"
 )
 
@@ -189,8 +189,8 @@ def _add_paths(commands: argparse._SubParsersAction[Parser]) -> None:
         "--kind",
         choices=KINDS,
         default="shortest",
-        help="what makes a path the best: shortest (default), the least sum of weights; longest, the greatest sum, for "
-        "schedules without cycles that grow; widest, the greatest smallest weight, for capacities; reliable, the "
+        help="the best path has: shortest (default), the least sum of weights. longest, the greatest sum, for "
+        "schedules without cycles that grow. widest, the greatest smallest weight, for capacities. reliable, the "
         "greatest product, for probabilities in [0, 1]",
     )
     parser.instead = dict.fromkeys(
