@@ -36,12 +36,12 @@ SECONDS = 0.15  # of closures to a median
 def ways(semiring: str, dtype: str) -> dict[str, Callable[[Any], None]]:
     """The three, by name: each closes a matrix in place."""
     backend, plan = get_backend("cuda"), make_plan(sr.as_semiring(semiring), dtype, nonnegative=True)
-    recorder = backend.capabilities.recorder
-    assert recorder is not None
+    streams = backend.capabilities.streams
+    assert streams is not None
     panel = closure_speed("cuda", plan.dtype).panel
 
     def blocked(A: Any) -> None:
-        recorder.replay(plan, A, lambda plan: Engine(backend, plan, panel, waits=False), blocked_floyd_warshall)
+        streams.replay(plan, A, lambda plan: Engine(backend, plan, panel, waits=False), blocked_floyd_warshall)
 
     return {
         "kernel 6": lambda A: staged.close(plan, A, "6"),

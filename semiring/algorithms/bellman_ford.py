@@ -18,7 +18,7 @@ import numpy as np
 
 from semiring.algorithms.potentials.weights import Weights
 from semiring.algorithms.views import Array
-from semiring.kernels.contract import Relaxation
+from semiring.kernels.contract import PassKernels
 from semiring.namespaces import array_namespace
 
 __all__ = ["Labels", "Sweeps", "bellman_ford", "find_cycle", "rounded_up", "swept"]
@@ -99,20 +99,20 @@ class Labels:
 def swept(
     h: Array,
     weights: Weights,
-    relaxation: Relaxation | None = None,
+    passes: PassKernels | None = None,
     margin: float = 0.0,
     previous: Array | None = None,
 ) -> Array:
     """One sweep over a dense matrix, where it lives: the lengths min(h[j], min over i of h[i] + w[i, j]), (n,), new.
 
     h (n,) are the lengths before it, each of which counts as larger by ``margin`` times its size; weights are raised as
-    `Weights.raised` says. ``relaxation`` does all of it by one kernel, in the wide dtype of h; without it a piece of
-    rows at a time is relaxed, each with the lengths as the one before left them. ``previous`` (n,), of the same home,
-    is told which vertex improved each; the kernel cannot say.
+    `Weights.raised` says. ``passes`` do all of it by one kernel, in the wide dtype of h; without them a piece
+    of rows at a time is relaxed, each with the lengths as the one before left them. ``previous`` (n,), of the same
+    home, receives the vertex that improved each length; the kernel does not find it.
     """
     xp = array_namespace(h)
-    if relaxation is not None and previous is None:
-        best = relaxation.relax(weights.A, rounded_up(h, margin), weights.sign, weights.epsilon)
+    if passes is not None and previous is None:
+        best = passes.relax(weights.A, rounded_up(h, margin), weights.sign, weights.epsilon)
         return xp.minimum(h, best)
     for rows in weights.pieces():
         candidates = weights.raised(rows)

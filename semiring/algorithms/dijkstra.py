@@ -17,7 +17,7 @@ from semiring.algebra import Semiring
 from semiring.algorithms.views import Array
 from semiring.arrays.scatter import added
 from semiring.kernels import backend_for
-from semiring.kernels.contract import KernelPlan
+from semiring.kernels.contract import KernelPlan, has_operation
 
 __all__ = ["Searches", "never_improves"]
 
@@ -60,9 +60,9 @@ class Searches:
         ends = np.arange(self.n) if targets is None else targets
         values = np.empty((sources.size, ends.size), self.plan.dtype) if out is None else out
         before = np.empty((sources.size if trees else 0, self.n), np.int32)
-        backend = backend_for(None, self.plan.semiring, self.plan.dtype)
-        if backend.capabilities.searches is not None:
-            backend.capabilities.searches.search_table(self.plan, self._graph, sources, ends, values, before)
+        kernels = backend_for(None, self.plan.semiring, self.plan.dtype).capabilities.paths
+        if kernels is not None and has_operation(kernels, "search_table"):
+            kernels.search_table(self.plan, self._graph, sources, ends, values, before)
         else:
             for i, source in enumerate(sources.tolist()):
                 labels, tree = self._sweeps(source)
@@ -78,9 +78,10 @@ class Searches:
         wanted = np.full(self.n, targets is None)
         if targets is not None:
             wanted[targets] = True
-        backend, bound = backend_for(None, self.plan.semiring, self.plan.dtype), self.plan.dtype.type(limit)
-        if backend.capabilities.searches is not None:
-            return backend.capabilities.searches.search_near(self.plan, self._graph, sources, wanted, bound)
+        kernels = backend_for(None, self.plan.semiring, self.plan.dtype).capabilities.paths
+        bound = self.plan.dtype.type(limit)
+        if kernels is not None and has_operation(kernels, "search_near"):
+            return kernels.search_near(self.plan, self._graph, sources, wanted, bound)
         rows = [self._sweeps(source)[0] for source in sources.tolist()]
         add, zero = self.plan.semiring.add, self.plan.zero
         found = [np.flatnonzero(wanted & (row != zero) & (add(row, bound) == row)) for row in rows]

@@ -19,7 +19,7 @@ from semiring.algorithms.purdom import close_in_order, order_of
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.views import Array
 from semiring.graphs.components import Components, in_strips, run_on
-from semiring.kernels.contract import Relations
+from semiring.kernels.contract import GraphKernels
 from semiring.kernels.engine import Engine
 
 __all__ = ["by_blocks", "by_components"]
@@ -34,24 +34,24 @@ def by_components(found: Components, threads: int) -> Method:
     return Method("purdom", partial(_join, found, threads), storages=("bits",), apart=True, pairs=_cubes)
 
 
-def by_blocks(relations: Relations, otherwise: Method, note: Callable[[str], None]) -> Method:
+def by_blocks(graphs: GraphKernels, otherwise: Method, note: Callable[[str], None]) -> Method:
     """The method that looks for an order of the vertices when it closes words, in which pivots meet fewer of them.
 
     ``otherwise`` closes them where there is none. What is found goes to ``note``.
     """
-    close = partial(_close_in_order, relations, otherwise, note)
+    close = partial(_close_in_order, graphs, otherwise, note)
     return Method("triangular", close, storages=("bits",), pairs=_cubes)
 
 
 def _close_in_order(
-    relations: Relations, otherwise: Method, note: Callable[[str], None], engine: Engine, words: Array
+    graphs: GraphKernels, otherwise: Method, note: Callable[[str], None], engine: Engine, words: Array
 ) -> None:
-    found = order_of(relations, words)
+    found = order_of(graphs, words)
     note(str(found or "no order of the vertices reduces the work"))
     if found is None:
         otherwise.close(engine, words)
     else:
-        close_in_order(engine, relations, words, found)
+        close_in_order(engine, graphs, words, found)
 
 
 def _cubes(n: int, width: int) -> int:

@@ -26,7 +26,7 @@ from semiring.algorithms.squaring import most_pairs, squaring
 from semiring.algorithms.staged import staged
 from semiring.algorithms.views import WORD
 from semiring.errors import AlgebraError, MethodError, UnknownNameError
-from semiring.kernels.contract import Backend, Capabilities, lacking
+from semiring.kernels.contract import OPERATIONS, Backend, lacking
 from semiring.kernels.engine import Engine
 from semiring.registrations import changed
 
@@ -76,13 +76,13 @@ class Method:
     #: Whether it reads another matrix than it writes, ``close(engine, D, A)``: D ← A*, where D may be A, and what D
     #: holds otherwise is not read. So a matrix that is to stay as it is need not be copied first.
     apart: bool = field(default=False, repr=False)
-    #: Which of `Capabilities` the backend must have, by their names.
+    #: Which operations of `Capabilities` the backend must provide, by their names.
     needs: tuple[str, ...] = ()
     #: Whether it works on a matrix, or on the edges of a sparse graph, on the host, by min-plus of floats.
     takes: Literal["matrix", "edges"] = "matrix"
     #: ``pairs(n, width)``: the most pairs it will report for n rows of ``width`` entries, where that depends on the
-    #: entries. Otherwise they are counted by a walk through ``close`` with kernels that do nothing, and no capability
-    #: but whole closures: a method that needs others has to say.
+    #: entries. Otherwise they are counted by a walk through ``close`` with kernels that do nothing, and no operation
+    #: beyond the contract but closures of whole matrices: a method that needs another operation must give `pairs`.
     pairs: Callable[[int, int], int] | None = field(default=None, repr=False)
     #: What the graph must be, where a rule of the planner closes such matrices: the rule makes a method of this name
     #: for each of them, of what the scans have found.
@@ -101,12 +101,12 @@ class Method:
             raise MethodError(f"the closure method {self.name!r} is {self.close!r}: give a function close(engine, A)")
         for name in ("keeps_pivots", "recorded", "apart"):
             self._check(name, isinstance(getattr(self, name), bool), "True or False")
-        for name, known in (("storages", _STORAGES), ("needs", Capabilities.names())):
-            given = getattr(self, name)
-            valid = isinstance(given, tuple) and all(each in known for each in given) and (given or name == "needs")
-            self._check(name, valid, f"a tuple of {', '.join(map(repr, known))}")
+        valid = isinstance(self.storages, tuple) and self.storages and all(each in _STORAGES for each in self.storages)
+        self._check("storages", valid, f"a tuple of {', '.join(map(repr, _STORAGES))}")
+        valid = isinstance(self.needs, tuple) and all(each in OPERATIONS for each in self.needs)
+        self._check("needs", valid, "a tuple of optional operations of the kernel contract, such as 'close'")
         self._check("takes", self.takes in ("matrix", "edges"), "'matrix' or 'edges'")
-        walks = self.takes == "edges" or not set(self.needs) - {"whole_closures"}
+        walks = self.takes == "edges" or not set(self.needs) - {"can_close", "close"}
         expected = f"a function pairs(n, width){', or None' if walks else ''}"
         self._check("pairs", callable(self.pairs) or (self.pairs is None and walks), expected)
 
@@ -115,9 +115,9 @@ class Method:
             raise MethodError(f"the closure method {self.name!r} has {trait}={getattr(self, trait)!r}: give {expected}")
 
     def check(self, backend: Backend, storage: str) -> None:
-        """Raise `DeviceError` where the backend lacks a capability, `AlgebraError` where the storage is another."""
+        """Raise `DeviceError` where the backend lacks an operation, `AlgebraError` where the storage is another."""
         if self.needs:
-            lacks = [name for name in self.needs if getattr(backend.capabilities, name) is None]
+            lacks = [name for name in self.needs if not backend.capabilities.provides(name)]
             if lacks:
                 raise lacking(self.name, lacks, backend)
         if storage not in self.storages:
@@ -178,7 +178,7 @@ _BUILT_IN = (
     Method(
         "staged",
         staged,
-        needs=("whole_closures",),
+        needs=("close",),
         source="after Lund and Smith 2010; the kernel is our own",
         semirings="an idempotent ⊕",
         devices=("cuda",),

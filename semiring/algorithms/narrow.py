@@ -26,7 +26,7 @@ from semiring.algorithms.views import Array
 from semiring.arrays.encoding import inner_zero
 from semiring.arrays.parts import on_host, pieces
 from semiring.kernels import backend_for
-from semiring.kernels.contract import Passes, Relaxation
+from semiring.kernels.contract import PassKernels
 from semiring.namespaces import array_namespace
 
 __all__ = ["narrower"]
@@ -46,10 +46,10 @@ def narrower(
     """
     if not candidates or A.shape[0] < 2:  # a loop alone is on no walk to another vertex
         return None
-    capabilities = backend_for(A, min_plus, A.dtype).capabilities
+    passes = backend_for(A, min_plus, A.dtype).capabilities.passes
     if largest is None:
         for part in (A[:_SAMPLE], A):
-            found = _largest_whole(part, capabilities.passes)
+            found = _largest_whole(part, passes)
             if found == np.inf:
                 return None
         largest = int(found)
@@ -59,7 +59,7 @@ def narrower(
         if n * largest <= limit:
             return dtype, n * largest
         if ends is None:  # the way in first: it reads rows
-            ends = _Lengths(A.T, sign, capabilities.relaxation), _Lengths(A, sign, capabilities.relaxation)
+            ends = _Lengths(A.T, sign, passes), _Lengths(A, sign, passes)
         bound = 0.0
         for lengths in ends:
             if bound <= limit:
@@ -69,7 +69,7 @@ def narrower(
     return None
 
 
-def _largest_whole(A: Array, passes: Passes | None) -> float:
+def _largest_whole(A: Array, passes: PassKernels | None) -> float:
     """The greatest size of a finite entry; ∞ where one is no whole number."""
     if passes is not None:
         return passes.largest_whole(A)
@@ -85,9 +85,9 @@ def _largest_whole(A: Array, passes: Passes | None) -> float:
 class _Lengths:
     """Lengths of walks from vertex 0 to all vertices, (n,) float64, better with every sweep of Bellman-Ford."""
 
-    def __init__(self, A: Array, sign: int, relaxation: Relaxation | None) -> None:
+    def __init__(self, A: Array, sign: int, passes: PassKernels | None) -> None:
         self._weights = Weights(A, sign, sign * inner_zero(min_plus, A.dtype), np.dtype(np.float64), 0.0)
-        self._relaxation = relaxation
+        self._passes = passes
         self._lengths = A[0].astype(np.float64) * sign
         self._lengths[0] = 0.0
 
@@ -111,4 +111,4 @@ class _Lengths:
 
     def sweep(self) -> None:
         """Improve the lengths once."""
-        self._lengths = swept(self._lengths, self._weights, self._relaxation)
+        self._lengths = swept(self._lengths, self._weights, self._passes)

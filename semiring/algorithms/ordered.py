@@ -1,7 +1,7 @@
 """Floats as integers in the same order: where ⊕ and ⊗ only select, nothing else about them matters.
 
 A closure that maps its matrix once saves every product the map, and integers have a 3-input minimum and maximum.
-Cost: two passes over the matrix, by the backend's `Passes` where it has them; workspace none where the
+Cost: two passes over the matrix, by the backend's `PassKernels` where it has them; workspace none where the
 floats may be overwritten, as here.
 """
 

@@ -76,7 +76,7 @@ def predecessors(
 def _found(
     backend: Backend, plan: KernelPlan, D: Array, before: Array | None, pivots: Array | None, tolerance: Tolerance
 ) -> Array:
-    search = backend.capabilities.predecessors
+    search = backend.capabilities.paths
     if search is not None and D.size:
         found: Array = search.find_predecessors(plan, D, tolerance, before, pivots)
         return found
@@ -209,7 +209,7 @@ def wants_pivots(engine: Engine, A: Array) -> bool:
     no worse than the worst path.
     """
     n, plan = A.shape[0], engine.plan
-    if engine.backend.capabilities.queues is not None:  # a pivot kept costs more than to try every direct edge there
+    if engine.backend.capabilities.streams is not None:  # a pivot kept costs more than to try every direct edge there
         return False
     if n <= MANY or not tolerance_for(plan, A).one_is_exact:
         return False

@@ -10,7 +10,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algorithms.views import WORD, Array
-from semiring.kernels.contract import Backend, Capabilities, KernelPlan
+from semiring.kernels.contract import Backend, Capabilities, ClosureKernels, KernelPlan
 from semiring.kernels.engine import Engine
 
 __all__ = ["Progress", "ReportingEngine", "as_progress", "total_pairs"]
@@ -87,8 +87,8 @@ class ReportingEngine(Engine):
         meter: _Meter | None = None,
     ) -> None:
         super().__init__(backend, plan, panel, waits=waits)
-        queues = backend.capabilities.queues
-        self._meter = meter or _Meter(progress, total, None if queues is None else queues.mark)
+        streams = backend.capabilities.streams
+        self._meter = meter or _Meter(progress, total, None if streams is None else streams.mark)
 
     def _new_lane(self) -> Engine:
         meter = self._meter
@@ -140,24 +140,24 @@ class ReportingEngine(Engine):
         self._count(A.shape[0], A.shape[0], self._width(A))
 
 
-class _NoKernels:
+class _NoKernels(ClosureKernels):
     """A backend whose kernels do nothing: to walk through an algorithm and count.
 
-    It closes the whole matrices that the other one would, and has no other capability: their work is not counted.
+    It closes the whole matrices that the given backend would, and provides nothing else: such work is not counted.
     """
 
     stacks = False
 
     def __init__(self, backend: Backend) -> None:
         self.name = backend.name
-        self._whole = backend.capabilities.whole_closures
-        self.capabilities = Capabilities(whole_closures=None if self._whole is None else self)
+        self._closures = backend.capabilities.closures
+        self.capabilities = Capabilities(closures=self if backend.capabilities.provides("close") else None)
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         return True
 
     def can_close(self, plan: KernelPlan, n: int) -> bool:
-        return self._whole is not None and self._whole.can_close(plan, n)
+        return self._closures is not None and self._closures.can_close(plan, n)
 
     def _nothing(self, *_: Any, **__: Any) -> None: ...
 

@@ -29,7 +29,7 @@ from semiring.algorithms.blocked_floyd_warshall import Range, blocked_floyd_wars
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.views import WORD, Array
 from semiring.graphs.components import of_sparse
-from semiring.kernels.contract import Relations
+from semiring.kernels.contract import GraphKernels
 from semiring.kernels.engine import Engine
 
 __all__ = ["Order", "close_in_order", "order_of", "pivot_blocks"]
@@ -56,15 +56,15 @@ class Order(NamedTuple):
         return f"{count} {kinds}" + (", in topological order" if self.order is None else "")
 
 
-def order_of(relations: Relations, words: Array) -> Order | None:
+def order_of(graphs: GraphKernels, words: Array) -> Order | None:
     """An order of the edges that are packed in words (n, ⌈n/32⌉); None where all of them may be one component."""
     n = len(words)
-    edges, backward = relations.count_edges(words)
+    edges, backward = graphs.count_edges(words)
     if not backward:
         return _apart(None, n)
     if edges > min(_FEW * n, n * n // _LISTED):
-        return _by_sweeps(relations, words)
-    order, starts, heads = relations.peel(words, edges, max(1024, int(n * _ROUNDS)))
+        return _by_sweeps(graphs, words)
+    order, starts, heads = graphs.peel(words, edges, max(1024, int(n * _ROUNDS)))
     if len(order) == n:
         return _apart(order, n)
     from scipy.sparse import csr_array
@@ -77,20 +77,20 @@ def _apart(order: Any, n: int) -> Order:
     return Order(order, np.arange(n + 1), np.ones(n, np.bool_))
 
 
-def close_in_order(engine: Engine, relations: Relations, words: Array, found: Order) -> None:
+def close_in_order(engine: Engine, graphs: GraphKernels, words: Array, found: Order) -> None:
     """Words (n, ⌈n/32⌉) ← A* in place, for the order that `order_of` found of them."""
     n, schedule = len(words), schedule_for(engine.backend.name, engine.plan.dtype, engine.plan.storage)
     if found.order is not None:
-        relations.permute_bits(words, found.order)
+        graphs.permute_bits(words, found.order)
     width = max(stop - start for start, stop in schedule.blocks(n))
     large = found.strong & (np.diff(found.bounds) > width)
     filled = [(int(found.bounds[i]), int(found.bounds[i + 1])) for i in np.flatnonzero(large)]
     for start, stop in filled:
-        relations.fill_component(words, start, stop)
+        graphs.fill_component(words, start, stop)
     if filled != [(0, n)]:
         blocked_floyd_warshall(engine, words, blocks=pivot_blocks(n, filled, width), bounds=found.bounds)
     if found.order is not None:
-        relations.permute_bits(words, np.argsort(found.order))
+        graphs.permute_bits(words, np.argsort(found.order))
 
 
 def pivot_blocks(n: int, filled: list[Range], width: int) -> list[Range]:
@@ -108,10 +108,10 @@ def pivot_blocks(n: int, filled: list[Range], width: int) -> list[Range]:
 # ------------------------------------------------------------------------------------------------- sets of vertices
 
 
-def _by_sweeps(relations: Relations, words: Array) -> Order | None:
+def _by_sweeps(graphs: GraphKernels, words: Array) -> Order | None:
     """Sets that are split by what a vertex reaches and what reaches it."""
     n = len(words)
-    sweeps = _Sweeps(relations, words)
+    sweeps = _Sweeps(graphs, words)
     waiting, parts = [(_set_of(range(n), words.shape[1]), False)], []
     while waiting:
         vertices, strong = waiting.pop()
@@ -131,8 +131,8 @@ def _by_sweeps(relations: Relations, words: Array) -> Order | None:
 class _Sweeps:
     """Sweeps over the edges, until they have cost what a look may cost."""
 
-    def __init__(self, relations: Relations, words: Array) -> None:
-        self._relations, self._words = relations, words
+    def __init__(self, graphs: GraphKernels, words: Array) -> None:
+        self._graphs, self._words = graphs, words
         self._left = len(words) * _SWEEPS
         self._least = _CALL / len(words) ** 2
 
@@ -153,14 +153,14 @@ class _Sweeps:
 
     def _reach(self, pivot: Any, vertices: Any, along: bool) -> Any:
         """What of some vertices one of them reaches, or what reaches it; None where that takes too many sweeps."""
-        relations, words = self._relations, self._words
+        graphs, words = self._graphs, self._words
         reached, new = pivot.copy(), pivot
         while new.any() and (asked := vertices & ~reached).any():
             if self._left <= 0:
                 return None
             rows = int(np.bitwise_count(new if along else asked).sum())
             self._left -= max(rows / len(words), self._least)
-            new = relations.sweep_along(words, new) if along else relations.sweep_against(words, new, asked)
+            new = graphs.sweep_along(words, new) if along else graphs.sweep_against(words, new, asked)
             new = new & asked
             reached |= new
         return reached

@@ -24,8 +24,8 @@ def staged(engine: Engine, A: Array) -> None:
     `AlgebraError` for packed bits and a ⊕ that is not idempotent.
     """
     plan, n = engine.plan, A.shape[0]
-    if engine.capabilities.whole_closures is None:
-        raise lacking("staged", ["whole_closures"], engine.backend)
+    if not engine.capabilities.provides("close"):
+        raise lacking("staged", ["close"], engine.backend)
     if n and plan.storage == "elements" and plan.semiring.idempotent and not engine.closes(n):
         raise DeviceError(f"this GPU has too little shared memory to close {plan.dtype}: use rkleene")
     engine.close(A)

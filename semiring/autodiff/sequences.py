@@ -3,8 +3,8 @@
 Forward, the vectors before every ⌈√T⌉th step are kept. Backward, those between are computed again, segment by segment
 from the last one, and the gradient goes through each step by the rule of the semiring (`semiring.autodiff`). Where one
 matrix serves all steps, the terms of its gradient in a segment are one product; and in log_plus its exponentials are
-taken once (`_Exponentials`). A backend that takes gradients through a whole segment in one call does so
-(`semiring.kernels.contract.Walks`), and then what it wants of all steps is kept on the way there, where that is little.
+taken once (`_Exponentials`). A backend with `semiring.kernels.contract.SequenceKernels` takes gradients through a
+whole segment in one call. The forward pass then keeps what the gradients need of all steps, where that is little.
 """
 
 from __future__ import annotations

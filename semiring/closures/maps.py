@@ -14,7 +14,7 @@ from semiring.algebra.catalogue import max_times
 from semiring.algorithms.ordered import in_order
 from semiring.arrays.parts import clear_zeros, negate
 from semiring.closures.matrix import At, EntryMap
-from semiring.kernels.contract import Passes
+from semiring.kernels.contract import PassKernels
 from semiring.namespaces import array_namespace
 
 __all__ = ["NEGATED", "UNSIGNED", "WITHOUT", "MapOfCall", "OfVertices", "Ordered", "Scaled", "Shifted", "Watched"]
@@ -140,7 +140,7 @@ class Watched(EntryMap):
 
     is_one_pass = True
 
-    def __init__(self, passes: Passes) -> None:
+    def __init__(self, passes: PassKernels) -> None:
         self._passes = passes
         self._seen = local()  # one map serves all calls of a kind, in all threads
 

@@ -67,7 +67,7 @@ class MethodRun:
         speed, capabilities = closure_speed(self.backend.name, m.dtype, m.storage), self.backend.capabilities
         self._total: int | None = None  # pairs to report
         self._panel, n = speed.panel, k.shape[-1]
-        recorder = capabilities.recorder if 0 < n <= speed.graph else None
+        recorder = capabilities.streams if 0 < n <= speed.graph and capabilities.provides("replay") else None
         self._recorder = recorder if self.method.recorded and not k.reports else None
         self._cycles_recorder = None if self.words else recorder  # of many small launches
         # R-Kleene of a block is the block's closure, and a microsecond less is much where there are few vertices.

@@ -31,7 +31,7 @@ from semiring.namespaces import array_namespace, is_device_array
 from semiring.threads import get_threads
 
 if TYPE_CHECKING:
-    from semiring.kernels.contract import Graphs
+    from semiring.kernels.contract import GraphKernels
 
 __all__ = [
     "SMALL",
@@ -105,7 +105,7 @@ def in_order(n: int) -> Components:
     return Components(np.arange(n), np.arange(n + 1), np.array([0, n] if n else [0]))
 
 
-def strong_components(A: Any, none: Any, threads: int | None = None, graphs: Graphs | None = None) -> Components:
+def strong_components(A: Any, none: Any, threads: int | None = None, graphs: GraphKernels | None = None) -> Components:
     """The strong components of a matrix (n, n) or a `BitMatrix`, whose edges are the entries that are not ``none``.
 
     ``graphs``: kernels where the matrix is, if that is not the host.
@@ -254,7 +254,7 @@ def permute(
     order: Array,
     threads: int | None = None,
     source: Array | None = None,
-    graphs: Graphs | None = None,
+    graphs: GraphKernels | None = None,
 ) -> None:
     """D[i, j] ← D[order[i], order[j]] in place, (n, n); ``order`` (n,) on the host. Workspace: some rows.
 
@@ -365,7 +365,7 @@ def join_components(engine: Any, D: Array, found: Components, closed: Array) -> 
 class _Join:
     def __init__(self, engine: Any, D: Array, bounds: Array, closed: Array) -> None:
         self.engine, self.D, self.bounds, self.sizes = engine, D, bounds, np.diff(bounds)
-        self.leaf = _LEAF if engine.capabilities.factors is None else _FACTOR
+        self.leaf = _FACTOR if engine.capabilities.provides("multiply_upper") else _LEAF
         self.before = np.concatenate([[0], np.cumsum(closed)])  # closed components
 
     def close(self, first: int, last: int) -> bool:

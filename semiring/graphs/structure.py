@@ -32,7 +32,7 @@ from semiring.graphs.components import (
 )
 
 if TYPE_CHECKING:  # they load the compiler, and small calls are to do without
-    from semiring.kernels.contract import Graphs
+    from semiring.kernels.contract import GraphKernels
     from semiring.sparse.symbolic import Analysis, Pattern
 
 __all__ = ["FEW", "UNSEEN", "Structure", "structure_of", "structure_of_sparse", "structure_on_device"]
@@ -113,7 +113,7 @@ def structure_of(A: Any, none: Any, threads: int) -> Structure:
     return Structure(symmetric, edges, weight, search, words, pattern)
 
 
-def structure_on_device(A: Any, none: Any, threads: int, graphs: Graphs) -> Structure:
+def structure_on_device(A: Any, none: Any, threads: int, graphs: GraphKernels) -> Structure:
     """The structure of a matrix (n, n) on a GPU, where one pass sees all that the host looks for by and by."""
     symmetric, below, edges, weight = graphs.look(A, none)
     n, pattern = A.shape[0], None

@@ -5,8 +5,8 @@ of ``plan.dtype`` on the backend's device, A (m, k), B (k, n), C (m, n).
 
 * Any size, 0 and 1 included, and any strides: rows, columns, negative ones, the strides of a transpose. Kernels may be
   faster on unit column stride; they are right on all.
-* No *element* of C is an element of A or B, but where a backend says that C may be B (`Panels`). Interleaved views of
-  one matrix are fine; so a recursion works in place.
+* No *element* of C is an element of A or B, but where a backend says that C may be B (`ProductKernels`). Interleaved
+  views of one matrix are fine; so a recursion works in place.
 * Entries are finite or ±∞, never NaN, and "no path" is ``plan.zero`` (not the caller's value for it: see
   `semiring.arrays.encoding`).
 * Tiles that stick out of a matrix are filled with ``plan.zero``.
@@ -26,14 +26,14 @@ of ``plan.dtype`` on the backend's device, A (m, k), B (k, n), C (m, n).
 * With ``storage="bits"`` the arrays hold uint32 words along the rows: bit b of word w is column 32·w + b, tail bits are
   zero, and the inner size k is the number of rows of B.
 
-A backend that can do more declares it, as `Capabilities`: each is a protocol below, and whoever wants one asks for it,
-``backend.capabilities.stack_closures``, and does without where that is None.
+A backend that can do more derives from the groups of operations below, such as `ClosureKernels`. A caller reads the
+group, ``backend.capabilities.closures``, and uses another method where it is None.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -45,30 +45,25 @@ if TYPE_CHECKING:
     from semiring.kernels.tolerance import Tolerance
 
 __all__ = [
+    "GROUPS",
     "NO_PREDECESSOR",
+    "OPERATIONS",
     "Backend",
     "Capabilities",
-    "Factors",
+    "ClosureKernels",
     "Facts",
-    "GainingClosures",
-    "Graphs",
+    "GraphKernels",
     "KernelPlan",
-    "LaunchRecorder",
     "Mark",
-    "Panels",
-    "Passes",
-    "PredecessorSearch",
-    "Queues",
-    "Relations",
-    "Relaxation",
-    "StackClosures",
+    "PassKernels",
+    "PathKernels",
+    "ProductKernels",
+    "SequenceKernels",
     "Status",
+    "Steps",
+    "StreamKernels",
     "Streams",
-    "TellingProducts",
-    "TreeSearch",
-    "Triangles",
-    "Walks",
-    "WholeClosures",
+    "has_operation",
     "lacking",
 ]
 
@@ -135,7 +130,7 @@ class Backend(Protocol):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What else the backend can do; the same object at every call."""
+        """What the backend provides beyond these operations; the same object at every call."""
         ...
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
@@ -182,55 +177,99 @@ class Backend(Protocol):
 # ---------------------------------------------------------------------------------------------- what a backend may add
 
 
-class WholeClosures(Protocol):
-    """Closures of whole matrices by kernels written for them, without products."""
+def _absent() -> NotImplementedError:
+    """Return the error of an optional operation that a backend left out."""
+    return NotImplementedError("this backend has no such kernel: ask `Capabilities.provides` before the call")
+
+
+class ProductKernels(Protocol):
+    """Products in place, products of triangular matrices, and products that propagate NaN.
+
+    Optional: `multiply_upper`, `propagates_nan`.
+    """
+
+    def replaces(self, plan: KernelPlan, m: int, n: int) -> bool:
+        """Return whether C may be B, the same array, in `multiply` with B (m, n) and A (m, m).
+
+        Of elements in `multiply_add_pivots` too.
+        """
+        ...
+
+    def overlaps(self, plan: KernelPlan, m: int, n: int, k: int) -> bool:
+        """Return whether A (m, k) may be columns of C (m, n) in `multiply_add`, where B are rows of pivots: B = K* ⊗ B.
+
+        An entry that is set in A meanwhile belongs to A ⊗ K*, whose product is that of A.
+        """
+        ...
+
+    def copy_panel(self, plan: KernelPlan, A: Any, out: Any) -> None:
+        """Out ← A, which share no element."""
+        ...
+
+    def multiply_add_upper(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
+        """C ← C ⊕ A ⊗ B on and above the diagonal, C (n, n). Entries below it may be overwritten."""
+        ...
+
+    def multiply_upper(self, plan: KernelPlan, C: Any, A: Any, B: Any, below: int, left: bool) -> None:
+        """C ← A ⊗ B as `Backend.multiply`, by a triangular matrix; C (m, n) and B may be one where it `replaces`.
+
+        ``left``: A (m, m) is 0̄ where k < i - below. Else B (n, n) is 0̄ where k > j + below. A kernel need not read
+        these entries.
+        """
+        raise _absent()
+
+    def propagates_nan(self, plan: KernelPlan, m: int, k: int, n: int) -> bool:
+        """Return whether products (m, k) by (k, n), n or m 1, are NaN or ∞ where a row meets a NaN, or ∞ and no -∞.
+
+        The caller then scans the product in place of the operands.
+        """
+        return False
+
+
+class ClosureKernels(Protocol):
+    """Closures by kernels written for them: of whole matrices, of stacks, and of small matrices whose weights gain.
+
+    Optional, each with the operations of its paragraph: `close`, `close_stack`, `close_gaining`.
+
+    Weights gain below 0 in min-plus, above 0 in max-plus, above 1 in max-times. The matrices of `close_gaining` are
+    those of the caller, with the "no path" of the caller. The semiring of the plan says what gains. The bits are those
+    of a closure under potentials, component by component.
+    """
 
     def can_close(self, plan: KernelPlan, n: int) -> bool:
-        """Whether `close` takes a matrix of n rows under this plan."""
-        ...
+        """Return whether `close` takes a matrix of n rows under this plan."""
+        return False
 
     def close(self, plan: KernelPlan, A: Any, *, beside: bool = False) -> None:
         """A ← A* in place, A (n, n). ``beside``: whether other work keeps the device busy meanwhile."""
-        ...
-
-
-class StackClosures(Protocol):
-    """Closures of all matrices of a stack by one call."""
+        raise _absent()
 
     def stack_rows(self, plan: KernelPlan) -> int:
-        """The most rows of matrices that are closed side by side in a stack, each as a whole."""
-        ...
+        """Return the most rows of matrices that are closed side by side in a stack, each as a whole."""
+        return 0
 
     def close_stack(self, plan: KernelPlan, A: Any) -> None:
         """A ← A* in place, of each matrix of A (count, n, n), of any n.
 
         A pivot without a star counts on from matrix to matrix: row i of matrix b is b·n + i.
         """
-        ...
-
-
-class GainingClosures(Protocol):
-    """Closures of small matrices whose weights gain: below 0 in min-plus, above 0 in max-plus, above 1 in max-times.
-
-    Of what a caller gave, with his "no path". The semiring of the plan says what gains; the bits are those of closing
-    under potentials, component by component.
-    """
+        raise _absent()
 
     def gaining_rows(self, plan: KernelPlan) -> int:
-        """The most rows of matrices that these take under this plan, 0 where they take none."""
-        ...
+        """Return the most rows of matrices that `close_gaining` takes under this plan, 0 where it takes none."""
+        return 0
 
     def look_gaining(self, plan: KernelPlan, A: Any) -> Any:
-        """What is to be known of A (count, n, n) before it is closed; None where some matrix needs more care.
+        """Return what `close_gaining` needs to know of A (count, n, n); None where some matrix needs more care.
 
-        So does one with a cycle that gains, which is not named here. Nothing is written. Of max-times and min-times
-        these are the factors (count, n) float64 under which no weight gains.
+        A matrix with a cycle that gains needs more care; the cycle is not named here. Nothing is written. Of max-times
+        and min-times the result is the factors (count, n) float64 under which no weight gains.
         """
-        ...
+        raise _absent()
 
     def close_gaining(self, plan: KernelPlan, A: Any, found: Any, out: Any) -> None:
-        """Out ← A* of every matrix, for what was found of A; out may be A."""
-        ...
+        """Out ← A* of every matrix, by the result of `look_gaining`; out may be A."""
+        raise _absent()
 
 
 class Mark(Protocol):
@@ -242,12 +281,12 @@ class Mark(Protocol):
         ...
 
     def synchronize(self) -> None:
-        """Wait until it has."""
+        """Wait until all work before the mark has ended."""
         ...
 
 
 class Streams(Protocol):
-    """Work side by side: a context that begins behind what was enqueued before it, and that what comes next waits for.
+    """Work side by side: a context that begins behind the work enqueued before it, and that later work waits for.
 
     The lower the number of a stream, the more urgent its work.
     """
@@ -257,117 +296,35 @@ class Streams(Protocol):
     def __exit__(self, *error: Any) -> None: ...
 
     def run(self, number: int, task: Callable[[], None], after: Sequence[Any]) -> Any:
-        """Enqueue a task on a stream, behind others (what `run` returned of them; None is no one)."""
+        """Enqueue a task on a stream, behind other tasks (the results of `run` for them; None is no task)."""
         ...
 
 
-class Queues(Protocol):
-    """Kernels that only enqueue their work, as those of a device do."""
+class StreamKernels(Protocol):
+    """Kernels that only enqueue their work on the streams of a device.
+
+    Optional: `replay`.
+    """
 
     def lanes(self, plan: KernelPlan) -> Streams | None:
-        """Streams for work side by side; None where the plan allows one order only."""
+        """Return streams for work side by side; None where the plan allows one order only."""
         ...
 
     def mark(self) -> Mark:
-        """A mark behind all that was enqueued so far."""
+        """Return a mark behind all work that was enqueued so far."""
         ...
-
-
-class LaunchRecorder(Protocol):
-    """Closures whose launches are recorded, and repeated by the next of their kind."""
 
     def replay(
         self, plan: KernelPlan, A: Any, engine_of: Callable[[KernelPlan], Any], algorithm: Callable[..., object]
     ) -> None:
-        """``algorithm(engine_of(plan), A)``, for an algorithm whose launches depend on the plan and on A's shape alone.
+        """Run ``algorithm(engine_of(plan), A)``, whose launches depend on the plan and on A's shape alone.
 
-        The same function on a plan and a shape of the same kind is recorded once.
+        The launches of one function on a plan and a shape of one kind are recorded once, and then repeated.
         """
-        ...
+        raise _absent()
 
 
-class Relaxation(Protocol):
-    """Sweeps of Bellman-Ford over a whole matrix."""
-
-    def relax(self, A: Any, h: Any, sign: int, epsilon: float) -> Any:
-        """The minimum over i of h[i] + w[i, j], (n,), for weights w = ± A, each raised by ε times its size."""
-        ...
-
-
-class Panels(Protocol):
-    """Products in place without a copy, or with one that is made as products are."""
-
-    def replaces(self, plan: KernelPlan, m: int, n: int) -> bool:
-        """Whether C may be B, the same array, in `multiply` with B (m, n) and A (m, m).
-
-        Of elements in `multiply_add_pivots` too.
-        """
-        ...
-
-    def overlaps(self, plan: KernelPlan, m: int, n: int, k: int) -> bool:
-        """Whether A (m, k) may be columns of C (m, n) in `multiply_add`, where B are rows of pivots: B = K* ⊗ B.
-
-        What is set in A meanwhile is then of A ⊗ K*, whose product is that of A.
-        """
-        ...
-
-    def copy_panel(self, plan: KernelPlan, A: Any, out: Any) -> None:
-        """Out ← A, which share no element."""
-        ...
-
-
-class Steps(NamedTuple):
-    """Some steps x ← (x ⊗ B) ⊗ w of m rows that go their ways apart, with what is read and written beside the states.
-
-    Arrays are (m, number, n), of any strides between lines; None is what there is none of, or nobody asks for. Of the
-    ``lengths`` (m,) each says from which step on a row stays as it is. The ``states`` after each step are written.
-    ``factors`` and ``sums`` are what gradients want of the steps: `Walks.walk` writes, and `Walks.pull` reads them.
-    ``more`` is added to a gradient after each step, and that by the weights w is written to ``by_weights``.
-    """
-
-    number: int
-    weights: Any = None
-    lengths: Any = None
-    states: Any = None
-    factors: Any = None
-    sums: Any = None
-    more: Any = None
-    by_weights: Any = None
-
-
-class Walks(Protocol):
-    """Steps by one matrix B (n, n), and their gradients."""
-
-    def prepare(self, plan: KernelPlan, B: Any) -> Any:
-        """What all steps have in common, while B stays as it is; None where that saves nothing."""
-        ...
-
-    def walk(self, plan: KernelPlan, prepared: Any, x: Any, steps: Steps) -> None:
-        """X (m, n), adjacent rows, ← its state after the steps, each product with the bits of `multiply` for m > 1."""
-        ...
-
-    def pulls(self, plan: KernelPlan, n: int) -> bool:
-        """Whether `pull` knows this semiring and dtype."""
-        ...
-
-    def pull(self, plan: KernelPlan, prepared: Any, G: Any, steps: Steps, by_matrix: Any) -> bool:
-        """G (m, n), adjacent rows, the gradient by the last state, ← that by the first; False where values forbid it.
-
-        That by B is added to ``by_matrix`` (n, n) float64. After False all that is written holds anything, but for
-        ``by_matrix``. Gradients are right to the precision of their greatest.
-        """
-        ...
-
-
-class TellingProducts(Protocol):
-    """Products that show what is in their operands, so that nobody needs to look for it before."""
-
-    def tells(self, plan: KernelPlan, m: int, k: int, n: int) -> bool:
-        """Whether products (m, k) by (k, n), n or m 1, are NaN or ∞ where a row meets a NaN, or ∞ and no -∞."""
-        ...
-
-
-class Passes(Protocol):
+class PassKernels(Protocol):
     """Passes over the entries of a matrix, each by one kernel of its stream."""
 
     def copy(self, A: Any, out: Any) -> None:
@@ -375,7 +332,7 @@ class Passes(Protocol):
         ...
 
     def copy_nonnegative(self, A: Any, out: Any) -> Any:
-        """Out ← A, -0.0 as 0.0. Returns a word for `spoil`: whether an entry was below 0, which nobody waits to see."""
+        """Out ← A, -0.0 as 0.0. Return a word for `spoil`: whether an entry was below 0. Nothing waits for it."""
         ...
 
     def spoil(self, A: Any, word: Any) -> None:
@@ -387,79 +344,36 @@ class Passes(Protocol):
         ...
 
     def largest_whole(self, A: Any) -> float:
-        """The greatest size of a finite entry; ∞ where one is no whole number."""
+        """Return the greatest size of a finite entry; ∞ where an entry is no whole number."""
         ...
 
+    def relax(self, A: Any, h: Any, sign: int, epsilon: float) -> Any:
+        """Return the minimum over i of h[i] + w[i, j], (n,), for weights w = ± A, each raised by ε times its size.
 
-class PredecessorSearch(Protocol):
-    """Predecessors of a closure: see `semiring.algorithms.predecessors`."""
-
-    def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, before: Any, pivots: Any) -> Any:
-        """The predecessors (n, n) int32 of D = A*, n > 0, from A (n, n) or from pivots (n, n) int32; one is None."""
-        ...
-
-
-class TreeSearch(Protocol):
-    """Predecessors of one source."""
-
-    def find_tree(self, plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:
-        """The predecessors (n,) int32 of the row ``source`` of D (n, n), from the weights (n, n)."""
-        ...
-
-
-class SourceSearch(Protocol):
-    """Best paths from some vertices of a sparse graph: see `semiring.algorithms.dijkstra`.
-
-    A graph is its compressed rows, starts (n + 1,) int64, heads (m,) int32 and weights (m,), and whether paths are
-    combined from their ends on; no weight improves on 1̄.
-    """
-
-    def search_table(self, plan: KernelPlan, graph: Any, sources: Any, targets: Any, out: Any, trees: Any) -> None:
-        """Out (p, q) ← the best values from p sources to q targets; 0̄ where no path leads. Floats may be narrower.
-
-        ``trees`` (p, n) int32 ← the vertex before each that was reached by then, -9999; (0, n) where nobody asks.
-        """
-        ...
-
-    def search_near(self, plan: KernelPlan, graph: Any, sources: Any, wanted: Any, limit: Any) -> tuple[Any, Any, Any]:
-        """The ``wanted`` (n,) bool no worse than the limit from each source: rows as starts, vertices and values."""
-        ...
-
-
-class Triangles(Protocol):
-    """Products of which one triangle is wanted."""
-
-    def multiply_add_upper(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-        """C ← C ⊕ A ⊗ B on and above the diagonal, C (n, n). What is below it may be overwritten."""
-        ...
-
-
-class Factors(Protocol):
-    """Products by a triangular matrix."""
-
-    def multiply_upper(self, plan: KernelPlan, C: Any, A: Any, B: Any, below: int, left: bool) -> None:
-        """C ← A ⊗ B as `Backend.multiply`, C (m, n) and B may be one where `Panels` says so.
-
-        ``left``: A (m, m) is 0̄ where k < i - below. Else B (n, n) is, where k > j + below. What is 0̄ need not be read.
+        An ∞ of either sign is no edge. This is a sweep of Bellman-Ford over the whole matrix.
         """
         ...
 
 
-class Graphs(Protocol):
-    """A matrix (n, n) as a graph, where it lies: what is done to its entries without an operation of the semiring.
+class GraphKernels(Protocol):
+    """A matrix as a graph, where it lies: scans and permutations without an operation of the semiring.
 
-    Rows are adjacent entries. ``none`` is no edge. What is on the host is said; all else is where the matrix is.
+    A matrix (n, n) of elements has rows of adjacent entries, and ``none`` is no edge. Packed truth values are words
+    (n, ⌈n/32⌉); sets of their vertices are such rows on the host, and loops are no edges. Docstrings say what is on the
+    host; all other arrays are where the matrix is.
+
+    Optional: the operations of packed truth values, which begin with `has_edges`.
     """
 
     def look(self, A: Any, none: Any) -> tuple[bool, bool, int, Any]:
-        """Whether A = Aᵀ bit by bit, whether an edge lies below the diagonal, how many there are, and their weight.
+        """Return whether A = Aᵀ bit by bit, whether an edge lies below the diagonal, how many edges, and their weight.
 
-        The weight is None unless all edges between two vertices have it. It waits.
+        The weight is None unless all edges between two vertices have it. The call waits for the device.
         """
         ...
 
     def edge_words(self, A: Any, none: Any) -> Any:
-        """The edges as bits: words (n, ⌈n/32⌉)."""
+        """Return the edges as bits: words (n, ⌈n/32⌉)."""
         ...
 
     def permute(self, D: Any, order: Any, source: Any = None) -> None:
@@ -475,7 +389,7 @@ class Graphs(Protocol):
         ...
 
     def mirror(self, A: Any) -> None:
-        """What lies below the diagonal of A ← what lies above it."""
+        """Entries below the diagonal of A ← entries above it."""
         ...
 
     def count_hops(self, D: Any, starts: Any, heads: Any, words: Any, weight: Any, none: Any) -> None:
@@ -486,87 +400,172 @@ class Graphs(Protocol):
         ...
 
     def spanning_edges(self, A: Any, none: Any, largest: bool) -> tuple[Any, Any, Any]:
-        """Tails, heads and weights, on the host, of a spanning forest of a symmetric A, the largest or the smallest."""
+        """Return the largest or smallest spanning forest of a symmetric A: tails, heads and weights, on the host."""
         ...
 
     def fill_bottlenecks(self, D: Any, order: Any, edges: Any, one: Any, largest: bool) -> None:
         """D[i, j] ← the worst of the edges behind i, up to j, in an order of the vertices; both (n,) on the host."""
         ...
 
-
-class Relations(Protocol):
-    """Packed truth values as edges: words (n, ⌈n/32⌉) on the device. Sets of vertices are such rows on the host.
-
-    Loops are no edges.
-    """
-
     def has_edges(self, plan: KernelPlan, n: int) -> bool:
-        """Whether these take matrices of n rows under this plan: ⊕ is or, ⊗ is and."""
-        ...
+        """Return whether kernels take packed matrices of n rows under this plan: ⊕ is or, ⊗ is and."""
+        return False
 
     def count_edges(self, words: Any) -> tuple[int, bool]:
-        """How many edges there are, and whether one of them leads to an earlier vertex."""
-        ...
+        """Return how many edges there are, and whether one of them leads to an earlier vertex."""
+        raise _absent()
 
     def peel(self, words: Any, edges: int, rounds: int) -> tuple[Any, Any, Any]:
-        """The vertices that no cycle reaches, each behind those before it, as far as so many rounds find them.
+        """Return the vertices that no cycle reaches, in topological order, as far as so many rounds find them.
 
         And all edges: where those of each vertex begin (n + 1,), and their heads. All on the host.
         """
-        ...
+        raise _absent()
 
     def sweep_along(self, words: Any, vertices: Any) -> Any:
-        """The vertices that edges from some vertices lead to."""
-        ...
+        """Return the vertices that edges from some vertices lead to."""
+        raise _absent()
 
     def sweep_against(self, words: Any, vertices: Any, asked: Any) -> Any:
-        """Those of the vertices that are asked about from which an edge leads to some vertices."""
-        ...
+        """Return the vertices of ``asked`` from which an edge leads to some vertices."""
+        raise _absent()
 
     def permute_bits(self, words: Any, order: Any) -> None:
         """A[i, j] ← A[order[i], order[j]] in place; order (n,) on the host. Workspace: some columns."""
-        ...
+        raise _absent()
 
     def fill_component(self, words: Any, start: int, stop: int) -> None:
-        """What follows for A* where the vertices start … stop - 1 reach each other, and no later one reaches them."""
+        """Complete A* where the vertices start … stop - 1 reach each other, and no later vertex reaches them."""
+        raise _absent()
+
+
+class PathKernels(Protocol):
+    """Predecessors of a closure (`semiring.algorithms.predecessors`), and best paths of sparse graphs (`dijkstra`).
+
+    A sparse graph is its compressed rows, starts (n + 1,) int64, heads (m,) int32 and weights (m,), and whether paths
+    are combined from their ends on; no weight improves on 1̄.
+
+    Optional: `find_tree`; `search_table` with `search_near`.
+    """
+
+    def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, before: Any, pivots: Any) -> Any:
+        """Return the predecessors (n, n) int32 of D = A*, n > 0, from A (n, n) or pivots (n, n) int32; one is None."""
+        ...
+
+    def find_tree(self, plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:
+        """Return the predecessors (n,) int32 of the row ``source`` of D (n, n), from the weights (n, n)."""
+        raise _absent()
+
+    def search_table(self, plan: KernelPlan, graph: Any, sources: Any, targets: Any, out: Any, trees: Any) -> None:
+        """Out (p, q) ← the best values from p sources to q targets; 0̄ where no path leads. Floats may be narrower.
+
+        ``trees`` (p, n) int32 ← the vertex before each vertex that was reached by then, -9999; (0, n): not requested.
+        """
+        raise _absent()
+
+    def search_near(self, plan: KernelPlan, graph: Any, sources: Any, wanted: Any, limit: Any) -> tuple[Any, Any, Any]:
+        """Return the ``wanted`` (n,) bool within the limit of each source: rows as starts, vertices and values."""
+        raise _absent()
+
+
+class Steps(NamedTuple):
+    """The operands of some steps x ← (x ⊗ B) ⊗ w of m rows, each row a sequence of its own.
+
+    Arrays are (m, number, n), of any strides between lines. None: absent, or not requested. ``lengths`` (m,) holds the
+    step from which on a row stays as it is. The ``states`` after each step are written. `SequenceKernels.walk` writes
+    ``factors`` and ``sums``, which `SequenceKernels.pull` reads for gradients. ``more`` is added to a gradient after
+    each step, and the gradient by the weights w is written to ``by_weights``.
+    """
+
+    number: int
+    weights: Any = None
+    lengths: Any = None
+    states: Any = None
+    factors: Any = None
+    sums: Any = None
+    more: Any = None
+    by_weights: Any = None
+
+
+class SequenceKernels(Protocol):
+    """Sequences of steps by one matrix B (n, n), and their gradients."""
+
+    def prepare(self, plan: KernelPlan, B: Any) -> Any:
+        """Return what all steps share while B stays as it is; None where that saves nothing."""
+        ...
+
+    def walk(self, plan: KernelPlan, prepared: Any, x: Any, steps: Steps) -> None:
+        """X (m, n), adjacent rows, ← its state after the steps, each product with the bits of `multiply` for m > 1."""
+        ...
+
+    def pulls(self, plan: KernelPlan, n: int) -> bool:
+        """Return whether `pull` knows this semiring and dtype."""
+        ...
+
+    def pull(self, plan: KernelPlan, prepared: Any, G: Any, steps: Steps, by_matrix: Any) -> bool:
+        """G (m, n), adjacent rows, the gradient by the last state, ← that by the first; False where values forbid it.
+
+        The gradient by B is added to ``by_matrix`` (n, n) float64. After False all arrays that are written hold
+        anything, but for ``by_matrix``. Gradients are right to the precision of their greatest.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a backend can do beyond the contract; None is what it cannot.
+    """What a backend provides beyond the contract, by groups of operations; None: the backend lacks the group.
 
-    Mostly the backend itself is what stands here. `semiring.kernels.reference` has none.
+    A backend derives from the protocol of each group that it provides, and `of` gives the capabilities. An operation
+    that is named as optional in the docstring of its group has a default there. `provides` tells whether a backend has
+    more than this default. `semiring.kernels.reference` provides no group.
     """
 
-    whole_closures: WholeClosures | None = None
-    stack_closures: StackClosures | None = None
-    gaining: GainingClosures | None = None
-    queues: Queues | None = None
-    recorder: LaunchRecorder | None = None
-    relaxation: Relaxation | None = None
-    panels: Panels | None = None
-    passes: Passes | None = None
-    predecessors: PredecessorSearch | None = None
-    trees: TreeSearch | None = None
-    searches: SourceSearch | None = None
-    relations: Relations | None = None
-    walks: Walks | None = None
-    telling: TellingProducts | None = None
-    triangles: Triangles | None = None
-    factors: Factors | None = None
-    graphs: Graphs | None = None
+    products: ProductKernels | None = None
+    closures: ClosureKernels | None = None
+    streams: StreamKernels | None = None
+    passes: PassKernels | None = None
+    graphs: GraphKernels | None = None
+    paths: PathKernels | None = None
+    sequences: SequenceKernels | None = None
 
     @classmethod
-    def names(cls) -> tuple[str, ...]:
-        """The names of all."""
-        return tuple(field.name for field in fields(cls))
+    def of(cls, backend: Any) -> Capabilities:
+        """Return the groups from whose protocols the class of a backend derives."""
+        return cls(**{name: backend for name, group in GROUPS.items() if group in type(backend).__mro__})
+
+    def provides(self, operation: str) -> bool:
+        """Return whether the backend has an operation of some group, and not its default."""
+        return any(has_operation(getattr(self, name), operation) for name in GROUPS if operation in vars(GROUPS[name]))
+
+
+#: The protocol of each group, by the name of its field in `Capabilities`.
+GROUPS: dict[str, type] = {
+    "products": ProductKernels,
+    "closures": ClosureKernels,
+    "streams": StreamKernels,
+    "passes": PassKernels,
+    "graphs": GraphKernels,
+    "paths": PathKernels,
+    "sequences": SequenceKernels,
+}
+
+#: What each operation beyond `Backend` does by default, by its name.
+OPERATIONS: dict[str, Any] = {
+    name: default for group in GROUPS.values() for name, default in vars(group).items() if name[0] != "_"
+}
+
+
+def has_operation(found: Any, operation: str) -> bool:
+    """Return whether a backend, or the class of one, has an operation, and not the default of its group."""
+    own = getattr(found, operation, None)
+    return own is not None and getattr(own, "__func__", own) is not OPERATIONS.get(operation)
 
 
 def lacking(who: str, needs: Iterable[str], backend: Backend) -> DeviceError:
-    """The error to raise where ``who`` needs capabilities, by their names, that a backend does not have."""
-    missing = " and ".join(name.replace("_", " ") for name in needs)
+    """Return the error to raise where ``who`` needs operations, by their names, that a backend does not provide."""
+    names = list(needs)
     return DeviceError(
-        f"{who} needs {missing}, and this matrix is closed by the {backend.name} backend, which has no such kernels: "
-        "pass device='cuda' or an array on a GPU, or use rkleene"
+        f"{who} needs the kernel operation{'s' * (len(names) > 1)} {' and '.join(names)}, and this matrix is closed by "
+        f"the {backend.name} backend, which has no such kernels: pass device='cuda' or an array on a GPU, or use "
+        "rkleene"
     )

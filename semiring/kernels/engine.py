@@ -12,7 +12,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import refuse_lawless_sums
 from semiring.arrays.encoding import inner_zero
 from semiring.kernels import backend_for
-from semiring.kernels.contract import Backend, Capabilities, Facts, KernelPlan, Streams, lacking
+from semiring.kernels.contract import Backend, Capabilities, Facts, KernelPlan, Streams, has_operation, lacking
 from semiring.namespaces import array_namespace
 
 __all__ = ["Engine", "Lanes", "cut", "engine_of", "make_plan"]
@@ -121,13 +121,13 @@ class Engine:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the backend can do beyond the contract."""
+        """What the backend provides beyond the contract."""
         return self.backend.capabilities
 
     def lanes(self) -> Lanes | None:
         """Lanes for work side by side; None where the backend does one thing after the other."""
-        queues = self.backend.capabilities.queues
-        streams = None if queues is None else queues.lanes(self.plan)
+        kernels = self.backend.capabilities.streams
+        streams = None if kernels is None else kernels.lanes(self.plan)
         return None if streams is None else Lanes(self, streams)
 
     def lane(self, number: int) -> Engine:
@@ -155,16 +155,16 @@ class Engine:
         self.backend.multiply_add(self.plan, C, A, B)
 
     def _multiply_upper(self, C: Array, A: Array, B: Array, below: int | None, *, left: bool) -> None:
-        factors = self.capabilities.factors
-        if factors is None or below is None:
+        products = self.capabilities.products
+        if below is None or products is None or not has_operation(products, "multiply_upper"):
             self.multiply(C, A, B)
         else:
-            factors.multiply_upper(self.plan, C, A, B, below, left)
+            products.multiply_upper(self.plan, C, A, B, below, left)
 
     def multiply_add_upper(self, C: Array, A: Array, B: Array) -> None:
         """C ← C ⊕ A ⊗ B on and above the diagonal, C (n, n). What is below it may be overwritten."""
-        triangles = self.capabilities.triangles
-        multiply = self.backend.multiply_add if triangles is None else triangles.multiply_add_upper
+        products = self.capabilities.products
+        multiply = self.backend.multiply_add if products is None else products.multiply_add_upper
         multiply(self.plan, C, A, B)
 
     def multiply_add_witness(self, C: Array, W: Array, A: Array, B: Array, k0: int = 0) -> None:
@@ -182,19 +182,19 @@ class Engine:
 
     def closes(self, n: int) -> bool:
         """Whether the backend has a fast path for a whole closure of n rows under this plan."""
-        whole = self.backend.capabilities.whole_closures
-        return whole is not None and whole.can_close(self.plan, n)
+        closures = self.backend.capabilities.closures
+        return closures is not None and closures.can_close(self.plan, n)
 
     def close(self, A: Array, start: int = 0) -> None:
         """A ← A* by the backend's fast path for whole closures; only where it `closes` such a matrix.
 
         Raises `DeviceError` where the backend has no such path.
         """
-        whole = self.backend.capabilities.whole_closures
-        if whole is None:
-            raise lacking("this closure", ["whole_closures"], self.backend)
+        closures = self.backend.capabilities.closures
+        if closures is None or not has_operation(closures, "close"):
+            raise lacking("this closure", ["close"], self.backend)
         self.plan.status.first = start
-        whole.close(self.plan, A, beside=self._in_lane)
+        closures.close(self.plan, A, beside=self._in_lane)
 
     def close_block_pivots(self, A: Array, P: Array, k0: int = 0, start: int = 0) -> None:
         """A ← A*; where pivot k strictly improves A[i, j], P[i, j] becomes k0 + k."""
@@ -223,8 +223,8 @@ class Engine:
         With P (m, n) each panel is accumulated by `multiply_add_pivots` instead, which is the same product where ⊕ is
         idempotent and A's diagonal is at least 1̄ (as that of every A* is). ``below``: A[i, k] is 0̄ for k < i - below.
         """
-        panels = self.capabilities.panels if P is None or self.plan.storage == "elements" else None
-        if panels is not None and panels.replaces(self.plan, *B.shape):
+        products = self.capabilities.products if P is None or self.plan.storage == "elements" else None
+        if products is not None and products.replaces(self.plan, *B.shape):
             if P is None:
                 self._multiply_upper(B, A, B, below, left=True)
             else:
@@ -253,8 +253,8 @@ class Engine:
 
     def overlaps(self, m: int, n: int, k: int) -> bool:
         """Whether columns of C (m, n) may be A (m, k) in `multiply_add`, where B are rows of closed pivots."""
-        panels = self.capabilities.panels
-        return panels is not None and panels.overlaps(self.plan, m, n, k)
+        products = self.capabilities.products
+        return products is not None and products.overlaps(self.plan, m, n, k)
 
     def copied(self, view: Array, out: Array | None = None) -> Array:
         """A copy in ``out``; without it a dense one in the workspace, which the next such copy overwrites.
@@ -263,9 +263,9 @@ class Engine:
         """
         if out is None:
             out = self._workspace_of(view)
-        panels, passes = self.capabilities.panels, self.capabilities.passes
-        if panels is not None:
-            panels.copy_panel(self.plan, view, out)
+        products, passes = self.capabilities.products, self.capabilities.passes
+        if products is not None:
+            products.copy_panel(self.plan, view, out)
         elif passes is not None:
             passes.copy(view, out)
         else:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache, wraps
 from typing import Any
 
-from semiring.kernels.contract import Backend, KernelPlan, Steps
+from semiring.kernels.contract import Backend, KernelPlan, Steps, has_operation
 from semiring.profiling import Span, span
 
 __all__ = ["profiled"]
@@ -23,7 +23,9 @@ def profiled(backend: Any) -> Backend:
     """A backend that does what the given one does, inside spans; its class is derived, so that nothing is missing."""
     kind = type(backend)
     methods = {
-        name: _measured(getattr(backend, name), describe) for name, describe in _KERNELS.items() if hasattr(kind, name)
+        name: _measured(getattr(backend, name), describe)
+        for name, describe in _KERNELS.items()
+        if has_operation(kind, name)
     }
     found: Backend = object.__new__(type(f"Profiled{kind.__name__}", (kind,), methods))
     vars(found).update(vars(backend))

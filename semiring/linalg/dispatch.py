@@ -33,7 +33,7 @@ from semiring.namespaces import array_namespace, is_device_array
 from semiring.threads import checked_threads, get_threads
 
 if TYPE_CHECKING:
-    from semiring.kernels.contract import Backend, KernelPlan, Steps, Walks
+    from semiring.kernels.contract import Backend, KernelPlan, SequenceKernels, Steps
 
 __all__ = [
     "Walker",
@@ -176,8 +176,8 @@ def is_told(semiring: Semiring, A: Array, B: Array, threads: int | None) -> bool
     if A.dtype.kind != "f" or is_device_array(A) or not (A.size and B.size and A.ndim and B.ndim):
         return False
     domain, engine = semiring.domain, engine_for(A, semiring, A.dtype, False, threads)
-    telling = engine.backend.capabilities.telling
-    if telling is None or not telling.tells(engine.plan, m, A.shape[-1], n):
+    products = engine.backend.capabilities.products
+    if products is None or not products.propagates_nan(engine.plan, m, A.shape[-1], n):
         return False
     everything = domain.lower == -np.inf and domain.upper == np.inf and not domain.lower_open
     return everything and bool(np.isfinite(A if by_row else B).all())  # an ∞ beside -∞ is not seen
@@ -211,21 +211,21 @@ def demand_products(
 
 @dataclass(frozen=True)
 class Walker:
-    """Steps by one matrix, where a backend has them: `semiring.kernels.contract.Walks`."""
+    """Steps by one matrix, where a backend has them: `semiring.kernels.contract.SequenceKernels`."""
 
     plan: KernelPlan
-    walks: Walks
+    kernels: SequenceKernels
     prepared: Any
 
     def walk(self, x: Array, steps: Steps) -> Array:
         """The states (m, n) after the steps."""
         x = np.array(x, order="C")
-        self.walks.walk(self.plan, self.prepared, x, steps)
+        self.kernels.walk(self.plan, self.prepared, x, steps)
         return x
 
     def pull(self, G: Array, steps: Steps, by_matrix: Array) -> bool:
         """G ← the gradient by the first states."""
-        return self.walks.pull(self.plan, self.prepared, G, steps, by_matrix)
+        return self.kernels.pull(self.plan, self.prepared, G, steps, by_matrix)
 
 
 def walker(semiring: Semiring, B: Array, threads: int | None) -> Walker | None:
@@ -233,9 +233,9 @@ def walker(semiring: Semiring, B: Array, threads: int | None) -> Walker | None:
     if has_inner_zero(semiring, B.dtype):
         return None
     engine = engine_for(B, semiring, B.dtype, False, threads)
-    walks = engine.backend.capabilities.walks
-    prepared = None if walks is None else walks.prepare(engine.plan, B)
-    return None if walks is None or prepared is None else Walker(engine.plan, walks, prepared)
+    kernels = engine.backend.capabilities.sequences
+    prepared = None if kernels is None else kernels.prepare(engine.plan, B)
+    return None if kernels is None or prepared is None else Walker(engine.plan, kernels, prepared)
 
 
 def pulls(semiring: Semiring, dtype: np.dtype[Any], n: int) -> bool:
@@ -244,8 +244,8 @@ def pulls(semiring: Semiring, dtype: np.dtype[Any], n: int) -> bool:
         return False
     backend: Any = backend_for(None, semiring, dtype)  # as in `engine_for`
     engine = _engine(semiring, dtype, False, 1, backend)
-    walks = engine.backend.capabilities.walks
-    return walks is not None and walks.pulls(engine.plan, n)
+    kernels = engine.backend.capabilities.sequences
+    return kernels is not None and kernels.pulls(engine.plan, n)
 
 
 def witness_into(

@@ -26,7 +26,7 @@ from semiring.arrays.vertices import Vertices
 from semiring.errors import AlgebraError, DeviceError, NoPathError, ShapeError
 from semiring.io.network import Network
 from semiring.kernels import backend_for
-from semiring.kernels.contract import Facts, KernelPlan
+from semiring.kernels.contract import Facts, KernelPlan, has_operation
 from semiring.kernels.tolerance import tolerance_for
 from semiring.namespaces import array_namespace, is_device_array
 from semiring.out_of_core.stored_matrix import is_name
@@ -315,8 +315,8 @@ class Paths:
             distances, weights = distances.astype(np.float32), weights.astype(np.float32)
             plan = replace(plan, dtype=weights.dtype)
         backend = backend_for(weights, self.semiring, weights.dtype)
-        search = backend.capabilities.trees
-        if search is None:
+        search = backend.capabilities.paths
+        if search is None or not has_operation(search, "find_tree"):
             raise DeviceError(f"the {backend.name} backend finds no paths of a single source: pass predecessors=True")
         tree: Array = on_host(search.find_tree(plan, distances, weights, tolerance, source))
         return tree

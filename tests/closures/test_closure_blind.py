@@ -12,7 +12,7 @@ import numpy as np
 import oracles
 import pytest
 from matrices import CASES, matrix
-from strict_arrays import StrictArray, StrictBackend, StrictPasses, StrictQueues, installed, on_device
+from strict_arrays import StrictArray, StrictBackend, StrictPasses, StrictStreams, installed, on_device
 from strips import rounded
 from tiers import each_value, full, quick
 
@@ -25,7 +25,7 @@ from semiring.arrays import device as memory
 from semiring.arrays.bits import pack
 from semiring.closures import closure
 from semiring.errors import DivergenceError, DomainError, DTypeError, IntegerOverflowError, NegativeCycleError
-from semiring.kernels.contract import Capabilities, Status
+from semiring.kernels.contract import Capabilities, ClosureKernels, Status
 from semiring.kernels.reference import ReferenceBackend
 
 DENSE = [method for method in matrix_methods() if method not in ("auto", "staged")]
@@ -122,7 +122,7 @@ def test_every_call_scans_the_graph_of_its_matrix(monkeypatch, rng):
         looked.append(A.shape)
         return known["symmetric"], True, A.size, None
 
-    capabilities = Capabilities(queues=StrictQueues(), passes=StrictPasses(), graphs=SimpleNamespace(look=look))
+    capabilities = Capabilities(streams=StrictStreams(), passes=StrictPasses(), graphs=SimpleNamespace(look=look))
     monkeypatch.setattr(StrictBackend, "capabilities", capabilities)
     closed = []
     monkeypatch.setattr(steps["bottleneck"], "SPANNING_TREE", Method("tree", lambda _, A: closed.append(A)))
@@ -145,8 +145,12 @@ def test_every_call_scans_the_graph_of_its_matrix(monkeypatch, rng):
 
 def test_float16_is_closed_in_float32_and_rounded_once(monkeypatch, rng):
     """As on the host; in float16 where the caller asks for it, and where nothing is rounded."""
-    whole = SimpleNamespace(can_close=lambda plan, n: False)
-    capabilities = Capabilities(queues=StrictQueues(), passes=StrictPasses(), whole_closures=whole)
+
+    class Whole(ClosureKernels):
+        def close(self, plan, A, *, beside=False):
+            raise AssertionError("`can_close` is False")
+
+    capabilities = Capabilities(streams=StrictStreams(), passes=StrictPasses(), closures=Whole())
     monkeypatch.setattr(StrictBackend, "capabilities", capabilities)
     for name in ("min_plus", "max_times"):
         A = rounded(rng, 71, name, "float16")
@@ -173,19 +177,22 @@ def closes_stacks(monkeypatch):
     """The shapes of what the backend closed as a whole; up to 64 rows in one launch."""
     calls = []
 
-    def close_stack(plan, A):
-        calls.append(A.shape)
-        for i, one in enumerate(A.inner):
-            alone = replace(plan, status=Status())
-            ReferenceBackend().close_block(alone, one)
-            if alone.status.diverged >= 0 and plan.status.word is not None and int(plan.status.word[0]) < 0:
-                plan.status.word[0] = i * A.shape[1] + alone.status.diverged
+    class Stacks(ClosureKernels):
+        def stack_rows(self, plan):
+            return 64
+
+        def close_stack(self, plan, A):
+            calls.append(A.shape)
+            for i, one in enumerate(A.inner):
+                alone = replace(plan, status=Status())
+                ReferenceBackend().close_block(alone, one)
+                if alone.status.diverged >= 0 and plan.status.word is not None and int(plan.status.word[0]) < 0:
+                    plan.status.word[0] = i * A.shape[1] + alone.status.diverged
 
     def select(target, absent, numbers, extreme):
         target.inner[...] = np.where(absent.inner, target.dtype.type(extreme), numbers.inner)
 
-    closures = SimpleNamespace(close_stack=close_stack, stack_rows=lambda plan: 64)
-    capabilities = Capabilities(stack_closures=closures, queues=StrictQueues(), passes=StrictPasses())
+    capabilities = Capabilities(closures=Stacks(), streams=StrictStreams(), passes=StrictPasses())
     monkeypatch.setattr(StrictBackend, "capabilities", capabilities)
     monkeypatch.setattr("semiring.kernels.cuda.entries.elementwise.select", select)
     return calls
@@ -371,7 +378,7 @@ def test_a_path_moves_one_row_of_the_matrix(rng, monkeypatch):
         tree = nearest_tree(plan, A, host.matrix[source], source, tolerance)
         return on_device(tree)
 
-    capabilities = Capabilities(queues=StrictQueues(), trees=SimpleNamespace(find_tree=find_tree))
+    capabilities = Capabilities(streams=StrictStreams(), paths=SimpleNamespace(find_tree=find_tree))
     monkeypatch.setattr(StrictBackend, "capabilities", capabilities)
     without = sr.Paths(there.matrix, sr.min_plus, weights=on_device(A))
     moved.numbers = 0

@@ -35,9 +35,19 @@ from tiers import quick
 
 import semiring
 from semiring import CATALOGUE, Semiring
-from semiring.errors import AlgebraError, DTypeError, UnknownNameError
+from semiring.errors import AlgebraError, DeviceError, DTypeError, UnknownNameError
 from semiring.kernels import BACKENDS, backend_for, contract, get_backend
-from semiring.kernels.contract import Backend, Capabilities, Steps
+from semiring.kernels.contract import (
+    GROUPS,
+    OPERATIONS,
+    Backend,
+    Capabilities,
+    ClosureKernels,
+    GraphKernels,
+    PathKernels,
+    ProductKernels,
+    Steps,
+)
 from semiring.kernels.cuda import CudaBackend
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.reference import ReferenceBackend
@@ -81,9 +91,14 @@ def closing(backend):
 # ------------------------------------------------------------------------------------------------- what it declares
 
 
-PROTOCOLS = {
-    name: typing.get_args(hint)[0]
-    for name, hint in typing.get_type_hints(Capabilities, {**vars(contract), "Tolerance": object}).items()
+#: Operations of groups that a backend lacks, though it provides the group.
+LACKS = {
+    "cpu": {"can_close", "close", "find_tree"},
+    "reference": set(),
+    "cuda": {
+        *("multiply_upper", "propagates_nan", "gaining_rows", "look_gaining", "close_gaining"),
+        *("search_table", "search_near"),
+    },
 }
 
 
@@ -105,7 +120,7 @@ def unlike(found, protocol):
 
 
 def declared(backend):
-    return {name: found for name in PROTOCOLS if (found := getattr(backend.capabilities, name)) is not None}
+    return {name: found for name in GROUPS if (found := getattr(backend.capabilities, name)) is not None}
 
 
 def every_backend():
@@ -116,31 +131,62 @@ def every_backend():
 @pytest.mark.parametrize("backend", every_backend(), ids=lambda backend: backend.name)
 def test_a_backend_has_what_it_declares(backend):
     assert unlike(backend, Backend) == []
-    assert [name for name, found in declared(backend).items() if unlike(found, PROTOCOLS[name])] == []
+    assert [name for name, found in declared(backend).items() if unlike(found, GROUPS[name])] == []
     assert backend.capabilities is backend.capabilities
 
 
-def test_which_capabilities_are_declared():
-    """None by the fallback, by a GPU all but what a CPU alone needs; and each protocol says something of its own."""
+def test_which_groups_are_declared():
+    """None by the fallback; sequences by the CPU alone, streams, passes and graphs by the GPU alone."""
+    both = {"products", "closures", "paths"}
     assert {backend.name: set(declared(backend)) for backend in every_backend()} == {
-        "cpu": {
-            *("stack_closures", "gaining", "panels", "predecessors"),
-            *("searches", "walks", "telling", "triangles", "factors"),
-        },
+        "cpu": both | {"sequences"},
         "reference": set(),
-        "cuda": set(PROTOCOLS) - {"gaining", "searches", "walks", "telling", "factors"},
+        "cuda": both | {"streams", "passes", "graphs"},
     }
-    assert tuple(PROTOCOLS) == Capabilities.names()
-    names = [name for protocol in PROTOCOLS.values() for name in operations(protocol)]
-    assert len(names) == len(set(names)) > len(PROTOCOLS)
+    hints = typing.get_type_hints(Capabilities, {**vars(contract), "Tolerance": object})
+    assert {name: typing.get_args(hint)[0] for name, hint in hints.items()} == GROUPS
+    names = [name for group in GROUPS.values() for name in operations(group)]
+    assert len(names) == len(set(names)) > len(GROUPS)
+    assert sorted(names) == sorted(OPERATIONS)
+    assert not set(names) & set(operations(Backend))
 
 
-def test_what_is_declared_and_not_there_would_be_seen():
-    class Careless(ReferenceBackend):
+@pytest.mark.parametrize("backend", every_backend(), ids=lambda backend: backend.name)
+def test_which_operations_are_provided(backend):
+    """All of a declared group, but for the optional ones that `LACKS` names; and none of another group."""
+    provided = {name for name in OPERATIONS if backend.capabilities.provides(name)}
+    of_groups = {name for group in declared(backend) for name in operations(GROUPS[group])}
+    assert provided == of_groups - LACKS[backend.name]
+    assert not backend.capabilities.provides("multiply")  # an operation of the contract, which every backend has
+    assert not backend.capabilities.provides("fly")
+
+
+def test_operations_that_are_left_out_say_so():
+    class OnlyPanels(ReferenceBackend, ProductKernels, ClosureKernels, GraphKernels, PathKernels):
+        @property
+        def capabilities(self):
+            return Capabilities.of(self)
+
+    backend, plan = OnlyPanels(), make_plan(CATALOGUE["min_plus"], "float32")
+    closures = backend.capabilities.closures
+    assert (closures.can_close(plan, 5), closures.stack_rows(plan), closures.gaining_rows(plan)) == (False, 0, 0)
+    assert not backend.capabilities.products.propagates_nan(plan, 1, 2, 3)
+    assert not backend.capabilities.graphs.has_edges(plan, 5)
+    for name in ("close", "close_stack", "multiply_upper", "peel", "find_tree", "search_table"):
+        default = OPERATIONS[name]
+        with pytest.raises(NotImplementedError, match="no such kernel"):
+            default(backend, *[None] * (len(inspect.signature(default).parameters) - (2 if name == "close" else 1)))
+    with pytest.raises(DeviceError, match="this closure needs the kernel operation close"):
+        Engine(backend, plan).close(np.zeros((2, 2), np.float32))
+
+
+def test_an_operation_with_other_parameters_would_be_seen():
+    class Careless(ReferenceBackend, ClosureKernels):
         def close_stack(self, plan):
             """Without the stack."""
 
-    assert unlike(Careless(), PROTOCOLS["stack_closures"]) == ["stack_rows", "close_stack"]
+    assert unlike(Careless(), ClosureKernels) == ["close_stack"]
+    assert unlike(ReferenceBackend(), ClosureKernels) == list(operations(ClosureKernels))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -153,7 +199,7 @@ def test_what_is_declared_and_not_there_would_be_seen():
 )
 def test_products_in_place_are_those_of_a_copy(name, dtype, m, n, threads, rng):
     backend, plan = get_backend("cpu"), make_plan(CATALOGUE[name], dtype, threads=threads)
-    assert backend.capabilities.panels.replaces(plan, m, n)
+    assert backend.capabilities.products.replaces(plan, m, n)
     A, matrix = (rng.integers(0, 99, shape).astype(dtype) for shape in ((m, m), (m, n + 9)))
     if np.dtype(dtype).kind == "f":
         A, matrix = A / 7, matrix / 7
@@ -196,8 +242,7 @@ def test_products_by_triangles_are_those_by_what_is_zero_below(name, dtype, m, n
             operands = (factor, B) if left else (B, factor)
             expected, found, other = np.empty((3, m, n), dtype)
             backend.multiply(plan, expected, *operands)
-            factors = backend.capabilities.factors
-            factors.multiply_upper(plan, found, *operands, below, left)
+            backend.capabilities.products.multiply_upper(plan, found, *operands, below, left)
             close(found, expected)
             engine = Engine(backend, plan, 64)
             other[...] = B
@@ -238,7 +283,7 @@ def test_copied_panels(shape, threads, rng):
     backend, plan = get_backend("cpu"), make_plan(CATALOGUE["min_plus"], "float32", threads=threads)
     matrix = rng.random((shape[0], shape[1] + 3), np.float32)
     out = np.zeros((shape[0], shape[1] + 1), np.float32)
-    backend.capabilities.panels.copy_panel(plan, matrix[:, 2:-1], out[:, :-1])
+    backend.capabilities.products.copy_panel(plan, matrix[:, 2:-1], out[:, :-1])
     np.testing.assert_array_equal(out[:, :-1], matrix[:, 2:-1])
     assert not out[:, -1].any()
 
@@ -248,11 +293,11 @@ def test_copied_panels(shape, threads, rng):
 @pytest.mark.parametrize("sparse", [False, True])
 def test_steps_by_one_matrix_are_products(dtype, sparse, rng):
     backend, plan = get_backend("cpu"), make_plan(CATALOGUE["log_plus"], dtype)
-    walks, n, steps = backend.capabilities.walks, 70, 4
+    kernels, n, steps = backend.capabilities.sequences, 70, 4
     B = rng.normal(size=(n, n)).astype(dtype)
     if sparse:
         B[rng.random(B.shape) < 0.95] = -np.inf
-    prepared = walks.prepare(plan, B)
+    prepared = kernels.prepare(plan, B)
     for m in (5, 40):
         x, w = (rng.normal(size=shape).astype(dtype) for shape in ((m, n), (steps, m, n)))
         x[rng.random(x.shape) < 0.3], lengths = -np.inf, rng.integers(0, steps + 1, m)
@@ -262,11 +307,11 @@ def test_steps_by_one_matrix_are_products(dtype, sparse, rng):
             backend.multiply(plan, product, expected[-1], B)
             expected.append(np.where((lengths > t)[:, None], product + w[t], expected[-1]))
         last = x.copy()
-        walks.walk(plan, prepared, last, Steps(steps, w.swapaxes(0, 1), lengths, found))
+        kernels.walk(plan, prepared, last, Steps(steps, w.swapaxes(0, 1), lengths, found))
         np.testing.assert_array_equal(found, np.array(expected[1:]).swapaxes(0, 1))
         np.testing.assert_array_equal(last, expected[-1])
-    assert walks.pulls(plan, n) == (dtype == "float32")
-    assert walks.prepare(make_plan(CATALOGUE["min_plus"], dtype), B) is None
+    assert kernels.pulls(plan, n) == (dtype == "float32")
+    assert kernels.prepare(make_plan(CATALOGUE["min_plus"], dtype), B) is None
 
 
 @pytest.mark.parametrize("backend", [get_backend("cpu")], ids=lambda backend: backend.name)
@@ -275,7 +320,7 @@ def test_steps_by_one_matrix_are_products(dtype, sparse, rng):
     quick(lambda name, _: name == "boolean", [("min_plus", "float32"), ("max_min", "int16"), ("boolean", "bool")]),
 )
 def test_stacks_are_closed_as_their_matrices_are(backend, name, dtype, rng):
-    closures = backend.capabilities.stack_closures
+    closures = backend.capabilities.closures
     plan = make_plan(CATALOGUE[name], dtype)
     for count, n in ((0, 3), (3, 0), (4, 5), (2, closures.stack_rows(plan) + 1)):
         stack = inside(entries(rng, name, dtype, (count, n, n), tame=True), name)

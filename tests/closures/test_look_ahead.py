@@ -55,7 +55,7 @@ class WithLanes:
 
     def __init__(self, choose):
         self.host, self.choose = get_backend("cpu"), choose
-        self.capabilities = Capabilities(queues=self)
+        self.capabilities = Capabilities(streams=self)
 
     def __getattr__(self, name):
         return getattr(self.host, name)

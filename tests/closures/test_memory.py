@@ -188,7 +188,7 @@ class Kernels:
     name = "cuda"
 
     def __init__(self, lanes):
-        self.capabilities = Capabilities(queues=self if lanes else None)
+        self.capabilities = Capabilities(streams=self if lanes else None)
 
     def lanes(self, plan):
         return Streams()

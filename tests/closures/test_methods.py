@@ -153,11 +153,11 @@ def test_the_command_takes_it(registered, tmp_path, capsys):
             r"storages=\('tiles',\): give a tuple of 'elements', 'bits'",
         ),
         ("mine", series, {"storages": ()}, r"storages=\(\): give a tuple of 'elements', 'bits'"),
-        ("mine", series, {"needs": ("wings",)}, "give a tuple of 'whole_closures', "),
-        ("mine", series, {"needs": "passes"}, "give a tuple of 'whole_closures', "),
+        ("mine", series, {"needs": ("wings",)}, "give a tuple of optional operations .* such as 'close'"),
+        ("mine", series, {"needs": "relax"}, "give a tuple of optional operations"),
         ("mine", series, {"takes": "files"}, "'matrix' or 'edges'"),
         ("mine", series, {"pairs": 5}, "pairs=5"),
-        ("mine", series, {"needs": ("passes",)}, r"pairs=None: give a function pairs\(n, width\)"),
+        ("mine", series, {"needs": ("relax",)}, r"pairs=None: give a function pairs\(n, width\)"),
     ],
 )
 def test_what_cannot_be_registered(name, method, traits, said):
@@ -182,17 +182,22 @@ def test_what_is_registered_can_be_forgotten(graph):
 
 def test_a_method_is_registered_under_another_name(registered):
     made = registered("whole", method_named("staged"), recorded=True)
-    assert made == Method("whole", method_named("staged").close, recorded=True, needs=("whole_closures",))
+    assert made == Method("whole", method_named("staged").close, recorded=True, needs=("close",))
 
 
 def test_what_the_backend_lacks_is_named(registered, graph):
-    registered("sweeps", series, needs=("relaxation", "passes"), pairs=lambda n, width: n * n * width)
+    registered("sweeps", series, needs=("relax", "find_tree"), pairs=lambda n, width: n * n * width)
     before = graph.copy()
-    with pytest.raises(DeviceError, match=r"sweeps needs relaxation and passes, .* closed by the cpu backend"):
+    with pytest.raises(
+        DeviceError, match=r"sweeps needs the kernel operations relax and find_tree, .* closed by the cpu backend"
+    ):
         sr.closure(graph, method="sweeps", out=graph)
-    with pytest.raises(DeviceError, match=r"staged needs whole closures, .* closed by the cpu backend.*use rkleene"):
+    with pytest.raises(
+        DeviceError, match=r"staged needs the kernel operation close, .* closed by the cpu backend.*use rkleene"
+    ):
         sr.closure(sr.pack(before < 5), "boolean", method="staged")
-    able = SimpleNamespace(name="able", capabilities=Capabilities(relaxation=graph, passes=graph))
+    kernels = SimpleNamespace(relax=series, find_tree=series)
+    able = SimpleNamespace(name="able", capabilities=Capabilities(passes=kernels, paths=kernels))
     assert method_named("sweeps").check(able, "elements") is None
 
 

@@ -366,18 +366,18 @@ def test_negative_sums_that_leave_the_dtype():
 
 
 class OnePass:
-    """A relaxation as a backend of a device has it."""
+    """A sweep as a backend of a device computes it."""
 
     def relax(self, A, h, sign, epsilon):
         W = A.astype(np.float64) * sign
         return (W + epsilon * np.abs(W) + h[:, np.newaxis]).min(axis=0)
 
 
-@pytest.mark.parametrize("relaxation", [None, OnePass()], ids=["pieces", "one kernel"])
+@pytest.mark.parametrize("passes", [None, OnePass()], ids=["pieces", "one kernel"])
 @pytest.mark.parametrize("eliminating", [False, True])
-def test_sweeps_over_whole_matrices_do_what_sweeps_over_rows_do(rng, monkeypatch, relaxation, eliminating):
+def test_sweeps_over_whole_matrices_do_what_sweeps_over_rows_do(rng, monkeypatch, passes, eliminating):
     """A device sweeps over all rows; here the host is told to."""
-    capabilities = SimpleNamespace(queues=object(), relaxation=relaxation)
+    capabilities = SimpleNamespace(streams=object(), passes=passes)
     monkeypatch.setattr(algorithm, "backend_for", lambda *_: SimpleNamespace(capabilities=capabilities))
     monkeypatch.setattr(algorithm, "_PATIENCE", 1)
     asked = []

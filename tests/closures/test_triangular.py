@@ -149,7 +149,7 @@ def test_fewer_pairs_of_an_acyclic_graph(narrow):
 def test_a_gpu_looks_for_the_order_when_it_closes(reflexive, narrow, monkeypatch, rng):
     """On a stand-in for one: what is found is told, and the bits are those of all pairs, which close what has none."""
     _, device = fake_cupy.install(monkeypatch)
-    device.capabilities = Capabilities(relations=OnHost(fake_cupy.unwrapped))
+    device.capabilities = Capabilities(graphs=OnHost(fake_cupy.unwrapped))
     monkeypatch.setattr(import_module("semiring.closures.rules.reachability"), "_LEAST", 1)
     monkeypatch.setattr(purdom, "_FEW", 0)
     n = 150

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 import threading
-import typing
 from functools import cached_property
 from types import ModuleType, SimpleNamespace
 
@@ -220,24 +219,22 @@ def test_every_kernel_of_a_backend_is_measured(name):
 #: What a backend says of itself, or hands out, without work on a matrix.
 SAYINGS = {
     *("pulls", "capabilities", "supports", "can_close", "stack_rows", "gaining_rows"),
-    *("lanes", "mark", "replaces", "overlaps", "has_edges", "tells"),
+    *("lanes", "mark", "replaces", "overlaps", "has_edges", "propagates_nan"),
 }
 
 
 def test_every_operation_of_the_contract_is_described():
-    protocols = (contract.Backend, *typing.get_type_hints(contract.Capabilities).values())
-    kinds = [kind for hint in protocols for kind in (typing.get_args(hint) or (hint,)) if kind is not type(None)]
-    operations = {name for kind in kinds for name in vars(kind) if not name.startswith("_")}
+    operations = {name for name in vars(contract.Backend) if not name.startswith("_")} | set(contract.OPERATIONS)
     assert {"multiply", "close_stack", "replay", "find_tree"} <= operations - SAYINGS
     assert operations - SAYINGS == set(_KERNELS)
 
 
-class Recording(ReferenceBackend):
+class Recording(ReferenceBackend, contract.StreamKernels, contract.ClosureKernels):
     """A backend with abilities of a GPU, on arrays of the host."""
 
     @cached_property
     def capabilities(self):
-        return contract.Capabilities(recorder=self, stack_closures=self)
+        return contract.Capabilities.of(self)
 
     def stack_rows(self, plan):
         return 10
@@ -245,22 +242,30 @@ class Recording(ReferenceBackend):
     def close_stack(self, plan, A):
         A[...] = plan.zero
 
+    def lanes(self, plan):
+        return None
+
+    def mark(self):
+        return None
+
     def replay(self, plan, A, engine_of, algorithm):
         algorithm(engine_of(plan), A)
 
 
 def test_capabilities_are_measured_too():
     plain, plan = Recording(), make_plan(sr.min_plus, "float64")
-    assert plain.capabilities.recorder is plain
+    assert plain.capabilities.streams is plain
     watched = profiled(plain)
     engine = Engine(watched, plan)
     with sr.profile() as ran:
-        watched.capabilities.stack_closures.close_stack(plan, np.ones((4, 3, 3)))
-        watched.capabilities.recorder.replay(plan, np.eye(5), lambda _: engine, Engine.close_block)
+        watched.capabilities.closures.close_stack(plan, np.ones((4, 3, 3)))
+        watched.capabilities.streams.replay(plan, np.eye(5), lambda _: engine, Engine.close_block)
     stack, replay = ran.children
     assert stack.label == "close_stack 4 of 3 × 3 min_plus float64"
     assert stack.pairs == 4 * 27
     assert (replay.kind, [one.name for one in replay.children]) == ("replay", ["close_block"])
+    assert not watched.capabilities.provides("close")  # a default of its group is no kernel to measure
+    assert watched.capabilities.provides("close_stack")
 
 
 def test_waiting_for_a_gpu_only_where_asked_and_never_while_launches_are_recorded(monkeypatch):

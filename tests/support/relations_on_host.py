@@ -11,7 +11,10 @@ def entries(words):
 
 
 class OnHost:
-    """`semiring.kernels.contract.Relations` in NumPy; it counts sweeps. ``host`` makes NumPy's of the words."""
+    """The operations of `GraphKernels` on packed truth values, in NumPy; it counts sweeps.
+
+    ``host`` copies words to NumPy.
+    """
 
     def __init__(self, host=lambda words: words):
         self.sweeps, self.host = 0, host

@@ -17,7 +17,7 @@ import passes_on_host
 
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.entries import check_entries
-from semiring.kernels.contract import Capabilities
+from semiring.kernels.contract import Capabilities, PassKernels, StreamKernels
 from semiring.kernels.reference import ReferenceBackend
 
 _BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "lshift", "rshift", "and", "or", "xor"]
@@ -221,8 +221,8 @@ def _function(name):
     return call
 
 
-class StrictQueues:
-    """`semiring.kernels.contract.Queues` of kernels that have ended when they return."""
+class StrictStreams(StreamKernels):
+    """`semiring.kernels.contract.StreamKernels` whose kernels have ended when they return."""
 
     done = True
 
@@ -241,7 +241,7 @@ class StrictBackend:
 
     name = "cuda"
     stacks = False
-    capabilities = Capabilities(queues=StrictQueues())
+    capabilities = Capabilities(streams=StrictStreams())
 
     def __init__(self):
         self._reference = ReferenceBackend()
@@ -265,8 +265,8 @@ class StrictBackend:
         return call
 
 
-class StrictPasses:
-    """`semiring.kernels.contract.Passes` on such arrays."""
+class StrictPasses(PassKernels):
+    """`semiring.kernels.contract.PassKernels` on such arrays."""
 
     @staticmethod
     def copy(A, out):
@@ -295,6 +295,11 @@ class StrictPasses:
     def largest_whole(A):
         finite = A.inner[np.isfinite(A.inner)]
         return float(np.abs(finite).max(initial=0)) if (finite == np.rint(finite)).all() else np.inf
+
+    @staticmethod
+    def relax(A, h, sign, epsilon):
+        W = np.where(np.isinf(A.inner), np.inf, A.inner.astype(np.float64) * sign)
+        return StrictArray((W * np.where(W < 0, 1 - epsilon, 1 + epsilon) + h.inner[:, np.newaxis]).min(axis=0))
 
 
 def _module():

@@ -65,7 +65,7 @@ def _close(D: Array, threads: int) -> bool:
     """D ← D* for a min-plus matrix of float64 and any signs; False where a pivot is negative, and D undefined."""
     plan = make_plan(min_plus, D.dtype, threads=threads)
     engine = engine_of(plan, D)
-    if engine.capabilities.queues is not None:
+    if engine.capabilities.streams is not None:
         plan.status.word = array_namespace(D).full(1, -1, np.int32)
     rkleene(engine, D)
     return plan.status.read() < 0

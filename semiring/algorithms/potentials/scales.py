@@ -50,7 +50,7 @@ def scales(A: Array, semiring: Semiring, rounded_to: Any = None) -> Array | list
     whose rounding the entries bring, by default that of A.
     """
     xp, n, most = array_namespace(A), A.shape[0], semiring == max_times
-    closures, plan = backend_for(A, semiring, A.dtype).capabilities.gaining, make_plan(semiring, A.dtype)
+    closures, plan = backend_for(A, semiring, A.dtype).capabilities.closures, make_plan(semiring, A.dtype)
     if closures is not None and rounded_to is None and n <= closures.gaining_rows(plan):
         factors = closures.look_gaining(plan, A[:][np.newaxis])  # of ranks the rows of all
         if factors is not None:

@@ -43,7 +43,7 @@ from semiring.arrays.parts import on_host
 from semiring.arrays.zero_conventions import minus_one_hint
 from semiring.errors import NO_CLOSURE, DomainError, NegativeCycleError, PositiveCycleError, shown_cycle
 from semiring.kernels import backend_for
-from semiring.kernels.contract import Relaxation
+from semiring.kernels.contract import PassKernels
 from semiring.namespaces import array_namespace
 
 __all__ = ["cycle_error", "potentials", "verified"]
@@ -82,8 +82,8 @@ def potentials(weights: Weights, close: Callable[[Array], bool] | None = None, m
 
 def _sweeps(weights: Weights, *asked: Any) -> _Potentials:
     capabilities = backend_for(weights.A, min_plus, weights.work).capabilities
-    if capabilities.queues is not None:  # a sweep costs a small part of what it costs beside an elimination on the host
-        return _WholeSweeps(weights, capabilities.relaxation, *asked)
+    if capabilities.streams is not None:  # a sweep costs little there, compared with an elimination on the host
+        return _WholeSweeps(weights, capabilities.passes, *asked)
     return _RowSweeps(weights, *asked)
 
 
@@ -178,12 +178,12 @@ class _WholeSweeps(_Potentials):
     settles within h sweeps, most within a few.
     """
 
-    def __init__(self, weights: Weights, relaxation: Relaxation | None, *asked: Any) -> None:
+    def __init__(self, weights: Weights, passes: PassKernels | None, *asked: Any) -> None:
         n = weights.n
         super().__init__(weights, max(_PATIENCE, n // 100) * n, max(_PATIENCE, n // 400), *asked)
         self._unsettled = n > 0
         floating = weights.vertices is None and weights.A.dtype.kind == "f" and weights.A.dtype.itemsize >= 4
-        self._relaxation = relaxation if floating else None
+        self._passes = passes if floating else None
 
     @property
     def settled(self) -> bool:
@@ -195,8 +195,8 @@ class _WholeSweeps(_Potentials):
 
     def _sweep(self, tree: Array | None) -> int:
         before = self.h
-        for _ in range(1 if self._relaxation is None or tree is not None else _TOGETHER):
-            self.h = swept(self.h, self.weights, self._relaxation, self.margin, tree)
+        for _ in range(1 if self._passes is None or tree is not None else _TOGETHER):
+            self.h = swept(self.h, self.weights, self._passes, self.margin, tree)
         self._unsettled = bool((self.h < before).any())
         return len(before)
 

@@ -115,9 +115,9 @@ def spans(found: Components) -> Iterator[tuple[int, int]]:
 
 def _has_lanes(q: Recorder, d: Draft) -> bool:
     """Whether blocks of pivots are closed beside other work; and whether that may be done more than once."""
-    queues = q.backend(d.semiring, d.dtype).capabilities.queues
+    streams = q.backend(d.semiring, d.dtype).capabilities.streams
     plan = d.kernel_plan(q.kind.options.threads)
-    return d.semiring.idempotent and queues is not None and queues.lanes(plan) is not None
+    return d.semiring.idempotent and streams is not None and streams.lanes(plan) is not None
 
 
 def _close(lanes: bool, plus: bool, work: Work, D: Any) -> Any:

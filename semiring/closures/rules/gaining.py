@@ -1,7 +1,7 @@
 """Small matrices some of whose weights gain, below 0 in min-plus or above 1 in max-times: one loop of the backend.
 
 It does as the rules `signs`, `reweighted`, `scaled` and `integers` do to larger ones, with the same bits
-(`semiring.kernels.contract.GainingClosures`): for the n³ pairs of few vertices take less time than these rules.
+(`semiring.kernels.contract.ClosureKernels`): for the n³ pairs of few vertices take less time than these rules.
 
 Cost: n³ pairs; of a stack, one launch for all matrices.
 """
@@ -29,7 +29,7 @@ __all__ = ["gaining"]
 def _loop(call: Call) -> Any:
     """The backend's loop after a scan of the matrices, ``loop(out)``; None where a matrix of them takes more care."""
     n, options = call.n, call.kind.options
-    closures = backend_for(call.A, options.semiring, call.kind.dtype).capabilities.gaining
+    closures = backend_for(call.A, options.semiring, call.kind.dtype).capabilities.closures
     plan = make_plan(options.semiring, call.kind.dtype, threads=options.threads)
     if closures is None or n > closures.gaining_rows(plan):
         return None
@@ -57,7 +57,7 @@ def gaining(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     if k.dtype not in (np.float32, np.float64) and k.dtype.kind != "i":
         return NotApplicable("no numbers that gain")
     if is_stack:
-        stacked = q.backend(d.semiring, d.dtype).capabilities.stack_closures is not None and d.semiring.idempotent
+        stacked = q.backend(d.semiring, d.dtype).capabilities.provides("close_stack") and d.semiring.idempotent
         if not stacked or not q.scanned or q.ask(sums_are_safe):
             return NotApplicable("no weight of the stack gains")
     elif is_tropical(d.semiring):

@@ -62,7 +62,7 @@ def _has_kernels(q: Recorder, d: Draft) -> bool:
         return d.semiring.selective
     if q.kind.devices:
         return True
-    return q.on_device and q.backend(d.semiring, d.dtype).capabilities.whole_closures is not None
+    return q.on_device and q.backend(d.semiring, d.dtype).capabilities.provides("close")
 
 
 def _in_float32(work: Work, home: Any) -> Any:

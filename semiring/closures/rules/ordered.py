@@ -28,8 +28,8 @@ def ordered(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     plan = d.kernel_plan(q.kind.options.threads)
     if plan.facts.nonnegative:
         return NotApplicable("no sign bit is set: floats are compared as integers as they are")
-    stacks = capabilities.stack_closures
-    if len(q.kind.shape) == 3 and stacks is not None and q.n <= stacks.stack_rows(plan):
+    closures = capabilities.closures
+    if len(q.kind.shape) == 3 and closures is not None and q.n <= closures.stack_rows(plan):
         return NotApplicable("two extra passes would cost more than they save")
     dtype = np.dtype(np.int32)
     inner = d.semiring.zero_for(dtype)

@@ -49,15 +49,15 @@ def _on_device(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
         return NotApplicable("a method was named, or several GPUs")
     if q.n < _LEAST and not q.named_structural:
         return NotApplicable("too few vertices for structure analysis to be worthwhile")
-    relations = q.backend(d.semiring, d.dtype, "bits").capabilities.relations
-    if relations is None or not relations.has_edges(d.kernel_plan(q.kind.options.threads), q.n):
+    graphs = q.backend(d.semiring, d.dtype, "bits").capabilities.graphs
+    if graphs is None or not graphs.has_edges(d.kernel_plan(q.kind.options.threads), q.n):
         return NotApplicable("the backend has no kernels for edges of packed bits")
     if not q.waits or q.kind.reports:
         return NotApplicable("a progress callback was given, or the device may not be synchronized")
     otherwise = method_named(d.method)
 
     def method_of(call: Call) -> Method:
-        return by_blocks(relations, otherwise, call.note)
+        return by_blocks(graphs, otherwise, call.note)
 
     why = "the order of the vertices decides between rows and blocks"
     return Rewrite(why, d.but(method_of=method_of, chosen="triangular"), quiet=True)

@@ -52,7 +52,7 @@ def _together(q: Recorder, d: Draft, alike: bool) -> Rewrite | str:
     """All matrices by one call, or why not; ``alike``: whether a scan of all of them spares a scan of each."""
     m, n, shape, method = d.matrix, q.n, q.kind.shape, q.method
     backend = q.backend(d.semiring, m.dtype)
-    closures: Any = backend.capabilities.stack_closures
+    closures: Any = backend.capabilities.closures
     if 0 in shape:
         return "there is nothing to close"
     if method != "auto":
@@ -61,7 +61,7 @@ def _together(q: Recorder, d: Draft, alike: bool) -> Rewrite | str:
         return "A⁺ of each matrix needs its own A*"
     if q.kind.reports:
         return "progress is reported for each matrix"
-    if closures is None or not d.semiring.idempotent:
+    if not backend.capabilities.provides("close_stack") or not d.semiring.idempotent:
         return "the backend closes one matrix at a time"
     if not alike:
         return "the weights of each matrix need a validation of their own"
@@ -80,7 +80,7 @@ def _together(q: Recorder, d: Draft, alike: bool) -> Rewrite | str:
 
 
 def _close_stack(engine: Engine, A: Any) -> None:
-    closures: Any = engine.capabilities.stack_closures
+    closures: Any = engine.capabilities.closures
     closures.close_stack(engine.plan, A)
 
 

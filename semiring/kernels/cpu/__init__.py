@@ -15,7 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.kernels.contract import Capabilities, KernelPlan, Steps
+from semiring.kernels.contract import (
+    Capabilities,
+    ClosureKernels,
+    KernelPlan,
+    PathKernels,
+    ProductKernels,
+    SequenceKernels,
+    Steps,
+)
 from semiring.kernels.cpu.compiled import Kernels, copy, kernels_for
 from semiring.kernels.cpu.product import log_stacks, log_sums, log_vectors, log_walks
 from semiring.kernels.cpu.product.macro import FULL
@@ -34,7 +42,7 @@ _STRIP = 256  # columns of a triangle of log_plus that are multiplied together
 _NO_MARKS = np.empty((0, 0), np.int32)
 
 
-class CpuBackend:
+class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
     """`semiring.kernels.contract.Backend` on every dtype of the host, and on packed bits."""
 
     name = "cpu"
@@ -42,18 +50,8 @@ class CpuBackend:
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        """Closures of stacks and where weights gain, products in place, by triangles, steps by one matrix, and more."""
-        return Capabilities(
-            stack_closures=self,
-            gaining=self,
-            panels=self,
-            predecessors=self,
-            searches=self,
-            walks=self,
-            telling=self,
-            factors=self,
-            triangles=self,
-        )
+        """The groups of operations from which this class derives."""
+        return Capabilities.of(self)
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Every semiring on every dtype of the host that it is defined on."""
@@ -110,8 +108,8 @@ class CpuBackend:
             log_stacks.multiply(self, plan, stack, A[None], stack if C is B else B[None], accumulate)
         return True
 
-    def tells(self, plan: KernelPlan, m: int, k: int, n: int) -> bool:
-        """Whether NaN and ∞ show in products of these sizes: see `log_vectors`."""
+    def propagates_nan(self, plan: KernelPlan, m: int, k: int, n: int) -> bool:
+        """Return whether NaN and ∞ show in products of these sizes: see `log_vectors`."""
         return log_vectors.takes(plan, m, k, n)
 
     def prepare(self, plan: KernelPlan, B: Array) -> Any:

@@ -26,7 +26,18 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import plus_times
 from semiring.errors import MissingExtraError
-from semiring.kernels.contract import Capabilities, KernelPlan, Mark, Streams
+from semiring.kernels.contract import (
+    Capabilities,
+    ClosureKernels,
+    GraphKernels,
+    KernelPlan,
+    Mark,
+    PassKernels,
+    PathKernels,
+    ProductKernels,
+    StreamKernels,
+    Streams,
+)
 from semiring.kernels.engine import cut
 from semiring.kernels.tolerance import Tolerance
 
@@ -37,7 +48,7 @@ _NOTHING = contextlib.nullcontext()
 _STRIP = 2048  # columns of a triangle that cuBLAS multiplies
 
 
-class CudaBackend:
+class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, GraphKernels, PathKernels):
     """`semiring.kernels.contract.Backend` on CuPy arrays.
 
     Every call only enqueues work on ``plan.stream`` (CuPy's current stream where that is None): no synchronisation, no
@@ -70,21 +81,8 @@ class CudaBackend:
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        """All there are."""
-        return Capabilities(
-            whole_closures=self,
-            stack_closures=self,
-            queues=self,
-            recorder=self,
-            relaxation=self,
-            panels=self,
-            passes=self,
-            predecessors=self,
-            trees=self,
-            relations=self,
-            triangles=self,
-            graphs=self,
-        )
+        """The groups of operations from which this class derives."""
+        return Capabilities.of(self)
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Every semiring on every dtype that it is defined on; packed bits where the zero is False.
@@ -196,7 +194,7 @@ class CudaBackend:
         return find_tree(plan, D, weights, tolerance, source)
 
     def has_edges(self, plan: KernelPlan, n: int) -> bool:
-        """Whether the edges of packed matrices of n rows can be followed: see `semiring.kernels.contract.Relations`."""
+        """Return whether kernels take packed matrices of n rows: see `semiring.kernels.contract.GraphKernels`."""
         return self._relations.has_edges(plan, n)
 
     def count_edges(self, words: Any) -> tuple[int, bool]:
@@ -224,7 +222,7 @@ class CudaBackend:
         self._relations.fill_component(words, start, stop)
 
     def look(self, A: Any, none: Any) -> tuple[bool, bool, int, Any]:
-        """What `semiring.kernels.contract.Graphs` tells of a matrix: see `semiring.kernels.cuda.graphs`."""
+        """What `semiring.kernels.contract.GraphKernels` tells of a matrix: see `semiring.kernels.cuda.graphs`."""
         return self._graphs.look(A, none)
 
     def edge_words(self, A: Any, none: Any) -> Any:

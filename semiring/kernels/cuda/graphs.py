@@ -1,4 +1,4 @@
-"""`semiring.kernels.contract.Graphs` on a GPU: a matrix as a graph, by the kernels of graphs.cu.
+"""`semiring.kernels.contract.GraphKernels` on a GPU: a matrix as a graph, by the kernels of graphs.cu.
 
 Rows lie adjacent, one after the other at any distance. What a look finds, and trees, go to the host; entries do not.
 """

@@ -300,7 +300,7 @@ class PreparedMatrix:
 
 
 def walk(backend: Backend, plan: KernelPlan, by: PreparedMatrix, x: Array, steps: Steps) -> None:
-    """X (m, n), adjacent rows, ← its state after the steps: see `semiring.kernels.contract.Walks`."""
+    """X (m, n), adjacent rows, ← its state after the steps: see `semiring.kernels.contract.SequenceKernels`."""
     alone = replace(plan, threads=1)
 
     def product(x: Array, plan: KernelPlan) -> Array:
@@ -357,7 +357,7 @@ def _counts(steps: Steps, m: int) -> Array:
 
 
 def pull(plan: KernelPlan, by: PreparedMatrix, G: Array, steps: Steps, by_matrix: Array) -> bool:
-    """G (m, n), adjacent rows, ← its gradient by the first state: see `semiring.kernels.contract.Walks`."""
+    """G (m, n), adjacent rows, ← its gradient by the first state: see `semiring.kernels.contract.SequenceKernels`."""
     if not by.whole:
         return False
     (m, n), shape = G.shape, steps.sums.shape

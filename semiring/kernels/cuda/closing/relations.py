@@ -1,4 +1,4 @@
-"""`semiring.kernels.contract.Relations` on a GPU: packed truth values as edges, by the kernels of relations.cu."""
+"""The operations of `GraphKernels` on packed truth values, on a GPU: bits as edges, by the kernels of relations.cu."""
 
 from __future__ import annotations
 

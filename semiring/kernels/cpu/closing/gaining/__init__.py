@@ -34,7 +34,7 @@ _ROWS = 160  # up to which one thread and one block are as fast as anything
 
 
 class SmallGains:
-    """`semiring.kernels.contract.GainingClosures` of floats and integers on the host."""
+    """The gaining closures of `semiring.kernels.contract.ClosureKernels` of floats and integers on the host."""
 
     def rows(self, plan: KernelPlan) -> int:
         """The most rows of matrices that are looked at and closed so."""
