@@ -25,7 +25,7 @@ import numpy as np
 from numba import njit
 
 from semiring.kernels.cpu.codegen.jit import cached
-from semiring.kernels.cpu.codegen.options import OUTER
+from semiring.kernels.cpu.codegen.numba_internals import OUTER
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.namespaces import array_namespace
 from semiring.threads import get_threads

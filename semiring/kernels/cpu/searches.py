@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.jit import cached
-from semiring.kernels.cpu.codegen.options import OUTER, PART
+from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, better, times
 from semiring.kernels.cpu.threads.pool import run_tasks
 

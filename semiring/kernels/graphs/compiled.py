@@ -7,7 +7,7 @@ from typing import Any
 from numba import njit
 
 from semiring.kernels.cpu.codegen.jit import cached
-from semiring.kernels.cpu.codegen.options import OUTER
+from semiring.kernels.cpu.codegen.numba_internals import OUTER
 
 __all__ = ["kernel"]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import llvmlite.ir as ir
 from numba import types
-from numba.core import cgutils
 
 from semiring.kernels.cpu.codegen.memory import intrinsic, load, store
+from semiring.kernels.cpu.codegen.numba_internals import abi_size, alloca_once_value, for_range, raw_memcpy, void
 
 __all__ = [
     *(
@@ -55,8 +55,8 @@ def copy_line(typing: Any, to: Any, source: Any, size: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         byte = ir.IntType(8).as_pointer()
         to, source = (builder.inttoptr(where, byte) for where in args[:2])
-        cgutils.raw_memcpy(builder, to, source, args[2], ir.Constant(_I64, 1))
-        return context.get_dummy_value()
+        raw_memcpy(builder, to, source, args[2], ir.Constant(_I64, 1))
+        return void(context)
 
     return types.void(types.intp, types.intp, types.intp), code
 
@@ -101,7 +101,7 @@ def transpose_tile(typing: Any, like: Any, source: Any, stride: Any, to: Any, st
         like, source, stride, to, step = args
         for k, column in enumerate(_columns(builder, like.type, source, stride)):
             store(builder, column, _row(builder, to, step, k))
-        return context.get_dummy_value()
+        return void(context)
 
     return types.void(like, *(types.intp,) * 4), code
 
@@ -139,7 +139,7 @@ def join_word(typing: Any, to: Any, source: Any) -> Any:
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         store(builder, builder.or_(load(builder, _WORD, args[0]), load(builder, _WORD, args[1])), args[0])
-        return context.get_dummy_value()
+        return void(context)
 
     return types.void(types.intp, types.intp), code
 
@@ -149,8 +149,8 @@ def _joined(together: int) -> Any:
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         to, words, numbers, count = args
-        joined = cgutils.alloca_once_value(builder, _ZERO)
-        with cgutils.for_range(builder, count) as loop:
+        joined = alloca_once_value(builder, _ZERO)
+        with for_range(builder, count) as loop:
             word = builder.load(joined)
             for k in range(together):
                 place = builder.mul(loop.index, ir.Constant(_I64, 4 * together))
@@ -159,7 +159,7 @@ def _joined(together: int) -> Any:
                 word = builder.or_(word, load(builder, _WORD, at))
             builder.store(word, joined)
         store(builder, builder.load(joined), to)
-        return context.get_dummy_value()
+        return void(context)
 
     return code
 
@@ -203,10 +203,10 @@ def spread_levels(
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         none, steps, planes, stride, count, reached, to = args
         kind, marks = ir.VectorType(none.type, 64), ir.VectorType(_I1, 64)
-        zero, size = ir.Constant(kind, None), context.get_abi_sizeof(none.type)
+        zero, size = ir.Constant(kind, None), abi_size(context, none.type)
         add = builder.fadd if isinstance(none.type, ir.FloatType | ir.DoubleType) else builder.add
-        sums = cgutils.alloca_once_value(builder, zero)
-        with cgutils.for_range(builder, count) as loop:
+        sums = alloca_once_value(builder, zero)
+        with for_range(builder, count) as loop:
             step = load(builder, none.type, builder.add(steps, builder.mul(loop.index, ir.Constant(_I64, size))))
             bits = load(builder, _I64, builder.add(planes, builder.mul(loop.index, stride)))
             part = builder.select(builder.bitcast(bits, marks), _splat(builder, step, 64), zero)
@@ -214,6 +214,6 @@ def spread_levels(
         reached = builder.bitcast(load(builder, _I64, reached), marks)
         found = builder.select(reached, builder.load(sums), _splat(builder, none, 64))
         store(builder, found, to)
-        return context.get_dummy_value()
+        return void(context)
 
     return types.void(none, *(types.intp,) * 6), code

@@ -11,8 +11,9 @@ from typing import Any, TypeAlias
 
 import llvmlite.ir as ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
+
+from semiring.kernels.cpu.codegen.numba_internals import for_range, void
 
 __all__ = [
     *("LANES", "TABLE_VECTORS", "VECTOR_BYTES", "build_table", "fill", "load32", "load64"),
@@ -82,7 +83,7 @@ def _build_table(builder: Builder, exclusive: bool, table: Value, rows: Value) -
 
 def _look_up(builder: Builder, exclusive: bool, panel: Value, pieces: Value, table: Value, rows: Value) -> None:
     shift = VECTOR_BYTES.bit_length() - 1
-    with cgutils.for_range(builder, rows) as loop:
+    with for_range(builder, rows) as loop:
         piece = _load(builder, builder.add(pieces, builder.mul(loop.index, _k(8))), 8, _I64)
         target = builder.add(panel, builder.mul(loop.index, _k(VECTOR_BYTES)))
         value = _load(builder, target, VECTOR_BYTES)
@@ -105,17 +106,13 @@ def _either(builder: Builder, exclusive: Value, body: Callable[[bool], None]) ->
             body(False)
 
 
-def _nothing(context: Any) -> Value:
-    return context.get_dummy_value()
-
-
 @intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
 def build_table(typing: Any, table: Any, rows: Any, exclusive: Any) -> Typed:
     """The table of `look_up` from 64 aligned vectors of B. Costs 400 stores."""
 
     def code(context: Any, builder: Builder, signature: Any, args: Any) -> Value:
         _either(builder, args[2], lambda xor: _build_table(builder, xor, args[0], args[1]))
-        return _nothing(context)
+        return void(context)
 
     return types.void(*(types.int64,) * 3), code
 
@@ -126,7 +123,7 @@ def look_up(typing: Any, panel: Any, pieces: Any, table: Any, rows: Any, exclusi
 
     def code(context: Any, builder: Builder, signature: Any, args: Any) -> Value:
         _either(builder, args[4], lambda xor: _look_up(builder, xor, *args[:4]))
-        return _nothing(context)
+        return void(context)
 
     return types.void(*(types.int64,) * 5), code
 
@@ -138,7 +135,7 @@ def move(typing: Any, target: Any, source: Any, flip: Any) -> Typed:
     def code(context: Any, builder: Builder, signature: Any, args: Any) -> Value:
         value = builder.xor(_load(builder, args[1], 4), _splat(builder, builder.trunc(args[2], _I32)))
         _store(builder, value, args[0], 4)
-        return _nothing(context)
+        return void(context)
 
     return types.void(*(types.int64,) * 3), code
 
@@ -148,10 +145,10 @@ def fill(typing: Any, target: Any, count: Any) -> Typed:
     """Zeros in so many vectors."""
 
     def code(context: Any, builder: Builder, signature: Any, args: Any) -> Value:
-        with cgutils.for_range(builder, args[1]) as loop:
+        with for_range(builder, args[1]) as loop:
             address = builder.add(args[0], builder.mul(loop.index, _k(VECTOR_BYTES)))
             _store(builder, ir.Constant(_VECTOR, None), address, 4)
-        return _nothing(context)
+        return void(context)
 
     return types.void(types.int64, types.int64), code
 
@@ -166,7 +163,7 @@ def _scalar(kind: Any, number: Any) -> tuple[Any, Any]:
     def store(typing: Any, address: Any, value: Any) -> Typed:
         def code(context: Any, builder: Builder, signature: Any, args: Any) -> Value:
             _store(builder, args[1], args[0], 4)
-            return _nothing(context)
+            return void(context)
 
         return types.void(types.int64, number), code
 

@@ -12,7 +12,6 @@ from functools import cache
 
 import numpy as np
 from numba import njit, types
-from numba.core.compiler_lock import global_compiler_lock
 
 from semiring.kernels.cpu.bits.instructions import (
     LANES,
@@ -27,7 +26,7 @@ from semiring.kernels.cpu.bits.instructions import (
     store64,
 )
 from semiring.kernels.cpu.codegen.jit import cached
-from semiring.kernels.cpu.codegen.options import OUTER, PART
+from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART, entry_point
 
 __all__ = ["CHUNK", "PIECE", "eliminate", "multiply"]
 
@@ -191,8 +190,7 @@ def _eliminate(  # type: ignore[no-untyped-def]  # compiled
 def _compiled(function: Callable[..., int]) -> Callable[..., int]:
     """The machine code of a kernel, from the cache on disk or the compiler; called without dispatch or the GIL."""
     signature = (types.int64,) * function.__code__.co_argcount
-    with global_compiler_lock:
-        return cached(njit(function, **OUTER)).compile(signature)  # type: ignore[no-any-return]
+    return entry_point(cached(njit(function, **OUTER)), signature)
 
 
 def multiply(*arguments: int) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numba
 
 from semiring.kernels.cpu.codegen.memory import LANE_BYTES, address, close3, close7, fetch, put
-from semiring.kernels.cpu.codegen.options import OUTER, PART
+from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
 from semiring.kernels.cpu.product.macro import (
     AT_C,
     ROWS,

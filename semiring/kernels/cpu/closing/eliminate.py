@@ -18,9 +18,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import llvmlite.ir as ir
-from numba.core import cgutils
 
 from semiring.kernels.cpu.codegen.lower import Operand, lower
+from semiring.kernels.cpu.codegen.numba_internals import for_range
 from semiring.kernels.cpu.codegen.target import Target
 from semiring.kernels.cpu.codegen.vector import I1, I32, I64, ElementType, Value, Vectors
 from semiring.kernels.cpu.product.tile import Pair, constant_marks
@@ -76,7 +76,7 @@ class _Eliminate:
     def build(self) -> None:
         b, n = self.builder, self.arguments["n"]
         _ = self.pair.one
-        with cgutils.for_range(b, n) as pivots:
+        with for_range(b, n) as pivots:
             k = pivots.index
             corner = self.entry(k, k)
             pivot = self.vectors.splat(self.load(corner, self.element.ir, self.element.size))
@@ -84,7 +84,7 @@ class _Eliminate:
             star = self.unary(self.definition.star, pivot)
             mark = b.trunc(b.add(self.arguments["first"], k), I32) if self.pivots else None
             row = self.pivot_row(k, pivot, star, corner, mark)
-            with cgutils.for_range(b, n) as rows, b.if_then(b.icmp_signed("!=", rows.index, k)):
+            with for_range(b, n) as rows, b.if_then(b.icmp_signed("!=", rows.index, k)):
                 self.other_row(rows.index, k, row, mark)
         b.ret(ir.Constant(I64, -1))
 
@@ -140,7 +140,7 @@ class _Eliminate:
         if not self.pivots:
             yield [ir.Constant(I64, n * lanes) for n in range(self.group)]
             return
-        with cgutils.for_range(b, self.arguments["groups"]) as loop:
+        with for_range(b, self.arguments["groups"]) as loop:
             start = b.mul(loop.index, ir.Constant(I64, self.group * lanes))
             yield [b.add(start, ir.Constant(I64, n * lanes)) for n in range(self.group)]
 

@@ -7,11 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import types
-from numba.core.caching import _Cache
-from numba.core.compiler import CompileResult
-from numba.core.compiler_lock import global_compiler_lock
 
 from semiring.kernels.cpu.codegen import cache
+from semiring.kernels.cpu.codegen.numba_internals import (
+    DispatcherCache,
+    entry_point,
+    rebuild_result,
+    result_state,
+    set_cache,
+)
 from semiring.logs import Compilation
 
 __all__ = ["KernelCache", "cached", "compiled"]
@@ -37,7 +41,7 @@ def purpose(name: str) -> str:
     return next((purpose for part, purpose in _PURPOSES if part in name), "computation")
 
 
-class KernelCache(_Cache):  # type: ignore[misc]  # Numba has no types
+class KernelCache(DispatcherCache):  # type: ignore[misc]  # Numba has no types
     """The compiled code of one function for Numba's dispatcher: in the store of this package instead of Numba's own.
 
     ``modules``: those that the function is made of, beside the modules that they import.
@@ -52,9 +56,8 @@ class KernelCache(_Cache):  # type: ignore[misc]  # Numba has no types
         return str(cache.cache_folder())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        target_context.refresh()
         key = self._key(sig)
-        found = cache.load(self.modules, key, lambda state: CompileResult._rebuild(target_context, *state))
+        found = cache.load(self.modules, key, lambda state: rebuild_result(target_context, state))
         if found is None:  # now Numba compiles, and then it saves
             self._under_way[key] = Compilation(purpose(self.name))
         return found
@@ -62,7 +65,7 @@ class KernelCache(_Cache):  # type: ignore[misc]  # Numba has no types
     def save_overload(self, sig: Any, data: Any) -> None:
         key = self._key(sig)
         self._under_way.pop(key).done()
-        cache.save(self.modules, key, data._reduce())
+        cache.save(self.modules, key, result_state(data))
 
     def enable(self) -> None:
         """Always on: an unusable folder is a miss."""
@@ -85,12 +88,11 @@ def cached(function: Any) -> Any:
     """
     python = function.py_func
     assert python.__closure__ is None, f"{python.__qualname__} has variables of an enclosing function"
-    function._cache = KernelCache(f"{python.__module__}.{python.__qualname__}", python.__module__)
+    set_cache(function, KernelCache(f"{python.__module__}.{python.__qualname__}", python.__module__))
     return function
 
 
 def compiled(function: Any) -> Callable[..., Any]:
     """The Python-callable entry point of a ``numba.njit`` function whose parameters are all 64-bit integers."""
     signature = (types.intp,) * len(inspect.signature(function.py_func).parameters)
-    with global_compiler_lock:
-        return cached(function).compile(signature)  # type: ignore[no-any-return]  # Numba has no types
+    return entry_point(cached(function), signature)

@@ -11,8 +11,8 @@ from typing import Any
 
 import llvmlite.ir as ir
 from numba import extending, types
-from numba.np.arrayobj import make_array, populate_array
 
+from semiring.kernels.cpu.codegen.numba_internals import add_attribute, array_at, data_of, void
 from semiring.kernels.cpu.codegen.target import host
 
 __all__ = [
@@ -72,8 +72,7 @@ def address(typing: Context, array: Any) -> Code:
     """Where the first element of an array lies."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        return builder.ptrtoint(data, I64)
+        return builder.ptrtoint(data_of(context, builder, signature.args[0], args[0]), I64)
 
     return types.intp(array), code
 
@@ -84,10 +83,8 @@ def line(typing: Context, where: Any, size: Any) -> Code:
     kind = types.Array(types.float32, 1, "C")
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        result, width = make_array(kind)(context, builder), ir.Constant(I64, 4)
-        data = builder.inttoptr(args[0], ir.FloatType().as_pointer())
-        populate_array(result, data=data, shape=[args[1]], strides=[width], itemsize=width, meminfo=None)
-        return result._getvalue()
+        data, width = builder.inttoptr(args[0], ir.FloatType().as_pointer()), ir.Constant(I64, 4)
+        return array_at(context, builder, kind, data, [args[1]], [width], width)
 
     return kind(types.intp, types.intp), code
 
@@ -148,9 +145,8 @@ def wide(typing: Context) -> Code:
     """In the first line of a function: its loops take the widest vectors of the machine. LLVM shies away from them."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        # llvmlite knows no attributes with values, and would refuse this one
-        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
-        return context.get_dummy_value()
+        add_attribute(builder.function, "prefer-vector-width", "512")
+        return void(context)
 
     return types.void(), code
 
@@ -161,8 +157,8 @@ def without_nan(typing: Context) -> Code:
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         for name in ("no-nans-fp-math", "no-signed-zeros-fp-math"):
-            set.add(builder.function.attributes, f'"{name}"="true"')
-        return context.get_dummy_value()
+            add_attribute(builder.function, name, "true")
+        return void(context)
 
     return types.void(), code
 
@@ -183,7 +179,7 @@ def put(typing: Context, value: Any, where: Any) -> Code:
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         store(builder, args[0], args[1])
-        return context.get_dummy_value()
+        return void(context)
 
     return types.void(value, types.intp), code
 
@@ -198,7 +194,7 @@ def put_repeated(typing: Context, value: Any, where: Any) -> Code:
             ones = sum(1 << (8 * size * i) for i in range(LANE_BYTES // size))
             element = builder.mul(builder.zext(element, I32), ir.Constant(I32, ones))
         store(builder, element, args[1])
-        return context.get_dummy_value()
+        return void(context)
 
     return types.void(value, types.intp), code
 
@@ -216,7 +212,7 @@ def widen(typing: Context, like: Any, to: Any, source: Any) -> Code:
             wide = ir.VectorType(I32, WIDENED)
             value = builder.mul(builder.zext(value, wide), ir.Constant(wide, [ones] * WIDENED))
         store(builder, value, args[1])
-        return context.get_dummy_value()
+        return void(context)
 
     return types.void(like, types.intp, types.intp), code
 
@@ -237,7 +233,7 @@ def copy_bytes(typing: Context, to: Any, source: Any, count: Any) -> Code:
         offset.add_incoming(following, loop)
         builder.cbranch(builder.icmp_signed("<", following, args[2]), loop, after)
         builder.position_at_end(after)
-        return context.get_dummy_value()
+        return void(context)
 
     return types.void(types.intp, types.intp, types.intp), code
 
@@ -251,7 +247,7 @@ def _caller(count: int, result: Any) -> Any:
             kind = ir.FunctionType(returned, [I64] * count)
             items = [builder.extract_value(values[1], i) for i in range(count)]
             called = builder.call(builder.inttoptr(values[0], kind.as_pointer()), items)
-            return called if result == types.intp else context.get_dummy_value()
+            return called if result == types.intp else void(context)
 
         return result(types.intp, types.UniTuple(types.intp, count)), code
 
@@ -282,7 +278,7 @@ def atomic_store(typing: Context, value: Any, where: Any) -> Code:
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         builder.store_atomic(args[0], builder.inttoptr(args[1], I64.as_pointer()), "release", 8)
-        return context.get_dummy_value()
+        return void(context)
 
     return types.void(types.intp, types.intp), code
 
@@ -316,6 +312,6 @@ def pause(typing: Context) -> Code:
         text = "pause" if host().x86 else "yield" if host().arm64 else ""
         asm = ir.InlineAsm(ir.FunctionType(ir.VoidType(), []), text, "~{memory}", side_effect=True)
         builder.call(asm, [])
-        return context.get_dummy_value()
+        return void(context)
 
     return types.void(), code

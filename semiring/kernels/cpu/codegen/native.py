@@ -9,10 +9,15 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import llvmlite.ir as ir
-from numba.core.compiler_lock import global_compiler_lock
-from numba.core.registry import cpu_target
 
 from semiring.kernels.cpu.codegen import cache
+from semiring.kernels.cpu.codegen.numba_internals import (
+    compile_library,
+    compiler_lock,
+    function_address,
+    library_state,
+    load_library,
+)
 from semiring.kernels.cpu.codegen.target import Target
 from semiring.kernels.definition import KernelDefinition
 from semiring.logs import Compilation
@@ -46,24 +51,18 @@ def compile_native(build: Build, *arguments: Any, what: str = "computation", **o
     found = _loaded.get(key)
     if found is not None:
         return found[0]
-    with global_compiler_lock:
+    with compiler_lock:
         found = _loaded.get(key)
         if found is not None:
             return found[0]
         name = f"semiring_{hashlib.sha256(key.encode()).hexdigest()[:32]}"
-        codegen = cpu_target.target_context.codegen()
-        library = cache.load(modules, key, codegen.unserialize_library)
+        library = cache.load(modules, key, load_library)
         if library is None:
             under_way = Compilation(what)
-            library = codegen.create_library(name)
-            library.enable_object_caching()
-            module = library.create_ir_module(name)
-            build(module, name, *arguments, **options)
-            library.add_ir_module(module)
-            library.finalize()
+            library = compile_library(name, lambda module: build(module, name, *arguments, **options))
             under_way.done()
-            cache.save(modules, key, library.serialize_using_object_code())
-        _loaded[key] = library.get_pointer_to_function(name), library
+            cache.save(modules, key, library_state(library))
+        _loaded[key] = function_address(library, name), library
         return _loaded[key][0]
 
 

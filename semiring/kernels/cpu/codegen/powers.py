@@ -24,9 +24,9 @@ from typing import Any
 import llvmlite.ir as ir
 import numpy as np
 from numba import types
-from numba.core import cgutils
 
 from semiring.kernels.cpu.codegen.memory import intrinsic, load, store
+from semiring.kernels.cpu.codegen.numba_internals import alloca_once, for_range, for_range_slice, void
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.codegen.vector import I8, I32, I64, ElementType, Value, Vectors, declared, prefetch
 
@@ -148,8 +148,8 @@ def terms_along(typing: Context, a: Any, w: Any, y: Any, count: Any) -> Code:
         kind, ahead = ir.VectorType(ir.FloatType(), FLOATS), ir.Constant(I64, _AHEAD)
         v = Vectors(builder, ElementType(np.dtype(np.float32)), FLOATS)
         terms = _Terms(builder)
-        zero, sums = v.constant(0), [cgutils.alloca_once(builder, kind) for _ in range(_SIDE)]
-        total, top = cgutils.alloca_once(builder, _DOUBLES), cgutils.alloca_once(builder, kind)
+        zero, sums = v.constant(0), [alloca_once(builder, kind) for _ in range(_SIDE)]
+        total, top = alloca_once(builder, _DOUBLES), alloca_once(builder, kind)
         builder.store(ir.Constant(_DOUBLES, [0.0] * FLOATS), total)
         builder.store(v.constant(-np.inf), top)
 
@@ -157,7 +157,7 @@ def terms_along(typing: Context, a: Any, w: Any, y: Any, count: Any) -> Code:
             """The vectors start … stop - 1 in float32, ``side`` of them side by side."""
             for one in sums:
                 builder.store(zero, one)
-            with cgutils.for_range_slice(builder, start, stop, ir.Constant(I64, side), I64) as (index, _):
+            with for_range_slice(builder, start, stop, ir.Constant(I64, side), I64) as (index, _):
                 offset = builder.mul(index, ir.Constant(I64, width))
                 for place, one in enumerate(sums[:side]):
                     at = builder.add(offset, ir.Constant(I64, width * place))
@@ -173,7 +173,7 @@ def terms_along(typing: Context, a: Any, w: Any, y: Any, count: Any) -> Code:
 
         group = ir.Constant(I64, _SIDE * CHAIN)
         whole = builder.mul(builder.sdiv(count, group), group)
-        with cgutils.for_range_slice(builder, ir.Constant(I64, 0), whole, group, I64) as (index, _):
+        with for_range_slice(builder, ir.Constant(I64, 0), whole, group, I64) as (index, _):
             add(index, builder.add(index, group), _SIDE)
         with builder.if_then(builder.icmp_signed("<", whole, count)):
             add(whole, count, 1)
@@ -196,9 +196,9 @@ def plain_terms(typing: Context, a: Any, x: Any, count: Any) -> Code:
         width = 4 * FLOATS
         v = Vectors(builder, ElementType(np.dtype(np.float32)), FLOATS)
         terms, kind = _Terms(builder), ir.VectorType(ir.FloatType(), FLOATS)
-        sums = [cgutils.alloca_once(builder, kind) for _ in range(_SIDE)]
-        marks = [cgutils.alloca_once(builder, v.bits_type) for _ in range(_SIDE)]
-        total = cgutils.alloca_once(builder, _DOUBLES)
+        sums = [alloca_once(builder, kind) for _ in range(_SIDE)]
+        marks = [alloca_once(builder, v.bits_type) for _ in range(_SIDE)]
+        total = alloca_once(builder, _DOUBLES)
         builder.store(ir.Constant(_DOUBLES, [0.0] * FLOATS), total)
         for seen in marks:
             builder.store(v.bits(0), seen)
@@ -216,7 +216,7 @@ def plain_terms(typing: Context, a: Any, x: Any, count: Any) -> Code:
             """The vectors start … stop - 1 in float32, ``side`` of them side by side."""
             for one in sums:
                 builder.store(v.constant(0), one)
-            with cgutils.for_range_slice(builder, start, stop, ir.Constant(I64, side), I64) as (index, _):
+            with for_range_slice(builder, start, stop, ir.Constant(I64, side), I64) as (index, _):
                 offset = builder.mul(index, ir.Constant(I64, width))
                 for place in range(side):
                     at = builder.add(offset, ir.Constant(I64, width * place))
@@ -232,7 +232,7 @@ def plain_terms(typing: Context, a: Any, x: Any, count: Any) -> Code:
 
         group = ir.Constant(I64, _SIDE * CHAIN)
         whole = builder.mul(builder.sdiv(count, group), group)
-        groups = cgutils.for_range_slice(builder, ir.Constant(I64, 0), whole, group, I64)
+        groups = for_range_slice(builder, ir.Constant(I64, 0), whole, group, I64)
         with groups as (index, _), builder.if_then(good()):  # else the rest costs nothing
             add(index, builder.add(index, group), _SIDE)
         with builder.if_then(builder.icmp_signed("<", whole, count)):
@@ -259,7 +259,7 @@ def terms_beside(
 
         def columns(start: Value, ws: Value, ys: Value, count: int) -> None:
             """Some rows, from addresses of their first a, w and y on."""
-            with cgutils.for_range(builder, vectors) as loop:
+            with for_range(builder, vectors) as loop:
                 at = builder.mul(loop.index, ir.Constant(I64, 4 * FLOATS))
                 terms = _Terms(builder, load(builder, v.type, builder.add(references, at)))
                 top, sums = load(builder, v.type, builder.add(tops, at)), [v.constant(0)] * min(_SIDE, count)
@@ -283,9 +283,9 @@ def terms_beside(
         ahead = builder.mul(row, group)
         whole = builder.mul(builder.sdiv(steps, group), group)
         for begin, stop, count in ((ir.Constant(I64, 0), whole, CHAIN), (whole, steps, 1)):
-            with cgutils.for_range_slice(builder, begin, stop, ir.Constant(I64, count), I64) as (k, _):
+            with for_range_slice(builder, begin, stop, ir.Constant(I64, count), I64) as (k, _):
                 offset = builder.mul(k, ir.Constant(I64, 4))
                 columns(builder.add(first, builder.mul(k, row)), builder.add(w, offset), builder.add(y, offset), count)
-        return context.get_dummy_value()
+        return void(context)
 
     return types.void(*[types.intp] * 9), code

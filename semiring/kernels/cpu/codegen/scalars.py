@@ -14,13 +14,13 @@ from typing import Any
 
 import llvmlite.ir as ir
 import numpy as np
-from numba import types
+from numba import from_dtype, types
 from numba.extending import NativeValue, intrinsic, models, register_model, typeof_impl, unbox
-from numba.np import numpy_support
 
 from semiring.algebra.expressions import Expression, parse
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.lower import Operand, lower
+from semiring.kernels.cpu.codegen.numba_internals import void
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.codegen.vector import ElementType, Scalars
 from semiring.kernels.definition import define
@@ -121,7 +121,7 @@ def _typeof(value: ScalarSemiring, context: Any) -> SemiringType:
 
 @unbox(SemiringType)  # type: ignore[untyped-decorator]  # Numba has no types
 def _unbox(kind: Any, value: Any, context: Any) -> Any:
-    return NativeValue(context.context.get_dummy_value())
+    return NativeValue(void(context.context))
 
 
 def _operation(name: str, *, may_be_nan: bool = True) -> Any:
@@ -129,7 +129,7 @@ def _operation(name: str, *, may_be_nan: bool = True) -> Any:
         if not isinstance(sr, SemiringType):
             return None
         dtype = sr.dtype
-        kind = types.boolean if dtype.kind == "b" else numpy_support.from_dtype(dtype)
+        kind = types.boolean if dtype.kind == "b" else from_dtype(dtype)
 
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             scalars = Scalars(builder, ElementType(dtype))
@@ -148,7 +148,7 @@ def _operation(name: str, *, may_be_nan: bool = True) -> Any:
 @intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
 def accumulate(typing: Any, sr: Any, c: Any, x: Any, y: Any) -> Any:
     """``accumulate(sr, c, x, y)``: c ⊕ (x ⊗ y), of values that are no NaN, as the tiles of products compute it."""
-    kind = types.boolean if sr.dtype.kind == "b" else numpy_support.from_dtype(sr.dtype)
+    kind = types.boolean if sr.dtype.kind == "b" else from_dtype(sr.dtype)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         truths = sr.dtype.kind == "b"
@@ -166,7 +166,7 @@ def accumulate(typing: Any, sr: Any, c: Any, x: Any, y: Any) -> Any:
 @intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
 def better(typing: Any, sr: Any, x: Any, y: Any) -> Any:
     """``better(sr, x, y)``: whether x ⊕ y is x and not y, for a ⊕ that selects and values that are no NaN."""
-    kind = types.boolean if sr.dtype.kind == "b" else numpy_support.from_dtype(sr.dtype)
+    kind = types.boolean if sr.dtype.kind == "b" else from_dtype(sr.dtype)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         scalars = Scalars(builder, ElementType(sr.dtype))
@@ -182,7 +182,7 @@ def better(typing: Any, sr: Any, x: Any, y: Any) -> Any:
 
 def _unary(name: str) -> Any:
     def generic(typing: Any, sr: Any, x: Any) -> Any:
-        kind = types.boolean if sr.dtype.kind == "b" else numpy_support.from_dtype(sr.dtype)
+        kind = types.boolean if sr.dtype.kind == "b" else from_dtype(sr.dtype)
         expression = sr.operations[name]
 
         def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -63,10 +63,9 @@ class Target:
 @cache
 def host() -> Target:
     """The CPU of this process, as Numba compiles for it (NUMBA_CPU_NAME and NUMBA_CPU_FEATURES are honoured)."""
-    from numba.core.registry import cpu_target
+    from semiring.kernels.cpu.codegen.numba_internals import host_tuple  # it loads Numba, which other targets need not
 
-    triple, cpu, features = cpu_target.target_context.codegen().magic_tuple()
-    return Target(triple, cpu, features)
+    return Target(*host_tuple())
 
 
 _X86, _ARM, _APPLE = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-macosx"

@@ -17,11 +17,11 @@ from typing import Any
 
 import llvmlite.ir as ir
 import numpy as np
-from numba.core import cgutils
 from numpy.typing import NDArray
 
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.native import compile_native
+from semiring.kernels.cpu.codegen.numba_internals import alloca_once_value, for_range
 from semiring.kernels.cpu.codegen.target import Target, host
 from semiring.kernels.cpu.codegen.vector import I32, I64, ElementType, Scalars, Value, Vectors
 from semiring.kernels.cpu.product.tile import Pair
@@ -84,7 +84,7 @@ class _Fold:
 
     def build(self) -> None:
         b, lanes = self.builder, self.target.vector_bytes // self.element.size
-        done = cgutils.alloca_once_value(b, ir.Constant(I64, 0))
+        done = alloca_once_value(b, ir.Constant(I64, 0))
         pieces = [(lanes, _ABREAST), (lanes, 2), *((lanes >> half, 1) for half in range(lanes.bit_length()))]
         kinds = [(self.vectors(lanes), count) for lanes, count in pieces]
         pairs = [
@@ -120,8 +120,8 @@ class _Fold:
         b, arguments = self.builder, self.arguments
         bytes_each = vectors.lanes * self.element.size
         cells = [b.add(arguments["c"], b.add(offset, ir.Constant(I64, bytes_each * i))) for i in range(count)]
-        sums = [cgutils.alloca_once_value(b, self.load(cell, vectors.type)) for cell in cells]
-        with cgutils.for_range(b, arguments["count"]) as loop:
+        sums = [alloca_once_value(b, self.load(cell, vectors.type)) for cell in cells]
+        with for_range(b, arguments["count"]) as loop:
             a = loop.index
             row = b.sext(self.load(b.add(arguments["index"], b.mul(a, ir.Constant(I64, 4))), I32), I64)
             line = b.add(b.add(arguments["base"], b.mul(row, arguments["stride"])), offset)

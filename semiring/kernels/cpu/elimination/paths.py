@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from semiring.kernels.cpu.codegen.options import PART
+from semiring.kernels.cpu.codegen.numba_internals import PART
 from semiring.kernels.cpu.codegen.scalars import plus, times
 from semiring.kernels.cpu.elimination.structure import kernel
 

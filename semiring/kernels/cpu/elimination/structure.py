@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from semiring.kernels.cpu.codegen.jit import cached
-from semiring.kernels.cpu.codegen.options import OUTER
+from semiring.kernels.cpu.codegen.numba_internals import OUTER
 
 __all__ = [
     "column_counts",

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from semiring.kernels.cpu.codegen.memory import address, call8
-from semiring.kernels.cpu.codegen.options import PART
+from semiring.kernels.cpu.codegen.numba_internals import PART
 from semiring.kernels.cpu.codegen.scalars import accumulate, plus, times
 from semiring.kernels.cpu.elimination.structure import kernel
 

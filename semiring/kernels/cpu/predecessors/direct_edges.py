@@ -18,7 +18,7 @@ from numba.extending import overload
 
 from semiring.kernels.contract import NO_PREDECESSOR
 from semiring.kernels.cpu.codegen.jit import cached
-from semiring.kernels.cpu.codegen.options import OUTER, PART
+from semiring.kernels.cpu.codegen.numba_internals import INLINED, OUTER
 from semiring.kernels.cpu.codegen.scalars import plus, plus_numbers, times
 
 __all__ = [
@@ -46,7 +46,7 @@ def kernel(function: Any) -> Any:
     return cached(njit(function, **OUTER))
 
 
-_part = njit(forceinline=True, **PART)  # of a kernel, without the cost of a call
+_part = njit(**INLINED)  # of a kernel, without the cost of a call
 
 
 def meets(x, y, tolerance):

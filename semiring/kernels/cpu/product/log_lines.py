@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from semiring.kernels.cpu.codegen.jit import cached
 from semiring.kernels.cpu.codegen.memory import bits_of, number_of, wide
-from semiring.kernels.cpu.codegen.options import OUTER, PART
+from semiring.kernels.cpu.codegen.numba_internals import INLINED, OUTER, PART
 from semiring.kernels.cpu.threads.pool import run_tasks
 
 __all__ = [
@@ -58,7 +58,7 @@ def kernel(function: Any) -> Any:
     return cached(njit(function, **OUTER, fastmath={"contract"}))
 
 
-inline = njit(forceinline=True, **PART, fastmath={"contract"})
+inline = njit(**INLINED, fastmath={"contract"})
 
 
 @inline

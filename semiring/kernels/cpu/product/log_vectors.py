@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from semiring.algebra.catalogue import adds_exponentials
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.memory import address, number_of, wide, without_nan
-from semiring.kernels.cpu.codegen.options import PART
+from semiring.kernels.cpu.codegen.numba_internals import PART
 from semiring.kernels.cpu.codegen.powers import (
     CHAIN,
     EXCESS,

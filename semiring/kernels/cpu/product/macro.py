@@ -36,7 +36,7 @@ from semiring.kernels.cpu.codegen.memory import (
     put_repeated,
     widen,
 )
-from semiring.kernels.cpu.codegen.options import OUTER, PART
+from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
 
 __all__ = [
     "AT_C",

@@ -18,10 +18,10 @@ from typing import Any, TypeAlias
 
 import llvmlite.ir as ir
 import numpy as np
-from numba.core import cgutils
 from numpy.typing import NDArray
 
 from semiring.kernels.cpu.codegen.lower import Operand, lower
+from semiring.kernels.cpu.codegen.numba_internals import alloca_once, for_range, for_range_slice
 from semiring.kernels.cpu.codegen.target import Target
 from semiring.kernels.cpu.codegen.vector import I32, I64, ElementType, Value, Vectors
 from semiring.kernels.cpu.product.tile import Pair
@@ -89,16 +89,16 @@ class _Builder:
 
     def dots(self) -> None:
         b, steps, lanes = self.builder, self.arguments["steps"], self.vectors.lanes
-        partial = [cgutils.alloca_once(b, self.vectors.type) for _ in range(_PARTIAL)]
+        partial = [alloca_once(b, self.vectors.type) for _ in range(_PARTIAL)]
         group = ir.Constant(I64, lanes * _PARTIAL)
         whole = b.mul(b.sdiv(steps, group), group)
-        with cgutils.for_range(b, self.arguments["count"]) as rows:
+        with for_range(b, self.arguments["count"]) as rows:
             i = rows.index
             for sums in partial:
                 b.store(self.zero, sums)
             for start, stop, used in ((ir.Constant(I64, 0), whole, partial), (whole, steps, partial[:1])):
                 step = ir.Constant(I64, lanes * len(used))
-                with cgutils.for_range_slice(b, start, stop, step, I64) as (k, _):
+                with for_range_slice(b, start, stop, step, I64) as (k, _):
                     for place, sums in enumerate(used):
                         at = b.add(k, ir.Constant(I64, place * lanes))
                         a, x = self.load(self.at("a", at, i)), self.load(self.at("x", at))
@@ -117,14 +117,14 @@ class _Builder:
         group = ir.Constant(I64, _ROWS)
         whole = b.mul(b.sdiv(steps, group), group)
         for start, stop, rows in ((ir.Constant(I64, 0), whole, _ROWS), (whole, steps, 1)):
-            with cgutils.for_range_slice(b, start, stop, ir.Constant(I64, rows), I64) as (k, _):
+            with for_range_slice(b, start, stop, ir.Constant(I64, rows), I64) as (k, _):
                 self.add_rows([b.add(k, ir.Constant(I64, row)) for row in range(rows)])
         b.ret_void()
 
     def add_rows(self, rows: list[Value]) -> None:
         b, lanes = self.builder, ir.Constant(I64, self.vectors.lanes)
         factors = [self.vectors.splat(self.load(self.at("x", k), self.element.ir)) for k in rows]
-        with cgutils.for_range_slice(b, ir.Constant(I64, 0), self.arguments["count"], lanes, I64) as (j, _):
+        with for_range_slice(b, ir.Constant(I64, 0), self.arguments["count"], lanes, I64) as (j, _):
             address = self.at("c", j)
             sums = self.load(address)
             for k, x in zip(rows, factors, strict=True):

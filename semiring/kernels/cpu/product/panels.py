@@ -17,7 +17,7 @@ from semiring.algebra.catalogue import plus_times
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.jit import cached
 from semiring.kernels.cpu.codegen.memory import address, call9
-from semiring.kernels.cpu.codegen.options import OUTER
+from semiring.kernels.cpu.codegen.numba_internals import OUTER
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.compiled import kernels_for
 from semiring.kernels.machines import cpu_speed

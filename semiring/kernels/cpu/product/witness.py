@@ -20,9 +20,9 @@ from typing import Any, TypeAlias
 
 import llvmlite.ir as ir
 import numpy as np
-from numba.core import cgutils
 from numpy.typing import NDArray
 
+from semiring.kernels.cpu.codegen.numba_internals import for_range
 from semiring.kernels.cpu.codegen.target import Target
 from semiring.kernels.cpu.codegen.vector import I32, I64, ElementType, Value, Vectors
 from semiring.kernels.cpu.product.tile import Pair
@@ -67,7 +67,7 @@ class _Search:
     def build(self) -> None:
         b = self.builder
         _ = self.pair.one
-        with cgutils.for_range(b, self.arguments["m"]) as rows, cgutils.for_range(b, self.arguments["n"]) as columns:
+        with for_range(b, self.arguments["m"]) as rows, for_range(b, self.arguments["n"]) as columns:
             i, j = rows.index, columns.index
             mark = b.sext(self.load(self.at("marks", i, j, 4), I32), I64)
             with b.if_then(b.icmp_signed(">=", mark, ir.Constant(I64, 0))):

@@ -34,7 +34,7 @@ from semiring.kernels.cpu.codegen.memory import (
     fetch,
     pause,
 )
-from semiring.kernels.cpu.codegen.options import OUTER, PART
+from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
 from semiring.kernels.machines import cpu_speed
 
 __all__ = ["HEADER", "MAX_BLOCKS", "run_blocks"]

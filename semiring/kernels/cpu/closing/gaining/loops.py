@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from semiring.kernels.cpu.closing.blocks import AT_A_TIME, PADDED, PIVOTS, close
 from semiring.kernels.cpu.codegen.jit import cached
 from semiring.kernels.cpu.codegen.memory import put
-from semiring.kernels.cpu.codegen.options import OUTER, PART
+from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
 from semiring.kernels.cpu.compiled import Kernels
 from semiring.kernels.cpu.product.macro import word
 from semiring.kernels.cpu.threads.pool import run_tasks

@@ -1,0 +1,195 @@
+"""Every part of Numba and llvmlite that this library uses, and that their documentation does not promise.
+
+These may change in any minor version of Numba, which the upper bound in pyproject.toml therefore excludes.
+`tests/cpu/test_numba_internals.py` checks that each exists, with the parameters and the behaviour that the library
+relies on. docs/maintainers.md says how to raise the bound.
+
+Other modules use `numba.njit`, `numba.types`, `numba.extending`, `numba.from_dtype`, `llvmlite.ir` and
+`llvmlite.binding` as documented, and no other name of these packages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import types
+from numba.core.caching import _Cache
+from numba.core.ccallback import CFunc
+from numba.core.cgutils import alloca_once, alloca_once_value, for_range, for_range_slice, raw_memcpy
+from numba.core.compiler import CompileResult
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import cpu_target
+from numba.np.arrayobj import make_array, populate_array
+
+__all__ = [
+    "INLINED",
+    "OUTER",
+    "PART",
+    "DispatcherCache",
+    "abi_size",
+    "add_attribute",
+    "alloca_once",
+    "alloca_once_value",
+    "array_at",
+    "callback",
+    "compile_library",
+    "compiler_lock",
+    "data_of",
+    "entry_point",
+    "for_range",
+    "for_range_slice",
+    "function_address",
+    "host_tuple",
+    "library_state",
+    "load_library",
+    "raw_memcpy",
+    "rebuild_result",
+    "result_state",
+    "set_cache",
+    "void",
+]
+
+# ------------------------------------------------------------------------------------------------- options of `njit`
+
+# `njit` documents neither option that leaves an entry out, nor `forceinline`. Numba makes two entries for every
+# function: one for Python, one for C. Each is a function of its own, several times as long as a short loop's, and LLVM
+# optimises all of it again in every loop that calls the function.
+
+#: Options of loops that Python calls: no lock of Python, divisions of the processor, and no entry for C.
+OUTER: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+#: Options of functions that compiled code alone calls: Python cannot call them.
+PART: dict[str, Any] = {**OUTER, "no_cpython_wrapper": True}
+
+#: Options of such functions that become part of their callers: inside a loop, LLVM vectorizes across no call.
+INLINED: dict[str, Any] = {**PART, "forceinline": True}
+
+# ------------------------------------------------------------------------------------------- compiling and the cache
+
+#: The lock that Numba holds while it compiles. Its code generator serves one thread at a time, and `njit` takes the
+#: lock only in its own calls: a function that this library compiles by other ways must take it too.
+compiler_lock = global_compiler_lock
+
+#: The base class of caches for `set_cache`. Numba calls `load_overload` before a compilation, `save_overload` after it.
+#: Numba's own cache, ``cache=True``, has keys of file times and misses edits of imported modules
+#: (`semiring.kernels.sources`).
+DispatcherCache = _Cache
+
+
+def set_cache(function: Any, cache: Any) -> None:
+    """Let a function made by ``numba.njit`` look for compiled code in a `DispatcherCache` of this library.
+
+    No public option takes another cache: the attribute is where ``cache=True`` puts Numba's own.
+    """
+    assert hasattr(function, "_cache")
+    function._cache = cache
+
+
+def entry_point(function: Any, signature: tuple[Any, ...]) -> Callable[..., Any]:
+    """Compile a function made by ``numba.njit`` for one signature, and return its entry for Python.
+
+    The entry takes its arguments without the dispatch on their types, which is much of the time of a small product.
+    """
+    with compiler_lock:
+        return function.compile(signature)  # type: ignore[no-any-return]  # Numba has no types
+
+
+def callback(function: Any, signature: tuple[Any, ...], cache: Any) -> Any:
+    """Compile a function without a result as C calls it; the object has its ``address`` and keeps the code alive.
+
+    `numba.cfunc` compiles at once, with Numba's own cache or none. The class lets the caller set a `DispatcherCache`.
+    """
+    made: Any = CFunc(function, (signature, types.void), {}, {"error_model": "numpy", "nogil": True})
+    set_cache(made, cache)
+    made.compile()
+    return made
+
+
+def result_state(result: Any) -> tuple[Any, ...]:
+    """Return the compiled code that Numba gives `DispatcherCache.save_overload`, as values that can be pickled."""
+    return result._reduce()  # type: ignore[no-any-return]
+
+
+def rebuild_result(target_context: Any, state: tuple[Any, ...]) -> Any:
+    """Return what `DispatcherCache.load_overload` must return, from a `result_state`."""
+    target_context.refresh()  # the code of registered extensions, to which the result may refer
+    return CompileResult._rebuild(target_context, *state)
+
+
+# ------------------------------------------------------------------------------------------------- machine code of LLVM
+
+# The documented way from LLVM's text to machine code, `llvmlite.binding.create_mcjit_compiler`, knows neither the
+# options with which Numba compiles for this processor (NUMBA_OPT, NUMBA_CPU_NAME), nor a form of the code that can be
+# kept on disk. Numba's code generator has both.
+
+
+def host_tuple() -> tuple[str, str, str]:
+    """Return the triple, the processor and its features for which Numba compiles, as LLVM names them."""
+    return cpu_target.target_context.codegen().magic_tuple()  # type: ignore[no-any-return]
+
+
+def compile_library(name: str, build: Callable[[Any], None]) -> Any:
+    """Compile the functions that ``build`` writes into an `llvmlite.ir.Module`; the library keeps the code alive.
+
+    The caller holds the `compiler_lock`.
+    """
+    library = cpu_target.target_context.codegen().create_library(name)
+    library.enable_object_caching()
+    module = library.create_ir_module(name)
+    build(module)
+    library.add_ir_module(module)
+    library.finalize()
+    return library
+
+
+def library_state(library: Any) -> Any:
+    """Return the machine code of a library, as values that can be pickled."""
+    return library.serialize_using_object_code()
+
+
+def load_library(state: Any) -> Any:
+    """Return a library from its `library_state`."""
+    return cpu_target.target_context.codegen().unserialize_library(state)
+
+
+def function_address(library: Any, name: str) -> int:
+    """Return the address of a function of a library."""
+    return library.get_pointer_to_function(name)  # type: ignore[no-any-return]
+
+
+# ------------------------------------------------------------------------------------------- the code of intrinsics
+
+# `numba.extending.intrinsic` gives code generators Numba's context and llvmlite's builder, but documents no operation
+# of the context. Of `numba.core.cgutils`, the functions in `__all__` write loops and stack slots: `alloca_once` puts a
+# slot into the first block of a function, where LLVM keeps it in a register, and `for_range` makes a loop around code.
+
+
+def void(context: Any) -> Any:
+    """Return the value of an intrinsic whose result is ``types.void``, or of an argument that holds nothing."""
+    return context.get_dummy_value()
+
+
+def abi_size(context: Any, kind: Any) -> int:
+    """Return the bytes that a value of an LLVM type takes in memory."""
+    return context.get_abi_sizeof(kind)  # type: ignore[no-any-return]
+
+
+def data_of(context: Any, builder: Any, kind: Any, array: Any) -> Any:
+    """Return the pointer to the first element of an array argument, of type ``kind``."""
+    return make_array(kind)(context, builder, array).data
+
+
+def array_at(context: Any, builder: Any, kind: Any, data: Any, shape: list[Any], strides: list[Any], size: Any) -> Any:
+    """Return a value of the array type ``kind`` whose entries, of ``size`` bytes, lie at a pointer."""
+    array = make_array(kind)(context, builder)
+    populate_array(array, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None)
+    return array._getvalue()
+
+
+def add_attribute(function: Any, name: str, value: str) -> None:
+    """Give an `llvmlite.ir.Function` an attribute with a value, such as ``"prefer-vector-width"="512"``.
+
+    llvmlite's own ``attributes.add`` refuses every name that it does not know, and takes no values.
+    """
+    set.add(function.attributes, f'"{name}"="{value}"')

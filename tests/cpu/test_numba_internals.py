@@ -1,0 +1,370 @@
+"""The undocumented parts of Numba and llvmlite that the library uses: presence, parameters, and behaviour.
+
+A failure here after an upgrade of Numba names what changed. docs/maintainers.md says how to raise the bound.
+"""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import inspect
+import os
+import pickle
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import requires, version
+from pathlib import Path
+
+import llvmlite.ir as ir
+import numba
+import numpy as np
+import pytest
+from numba import njit, types
+from numba.core import cgutils
+from numba.core.base import BaseContext
+from numba.core.caching import _Cache
+from numba.core.ccallback import CFunc
+from numba.core.codegen import CPUCodegen, JITCodeLibrary
+from numba.core.compiler import CompileResult
+from numba.core.dispatcher import Dispatcher
+from numba.extending import intrinsic
+from numba.np import arrayobj
+
+import semiring
+from semiring.kernels.cpu.codegen import numba_internals as internals
+
+FOLDER = Path(semiring.__file__).parent
+
+# ------------------------------------------------------------------------------------------------- presence, parameters
+
+#: What the library calls, and the parameters that it passes, by position unless they are named.
+CALLED = [
+    (cgutils.alloca_once, ["builder", "ty"]),
+    (cgutils.alloca_once_value, ["builder", "value"]),
+    (cgutils.for_range, ["builder", "count"]),
+    (cgutils.for_range_slice, ["builder", "start", "stop", "step", "intp"]),
+    (cgutils.raw_memcpy, ["builder", "dst", "src", "count", "itemsize"]),
+    (arrayobj.make_array, ["array_type"]),
+    (arrayobj.populate_array, ["array", "data", "shape", "strides", "itemsize", "meminfo"]),
+    (CFunc.__init__, ["self", "pyfunc", "sig", "locals", "options"]),
+    (CFunc.compile, ["self"]),
+    (Dispatcher.compile, ["self", "sig"]),
+    (CompileResult._reduce, ["self"]),
+    (_Cache.load_overload, ["self", "sig", "target_context"]),
+    (_Cache.save_overload, ["self", "sig", "data"]),
+    (BaseContext.refresh, ["self"]),
+    (BaseContext.get_dummy_value, ["self"]),
+    (BaseContext.get_abi_sizeof, ["self", "ty"]),
+    (CPUCodegen.magic_tuple, ["self"]),
+    (CPUCodegen.create_library, ["self", "name"]),
+    (CPUCodegen.unserialize_library, ["self", "serialized"]),
+    (JITCodeLibrary.enable_object_caching, ["self"]),
+    (JITCodeLibrary.create_ir_module, ["self", "name"]),
+    (JITCodeLibrary.add_ir_module, ["self", "ir_module"]),
+    (JITCodeLibrary.finalize, ["self"]),
+    (JITCodeLibrary.serialize_using_object_code, ["self"]),
+    (JITCodeLibrary.get_pointer_to_function, ["self", "name"]),
+]
+
+
+@pytest.mark.parametrize(("function", "given"), CALLED, ids=lambda value: getattr(value, "__qualname__", None))
+def test_functions_have_the_parameters_that_are_passed(function, given):
+    parameters = inspect.signature(function).parameters
+    assert list(parameters)[: len(given)] == given
+    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = [name for name, each in parameters.items() if each.default is each.empty and each.kind not in optional]
+    assert set(needed) <= set(given)
+
+
+def test_a_state_is_rebuilt_by_a_method_of_the_class():
+    assert next(iter(inspect.signature(CompileResult._rebuild).parameters)) == "target_context"
+    assert inspect.ismethod(CompileResult._rebuild)
+
+
+def test_a_cache_has_no_other_abstract_methods():
+    expected = {"cache_path", "load_overload", "save_overload", "enable", "disable", "flush"}
+    assert internals.DispatcherCache.__abstractmethods__ == expected
+
+
+def test_all_names_are_there():
+    assert all(hasattr(internals, name) for name in internals.__all__)
+
+
+# ------------------------------------------------------------------------------------------------- one file, one bound
+
+#: The documented names that other modules import, by the modules of Numba and llvmlite.
+DOCUMENTED = {
+    "numba": {"njit", "types", "extending", "from_dtype", "cuda"},
+    "numba.extending": {
+        *("NativeValue", "intrinsic", "models", "overload", "register_model", "typeof_impl", "unbox"),
+    },
+}
+MODULES = {"numba", "llvmlite", "llvmlite.ir", "llvmlite.binding"}
+
+
+def uses_of_internals(tree):
+    """Yield every import of a module or name beyond the documented ones, and every use of the context of Numba."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = {alias.name for alias in node.names if alias.name.partition(".")[0] in ("numba", "llvmlite")}
+            yield from names - MODULES
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in ("numba", "llvmlite"):
+            known = DOCUMENTED.get(node.module, set())
+            yield from (f"{node.module}.{alias.name}" for alias in node.names if alias.name not in known)
+        elif isinstance(node, ast.Attribute):
+            if node.attr in ("get_dummy_value", "get_abi_sizeof", "_cache", "make_array"):
+                yield node.attr
+            elif isinstance(node.value, ast.Name) and node.value.id == "numba" and node.attr in ("core", "np", "misc"):
+                yield f"numba.{node.attr}"
+        elif isinstance(node, ast.keyword) and node.arg in ("forceinline", "no_cfunc_wrapper", "no_cpython_wrapper"):
+            yield node.arg
+
+
+@pytest.mark.full
+def test_internals_stand_in_one_file():
+    found = {
+        path.relative_to(FOLDER).as_posix(): sorted(set(uses_of_internals(ast.parse(path.read_text("utf-8")))))
+        for path in FOLDER.rglob("*.py")
+    }
+    assert [name for name, used in found.items() if used] == ["kernels/cpu/codegen/numba_internals.py"]
+    names = ["import numba.core", "from numba.core import registry", "context.get_dummy_value()", "njit(forceinline=1)"]
+    assert all(list(uses_of_internals(ast.parse(text))) for text in names)
+
+
+def test_the_bound_is_the_next_minor_version():
+    """So that pip installs no Numba that was not tested; llvmlite has no bound of its own, for Numba has one."""
+    project = tomllib.loads((FOLDER.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    (bound,) = [each for each in project["dependencies"] if each.startswith("numba")]
+    major, minor = map(int, version("numba").split(".")[:2])
+    assert bound.endswith(f",<{major}.{minor + 1}"), "see docs/maintainers.md: raising the bound of Numba"
+    assert [each for each in requires("numba") if each.startswith("llvmlite") and "<" in each]
+
+
+# ------------------------------------------------------------------------------------------------- options of `njit`
+
+
+def llvm_of(function):
+    """Return LLVM's text of a function of one integer."""
+    function.compile((types.int64,))
+    return function.inspect_llvm((types.int64,))
+
+
+def wrappers(text):
+    """Return the entries that LLVM's text defines."""
+    defined = [line for line in text.splitlines() if line.startswith("define")]
+    marks = {"for Python": "@_ZN7cpython", "for C": "@cfunc."}
+    return {name for name, mark in marks.items() if any(mark in line for line in defined)}
+
+
+@pytest.mark.full
+def test_options_leave_entries_out_and_inline():
+    assert wrappers(llvm_of(njit(lambda x: x + 1))) == {"for Python", "for C"}
+    assert wrappers(llvm_of(njit(lambda x: x + 1, **internals.OUTER))) == {"for Python"}
+    part = llvm_of(njit(lambda x: x + 1, **internals.PART))
+    assert wrappers(part) == set()
+    assert "alwaysinline" not in part
+    inlined = llvm_of(njit(lambda x: x + 1, **internals.INLINED))
+    assert wrappers(inlined) == set()
+    assert "alwaysinline" in inlined
+
+
+@pytest.mark.full
+def test_divisions_are_those_of_the_processor():
+    assert njit(lambda x: 1.0 / x, **internals.OUTER)(0.0) == np.inf
+
+
+# ------------------------------------------------------------------------------------------- compiling and the cache
+
+
+class Kept(internals.DispatcherCache):
+    """A cache that keeps pickled states, and notes the calls that Numba makes."""
+
+    cache_path = "nowhere"
+
+    def __init__(self):
+        self.states, self.calls = {}, []
+
+    def load_overload(self, sig, target_context):
+        self.calls.append(("load", str(sig), internals.compiler_lock.is_locked()))
+        state = self.states.get(str(sig))
+        return None if state is None else internals.rebuild_result(target_context, pickle.loads(state))
+
+    def save_overload(self, sig, data):
+        self.calls.append(("save", str(sig), internals.compiler_lock.is_locked()))
+        self.states[str(sig)] = pickle.dumps(internals.result_state(data))
+
+    def enable(self):
+        raise AssertionError("Numba calls this for `cache=True` alone")
+
+    disable = flush = enable
+
+
+def plus_three(x, y):
+    return 3 + x * y
+
+
+@pytest.mark.full
+def test_compiled_code_is_saved_once_and_loaded_after():
+    cache, signature = Kept(), (types.intp, types.intp)
+    for number in range(2):
+        function = njit(plus_three, **internals.OUTER)
+        internals.set_cache(function, cache)
+        entry = internals.entry_point(function, signature)
+        assert entry(4, 5) == 23
+        assert internals.entry_point(function, signature) is entry  # nothing is compiled twice
+        assert len(cache.states) == 1
+        assert [name for name, *_ in cache.calls] == ["load", "save", "load"][: 2 + number]
+    assert all(locked for *_, locked in cache.calls)
+    assert len({sig for _, sig, _ in cache.calls}) == 1
+    assert not internals.compiler_lock.is_locked()
+    with pytest.raises(TypeError):
+        entry(4)
+
+
+def store_sum(to, x):
+    write(to, x + 1)
+
+
+@intrinsic
+def write(typing, to, value):
+    def code(context, builder, signature, args):
+        builder.store(args[1], builder.inttoptr(args[0], ir.IntType(64).as_pointer()))
+        return internals.void(context)
+
+    return types.void(types.intp, types.intp), code
+
+
+@pytest.mark.full
+def test_a_callback_has_an_address_and_a_cache():
+    cache, out = Kept(), np.zeros(1, np.int64)
+    function = njit(store_sum, **internals.PART)
+
+    def call(to, x):
+        function(to, x)
+
+    for number in range(2):
+        made = internals.callback(call, (types.intp, types.intp), cache)
+        native = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(made.address)
+        native(out.ctypes.data, 41 + number)
+        assert out[0] == 42 + number
+        assert [name for name, *_ in cache.calls] == ["load", "save", "load"][: 2 + number]
+
+
+# ------------------------------------------------------------------------------------------------- machine code of LLVM
+
+I64 = ir.IntType(64)
+
+
+def test_the_processor_is_named_as_llvm_does():
+    triple, cpu, features = internals.host_tuple()
+    assert triple.count("-") >= 2
+    assert cpu
+    assert all(each[0] in "+-" for each in features.split(",") if each)
+
+
+@pytest.mark.full
+def test_the_environment_chooses_the_processor():
+    code = "from semiring.kernels.cpu.codegen.numba_internals import host_tuple; print(host_tuple()[1:])"
+    environment = {**os.environ, "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "SEMIRING_CACHE_DIR": ""}
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "('generic', '')"
+
+
+def built(module, name):
+    """Write a function (to, count): the sum of 0, 2, 4, … below count goes to an address, by loops and slots."""
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64, I64]), name)
+    builder = ir.IRBuilder(function.append_basic_block())
+    to, count = function.args
+    with internals.for_range(builder, ir.Constant(I64, 1)) as outer:  # one turn, so that the slot is asked for inside
+        total = internals.alloca_once_value(builder, outer.index)
+        again = internals.alloca_once(builder, I64)
+        step = ir.Constant(I64, 2)
+        with internals.for_range_slice(builder, ir.Constant(I64, 0), count, step, I64) as (index, _):
+            builder.store(builder.add(builder.load(total), index), total)
+        byte = ir.IntType(8).as_pointer()
+        size = ir.Constant(I64, 8)
+        source, copy = builder.bitcast(total, byte), builder.bitcast(again, byte)
+        internals.raw_memcpy(builder, copy, source, size, ir.Constant(I64, 1))
+        builder.store(builder.load(again), builder.inttoptr(to, I64.as_pointer()))
+    builder.ret_void()
+    return function
+
+
+def test_slots_stand_in_the_first_block_and_loops_count():
+    function = built(ir.Module(), "slots")
+    slots = [each for block in function.blocks for each in block.instructions if isinstance(each, ir.AllocaInstr)]
+    assert len(slots) >= 2
+    assert all(each.parent is function.entry_basic_block for each in slots)
+
+
+@pytest.mark.full
+def test_a_library_is_compiled_kept_and_loaded():
+    with internals.compiler_lock:
+        library = internals.compile_library("semiring_test_library", lambda module: built(module, "summed"))
+        state = pickle.dumps(internals.library_state(library))
+        libraries = library, internals.load_library(pickle.loads(state))
+        addresses = [internals.function_address(each, "summed") for each in libraries]
+    out = np.zeros(1, np.int64)
+    for address in addresses:
+        ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)(address)(out.ctypes.data, 10)
+        assert out[0] == 0 + 2 + 4 + 6 + 8
+        out[:] = 0
+
+
+def test_attributes_with_values():
+    function = ir.Function(ir.Module(), ir.FunctionType(ir.VoidType(), []), "attributed")
+    ir.IRBuilder(function.append_basic_block()).ret_void()
+    internals.add_attribute(function, "prefer-vector-width", "512")
+    assert '"prefer-vector-width"="512"' in str(function).splitlines()[0]
+    with pytest.raises(ValueError, match="unknown attr"):
+        function.attributes.add('"prefer-vector-width"="512"')  # else `add_attribute` is not needed any more
+
+
+# ------------------------------------------------------------------------------------------- the code of intrinsics
+
+
+@intrinsic
+def first_address(typing, array):
+    def code(context, builder, signature, args):
+        return builder.ptrtoint(internals.data_of(context, builder, signature.args[0], args[0]), I64)
+
+    return types.intp(array), code
+
+
+@intrinsic
+def floats_at(typing, where, count):
+    kind = types.Array(types.float32, 1, "C")
+
+    def code(context, builder, signature, args):
+        data, size = builder.inttoptr(args[0], ir.FloatType().as_pointer()), ir.Constant(I64, 4)
+        return internals.array_at(context, builder, kind, data, [args[1]], [size], size)
+
+    return kind(types.intp, types.intp), code
+
+
+@intrinsic
+def bytes_of(typing, value):
+    def code(context, builder, signature, args):
+        return ir.Constant(I64, internals.abi_size(context, args[0].type))
+
+    return types.intp(value), code
+
+
+@numba.njit
+def ask(array, value):
+    again = floats_at(first_address(array) + 4, len(array) - 1)
+    again[0] += 1
+    return first_address(array), again.sum(), bytes_of(value)
+
+
+@pytest.mark.full
+def test_intrinsics_reach_arrays_and_sizes():
+    array = np.arange(5, dtype=np.float32)
+    for value, size in ((np.float64(1), 8), (np.int16(1), 2)):
+        before = array[1:].sum()
+        assert ask(array, value) == (array.ctypes.data, before + 1, size)
+    assert array[1] == 3  # no copy
+    values = np.zeros(1, np.int64)
+    numba.njit(store_sum)(values.ctypes.data, 6)
+    assert values[0] == 7
