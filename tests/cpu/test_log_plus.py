@@ -14,7 +14,7 @@ from tiers import full, quick
 import semiring as sr
 from semiring.errors import DomainError
 from semiring.kernels.cpu import CpuBackend
-from semiring.kernels.cpu.product import log_stacks, log_sums, log_vectors
+from semiring.kernels.cpu.product import log_sums, log_vectors
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.engine import make_plan
 
@@ -570,12 +570,34 @@ def test_small_products_have_the_bits_of_large_ones(rng, name, dtype, k):
     backend, plan = CpuBackend(), make_plan(sr.log_plus, dtype, threads=2)
     for accumulate in (0, 1):
         small, large = C.copy(), C.copy()
-        log_stacks.multiply(backend, plan, small, A, B, accumulate)
-        log_sums.multiply(backend, plan, large, A, B, accumulate)
+        log_sums.multiply(backend, plan, small, A, B, accumulate)
+        for b in range(4):
+            log_sums.multiply_by(backend, plan, large[b], A[b], log_sums.Right(B[b], 2), accumulate)
         np.testing.assert_array_equal(small, large)
         turned = np.asfortranarray(C)
-        log_stacks.multiply(backend, plan, turned, A[:, ::-1][:, ::-1], np.asfortranarray(B), accumulate)
+        log_sums.multiply(backend, plan, turned, A[:, ::-1][:, ::-1], np.asfortranarray(B), accumulate)
         np.testing.assert_array_equal(turned, large)
+
+
+def test_finite_entries_below_the_range_stay_in_the_loop_over_a_stack(rng, monkeypatch):
+    """A mask of -10⁹ in place of -∞ leaves no matrix of a stack to the products of large matrices."""
+    A, B = normal(rng, 5, 20, 30).astype(np.float32), normal(rng, 5, 30, 40).astype(np.float32)
+    A[rng.random(A.shape) < 0.5] = -1e9
+    expected = np.logaddexp.reduce(A.astype(float)[..., None] + B[:, None], axis=2)
+    monkeypatch.setattr(log_sums, "multiply_by", None)
+    np.testing.assert_allclose(sr.matmul(A, B, "log_plus"), expected, rtol=4 * 2.0**-23, atol=4 * 2.0**-23)
+
+
+@pytest.mark.full
+def test_blocks_of_columns_are_narrower_where_many_rows_are_packed(rng, monkeypatch):
+    """How a product is cut changes no bit; rows lost to underflow in the first columns are not tried in others."""
+    A, B = normal(rng, 40, 300).astype(np.float32), normal(rng, 300, 900).astype(np.float32)
+    A[5] *= 3e4
+    expected = multiplied(A, B)
+    monkeypatch.setattr(log_sums, "_PACKED", 1)
+    usual = np.delete(np.arange(40), 5)
+    np.testing.assert_array_equal(multiplied(A, B)[usual], expected[usual])
+    assert errors(multiplied(A, B)[5:6, ::90], exact(A[5:6], B[:, ::90]), "float32").max() <= BOUND["float32"]
 
 
 @pytest.mark.parametrize("kind", ["normal", "sparse", "far apart"])

@@ -25,7 +25,7 @@ from semiring.kernels.contract import (
     Steps,
 )
 from semiring.kernels.cpu.compiled import Kernels, copy, kernels_for
-from semiring.kernels.cpu.product import log_stacks, log_sums, log_vectors, log_walks
+from semiring.kernels.cpu.product import log_sums, log_vectors, log_walks
 from semiring.kernels.cpu.product.macro import FULL
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.tolerance import Tolerance
@@ -102,10 +102,10 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         if not log_sums.takes(plan, B.shape[-2]):
             return False
         if C.ndim == 3:
-            log_stacks.multiply(self, plan, C, A, B, accumulate)
+            log_sums.multiply(self, plan, C, A, B, accumulate)
         else:
             stack = C[None]
-            log_stacks.multiply(self, plan, stack, A[None], stack if C is B else B[None], accumulate)
+            log_sums.multiply(self, plan, stack, A[None], stack if C is B else B[None], accumulate)
         return True
 
     def propagates_nan(self, plan: KernelPlan, m: int, k: int, n: int) -> bool:

@@ -15,6 +15,14 @@ mantissas apart (`_add_up`), in float64 line by line (`log_lines`); and so by th
 above `HIGH`. Where exactly one path exists, c is its ⊗, to the bit: bits, where operands have entries, tell
 these from others.
 
+One loop, `multiply_rows`, computes some rows of C from exponentials of B in panels. `_multiply_all` calls it for small
+matrices, alone or in stacks, within the second-level cache. Threads that share a large B (`Right`) call it for blocks
+of rows. `log_walks` calls it for every step.
+
+One loop, `multiply_rows`, does this for some rows of A and for exponentials of B in panels. Small matrices, alone or in
+stacks, call it one after the other in one compiled loop (`_multiply_all`). Large ones share a `Right`, by which each
+thread multiplies rows of A. Steps of `log_walks` are such products by one matrix.
+
 A row of the result depends on that row of A and on all of B, and so on no cut of A by rows, nor on threads.
 """
 
@@ -23,15 +31,15 @@ A row of the result depends on that row of A and on all of B, and so on no cut o
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-from semiring.algebra.catalogue import adds_exponentials, max_plus, plus_times
+from semiring.algebra.catalogue import adds_exponentials, max_plus
 from semiring.kernels.contract import Backend, KernelPlan
 from semiring.kernels.cpu.codegen.memory import (
     address,
@@ -43,6 +51,7 @@ from semiring.kernels.cpu.codegen.memory import (
     wide,
     without_nan,
 )
+from semiring.kernels.cpu.codegen.options import PART
 from semiring.kernels.cpu.product import log_lines
 from semiring.kernels.cpu.product.log_lines import (
     FRACTION,
@@ -55,20 +64,18 @@ from semiring.kernels.cpu.product.log_lines import (
     kernel,
     logarithm,
 )
+from semiring.kernels.cpu.product.panels import PAD, PackedPanels, add_steps, tile_for
+from semiring.kernels.cpu.product.panels import multiply as multiply_numbers
 from semiring.kernels.cpu.threads.pool import run_tasks
 
 __all__ = [
-    "DEPTH",
     "FEWEST",
     "Right",
-    "few_paths",
-    "finish",
+    "RightBlock",
+    "copy_row",
     "multiply",
     "multiply_by",
-    "on_threads",
-    "scale",
-    "shifted",
-    "survey_columns",
+    "multiply_rows",
     "survey_rows",
     "takes",
     "tiny_sum",
@@ -78,22 +85,31 @@ Array: TypeAlias = NDArray[Any]
 
 _LEAST = -510  # exponents below: products of two exponentials stay normal numbers
 FEWEST = 8  # rows of B: fewer are added pair by pair, each with a rounding of at most half a unit
-_BLOCK = 1024  # rows and columns of C at a time: 8 MiB of sums
+_BLOCK = 1024  # rows and columns of C at a time
+_PACKED = 1 << 23  # entries of B whose exponentials are in memory: 64 MiB, but for `_FIRST` columns at least
 _FIRST = 256  # columns of C, where there are more than of a block, that show which rows underflow
-DEPTH = {"f": 512, "d": 64}  # steps of k at a time: float64 adds sums of so few, whose rounding stays small
+_DEPTH = 64  # steps of k at a time in float64: it adds sums of so few, whose rounding stays small
 _SPARE = {"f": 26, "d": 54}  # bits by which a sum must exceed all that was taken for 0
-_AT_ONCE = 1 << 19  # entries of the small products that are computed side by side: near the second-level cache
+_ROWS = 64  # rows that are computed together: more would not stay in the second-level cache
+_ENTRIES = 1 << 21  # and so many of their entries: 16 MiB
+_LARGEST = 3 << 13  # entries of a small matrix: five such matrices in float64 are in the second-level cache
+_PAYS = 1 << 20  # pairs that pay for a thread: 50 µs
+_WIDE = np.dtype(np.float64)
+_COPIED = 1 << 21  # entries that are copied at a time where rows do not lie side by side
+_NO_BITS = np.empty((0, 0), np.uint64)
 _STRIP = 512  # rows whose sums are computed again together
 _COLUMNS, _RUN = 64, 64  # of a right operand with its exponents, that stay in the first-level cache
-_WIDE = np.uint64(_COLUMNS)  # an index that is never negative
+_ALL = np.uint64(_COLUMNS)  # an index that is never negative
 _KEPT = 50  # terms by a factor of 2^-50 below the greatest may be left out: even 2²⁴ of them are nothing in float32
 _MAGIC = float(3 << 22)  # n + this holds n, a whole number below 2²², in its last bits
 _FROM_LEAST, _FAINT = np.float32(_MAGIC - _KEPT), np.float32(_MAGIC - 125)  # the least is a normal number in float32
+_DROPPED = (LOW + HIGH) * LOG2_E + 200  # logarithms to base 2: what was dropped is 2^-180 below such a sum
+_LOST = 2.0**40  # the exponent of a row that is not tried: its exponentials are 0
 _NOWHERE = np.float32(-4e6)  # in the place of the exponent of exp -∞
 
 
 @inline
-def shifted(x, shift, single):
+def _shifted(x, shift, single):
     """The number eˣ · 2^−shift, 0 where that is too small, or x not within `LOW` and `HIGH`."""
     x = np.float64(x)
     inside = (x >= LOW) & (x <= HIGH)
@@ -104,38 +120,47 @@ def shifted(x, shift, single):
 
 
 @kernel
-def scale(X, rows, columns, out, start, stop):
-    """Out ← eˣ · 2^−(rows + columns) for X (b, m, n), rows (b, m) and columns (b, n), of rows start … stop - 1."""
+def _scale(X, rows, columns, out):
+    """Out ← eˣ · 2^−(rows + columns) for X (m, n), rows (m,) and columns (n,)."""
     wide()
-    height = X.shape[1]
-    for p in range(start, stop):
-        b, i = p // height, p % height
-        shift = rows[b, i]
-        for j in range(X.shape[2]):
-            out[b, i, j] = shifted(X[b, i, j], shift + columns[b, j], is_single(X))
+    for i in range(X.shape[0]):
+        row, to, shift = X[i], out[i], rows[i]
+        for j in range(row.size):
+            to[j] = _shifted(row[j], shift + columns[j], is_single(X))
 
 
 @kernel
-def finish(S, rows, columns, C, accumulate, tiny, least, again, start, stop):
-    """C ← [C ⊕] log(S · 2^(rows + columns)), of rows start … stop - 1; ``again`` becomes 1 where that is no result.
+def _scale_packed(B, rows, columns, packed, start, stop):
+    """Packed (panels, k, width) ← eˣ · 2^(rows − columns) for B (k, n), in panels start … stop - 1; none beyond n."""
+    wide()
+    width = packed.shape[2]
+    for p in range(start, stop):
+        shifts = columns[p * width : (p + 1) * width]
+        for k in range(B.shape[0]):
+            row, place, shift = B[k, p * width : (p + 1) * width], packed[p, k], -rows[k]
+            for j in range(row.size):
+                place[j] = _shifted(row[j], shift + shifts[j], is_single(B))
+
+
+@kernel
+def _finish(S, rows, columns, C, accumulate, tiny, least, again):
+    """C ← [C ⊕] log(S · 2^(rows + columns)); ``again`` becomes 1 where that is no result.
 
     There S is below ``tiny``, the logarithm to base 2 below ``least``, or C too large; C stays, or becomes -∞.
     """
     wide()
-    height = S.shape[1]
-    for p in range(start, stop):
-        b, i = p // height, p % height
-        shift = rows[b, i]
-        for j in range(S.shape[2]):
-            s = S[b, i, j]
+    for i in range(C.shape[0]):
+        shift = rows[i]
+        for j in range(C.shape[1]):
+            s = S[i, j]
             small = not (s >= tiny)
             s = 1.0 if small else s
             bits = bits_of(s)
-            n = np.float64((bits >> 52) - 1023) + (shift + columns[b, j])
+            n = np.float64((bits >> 52) - 1023) + (shift + columns[j])
             bad = small | (n < least)
             y = number_of((bits & FRACTION) | ONE)
             if accumulate:
-                c = np.float64(C[b, i, j])
+                c = np.float64(C[i, j])
                 inside = (c >= LOW) & (c <= HIGH)
                 bad |= not (inside | (c == -np.inf))
                 d, x = exponential(c if inside else 0.0, is_single(C))
@@ -148,11 +173,11 @@ def finish(S, rows, columns, C, accumulate, tiny, least, again, start, stop):
                 y = y + x * power if ahead else y * power + x
                 n = n if ahead else d
                 value = logarithm(y, n, is_single(C))
-                C[b, i, j] = c if bad else value
+                C[i, j] = c if bad else value
             else:
                 value = logarithm(y, n, is_single(C))
-                C[b, i, j] = -np.inf if bad else value
-            again[b, i, j] = bad
+                C[i, j] = -np.inf if bad else value
+            again[i, j] = bad
 
 
 @kernel
@@ -187,15 +212,15 @@ def _add_up(x, m, y, n, least, S, start, stop):
                     for step in range(8):
                         k = np.uint64(group) + np.uint64(step)
                         exponent, some = m[i, k], False
-                        for j in range(_WIDE):
+                        for j in range(_ALL):
                             some |= exponent + n[p, k, j] > least[p, i, j]
                         if some:
                             found = True
-                            for j in range(_WIDE):
+                            for j in range(_ALL):
                                 d = ((exponent + n[p, k, j]) - least[p, i, j]) + _FROM_LEAST
                                 T[j] += x[i, k] * scaled(y[p, k, j], d if d > _FAINT else _FAINT)
                     if found:
-                        for j in range(_WIDE):
+                        for j in range(_ALL):
                             S[p, i, j] += T[j]
                             T[j] = 0
 
@@ -215,118 +240,256 @@ def _logarithms(S, least, out, start, stop):
 
 
 @kernel
-def few_paths(A, bits, B, odd, result, C, again, accumulate, start, stop):
-    """Result ← [C ⊕] the ⊗ of the one path, or "no path", and ``again`` 0, where rows start … stop - 1 have no more.
+def _few_paths(A, bits, B, odd, result, C, again, accumulate):
+    """Result ← [C ⊕] the ⊗ of the one path, or "no path", and ``again`` 0, where rows have no more.
 
-    A (b, m, k) and B (b, k, n), C, result and ``again`` (b, m, n); ``bits`` (b, k, words): where B has an entry. Rows
-    in which ``odd`` (b, m) is 1 are left alone.
+    A (m, k) and B (k, n), C, result and ``again`` (m, n) and more; ``bits`` (k, words): where B has an entry. Rows
+    where ``odd`` (m,) is above 1 are left alone.
     """
-    height, inner, words, width = A.shape[1], A.shape[2], bits.shape[2], B.shape[2]
+    inner, words, width = A.shape[1], bits.shape[1], B.shape[1]
     once, more, first = np.empty(words, np.uint64), np.empty(words, np.uint64), np.empty(width, B.dtype)
-    for p in range(start, stop):
-        b, i = p // height, p % height
-        if odd[b, i]:
+    for i in range(A.shape[0]):
+        if odd[i] > 1:
             continue
         once[:], more[:] = 0, 0
         first[:] = -np.inf
         for k in range(inner):
-            a = A[b, i, k]
+            a = A[i, k]
             if a > -np.inf:
                 for w in range(words):
-                    there = bits[b, k, w]
+                    there = bits[k, w]
                     new = there & ~once[w]
                     more[w] |= there & once[w]
                     once[w] |= there
                     while new:
                         j = (w << 6) + trailing_zeros(new)
-                        first[j] = a + B[b, k, j]
+                        first[j] = a + B[k, j]
                         new &= new - np.uint64(1)
         for j in range(width):
             if not more[j >> 6] >> np.uint64(j & 63) & np.uint64(1):
                 value = first[j]
                 if accumulate:
-                    c = C[b, i, j]
+                    c = C[i, j]
                     high, low = np.float64(max(c, value)), np.float64(min(c, value))
                     value = high + np.log1p(np.exp(low - high)) if low > -np.inf else high
-                result[b, i, j] = value
-                again[b, i, j] = False
+                result[i, j] = value
+                again[i, j] = False
+
+
+@kernel
+def _add_sums(S, T, left, first):
+    """Add T to columns of S from ``left`` on, or copy it where ``first`` is 0."""
+    wide()
+    for i in range(S.shape[0]):
+        sums, more = S[i, left : left + T.shape[1]], T[i]
+        for j in range(more.size):
+            sums[j] = more[j] + (sums[j] if first else 0.0)
+
+
+@kernel
+def copy_row(row, to):
+    """Copy the first entries of a row to all of ``to``."""
+    wide()
+    for j in range(to.size):
+        to[j] = row[j]
+
+
+@inline
+def multiply_rows(tile, B, v, w, packed, bits, X, S, y, again, x, u, odd, C, accumulate, has_few, tiny, least):
+    """Compute y ← [C ⊕] x ⊗ B for x (m, k) of exponents u; ``again`` becomes 1 where y is no result.
+
+    B (k, n) has the exponents v and w, its exponentials in panels at the address ``packed``, and ``bits``. These are
+    read where ``has_few``: a row and a column may meet in one path, or none. ``odd`` are the second marks of the rows.
+    X and S are workspace for the exponentials of x and the sums. S, y and ``again`` are as wide as all panels. Results
+    have a sum of at least ``tiny`` and a logarithm to base 2 of at least ``least``.
+    """
+    inner, lost = x.shape[1], 0
+    while lost < u.size and u[lost] == _LOST:
+        lost += 1
+    _scale(x, u, v, X)
+    if lost == u.size:
+        S[:] = 0
+    elif is_single(x) or inner <= _DEPTH:
+        multiply_numbers(tile, X, packed, S)
+    else:
+        T = np.empty((S.shape[0], tile[2]))
+        for left in range(0, S.shape[1], tile[2]):
+            for first in range(0, inner, _DEPTH):
+                add_steps(tile, X, packed + left * inner * 8, T, first, min(_DEPTH, inner - first), 0)
+                _add_sums(S, T, left, first)
+    if accumulate:
+        for i in range(x.shape[0]):
+            copy_row(C[i], y[i, : B.shape[1]])
+    _finish(S, u, w, y, accumulate, tiny, least, again)
+    if has_few:
+        _few_paths(x, bits, B, odd, y, C, again, accumulate)
+
+
+@kernel
+def _multiply_block(tile, B, right, workspace, x, u, odd, C, accumulate, has_few, tiny, least):
+    """Call `multiply_rows` from Python."""
+    multiply_rows(tile, B, *right, *workspace, x, u, odd, C, accumulate, has_few, tiny, least)
 
 
 # ------------------------------------------------------------------------------------------------- what is in operands
 
 
-@kernel
-def survey_rows(X, shift, greatest, paths, seen, start, stop):
-    """Of rows start … stop - 1 of X (b, m, n): the greatest x + shift (b, n), how many entries are no -∞, what is seen.
+@inline
+def _is_within(x):
+    return (x >= LOW) & (x <= HIGH)
 
-    That is in bit 0 a finite entry below `LOW`, in bit 1 one above `HIGH`.
+
+@kernel
+def _exponents(top, exponents):
+    """Compute the exponents of the greatest entries, and set those that are -∞ to 0."""
+    wide()
+    for j in range(top.size):
+        top[j] = top[j] if top[j] > -np.inf else 0
+        exponents[j] = np.rint(np.float64(top[j]) * LOG2_E)
+
+
+@njit(**PART)
+def _marks(row):
+    """Return both marks of a row, as in `survey_rows`."""
+    wide()
+    without_nan()
+    count, found = np.int32(0), np.int32(0)
+    for j in range(row.size):
+        x = row[j]
+        count += np.int32(x > -np.inf)
+        found |= np.int32((x < LOW) & (x > -np.inf)) | np.int32(x > HIGH) << np.int32(1)
+    return count, found
+
+
+@njit(**PART)
+def _greatest_within(row, offset):
+    greatest = offset.dtype.type(-np.inf)
+    for j in range(row.size):
+        if _is_within(row[j]):
+            greatest = max(greatest, row[j] - offset[j])
+    return greatest
+
+
+@njit(**PART)
+def _mark_rows(X, offset, top, marks, start, stop):
+    """Compute the marks of the rows that have an entry outside `LOW` … `HIGH`, and the greatest within."""
+    for i in range(start, stop):
+        if marks[1, i]:
+            marks[0, i], marks[1, i] = _marks(X[i])
+            top[i] = _greatest_within(X[i], offset) if marks[1, i] else top[i]
+
+
+@kernel
+def survey_rows(X, offset, top, exponents, marks, start, stop):
+    """Find the greatest x - offset of rows start … stop - 1 of X (m, n), and the exponents of these.
+
+    Entries outside `LOW` … `HIGH` do not count. ``top`` is 0 where none is within. ``marks`` (2, m) count the entries
+    that are not -∞, and tell in bit 0 whether a finite one is below `LOW`, in bit 1 whether one is above `HIGH`.
     """
     wide()
     without_nan()
-    height = X.shape[1]
-    for p in range(start, stop):
-        b, i = p // height, p % height
-        row, added, top, count, found = X[b, i], shift[b], X[b, i, 0] + shift[b, 0], np.int32(0), np.int32(0)
+    every = np.int32(0)
+    for i in range(start, stop):
+        row, greatest, beyond = X[i], X[i, 0] - offset[0], np.int32(0)
         for j in range(row.size):
             x = row[j]
-            t = x + added[j]
-            top = t if t > top else top
-            count += np.int32(x > -np.inf)
-            found |= np.int32((x < LOW) & (x > -np.inf)) | np.int32(x > HIGH) << np.int32(1)
-        greatest[b, i], paths[b, i], seen[b, i] = top, count, found
+            t = x - offset[j]
+            greatest = t if t > greatest else greatest
+            beyond |= np.int32(x < LOW) | np.int32(x > HIGH)
+        top[i], marks[0, i], marks[1, i] = greatest, row.size, beyond
+        every |= beyond
+    if every:
+        _mark_rows(X, offset, top, marks, start, stop)
+    _exponents(top[start:stop], exponents[start:stop])
 
 
 @kernel
-def survey_columns(X, shift, greatest, paths, seen, start, stop):
-    """The same of the columns of matrices start … stop - 1, for ``shift`` (b, m)."""
+def _survey_columns(X, offset, top, marks):
+    """Find the greatest x - offset of all columns, and their marks. Entries outside `LOW` … `HIGH` count here."""
     wide()
-    for b in range(start, stop):
-        top, count, found = greatest[b], paths[b], seen[b]
-        top[:], count[:], found[:] = -np.inf, 0, 0
-        for i in range(X.shape[1]):
-            row, added = X[b, i], shift[b, i]
-            for j in range(row.size):
-                x = row[j]
-                t = x + added
-                top[j] = t if t > top[j] else top[j]
-                count[j] += np.int32(x > -np.inf)
-                found[j] |= np.int32((x < LOW) & (x > -np.inf)) | np.int32(x > HIGH) << np.int32(1)
+    count, found = marks[0], marks[1]
+    top[:], count[:], found[:] = -np.inf, 0, 0
+    for i in range(X.shape[0]):
+        row, shift = X[i], offset[i]
+        for j in range(row.size):
+            x = row[j]
+            t = x - shift
+            top[j] = t if t > top[j] else top[j]
+            count[j] += np.int32(x > -np.inf)
+            found[j] |= np.int32((x < LOW) & (x > -np.inf)) | np.int32(x > HIGH) << np.int32(1)
 
 
-@dataclass(frozen=True)
-class _Look:
-    """What one side of a product holds: of each row of A, or of each column of B."""
+@kernel
+def _greatest_of_columns(X, top):
+    wide()
+    top[:] = -np.inf
+    for i in range(X.shape[0]):
+        row = X[i]
+        for j in range(row.size):
+            top[j] = row[j] if row[j] > top[j] else top[j]
 
-    greatest: Array  # (b, rows) the greatest entries that are taken plus a shift, 0 where there is none
-    paths: Array  # (b, rows) how many entries are no -∞
-    odd: Array | None  # (b, rows) whether one of them is above `HIGH`
-    dropped: bool  # whether a finite one is below `LOW`
+
+@kernel
+def _greatest_of_rows(X, offset, top):
+    wide()
+    without_nan()
+    for i in range(X.shape[0]):
+        row, greatest = X[i], X[i, 0] - offset[0]
+        for j in range(row.size):
+            t = row[j] - offset[j]
+            greatest = t if t > greatest else greatest
+        top[i] = greatest
 
 
-def _look(X: Array, shift: Array, axis: int, threads: int) -> _Look:
-    """Look at X (b, m, n) along an axis, at whose entries ``shift`` is added for the greatest."""
-    shape = X.shape[:axis] + X.shape[axis + 1 :]
-    greatest, paths, seen = np.empty(shape, X.dtype), np.empty(shape, np.int32), np.empty(shape, np.int32)
-    loop, pieces = (survey_rows, greatest.size) if axis == 2 else (survey_columns, X.shape[0])
-    on_threads(threads, loop, (X, shift, greatest, paths, seen), pieces, X.size)
-    every = int(np.bitwise_or.reduce(seen, axis=None))
-    if every:  # the greatest may be an entry that is not taken
-        taken = np.where((X >= LOW) & (X <= HIGH), X, -np.inf).astype(X.dtype, copy=False)
-        on_threads(threads, loop, (taken, shift, greatest, np.empty_like(paths), np.empty_like(seen)), pieces, X.size)
-    greatest[~np.isfinite(greatest)] = 0
-    return _Look(greatest, paths, seen > 1 if every > 1 else None, bool(every & 1))
+@kernel
+def _shifts(B, offset, v, top, w, marks):
+    """Compute what `_survey_right` does, if no entry is outside `LOW` … `HIGH`."""
+    _greatest_of_columns(B, top)
+    _exponents(top, w)
+    _greatest_of_rows(B, top, offset)
+    _exponents(offset, v)
+    _survey_columns(B, offset, top, marks)
+    _exponents(top, w)
+    for k in range(offset.size):
+        offset[k], v[k] = -offset[k], -v[k]
+
+
+@kernel
+def _survey_right(B, offset, v, top, w, marks):
+    """Compute the exponents v of the rows and w of the columns of B (k, n), and the ``offset`` (k,) of rows of A.
+
+    ``marks`` are those of the columns, as in `survey_rows`.
+    """
+    _shifts(B, offset, v, top, w, marks)
+    every = np.int32(0)
+    for j in range(top.size):
+        every |= marks[1, j]
+    if every:  # the greatest may be an entry outside `LOW` … `HIGH`
+        within = np.empty(B.shape, B.dtype)
+        for k in range(B.shape[0]):
+            for j in range(top.size):
+                within[k, j] = B[k, j] if _is_within(B[k, j]) else -np.inf
+        _shifts(within, offset, v, top, w, np.empty_like(marks))
+
+
+@kernel
+def _mark_bits(B, bits):
+    """Set the bits (k, words) of the entries of B (k, n) that are not -∞."""
+    bits[:] = 0
+    for k in range(B.shape[0]):
+        row, words = B[k], bits[k]
+        for j in range(row.size):
+            words[j >> 6] |= np.uint64(row[j] > -np.inf) << np.uint64(j & 63)
 
 
 def on_threads(threads: int, function: Any, arguments: tuple[Any, ...], rows: int, size: int) -> None:
     """Run a compiled loop over rows, in pieces where that is worth it."""
-    pieces = min(rows, 4 * threads) if threads > 1 and size >= 1 << 15 else 1
-    step = -(-rows // pieces)
+    if threads == 1 or size < 1 << 15:
+        function(*arguments, 0, rows)
+        return
+    step = -(-rows // (4 * threads))
     tasks = [(start, min(rows, start + step)) for start in range(0, rows, step)]
     run_tasks(lambda start, stop: function(*arguments, start, stop), tasks, threads)
-
-
-def _exponents(shift: Array) -> Array:
-    return np.rint(shift.astype(np.float64) * LOG2_E)
 
 
 # ------------------------------------------------------------------------------------------------------------ products
@@ -336,7 +499,7 @@ def takes(plan: KernelPlan, k: int) -> bool:
     """Whether `multiply` computes products by B (k, n), whatever n: how a product is cut must change no bit."""
     return (
         plan.storage == "elements"
-        and plan.dtype.char in DEPTH
+        and plan.dtype.char in _SPARE
         and k >= FEWEST
         and plan.zero == -np.inf
         and adds_exponentials(plan.semiring)
@@ -348,186 +511,250 @@ def tiny_sum(plan: KernelPlan, k: int) -> float:
     return 2.0 ** (_LEAST + 3 + _SPARE[plan.dtype.char]) * k
 
 
-def multiply(backend: Backend, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> None:
-    """C ← [C ⊕] A ⊗ B for stacks C (b, m, n), A (b, m, k) and B (b, k, n), no size 0; C may be B where m = k.
+@kernel
+def _multiply_all(tile, C, A, B, accumulate, tiny, left):
+    """Compute C ← [C ⊕] A ⊗ B of stacks (b, m, n), (b, m, k) and (b, k, n); ``left`` becomes 1 where it does not.
 
-    Workspace: 8 bytes for each entry of blocks of C, A and B of at most 1024 × 1024, twice that where -∞ occurs; with C
-    in the place of B a copy of 1024 columns.
+    ``tile`` holds its address, rows and columns, for `panels.multiply`.
     """
-    count, (m, n), inner = C.shape[0], C.shape[1:], A.shape[2]
-    step = max(1, _AT_ONCE // (m * inner + inner * n + m * n))
-    with np.errstate(all="ignore"):
-        for start in range(0, count, step):
-            some = slice(start, start + step)
-            product = _Product(backend, plan, A[some], Right(B[some], plan.threads))
-            product.write(C[some], accumulate, in_place=C is B)
+    (m, n), k, (_, rows, width) = C.shape[1:], A.shape[2], tile
+    whole, panels = -(-m // rows) * rows, -(-n // width)
+    columns, size = panels * width, panels * k * width
+    room = np.zeros(size + 8)
+    packed = room[(-address(room) & 63) >> 3 :][:size].reshape((panels, k, width))
+    place = address(packed)
+    X, S = np.empty((whole, k + PAD)), np.empty((whole, columns))
+    X[m:] = 0
+    y, again = np.empty((m, columns), C.dtype), np.empty((m, columns), np.bool_)
+    by_row, offset, top = np.empty(m, A.dtype), np.empty(k, A.dtype), np.empty(n, A.dtype)
+    u, v, w = np.empty(m), np.empty(k), np.zeros(columns)
+    left_marks, marks = np.empty((2, m), np.int32), np.empty((2, n), np.int32)
+    bits = np.empty((k, (n + 63) >> 6), np.uint64)
+    for b in range(C.shape[0]):
+        a, right, c = A[b], B[b], C[b]
+        _survey_right(right, offset, v, top, w[:n], marks)
+        survey_rows(a, offset, by_row, u, left_marks, 0, m)
+        found = np.int32(0)
+        for i in range(m):
+            found |= left_marks[1, i]
+        for j in range(n):
+            found |= marks[1, j]
+        if found > 1:
+            left[b] = 1
+            continue
+        _scale_packed(right, v, w, packed, 0, panels)
+        has_few = left_marks[0].min() + marks[0].min() < k + 2
+        if has_few:
+            _mark_bits(right, bits)
+        least = _DROPPED if found else -np.inf
+        multiply_rows(
+            tile, right, v, w, place, bits, X, S, y, again, a, u, left_marks[1], c, accumulate, has_few, tiny, least
+        )
+        lost = np.uint8(0)  # vectors of these, but not of truth values
+        for i in range(m):
+            flags = again[i]
+            for j in range(n):
+                lost |= np.uint8(flags[j])
+        left[b] = lost > 0
+        if not lost:
+            for i in range(m):
+                copy_row(y[i], c[i])
 
 
-def multiply_by(backend: Backend, plan: KernelPlan, C: Array, A: Array, right: Right) -> None:
-    """C ← A ⊗ B for C (m, n), A (m, k), no size 0 or m = 1, and a B (1, k, n) that is kept."""
-    with np.errstate(all="ignore"):
-        _Product(backend, plan, A[None], right).write(C[None], 0, in_place=False)
+def multiply(backend: Backend, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> None:
+    """Compute C ← [C ⊕] A ⊗ B for stacks C (b, m, n), A (b, m, k) and B (b, k, n), no size 0; C may be B where m = k.
+
+    Each thread multiplies some of the small matrices, one after the other, within the second-level cache. Large ones,
+    and those in which a sum underflows or an entry is out of range, are multiplied by `multiply_by`.
+    """
+    (count, m, n), k = C.shape, A.shape[2]
+    if max(m * k, k * n, m * n) > _LARGEST:
+        rest = np.arange(count)
+    else:
+        left, tiny, tile = np.zeros(count, np.bool_), tiny_sum(plan, k), tile_for(_WIDE, n)
+
+        def some(start: int, stop: int) -> None:
+            part = C[start:stop]
+            c, a, b = (np.ascontiguousarray(X) for X in (part, A[start:stop], B[start:stop]))
+            _multiply_all(tile, c, a, b, accumulate, tiny, left[start:stop])
+            if c is not part:
+                part[...] = c
+
+        # As much as pays for a thread, in four pieces for each thread, of which copies may be made.
+        step = max(-(-_PAYS // (m * k * n)), min(-(-count // (4 * plan.threads)), _COPIED // (m * k + k * n + m * n)))
+        run_tasks(some, [(start, min(count, start + step)) for start in range(0, count, step)], plan.threads)
+        rest = left.nonzero()[0]
+    for b in rest:
+        multiply_by(backend, plan, C[b], A[b], Right(B[b], plan.threads), accumulate, in_place=C is B)
 
 
 class Right:
-    """Right operands B (b, k, n), and what does not depend on A: shifts, exponentials, and what was seen.
+    """A right operand B (k, n) with its shifts and marks, which do not depend on A.
 
-    With ``keeps`` the exponentials stay, 8 bytes for each entry, for all products by the same B.
+    With ``keeps`` the exponentials stay in memory, 8 bytes for each entry, for all products by B.
     """
 
     def __init__(self, B: Array, threads: int, *, keeps: bool = False) -> None:
-        self.B = B
-        columns = _look(B, np.zeros(B.shape[:2], B.dtype), 1, threads)
-        self.inner = -_look(B, -columns.greatest, 2, threads).greatest
-        self.look = _look(B, self.inner, 1, threads)
-        self.v, self.w = _exponents(self.inner), _exponents(self.look.greatest)
-        self.kept: dict[tuple[int, int, str], Array] | None = {} if keeps else None
+        k, n = B.shape
+        self.B, self.threads = B, threads
+        self.offset, self.v, self.w, top = np.empty(k, B.dtype), np.empty(k), np.empty(n), np.empty(n, B.dtype)
+        marks = np.empty((2, n), np.int32)
+        _survey_right(B, self.offset, self.v, top, self.w, marks)
+        self.paths, seen = marks
+        every = int(np.bitwise_or.reduce(seen))
+        #: Whether a finite entry is below `LOW`; which columns have one above `HIGH`, None where none has.
+        self.dropped, self.odd = bool(every & 1), seen > 1 if every > 1 else None
+        self.kept: dict[int, RightBlock] | None = {} if keeps else None
 
-    def of(self, row: int, columns: slice, what: str, make: Callable[[], Array]) -> Array:
-        """What ``make`` gives for a block of B from a row on; where it is kept, what it gave."""
-        if self.kept is None:
-            return make()
-        key = row, columns.start, what
-        if key not in self.kept:
-            self.kept[key] = make()
-        return self.kept[key]
+    def block(self, start: int, stop: int, *, copies: bool = False) -> RightBlock:
+        """Return some columns of B with their exponentials, from memory if they are kept."""
+        found = None if self.kept is None else self.kept.get(start)
+        if found is None:
+            found = RightBlock(self, start, stop, copies)
+            if self.kept is not None:
+                self.kept[start] = found
+        return found
 
-    def bits(self, B: Array, columns: slice) -> Array:
-        """Where a block of B, or a copy of it, has an entry: bits in words of 64 along its rows."""
 
-        def make() -> Array:
-            bytes_ = np.packbits(np.greater(B, -np.inf), axis=2, bitorder="little")
-            words = np.zeros((*B.shape[:2], -(-B.shape[2] // 64) * 8), np.uint8)
-            words[:, :, : bytes_.shape[2]] = bytes_
-            return words.view(np.uint64)
+class RightBlock:
+    """Columns of a `Right` and their exponentials in panels, for `multiply_rows`."""
 
-        return self.of(0, columns, "bits", make)
+    def __init__(self, right: Right, start: int, stop: int, copies: bool = False) -> None:
+        B = right.B[:, start:stop]
+        self.B = np.array(B, order="C") if copies else np.ascontiguousarray(B)
+        self.right, self.n, self.fewest = right, stop - start, int(right.paths[start:stop].min())
+        self.panels = PackedPanels(len(self.B), self.n, _WIDE)
+        self.w = np.zeros(self.panels.columns)
+        self.w[: self.n] = right.w[start:stop]
+        packed = self.panels.packed
+        on_threads(right.threads, _scale_packed, (self.B, right.v, self.w, packed), packed.shape[0], packed.size)
+
+    @cached_property
+    def bits(self) -> Array:
+        """The bits of the entries that are not -∞, in words of 64 along the rows."""
+        bits = np.empty((self.B.shape[0], -(-self.n // 64)), np.uint64)
+        _mark_bits(self.B, bits)
+        return bits
+
+    def has_few(self, fewest: int) -> bool:
+        """Return whether a row of so many entries may meet a column in one path, or none."""
+        return fewest + self.fewest < len(self.B) + 2
+
+    def packed(self, has_few: bool) -> tuple[Any, ...]:
+        """Return v, w, the address of the panels and the bits, for `multiply_rows`."""
+        return self.right.v, self.w, self.panels.address, self.bits if has_few else _NO_BITS
+
+    def workspace(self, m: int) -> tuple[Array, ...]:
+        """Return X, S, y and ``again`` for m rows, for `multiply_rows`."""
+        X, S = self.panels.operands(m)
+        shape = m, S.shape[1]
+        return X, S, np.empty(shape, self.B.dtype), np.empty(shape, np.bool_)
+
+
+def multiply_by(
+    backend: Backend,
+    plan: KernelPlan,
+    C: Array,
+    A: Array,
+    right: Right,
+    accumulate: int = 0,
+    in_place: bool = False,
+) -> None:
+    """Compute C ← [C ⊕] A ⊗ B for C (m, n) and A (m, k), no size 0.
+
+    Workspace: 12 bytes for each entry of 1024 columns of B (fewer, but at least 256, if these are over 2²³ entries) and
+    of 64 rows of A on each thread, and 5 bytes for each entry of 1024 × 1024 of C.
+    """
+    with np.errstate(all="ignore"):
+        _Product(backend, plan, A, right).write(C, accumulate, in_place)
 
 
 class _Product:
-    """Products of some matrices, their shifts, and what was seen in them."""
+    """A product, the shifts of its rows, and what was seen in them."""
 
-    def __init__(self, backend: Backend, plan: KernelPlan, A: Array, by: Right) -> None:
-        self.backend, self.plan, self.A, self.by = backend, plan, A, by
-        self.inner, self.lost = A.shape[2], np.zeros(A.shape[:2], np.bool_)
-        self.left, self.right = _look(A, -by.inner, 2, plan.threads), by.look
-        self.u, self.v, self.w = _exponents(self.left.greatest), by.v, by.w
-        self.tiny = tiny_sum(plan, self.inner)
-        # What was dropped stays 2^-180 below sums that are above this.
-        dropped = self.left.dropped or self.right.dropped
-        self.least = (LOW + HIGH) * LOG2_E + 200 if dropped else -np.inf
-        self.numbers = KernelPlan(plus_times, np.dtype(np.float64), 0.0, 1.0, threads=plan.threads)
-        self.maxima = KernelPlan(
-            max_plus, np.dtype(np.float32), np.float32(-np.inf), np.float32(0), threads=plan.threads
-        )
+    def __init__(self, backend: Backend, plan: KernelPlan, A: Array, right: Right) -> None:
+        self.backend, self.plan, self.A, self.right, m = backend, plan, A, right, A.shape[0]
+        self.u, self.marks, self.lost = np.empty(m), np.empty((2, m), np.int32), np.zeros(m, np.bool_)
+        surveyed = A, right.offset, np.empty(m, A.dtype), self.u, self.marks
+        on_threads(plan.threads, survey_rows, surveyed, m, A.size)
+        every = int(np.bitwise_or.reduce(self.marks[1]))
+        self.odd = self.marks[1] > 1 if every > 1 else None
+        dropped = right.dropped or bool(every & 1)
+        self.limits = tiny_sum(plan, A.shape[1]), _DROPPED if dropped else -np.inf
         self.splits = plan.dtype.char == "f" and not dropped
 
     def write(self, C: Array, accumulate: int, in_place: bool) -> None:
         """C ← [C ⊕] A ⊗ B. Rows whose first columns mostly are lost to underflow have others not tried."""
-        m, n = C.shape[1:]
-        edges = [0, n] if n <= _BLOCK else [0, *range(_FIRST, n, _BLOCK), n]
-        for left, right in pairwise(edges):
-            columns = slice(left, right)
-            B = self.by.B[:, :, columns]
-            if in_place:
-                B = B.copy()
+        m, n = C.shape
+        width = max(_FIRST, min(_BLOCK, _PACKED // self.A.shape[1]))
+        for left, stop in pairwise([0, n] if n <= width else [0, *range(_FIRST, n, width), n]):
+            by = self.right.block(left, stop, copies=in_place)
             for top in range(0, m, _BLOCK):
                 rows = slice(top, min(m, top + _BLOCK))
-                again = self._write_block(C[:, rows, columns], self.A[:, rows], B, rows, columns, accumulate)
-                if left == 0:
-                    self.lost[:, rows] = again.mean(2) > 0.5
+                again = self._write_block(C[rows, left:stop], rows, by, left, accumulate)
+                if left == 0 and stop < n:
+                    self.lost[rows] = again.mean(1) > 0.5
 
-    def _write_block(self, C: Array, A: Array, B: Array, rows: slice, columns: slice, accumulate: int) -> Array:
-        """The block of C; and what was computed pair by pair."""
-        result = np.array(C, order="C") if accumulate else np.empty(C.shape, C.dtype)
-        again, lost = np.ones(C.shape, np.bool_), self.lost[:, rows]
-        if not lost.all():
-            shifts = self.u[:, rows], self.w[:, columns]
-            found = (
-                self._sums(A, B, self.u[:, rows], columns),
-                *shifts,
-                result,
-                accumulate,
-                self.tiny,
-                self.least,
-                again,
-            )
-            on_threads(self.plan.threads, finish, found, C.shape[0] * C.shape[1], C.size)
-            again |= lost[:, :, None]
-        if int(self.left.paths[:, rows].min() + self.right.paths[:, columns].min()) < self.inner + 2:
-            odd = np.zeros(C.shape[:2], np.bool_) if self.left.odd is None else self.left.odd[:, rows]
-            given = A, self.by.bits(B, columns), B, odd, result, C, again, accumulate
-            on_threads(self.plan.threads, few_paths, given, C.shape[0] * C.shape[1], C.size)
+    def _write_block(self, C: Array, rows: slice, by: RightBlock, left: int, accumulate: int) -> Array:
+        """The block of C from a column on; and what was computed pair by pair."""
+        A, B, result, again = self.A[rows], by.B, np.empty(C.shape, C.dtype), np.empty(C.shape, np.bool_)
+        u, marks, threads = self.u[rows], self.marks[:, rows], self.plan.threads
+        if left:
+            u[self.lost[rows]] = _LOST
+        has_few, tile, high = by.has_few(int(marks[0].min())), by.panels.tile, by.panels.rows
+        right = by.packed(has_few)
+        pieces = 4 * threads if threads > 1 and C.size >= 1 << 15 else 1
+        share = -(-C.shape[0] // (pieces * high)) * high
+        step = max(high, min(share, _ROWS, _ENTRIES // A.shape[1] // high * high))
+
+        def some(start: int, stop: int) -> None:
+            X, S, y, flags = by.workspace(min(step, stop - start))
+            for first in range(start, stop, step):
+                part = slice(first, min(stop, first + step))
+                m = part.stop - first
+                x, c = (np.ascontiguousarray(Z[part]) for Z in (A, C if accumulate else result))
+                workspace = X, S, y[:m], flags[:m]
+                given = x, u[part], marks[1, part], c, accumulate, has_few, *self.limits
+                _multiply_block(tile, B, right, workspace, *given)
+                result[part], again[part] = y[:m, : by.n], flags[:m, : by.n]
+
+        run_tasks(some, [(start, min(C.shape[0], start + share)) for start in range(0, C.shape[0], share)], threads)
         rest = again
-        if self.left.odd is not None:
-            lines = self.left.odd[:, rows]
-            rest, again = rest & ~lines[:, :, None], again | lines[:, :, None]
+        if self.odd is not None:
+            lines = self.odd[rows]
+            rest, again = rest & ~lines[:, None], again | lines[:, None]
             self._by_lines(accumulate, lines, result, C, A, B)
         if self.right.odd is not None:
-            lines = self.right.odd[:, columns]
-            rest, again = rest & ~lines[:, None], again | lines[:, None]
-            self._by_lines(accumulate, lines, *(X.swapaxes(1, 2) for X in (result, C, B, A)))
+            lines = self.right.odd[left : left + by.n]
+            rest, again = rest & ~lines, again | lines
+            self._by_lines(accumulate, lines, *(X.T for X in (result, C, B, A)))
         if rest.any():
             self._compute_again(result, rest, C, A, B, accumulate)
         C[...] = result
         return again
 
     def _by_lines(self, accumulate: int, lines: Array, result: Array, C: Array, A: Array, B: Array) -> None:
-        """The rows of the result that ``lines`` (b, m) marks."""
-        for b in np.flatnonzero(lines.any(1)):
-            rows = lines[b]
-            result[b][rows] = self._pair_by_pair(C[b][rows], A[b][rows], B[b], None, accumulate)
-
-    def _sums(self, A: Array, B: Array, u: Array, columns: slice) -> Array:
-        """The shifted sums of a block."""
-        shape = A.shape[0], A.shape[1], B.shape[2]
-        sums, depth = np.empty(shape), DEPTH[self.plan.dtype.char]
-        partial = np.empty(shape) if self.inner > depth and self.plan.dtype.char == "d" else sums
-        for start in range(0, self.inner, depth):
-            steps = slice(start, min(self.inner, start + depth))
-            left, right = self._operands(A, B, u, steps, columns)
-            if start == 0:
-                self.backend.multiply(self.numbers, sums, left, right)
-            elif partial is sums:
-                self.backend.multiply_add(self.numbers, sums, left, right)
-            else:
-                self.backend.multiply(self.numbers, partial, left, right)
-                sums += partial
-        return sums
-
-    def _operands(self, A: Array, B: Array, u: Array, steps: slice, columns: slice) -> tuple[Array, Array]:
-        """The exponentials of some columns of A, and of those rows of a block of B."""
-        v = self.v[:, steps]
-
-        def make() -> Array:
-            return self._scaled(np.ascontiguousarray(B[:, steps]), -v, self.w[:, columns])
-
-        left = self._scaled(np.ascontiguousarray(A[:, :, steps]), u, v)
-        return left, self.by.of(steps.start, columns, "exponentials", make)
-
-    def _scaled(self, X: Array, rows: Array, columns: Array) -> Array:
-        out = np.empty(X.shape)
-        on_threads(self.plan.threads, scale, (X, rows, columns, out), X.shape[0] * X.shape[1], X.size)
-        return out
+        """The rows of the result that ``lines`` (m,) marks."""
+        if lines.any():
+            result[lines] = self._pair_by_pair(C[lines], A[lines], B, None, accumulate)
 
     def _compute_again(self, result: Array, again: Array, C: Array, A: Array, B: Array, accumulate: int) -> None:
         """The entries that are marked, rows of a strip with the columns they need: pair by pair."""
-        for b in np.flatnonzero(again.any((1, 2))):
-            whole: _Exponents | None = None
-            for top in range(0, again.shape[1], _STRIP):
-                strip = slice(top, top + _STRIP)
-                rows, columns = again[b, strip].any(1), again[b, strip].any(0)
-                if 2 * np.count_nonzero(rows) * np.count_nonzero(columns) > again[b, strip].size:
-                    if self.splits and whole is None:
-                        whole = _Exponents(B[b])
-                    one = result[b, strip], C[b, strip], A[b, strip], B[b]
-                    np.copyto(one[0], self._pair_by_pair(*one[1:], whole, accumulate), where=again[b, strip])
-                elif rows.any():
-                    place = np.ix_(np.flatnonzero(rows) + top, np.flatnonzero(columns))
-                    right = B[b][:, columns]
-                    some = _Exponents(right) if self.splits else None
-                    found = self._pair_by_pair(C[b][place], A[b, strip][rows], right, some, accumulate)
-                    result[b][place] = np.where(again[b][place], found, result[b][place])
+        whole: _Exponents | None = None
+        for top in range(0, again.shape[0], _STRIP):
+            strip = slice(top, top + _STRIP)
+            rows, columns = again[strip].any(1), again[strip].any(0)
+            if 2 * np.count_nonzero(rows) * np.count_nonzero(columns) > again[strip].size:
+                if self.splits and whole is None:
+                    whole = _Exponents(B)
+                found = self._pair_by_pair(C[strip], A[strip], B, whole, accumulate)
+                np.copyto(result[strip], found, where=again[strip])
+            elif rows.any():
+                place = np.ix_(np.flatnonzero(rows) + top, np.flatnonzero(columns))
+                right = B[:, columns]
+                some = _Exponents(right) if self.splits else None
+                found = self._pair_by_pair(C[place], A[strip][rows], right, some, accumulate)
+                result[place] = np.where(again[place], found, result[place])
 
     def _pair_by_pair(self, C: Array, A: Array, B: Array, right: _Exponents | None, accumulate: int) -> Array:
         """[C ⊕] A ⊗ B, by exponents and mantissas apart where ``right`` has those of B, else line by line."""
@@ -537,7 +764,9 @@ class _Product:
         rows, inner, panels = A.shape[0], right.n.shape[0], right.panels[0].shape[0]
         x, m = _halves(_padded(A, rows, inner))
         least = np.empty((rows, panels * _COLUMNS), np.float32)
-        self.backend.multiply(self.maxima, least, m, right.n)
+        zero, one = np.float32(-np.inf), np.float32(0)
+        maxima = KernelPlan(max_plus, least.dtype, zero, one, threads=self.plan.threads)
+        self.backend.multiply(maxima, least, m, right.n)
         least -= _KEPT
         least, S, value = _in_panels(least), np.zeros((panels, rows, _COLUMNS)), np.empty(C.shape)
         on_threads(self.plan.threads, _add_up, (x, m, *right.panels, least, S), rows, S.size * inner)

@@ -25,14 +25,13 @@ from numpy.typing import NDArray
 
 from semiring.kernels.contract import Backend, KernelPlan, Steps
 from semiring.kernels.cpu.codegen.memory import address, call9, line, wide
-from semiring.kernels.cpu.product.log_lines import HIGH, LOG2_E, LOW, kernel
+from semiring.kernels.cpu.product.log_lines import kernel
 from semiring.kernels.cpu.product.log_sums import (
     Right,
-    few_paths,
-    finish,
+    RightBlock,
+    copy_row,
     multiply_by,
-    on_threads,
-    scale,
+    multiply_rows,
     survey_rows,
     tiny_sum,
 )
@@ -49,17 +48,6 @@ _BLOCK = 64  # rows that are taken through all steps together: more would not st
 _FAINT = np.float32(2.0**-62)  # exponentials below count as 0 in gradients
 _TRUSTED = 2.0**-36  # sums from there on, by the number of their terms, do not notice it
 _NOTHING = (0, 0, 0)  # in the place of an array that nobody asks for
-
-
-@kernel
-def _exponentials(x, shift, v, seen, u, X):
-    """X ← the exponentials of x (1, m, n) as `log_sums` takes them, u their exponents, and what is ``seen`` in it."""
-    greatest, paths, odd = np.empty(u.shape, np.float32), seen[0], seen[1]
-    survey_rows(x, shift, greatest, paths, odd, 0, x.shape[1])
-    for i in range(x.shape[1]):
-        top = greatest[0, i] if abs(greatest[0, i]) < np.inf else np.float32(0)
-        u[0, i] = np.rint(min(max(np.float64(top), 2 * LOW), 2 * HIGH) * LOG2_E)
-    scale(x, u, v, X, 0, x.shape[1])
 
 
 # Loops over a row are functions of their own, which take vectors: among many arrays the compiler does not see that.
@@ -166,8 +154,8 @@ def _add_factors(C, E, total, start, stop):
 
 
 @kernel
-def _take_steps(tile, packed, span, places, lengths, x, B, shift, v, w, bits, fewest, tiny, X, S, y, again, seen, u):
-    """Take x (1, m, n) through steps first … last - 1; where one cannot be taken, return it, its rows in ``seen[1]``.
+def _take_steps(tile, B, right, workspace, span, places, lengths, x, offset, fewest, tiny, top, u, marks):
+    """Take x (m, n) through steps first … last - 1; where one cannot be taken, return it, its rows in ``marks[1]``.
 
     ``span``: first, last, and whether y already holds the product of the first. ``places``: the weights, the states
     after each step, the exponentials of those before it and its sums, each an address with the bytes from a row, and
@@ -175,41 +163,36 @@ def _take_steps(tile, packed, span, places, lengths, x, B, shift, v, w, bits, fe
     """
     t, last, known = span
     weights, states, factors, sums = places
-    rows, n = x.shape[1], x.shape[2]
-    odd = seen[1]
+    X, S, y, again = workspace
+    rows, n = x.shape
+    odd = marks[1]
     while t < last:
         if not known:
-            _exponentials(x, shift, v, seen, u, X)
-            multiply(tile, X, packed, S)
-            finish(S, u, w, y, 0, tiny, -np.inf, again, 0, rows)
-            if seen[0].min() + fewest < n + 2:
-                few_paths(x, bits, B, odd > 0, y, y, again, 0, 0, rows)
+            survey_rows(x, offset, top, u, marks, 0, rows)
+            has_few = marks[0].min() + fewest < n + 2
+            multiply_rows(tile, B, *right, *workspace, x, u, odd, y, 0, has_few, tiny, -np.inf)
             stopped = False
             for i in range(rows):
-                lost, marks = odd[0, i] > 0, again[0, i]
+                lost, flags = odd[i] > 0, again[i]
                 for j in range(n):
-                    lost |= marks[j]
+                    lost |= flags[j]
                 lost &= t < lengths[i]
-                odd[0, i] = lost
+                odd[i] = lost
                 stopped |= lost
                 if sums[0]:
-                    _narrow(X[0, i], line(factors[0] + i * factors[1] + t * factors[2], n))
-                    _keep_sums(S[0, i], y[0, i], lost, tiny, line(sums[0] + i * sums[1] + t * sums[2], n))
+                    _narrow(X[i], line(factors[0] + i * factors[1] + t * factors[2], n))
+                    _keep_sums(S[i], y[i], lost, tiny, line(sums[0] + i * sums[1] + t * sums[2], n))
             if stopped:
                 return t
         known = False
         for i in range(rows):
-            state, result = x[0, i], y[0, i]
             if t < lengths[i]:
                 if weights[0]:
-                    _weigh(result, line(weights[0] + i * weights[1] + t * weights[2], n), state)
+                    _weigh(y[i], line(weights[0] + i * weights[1] + t * weights[2], n), x[i])
                 else:
-                    for j in range(n):
-                        state[j] = result[j]
+                    copy_row(y[i], x[i])
             if states[0]:
-                after = line(states[0] + i * states[1] + t * states[2], n)
-                for j in range(n):
-                    after[j] = state[j]
+                copy_row(x[i], line(states[0] + i * states[1] + t * states[2], n))
         t += 1
     return last
 
@@ -227,7 +210,7 @@ def _take_back(tile, packed, steps, places, lengths, G, trusted, Q, D, right, C)
     for t in range(steps - 1, -1, -1):
         bad = np.int32(0)
         for i in range(rows):
-            g, q = G[i], Q[0, i]
+            g, q = G[i], Q[i]
             if more[0]:
                 addend = line(more[0] + i * more[1] + t * more[2], n)
                 for j in range(n):
@@ -245,7 +228,7 @@ def _take_back(tile, packed, steps, places, lengths, G, trusted, Q, D, right, C)
         multiply(tile, Q, packed, D)
         for i in range(rows):
             if t < lengths[i]:
-                _times(line(factors[0] + i * factors[1] + t * factors[2], n), D[0, i], G[i])
+                _times(line(factors[0] + i * factors[1] + t * factors[2], n), D[i], G[i])
     _multiply_factors(tile, steps, n, factors, right, rows, C)
     return True
 
@@ -254,13 +237,10 @@ class PreparedMatrix:
     """A matrix B (n, n) for many steps: its exponentials in panels, made when first asked for."""
 
     def __init__(self, plan: KernelPlan, B: Array) -> None:
-        self.right = Right(B[None], plan.threads, keeps=True)
-        look, self.n = self.right.look, B.shape[0]
+        self.right, self.n = Right(B, plan.threads, keeps=True), B.shape[0]
         #: Whether steps are compiled loops: float32, all in the range that exponentials are taken of.
-        self.whole = plan.dtype.char == "f" and look.odd is None and not look.dropped
-        self.threads, self.tiny = plan.threads, tiny_sum(plan, self.n)
-        self.fewest = int(look.paths.min())
-        self.shift = -self.right.inner
+        self.whole = plan.dtype.char == "f" and self.right.odd is None and not self.right.dropped
+        self.tiny = tiny_sum(plan, self.n)
         self.rooms: dict[tuple[int, tuple[int, ...]], Array] = {}
 
     def room(self, place: int, shape: tuple[int, ...]) -> Array:
@@ -271,27 +251,15 @@ class PreparedMatrix:
         return found
 
     @cached_property
-    def exponentials(self) -> Array:
-        """Those of B in float64, (n, n)."""
-        E, right = np.empty((1, self.n, self.n)), self.right
-        on_threads(self.threads, scale, (np.ascontiguousarray(right.B), -right.v, right.w, E), self.n, E.size)
-        exponentials: Array = E[0]
-        return exponentials
-
-    @cached_property
-    def bits(self) -> Array:
-        """Where B has an entry."""
-        return self.right.bits(self.right.B, slice(0, self.n))
-
-    @cached_property
-    def there(self) -> PackedPanels:
+    def there(self) -> RightBlock:
         """What steps multiply by."""
-        return PackedPanels.of(self.exponentials)
+        return RightBlock(self.right, 0, self.n)
 
     @cached_property
     def narrow(self) -> Array:
-        """The exponentials in float32, those that count."""
-        return np.where(self.exponentials < _FAINT, 0, self.exponentials).astype(np.float32)
+        """The exponentials in float32, those that count, (n, n)."""
+        rows = self.there.panels.packed.swapaxes(0, 1).reshape(self.n, -1)[:, : self.n]
+        return np.where(rows < _FAINT, 0, rows).astype(np.float32)
 
     @cached_property
     def back(self) -> PackedPanels:
@@ -304,9 +272,9 @@ def walk(backend: Backend, plan: KernelPlan, by: PreparedMatrix, x: Array, steps
     alone = replace(plan, threads=1)
 
     def product(x: Array, plan: KernelPlan) -> Array:
-        C = np.empty((max(2, x.shape[0]), x.shape[1]), x.dtype)  # a single row would be added up in another order
-        multiply_by(backend, plan, C, x if x.shape[0] > 1 else x.repeat(2, 0), by.right)
-        return C[: x.shape[0]]
+        C = np.empty_like(x)
+        multiply_by(backend, plan, C, x, by.right)
+        return C
 
     if not by.whole:
         if steps.sums is not None:
@@ -315,28 +283,25 @@ def walk(backend: Backend, plan: KernelPlan, by: PreparedMatrix, x: Array, steps
         return
     counts, last = _counts(steps, x.shape[0]), steps.number
     arrays = _in_lines(steps.weights), steps.states, steps.factors, steps.sums
-    columns = np.zeros((1, by.there.columns))
-    columns[:, : by.n] = by.right.w
+    right, B, tile = by.there.packed(True), by.there.B, by.there.panels.tile
 
     def block(start: int, stop: int) -> None:
-        rows, m = x[None, start:stop], stop - start
-        X, S = by.there.operands(m)
-        y, again = np.empty((1, m, S.shape[2]), np.float32), np.empty((1, m, S.shape[2]), np.bool_)
-        seen, u = np.empty((2, 1, m), np.int32), np.empty((1, m))
+        rows, m = x[start:stop], stop - start
+        workspace = by.there.workspace(m)
+        top, u, marks = np.empty(m, np.float32), np.empty(m), np.empty((2, m), np.int32)
         places = tuple(_place(array, start) for array in arrays)
-        operands = by.right.B, by.shift, by.right.v, columns, by.bits, by.fewest, by.tiny
         t, known = 0, False
         while t < last:
             t = _take_steps(
-                *(by.there.tile, by.there.address, (t, last, known), places, counts[start:stop], rows),
-                *(*operands, X, S, y, again, seen, u),
+                *(tile, B, right, workspace, (t, last, known), places, counts[start:stop], rows),
+                *(by.right.offset, by.there.fewest, by.tiny, top, u, marks),
             )
             if t < last:
-                stuck = np.flatnonzero(seen[1, 0])
-                y[0, stuck, : by.n], known = product(rows[0, stuck], alone), True
+                stuck = np.flatnonzero(marks[1])
+                workspace[2][stuck, : by.n], known = product(rows[stuck], alone), True
 
     with np.errstate(all="ignore"):
-        _in_blocks(block, plan, x.shape[0], by.there.rows)
+        _in_blocks(block, plan, x.shape[0], by.there.panels.rows)
 
 
 def _one_by_one(product: Callable[[Array], Array], x: Array, steps: Steps) -> None:

@@ -23,7 +23,7 @@ from semiring.kernels.cpu.compiled import kernels_for
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.machines.data import TileShape
 
-__all__ = ["PAD", "PackedPanels", "aligned", "multiply", "tile_for"]
+__all__ = ["PAD", "PackedPanels", "add_steps", "aligned", "multiply", "tile_for"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -58,9 +58,9 @@ class PackedPanels:
     def operands(self, m: int) -> tuple[Array, Array]:
         """Room for m rows, and for their products: whole tiles, and zeros beyond the rows."""
         rows, k = -(-m // self.rows) * self.rows, self.packed.shape[1]
-        left = np.empty((1, rows, k + PAD), self.dtype)
-        left[:, m:] = 0
-        return left, np.empty((1, rows, self.columns), self.dtype)
+        left = np.empty((rows, k + PAD), self.dtype)
+        left[m:] = 0
+        return left, np.empty((rows, self.columns), self.dtype)
 
 
 @lru_cache(maxsize=256)
@@ -86,18 +86,25 @@ def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 
 @cached
 @njit(**OUTER, fastmath={"contract"})
+def add_steps(tile, A, packed, C, first, steps, accumulate):
+    """C ← [C +] A · B, as `multiply`, of some of the columns of A."""
+    native, rows, width = tile
+    inner, size = A.shape[1] - PAD, A.itemsize
+    across, down = A.shape[1] * size, C.shape[1] * size
+    for left in range(0, C.shape[1], width):
+        b = packed + (left * inner + first * width) * size
+        for top in range(0, A.shape[0], rows):
+            a, c = address(A) + top * across + first * size, address(C) + top * down + left * size
+            call9(native, (steps, a, across, size, b, c, down, accumulate, c))
+
+
+@cached
+@njit(**OUTER, fastmath={"contract"})
 def multiply(tile, A, packed, C):
     """C ← A · B, of rows in whole tiles, for B in panels at the address ``packed``.
 
-    ``tile``: its address, rows and columns. A (1, m, k + `PAD`), C (1, m, n), n a multiple of the columns.
+    ``tile``: its address, rows and columns. A (m, k + `PAD`), C (m, n), n a multiple of the columns.
     """
-    native, rows, width = tile
-    inner, size = A.shape[2] - PAD, A.itemsize
-    across, down = A.shape[2] * size, C.shape[2] * size
+    inner = A.shape[1] - PAD
     for first in range(0, inner, _DEPTH):
-        steps = min(_DEPTH, inner - first)
-        for left in range(0, C.shape[2], width):
-            b = packed + (left * inner + first * width) * size
-            for top in range(0, A.shape[1], rows):
-                a, c = address(A) + top * across + first * size, address(C) + top * down + left * size
-                call9(native, (steps, a, across, size, b, c, down, min(first, 1), c))
+        add_steps(tile, A, packed, C, first, min(_DEPTH, inner - first), min(first, 1))
