@@ -1,6 +1,6 @@
 """Sparse graphs factored once: against SciPy's Dijkstra, METIS alone, and customizable contraction hierarchies.
 
-python -m benchmarks.factor [planar] [grid] [hierarchies] [device] [--vertices 65536] [--table 1000]
+python -m benchmarks.factor [planar] [pairs] [grid] [hierarchies] [device] [--vertices 65536]
 
 Every ratio is of times of one run on one graph: a Delaunay triangulation of random points, whole weights from 1 to 999
 in both directions; or the power grid case_ACTIVSg70k, whose weights are reactances (A. B. Birchfield and others, CC BY
@@ -90,6 +90,42 @@ def planar(options: argparse.Namespace) -> Table:
     ]
     title = f"A planar graph of {n:,} vertices, {F.nnz:,} numbers, {F.operations / 1e9:.2f}·10⁹ pairs"
     return Table(title, ["", "Factor", "beside it", "", "ratio"], rows)
+
+
+def pairs(options: argparse.Namespace) -> Table:
+    """Distances of random pairs, beside SciPy's Dijkstra from each source and RoutingKit's queries, one at a time.
+
+    RoutingKit answers one query at a time, with the path, on one thread; it has the order of the factor.
+    """
+    from scipy.sparse.csgraph import dijkstra
+
+    A, _ = planar_graph(options.vertices)
+    n, rng = A.shape[0], np.random.default_rng(1)
+    double = A.astype(np.float64)
+    one = theirs(lambda: dijkstra(double, indices=0), repeats=9)
+    F = sr.factor(A)
+    query = float("nan")
+    if has("pyroutingkit") and not comparing():
+        import pyroutingkit
+
+        metric = pyroutingkit.CCHMetric(_topology(A, F.order))
+        metric.customize(A.data.astype(np.uint32), 1)
+        some = rng.integers(0, n, (200, 2)).tolist()
+        assert [metric.query(s, t)[0] for s, t in some] == F.distances(*zip(*some, strict=True)).tolist()
+        query = theirs(lambda: [metric.query(s, t) for s, t in some]) / len(some)
+    rows = []
+    for count in sorted({min(count, options.queries) for count in (1, 100, 10_000, options.queries)}):
+        sources, targets = rng.integers(0, n, (2, count))
+        if not comparing():
+            expected = dijkstra(double, indices=sources[:3])[np.arange(min(3, count)), targets[:3]]
+            assert np.array_equal(F.distances(sources, targets)[:3], expected)
+        took = ours(f"{count} pairs", lambda s=sources, t=targets: F.distances(s, t))  # type: ignore[misc]
+        searches = one * np.unique(sources).size
+        row = [f"{count:,}", shown(took), shown(searches), faster(searches, took)]
+        beside = [shown(query * count), faster(query * count, took)] if query == query else ["—", "—"]
+        rows.append([*row, *beside])
+    columns = ["pairs", "Factor.distances", "Dijkstra from each source", "ratio", "RoutingKit", "ratio"]
+    return Table(f"Distances of random pairs: a planar graph of {n:,} vertices", columns, rows)
 
 
 def power_grid(case: str = "case_ACTIVSg70k") -> Any:
@@ -240,11 +276,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--vertices", type=int, default=65_536, help="of the planar graph (65,536)")
         parser.add_argument("--table", type=int, default=1000, help="sources and targets of the table (1000)")
+        parser.add_argument("--queries", type=int, default=100_000, help="pairs, at most (100,000)")
 
     return run(
         "benchmarks.factor",
         str(__doc__),
-        {"planar": planar, "grid": grid, "hierarchies": hierarchies, "device": device},
+        {"planar": planar, "pairs": pairs, "grid": grid, "hierarchies": hierarchies, "device": device},
         arguments,
         configure,
     )

@@ -9,6 +9,7 @@ array([[0., 3., 7.],
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from semiring.algebra import Domain, Semiring
@@ -28,8 +29,8 @@ from semiring.algebra.catalogue import (
     plus_times,
     xor_and,
 )
-from semiring.algebra.expressions import absolute, exp, expm1, floor, log, log1p, maximum, minimum, sqrt, where
 from semiring.arrays.bits import BitMatrix, pack
+from semiring.deprecated import renamed
 from semiring.linalg import (
     add,
     axpy,
@@ -52,9 +53,16 @@ from semiring.profiling import profile
 from semiring.threads import get_threads, set_threads, threads
 
 if TYPE_CHECKING:
-    from semiring.algorithms.methods import METHODS, register_method
+    from semiring import compat as compat
+    from semiring import extend as extend
+    from semiring import jax as jax
+    from semiring import mpi as mpi
+    from semiring import ops as ops
+    from semiring import plot as plot
+    from semiring import testing as testing
+    from semiring import torch as torch
+    from semiring.algorithms.methods import METHODS
     from semiring.closures import closure
-    from semiring.closures.rules import register_rule, register_step
     from semiring.data import load_network
     from semiring.graphs.condensation import Condensation, condensation
     from semiring.io import Network, network_of, read, write
@@ -78,9 +86,6 @@ __version__ = "0.3.0"
 # Loaded when first asked for, so that an import that only wants a product stays short.
 _LATER = {
     "METHODS": "semiring.algorithms.methods",
-    "register_method": "semiring.algorithms.methods",
-    "register_rule": "semiring.closures.rules",
-    "register_step": "semiring.closures.rules",
     "closure": "semiring.closures",
     "Factor": "semiring.sparse.factorization",
     "factor": "semiring.sparse.factorization",
@@ -108,7 +113,27 @@ _LATER = {
 }
 
 
+# Modules that are loaded when first read. They are not in __all__: `from semiring import *` would load them all.
+_MODULES = ("compat", "extend", "jax", "mpi", "ops", "plot", "testing", "torch")
+_NAMED_AFTER_EXTRAS = ("jax", "torch")
+
+_FORMER = {
+    **{
+        name: f"ops.{name}"
+        for name in ("absolute", "exp", "expm1", "floor", "log", "log1p", "maximum", "minimum", "sqrt", "where")
+    },
+    **{"register_method": "extend.register_method", "register_rule": "extend.register_rule"},
+    "register_step": "extend.register_rule",
+}
+_former = renamed(__name__, _FORMER, stacklevel=3)
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        # Without its extra, torch or jax raises `MissingExtraError`, from hasattr too: False would hide how to mend it.
+        return import_module(f"{__name__}.{name}")
+    if name in _FORMER:
+        return _former(name)
     if name not in _LATER:
         # With both of these the interpreter says which name is near.
         raise AttributeError(f"module 'semiring' has no attribute {name!r}", name=name, obj=import_module(__name__))
@@ -117,7 +142,9 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    # Every listed name can be read, as help() and inspect.getmembers() do.
+    modules = [name for name in _MODULES if name not in _NAMED_AFTER_EXTRAS or find_spec(name) is not None]
+    return sorted([*__all__, *modules])
 
 
 __all__ = [
@@ -133,7 +160,6 @@ __all__ = [
     "Paths",
     "Semiring",
     "__version__",
-    "absolute",
     "add",
     "as_semiring",
     "axpy",
@@ -146,19 +172,14 @@ __all__ = [
     "einsum",
     "einsum_path",
     "einsum_witness",
-    "exp",
-    "expm1",
     "factor",
     "fixed_point",
-    "floor",
     "gemm",
     "gemv",
     "ger",
     "get_threads",
     "identity",
     "load_network",
-    "log",
-    "log1p",
     "log_plus",
     "longest_paths",
     "lukasiewicz",
@@ -167,11 +188,9 @@ __all__ = [
     "max_min",
     "max_plus",
     "max_times",
-    "maximum",
     "min_max",
     "min_plus",
     "min_times",
-    "minimum",
     "most_reliable_paths",
     "multi_dot",
     "multi_dot_witness",
@@ -183,17 +202,12 @@ __all__ = [
     "profile",
     "read",
     "reduce",
-    "register_method",
-    "register_rule",
-    "register_step",
     "scan",
     "set_threads",
     "shortest_paths",
-    "sqrt",
     "threads",
     "transitive_closure",
     "transitive_reduction",
-    "where",
     "widest_paths",
     "write",
     "xor_and",

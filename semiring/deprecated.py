@@ -36,7 +36,7 @@ def forward(old: str, new: str) -> Callable[[str], Any]:
     return find
 
 
-def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+def renamed(module: str, names: Mapping[str, str], stacklevel: int = 2) -> Callable[[str], Any]:
     """Return the function ``__getattr__`` of a module in which some names have changed.
 
     Parameters
@@ -44,7 +44,9 @@ def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
     module
         The dotted name of the module.
     names
-        The new name in the module of each former one.
+        The new name in the module of each former one, such as ``"ops.where"`` for one of a submodule.
+    stacklevel
+        That of `warnings.warn`: 3 if the ``__getattr__`` of the module calls the function.
 
     Returns
     -------
@@ -57,7 +59,8 @@ def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
         if name not in names:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         text = f"{module}.{name} is {module}.{names[name]} now; the old name goes in the version after this one"
-        warnings.warn(text, DeprecationWarning, stacklevel=2)
-        return getattr(import_module(module), names[name])
+        warnings.warn(text, DeprecationWarning, stacklevel=stacklevel)
+        submodule, _, new = names[name].rpartition(".")
+        return getattr(import_module(f"{module}.{submodule}" if submodule else module), new)
 
     return find

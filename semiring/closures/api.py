@@ -125,13 +125,14 @@ def closure(
         matrix (entries it does not store are no edges, stored zeros are weights), or a `BitMatrix` for semirings on
         bool; or an array on an NVIDIA GPU, of any library that speaks DLPack, which is closed there. Also a square
         frame of pandas or Polars, and what lists edges: such a frame, a graph of NetworkX, igraph or rustworkx, a
-        `Network`. Also the name of an .npy file, or a `numpy.memmap`.
+        `Network`. Also the name of an .npy file, or a `numpy.memmap`; and the name of any other file that
+        `semiring.read` reads, such as a list of edges in ``"roads.csv"``, which is closed as its `Network`.
     semiring
         A `Semiring` with a star, or a name of the catalogue, in lower case; by default that of a `Network`, else
         min-plus.
     method
-        One of `METHODS`, or of your own (`register_method`). ``"auto"`` chooses by size, sparsity and semiring;
-        ``explain`` says what and why.
+        One of `METHODS`, or of your own (`semiring.extend.register_method`). ``"auto"`` chooses by size, sparsity and
+        semiring; ``explain`` says what and why.
     out
         Where the result goes; may be A itself. In place the memory beyond the matrix is that of some panels, O(n ·
         1024), and for truth values also an eighth of the matrix. One copy more of the matrix is taken
@@ -197,7 +198,8 @@ def closure(
         predicted cost; ``"full"`` also prints the rules that were tried, which its property ``rules`` holds.
 
     Returns the closure, in A's dtype and library; a `BitMatrix` for a `BitMatrix`, a dense array for a sparse matrix,
-    a frame with the labels of rows and columns for a frame, a `Network` for what lists edges.
+    a frame with the labels of rows and columns for a frame, a `Network` for what lists edges and for a file other than
+    .npy.
 
     Raises `NegativeCycleError` with the vertices of a negative (max-plus: positive) cycle, before anything is
     written; a cycle whose weight the rounding of its own entries explains does not count, and neither does one of

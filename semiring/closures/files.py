@@ -41,6 +41,7 @@ from semiring.closures.request import Request
 from semiring.distributed.transports import Team
 from semiring.errors import AlgebraError, DeviceError, DomainError, DTypeError, ShapeError, StorageError
 from semiring.io.atomic import atomic_file
+from semiring.io.network import Network
 from semiring.io.npy import write_npy
 from semiring.kernels import backend_for, packs
 from semiring.kernels.engine import Engine, make_plan
@@ -53,7 +54,7 @@ from semiring.out_of_core.layout import MemoryLimits, StripLayout, limits_of, sh
 from semiring.out_of_core.run import HeldRun, Run, complete, written
 from semiring.out_of_core.stored_matrix import PIVOT, Stored, is_name, new_file, pivots_of, stored
 
-__all__ = ["SYSTEM", "close_file", "wants_files"]
+__all__ = ["SYSTEM", "close_file", "refuse_options_of_files", "wants_files"]
 
 _Close: TypeAlias = Callable[[Request], Any]
 
@@ -84,25 +85,26 @@ def close_file(request: Request, close: _Close) -> Any:
     source = stored(request.given)
     if source is not None:
         return _close_stored(request, source, _home(request.out, source), close)
-    _refuse_options_of_files(request)
+    refuse_options_of_files(request)
     if request.memory is not None or not is_name(request.out):
         return _close_array(request, close)
     request.explain("files", "in memory", quiet=True)
-    return _saved(os.fspath(request.out), close(request.but(request.given, out=None)))
+    found = close(request.but(request.given, out=None))
+    return _saved(os.fspath(request.out), found.matrix if isinstance(found, Network) else found)
 
 
-def _refuse_options_of_files(request: Request) -> None:
+def refuse_options_of_files(request: Request) -> None:
     """Raise where a matrix in memory is to be closed with what only one in a file has."""
+    named = isinstance(request.given, str | os.PathLike)
+    where = "another kind of file" if named else "memory"
     if request.pivots is not None:
         raise StorageError(
-            "pivots= is for a matrix in a file, and A is in memory: shortest_paths, or another function of "
+            f"pivots= is for a matrix in an .npy file, and A is in {where}: shortest_paths, or another function of "
             "paths, finds the predecessors of all pairs there"
         )
     if request.journal is not None or (request.memory is not None and request.device is None):
-        named = isinstance(request.given, str | os.PathLike)
         if named and not os.path.exists(request.given):
             raise FileNotFoundError(errno.ENOENT, "no such file", os.fspath(request.given))
-        where = "another kind of file" if named else "memory"
         raise StorageError(
             f"{option('memory')} and {option('journal')} are for a matrix in an .npy file, and A is in {where}. Leave "
             "them out, or save A as .npy and give the name of the file. With device='cuda', memory= bounds its memory"

@@ -6,6 +6,7 @@ devices: each is taken apart here, and the planner sees a `Call`. The bits are t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -26,7 +27,7 @@ from semiring.closures.planner import plan_of
 from semiring.closures.request import Request
 from semiring.closures.rules.half import stays_float16
 from semiring.errors import DivergenceError, DomainError, SemiringError, ShapeError
-from semiring.io.inputs import AS_IT_IS, take
+from semiring.io.inputs import AS_IT_IS, names_file, take
 from semiring.kernels import packs
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace, is_device_array
@@ -48,8 +49,12 @@ def close_given(request: Request) -> Any:
 
 
 def _close(request: Request) -> Any:
-    from semiring.closures.files import close_file, wants_files
+    from semiring.closures.files import close_file, refuse_options_of_files, wants_files
 
+    if names_file(request.given):
+        refuse_options_of_files(request)
+        network = request.reading.network_in_file(request.given, request.semiring)
+        return _close(replace(request, given=network, reading=AS_IT_IS))
     if wants_files(request):
         return close_file(request, close_given)
     if request.reading != AS_IT_IS or names_vertices(request.given):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from semiring.algebra import Semiring
+from semiring.algebra.catalogue import ALIASES, CATALOGUE
 from semiring.arrays.labels import Taken, is_edge_frame, is_frame, is_graph, labelled_square, names_vertices, two_titles
 from semiring.arrays.operands import as_matrix
 from semiring.io.edge_frames import edges_of_frame
 from semiring.io.graphs import edges_of_graph, network_of
 from semiring.io.network import Edges, Network, dtype_of_frame
 
-__all__ = ["AS_IT_IS", "Reading", "as_it_is", "take", "take_edges"]
+__all__ = ["AS_IT_IS", "Reading", "as_it_is", "names_file", "take", "take_edges"]
 
 
 class Reading(NamedTuple):
@@ -24,6 +26,8 @@ class Reading(NamedTuple):
 
     def check(self, x: Any) -> None:
         """Raise `TypeError` for titles that x has none of."""
+        if names_file(x):  # whose reader says what it has none of
+            return
         name = "weight" if self.columns is None else "columns"
         if getattr(self, name) is not None and not is_frame(x) and not (name == "weight" and is_graph(x)):
             raise TypeError(f"{name}= is not an option for a {type(x).__name__}: nothing in it has such a title")
@@ -32,6 +36,17 @@ class Reading(NamedTuple):
         """`network_of` with these options."""
         source, target = self.ends
         return network_of(x, semiring, weight=self.weight, source=source, target=target, directed=self.directed)
+
+    def network_in_file(self, path: str | os.PathLike[str], semiring: Semiring) -> Network:
+        """Return the network of a file, as `semiring.read` reads it with these options.
+
+        Raises `TypeError` for a function as ``weight``, and as `semiring.read`.
+        """
+        from semiring.io import read
+
+        if callable(self.weight):
+            raise TypeError("weight is a function, and the weights of a file are a column: pass its title")
+        return read(path, semiring, directed=self.directed is not False, weight=self.weight, columns=self.columns)
 
     @property
     def ends(self) -> tuple[str | None, str | None]:
@@ -44,6 +59,13 @@ class Reading(NamedTuple):
 
 
 AS_IT_IS = Reading()
+
+
+def names_file(x: Any) -> bool:
+    """Return whether x is the name of a file that `semiring.read` is to read: not of an .npy file, nor a semiring's."""
+    if not isinstance(x, str | os.PathLike) or x in CATALOGUE or x in ALIASES:
+        return False
+    return not os.fspath(x).endswith(".npy")
 
 
 def as_it_is(result: Any) -> Any:

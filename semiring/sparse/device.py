@@ -106,6 +106,20 @@ class Device:
             rows.sweep(sources[part], X, wanted)
             out[part] = X[chosen].T
 
+    def pairs(self, sweeps: Callable[..., _DeviceSolves], sources: Array, targets: Array, out: DeviceArray) -> None:
+        """Out (p,) ← the entries of A* from p sources to p targets, pair by pair.
+
+        A sweep for each distinct source goes down to the targets of the sources beside it alone.
+        """
+        rows = sweeps()
+        a = rows.tree.analysis
+        places, which = np.unique(a.place[sources], return_inverse=True)
+        for part in rows.parts(places.size):
+            some = np.flatnonzero((which >= part.start) & (which < part.stop))
+            X = self.xp.empty((a.n, part.stop - part.start), out.dtype)
+            rows.sweep(a.order[places[part]], X, a.ancestors(a.place[targets[some]]))
+            out[self.xp.asarray(some)] = X[self.xp.asarray(targets[some]), self.xp.asarray(which[some] - part.start)]
+
     def _tree(self, analysis: Analysis) -> _Tree:
         kept = analysis.on_devices
         if self.number not in kept:

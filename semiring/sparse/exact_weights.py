@@ -87,6 +87,15 @@ class ExactPotentials:
             D[row] = self._lengths([labels[v] for v in targets.tolist()], shift[row])
         return np.asarray(self.sign * D)
 
+    def of_pairs(self, sources: Array, targets: Array, found: Array) -> Array:
+        """The distances (p,) of pairs of vertices, as `of_rows`: an exact search for each source at most."""
+        out = np.empty(found.shape)
+        order = np.argsort(sources, kind="stable")
+        for some in np.split(order, np.flatnonzero(np.diff(sources[order])) + 1):
+            if some.size:
+                out[some] = self.of_rows(sources[some[:1]], targets[some], found[some][np.newaxis])[0]
+        return out
+
     def solve(self, B: Array, transposed: bool) -> Array:
         """The least x = A ⊗ x ⊕ b (x = x ⊗ A ⊕ b), for b (n, k) in float64, exactly and rounded once.
 

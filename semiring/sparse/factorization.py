@@ -449,6 +449,56 @@ class Factor:
                 found += self._home.xp.asarray(self._shift[columns] - self._shift[rows, np.newaxis])
             return self._handed_over(found)
 
+    def distances(self, sources: Any, targets: Any) -> Any:
+        """Return the entries of A* for a list of pairs: in min-plus, the distances from each source to its target.
+
+        Parameters
+        ----------
+        sources, targets
+            (p,): pair number e leads from ``sources[e]`` to ``targets[e]``, each by number or name.
+
+        Returns
+        -------
+        array
+            (p,), of the factor's dtype; the semiring's zero where no path leads from the source to the target. Entries
+            equal those of `table`, up to rounding. On a GPU a CuPy array.
+
+        Raises
+        ------
+        VertexError
+            For a source or target that is no vertex.
+        ShapeError
+            If the lists differ in length.
+
+        Notes
+        -----
+        A few pairs cost what lies above their ends in the elimination tree. Many pairs share that part: 10⁵ random
+        pairs of a planar graph of 262,144 vertices take 0.3 to 0.4 s on two cores. They need memory for up to 256 bytes
+        for each vertex and thread, twice that for a directed graph.
+
+        Examples
+        --------
+        >>> import networkx as nx
+        >>> G = nx.Graph()
+        >>> G.add_weighted_edges_from([("Ulm", "Kiel", 7.0), ("Kiel", "Jena", 4.0)])
+        >>> factor(G).distances(["Ulm", "Jena"], ["Jena", "Kiel"])
+        array([11.,  4.])
+        """
+        rows, columns = self._vertices.indices(sources), self._vertices.indices(targets)
+        if rows.size != columns.size:
+            given = f"{rows.size} source{'s'[: rows.size != 1]} and {columns.size} target{'s'[: columns.size != 1]}"
+            raise ShapeError(f"{given}: give two lists of one length, or call table for all combinations")
+        xp = self._home.xp
+        with self._home.current():
+            found = xp.empty(rows.size, self._inner)
+            if rows.size:
+                self._home.pairs(self._sweeps, rows, columns, found)
+            if self._exact is not None:
+                found = xp.asarray(self._exact.of_pairs(rows, columns, _on_host(found)))
+            if self._shift is not None:
+                found += xp.asarray(self._shift[columns] - self._shift[rows])
+            return self._handed_over(found)
+
     def _rows(self, rows: Array, what: str, instead: str = _IN_PARTS) -> Any:
         self._home.demand(rows.size * len(self) * self.dtype.itemsize, what, instead)
         out = self._home.empty_rows(rows.size, len(self), self.dtype)

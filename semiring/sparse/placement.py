@@ -13,6 +13,7 @@ from semiring.arrays.memory import demand_memory
 from semiring.kernels.contract import KernelPlan
 from semiring.namespaces import is_device_array
 from semiring.sparse.numeric import FactorNumbers, eliminate
+from semiring.sparse.pairs import join_pairs
 from semiring.sparse.solve import TriangularSolves, table
 from semiring.sparse.symbolic import Analysis, FactorLayout
 
@@ -47,6 +48,10 @@ class Host:
     def table(self, sweeps: Callable[..., TriangularSolves], sources: Array, targets: Array, out: Array) -> None:
         """Out (p, q) ← the entries of A* from p sources to q targets."""
         table(sweeps(), sweeps(columns=True), sources, targets, out)
+
+    def pairs(self, sweeps: Callable[..., TriangularSolves], sources: Array, targets: Array, out: Array) -> None:
+        """Out (p,) ← the entries of A* from p sources to p targets, pair by pair."""
+        join_pairs(sweeps(), sweeps(columns=True), sources, targets, out)
 
 
 def home_of(device: Any) -> Any:

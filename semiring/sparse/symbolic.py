@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semiring.kernels.cpu.elimination import structure
+from semiring.kernels.cpu.elimination import pairs, structure
 from semiring.sparse.ordering import elimination_order
 
 __all__ = ["Analysis", "FactorLayout", "Pattern", "analyse", "widest_level", "widest_level_of_core"]
@@ -120,6 +120,21 @@ class Analysis:
             if up >= 0:
                 lows[up] = min(lows[up], lows[s])
         return lows
+
+    @cached_property
+    def heights(self) -> Array:
+        """The number of pivots above each supernode, int64."""
+        return np.asarray(pairs.sums_from_roots(self.above, self.pivots) - self.pivots)
+
+    @cached_property
+    def climbs(self) -> Array:
+        """The operations of a sweep from each supernode up to its root, int64."""
+        return np.asarray(pairs.sums_from_roots(self.above, self.pivots * self.depths))
+
+    @cached_property
+    def squares(self) -> Array:
+        """The entries of the pivot blocks of each supernode and of all above it, int64."""
+        return np.asarray(pairs.sums_from_roots(self.above, self.pivots**2))
 
     def pairs(self, symmetric: bool) -> Array:
         """The operations of each front, ⊗ and ⊕ as one: its closure, its two panels and its update; int64."""

@@ -216,9 +216,9 @@ def test_what_cannot_be_registered(half_of):
 
 def test_what_is_registered_can_be_forgotten(half_of, graph):
     found, asked = half_of
-    sr.register_rule(found)
+    sr.extend.register_rule(found)
     with pytest.raises(MethodError, match="already"):
-        sr.register_rule(found)
+        sr.extend.register_rule(found)
     unregister_rule("half of all")
     assert rules_in_order() is RULES
     sr.closure(graph)
@@ -231,7 +231,9 @@ def test_what_is_registered_can_be_forgotten(half_of, graph):
 def test_the_former_name_warns_and_registers(registered, half_of, graph):
     found, asked = half_of
     expected = sr.closure(graph)
-    with pytest.warns(DeprecationWarning, match="register_rule") as warned:
+    with pytest.warns(
+        DeprecationWarning, match=r"semiring\.register_step is semiring\.extend\.register_rule now"
+    ) as warned:
         assert sr.register_step(found, before="unbounded") is found
     assert warned[0].filename == __file__
     assert [each.name for each in rules_in_order() if each not in RULES] == ["half of all"]

@@ -153,6 +153,8 @@ def test_answers_are_those_of_the_host(name, dtype, n, device, rng):
         same(F.closure(), host.closure())
         same(F.table(some), host.table(some))
         same(F.table(some, others), host.table(some, others))
+        ends = rng.integers(0, n, (2, 9))
+        same(F.distances(*ends), host.distances(*ends))
         b = A[:, others]
         for transposed in (False, True):
             same(F.solve(b, transposed=transposed), host.solve(b, transposed=transposed))
@@ -206,6 +208,7 @@ def test_signs_and_cycles(device, rng):
     some, others = [3, 4], [5, 6, 7]
     F = sr.factor(signed, device="cuda")
     np.testing.assert_allclose(F.table(some, others), sr.factor(signed).table(some, others), atol=1e-12)
+    np.testing.assert_allclose(F.distances([3, 4, 3], [5, 6, 7]), F.table([3, 4, 3], [5, 6, 7]).diagonal(), atol=1e-12)
     np.testing.assert_allclose(F.rows(reduce="eccentricity"), F.closure().max(axis=1))
     cyclic = np.where(np.isinf(A), 99, A).astype(np.int32)
     cyclic[np.isinf(A)] = np.iinfo(np.int32).max

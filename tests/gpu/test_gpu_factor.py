@@ -60,6 +60,8 @@ def test_answers_are_those_of_the_host(name, dtype, side, rng):
         some, others = rng.integers(0, n, 7), rng.integers(0, n, 5)
         same(F.table(some), host.table(some))
         same(F.table(some, others), host.table(some, others))
+        ends = rng.integers(0, n, (2, 500))
+        same(F.distances(*ends), host.distances(*ends))
         b = rng.integers(1, 9, (n, 3)).astype(dtype)
         for transposed in (False, True):
             same(F.solve(b, transposed=transposed), host.solve(b, transposed=transposed))

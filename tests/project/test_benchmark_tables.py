@@ -25,7 +25,7 @@ TINY = {
     "benchmarks.closure": "--sizes 16 --threads 1 --scipy 16 --peers 16 --paths 16",
     "benchmarks.compat": "--sizes 12 --scripts 12",
     "benchmarks.einsum": "--size 40 --sizes 16 --vertices 10",
-    "benchmarks.factor": "--vertices 64 --table 8",
+    "benchmarks.factor": "--vertices 64 --table 8 --queries 200",
     "benchmarks.gemm": "--size 16 --threads 1",
     "benchmarks.larger": "--n 1600 --memory 8MiB --threads 1",
     "benchmarks.limits": "--threads 1",

@@ -24,14 +24,14 @@ LAYERS = [
     {"advice", "deprecated"},
     {"errors"},
     {"logs", "namespaces", "profiling", "registrations", "terminal"},
-    {"algebra"},
+    {"algebra", "ops"},
     {"arrays", "threads", "kernels.cuda.entries"},
     {"kernels"},
     {"linalg"},
     {"graphs", "algorithms", "sparse"},
     {"io"},
     {"out_of_core", "distributed"},
-    {"closures"},
+    {"closures", "extend"},
     {"graphs.condensation", "sparse.factorization", "sparse.inputs", "sparse.least_solution", "sparse.reductions"},
     {"plot"},
     {"paths"},
@@ -347,3 +347,54 @@ def test_the_former_name_of_distributed_paths_warns():
     assert former is importlib.import_module("semiring.mpi").DistributedPaths
     with pytest.raises(AttributeError, match=r"'semiring\.mpi' has no attribute 'nothing_like_it'"):
         importlib.import_module("semiring.mpi").nothing_like_it  # noqa: B018
+
+
+def test_functions_for_definitions_moved_to_ops():
+    semiring = importlib.import_module("semiring")
+    for name in semiring.ops.__all__:
+        with pytest.warns(DeprecationWarning, match=rf"semiring\.{name} is semiring\.ops\.{name} now") as warned:
+            former = getattr(semiring, name)
+        assert former is getattr(semiring.ops, name)
+        assert warned[0].filename == __file__
+        assert name not in dir(semiring)
+
+
+def test_registrations_moved_to_extend():
+    semiring = importlib.import_module("semiring")
+    for name, new in (("register_method",) * 2, ("register_rule",) * 2, ("register_step", "register_rule")):
+        with pytest.warns(DeprecationWarning, match=rf"semiring\.{name} is semiring\.extend\.{new} now"):
+            former = getattr(semiring, name)
+        assert former is getattr(semiring.extend, new)
+
+
+def test_modules_load_when_they_are_first_read():
+    code = (
+        "import sys, semiring as sr\n"
+        "modules = ('compat', 'extend', 'mpi', 'ops', 'plot', 'testing')\n"
+        "loaded = [name for name in modules if f'semiring.{name}' in sys.modules]\n"
+        "assert loaded == [], loaded\n"
+        "for name in modules:\n"
+        "    assert hasattr(sr, name) and name in dir(sr)\n"
+        "    assert getattr(sr, name) is sys.modules[f'semiring.{name}']\n"
+        "assert sr.compat.csgraph is sys.modules['semiring.compat.csgraph']\n"
+        "from semiring import *\n"
+        "print('where' in globals(), 'plot' in globals(), 'closure' in globals())"
+    )
+    assert run(code).split() == ["False", "False", "True"]
+
+
+@pytest.mark.parametrize("name", ["torch", "jax"])
+def test_a_module_without_its_extra_says_so_and_is_not_listed(name):
+    """hasattr raises too: False would hide how to mend it."""
+    code = (
+        "import importlib.util, sys, semiring as sr\n"
+        f"sys.modules[{name!r}] = None\n"
+        "from semiring.errors import MissingExtraError\n"
+        f"assert {name!r} not in dir(sr)\n"
+        "for read in (getattr, hasattr):\n"
+        "    try:\n"
+        f"        read(sr, {name!r})\n"
+        "    except MissingExtraError as error:\n"
+        "        print(error)"
+    )
+    assert run(code).count(f"pip install '.[{name}]'") == 2

@@ -7,7 +7,6 @@ reason for the place of each rule stands beside it in `RULES`. Rules of your own
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -40,7 +39,7 @@ from semiring.closures.rules.unbounded import unbounded
 from semiring.closures.rules.undirected import undirected
 from semiring.errors import MethodError, UnknownNameError
 
-__all__ = ["RULES", "STRUCTURES", "register_rule", "register_step", "rules_in_order", "unregister_rule"]
+__all__ = ["RULES", "STRUCTURES", "register_rule", "rules_in_order", "unregister_rule"]
 
 #: The rules of the library. A rule stands behind those whose work it reads, and before those that it spares any.
 RULES: tuple[Rule, ...] = (
@@ -132,12 +131,6 @@ def unregister_rule(name: str) -> None:
     if len(rest) == len(rules):
         raise MethodError(f"{name!r} is not a registered rule")
     set_rules(RULES if len(rest) == len(RULES) else rest)
-
-
-def register_step(rule: Callable[..., Any], *, before: str | None = None) -> Any:
-    """Register a rule: the former name of `register_rule`, which the next version drops."""
-    warnings.warn("register_step is called register_rule now, and takes rules", DeprecationWarning, stacklevel=2)
-    return register_rule(rule, before=before)
 
 
 def _name_of(rule: Any) -> str:

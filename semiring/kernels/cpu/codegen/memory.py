@@ -21,6 +21,7 @@ __all__ = [
     "address",
     "bits_of",
     "call3",
+    "call6",
     "call8",
     "call9",
     "call13",
@@ -255,6 +256,7 @@ def _caller(count: int, result: Any) -> Any:
 
 
 call3 = _caller(3, types.void)
+call6 = _caller(6, types.void)
 call8 = _caller(8, types.void)
 call9 = _caller(9, types.void)
 call13 = _caller(13, types.void)

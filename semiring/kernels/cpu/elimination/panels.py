@@ -24,10 +24,11 @@ from semiring.kernels.cpu.codegen.native import compile_native
 from semiring.kernels.cpu.codegen.numba_internals import alloca_once_value, for_range
 from semiring.kernels.cpu.codegen.target import Target, host
 from semiring.kernels.cpu.codegen.vector import I32, I64, ElementType, Scalars, Value, Vectors
+from semiring.kernels.cpu.product.matvec import build_dots
 from semiring.kernels.cpu.product.tile import Pair
 from semiring.kernels.definition import KernelDefinition, define
 
-__all__ = ["Folds", "build_fold", "folds_for"]
+__all__ = ["Folds", "build_fold", "dots_for", "folds_for"]
 
 ARGUMENTS = ("c", "width", "base", "stride", "index", "count", "factors", "step")
 _ABREAST = 4  # vectors of a row that stay in registers together
@@ -52,6 +53,13 @@ def folds_for(plan: KernelPlan, rows: int) -> Folds:
     left = _address(plan, vector_first=False)
     right = left if plan.semiring.commutative else _address(plan, vector_first=True)
     return Folds(left, right, np.arange(rows, dtype=np.int32))
+
+
+def dots_for(plan: KernelPlan) -> tuple[int, int]:
+    """The function that joins two labels (`semiring.kernels.cpu.product.matvec`), and how many entries a vector has."""
+    what, target = f"{plan.semiring.name} {plan.dtype} sparse factorization", host()
+    found = compile_native(build_dots, define(plan), target, what=what, vector_first=False)
+    return found, target.vector_bytes // plan.dtype.itemsize
 
 
 def _address(plan: KernelPlan, *, vector_first: bool) -> int:

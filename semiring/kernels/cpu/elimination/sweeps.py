@@ -22,7 +22,7 @@ from semiring.kernels.cpu.codegen.scalars import accumulate, plus, times
 from semiring.kernels.cpu.elimination.structure import kernel
 
 __all__ = [
-    *("ascend", "begin_rows", "descend", "gather_columns", "join", "labels", "rows_at_once", "scatter_rows"),
+    *("ascend", "begin_rows", "descend", "dot", "gather_columns", "join", "labels", "rows_at_once", "scatter_rows"),
     *("sweep_acyclic", "worst_of_rows"),
 ]
 
@@ -30,7 +30,7 @@ _inner = njit(**PART)
 
 
 @_inner
-def _dot(sr, value, x, y, at, count):
+def dot(sr, value, x, y, at, count):
     """The sum of value and x[j] ⊗ y[at + j] over j < count, as eight sums side by side."""
     if count < 8:
         for j in range(count):
@@ -101,14 +101,14 @@ def descend(sr, x, nodes, firsts, begins, rows, memory, blocks, back, turned, ze
             for i in range(k):
                 at = blocks[s] + i * k
                 if turned:
-                    x[first + i] = _dot(sr, zero, pivots, memory, at, k)
+                    x[first + i] = dot(sr, zero, pivots, memory, at, k)
                 elif pivots[i] != zero:
                     for j in range(k):
                         x[first + j] = accumulate(sr, x[first + j], pivots[i], memory[at + j])
         for j in range(m):
             work[j] = x[rows[a + j]]
         for i in range(k):
-            x[first + i] = _dot(sr, x[first + i], work, memory, back[s] + i * m, m)
+            x[first + i] = dot(sr, x[first + i], work, memory, back[s] + i * m, m)
 
 
 @kernel

@@ -1,0 +1,286 @@
+"""Entries of A* for listed pairs of places, by what leads from and to the supernodes above both.
+
+Let X[u, P] be all paths from u to the pivots of a supernode P above it that pass only through places below P, and
+Y[P, v] the same towards v. Then A*[u, v] is the sum of X[u, P] ⊗ S[P] ⊗ Y[P, v] over every P that is above both, where
+S[P] is the star of the pivot block. Two computations find the same labels:
+
+- `climb` goes from each end up to its root, as the first sweep does. It costs the panels above each end.
+- `join_columns` goes from P down to the ends: X[u, P] = R[u, rows] ⊗ X[rows, P], a triangular solve with the pivots
+  of P side by side. Ends that are close share nearly all of it.
+
+Sources: I. Abraham, D. Delling, A. Goldberg, R. Werneck, "Hierarchical hub labelings for shortest paths", ESA 2012, for
+the labels; D. Ouyang and others, "When hierarchy meets 2-hop-labeling", SIGMOD 2018, for finding them from the root.
+"""
+
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
+# (the functions below are compiled: their types are Numba's)
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from semiring.kernels.cpu.codegen.memory import address, call6, call8
+from semiring.kernels.cpu.codegen.options import PART
+from semiring.kernels.cpu.codegen.scalars import plus
+from semiring.kernels.cpu.elimination.structure import kernel
+from semiring.kernels.cpu.elimination.sweeps import dot
+
+__all__ = ["add_parts", "climb", "join_columns", "join_labels", "lowest_common", "operations", "sums_from_roots"]
+
+_inner = njit(**PART)
+_WIDE = 8  # from so many vectors on, a panel is read once for all of them
+
+
+@kernel
+def sums_from_roots(above, values):
+    """The sum of the values (count,) of each supernode and of all above it, int64."""
+    sums = values.astype(np.int64)
+    for s in range(above.size - 1, -1, -1):
+        if above[s] >= 0:
+            sums[s] += sums[above[s]]
+    return sums
+
+
+@kernel
+def lowest_common(tails, heads, of, above):
+    """The lowest supernode that is above both places of each pair, or holds them, int32; -1 where there is none."""
+    found = np.empty(tails.size, np.int32)
+    for e in range(tails.size):
+        s, t = of[tails[e]], of[heads[e]]
+        while s != t and s >= 0 and t >= 0:  # parents come after their children
+            if s < t:
+                s = above[s]
+            else:
+                t = above[t]
+        found[e] = s if s == t else -1
+    return found
+
+
+@kernel
+def climb(across, along, ordinals, places, limits, close, tree, memory, towards, blocks, heights, zero, one, at, label):
+    """Labels of the ``places`` (r,), sorted, at the supernodes from ``limits`` (r,) up to the roots.
+
+    ``label`` holds those of place number c from at[c] on, by supernode from the root down: heights[s] is the number of
+    pivots above a supernode. ``close``: with S from the right. ``across``, ``along`` and ``towards`` are those of
+    `TriangularSolves`.
+    """
+    of, above, firsts, begins, rows = tree
+    r, each = places.size, label.itemsize
+    start, low, held = np.full(firsts.size, -1), np.empty(firsts.size, np.int64), np.empty(firsts.size, np.int64)
+    count, depth, width = 0, 1, 1
+    for c in range(r):
+        s = of[places[c]]
+        while s >= 0:
+            if start[s] < 0:
+                start[s], low[s] = 0, c
+                count += 1
+            held[s] = c - low[s] + 1
+            s = above[s]
+    nodes, fill = np.empty(count, np.int64), 0
+    for c in range(r):
+        s = of[places[c]]
+        while s >= 0 and start[s] == 0:
+            start[s] = 1
+            nodes[fill] = s
+            fill += 1
+            s = above[s]
+    nodes.sort()
+    size = 0
+    for s in nodes:
+        start[s] = size
+        size += firsts[s + 1] - firsts[s]
+        width, depth = max(width, firsts[s + 1] - firsts[s]), max(depth, begins[s + 1] - begins[s])
+    X = np.full((size, r), zero, label.dtype)
+    work, vector = np.empty((max(depth, width), r), label.dtype), np.empty(width, label.dtype)
+    target = np.empty(depth, np.int64)
+    line, here, numbers, copy = r * each, address(X), address(memory), address(work)
+    for c in range(r):
+        s = of[places[c]]
+        X[start[s] + places[c] - firsts[s], c] = one
+    for s in nodes:
+        k, a, m = firsts[s + 1] - firsts[s], begins[s], begins[s + 1] - begins[s]
+        for j in range(m):
+            up = of[rows[a + j]]
+            target[j] = start[up] + rows[a + j] - firsts[up]
+        own, panel, block = here + start[s] * line + low[s] * each, numbers + towards[s] * each, blocks[s] * each
+        lowest = s + 1
+        for c in range(low[s], low[s] + held[s]):
+            lowest = min(lowest, limits[c])
+        closes = close and lowest <= s
+        if held[s] >= _WIDE:
+            for j in range(m):
+                cell = here + target[j] * line + low[s] * each
+                call8(across, (cell, held[s], own, line, ordinals, k, panel + j * each, m * each))
+            if closes:
+                for j in range(k):
+                    for c in range(held[s]):
+                        work[j, c] = zero
+                    factors = numbers + block + j * each
+                    call8(across, (copy + j * line, held[s], own, line, ordinals, k, factors, k * each))
+                for j in range(k):
+                    for c in range(held[s]):
+                        X[start[s] + j, low[s] + c] = work[j, c]
+        else:
+            flat = work.reshape(-1)
+            for c in range(low[s], low[s] + held[s]):
+                for i in range(k):
+                    vector[i] = X[start[s] + i, c]
+                for j in range(m):
+                    flat[j] = X[target[j], c]
+                call8(along, (copy, m, panel, m * each, ordinals, k, address(vector), each))
+                for j in range(m):
+                    X[target[j], c] = flat[j]
+                if closes and limits[c] <= s:
+                    for j in range(k):
+                        flat[j] = zero
+                    call8(along, (copy, k, numbers + block, k * each, ordinals, k, address(vector), each))
+                    for j in range(k):
+                        X[start[s] + j, c] = flat[j]
+        for c in range(low[s], low[s] + held[s]):
+            if limits[c] <= s:
+                for i in range(k):
+                    label[at[c] + heights[s] + i] = X[start[s] + i, c]
+
+
+@kernel
+def join_labels(sr, x, x_at, y, y_at, lengths, zero, out):
+    """out[e] ← the sum of products of ``lengths[e]`` entries of two labels, which begin at x_at[e] and y_at[e]."""
+    for e in range(out.size):
+        out[e] = dot(sr, zero, x[x_at[e] :], y, y_at[e], lengths[e])
+
+
+@_inner
+def _mark(s, places, others, number, lows, firsts, begins, rows):
+    """number[u] ← 0 for the places below supernode s that lead from the given ones up to it, else -1."""
+    end = firsts[s]
+    for u in range(firsts[lows[s]], end):
+        number[u] = -1
+    for given in (places, others):
+        for u in given:
+            if u < end:
+                number[u] = 0
+    for q in range(lows[s], s):
+        for u in range(firsts[q], firsts[q + 1]):
+            if number[u] == 0:
+                for j in range(begins[q], begins[q + 1]):
+                    if rows[j] >= end:
+                        break
+                    number[rows[j]] = 0
+                break
+
+
+@kernel
+def operations(nodes, starts, stops, tails, heads, shared, lows, firsts, begins, rows):
+    """How many pairs of ⊗ and ⊕ `join_columns` takes to find the labels for each supernode, int64."""
+    found, number = np.zeros(nodes.size, np.int64), np.empty(firsts[-1], np.int32)
+    for e in range(nodes.size):
+        s = nodes[e]
+        some, others = tails[starts[e] : stops[e]], heads[starts[e] : stops[e]]
+        for side in range(1 if shared else 2):
+            if side == 1:
+                some = others
+            _mark(s, some, others if shared else some[:0], number, lows, firsts, begins, rows)
+            for q in range(lows[s], s):
+                wanted, m = 0, 0
+                for u in range(firsts[q], firsts[q + 1]):
+                    wanted += number[u] == 0
+                if wanted:
+                    while m < begins[q + 1] - begins[q] and rows[begins[q] + m] < firsts[s + 1]:
+                        m += 1
+                found[e] += wanted * m
+        found[e] *= firsts[s + 1] - firsts[s]
+    return found
+
+
+@_inner
+def _whole(width, lanes):
+    """The width of whole vectors that hold so many entries."""
+    return (width + lanes - 1) // lanes * lanes
+
+
+@_inner
+def _descend(fold, lanes, s, left, right, closed, number, index, tree, memory, blocks, towards, zero, one, X):
+    """X ← labels of the places that are marked in ``number``, at the pivots left … right - 1 of supernode s.
+
+    ``number`` becomes where in X the label of each is: those of the pivots come first.
+    """
+    lows, firsts, begins, rows = tree
+    first, k, width, each = firsts[s], firsts[s + 1] - firsts[s], right - left, X.itemsize
+    line, here, numbers, span = X.shape[1] * each, address(X), address(memory), _whole(width, lanes)
+    for i in range(k):
+        number[first + i] = i
+        for c in range(width):
+            if closed:
+                X[i, c] = memory[blocks[s] + i * k + left + c]
+            else:
+                X[i, c] = one if i == left + c else zero
+        for c in range(width, span):
+            X[i, c] = zero
+    size = k
+    for q in range(s - 1, lows[s] - 1, -1):
+        a, m, inside, count = begins[q], begins[q + 1] - begins[q], 0, -1
+        for u in range(firsts[q + 1] - 1, firsts[q] - 1, -1):
+            if number[u] < 0:
+                continue
+            if count < 0:
+                count = 0
+                while count < m and rows[a + count] < first + k:
+                    index[count] = number[rows[a + count]]
+                    inside += rows[a + count] < first
+                    count += 1
+            number[u] = size
+            label, at = X[size], towards[q] + (u - firsts[q]) * m
+            for c in range(span):
+                label[c] = zero
+            if not closed:
+                for j in range(inside, count):
+                    if left <= index[j] < right:
+                        label[index[j] - left] = memory[at + j]
+            folded = count if closed else inside
+            cell = here + size * line
+            call8(fold, (cell, width, here, line, address(index), folded, numbers + at * each, each))
+            size += 1
+
+
+@kernel
+def join_columns(
+    items, folds, dots, lanes, tails, heads, numbers, index, tree, memory, blocks, towards, shared, zero, one, X, Y, out
+):
+    """Write what some pivots of a supernode add to A* between pairs of places below it.
+
+    Each item is (s, left, right, start, stop, at): the pivots left … right - 1 of supernode s, and the pairs from start
+    to stop, whose sums go to ``out`` from ``at`` on. ``folds`` and ``towards``: ``along`` and ``towards`` of the
+    `TriangularSolves` of rows and of columns. ``dots``, ``lanes``: see `panels.dots_for`. ``shared``: A is symmetric
+    and ⊕ selects, so that S ⊗ S = S and one label serves both sides; Y is not used then. ``numbers`` (2, n) int32,
+    ``index`` (depth,) int32, ``X`` and ``Y`` (places below s, columns): workspace.
+    """
+    lows, firsts, begins, rows = tree
+    x_number, y_number = numbers[0], numbers[0] if shared else numbers[1]
+    each = X.itemsize
+    line, x, y = X.shape[1] * each, address(X), address(X) if shared else address(Y)
+    for e in range(len(items)):
+        s, left, right, start, stop, at = items[e]
+        some, others = tails[start:stop], heads[start:stop]
+        _mark(s, some, others if shared else others[:0], x_number, lows, firsts, begins, rows)
+        _descend(folds[0], lanes, s, left, right, True, x_number, index, tree, memory, blocks, towards[0], zero, one, X)
+        if not shared:
+            up = folds[1], lanes, s, left, right, False, y_number, index, tree, memory, blocks, towards[1], zero, one, Y
+            _mark(s, others, others[:0], y_number, lows, firsts, begins, rows)
+            _descend(*up)
+        steps = _whole(right - left, lanes)
+        for q in range(stop - start):
+            out[at + q] = zero
+            labels = x + x_number[some[q]] * line, line, y + y_number[others[q]] * line
+            call6(dots, (1, steps, *labels, address(out) + (at + q) * each))
+
+
+@kernel
+def add_parts(sr, items, parts, zero, out):
+    """Out ← for each pair the sum of what the items of `join_columns` wrote, in their order."""
+    for e in range(out.size):
+        out[e] = zero
+    for i in range(len(items)):
+        start, stop, at = items[i, 3], items[i, 4], items[i, 5]
+        for e in range(start, stop):
+            out[e] = plus(sr, out[e], parts[at + e - start])

@@ -1,0 +1,186 @@
+"""Entries of A* for a list of pairs: labels of both ends at the supernodes above both, and their products.
+
+Few ends climb the tree on their own. Many share what lies above them: their labels come down from the root, with the
+pivots of a supernode side by side (`semiring.kernels.cpu.elimination.pairs`). The operations of both are counted first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring import profiling
+from semiring.arrays.memory import free_memory
+from semiring.kernels.cpu.elimination import pairs as kernels
+from semiring.kernels.cpu.elimination.panels import dots_for
+from semiring.kernels.cpu.threads.pool import run_tasks
+from semiring.sparse.solve import TriangularSolves
+
+__all__ = ["join_pairs"]
+
+Array = NDArray[Any]
+
+# What decides bits: it depends on the pairs and the pattern alone.
+_LINE = 256  # bytes of labels that come down together: four vectors of AVX-512
+_FEW = 20_000_000  # operations of climbs that are cheaper than to count those of the other way
+_PARTS = 1 << 25  # partial sums that are kept at a time
+# What does not.
+_TOGETHER = 32  # ends that climb together
+_PIECE = 256  # pairs whose labels a thread joins at a time
+_LABELS = 1 << 28  # bytes of labels that are kept at a time without a look at the free memory
+_GROUP = 4_000_000  # operations that a thread takes at a time, at least
+_ITEM = 1000  # operations that an item costs by itself
+
+
+def join_pairs(rows: TriangularSolves, columns: TriangularSolves, sources: Array, targets: Array, out: Array) -> None:
+    """Out (p,) ← the entries of A* from p sources to p targets, both int arrays of vertices."""
+    a = rows.analysis
+    tails, heads = a.place[sources], a.place[targets]
+    common = kernels.lowest_common(tails, heads, a.of, a.above)
+    order = np.lexsort((heads, tails, common))
+    apart = int(np.searchsorted(common[order], 0))
+    out[order[:apart]] = rows.plan.zero  # no tree holds both ends
+    parts = kernels.sums_from_roots(a.above, -(-a.pivots // _width(rows)))
+    step = max(1, _PARTS // int(parts.max()))
+    for start in range(apart, order.size, step):
+        some = order[start : start + step]
+        found = np.empty(some.size, out.dtype)
+        _Pairs(rows, columns, tails[some], heads[some], common[some]).join(found)
+        out[some] = found
+
+
+def _width(rows: TriangularSolves) -> int:
+    return _LINE // rows.plan.dtype.itemsize
+
+
+class _Pairs:
+    """Pairs of places, sorted by the lowest supernode that is above both."""
+
+    def __init__(
+        self, rows: TriangularSolves, columns: TriangularSolves, tails: Array, heads: Array, common: Array
+    ) -> None:
+        self.rows, self.columns, self.analysis, self.plan = rows, columns, rows.analysis, rows.plan
+        self.tails, self.heads, self.common = tails, heads, common
+        self.shared = bool(rows.numbers.layout.symmetric and rows.plan.semiring.selective)
+
+    def join(self, out: Array) -> None:
+        """Out (p,) ← the entry of A* for each pair."""
+        a = self.analysis
+        climbing = self.climbing()
+        if climbing > _FEW:
+            nodes = np.flatnonzero(a.ancestors(a.firsts[self.common]))
+            starts = np.searchsorted(self.common, a.lows[nodes])
+            stops = np.searchsorted(self.common, nodes, "right")
+            tree = a.lows, a.firsts, a.begins, a.rows
+            work = kernels.operations(nodes, starts, stops, self.tails, self.heads, self.shared, *tree)
+            if int(work.sum()) < climbing:
+                with self.span(int(work.sum()), "from the roots"):
+                    self.join_columns(nodes, starts, stops, work, out)
+                return
+        with self.span(climbing, "from the ends"):
+            self.join_labels(out)
+
+    def span(self, operations: int, labels: str) -> Any:
+        return profiling.span("method", "pairs", pairs=operations, shape=self.tails.shape, labels=labels)
+
+    # ------------------------------------------------------------------------------------------------ up the tree
+
+    def climbing(self) -> int:
+        """Return the operations of `join_labels`."""
+        a = self.analysis
+        tails, heads = np.unique(self.tails), np.unique(self.heads)
+        climbs = a.climbs[a.of[tails]].sum() + a.climbs[a.of[heads]].sum()
+        return int(climbs + a.squares[self.common].sum())
+
+    def join_labels(self, out: Array) -> None:
+        """Out ← by the labels of the distinct ends, some pairs at a time."""
+        a, sr, zero = self.analysis, self.rows.sr, self.plan.zero
+        longest = int((a.heights + a.pivots).max())
+        step = max(1, _LABELS // (2 * longest * out.itemsize))
+        for start in range(0, out.size, step):
+            part = slice(start, start + step)
+            common, found = self.common[part], out[part]
+            x, x_at = self.labels(self.rows, self.tails[part], common)
+            y, y_at = self.labels(self.columns, self.heads[part], common)
+            lengths = a.heights[common] + a.pivots[common]
+            tasks = [
+                (sr, x, x_at[piece], y, y_at[piece], lengths[piece], zero, found[piece])
+                for piece in _pieces(found.size, _PIECE)
+            ]
+            run_tasks(kernels.join_labels, tasks, self.plan.threads)
+
+    def labels(self, sweeps: TriangularSolves, places: Array, common: Array) -> tuple[Array, Array]:
+        """Return the labels of the distinct places, and where that of each place begins."""
+        a, plan = self.analysis, self.plan
+        distinct, which = np.unique(places, return_inverse=True)
+        limits = np.full(distinct.size, a.count, np.int64)
+        np.minimum.at(limits, which, common)
+        ends = np.cumsum(a.heights[limits] + a.pivots[limits])
+        at = np.concatenate([[0], ends[:-1]])
+        label = np.empty(int(ends[-1]), plan.dtype)
+        folds = sweeps.across, sweeps.along, sweeps.ordinals.ctypes.data
+        blocks = sweeps.numbers.layout.blocks
+        numbers = sweeps.numbers.memory, sweeps.towards, blocks, a.heights, plan.zero, plan.one
+        tree, close = (a.of, a.above, *sweeps.tree), not sweeps.columns
+        tasks = [
+            (*folds, distinct[part], limits[part], close, tree, *numbers, at[part], label)
+            for part in _pieces(distinct.size, _TOGETHER)
+        ]
+        run_tasks(kernels.climb, tasks, plan.threads)
+        return label, at[which]
+
+    # ---------------------------------------------------------------------------------------------- down the tree
+
+    def join_columns(self, nodes: Array, starts: Array, stops: Array, work: Array, out: Array) -> None:
+        """Out ← by the labels at each of the supernodes ``nodes``, whose pairs are those from ``starts`` to ``stops``.
+
+        ``work``: the operations for each.
+        """
+        a, plan, rows, columns = self.analysis, self.plan, self.rows, self.columns
+        width = _width(rows)
+        pivots = a.pivots[nodes]
+        slices = -(-pivots // width)
+        which = np.repeat(np.arange(nodes.size), slices)
+        left = (np.arange(which.size) - np.repeat(np.cumsum(slices) - slices, slices)) * width
+        right = np.minimum(left + width, pivots[which])
+        start, stop = starts[which], stops[which]
+        ends = np.cumsum(stop - start)
+        items = np.stack([nodes[which], left, right, start, stop, ends - (stop - start)], axis=1)
+        parts = np.empty(int(ends[-1]), plan.dtype)
+
+        cost = work[which] * (right - left) // pivots[which] + _ITEM
+        heavy = np.argsort(-cost, kind="stable")  # the long ones first
+        group = np.cumsum(cost[heavy]) // _GROUP
+        groups = np.split(heavy, np.flatnonzero(np.diff(group)) + 1)
+        places = int((a.firsts[nodes + 1] - a.firsts[a.lows[nodes]]).max())
+        depth = int(a.depths.max())
+        native = (rows.along, columns.along), *dots_for(plan)
+        tree = a.lows, a.firsts, a.begins, a.rows
+        numbers = rows.numbers.memory, rows.numbers.layout.blocks, (rows.towards, columns.towards)
+        facts = self.shared, plan.zero, plan.one
+        lines = places * _LINE * (1 if self.shared else 2)
+        threads = plan.threads
+        if lines * threads > _LABELS and (memory := free_memory()) is not None:
+            threads = max(1, min(threads, memory // lines))
+        free: list[tuple[Array, ...]] = []  # workspace that is used again: append and pop are atomic
+
+        def some(chosen: Array) -> None:
+            if free:
+                number, index, X, Y = space = free.pop()
+            else:
+                X = np.empty((places, width), plan.dtype)  # of which only the lines of labels are ever touched
+                Y = X if self.shared else np.empty_like(X)
+                number, index, X, Y = space = np.empty((2, a.n), np.int32), np.empty(depth, np.int32), X, Y
+            kernels.join_columns(
+                items[chosen], *native, self.tails, self.heads, number, index, tree, *numbers, *facts, X, Y, parts
+            )
+            free.append(space)
+
+        run_tasks(some, [(group,) for group in groups], threads)
+        kernels.add_parts(rows.sr, items, parts, plan.zero, out)
+
+
+def _pieces(count: int, size: int) -> list[slice]:
+    return [slice(start, min(count, start + size)) for start in range(0, count, size)]
