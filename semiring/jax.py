@@ -11,7 +11,6 @@ those of sequences once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,10 +18,9 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
-from semiring.algebra.expressions import Expression
-from semiring.algebra.expressions.tree import array_functions, is_half
-from semiring.autodiff import forward, path_trees, scaled, sequences
-from semiring.autodiff.rules import Rule, factors, rule_of
+from semiring.algebra.expressions.tree import is_half
+from semiring.autodiff import sequences
+from semiring.autodiff.primitives import PRIMITIVES, ArrayLibrary, Primitive
 from semiring.errors import AlgebraError, DTypeError, MissingExtraError, ShapeError
 from semiring.linalg.contraction.notation import read_notation, split_arguments
 from semiring.linalg.contraction.orders import order_of
@@ -148,7 +146,8 @@ def multi_dot(
     [[0.0, 1.0], [2.0, 0.0]]
     """
     given, steps = _sequence(As, x, as_semiring(semiring), weights, lengths, steps)
-    return _multi_dot(given, steps, as_semiring(semiring), check).astype(jnp.asarray(As).dtype)
+    result: Array = _multi_dot(*given, steps, as_semiring(semiring), check)[0]
+    return result.astype(jnp.asarray(As).dtype)
 
 
 def scan(
@@ -170,7 +169,8 @@ def scan(
     [[1.0, 5.0], [2.0, 6.0], [3.0, 7.0]]
     """
     given, steps = _sequence(As, x, as_semiring(semiring), weights, lengths, steps)
-    return jnp.moveaxis(_scan(given, steps, as_semiring(semiring), check), -2, 0).astype(jnp.asarray(As).dtype)
+    states = _scan(*given, steps, as_semiring(semiring), check)
+    return jnp.moveaxis(states, -2, 0).astype(jnp.asarray(As).dtype)
 
 
 def multi_dot_witness(
@@ -198,9 +198,11 @@ def multi_dot_witness(
     if not algebra.selective:
         raise AlgebraError(f"{algebra.name} has no witnesses: x ⊕ y is not always one of x and y")
     given, steps = _sequence(As, jnp.asarray(x), algebra, weights, lengths, steps)
-    shape = jax.ShapeDtypeStruct((*_batch(given), steps, given.x.shape[-1]), np.int32)
+    batch = jnp.broadcast_shapes(*given.batches)
+    shape = jax.ShapeDtypeStruct((*batch, steps, given.x.shape[-1]), np.int32)
     W = _on_host(sequences.attained, shape, (jax.lax.stop_gradient(given),), steps, algebra, check)
-    return _multi_dot(given, steps, algebra, check).astype(jnp.asarray(As).dtype), jnp.moveaxis(W, -2, 0)
+    ends: Array = _multi_dot(*given, steps, algebra, check)[0]
+    return ends.astype(jnp.asarray(As).dtype), jnp.moveaxis(W, -2, 0)
 
 
 def reduce(
@@ -341,7 +343,10 @@ def _wide(x: Array, semiring: Semiring) -> Array:
 
 
 def _on_host(function: Callable[..., Any], shapes: Any, arrays: tuple[Any, ...], *others: Any) -> Any:
-    """The function on NumPy views of arrays, or tuples of some, as many leading dimensions each; ``vmap`` adds one."""
+    """Return what the function computes of NumPy views of arrays, or tuples of some; ``vmap`` adds a dimension to all.
+
+    The arrays have as many leading dimensions each.
+    """
 
     def call(*values: Any) -> Any:
         return function(*jax.tree.map(np.asarray, values), *others)
@@ -349,334 +354,80 @@ def _on_host(function: Callable[..., Any], shapes: Any, arrays: tuple[Any, ...],
     return jax.pure_callback(call, shapes, *arrays, vmap_method="broadcast_all")
 
 
-def _transposed(x: Array) -> Array:
-    return jnp.swapaxes(x, -1, -2)
+# ---------------------------------------------------------------------- the primitives of `semiring.autodiff`, in JAX
 
 
-def _summed_to(x: Array, shape: tuple[int, ...]) -> Array:
-    """The sum over the dimensions that ``shape`` has broadcast to that of x; both have as many."""
-    axes = tuple(axis for axis, size in enumerate(shape) if size == 1 and x.shape[axis] != 1)
-    return x.sum(axes, keepdims=True)
+class _Jax:
+    """The operations of JAX that the table of primitives takes."""
 
+    xp = jnp
 
-# ---------------------------------------------------------------------------------------------------------- products
+    def call(self, name: str, *arguments: Any) -> Any:
+        return _FUNCTIONS[name](*arguments)
 
+    def cast(self, x: Array, dtype: Any) -> Array:
+        return x.astype(dtype)
 
-def _product_shape(A: Array, B: Array) -> tuple[int, ...]:
-    return (*jnp.broadcast_shapes(A.shape[:-2], B.shape[:-2]), A.shape[-2], B.shape[-1])
+    def constant(self, value: float, like: Array) -> Array:
+        return jnp.asarray(value, like.dtype)
 
+    def arange(self, n: int, like: Array) -> Array:
+        return jnp.arange(n)
 
-@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
-def _matmul(A: Array, B: Array, semiring: Semiring, check: bool) -> Array:
-    """A ⊗ B for A (..., m, k), B (..., k, n) of the same number of dimensions."""
-    shape = jax.ShapeDtypeStruct(_product_shape(A, B), A.dtype)
-    return _on_host(forward.product, shape, (A, B), semiring, check)
+    def indices(self, W: Array) -> Array:
+        return jnp.maximum(W, 0)
 
+    def gather(self, x: Array, indices: Array, axis: int) -> Array:
+        return jnp.take_along_axis(x, indices, axis=axis)
 
-@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
-def _matmul_witness(A: Array, B: Array, semiring: Semiring, check: bool) -> tuple[Array, Array]:
-    """A ⊗ B and its int32 witness, for a selective ⊕."""
-    shape = _product_shape(A, B)
-    shapes = jax.ShapeDtypeStruct(shape, A.dtype), jax.ShapeDtypeStruct(shape, np.int32)
-    result: tuple[Array, Array] = _on_host(forward.product_with_witness, shapes, (A, B), semiring, check)
-    return result
+    def scatter_add(self, terms: Array, indices: Array, axis: int, shape: tuple[int, ...]) -> Array:
+        places = list(jnp.indices(terms.shape, sparse=True))
+        places[axis] = indices
+        return jnp.zeros(shape, terms.dtype).at[tuple(places)].add(terms)
 
+    def sum_to(self, x: Array, shape: tuple[int, ...]) -> Array:
+        axes = tuple(axis for axis, size in enumerate(shape) if size == 1 and x.shape[axis] != 1)
+        return x.sum(axes, keepdims=True)
 
-def _matmul_forward(A: Array, B: Array, semiring: Semiring, check: bool) -> tuple[Array, Any]:
-    if rule_of(semiring) == "selective":
-        C, W = _matmul_witness(A, B, semiring, check)
-        return C, (A, B, W)
-    C = _matmul(A, B, semiring, check)
-    return C, (A, B, C)
+    def dtype_name(self, x: Array) -> str:
+        return str(x.dtype.name)
 
+    def is_on_host(self, x: Array) -> bool:
+        return True
 
-def _matmul_backward(semiring: Semiring, check: bool, kept: Any, g: Array) -> tuple[Array, Array]:
-    A, B, C = kept
-    rule = rule_of(semiring)
-    if rule == "selective":
-        return _selected_backward(semiring, A, B, C, g)
-    if rule == "plus_times":
-        dA, dB = g @ _transposed(B), _transposed(A) @ g
-    else:  # exp(A[i, k] + B[k, j] - C[i, j])
-        A_, B_ = (jnp.broadcast_to(x, (*C.shape[:-2], *x.shape[-2:])) for x in (A, B))
-        minus, left, right = _negated(C), _transposed(A_), _transposed(B_)
-        dA = _scaled_product(g, minus, jnp.ones_like(right), right, A_)
-        dB = _scaled_product(jnp.ones_like(left), left, g, minus, B_)
-    return _summed_to(dA, A.shape), _summed_to(dB, B.shape)
 
+_LIBRARY: ArrayLibrary = _Jax()
 
-def _negated(C: Array) -> Array:
-    """The exponents -C, of weights that are 0 where there is no path."""
-    return jnp.where(jnp.isneginf(C), -jnp.inf, -C)
 
+def _differentiable(primitive: Primitive) -> Callable[..., Any]:
+    """Return a primitive as a function of JAX: its arrays, then its static arguments."""
+    count = len(primitive.arrays)
 
-def _witness_forward(A: Array, B: Array, semiring: Semiring, check: bool) -> tuple[Any, Any]:
-    C, W = _matmul_witness(A, B, semiring, check)
-    return (C, W), (A, B, W)
+    def run(*arguments: Any) -> Any:
+        arrays, static = primitive.split(arguments)
+        others = static if primitive.plan is None else (*static, *primitive.plan(_LIBRARY, arrays, *static))
+        structs = tuple(
+            jax.ShapeDtypeStruct(shape, dtype or arrays[0].dtype)
+            for shape, dtype in primitive.shapes(_LIBRARY, *arrays, *others)
+        )
+        return _on_host(primitive.forward, structs if primitive.outputs > 1 else structs[0], arrays, *others)
 
+    def keep(*arguments: Any) -> tuple[Any, Any]:
+        arrays, static = primitive.split(arguments)
+        chosen, static = primitive.recorded(static)
+        outputs = _FUNCTIONS[chosen.name](*arrays, *static)
+        return outputs if chosen is primitive else outputs[0], chosen.kept(arrays, outputs)
 
-def _witness_backward(semiring: Semiring, check: bool, kept: Any, g: Any) -> tuple[Array, Array]:
-    A, B, W = kept
-    return _selected_backward(semiring, A, B, W, g[0])
+    def backward(*arguments: Any) -> Any:
+        *given, kept, g = arguments
+        chosen, static = primitive.recorded(tuple(given))
+        return chosen.gradient(_LIBRARY, kept, static, g if primitive.outputs > 1 else (g,), (True,) * count)
 
+    function = jax.custom_vjp(run, nondiff_argnums=tuple(range(count, count + len(primitive.static))))
+    function.defvjp(keep, backward)
+    return function  # type: ignore[no-any-return]
 
-def _selected_backward(semiring: Semiring, A: Array, B: Array, W: Array, g: Array) -> tuple[Array, Array]:
-    if not A.shape[-1]:  # sums of no terms
-        return jnp.zeros_like(A), jnp.zeros_like(B)
-    da, db = _selected(semiring, A, B, W)
-    return _scatter(jnp.where(W >= 0, g * da, 0), W, -1, A), _scatter(jnp.where(W >= 0, g * db, 0), W, -2, B)
 
-
-def _selected(semiring: Semiring, A: Array, B: Array, W: Array) -> tuple[Any, Any]:
-    """The derivatives of A[i, w] ⊗ B[w, j] by both, at w = W[i, j] ≥ 0: arrays (..., m, n), or numbers."""
-    by_x, by_y = factors(semiring)
-    values = {}
-    for name, operand, axis in (("x", A, -1), ("y", B, -2)):
-        if name in by_x.variables | by_y.variables:
-            whole = jnp.broadcast_to(operand, (*W.shape[:-2], *operand.shape[-2:]))
-            gathered = jnp.take_along_axis(whole, jnp.maximum(W, 0), axis=axis)
-            values[name] = jnp.where(W >= 0, gathered, 1)  # derivatives of a place that is not used are not NaN
-    return _evaluate(by_x, values), _evaluate(by_y, values)
-
-
-def _evaluate(expression: Expression, values: dict[str, Array]) -> Any:
-    if not expression.variables:
-        return float(expression.evaluate({}, np.dtype(np.float64)))
-    dtype, functions = next(iter(values.values())).dtype, array_functions(jnp)
-
-    def leaf(node: Expression) -> Array:
-        return values[str(node.leaf)] if node.op == "var" else jnp.asarray(node.leaf, dtype)
-
-    return expression.fold(leaf, lambda node, args: functions[node.op](*args))
-
-
-def _scatter(terms: Array, W: Array, axis: int, operand: Array) -> Array:
-    """The sums of the terms that came from the same entry of the operand: the transpose of its gather."""
-    indices = list(jnp.indices(terms.shape, sparse=True))
-    indices[axis] = jnp.maximum(W, 0)
-    shape = (*terms.shape[:-2], *operand.shape[-2:])
-    return _summed_to(jnp.zeros(shape, terms.dtype).at[tuple(indices)].add(terms), operand.shape)
-
-
-@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
-def _multiply(A: Array, B: Array, semiring: Semiring, check: bool) -> Array:
-    """Return A ⊗ B entry by entry, of arrays with as many dimensions that broadcast."""
-    shape = jax.ShapeDtypeStruct(jnp.broadcast_shapes(A.shape, B.shape), A.dtype)
-    return _on_host(forward.entrywise, shape, (A, B), semiring, check)
-
-
-def _multiply_forward(A: Array, B: Array, semiring: Semiring, check: bool) -> tuple[Array, Any]:
-    rule_of(semiring)
-    C = _multiply(A, B, semiring, check)
-    return C, (A, B, C)
-
-
-def _multiply_backward(semiring: Semiring, check: bool, kept: Any, g: Array) -> tuple[Array, Array]:
-    A, B, C = kept
-    # An entry that is 0̄ has no gradient, as in `matmul`; 0 of plus_times is a number like others.
-    there = jnp.ones(C.shape, bool) if rule_of(semiring) == "plus_times" else semiring.zero_for(C.dtype) != C
-    values = {name: jnp.where(there, operand, 1) for name, operand in (("x", A), ("y", B))}
-    dA, dB = (jnp.where(there, g * _evaluate(factor, values), 0) for factor in factors(semiring))
-    return _summed_to(dA, A.shape), _summed_to(dB, B.shape)
-
-
-_multiply.defvjp(_multiply_forward, _multiply_backward)
-_matmul.defvjp(_matmul_forward, _matmul_backward)
-_matmul_witness.defvjp(_witness_forward, _witness_backward)
-
-
-# ---------------------------------------------------------------------------------------------------------- closures
-
-
-@partial(jax.custom_vjp, nondiff_argnums=(1, 2, 3, 4))
-def _closure(A: Array, semiring: Semiring, reflexive: bool, check: bool, rounded_to: str) -> Array:
-    """A*, or A⁺, for A (..., n, n). Gradients: A* only. ``rounded_to`` as in `forward.closed`."""
-    shape = jax.ShapeDtypeStruct(A.shape, A.dtype)
-    return _on_host(forward.closed, shape, (A,), semiring, reflexive, check, rounded_to)
-
-
-@partial(jax.custom_vjp, nondiff_argnums=(1, 2, 3))
-def _closure_trees(A: Array, semiring: Semiring, check: bool, rounded_to: str) -> tuple[Array, Array]:
-    """A* and its int32 predecessors, for a selective ⊕."""
-    shapes = jax.ShapeDtypeStruct(A.shape, A.dtype), jax.ShapeDtypeStruct(A.shape, np.int32)
-    result: tuple[Array, Array] = _on_host(forward.closed_with_trees, shapes, (A,), semiring, check, rounded_to)
-    return result
-
-
-def _closure_forward(A: Array, semiring: Semiring, reflexive: bool, check: bool, rounded_to: str) -> tuple[Array, Any]:
-    if rule_of(semiring) == "selective":
-        D, pred = _closure_trees(A, semiring, check, rounded_to)
-        return D, (A, D, pred)
-    S = _closure(A, semiring, reflexive, check, rounded_to)
-    return S, (A, S)
-
-
-def _closure_backward(
-    semiring: Semiring, reflexive: bool, check: bool, rounded_to: str, kept: Any, g: Array
-) -> tuple[Array]:
-    rule: Rule = rule_of(semiring)
-    if rule == "selective":
-        return _trees_backward(semiring, check, rounded_to, kept, (g, None))
-    A, S = kept
-    back = _transposed(S)
-    if rule == "plus_times":
-        return (back @ g @ back,)
-    # exp(S[i, k] + A[k, l] + S[l, j] - S[i, j]): first the sum over i, of what flows over k to j, then that over j.
-    ones, minus = jnp.ones_like(S), _negated(S)
-    through = _scaled_product(ones, back, g, minus, S)
-    return (_scaled_product(through, minus, ones, back, A),)
-
-
-def _trees_forward(A: Array, semiring: Semiring, check: bool, rounded_to: str) -> tuple[Any, Any]:
-    D, pred = _closure_trees(A, semiring, check, rounded_to)
-    return (D, pred), (A, D, pred)
-
-
-def _trees_backward(semiring: Semiring, check: bool, rounded_to: str, kept: Any, g: Any) -> tuple[Array]:
-    A, D, pred = kept
-    dx, dy = _selected(semiring, D, A, pred)
-    factor = jnp.where(pred >= 0, dx, 0).astype(A.dtype)
-    below = _sums_up(factor, g[0], pred)
-    return (_scatter(jnp.where(pred >= 0, below * dy, 0), pred, -2, A),)
-
-
-_closure.defvjp(_closure_forward, _closure_backward)
-_closure_trees.defvjp(_trees_forward, _trees_backward)
-
-
-# ----------------------------------------------------------------------------------------------------------- sequences
-
-
-def _batch(given: Given) -> tuple[int, ...]:
-    return jnp.broadcast_shapes(*given.batches)
-
-
-@partial(jax.custom_vjp, nondiff_argnums=(1, 2, 3))
-def _scan(given: Given, steps: int, semiring: Semiring, check: bool) -> Array:
-    """The states after every step, (..., steps, n)."""
-    shape = jax.ShapeDtypeStruct((*_batch(given), steps, given.x.shape[-1]), given.x.dtype)
-    return _on_host(sequences.scanned, shape, (given,), steps, semiring, check)
-
-
-@partial(jax.custom_vjp, nondiff_argnums=(1, 2, 3))
-def _multi_dot(given: Given, steps: int, semiring: Semiring, check: bool) -> Array:
-    """The state after the last step, (..., n)."""
-    return _ended(given, steps, semiring, check)[0]
-
-
-def _ended(given: Given, steps: int, semiring: Semiring, check: bool) -> Any:
-    """The state after the last step, (..., n), and what is kept for the gradient."""
-    batch, x = _batch(given), given.x
-    kept = sequences.lines(semiring, given.A.shape, batch, x.shape[-1], steps, x.dtype.name, True)
-    shapes = ((*batch, x.shape[-1]), (*batch, kept, x.shape[-1]))
-    structs = tuple(jax.ShapeDtypeStruct(shape, x.dtype) for shape in shapes)
-    return _on_host(sequences.ended, structs, (given,), steps, semiring, check, kept)
-
-
-def _scan_forward(given: Given, steps: int, semiring: Semiring, check: bool) -> tuple[Array, Any]:
-    rule_of(semiring)
-    X = _scan(given, steps, semiring, check)
-    return X, (given, X)
-
-
-def _multi_dot_forward(given: Given, steps: int, semiring: Semiring, check: bool) -> tuple[Array, Any]:
-    rule_of(semiring)
-    end, borders = _ended(given, steps, semiring, check)
-    return end, (given, borders)
-
-
-def _scan_backward(steps: int, semiring: Semiring, check: bool, kept: Any, g: Array) -> tuple[Given]:
-    given, X = kept
-    first = jnp.broadcast_to(given.x, (*X.shape[:-2], given.x.shape[-1]))[..., None, :]
-    firsts = np.array([run.start - 1 for run in sequences.segments(steps)[1:]], int)
-    borders = jnp.concatenate([first, X[..., firsts, :]], axis=-2)
-    return _pulled(given, borders, g, steps, semiring)
-
-
-def _multi_dot_backward(steps: int, semiring: Semiring, check: bool, kept: Any, g: Array) -> tuple[Given]:
-    given, borders = kept
-    return _pulled(given, borders, g[..., None, :], steps, semiring)
-
-
-def _pulled(given: Given, borders: Array, g: Array, steps: int, semiring: Semiring) -> tuple[Given]:
-    arrays = [array for array in given[:3] if array is not None]
-    structs = tuple(jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays)
-
-    def gradients(given: Given, borders: Any, g: Any) -> Any:
-        return sequences.pulled(given, borders, g, steps, semiring)[: len(structs)]
-
-    return (Given(*_on_host(gradients, structs, (given, borders, g))),)
-
-
-_scan.defvjp(_scan_forward, _scan_backward)
-_multi_dot.defvjp(_multi_dot_forward, _multi_dot_backward)
-
-
-# ------------------------------------------------------------------------------------------ what backward passes need
-
-
-@jax.custom_vjp
-def _scaled_product(X: Array, alpha: Array, Y: Array, beta: Array, gamma: Array) -> Array:
-    """`semiring.autodiff.scaled.scaled_product`."""
-    shape = jax.ShapeDtypeStruct(gamma.shape, gamma.dtype)
-    return _on_host(scaled.scaled_product, shape, (X, alpha, Y, beta, gamma))
-
-
-def _scaled_forward(X: Array, alpha: Array, Y: Array, beta: Array, gamma: Array) -> tuple[Array, Any]:
-    R = _scaled_product(X, alpha, Y, beta, gamma)
-    return R, (X, alpha, Y, beta, gamma, R)
-
-
-def _scaled_backward(kept: Any, g: Array) -> tuple[Array, ...]:
-    X, alpha, Y, beta, gamma, R = kept
-    dX = _scaled_product(g, gamma, _transposed(Y), _transposed(beta), alpha)
-    dY = _scaled_product(_transposed(X), _transposed(alpha), g, gamma, beta)
-    return dX, X * dX, dY, Y * dY, g * R
-
-
-_scaled_product.defvjp(_scaled_forward, _scaled_backward)
-
-
-@jax.custom_vjp
-def _sums_up(c: Array, g: Array, pred: Array) -> Array:
-    """`semiring.autodiff.path_trees.sums_up`."""
-    return _on_host(path_trees.sums_up, jax.ShapeDtypeStruct(g.shape, g.dtype), (c, g, pred))
-
-
-@jax.custom_vjp
-def _sums_down(c: Array, x: Array, pred: Array) -> Array:
-    """`semiring.autodiff.path_trees.sums_down`."""
-    return _on_host(path_trees.sums_down, jax.ShapeDtypeStruct(x.shape, x.dtype), (c, x, pred))
-
-
-def _sums_up_forward(c: Array, g: Array, pred: Array) -> tuple[Array, Any]:
-    z = _sums_up(c, g, pred)
-    return z, (c, pred, z)
-
-
-def _sums_down_forward(c: Array, x: Array, pred: Array) -> tuple[Array, Any]:
-    y = _sums_down(c, x, pred)
-    return y, (c, pred, y)
-
-
-def _sums_up_backward(kept: Any, g: Array) -> tuple[Array, Array, None]:
-    c, pred, z = kept
-    y = _sums_down(c, g, pred)
-    return _by_factors(z, y, pred), y, None
-
-
-def _sums_down_backward(kept: Any, g: Array) -> tuple[Array, Array, None]:
-    c, pred, y = kept
-    z = _sums_up(c, g, pred)
-    return _by_factors(z, y, pred), z, None
-
-
-def _by_factors(z: Array, y: Array, pred: Array) -> Array:
-    """The gradient by c[i, j] of both sums: y[i, p]·z[i, j], for the predecessor p ≠ i of j."""
-    root = jnp.arange(pred.shape[-1])[:, None]
-    before = jnp.take_along_axis(y, jnp.maximum(pred, 0), axis=-1)
-    return jnp.where((pred >= 0) & (pred != root), before * z, 0)
-
-
-_sums_up.defvjp(_sums_up_forward, _sums_up_backward)
-_sums_down.defvjp(_sums_down_forward, _sums_down_backward)
+_FUNCTIONS = {name: _differentiable(primitive) for name, primitive in PRIMITIVES.items()}
+_matmul, _multiply, _closure = _FUNCTIONS["matmul"], _FUNCTIONS["multiply"], _FUNCTIONS["closure"]
+_multi_dot, _scan = _FUNCTIONS["multi_dot"], _FUNCTIONS["scan"]

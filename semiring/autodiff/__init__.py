@@ -6,12 +6,16 @@ Three kinds of ⊕ have a gradient, see `semiring.autodiff.rules`:
   and 0 elsewhere: the gradient where the best term is alone, a subgradient where several tie. The derivative of ⊗ is
   found from its expression, see `derivatives`. An entry D[i, j] of a closure is the product along one best path; on the
   tree of the best paths from i it is D[i, p] ⊗ A[p, j] for the vertex p before j, so that gradients flow up the trees,
-  see `trees`.
+  see `path_trees`.
 * log_plus. C[i, j] = log Σₖ exp(A[i, k] + B[k, j]) has the derivative exp(A[i, k] + B[k, j] - C[i, j]) by both. The
   closure S = A* has exp(S[i, k] + A[k, l] + S[l, j] - S[i, j]) by A[k, l]: from ds = s·da·s for s = exp(S), a = exp(A).
   Sums of such terms are products of matrices kept as mantissas and exponents, see `scaled`.
 * plus_times: dC = dA·B + A·dB, and dS = S·dA·S for S = (I - A)⁻¹.
 
-What this package adds to the linear algebra acts on NumPy arrays; `trees` and `scaled` on CuPy's too. Derivatives that
-are made of gathers, scatters and such products are themselves differentiable, which is how second derivatives come.
+`primitives` is the table of all of them: computation, shapes and gradient. `semiring.torch.operators` and
+`semiring.jax` register it with their libraries.
+
+What this package adds to the linear algebra acts on NumPy arrays; `path_trees` and `scaled` on CuPy's too. Derivatives
+that are made of gathers, scatters and such products are themselves differentiable, which is how second derivatives
+come.
 """

@@ -14,6 +14,7 @@ import semiring as sr
 from semiring.algebra.expressions import parse
 from semiring.autodiff.derivatives import derivative
 from semiring.autodiff.path_trees import doubling, sums_down, sums_up
+from semiring.autodiff.primitives import PRIMITIVES, STATIC
 from semiring.autodiff.rules import factors, key_of, rule_of, semiring_of
 from semiring.autodiff.scaled import scaled_product
 from semiring.errors import AlgebraError
@@ -220,3 +221,28 @@ def test_the_sums_are_transposes_of_each_other(n, seed):
     pred = random_trees(rng, n, n)
     c, x, g = (rng.integers(-3, 4, (n, n)).astype(np.float64) for _ in range(3))
     assert np.vdot(g, sums_down(c, x, pred)) == np.vdot(sums_up(c, g, pred), x)  # small integers: exact
+
+
+# ------------------------------------------------------------------------------------------- the table of primitives
+
+
+@pytest.mark.parametrize("name", PRIMITIVES)
+def test_the_table_of_primitives_is_consistent(name):
+    primitive = PRIMITIVES[name]
+    assert primitive.name == name
+    assert set(primitive.static) <= set(STATIC)
+    assert all(place < len(primitive.arrays) + primitive.outputs for place in primitive.keeps)
+    if primitive.selecting is not None:
+        other, places = primitive.selecting
+        assert PRIMITIVES[other].arrays == primitive.arrays
+        assert PRIMITIVES[other].static == tuple(primitive.static[place] for place in places)
+
+
+def test_a_selective_semiring_records_what_it_selects():
+    matmul = PRIMITIVES["matmul"]
+    assert matmul.recorded((sr.log_plus, True)) == (matmul, (sr.log_plus, True))
+    assert matmul.recorded((sr.min_plus, False)) == (PRIMITIVES["matmul_witness"], (sr.min_plus, False))
+    trees = PRIMITIVES["closure"].recorded((sr.max_min, True, False, "float16"))
+    assert trees == (PRIMITIVES["closure_trees"], (sr.max_min, False, "float16"))
+    with pytest.raises(AlgebraError, match="no gradient"):
+        matmul.recorded((sr.boolean, True))

@@ -1,0 +1,475 @@
+"""The table of what other libraries differentiate: how each primitive is computed, its shapes, and its gradient.
+
+`semiring.torch.operators` and `semiring.jax` register each primitive with their library and translate arrays. They add
+nothing to the mathematics. A gradient consists of operations of the library and of other primitives, so it is compiled,
+batched and differentiated like everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.algebra.expressions import Expression
+from semiring.algebra.expressions.tree import array_functions
+from semiring.autodiff import forward, path_trees, scaled, sequences
+from semiring.autodiff.rules import factors, rule_of
+from semiring.errors import AlgebraError
+from semiring.linalg.sequences import Given
+from semiring.namespaces import array_namespace
+
+__all__ = ["PRIMITIVES", "ArrayLibrary", "Primitive"]
+
+Array: TypeAlias = Any  # of the library that differentiates; in `forward` functions, of NumPy or CuPy
+Arrays: TypeAlias = Sequence[Any]  # None where an operand is optional and absent
+Gradients: TypeAlias = tuple[Any, ...]
+
+_WIDE = np.dtype(np.float64)
+
+
+class ArrayLibrary(Protocol):
+    """The operations that shapes and gradients take from a library, beside those that all libraries write alike."""
+
+    @property
+    def xp(self) -> Any:
+        """The module, with where, ones_like, zeros_like, isneginf, broadcast_to, broadcast_shapes, concatenate, …"""
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        """Call a primitive so that it can be differentiated: its arrays, then its static arguments."""
+
+    def cast(self, x: Array, dtype: Any) -> Array:
+        """Return x in a dtype of the library."""
+
+    def constant(self, value: float, like: Array) -> Array:
+        """Return an array without dimensions, with the dtype and the device of another."""
+
+    def arange(self, n: int, like: Array) -> Array:
+        """Return the integers below n, on the device of another array."""
+
+    def indices(self, W: Array) -> Array:
+        """Return indices that `gather` takes: 0 where W is negative."""
+
+    def gather(self, x: Array, indices: Array, axis: int) -> Array:
+        """Return the entries of x at indices along an axis, as `numpy.take_along_axis`."""
+
+    def scatter_add(self, terms: Array, indices: Array, axis: int, shape: tuple[int, ...]) -> Array:
+        """Return zeros of the shape, with the terms added at indices along an axis: the transpose of `gather`."""
+
+    def sum_to(self, x: Array, shape: tuple[int, ...]) -> Array:
+        """Return the sum over the dimensions along which the shape was broadcast to that of x."""
+
+    def dtype_name(self, x: Array) -> str:
+        """Return the name that NumPy has for the dtype."""
+
+    def is_on_host(self, x: Array) -> bool:
+        """Return whether the forward function gets NumPy's arrays."""
+
+
+@dataclass(frozen=True, eq=False)
+class Primitive:
+    """A function of arrays and static arguments, with a gradient.
+
+    Parameters
+    ----------
+    name
+        Its name in `PRIMITIVES`.
+    arrays
+        The names of its array operands. An operand whose name ends in ``?`` may be None.
+    static
+        The names of the arguments behind them that are no arrays, as in `STATIC`.
+    forward
+        Computes it, of arrays of NumPy or CuPy, the static arguments and the plan: an array or a tuple of arrays.
+    shapes
+        Gives the shape and the dtype of each output, of the library, the operands, the static arguments and the plan.
+        The dtype None is that of the first operand.
+    keeps
+        Which operands and outputs, counted together, the gradient takes.
+    gradient
+        Gives the gradient by each operand, of the library, what is kept, the static arguments, the gradients by the
+        outputs, and which gradients are needed. None: the operand has none, or it is not needed.
+    plan
+        Gives arguments that follow from the operands as the caller has them, before they are batched. None: there are
+        no such arguments.
+    selecting
+        The primitive whose first output is the same and whose gradient serves a selective ⊕, and which of the static
+        arguments it takes.
+    """
+
+    name: str
+    arrays: tuple[str, ...]
+    static: tuple[str, ...]
+    forward: Callable[..., Any]
+    shapes: Callable[..., tuple[tuple[tuple[int, ...], str | None], ...]]
+    keeps: tuple[int, ...]
+    gradient: Callable[..., Gradients]
+    plan: Callable[..., tuple[Any, ...]] | None = None
+    selecting: tuple[str, tuple[int, ...]] | None = None
+    outputs: int = 1
+
+    def split(self, arguments: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Return the array operands and the static arguments."""
+        count = len(self.arrays)
+        return tuple(arguments[:count]), tuple(arguments[count:])
+
+    def kept(self, arrays: Arrays, outputs: Any) -> tuple[Any, ...]:
+        """Return what the gradient takes of the operands and the outputs."""
+        everything = (*arrays, *(outputs if self.outputs > 1 else (outputs,)))
+        return tuple(everything[place] for place in self.keeps)
+
+    def recorded(self, static: tuple[Any, ...]) -> tuple[Primitive, tuple[Any, ...]]:
+        """Return the primitive to run where a gradient will be taken, with its static arguments.
+
+        Raises `AlgebraError` if the semiring has no gradient.
+        """
+        if "semiring" not in self.static:
+            return self, static
+        rule = rule_of(static[self.static.index("semiring")])
+        if self.selecting is None or rule != "selective":
+            return self, static
+        name, places = self.selecting
+        return PRIMITIVES[name], tuple(static[place] for place in places)
+
+
+#: The types of the static arguments; a semiring is text where a library takes no other objects.
+STATIC: Mapping[str, type] = {
+    "semiring": Semiring,
+    "check": bool,
+    "reflexive": bool,
+    "rounded_to": str,
+    "steps": int,
+}
+
+
+def _transposed(x: Array) -> Array:
+    return x.swapaxes(-1, -2)
+
+
+# ----------------------------------------------------------------------------------------------------------- products
+
+
+def _product_shape(library: ArrayLibrary, A: Array, B: Array) -> tuple[int, ...]:
+    return (*library.xp.broadcast_shapes(A.shape[:-2], B.shape[:-2]), A.shape[-2], B.shape[-1])
+
+
+def _product_gradient(library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
+    (A, B, C), (g,) = kept, g
+    xp, dA, dB = library.xp, None, None
+    if rule_of(static[0]) == "plus_times":
+        dA = g @ _transposed(B) if needs[0] else None
+        dB = _transposed(A) @ g if needs[1] else None
+    else:  # exp(A[i, k] + B[k, j] - C[i, j])
+        minus = _negated(library, C)
+        A_, B_ = (xp.broadcast_to(x, (*C.shape[:-2], *x.shape[-2:])) for x in (A, B))
+        left, right = _transposed(A_), _transposed(B_)
+        dA = library.call("scaled_product", g, minus, xp.ones_like(right), right, A_) if needs[0] else None
+        dB = library.call("scaled_product", xp.ones_like(left), left, g, minus, B_) if needs[1] else None
+    return (
+        None if dA is None else library.sum_to(dA, A.shape),
+        None if dB is None else library.sum_to(dB, B.shape),
+    )
+
+
+def _negated(library: ArrayLibrary, C: Array) -> Array:
+    """Return the exponents -C, of weights that are 0 where there is no path."""
+    return library.xp.where(library.xp.isneginf(C), -np.inf, -C)
+
+
+def _witness_gradient(library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
+    A, B, W = kept
+    xp = library.xp
+    if not A.shape[-1]:  # sums of no terms
+        return xp.zeros_like(A), xp.zeros_like(B)
+    da, db = _selected(library, static[0], A, B, W)
+    there = W >= 0
+    return (
+        _scatter(library, xp.where(there, g[0] * da, 0.0), W, -1, A) if needs[0] else None,
+        _scatter(library, xp.where(there, g[0] * db, 0.0), W, -2, B) if needs[1] else None,
+    )
+
+
+def _selected(library: ArrayLibrary, semiring: Semiring, A: Array, B: Array, W: Array) -> tuple[Any, Any]:
+    """Return the derivatives of A[i, w] ⊗ B[w, j] by both, at w = W[i, j] ≥ 0: arrays (..., m, n), or numbers."""
+    by_x, by_y = factors(semiring)
+    values, there, indices, xp = {}, W >= 0, library.indices(W), library.xp
+    for name, operand, axis in (("x", A, -1), ("y", B, -2)):
+        if name in by_x.variables | by_y.variables:
+            whole = xp.broadcast_to(operand, (*W.shape[:-2], *operand.shape[-2:]))
+            # Derivatives of a place that is not used are not NaN.
+            values[name] = xp.where(there, library.gather(whole, indices, axis), 1.0)
+    return _evaluate(library, by_x, values), _evaluate(library, by_y, values)
+
+
+def _evaluate(library: ArrayLibrary, expression: Expression, values: dict[str, Array]) -> Any:
+    if not expression.variables:
+        return float(expression.evaluate({}, _WIDE))
+    like, functions = next(iter(values.values())), array_functions(library.xp)
+
+    def leaf(node: Expression) -> Array:
+        return values[str(node.leaf)] if node.op == "var" else library.constant(node.leaf, like)  # type: ignore[arg-type]
+
+    return expression.fold(leaf, lambda node, args: functions[node.op](*args))
+
+
+def _scatter(library: ArrayLibrary, terms: Array, W: Array, axis: int, operand: Array) -> Array:
+    """Return the sums of the terms that came from the same entry of the operand: the transpose of its gather."""
+    shape = (*terms.shape[:-2], *operand.shape[-2:])
+    return library.sum_to(library.scatter_add(terms, library.indices(W), axis, shape), operand.shape)
+
+
+def _entrywise_gradient(
+    library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
+) -> Gradients:
+    A, B, C = kept
+    xp, semiring = library.xp, static[0]
+    # An entry that is 0̄ has no gradient, as in `matmul`; 0 of plus_times is a number like others.
+    there = (
+        xp.ones_like(C, dtype=xp.bool) if rule_of(semiring) == "plus_times" else semiring.zero_for(_WIDE).item() != C
+    )
+    values = {name: xp.where(there, operand, 1.0) for name, operand in (("x", A), ("y", B))}
+    terms = (xp.where(there, g[0] * _evaluate(library, factor, values), 0.0) for factor in factors(semiring))
+    dA, dB = (
+        library.sum_to(term, operand.shape) if needed else None
+        for term, operand, needed in zip(terms, (A, B), needs, strict=True)
+    )
+    return dA, dB
+
+
+# ----------------------------------------------------------------------------------------------------------- closures
+
+
+def _closure_gradient(library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
+    (A, S), (g,) = kept, g
+    back = _transposed(S)
+    if rule_of(static[0]) == "plus_times":
+        return (back @ g @ back,)
+    # exp(S[i, k] + A[k, l] + S[l, j] - S[i, j]): first the sum over i, of what flows over k to j, then that over j.
+    ones = library.xp.ones_like(S)
+    through = library.call("scaled_product", ones, back, g, _negated(library, S), S)
+    return (library.call("scaled_product", through, _negated(library, S), ones, back, A),)
+
+
+def _trees_gradient(library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
+    A, D, pred = kept
+    xp, there, dtype = library.xp, pred >= 0, g[0].dtype
+    wide = xp.promote_types(dtype, xp.float32)
+    dx, dy = _selected(library, static[0], D, A, pred)
+    factor = library.cast(xp.where(there, dx, 0.0), wide)
+    below = library.call("sums_up", factor, library.cast(g[0], wide), pred)
+    return (library.cast(_scatter(library, xp.where(there, below * dy, 0.0), pred, -2, A), dtype),)
+
+
+# ---------------------------------------------------------------------------------------------------------- sequences
+
+
+def _scanned(A: Array, x: Array, weights: Any, lengths: Any, *static: Any) -> Array:
+    return sequences.scanned(Given(A, x, weights, lengths), *static)
+
+
+def _ended(A: Array, x: Array, weights: Any, lengths: Any, *static: Any) -> tuple[Array, Array]:
+    return sequences.ended(Given(A, x, weights, lengths), *static)
+
+
+def _pulled(A: Array, x: Array, weights: Any, lengths: Any, *others: Any) -> tuple[Array, Array, Array]:
+    """Return `sequences.pulled`; without weights the last is empty."""
+    dA, dx, dw = sequences.pulled(Given(A, x, weights, lengths), *others)
+    return dA, dx, array_namespace(x).empty((*x.shape[:-1], 0), x.dtype) if dw is None else dw
+
+
+def _batch(library: ArrayLibrary, arrays: Arrays) -> tuple[int, ...]:
+    shape: tuple[int, ...] = library.xp.broadcast_shapes(*Given(*arrays).batches)
+    return shape
+
+
+def _lines(library: ArrayLibrary, arrays: Arrays, steps: int, semiring: Semiring, check: bool) -> tuple[int]:
+    """Return how many vectors are kept for the gradient of each sequence."""
+    A, x, batch = arrays[0], arrays[1], _batch(library, arrays)
+    name, on_host = library.dtype_name(x), library.is_on_host(x)
+    return (sequences.lines(semiring, tuple(A.shape), batch, x.shape[-1], steps, name, on_host),)
+
+
+def _scan_gradient(library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
+    *given, X = kept
+    x, length = given[1], len(sequences.segments(static[0])[0])
+    first = library.xp.broadcast_to(x, (*X.shape[:-2], x.shape[-1]))[..., None, :]
+    between = X[..., length - 1 : static[0] - 1 : length, :]  # the last state of each segment, but the last one's
+    return _through_steps(library, given, library.xp.concatenate([first, between], -2), g[0], static)
+
+
+def _multi_dot_gradient(
+    library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
+) -> Gradients:
+    *given, borders = kept
+    return _through_steps(library, given, borders, g[0][..., None, :], static)
+
+
+def _through_steps(library: ArrayLibrary, given: Arrays, borders: Array, g: Array, static: Any) -> Gradients:
+    dA, dx, dw = library.call("sequence_gradient", *given, borders, g, *static[:2])
+    return dA, dx, None if given[2] is None else dw, None
+
+
+def _no_gradient(library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
+    raise AlgebraError("the gradient of a sequence has no second derivative: multiply the steps one by one with matmul")
+
+
+# ----------------------------------------------------------------------------------------------- of gradients
+
+
+def _scaled_gradient(library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
+    (X, alpha, Y, beta, gamma, R), (g,) = kept, g
+    dX = dY = None
+    if needs[0] or needs[1]:
+        dX = library.call("scaled_product", g, gamma, _transposed(Y), _transposed(beta), alpha)
+    if needs[2] or needs[3]:
+        dY = library.call("scaled_product", _transposed(X), _transposed(alpha), g, gamma, beta)
+    return dX, None if dX is None else X * dX, dY, None if dY is None else Y * dY, g * R
+
+
+def _sums_up_gradient(library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
+    c, pred, z = kept
+    y = library.call("sums_down", c, g[0], pred)
+    return _by_factors(library, z, y, pred), y, None
+
+
+def _sums_down_gradient(
+    library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
+) -> Gradients:
+    c, pred, y = kept
+    z = library.call("sums_up", c, g[0], pred)
+    return _by_factors(library, z, y, pred), z, None
+
+
+def _by_factors(library: ArrayLibrary, z: Array, y: Array, pred: Array) -> Array:
+    """Return the gradient by c[i, j] of both sums: y[i, p]·z[i, j], for the predecessor p ≠ i of j."""
+    root = library.arange(pred.shape[-1], pred)[:, None]
+    before = library.gather(y, library.indices(pred), -1)
+    return library.xp.where((pred >= 0) & (pred != root), before * z, 0.0)
+
+
+# ---------------------------------------------------------------------------------------------------------- the table
+
+_OPERANDS = ("A", "x", "weights?", "lengths?")
+
+_TABLE = (
+    Primitive(  # A ⊗ B for A (..., m, k), B (..., k, n) of the same number of dimensions
+        "matmul",
+        ("A", "B"),
+        ("semiring", "check"),
+        forward.product,
+        lambda library, A, B, semiring, check: ((_product_shape(library, A, B), None),),
+        (0, 1, 2),
+        _product_gradient,
+        selecting=("matmul_witness", (0, 1)),
+    ),
+    Primitive(  # A ⊗ B and its witness, for a selective ⊕
+        "matmul_witness",
+        ("A", "B"),
+        ("semiring", "check"),
+        forward.product_with_witness,
+        lambda library, A, B, semiring, check: tuple((_product_shape(library, A, B), of) for of in (None, "int32")),
+        (0, 1, 3),
+        _witness_gradient,
+        outputs=2,
+    ),
+    Primitive(  # A ⊗ B entry by entry, of arrays with as many dimensions that broadcast
+        "multiply",
+        ("A", "B"),
+        ("semiring", "check"),
+        forward.entrywise,
+        lambda library, A, B, semiring, check: ((library.xp.broadcast_shapes(A.shape, B.shape), None),),
+        (0, 1, 2),
+        _entrywise_gradient,
+    ),
+    Primitive(  # A*, or A⁺, for A (..., n, n); the gradient is that of A*
+        "closure",
+        ("A",),
+        ("semiring", "reflexive", "check", "rounded_to"),
+        forward.closed,
+        lambda library, A, *static: ((A.shape, None),),
+        (0, 1),
+        _closure_gradient,
+        selecting=("closure_trees", (0, 2, 3)),
+    ),
+    Primitive(  # A* and the predecessors, for a selective ⊕
+        "closure_trees",
+        ("A",),
+        ("semiring", "check", "rounded_to"),
+        forward.closed_with_trees,
+        lambda library, A, *static: ((A.shape, None), (A.shape, "int32")),
+        (0, 1, 2),
+        _trees_gradient,
+        outputs=2,
+    ),
+    Primitive(  # the states after every step, (..., steps, n), of the operands of `semiring.linalg.sequences.Chain`
+        "scan",
+        _OPERANDS,
+        ("steps", "semiring", "check"),
+        _scanned,
+        lambda library, A, x, weights, lengths, steps, *static: (
+            ((*_batch(library, (A, x, weights, lengths)), steps, x.shape[-1]), None),
+        ),
+        (0, 1, 2, 3, 4),
+        _scan_gradient,
+    ),
+    Primitive(  # the state after the last step, (..., n), and what is kept for the gradient, (..., lines, n)
+        "multi_dot",
+        _OPERANDS,
+        ("steps", "semiring", "check"),
+        _ended,
+        lambda library, A, x, weights, lengths, steps, semiring, check, lines: (
+            ((*_batch(library, (A, x, weights, lengths)), x.shape[-1]), None),
+            ((*_batch(library, (A, x, weights, lengths)), lines, x.shape[-1]), None),
+        ),
+        (0, 1, 2, 3, 5),
+        _multi_dot_gradient,
+        plan=_lines,
+        outputs=2,
+    ),
+    Primitive(  # the gradients of both by A, x and the weights
+        "sequence_gradient",
+        (*_OPERANDS, "borders", "g"),
+        ("steps", "semiring"),
+        _pulled,
+        lambda library, A, x, weights, *others: (
+            (A.shape, None),
+            (x.shape, None),
+            ((*x.shape[:-1], 0) if weights is None else weights.shape, None),
+        ),
+        (),
+        _no_gradient,
+        outputs=3,
+    ),
+    Primitive(
+        "scaled_product",
+        ("X", "alpha", "Y", "beta", "gamma"),
+        (),
+        scaled.scaled_product,
+        lambda library, X, alpha, Y, beta, gamma: ((gamma.shape, None),),
+        (0, 1, 2, 3, 4, 5),
+        _scaled_gradient,
+    ),
+    Primitive(
+        "sums_up",
+        ("c", "g", "pred"),
+        (),
+        path_trees.sums_up,
+        lambda library, c, g, pred: ((g.shape, None),),
+        (0, 2, 3),
+        _sums_up_gradient,
+    ),
+    Primitive(
+        "sums_down",
+        ("c", "x", "pred"),
+        (),
+        path_trees.sums_down,
+        lambda library, c, x, pred: ((x.shape, None),),
+        (0, 2, 3),
+        _sums_down_gradient,
+    ),
+)
+
+#: Every primitive by its name.
+PRIMITIVES: Mapping[str, Primitive] = {primitive.name: primitive for primitive in _TABLE}
