@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from semiring.kernels.cpu.codegen.memory import address, call6, call8
-from semiring.kernels.cpu.codegen.options import PART
+from semiring.kernels.cpu.codegen.numba_internals import PART
 from semiring.kernels.cpu.codegen.scalars import plus
 from semiring.kernels.cpu.elimination.structure import kernel
 from semiring.kernels.cpu.elimination.sweeps import dot

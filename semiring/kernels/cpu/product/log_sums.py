@@ -51,7 +51,7 @@ from semiring.kernels.cpu.codegen.memory import (
     wide,
     without_nan,
 )
-from semiring.kernels.cpu.codegen.options import PART
+from semiring.kernels.cpu.codegen.numba_internals import PART
 from semiring.kernels.cpu.product import log_lines
 from semiring.kernels.cpu.product.log_lines import (
     FRACTION,
