@@ -18,7 +18,7 @@ from semiring.arrays.operands import as_result, on_their_device, operands
 from semiring.arrays.scans import PIECE
 from semiring.errors import AlgebraError, DomainError, DTypeError
 from semiring.linalg.contraction.notation import Notation, number_of, read_notation, split_arguments
-from semiring.linalg.contraction.orders import Order, order_of
+from semiring.linalg.contraction.orders import order_of
 from semiring.linalg.contraction.plans import ContractionPlan, Layout, Problem, plan_of
 from semiring.linalg.contraction.steps import Choice, Choices, contract, contract_blocks, prepare_terms
 from semiring.linalg.dispatch import is_told, look, multiply_into
@@ -187,14 +187,14 @@ def _read(
     return *read_notation(form, tuple(x.shape for x in arrays)), given, arrays
 
 
-def _order(notation: Notation, sizes: Mapping[str, int], optimize: Any, semiring: Semiring) -> Order:
+def _order(notation: Notation, sizes: Mapping[str, int], optimize: Any, semiring: Semiring) -> ContractionOrder:
     return order_of(notation, sizes, optimize, len(notation.terms) < 3 or semiring.commutative)
 
 
 def _problem(
     notation: Notation,
     sizes: Mapping[str, int],
-    order: Order,
+    order: ContractionOrder,
     semiring: Semiring,
     given: list[Any],
     arrays: list[Array],

@@ -18,19 +18,19 @@ from typing import Any, NamedTuple, TypeAlias
 from semiring.errors import AlgebraError, MissingExtraError
 from semiring.linalg.contraction.notation import Notation
 
-__all__ = ["Order", "Path", "order_of"]
+__all__ = ["ContractionOrder", "Path", "order_of"]
 
 Path: TypeAlias = tuple[tuple[int, ...], ...]
 
 
-class Order(NamedTuple):
+class ContractionOrder(NamedTuple):
     """A path, and how many entries its results have in all."""
 
     path: Path
     entries: int
 
 
-def order_of(notation: Notation, sizes: Mapping[str, int], optimize: Any, commutative: bool) -> Order:
+def order_of(notation: Notation, sizes: Mapping[str, int], optimize: Any, commutative: bool) -> ContractionOrder:
     """Return the order in which to contract: by opt_einsum's strategy of that name, or by the path given.
 
     Raises `MissingExtraError` where opt_einsum is needed and not installed, `ValueError` for what is no path, and
@@ -42,7 +42,9 @@ def order_of(notation: Notation, sizes: Mapping[str, int], optimize: Any, commut
 
 
 @lru_cache(maxsize=256)
-def _order(notation: Notation, sized: tuple[tuple[str, int], ...], optimize: str | Path, commutative: bool) -> Order:
+def _order(
+    notation: Notation, sized: tuple[tuple[str, int], ...], optimize: str | Path, commutative: bool
+) -> ContractionOrder:
     sizes, count = dict(sized), len(notation.terms)
     if not isinstance(optimize, str):
         path = optimize
@@ -52,7 +54,7 @@ def _order(notation: Notation, sized: tuple[tuple[str, int], ...], optimize: str
         path = _by_opt_einsum(notation, sizes, optimize)
     else:
         path = _bracketing(notation, sizes)
-    return Order(path, _entries(notation, sizes, path))
+    return ContractionOrder(path, _entries(notation, sizes, path))
 
 
 def _entries(notation: Notation, sizes: dict[str, int], path: Path) -> int:

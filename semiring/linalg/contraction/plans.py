@@ -101,7 +101,7 @@ class ContractionPlan:
 # ------------------------------------------------------------------------------------------------------------ layouts
 
 
-class _Meter:
+class _MemoryMeter:
     """The bytes that are in use, and the most that have been."""
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class _Meter:
 class _Buffer:
     """Memory that is in use as long as a layout refers to it."""
 
-    def __init__(self, meter: _Meter, size: int) -> None:
+    def __init__(self, meter: _MemoryMeter, size: int) -> None:
         self.meter, self.size = meter, size
         meter.take(size)
 
@@ -151,7 +151,7 @@ class _Shadow:
     """`semiring.linalg.contraction.steps.TermOperations` on layouts."""
 
     def __init__(self, semiring: Semiring, itemsize: int) -> None:
-        self.semiring, self.itemsize, self.meter = semiring, itemsize, _Meter()
+        self.semiring, self.itemsize, self.meter = semiring, itemsize, _MemoryMeter()
 
     def allocate(self, shape: Sequence[int], order: Sequence[int] | None = None) -> Layout:
         """Return the layout of a new array, whose axes lie in memory in this order, by default their own."""
