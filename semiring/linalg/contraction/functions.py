@@ -18,7 +18,7 @@ from semiring.arrays.operands import as_result, on_their_device, operands
 from semiring.arrays.scans import PIECE
 from semiring.errors import AlgebraError, DomainError, DTypeError
 from semiring.linalg.contraction.notation import Notation, number_of, read_notation, split_arguments
-from semiring.linalg.contraction.orders import order_of
+from semiring.linalg.contraction.orders import ContractionOrder, order_of
 from semiring.linalg.contraction.plans import ContractionPlan, Layout, Problem, plan_of
 from semiring.linalg.contraction.steps import Choice, Choices, contract, contract_blocks, prepare_terms
 from semiring.linalg.dispatch import is_told, look, multiply_into
