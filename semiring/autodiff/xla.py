@@ -1,0 +1,321 @@
+"""Functions of arrays as XLA custom calls: on the host and on NVIDIA GPUs, without a copy between the two.
+
+XLA's foreign function interface (FFI) calls a C function with the addresses of its buffers and, on a GPU, with its
+stream. Here that C function is made by ctypes of a Python function, so no compiler is needed. It wraps the buffers as
+NumPy or CuPy arrays, calls a function of `semiring.autodiff` on them, and copies the results into XLA's buffers. On a
+GPU all of it is enqueued on XLA's stream.
+
+An XLA program, which JAX may keep on disk, names the function by text: its module, its name, and its static arguments
+in JSON. So a program that another process compiled calls the same function.
+
+The structures are those of ``xla/ffi/api/c_api.h``, version 0.x. XLA asks a handler for the version when it is
+registered, and refuses one that it does not know. They are read up to the fields that version 0.1 has.
+
+Source: "Foreign function interface (FFI)", documentation of JAX, and the header that ``jax.ffi.include_dir()`` holds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import logging
+from collections.abc import Callable
+from ctypes import POINTER, Structure, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_void_p
+from functools import cache
+from importlib import import_module
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from semiring.algebra import Semiring
+from semiring.autodiff.rules import key_of, semiring_of
+
+__all__ = ["CHECK_ON_HOST", "call", "is_available"]
+
+Array: TypeAlias = Any
+
+logger = logging.getLogger("semiring")
+
+_TARGET = "semiring.autodiff.call"
+_PLATFORMS = ("cpu", "cuda")  # on others a callback computes on the host
+
+#: In place of a static argument ``check``: the entries are checked on the host alone, where this takes no waiting.
+CHECK_ON_HOST = "check on the host"
+
+#: XLA's numbers of dtypes.
+_DTYPES = {
+    **{1: "bool", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "uint8", 7: "uint16", 8: "uint32", 9: "uint64"},
+    **{10: "float16", 11: "float32", 12: "float64", 16: "bfloat16"},
+}
+_METADATA, _EXECUTE, _SCALAR, _STRING = 1, 3, 3, 4  # kinds of an extension, of a stage, and of attributes
+_INTERNAL = 13  # the code of an error
+_VERSION = (0, 1)
+
+
+class _Extension(Structure):
+    _fields_ = (("struct_size", c_size_t), ("type", c_int), ("next", c_void_p))
+
+
+class _Version(Structure):
+    _fields_ = (("struct_size", c_size_t), ("extension", c_void_p), ("major", c_int), ("minor", c_int))
+
+
+class _Metadata(Structure):
+    _fields_ = (("struct_size", c_size_t), ("version", _Version), ("traits", c_uint32))
+
+
+class _MetadataExtension(Structure):
+    _fields_ = (("base", _Extension), ("metadata", POINTER(_Metadata)))
+
+
+class _Api(Structure):
+    _fields_ = (
+        *(("struct_size", c_size_t), ("extension", c_void_p), ("version", _Version), ("internal", c_void_p)),
+        *(("error_create", c_void_p), ("error_message", c_void_p), ("error_destroy", c_void_p)),
+        *(("handler_register", c_void_p), ("stream_get", c_void_p)),
+    )
+
+
+class _XlaBuffer(Structure):
+    _fields_ = (
+        *(("struct_size", c_size_t), ("extension", c_void_p), ("dtype", c_int)),
+        *(("data", c_void_p), ("rank", c_int64), ("shape", POINTER(c_int64))),
+    )
+
+
+class _Buffers(Structure):
+    _fields_ = (
+        *(("struct_size", c_size_t), ("extension", c_void_p)),
+        *(("size", c_int64), ("types", POINTER(c_int)), ("buffers", POINTER(POINTER(_XlaBuffer)))),
+    )
+
+
+class _Text(Structure):
+    _fields_ = (("address", c_void_p), ("length", c_size_t))
+
+
+class _Attributes(Structure):
+    _fields_ = (
+        *(("struct_size", c_size_t), ("extension", c_void_p), ("size", c_int64)),
+        *(("types", POINTER(c_int)), ("names", POINTER(POINTER(_Text))), ("values", POINTER(c_void_p))),
+    )
+
+
+class _CallFrame(Structure):
+    _fields_ = (
+        *(("struct_size", c_size_t), ("extension", POINTER(_Extension)), ("api", POINTER(_Api))),
+        *(("context", c_void_p), ("stage", c_int)),
+        *(("arguments", _Buffers), ("results", _Buffers), ("attributes", _Attributes)),
+    )
+
+
+class _ErrorCreate(Structure):
+    _fields_ = (("struct_size", c_size_t), ("extension", c_void_p), ("message", c_char_p), ("code", c_int))
+
+
+class _StreamGet(Structure):
+    _fields_ = (("struct_size", c_size_t), ("extension", c_void_p), ("context", c_void_p), ("stream", c_void_p))
+
+
+_HANDLER = ctypes.CFUNCTYPE(c_void_p, POINTER(_CallFrame))
+_FUNCTION = ctypes.CFUNCTYPE(c_void_p, c_void_p)
+
+
+def call(function: Callable[..., Any], results: Any, arrays: Any, *static: Any) -> Any:
+    """Return ``function(*arrays, *static)`` as an operation of JAX.
+
+    Parameters
+    ----------
+    function
+        A function of a module in `semiring.autodiff`, of NumPy or CuPy arrays.
+    results
+        The `jax.ShapeDtypeStruct` of the result, or a tuple of them.
+    arrays
+        A tuple of arrays, or of named tuples of arrays and None. Under `jax.vmap` each array gets a leading dimension.
+    static
+        Semirings, numbers, texts, None, or `CHECK_ON_HOST`.
+
+    Notes
+    -----
+    On CPUs and NVIDIA GPUs the function is called through the FFI. On a GPU it runs on XLA's stream, and no array
+    travels to the host. On other platforms the arrays travel to the host, where a callback calls it.
+    """
+    import jax
+
+    text = _text_of(function, static)
+    leaves, structure = jax.tree.flatten(arrays)
+    form = _form_of(structure)
+
+    def on_platform(*leaves: Any) -> Any:
+        foreign = jax.ffi.ffi_call(_TARGET, results, vmap_method="broadcast_all")
+        return foreign(*leaves, call=text, form=form)
+
+    def on_host(*leaves: Any) -> Any:
+        def run(*leaves: Any) -> Any:
+            values = jax.tree.unflatten(structure, [np.asarray(leaf) for leaf in leaves])
+            return function(*values, *(True if value is CHECK_ON_HOST else value for value in static))
+
+        return jax.pure_callback(run, results, *leaves, vmap_method="broadcast_all")
+
+    if not is_available():
+        return on_host(*leaves)
+    branches = dict.fromkeys(_PLATFORMS, on_platform)
+    return jax.lax.platform_dependent(*leaves, **branches, default=on_host)
+
+
+@cache
+def is_available() -> bool:
+    """Return whether XLA calls the library's functions directly; if not, it calls back to the host."""
+    import jax
+
+    try:
+        for platform in _PLATFORMS:
+            address = ctypes.cast(_handlers()[platform], c_void_p).value
+            jax.ffi.register_ffi_target(_TARGET, jax.ffi.pycapsule(address), platform=platform.replace("cuda", "CUDA"))
+    except Exception as error:  # an XLA whose interface is another
+        logger.warning("XLA does not accept the library's functions, so JAX calls back to the host: %s", error)
+        return False
+    return True
+
+
+@cache
+def _handlers() -> dict[str, Any]:
+    """Return the C function of each platform. They live as long as the process, as XLA may call them until its end."""
+    return {platform: _HANDLER(lambda frame, platform=platform: _handle(platform, frame)) for platform in _PLATFORMS}
+
+
+def _handle(platform: str, pointer: Any) -> int | None:
+    """Return None, or the address of an error of XLA: no exception may leave a function that C calls."""
+    frame = pointer.contents
+    if frame.extension and frame.extension.contents.type == _METADATA:
+        metadata = ctypes.cast(frame.extension, POINTER(_MetadataExtension)).contents.metadata.contents
+        metadata.version.major, metadata.version.minor = _VERSION
+        metadata.traits = 0
+        return None
+    if frame.stage != _EXECUTE:
+        return None
+    try:
+        _execute(platform, frame)
+    except BaseException as error:
+        return _error(frame, f"{type(error).__name__}: {error}")
+    return None
+
+
+def _execute(platform: str, frame: Any) -> None:
+    attributes = _attributes(frame.attributes)
+    function, static = _function_of(attributes["call"])
+    static = tuple((platform == "cpu") if value is CHECK_ON_HOST else value for value in static)
+    arguments, results = _pointers(frame.arguments), _pointers(frame.results)
+    if platform == "cpu":
+        arrays = _arranged(attributes["form"], [_on_host(buffer) for buffer in arguments])
+        _write(function(*arrays, *static), [_on_host(buffer) for buffer in results])
+        return
+    from semiring.arrays.device import load_cupy
+
+    cupy, stream = load_cupy("JAX arrays on a GPU"), _stream(frame)
+    device = next((_device_of(cupy, buffer) for buffer in [*arguments, *results] if buffer.data), 0)
+    with cupy.cuda.Device(device), cupy.cuda.ExternalStream(stream, device):
+        arrays = _arranged(attributes["form"], [_on_device(cupy, buffer, device) for buffer in arguments])
+        _write(function(*arrays, *static), [_on_device(cupy, buffer, device) for buffer in results])
+
+
+def _write(values: Any, results: list[Array]) -> None:
+    values = values if isinstance(values, tuple) else (values,)
+    for value, result in zip(values, results, strict=True):
+        result[...] = value
+
+
+# ------------------------------------------------------------------------------------------------- a call as text
+
+
+def _text_of(function: Callable[..., Any], static: tuple[Any, ...]) -> str:
+    values = [{"semiring": key_of(value)} if isinstance(value, Semiring) else value for value in static]
+    return json.dumps([function.__module__.removeprefix(f"{__package__}."), function.__name__, values])
+
+
+@cache
+def _function_of(text: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    module, name, values = json.loads(text)
+    static = (semiring_of(value["semiring"]) if isinstance(value, dict) else value for value in values)
+    return getattr(import_module(f"{__package__}.{module}"), name), tuple(
+        CHECK_ON_HOST if value == CHECK_ON_HOST else value for value in static
+    )
+
+
+def _form_of(structure: Any) -> str:
+    """Return a text for the structure of the arguments: for each an array, or which fields of a named tuple are None."""
+    import jax
+
+    numbers = iter(range(structure.num_leaves))
+    tree = jax.tree.unflatten(structure, list(numbers))
+    return json.dumps([list(item) if isinstance(item, tuple) else item for item in tree])
+
+
+def _arranged(form: str, leaves: list[Array]) -> list[Any]:
+    from semiring.linalg.sequences import Given
+
+    def found(place: Any) -> Any:
+        return None if place is None else leaves[place]
+
+    return [Given(*map(found, item)) if isinstance(item, list) else leaves[item] for item in json.loads(form)]
+
+
+# ------------------------------------------------------------------------------------------------- XLA's structures
+
+
+def _pointers(buffers: Any) -> list[Any]:
+    return [buffers.buffers[place].contents for place in range(buffers.size)]
+
+
+def _attributes(attributes: Any) -> dict[str, str]:
+    found = {}
+    for place in range(attributes.size):
+        name = _text(attributes.names[place].contents)
+        found[name] = _text(ctypes.cast(attributes.values[place], POINTER(_Text)).contents)
+    return found
+
+
+def _text(span: Any) -> str:
+    return ctypes.string_at(span.address, span.length).decode()
+
+
+def _shape_and_dtype(buffer: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    name = _DTYPES.get(buffer.dtype)
+    if name is None:
+        raise TypeError(f"XLA's dtype number {buffer.dtype} has no arrays here")
+    dtype = np.dtype(import_module("ml_dtypes").bfloat16 if name == "bfloat16" else name)
+    return tuple(buffer.shape[axis] for axis in range(buffer.rank)), dtype
+
+
+def _on_host(buffer: Any) -> Array:
+    shape, dtype = _shape_and_dtype(buffer)
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    if not size:
+        return np.empty(shape, dtype)
+    return np.frombuffer((ctypes.c_char * size).from_address(buffer.data), dtype).reshape(shape)
+
+
+def _on_device(cupy: Any, buffer: Any, device: int) -> Array:
+    shape, dtype = _shape_and_dtype(buffer)
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    if not size:
+        return cupy.empty(shape, dtype)
+    memory = cupy.cuda.UnownedMemory(buffer.data, size, None, device)
+    return cupy.ndarray(shape, dtype, cupy.cuda.MemoryPointer(memory, 0))
+
+
+def _device_of(cupy: Any, buffer: Any) -> int:
+    return int(cupy.cuda.runtime.pointerGetAttributes(buffer.data).device)
+
+
+def _stream(frame: Any) -> int:
+    asked = _StreamGet(ctypes.sizeof(_StreamGet), None, frame.context, None)
+    error = _FUNCTION(frame.api.contents.stream_get)(ctypes.addressof(asked))
+    if error:
+        raise RuntimeError("XLA gave no stream")
+    return asked.stream or 0
+
+
+def _error(frame: Any, message: str) -> int | None:
+    made = _ErrorCreate(ctypes.sizeof(_ErrorCreate), None, message.encode(), _INTERNAL)
+    return _FUNCTION(frame.api.contents.error_create)(ctypes.addressof(made))
