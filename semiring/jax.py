@@ -1,8 +1,12 @@
 """Products, closures, contractions and products along sequences of JAX arrays, with gradients.
 
-The work is done on the host, by a callback: arrays on the CPU are read without a copy, those of a GPU travel. The
-functions work under `jax.jit`, `jax.vmap` and `jax.grad`, and can be differentiated again and again, in reverse mode;
-those of sequences once.
+XLA calls the kernels of the library directly, on CPUs and NVIDIA GPUs: arrays stay where they are, and on a GPU the
+work is enqueued on XLA's stream. On other platforms a callback computes on the host (``semiring info`` says which). The
+functions work under `jax.jit`, `jax.vmap`, `jax.shard_map` and `jax.grad`. They can be differentiated again and again,
+in reverse mode; those of sequences once.
+
+``check`` validates the entries: no NaN, and none outside the domain. By default this happens on the host alone, because
+on a GPU the host would have to wait for the answer. ``check=True`` waits.
 """
 
 # mypy: disallow-untyped-decorators=False
@@ -21,6 +25,7 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_half
 from semiring.autodiff import sequences
 from semiring.autodiff.primitives import PRIMITIVES, ArrayLibrary, Primitive
+from semiring.autodiff.xla import CHECK_ON_HOST, call
 from semiring.errors import AlgebraError, DTypeError, MissingExtraError, ShapeError
 from semiring.linalg.contraction.notation import read_notation, split_arguments
 from semiring.linalg.contraction.orders import order_of
@@ -42,18 +47,17 @@ else:
 __all__ = ["closure", "einsum", "matmul", "multi_dot", "multi_dot_witness", "reduce", "scan"]
 
 
-def matmul(A: Any, B: Any, semiring: Semiring | str = "min_plus", *, check: bool = True) -> Array:
+def matmul(A: Any, B: Any, semiring: Semiring | str = "min_plus", *, check: bool | None = None) -> Array:
     """C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], differentiable by A and B.
 
     A (..., m, k), B (..., k, n) are arrays of one dtype; leading dimensions broadcast, a 1-D operand is one row (left)
-    or one column (right), as in `jax.numpy.matmul`. The semiring is static under `jax.jit`. ``check`` looks for NaN and
-    entries outside the domain.
+    or one column (right), as in `jax.numpy.matmul`. The semiring is static under `jax.jit`; ``check`` as above.
 
     The gradient. For a selective ⊕ it flows to the one term that was selected, the smallest k where several tie,
     through the derivative of ⊗ there: a subgradient where terms tie. For log_plus and plus_times it is exact. An entry
     that is the zero (no path) has the gradient 0. Differentiating in another semiring raises `AlgebraError`.
 
-    Raises `DTypeError`, `ShapeError`, and what `semiring.matmul` raises (wrapped by JAX: it happens in a callback).
+    Raises `DTypeError`, `ShapeError`, and what `semiring.matmul` raises (wrapped by JAX, as it happens inside XLA).
     Costs m·k·n pairs, about twice the time with a gradient to come for a selective ⊕; backwards O(m·n) for a selective
     ⊕, two products else.
 
@@ -74,13 +78,15 @@ def matmul(A: Any, B: Any, semiring: Semiring | str = "min_plus", *, check: bool
         raise ShapeError(f"A is {A.shape}, B is {B.shape}: their leading dimensions do not broadcast") from None
     rank = max(left.ndim, right.ndim)
     left, right = (x.reshape((1,) * (rank - x.ndim) + x.shape) for x in (left, right))
-    result = _matmul(left, right, algebra, check).astype(dtype)
+    result = _matmul(left, right, algebra, _checks(check)).astype(dtype)
     if A.ndim == 1:
         result = result[..., 0, :]
     return result[..., 0] if B.ndim == 1 else result
 
 
-def closure(A: Any, semiring: Semiring | str = "min_plus", *, reflexive: bool = True, check: bool = True) -> Array:
+def closure(
+    A: Any, semiring: Semiring | str = "min_plus", *, reflexive: bool = True, check: bool | None = None
+) -> Array:
     """A* = I ⊕ A ⊕ A² ⊕ …, differentiable by A; with ``reflexive=False`` A⁺ = A ⊗ A*. In min-plus: all distances.
 
     A (..., n, n) is an array whose entries are the weights of edges, the semiring's zero where there is none.
@@ -90,7 +96,7 @@ def closure(A: Any, semiring: Semiring | str = "min_plus", *, reflexive: bool = 
     have the gradient 0, and so has the diagonal of A*, which is 1̄. Differentiating in another semiring raises
     `AlgebraError`.
 
-    Raises `DTypeError`, `ShapeError`, and what `semiring.closure` raises (wrapped by JAX: it happens in a callback).
+    Raises `DTypeError`, `ShapeError`, and what `semiring.closure` raises (wrapped by JAX, as it happens inside XLA).
     Costs n³ pairs; backwards O(n²) for a selective ⊕, two products else.
 
     >>> import jax
@@ -103,9 +109,9 @@ def closure(A: Any, semiring: Semiring | str = "min_plus", *, reflexive: bool = 
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
         raise ShapeError(f"A is {A.shape}: a closure needs square matrices, shape (n, n) or (..., n, n)")
     if not jnp.issubdtype(A.dtype, jnp.floating):
-        return _closure(A, semiring, reflexive, check, "")
+        return _closure(A, semiring, reflexive, _checks(check), "")
     dtype, A = A.dtype, _wide(A, semiring)
-    result = _closure(A, semiring, True, check, "" if A.dtype == dtype else dtype.name)
+    result = _closure(A, semiring, True, _checks(check), "" if A.dtype == dtype else dtype.name)
     if not reflexive:
         result = _cycles(A, result, semiring)
     return result.astype(dtype)
@@ -127,7 +133,7 @@ def multi_dot(
     weights: Any = None,
     lengths: Any = None,
     steps: int | None = None,
-    check: bool = True,
+    check: bool | None = None,
 ) -> Array:
     """A₁ ⊗ A₂ ⊗ … ⊗ A_T, or x ⊗ A₁ ⊗ … ⊗ A_T, differentiable by As, x and the weights: see `semiring.multi_dot`.
 
@@ -146,7 +152,7 @@ def multi_dot(
     [[0.0, 1.0], [2.0, 0.0]]
     """
     given, steps = _sequence(As, x, as_semiring(semiring), weights, lengths, steps)
-    result: Array = _multi_dot(*given, steps, as_semiring(semiring), check)[0]
+    result: Array = _multi_dot(*given, steps, as_semiring(semiring), _checks(check))[0]
     return result.astype(jnp.asarray(As).dtype)
 
 
@@ -158,7 +164,7 @@ def scan(
     weights: Any = None,
     lengths: Any = None,
     steps: int | None = None,
-    check: bool = True,
+    check: bool | None = None,
 ) -> Array:
     """All prefixes of `multi_dot`, (T, ..., n), without x (T, ..., n, n), with gradients: see `semiring.scan`.
 
@@ -169,7 +175,7 @@ def scan(
     [[1.0, 5.0], [2.0, 6.0], [3.0, 7.0]]
     """
     given, steps = _sequence(As, x, as_semiring(semiring), weights, lengths, steps)
-    states = _scan(*given, steps, as_semiring(semiring), check)
+    states = _scan(*given, steps, as_semiring(semiring), _checks(check))
     return jnp.moveaxis(states, -2, 0).astype(jnp.asarray(As).dtype)
 
 
@@ -181,7 +187,7 @@ def multi_dot_witness(
     weights: Any = None,
     lengths: Any = None,
     steps: int | None = None,
-    check: bool = True,
+    check: bool | None = None,
 ) -> tuple[Array, Array]:
     """`multi_dot` with an x, and the best path to each state, (C, W) as in `semiring.multi_dot_witness`.
 
@@ -200,8 +206,8 @@ def multi_dot_witness(
     given, steps = _sequence(As, jnp.asarray(x), algebra, weights, lengths, steps)
     batch = jnp.broadcast_shapes(*given.batches)
     shape = jax.ShapeDtypeStruct((*batch, steps, given.x.shape[-1]), np.int32)
-    W = _on_host(sequences.attained, shape, (jax.lax.stop_gradient(given),), steps, algebra, check)
-    ends: Array = _multi_dot(*given, steps, algebra, check)[0]
+    W = call(sequences.attained, shape, (jax.lax.stop_gradient(given),), steps, algebra, _checks(check))
+    ends: Array = _multi_dot(*given, steps, algebra, _checks(check))[0]
     return ends.astype(jnp.asarray(As).dtype), jnp.moveaxis(W, -2, 0)
 
 
@@ -211,7 +217,7 @@ def reduce(
     axis: int | tuple[int, ...] | None = None,
     *,
     keepdims: bool = False,
-    check: bool = True,
+    check: bool | None = None,
 ) -> Array:
     """The ⊕ of all entries, or along one axis or several, differentiable by A: see `semiring.reduce`.
 
@@ -237,7 +243,7 @@ def einsum(
     *operands: Any,
     semiring: Semiring | str = "min_plus",
     optimize: Any = "auto",
-    check: bool = True,
+    check: bool | None = None,
 ) -> Array:
     """Return a sum of products of arrays, differentiable by each of them: see `semiring.einsum`.
 
@@ -268,7 +274,7 @@ def einsum(
 class _TermOperations:
     """`semiring.linalg.contraction.steps.TermOperations` on JAX arrays, by differentiable functions alone."""
 
-    def __init__(self, semiring: Semiring, check: bool) -> None:
+    def __init__(self, semiring: Semiring, check: bool | None) -> None:
         self.semiring, self.check = semiring, check
 
     def strides(self, x: Array) -> tuple[int, ...]:
@@ -292,7 +298,7 @@ class _TermOperations:
         return matmul(left, right, self.semiring, check=self.check)
 
     def entrywise(self, left: Array, right: Array, names: Any) -> Array:
-        return _multiply(left, right, self.semiring, self.check)
+        return _multiply(left, right, self.semiring, _checks(self.check))
 
     def sum_axes(self, x: Array, axes: Any, name: str) -> None:
         """Return None: a sum is a product with ones, as in `reduce`."""
@@ -324,6 +330,11 @@ def _sequence(As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, s
     return Given(*arrays), steps
 
 
+def _checks(check: bool | None) -> bool | str:
+    """Return the static argument ``check`` of a primitive: by default entries are validated on the host alone."""
+    return CHECK_ON_HOST if check is None else check
+
+
 def _same_dtype(As: Array, **named: Array) -> None:
     for name, array in named.items():
         if array.dtype != As.dtype:
@@ -340,18 +351,6 @@ def _check_operands(A: Array, B: Array) -> None:
 def _wide(x: Array, semiring: Semiring) -> Array:
     """Halves in float32: what is computed of them is rounded once. See `semiring.arrays.encoding.is_rounded`."""
     return x.astype(jnp.float32) if is_half(x.dtype) and semiring.supports(np.float32) else x
-
-
-def _on_host(function: Callable[..., Any], shapes: Any, arrays: tuple[Any, ...], *others: Any) -> Any:
-    """Return what the function computes of NumPy views of arrays, or tuples of some; ``vmap`` adds a dimension to all.
-
-    The arrays have as many leading dimensions each.
-    """
-
-    def call(*values: Any) -> Any:
-        return function(*jax.tree.map(np.asarray, values), *others)
-
-    return jax.pure_callback(call, shapes, *arrays, vmap_method="broadcast_all")
 
 
 # ---------------------------------------------------------------------- the primitives of `semiring.autodiff`, in JAX
@@ -393,7 +392,7 @@ class _Jax:
         return str(x.dtype.name)
 
     def is_on_host(self, x: Array) -> bool:
-        return True
+        return bool(jax.default_backend() == "cpu")
 
 
 _LIBRARY: ArrayLibrary = _Jax()
@@ -410,7 +409,7 @@ def _differentiable(primitive: Primitive) -> Callable[..., Any]:
             jax.ShapeDtypeStruct(shape, dtype or arrays[0].dtype)
             for shape, dtype in primitive.shapes(_LIBRARY, *arrays, *others)
         )
-        return _on_host(primitive.forward, structs if primitive.outputs > 1 else structs[0], arrays, *others)
+        return call(primitive.forward, structs if primitive.outputs > 1 else structs[0], arrays, *others)
 
     def keep(*arguments: Any) -> tuple[Any, Any]:
         arrays, static = primitive.split(arguments)

@@ -20,7 +20,7 @@ import ctypes
 import json
 import logging
 from collections.abc import Callable
-from ctypes import POINTER, Structure, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_void_p
+from ctypes import POINTER, Structure, c_char_p, c_int, c_int64, c_size_t, c_uint32, c_void_p
 from functools import cache
 from importlib import import_module
 from typing import Any, TypeAlias
@@ -243,7 +243,7 @@ def _function_of(text: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 
 def _form_of(structure: Any) -> str:
-    """Return a text for the structure of the arguments: for each an array, or which fields of a named tuple are None."""
+    """Return the structure of the arguments as text: for each the number of its array, or None."""
     import jax
 
     numbers = iter(range(structure.num_leaves))
@@ -257,7 +257,7 @@ def _arranged(form: str, leaves: list[Array]) -> list[Any]:
     def found(place: Any) -> Any:
         return None if place is None else leaves[place]
 
-    return [Given(*map(found, item)) if isinstance(item, list) else leaves[item] for item in json.loads(form)]
+    return [Given(*map(found, item)) if isinstance(item, list) else found(item) for item in json.loads(form)]
 
 
 # ------------------------------------------------------------------------------------------------- XLA's structures
@@ -292,7 +292,8 @@ def _on_host(buffer: Any) -> Array:
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     if not size:
         return np.empty(shape, dtype)
-    return np.frombuffer((ctypes.c_char * size).from_address(buffer.data), dtype).reshape(shape)
+    memory: Any = (ctypes.c_char * size).from_address(buffer.data)
+    return np.frombuffer(memory, dtype).reshape(shape)
 
 
 def _on_device(cupy: Any, buffer: Any, device: int) -> Array:
@@ -318,4 +319,5 @@ def _stream(frame: Any) -> int:
 
 def _error(frame: Any, message: str) -> int | None:
     made = _ErrorCreate(ctypes.sizeof(_ErrorCreate), None, message.encode(), _INTERNAL)
-    return _FUNCTION(frame.api.contents.error_create)(ctypes.addressof(made))
+    address: int | None = _FUNCTION(frame.api.contents.error_create)(ctypes.addressof(made))
+    return address
