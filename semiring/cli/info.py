@@ -50,6 +50,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
         "devices": {"CPU": _cpu(), **dict(_gpus())},
         "settings": {"threads": f"{get_threads()} ({source})", "cache": _cache(), "speed data": _machine()},
         "backends": {name: held if isinstance(held, str) else "ready" for name, held in found.items()},
+        "libraries": {"jax": _jax()},
     }
     compiled = [found[name] for name in BACKENDS if name != "reference" and not isinstance(found[name], str)]
     marks = {
@@ -70,6 +71,16 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     for name, row in marks.items():
         report(f"  {name:<{width}}  {'  '.join(f'{mark:<{len(dtype)}}' for dtype, mark in row.items())}".rstrip())
     return 0
+
+
+def _jax() -> str:
+    """Return how JAX calls the library, or that it is not installed."""
+    found = version("jax")
+    if found == "not installed":
+        return found
+    from semiring.autodiff.xla import is_available
+
+    return f"{found}, {'called by XLA on CPUs and NVIDIA GPUs' if is_available() else 'by callbacks on the host'}"
 
 
 def _cupy() -> str:

@@ -1,0 +1,81 @@
+"""`semiring.jax` on a GPU: arrays stay there, and results are those of CuPy arrays."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax", reason="semiring.jax needs JAX: pip install '.[jax]'")
+cupy = pytest.importorskip("cupy", reason="a GPU needs CuPy: pip install '.[cuda]'")
+
+import semiring as sr  # noqa: E402
+import semiring.jax as differentiable  # noqa: E402
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(autouse=True)
+def _jax_on_a_gpu():
+    if jax.default_backend() != "gpu":
+        pytest.skip("this JAX has no GPU")
+
+
+def copies_to_the_host(function, folder):
+    """Return the names of the copies from a GPU to the host while a function runs, by the profiler of JAX."""
+    function().block_until_ready()
+    with jax.profiler.trace(str(folder)):
+        function().block_until_ready()
+    (path,) = folder.rglob("*.trace.json.gz")
+    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    return [event["name"] for event in events if "D2H" in event.get("name", "")]
+
+
+@pytest.mark.parametrize("name", ["min_plus", "max_min", "log_plus", "plus_times"])
+@pytest.mark.parametrize("n", [1, 33, 300])
+def test_results_are_those_of_cupy(rng, name, n):
+    A = rng.random((n, n), np.float32)
+    G = cupy.asarray(A)
+    found = jax.jit(differentiable.matmul, static_argnums=2)(A, A, name)
+    np.testing.assert_array_equal(found, cupy.asnumpy(sr.matmul(G, G, name)))
+    if name != "plus_times":
+        A = A - 8 if name == "log_plus" else A
+        found = jax.jit(differentiable.closure, static_argnums=1)(A, name)
+        np.testing.assert_array_equal(found, cupy.asnumpy(sr.closure(cupy.asarray(A), name, check=False)))
+
+
+def test_nothing_crosses_to_the_host(rng, tmp_path):
+    A = jax.device_put(rng.random((512, 512), np.float32))
+    product = jax.jit(lambda A: differentiable.matmul(A, A))
+    assert copies_to_the_host(lambda: product(A), tmp_path / "call") == []
+    loop = jax.jit(lambda A: jax.lax.scan(lambda X, _: (differentiable.matmul(X, A), None), A, None, length=5)[0])
+    assert copies_to_the_host(lambda: loop(A), tmp_path / "loop") == []
+
+
+def test_the_copies_of_a_callback_are_seen(rng, tmp_path):
+    A = jax.device_put(rng.random((512, 512), np.float32))
+
+    def by_callback(A):
+        return jax.pure_callback(lambda A: sr.matmul(np.asarray(A), np.asarray(A)), A, A)
+
+    assert copies_to_the_host(lambda: jax.jit(by_callback)(A), tmp_path)
+
+
+def test_batches_gradients_and_sequences(rng):
+    A = rng.random((3, 20, 20), np.float32)
+    np.testing.assert_array_equal(jax.vmap(differentiable.matmul)(A, A), sr.matmul(A, A))
+    slope = jax.grad(lambda A: differentiable.closure(A)[0, 0, 7])(A)
+    assert np.asarray(slope).sum() > 0
+    found = jax.jit(lambda A: differentiable.scan(A, A[0], "max_plus", steps=9))(A[0])
+    np.testing.assert_allclose(found, sr.scan(A[0], A[0, 0], "max_plus", steps=9), rtol=1e-6)
+    np.testing.assert_array_equal(differentiable.reduce(A, "max_plus", axis=1), A.max(1))
+
+
+def test_checks_are_made_where_they_are_asked_for(rng):
+    A = rng.random((40, 40), np.float32)
+    A[3, 4] = np.nan
+    assert np.isnan(differentiable.matmul(A, A, "plus_times")).any()
+    with pytest.raises(Exception, match="DomainError"):
+        differentiable.matmul(A, A, check=True).block_until_ready()
