@@ -14,7 +14,8 @@ from semiring.io import Network, network_of
 from semiring.io.network import semiring_of
 from semiring.io.text import numbers_as_text
 from semiring.plot.labels import Label, place_labels
-from semiring.plot.layout import arc, layout, map_center, project
+from semiring.plot.layout import layout
+from semiring.plot.maps import arc, map_center, project
 from semiring.plot.style import (
     COLORS,
     EDGE_COLOR,
@@ -55,7 +56,7 @@ def plot_network(
 
     ``values`` (n,) colours the vertices, by distance from one of them say; those with the semiring's zero are shown
     apart, as unreachable. ``values_label`` is the title of the colour bar. Vertices stand at ``network.positions``, on
-    a map around their middle if those are longitudes and latitudes, else where a layout by hops puts them. Raises
+    a map around their middle if those are longitudes and latitudes, else where a layout of NetworkX puts them. Raises
     `MissingExtraError` without matplotlib.
     """
     if not isinstance(network, Network):
@@ -93,8 +94,7 @@ def plot_network(
     labels = _labels(network, there, path, placed)
     if len(edges) <= WITH_WEIGHTS:
         _draw_weights(axes, network, placed, edges)
-    lines = (curves(legs).reshape(-1, 2), placed[edges].mean(1) if len(edges) <= WITH_ARROWS else placed[:0])
-    place_labels(figure, axes, labels, placed, np.sqrt(sizes), np.concatenate(lines))
+    place_labels(figure, axes, labels, placed, np.sqrt(sizes))
     return figure
 
 
