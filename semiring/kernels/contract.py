@@ -451,8 +451,8 @@ class PathKernels(Protocol):
     Optional: `find_tree`; `search_table` with `search_near`.
     """
 
-    def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, before: Any, pivots: Any) -> Any:
-        """Return the predecessors (n, n) int32 of D = A*, n > 0, from A (n, n) or pivots (n, n) int32; one is None."""
+    def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, before: Any) -> Any:
+        """Return the predecessors (n, n) int32 of D = A*, n > 0, from A (n, n)."""
         ...
 
     def find_tree(self, plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:

@@ -247,18 +247,16 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         """Out ← A* of every matrix, for what was found; out may be A."""
         self._gaining.close(plan, A, found, out)
 
-    def find_predecessors(
-        self, plan: KernelPlan, D: Array, tolerance: Tolerance, before: Array | None, pivots: Array | None
-    ) -> Array:
+    def find_predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance, before: Array) -> Array:
         """The predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
         first_calls = kernels_for(plan).first_calls
-        if first_calls.left and before is not None:
+        if first_calls.left:
             found = first_calls.predecessors(plan, D, tolerance, before)
             if found is not None:
                 return found
         from semiring.kernels.cpu.predecessors.search import find_predecessors
 
-        return find_predecessors(plan, D, tolerance, before, pivots)
+        return find_predecessors(plan, D, tolerance, before)
 
     def search_table(
         self, plan: KernelPlan, graph: Any, sources: Array, targets: Array, out: Array, trees: Array
