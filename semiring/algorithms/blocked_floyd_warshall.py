@@ -62,15 +62,13 @@ _CHAIN, _RIGHT, _LEFT, _BELOW, _ABOVE = range(5)  # lanes, the most urgent first
 def blocked_floyd_warshall(
     engine: Engine,
     A: Array,
-    P: Array | None = None,
-    k0: int = 0,
     *,
     width: int | None = None,
     start: int = 0,
     blocks: Sequence[Range] | None = None,
     bounds: Any = None,
 ) -> None:
-    """A ← A* in place; A, P, k0, start and divergence as in `rkleene`. ``width``: pivots to a block.
+    """A ← A* in place; A, start and divergence as in `rkleene`. ``width``: pivots to a block.
 
     ``bounds`` (count + 1,), on the host: where the blocks on the diagonal of a block upper triangular matrix
     begin, and n. Pivots then meet the rows up to the end of their block and the columns from its start on: n³/6 pairs
@@ -83,7 +81,7 @@ def blocked_floyd_warshall(
     packed = plan.storage == "bits"
     if packed and width:
         width = -(-width // WORD) * WORD
-    elimination = Elimination(_InMemory(A, P), n, k0, start, speed.strip, bounds=bounds)
+    elimination = Elimination(_InMemory(A), n, start, speed.strip, bounds=bounds)
     blocks = schedule.blocks(n, width) if blocks is None else blocks
     widest = max((stop - start for start, stop in blocks), default=0)
     lanes = engine.lanes() if len(blocks) > 1 else None
@@ -196,12 +194,11 @@ class Rows:
 class _InMemory(Rows):
     """Rows of one array, where those of the pivots stay as they are until the next block is closed."""
 
-    def __init__(self, A: Array, P: Array | None) -> None:
-        self._A, self._P = A, P
+    def __init__(self, A: Array) -> None:
+        self._A = A
 
     def strip(self, rows: Range) -> tuple[Array, Array | None]:
-        at = slice(*rows)
-        return self._A[at], None if self._P is None else self._P[at]
+        return self._A[slice(*rows)], None
 
     def pivots(self, pivots: Range) -> Array:
         return self._A[slice(*pivots)]
@@ -219,7 +216,6 @@ class Elimination:
 
     matrix: Rows
     n: int
-    k0: int
     start: int
     rows: int  # of the remainder at a time
     #: One memory for the copies of the column panels of all tasks in lanes, each row of them where it is in A. A task
@@ -243,7 +239,7 @@ class Elimination:
 
     def block(self, engine: Engine, pivots: Range) -> tuple[Array, Array | None, int]:
         """A_KK, its pivots, and the vertex of its first row."""
-        return *self._pivot_rows(engine, pivots, pivots), self.k0 + pivots[0]
+        return *self._pivot_rows(engine, pivots, pivots), pivots[0]
 
     def close_rows(self, engine: Engine, pivots: Range) -> None:
         """A_KK ← A_KK*, and the rest of their rows; not if a pivot has no star."""
@@ -263,7 +259,7 @@ class Elimination:
             A_KK = self.matrix.closed(pivots)
             if A_KK is None:
                 A_KK, _ = self._pivot_rows(engine, pivots, pivots)
-            engine.multiply_left(A_KK, *self._pivot_rows(engine, pivots, others), self.k0 + pivots[0])
+            engine.multiply_left(A_KK, *self._pivot_rows(engine, pivots, others), pivots[0])
 
     def _pivot_rows(self, engine: Engine, pivots: Range, columns: Range) -> tuple[Array, Array | None]:
         """Some columns of the rows of the pivots."""
@@ -292,4 +288,4 @@ class Elimination:
         if P_R is None:
             engine.multiply_add(A_R[:, J], through, A_K[:, J])
         else:  # an idempotent ⊕: what stands in the columns stays, so that only an improvement counts as one
-            engine.multiply_add_pivots(A_R[:, J], P_R[:, slice(*columns)], through, A_K[:, J], self.k0 + pivots[0])
+            engine.multiply_add_pivots(A_R[:, J], P_R[:, slice(*columns)], through, A_K[:, J], pivots[0])

@@ -9,8 +9,6 @@ k and column k ← column k ⊗ a. Cost: n³ pairs in n rank-one products that e
 is bound by memory; workspace 2 n. It is here as the textbook form to compare with, and for a k that must be resolved
 to a single pivot.
 
-Pivots: every entry meets every pivot exactly once, in increasing order, and P names that very pivot.
-
 What it does not compute: A⁺ (see `irreflexive`), predecessors (see `predecessors`). Hazards: those of `rkleene`.
 """
 
@@ -24,12 +22,12 @@ from semiring.kernels.engine import Engine
 __all__ = ["floyd_warshall"]
 
 
-def floyd_warshall(engine: Engine, A: Array, P: Array | None = None, k0: int = 0) -> None:
-    """A ← A* in place; A, P, k0 and divergence as in `rkleene`, the runs of P being single pivots.
+def floyd_warshall(engine: Engine, A: Array) -> None:
+    """A ← A* in place; A and divergence as in `rkleene`.
 
     It is the blocked form with blocks of one vertex, where the closure of a block is the star of its one entry. Packed
     bits have no single columns: `AlgebraError`.
     """
     if engine.plan.storage == "bits":
         raise AlgebraError("floyd_warshall takes one pivot at a time, and packed bits hold 32: use rkleene")
-    blocked_floyd_warshall(engine, A, P, k0, width=1)
+    blocked_floyd_warshall(engine, A, width=1)

@@ -12,8 +12,9 @@ already keeps its meaning.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import InitVar, dataclass, field, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -63,12 +64,11 @@ class Method:
 
     name: str
     #: ``close(engine, A)``: A ← A* in place, A (n, n) of the engine's plan; a pivot without a star goes to
-    #: ``engine.plan.status.diverged``. Where it `keeps_pivots`, also ``close(engine, A, P)``, P (n, n) int32. Where it
-    #: takes edges, ``close(graph, h, out, reflexive=..., progress=...)`` as `semiring.algorithms.johnson.johnson`.
+    #: ``engine.plan.status.diverged``. Where it takes edges, ``close(graph, h, out, reflexive=..., progress=...)`` as
+    #: `semiring.algorithms.johnson.johnson`.
     close: Callable[..., object] = field(repr=False)
-    #: Whether P becomes, where the closure strictly improves an entry, the last pivot (or run of pivots) that did:
-    #: predecessors are then found faster on dense graphs. Without, A is copied, and they are found all the same.
-    keeps_pivots: bool = False
+    #: Deprecated, and without effect: predecessors are found without pivots. The next version drops it.
+    keeps_pivots: InitVar[bool | None] = None
     #: What the matrix may be stored as: one element an entry, or 32 truth values to a word.
     storages: tuple[Storage, ...] = ("elements",)
     #: Whether its kernels depend on the plan and on n alone, not on the entries: a device may record and repeat them.
@@ -94,12 +94,14 @@ class Method:
     devices: tuple[str, ...] = field(default=("cpu", "cuda"), compare=False, repr=False)
     cost: str = field(default="", compare=False, repr=False)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, keeps_pivots: bool | None) -> None:
+        if keeps_pivots is not None:
+            _warn_of_pivots(4)
         if not isinstance(self.name, str) or not self.name or self.name == AUTO:
             raise MethodError(f"the name of a closure method is {self.name!r}: give a text other than {AUTO!r}")
         if not callable(self.close):
             raise MethodError(f"the closure method {self.name!r} is {self.close!r}: give a function close(engine, A)")
-        for name in ("keeps_pivots", "recorded", "apart"):
+        for name in ("recorded", "apart"):
             self._check(name, isinstance(getattr(self, name), bool), "True or False")
         valid = isinstance(self.storages, tuple) and self.storages and all(each in _STORAGES for each in self.storages)
         self._check("storages", valid, f"a tuple of {', '.join(map(repr, _STORAGES))}")
@@ -144,7 +146,6 @@ _BUILT_IN = (
     Method(
         "rkleene",
         rkleene,
-        keeps_pivots=True,
         storages=_STORAGES,
         recorded=True,
         source="D'Alberto and Nicolau 2007; Buluç, Gilbert and Budak 2010, figure 3",
@@ -153,7 +154,6 @@ _BUILT_IN = (
     Method(
         "blocked_floyd_warshall",
         blocked_floyd_warshall,
-        keeps_pivots=True,
         storages=_STORAGES,
         recorded=True,
         source="Venkataraman, Sahni and Mukhopadhyaya 2003; Katz and Kider 2008",
@@ -162,7 +162,6 @@ _BUILT_IN = (
     Method(
         "floyd_warshall",
         floyd_warshall,
-        keeps_pivots=True,
         source="Floyd 1962, Warshall 1962; with stars Lehmann 1977",
         cost="n³ pairs in n updates of the whole matrix",
     ),
@@ -292,17 +291,19 @@ def register_method(name: str, method: Method | Callable[..., object], **traits:
         integers, stacks, A⁺ and predecessors are dealt with around it. It may raise `AlgebraError` for a semiring that
         it does not close.
     traits
-        Those of `Method`: ``keeps_pivots``, ``storages``, ``recorded``, ``apart``, ``needs``, ``takes``, ``pairs``.
+        Those of `Method`: ``storages``, ``recorded``, ``apart``, ``needs``, ``takes``, ``pairs``.
 
     Returns the `Method`. Raises `MethodError` where the name is taken, for what is no function, and for other traits.
 
     >>> from semiring.algorithms.rkleene import rkleene
     >>> register_method("mine", lambda engine, A: rkleene(engine, A))
-    Method(name='mine', keeps_pivots=False, storages=('elements',), recorded=False, needs=(), takes='matrix')
+    Method(name='mine', storages=('elements',), recorded=False, needs=(), takes='matrix')
     >>> "mine" in METHODS
     True
     >>> unregister_method("mine")
     """
+    if traits.pop("keeps_pivots", None) is not None:
+        _warn_of_pivots(3)
     made = _made(name, method, traits)
     if name in METHODS:
         raise MethodError(f"{name!r} is a closure method already: choose another name")
@@ -344,6 +345,11 @@ def matrix_methods() -> list[str]:
     """The names of `METHODS` but those that are known to take edges, or to need a graph with some structure."""
     found = [(name, _methods.get(name)) for name in METHODS]
     return [name for name, method in found if method is None or (method.takes == "matrix" and not method.structure)]
+
+
+def _warn_of_pivots(stacklevel: int) -> None:
+    text = "the trait keeps_pivots of closure methods has no effect any more: leave it out"
+    warnings.warn(text, DeprecationWarning, stacklevel=stacklevel)
 
 
 def _made(name: str, method: Any, traits: dict[str, Any]) -> Method:

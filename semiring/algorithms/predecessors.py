@@ -2,9 +2,7 @@
 
 An edge p → j is *direct* where the closure D = A* left its entry alone: the edge is itself a best path. An edge that
 is not is strictly worse than a path that replaces it, so in exact arithmetic there is a best path of direct edges
-alone for every pair. Direct edges are told by comparing D with the matrix before, or by the pivots P of a closure
-that keeps them (`multiply_add_pivots`): P is -1 where no pivot improved an entry, else the first pivot of the last
-run that did.
+alone for every pair. Direct edges are told by comparing D with the matrix before.
 
 The result is pred (n, n) int32 by SciPy's convention: pred[i, j] is the vertex before j, -9999 where there is none
 and on the diagonal. Row i is a tree with root i, whatever ties and zero-weight cycles there are. An edge p → j is
@@ -13,7 +11,7 @@ and on the diagonal. Row i is a tree with root i, whatever ties and zero-weight 
 1. Where i → j is direct, pred[i, j] = i.
 2. Where no edge improves on 1̄, p may stand before j if p → j is direct and tight and D[i, p] is strictly better than
    D[i, j]: then pointers never lead in a circle. A vertex tries the direct edges into it; a CPU tries a fixed number of
-   them, and follows the pivots P where there are more.
+   them, and where there are more, looks for a vertex k between with D[i, k] ⊗ D[k, j] = D[i, j].
 3. Ties, or all of a row where some edge improves on 1̄: a breadth-first search over tight edges, which attaches an
    undecided vertex only to a decided one.
 4. Rounding: an edge counts as tight within ε. Where one met D within 16 ε only, the path is added up in float64 and
@@ -24,9 +22,10 @@ With mixed signs in one strong component all this happens under potentials, befo
 every weight is ≥ 0, and step 2 applies. Of several components it happens in the weights as they came.
 
 Cost: O(n² log n) on complete graphs with random weights, some 8 ns a pair on one Zen 4 core; some 50 where ties abound,
-and 90 where hundreds of direct edges lead to every vertex; at worst O(n·m) for m direct edges, or O(n²) runs of
-pivots. Floyd's algorithm finds predecessors by pivots; that few edges matter is from D. R. Karger, D. Koller,
-S. J. Phillips, "Finding the hidden path: time bounds for all-pairs shortest paths", SIAM J. Comput. 22 (1993).
+or where hundreds of direct edges lead to every vertex, and 200 in the worst case that was found (distances in the
+plane, of half of the pairs); at worst O(n·m) for m direct edges, or n³ pairs. That few edges matter is from D. R.
+Karger, D. Koller, S. J. Phillips, "Finding the hidden path: time bounds for all-pairs shortest paths", SIAM J. Comput.
+22 (1993).
 
 `reference` is the same in plain NumPy, for backends without a fast path and as an oracle: step 4 alone does it all.
 """
@@ -47,42 +46,31 @@ from semiring.kernels.engine import Engine
 from semiring.kernels.tolerance import Tolerance, tolerance_for, unattained
 from semiring.namespaces import array_namespace
 
-__all__ = ["Inspection", "attach_unbounded", "nearest_tree", "path_sums", "predecessors", "reference", "wants_pivots"]
+__all__ = ["Inspection", "attach_unbounded", "nearest_tree", "path_sums", "predecessors", "reference"]
 
 Array: TypeAlias = NDArray[Any]
 
-MANY = 512  # direct edges into a vertex that may end a path, from which on pivots are worth what they cost
-SAMPLE = 24  # `wants_pivots` looks at the square of that many pairs
 
-
-def predecessors(
-    backend: Backend, plan: KernelPlan, D: Array, *, before: Array | None = None, pivots: Array | None = None
-) -> Array:
+def predecessors(backend: Backend, plan: KernelPlan, D: Array, before: Array) -> Array:
     """The predecessors (n, n) int32 of D = A* (n, n), where D lives; nothing is changed.
 
-    One of these must be given: ``before``, the matrix A that was closed (its diagonal does not matter), or ``pivots``,
-    the matrix P (n, n) int32 of the closure. The semiring is selective. Cost and method: see the module.
+    ``before``: the matrix A that was closed; its diagonal does not matter. The semiring is selective. Cost and method:
+    see the module.
 
     Raises `AlgebraError` where an entry of D is not the weight of a path, not even up to rounding.
     """
-    if (before is None) == (pivots is None):
-        raise TypeError("predecessors takes either the matrix before the closure or its pivots")
     tolerance = tolerance_for(plan, D)
-    if before is None or tolerance.exact or plan.semiring.tropical is None or plan.facts.nonnegative:
-        return _found(backend, plan, D, before, pivots, tolerance)
+    if tolerance.exact or plan.semiring.tropical is None or plan.facts.nonnegative:
+        return _found(backend, plan, D, before, tolerance)
     return _of_both_signs(backend, plan, D, before, tolerance)
 
 
-def _found(
-    backend: Backend, plan: KernelPlan, D: Array, before: Array | None, pivots: Array | None, tolerance: Tolerance
-) -> Array:
+def _found(backend: Backend, plan: KernelPlan, D: Array, before: Array, tolerance: Tolerance) -> Array:
     search = backend.capabilities.paths
     if search is not None and D.size:
-        found: Array = search.find_predecessors(plan, D, tolerance, before, pivots)
+        found: Array = search.find_predecessors(plan, D, tolerance, before)
         return found
-    xp = array_namespace(D)
-    weights = xp.where(pivots == -1, D, plan.zero) if before is None else before
-    result: Array = xp.asarray(reference(plan, on_host(D), on_host(weights), tolerance))
+    result: Array = array_namespace(D).asarray(reference(plan, on_host(D), on_host(before), tolerance))
     return result
 
 
@@ -96,7 +84,7 @@ def _of_both_signs(backend: Backend, plan: KernelPlan, D: Array, weights: Array,
     Cost: O(n²) for each row that fails.
     """
     try:
-        pred = _found(backend, plan, D, weights, None, tolerance)
+        pred = _found(backend, plan, D, weights, tolerance)
         if not _is_too_coarse(D, weights):
             return pred
     except AlgebraError:
@@ -195,47 +183,9 @@ class Inspection:
 
     found: Any = None
 
-    def look(self, engine: Engine, closed: Array, *, before: Array | None = None, pivots: Array | None = None) -> None:
-        """Find those of a closed matrix, by a copy of what it was or by pivots."""
-        self.found = predecessors(engine.backend, engine.plan, closed, before=before, pivots=pivots)
-
-
-def wants_pivots(engine: Engine, A: Array) -> bool:
-    """Whether the closure of A (n, n) should keep pivots for the sake of its predecessors.
-
-    Pivots cost some 25 % of the closure (one Zen 4 core, float32, n = 1024 and 2048), and pay where a vertex has
-    hundreds of direct edges into it that may end a best path. How many at most is seen in a sample of some hundred
-    pairs: a direct edge is not beaten by a path of two edges, and one that ends a path is, after the best edge of all,
-    no worse than the worst path.
-    """
-    n, plan = A.shape[0], engine.plan
-    if engine.backend.capabilities.streams is not None:  # a pivot kept costs more than to try every direct edge there
-        return False
-    if n <= MANY or not tolerance_for(plan, A).one_is_exact:
-        return False
-    vertices = np.random.default_rng(n).permutation(n)  # any sample will do; this one is the same from run to run
-    rows, columns = np.sort(vertices[:SAMPLE]), np.sort(vertices[SAMPLE : 2 * SAMPLE])  # no vertex in both
-    sample = A[np.ix_(rows, columns)]
-    improved = sample.copy()
-    leaving = A[rows]
-    engine.multiply_add(improved, leaving, A[:, columns])
-    leaving[np.arange(rows.size), rows] = plan.zero
-    best = _fold(plan, leaving[leaving != plan.zero], worst=False)
-    worst = _fold(plan, improved[improved != plan.zero], worst=True)
-    after = plan.semiring.mul.expression.evaluate({"x": best, "y": sample}, plan.dtype)
-    useful = plan.semiring.add.expression.evaluate({"x": after, "y": worst}, plan.dtype) == after
-    direct = (improved == sample) & (sample != plan.zero) & useful
-    return bool(np.count_nonzero(direct) * n > MANY * direct.size)
-
-
-def _fold(plan: KernelPlan, values: Array, *, worst: bool) -> Any:
-    """The best of some values by ⊕, or the worst; 0̄ of none. By halves, in log n array operations."""
-    while values.size > 1:
-        half = values.size // 2
-        x, y = values[:half], values[half : 2 * half]
-        selected = plan.semiring.add.expression.evaluate({"x": x, "y": y}, plan.dtype)
-        values = np.append(np.where(selected == x, y, x) if worst else selected, values[2 * half :])
-    return values[0] if values.size else plan.dtype.type(plan.zero)
+    def look(self, engine: Engine, closed: Array, before: Array) -> None:
+        """Find those of a closed matrix, by a copy of what it was."""
+        self.found = predecessors(engine.backend, engine.plan, closed, before)
 
 
 def nearest_tree(plan: KernelPlan, weights: Array, distances: Array, source: int, tolerance: Tolerance) -> Array:

@@ -15,7 +15,7 @@ from semiring.algorithms.irreflexive import cycles_from_closure, cycles_in_place
 from semiring.algorithms.methods import Method, method_named
 from semiring.algorithms.packed import clear_tail
 from semiring.algorithms.potentials.scales import scales, weights_around
-from semiring.algorithms.predecessors import Inspection, wants_pivots
+from semiring.algorithms.predecessors import Inspection
 from semiring.algorithms.progress import ReportingEngine
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
@@ -107,18 +107,15 @@ class MethodRun:
             self._close_block(call, D, original)
             return
         engine, A, inspect = self.engine(), memory_of(D), None if self.words else inspect
-        plan, before, pivots = engine.plan, None, None
+        plan = engine.plan
+        before: Any = None
         more = (A if original is None else memory_of(original),) if self.method.apart else ()
         if progress is not None:
             if self._total is None:
                 self._total = self.method.total_pairs(engine, *A.shape)
             engine = ReportingEngine(self.backend, plan, progress, self._total, self._panel, waits=engine.waits)
         if inspect is not None:
-            if self.method.keeps_pivots and wants_pivots(engine, A):
-                pivots = self.xp.full(A.shape, -1, np.int32)
-                more = (pivots,)
-            else:
-                before = A.copy() if original is None else original
+            before = A.copy() if original is None else original
         with profiling.span("method", self.method.name, shape=A.shape):
             if more or self._recorder is None:
                 self.method.close(engine, A, *more)
@@ -130,18 +127,18 @@ class MethodRun:
         if self.words:
             clear_tail(self.draft.semiring, D)
         if inspect is not None:
-            inspect.look(engine, A, before=before, pivots=pivots)
+            inspect.look(engine, A, before)
 
     def _close_block(self, call: Call, D: Array, original: Array | None) -> None:
         """The same by one kernel."""
         inspect = call.inspect
         # Where nothing is noticed, one plan serves all calls.
         plan = self.plan.renewed(self.draft.semiring) if self._diverges else self.plan
-        before = original if inspect is None or original is not None else D.copy()
+        before: Any = original if inspect is None or original is not None else D.copy()
         self.backend.close_block(plan, D)
         self._check(call, plan, D)
         if inspect is not None:
-            inspect.look(self._engine(plan), D, before=before)
+            inspect.look(self._engine(plan), D, before)
 
     def read(self, matrix: EncodedMatrix, A: Any, D: Any, inspect: Inspection | None) -> tuple[Any, Array | None, Any]:
         """D ← A as it is read. Returns D, or new words; A for `close`, where it equals D; what A⁺ needs of it."""

@@ -149,7 +149,7 @@ class Work(NamedTuple):
     def show(self, D: Any, before: Any) -> None:
         """Let who asked to see it look at the closed matrix."""
         if self.call.inspect is not None:
-            self.call.inspect.look(engine_of(self.plan.kernel_plan, D), D, before=before)
+            self.call.inspect.look(engine_of(self.plan.kernel_plan, D), D, before)
 
 
 class Plan:

@@ -17,7 +17,7 @@ every pivot in the order that it has in one memory, by the same products: equal 
 cuts k into parts by the size of C, and ⊕ rounds, bits may differ.)
 
 Cost: n³ / (P · Q) pairs and, for a rank, n² (1/P + 1/Q) entries received; workspace 2 · block · (n/P + n/Q) entries.
-Pivots: as there; rows of a rank have theirs beside them. Where a pivot has no star, all ranks learn it with the panels.
+Where a pivot has no star, all ranks learn it with the panels.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ def close_tiles(
     links: Links,
     grid: Grid,
     A: Array,
-    P: Array | None = None,
     *,
     diverges: bool = True,
     progress: Callable[[int, int], None] | None = None,
@@ -53,16 +52,16 @@ def close_tiles(
     """A ← the tiles of the closure that belong to this rank, in place; all ranks of the grid call it together.
 
     A: rows and columns that the rank holds, side by side in the order of the vertices, where the engine computes;
-    P: their pivots, as in `rkleene`. ``diverges``: whether a pivot may have no star. Returns the first vertex whose
+    ``diverges``: whether a pivot may have no star. Returns the first vertex whose
     pivot has none, the same on all ranks, -1 without one; A is undefined then.
     """
     blocks = [block for block in grid.blocks if block[0] < block[1]]
     if not blocks:
         return -1
-    tiles = _Tiles(engine, links, grid, A, P)
+    tiles = _Tiles(engine, links, grid, A)
     word = _Word(engine, A) if diverges else None
     speed = closure_speed(engine.backend.name, engine.plan.dtype)
-    elimination = Elimination(tiles, grid.n, 0, 0, speed.strip)
+    elimination = Elimination(tiles, grid.n, 0, speed.strip)
     widest = max(stop - start for start, stop in blocks)
     with links.lanes(engine, beside=len(blocks) > 1) as lanes:
         for number in (AHEAD, REST):
@@ -111,8 +110,8 @@ class _ReceivedPanels:
 class _Tiles(Rows):
     """The tiles of a rank, and the panels that have arrived: of the block that is worked with, and of the next."""
 
-    def __init__(self, engine: Engine, links: Links, grid: Grid, A: Array, P: Array | None) -> None:
-        self._A, self._P, self._plan = A, P, engine.plan
+    def __init__(self, engine: Engine, links: Links, grid: Grid, A: Array) -> None:
+        self._A, self._plan = A, engine.plan
         self._rows, self._columns = grid.rows(links.rank), grid.columns(links.rank)
         self.place, xp = grid.place(links.rank), array_namespace(A)
         widest = max(stop - start for start, stop in grid.blocks)
@@ -136,8 +135,7 @@ class _Tiles(Rows):
         return self._columns.own(vertices)
 
     def strip(self, rows: Range) -> tuple[Array, Array | None]:
-        at = slice(*rows)
-        return self._A[at], None if self._P is None else self._P[at]
+        return self._A[slice(*rows)], None
 
     def pivots(self, pivots: Range) -> Array:
         rows = self._arrived[pivots].rows

@@ -46,7 +46,7 @@ _UNLIMITED = 0  # bytes of a GPU's memory
 def by_devices(devices: tuple[int, ...]) -> Method:
     """The method that closes a matrix on these GPUs, in the order of blocked Floyd-Warshall on one."""
     close, pairs = partial(_close, devices), _pairs
-    return Method("blocked_floyd_warshall", close, keeps_pivots=True, storages=("elements", "bits"), pairs=pairs)
+    return Method("blocked_floyd_warshall", close, storages=("elements", "bits"), pairs=pairs)
 
 
 def _pairs(n: int, width: int) -> int:
@@ -57,8 +57,8 @@ _threads: dict[tuple[int, ...], tuple[ThreadPoolExecutor, threading.Lock]] = {}
 _guard = threading.Lock()
 
 
-def _close(devices: tuple[int, ...], engine: Engine, A: Array, P: Array | None = None) -> None:
-    """A ← A* in place, with pivots as `blocked_floyd_warshall` has them; the status gets a pivot without a star."""
+def _close(devices: tuple[int, ...], engine: Engine, A: Array) -> None:
+    """A ← A* in place; the status gets a pivot without a star."""
     plan = engine.plan
     blocks = schedule_for("cuda", plan.dtype, plan.storage).blocks(A.shape[0])
     grid = Grid(tuple(blocks), (len(devices), 1))
@@ -71,9 +71,9 @@ def _close(devices: tuple[int, ...], engine: Engine, A: Array, P: Array | None =
     report = engine.report if isinstance(engine, ReportingEngine) else None
     try:
         with alone:
-            found = run_ranks(len(devices), partial(_rank, devices, plan, grid, A, P, report), pool)
+            found = run_ranks(len(devices), partial(_rank, devices, plan, grid, A, report), pool)
     except MemoryError:
-        share = shown((A.nbytes + (0 if P is None else P.nbytes)) // len(devices))
+        share = shown(A.nbytes // len(devices))
         raise TooLargeError(
             f"one of the GPUs {', '.join(map(str, devices))} has too little free memory for its share, {share} and two "
             f"panels of {max(stop - start for start, stop in blocks)} rows. Name more GPUs, or use strips on one "
@@ -87,7 +87,6 @@ def _rank(
     plan: KernelPlan,
     grid: Grid,
     A: Array,
-    P: Array | None,
     report: Callable[[int, int], None] | None,
     ranks: ThreadRanks,
 ) -> int:
@@ -96,24 +95,17 @@ def _rank(
     cupy.cuda.Device(devices[ranks.rank]).use()  # the thread is ours
     threads = max(1, plan.threads // ranks.size)
 
-    def moved(x: Array | None) -> Array | None:
-        if x is None:
-            return None
-        here = cupy.empty((len(rows), x.shape[1]), x.dtype)
-        _move(rows, x, here, threads)
+    def moved() -> Array:
+        here = cupy.empty((len(rows), A.shape[1]), A.dtype)
+        _move(rows, A, here, threads)
         return here
 
-    def moved_back() -> None:
-        for here, x in (tiles, A), (pivots, P):
-            if x is not None:
-                _move(rows, x, here, threads, back=True)
-
-    tiles, pivots = agreed(ranks, lambda: (moved(A), moved(P)))
+    tiles = agreed(ranks, moved)
     own = replace(plan, status=Status(), stream=None)
     engine = Engine(get_backend("cuda"), own, closure_speed("cuda", plan.dtype, plan.storage).panel)
     links, progress = DeviceLinks(Groups(ranks, grid), by_copies), None if ranks.rank else report
-    found = close_tiles(engine, links, grid, tiles, pivots, diverges=may_diverge(own), progress=progress)
-    agreed(ranks, moved_back)
+    found = close_tiles(engine, links, grid, tiles, diverges=may_diverge(own), progress=progress)
+    agreed(ranks, lambda: _move(rows, A, tiles, threads, back=True))
     return found
 
 

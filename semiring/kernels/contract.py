@@ -154,11 +154,11 @@ class Backend(Protocol):
         ...
 
     def multiply_add_pivots(self, plan: KernelPlan, C: Any, P: Any, A: Any, B: Any, k0: int) -> None:
-        """As `multiply_add`, for a selective ⊕; P (m, n) is int32.
+        """As `multiply_add`, of elements, for a selective ⊕; P (m, n) is int32.
 
         k is cut into runs of ``plan.pivot_chunk``. Where C strictly improves in a run, P[i, j] becomes k0 + the first k
         of the *last* run in which it did. Elsewhere P stays. Costs some 5 % over `multiply_add` on a CPU (float32,
-        n = 1024), some 45 % on an H200: this is how closures remember paths where comparing matrices would not do.
+        n = 1024), some 45 % on an H200: this is how closures of matrices in files remember paths.
         """
         ...
 
@@ -170,7 +170,10 @@ class Backend(Protocol):
         ...
 
     def close_block_pivots(self, plan: KernelPlan, A: Any, P: Any, k0: int) -> None:
-        """As `close_block`, for a selective ⊕: where pivot k strictly improves A[i, j], P[i, j] becomes k0 + k."""
+        """As `close_block`, of elements, for a selective ⊕.
+
+        Where pivot k strictly improves A[i, j], P[i, j] becomes k0 + k.
+        """
         ...
 
 
@@ -448,8 +451,8 @@ class PathKernels(Protocol):
     Optional: `find_tree`; `search_table` with `search_near`.
     """
 
-    def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, before: Any, pivots: Any) -> Any:
-        """Return the predecessors (n, n) int32 of D = A*, n > 0, from A (n, n) or pivots (n, n) int32; one is None."""
+    def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, before: Any) -> Any:
+        """Return the predecessors (n, n) int32 of D = A*, n > 0, from A (n, n)."""
         ...
 
     def find_tree(self, plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:

@@ -223,19 +223,19 @@ class Engine:
         With P (m, n) each panel is accumulated by `multiply_add_pivots` instead, which is the same product where ⊕ is
         idempotent and A's diagonal is at least 1̄ (as that of every A* is). ``below``: A[i, k] is 0̄ for k < i - below.
         """
-        products = self.capabilities.products if P is None or self.plan.storage == "elements" else None
+        products = self.capabilities.products
         if products is not None and products.replaces(self.plan, *B.shape):
             if P is None:
                 self._multiply_upper(B, A, B, below, left=True)
             else:
                 self.multiply_add_pivots(B, P, A, B, k0)
             return
-        for columns, pivots in self._column_panels(B):
+        for columns in self._column_panels(B):
             panel = self.copied(B[:, columns])
             if P is None:
                 self._multiply_upper(B[:, columns], A, panel, below, left=True)
             else:
-                self.multiply_add_pivots(B[:, columns], P[:, pivots], A, panel, k0)
+                self.multiply_add_pivots(B[:, columns], P[:, columns], A, panel, k0)
 
     def multiply_right(
         self, B: Array, A: Array, P: Array | None = None, k0: int = 0, *, below: int | None = None
@@ -272,12 +272,9 @@ class Engine:
             out[...] = view
         return out
 
-    def _column_panels(self, B: Array) -> Iterator[tuple[slice, slice]]:
-        """The columns of B as it is stored (elements or words), and as P counts them."""
-        per_item = 32 if self.plan.storage == "bits" else 1
-        width = max(1, self.panel // per_item)
-        for columns in cut(0, B.shape[1], width):
-            yield columns, slice(columns.start * per_item, columns.stop * per_item)
+    def _column_panels(self, B: Array) -> Iterator[slice]:
+        """The columns of B as it is stored, elements or words."""
+        return cut(0, B.shape[1], max(1, self.panel // (32 if self.plan.storage == "bits" else 1)))
 
     def _workspace_of(self, view: Array) -> Array:
         """Memory for a copy of a panel: for the largest that was announced, or else for the largest so far."""

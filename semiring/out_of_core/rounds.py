@@ -149,7 +149,7 @@ class Closing:
         speed = closure_speed(self.engine.backend.name, self.engine.plan.dtype)
         if sum(map(len, layout.rounds)) > 1 and self.engine.lanes() is not None:
             self.engine = self.engine.lane(0)  # a block is closed as it is in memory: beside products
-        self._elimination = Elimination(self._hand, layout.n, 0, 0, speed.strip)
+        self._elimination = Elimination(self._hand, layout.n, 0, speed.strip)
         self._reader, self._writer = ThreadPoolExecutor(1, "reader"), ThreadPoolExecutor(1, "writer")
         tallest = max((stop - start for start, stop in self._strips), default=0)
         self._buffers = [room.memory(tallest) for _ in range(BUFFERS)]

@@ -171,19 +171,6 @@ def test_packed_bits(rng, n, width, order):
     np.testing.assert_array_equal(words, expected.words)
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_pivots_are_those_of_one_round_after_the_other(rng, order):
-    n, width = 150, 32
-    A = matrix(rng, "min_plus", n)
-    results = []
-    for backend in (get_backend("cpu"), WithLanes(chooser(order))):
-        D, P = A.copy(), np.full((n, n), -1, np.int32)
-        blocked_floyd_warshall(Engine(backend, make_plan(sr.min_plus, D.dtype)), D, P, width=width)
-        results.append((D, P))
-    for one, other in zip(*results, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 def test_all_that_is_reported_is_all_there_was_to_do(rng, monkeypatch):
     A, seen = matrix(rng, "min_plus", 150), []
     expected = sr.closure(A)
@@ -218,7 +205,7 @@ class Remembered(Deferred):
 
 
 @pytest.mark.parametrize(("n", "width"), [(65, 64), (160, 32), (350, 32)])
-@pytest.mark.parametrize("kind", ["elements", "two matrices by one engine", "rows ahead", "pivots", "xor_and", "bits"])
+@pytest.mark.parametrize("kind", ["elements", "two matrices by one engine", "rows ahead", "xor_and", "bits"])
 def test_who_copies_into_one_memory_is_ordered(rng, monkeypatch, kind, n, width):
     """A task reads what it copied until it ends. So of two that copy into one place one must come behind the other."""
     lanes, copies, copied = Remembered(min), [], Engine.copied
@@ -238,7 +225,7 @@ def test_who_copies_into_one_memory_is_ordered(rng, monkeypatch, kind, n, width)
     if kind == "bits":
         A, plan = sr.pack(np.isfinite(A)).words, make_plan(sr.boolean, bool, storage="bits")
     engine = Engine(WithLanes(min), plan)
-    blocked_floyd_warshall(engine, A, np.full((n, n), -1, np.int32) if kind == "pivots" else None, width=width)
+    blocked_floyd_warshall(engine, A, width=width)
     if kind.startswith("two"):  # the second behind the first, as work of one stream is
         copies.clear()
         blocked_floyd_warshall(engine, matrix(rng, name, n), width=width)

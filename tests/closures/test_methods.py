@@ -68,7 +68,6 @@ def test_the_table():
     assert 3 not in METHODS
     assert [] not in METHODS  # what cannot be hashed
     traits = {name: method_named(name) for name in BUILT_IN}
-    assert [name for name in BUILT_IN if traits[name].keeps_pivots] == BUILT_IN[:3]
     assert [name for name in BUILT_IN if traits[name].recorded] == BUILT_IN[:2]
     assert [name for name in BUILT_IN if "bits" in traits[name].storages] == [*BUILT_IN[:2], "squaring"]
     assert [name for name in BUILT_IN if traits[name].needs] == ["staged"]
@@ -109,21 +108,11 @@ def test_and_finds_paths(registered, graph):
     assert sr.shortest_paths(graph, method="series", predecessors=False).path(0, 5) == expected.path(0, 5)
 
 
-@pytest.mark.full
-def test_pivots_are_asked_for_where_they_are_kept(registered, monkeypatch, graph):
-    asked = []
-
-    def mine(engine, A, P=None):
-        asked.append(P is not None)
-        rkleene(engine, A, P)
-
-    monkeypatch.setattr("semiring.closures.method_run.wants_pivots", lambda engine, A: True)
-    expected = sr.shortest_paths(graph, method="rkleene")
-    registered("keeps", mine, keeps_pivots=True)
-    registered("keeps_none", mine)
-    for name in ("keeps", "keeps_none"):
-        np.testing.assert_array_equal(sr.shortest_paths(graph, method=name).matrix, expected.matrix)
-    assert asked == [True, False]
+def test_the_trait_of_pivots_has_no_effect(registered):
+    with pytest.warns(DeprecationWarning, match="keeps_pivots"):
+        made = registered("keeps", series, keeps_pivots=True)
+    with pytest.warns(DeprecationWarning, match="keeps_pivots"):
+        assert Method("keeps", series, True) == made
 
 
 def test_the_command_takes_it(registered, tmp_path, capsys):
@@ -144,8 +133,8 @@ def test_the_command_takes_it(registered, tmp_path, capsys):
         ("", series, {}, "give a text"),
         (3, series, {}, "is 3: give a text"),
         ("mine", "series", {}, r"'mine' is 'series': give a function close\(engine, A\)"),
-        ("mine", series, {"fast": True, "keep": 1}, "no trait fast, keep: its traits are keeps_pivots, storages"),
-        ("mine", series, {"keeps_pivots": 1}, "keeps_pivots=1: give True or False"),
+        ("mine", series, {"fast": True, "keep": 1}, "no trait fast, keep: its traits are storages"),
+        ("mine", series, {"recorded": 1}, "recorded=1: give True or False"),
         (
             "mine",
             series,
@@ -266,7 +255,7 @@ def installed(monkeypatch, tmp_path):
         "from semiring.algorithms.methods import Method\n"
         "from semiring.algorithms.rkleene import rkleene\n\n\n"
         "def function(engine, A):\n    rkleene(engine, A)\n\n\n"
-        "method = Method('whatever', rkleene, keeps_pivots=True)\n"
+        "method = Method('whatever', rkleene, recorded=True)\n"
         "number = 3\n"
     )
     found = tmp_path / "others-1.0.dist-info"
@@ -294,7 +283,7 @@ def test_methods_of_other_packages(installed, graph):
     assert "others_methods" not in sys.modules
     np.testing.assert_array_equal(sr.closure(graph, method="theirs"), sr.closure(graph, method="rkleene"))
     assert "others_methods" in sys.modules
-    assert method_named("theirs_too") == Method("theirs_too", rkleene, keeps_pivots=True)
+    assert method_named("theirs_too") == Method("theirs_too", rkleene, recorded=True)
     assert method_named("theirs_too") is method_named("theirs_too")
     assert method_named("squaring").pairs is not None
     with pytest.raises(MethodError, match=r"'number' cannot be loaded from others_methods:number: .* a function"):

@@ -22,7 +22,7 @@ import semiring as sr
 from semiring.algorithms import predecessors as algorithm
 from semiring.closures import closure_with_predecessors
 from semiring.kernels import get_backend
-from semiring.kernels.engine import Engine, make_plan
+from semiring.kernels.engine import make_plan
 from semiring.kernels.tolerance import tolerance_for
 
 INF = math.inf
@@ -133,14 +133,14 @@ def test_every_method(rng, method, kind):
         ["floats", "zeros and ones", "near ties", "int32", "few capacities", "coins"],
     ),
 )
-def test_with_pivots(rng, kind, monkeypatch):
-    """The road for vertices with very many direct edges, taken by small graphs too: every edge counts as too many."""
+@pytest.mark.parametrize("many", [1, 3])
+def test_with_more_edges_than_are_tried(rng, kind, many, monkeypatch):
+    """The road for vertices with very many direct edges, taken by small graphs too: nearly every edge is too many."""
     from semiring.kernels.cpu.predecessors import search as paths
 
-    monkeypatch.setattr(algorithm, "MANY", 0)  # pivots are kept
-    monkeypatch.setattr(paths, "MANY", 1)
+    monkeypatch.setattr(paths, "MANY", many)
     name, dtype, draw = KINDS[kind]
-    for n, density in ((40, 1.0), (90, 0.5), (90, 0.05)):
+    for n, density in ((40, 1.0), (90, 0.5), (90, 0.05), (150, 0.2)):
         A = graph(rng, name, dtype, n, density, draw)
         D, pred = closure_with_predecessors(A, sr.as_semiring(name))
         check(name, A, D, pred, absolute=LUKASIEWICZ.get(name, 0.0))
@@ -157,14 +157,42 @@ def test_thousands_of_graphs_full_of_ties(rng):
         check(name, A, D, pred)
 
 
-def test_pivots_are_asked_for_where_many_edges_may_end_a_path(rng):
-    plan = make_plan(sr.min_plus, np.float32, nonnegative=True)
-    engine = Engine(get_backend("cpu"), plan)
-    few = rng.random((600, 600), dtype=np.float32)
-    assert not algorithm.wants_pivots(engine, few)
-    assert not algorithm.wants_pivots(engine, 1 + few), "every edge is shorter than any two: nothing is to be found"
-    coins = rng.integers(0, 2, (1200, 1200)).astype(np.float32)
-    assert algorithm.wants_pivots(engine, coins), "600 edges of weight 0 lead to every vertex"
+@pytest.mark.full
+@pytest.mark.parametrize("threads", [1, 3])
+def test_hubs(rng, threads):
+    """Hundreds of direct edges lead to a hub, and all may end a path from a leaf: more than are tried one by one."""
+    n, hubs = 500, 300
+    A = np.full((n, n), INF, np.float32)
+    A[:hubs, :hubs] = 1 + rng.random((hubs, hubs))
+    leaves, ends = np.arange(hubs, n), rng.integers(0, hubs, n - hubs)
+    A[leaves, ends], A[ends, leaves] = rng.random((2, n - hubs)) / 10 + 0.01
+    order = rng.permutation(n)
+    A = A[np.ix_(order, order)]
+    D, pred = closure_with_predecessors(A, sr.min_plus, threads=threads)
+    check("min_plus", A, D, pred)
+    np.testing.assert_array_equal(pred, closure_with_predecessors(A, sr.min_plus, threads=2)[1])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("width", [1, 2, 7, 128])
+def test_the_best_edges_are_kept_of_many(rng, width):
+    from semiring.kernels.cpu.codegen.scalars import scalars_for
+    from semiring.kernels.cpu.predecessors.direct_edges import edges_into
+
+    n = 200
+    A = rng.integers(0, 500, (n, n)).astype(np.float32)
+    scalars, _ = scalars_for(make_plan(sr.min_plus, A.dtype, nonnegative=True))
+    zero, one, tight = np.float32(INF), np.float32(0), (np.float32(0), np.float32(0))
+    best, worst = np.zeros(n, np.float32), np.full(n, 1000, np.float32)  # leave nothing out
+    sources, weights = np.empty((n, width), np.int32), np.empty((n, width), np.float32)
+    counts = np.zeros(n, np.int32)
+    assert edges_into(scalars, A, A, zero, one, tight, best, worst, 0, n, sources, weights, counts)
+    assert (counts == n - 1).all()
+    for j in range(n):
+        others = np.delete(A[:, j], j)
+        np.testing.assert_array_equal(np.sort(weights[j]), np.sort(others)[:width])
+        np.testing.assert_array_equal(A[sources[j], j], weights[j])
+        assert len({*sources[j], j}) == width + 1
 
 
 @pytest.mark.parametrize(
@@ -310,7 +338,7 @@ def test_the_reference(rng, kind):
     if np.dtype(dtype).kind == "i" and semiring.tropical:
         plan = make_plan(semiring, np.float64)
         A, D = (np.where(zero_of(name, dtype) == M, zero_of(name, np.float64), M).astype(np.float64) for M in (A, D))
-    pred = algorithm.predecessors(get_backend("reference"), plan, D, before=A)
+    pred = algorithm.predecessors(get_backend("reference"), plan, D, A)
     check(name, A, D, pred, absolute=LUKASIEWICZ.get(name, 0.0))
 
 
@@ -322,14 +350,7 @@ def test_a_matrix_that_is_no_closure_is_refused(rng):
     plan = make_plan(sr.min_plus, np.float32, nonnegative=True)
     for backend in ("cpu", "reference"):
         with pytest.raises(sr.errors.AlgebraError, match="not the weight of a path"):
-            algorithm.predecessors(get_backend(backend), plan, D, before=A)
-
-
-def test_evidence_is_one_or_the_other(rng):
-    plan = make_plan(sr.min_plus, np.float32)
-    A = np.zeros((3, 3), np.float32)
-    with pytest.raises(TypeError, match="either"):
-        algorithm.predecessors(get_backend("cpu"), plan, A)
+            algorithm.predecessors(get_backend(backend), plan, D, A)
 
 
 def test_a_sum_of_edges_is_checked_against_circles():
@@ -424,9 +445,9 @@ def test_a_matrix_that_stays_is_not_copied_for_its_predecessors(monkeypatch, rng
     """What the closure is compared with is the matrix of the caller, where its weights need no change."""
     seen, find = [], algorithm.predecessors
 
-    def spy(backend, plan, D, *, before, pivots):
+    def spy(backend, plan, D, before):
         seen.append(before)
-        return find(backend, plan, D, before=before, pivots=pivots)
+        return find(backend, plan, D, before)
 
     monkeypatch.setattr(algorithm, "predecessors", spy)
     A = rng.integers(1, 100, (200, 200)).astype(np.float64)

@@ -231,7 +231,7 @@ def test_stacks(name, dtype, expected, spills):
 
 def test_packed_bits():
     ours = arithmetic_of(make_plan(CATALOGUE["boolean"], "bool", storage="bits"))
-    chosen = block_kernel(200, ours, pivots=True)
+    chosen = block_kernel(200, ours)
     _, kernels = compiled(chosen.file, ours, chosen.defines)
     assert kernels["close_block"][1] == 0
 

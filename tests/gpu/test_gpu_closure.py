@@ -273,9 +273,8 @@ def test_nothing_waits_without_a_check(rng, cupy, case):
             same(result, found)
 
 
-@pytest.mark.parametrize("pivots", [False, True])
 @pytest.mark.parametrize("name", ["min_plus", "max_min", "max_times", "xor_and"])
-def test_lanes_side_by_side(rng, cupy, name, pivots):
+def test_lanes_side_by_side(rng, cupy, name):
     """Many rounds of small blocks: tasks that overtook each other would be seen in some of many closures."""
     n, semiring, backend = 1100, sr.as_semiring(name), get_backend("cuda")
     if name == "xor_and":
@@ -283,15 +282,11 @@ def test_lanes_side_by_side(rng, cupy, name, pivots):
         A = np.triu(rng.integers(0, 1 << 20, (n, n)), 1).astype(np.int32)[np.ix_(order, order)]
     else:
         A = matrix(rng, n, name, "float32", density=8 / n)
-    P = np.full((n, n), -1, np.int32) if pivots and semiring.idempotent else None
-    expected, seen = closure(A, name), set()
+    expected = closure(A, name)
     for width in (64, 64, 64, 192, 512):
-        D, Q = cupy.asarray(A), None if P is None else cupy.asarray(P)
-        blocked_floyd_warshall(Engine(backend, make_plan(semiring, A.dtype), 8192), D, Q, width=width)
+        D = cupy.asarray(A)
+        blocked_floyd_warshall(Engine(backend, make_plan(semiring, A.dtype), 8192), D, width=width)
         same(D, expected)
-        if Q is not None and width == 64:
-            seen.add(Q.get().tobytes())
-    assert len(seen) == (P is not None)
 
 
 def test_threads_close_side_by_side(rng, cupy):

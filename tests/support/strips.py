@@ -11,6 +11,7 @@ import pytest
 
 import semiring as sr
 from semiring.algorithms import schedule
+from semiring.algorithms.blocked_floyd_warshall import Elimination, Rows
 from semiring.out_of_core import layout
 
 METHOD = "blocked_floyd_warshall"
@@ -23,6 +24,31 @@ def make_small(patch):
     for name in ("HOST", "DEVICE"):
         patch.setattr(layout, name, replace(getattr(layout, name), fewest=2, beside=0, thread=0, of_bits=0))
     patch.setattr(import_module("semiring.closures.files"), "_BESIDE", 1 << 60)
+
+
+class _Traced(Rows):
+    """The rows of a matrix in memory, and of their pivots."""
+
+    def __init__(self, A, P):
+        self.A, self.P = A, P
+
+    def strip(self, rows):
+        return self.A[slice(*rows)], self.P[slice(*rows)]
+
+    def pivots(self, pivots):
+        return self.A[slice(*pivots)]
+
+
+def close_with_pivots(engine, A, width=32):
+    """A ← A* by blocks of so many pivots, all rows at a time; returns P (n, n), the pivots of its paths."""
+    n, P = len(A), np.full(A.shape, -1, np.int32)
+    elimination = Elimination(_Traced(A, P), n, 0, n)
+    for start in range(0, n, width):
+        K = start, min(n, start + width)
+        elimination.close_rows(engine, K)
+        for others in ((0, K[0]), (K[1], n)):
+            elimination.eliminate(engine, K, others, (0, n))
+    return P
 
 
 def rounded(rng, n, name, dtype):

@@ -188,11 +188,6 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
 
     def multiply_add_pivots(self, plan: KernelPlan, C: Array, P: Array, A: Array, B: Array, k0: int) -> None:
         """As `multiply_add`; P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved."""
-        if plan.storage == "bits":
-            from semiring.kernels.cpu.bits import operations as bits
-
-            bits.multiply_add_pivots(self, plan, C, P, A, B, k0)
-            return
         if A.shape[1]:
             _product(plan, kernels_for(plan), C, A, B, accumulate=1, P=P, chunk=plan.pivot_chunk, k0=k0)
 
@@ -231,11 +226,6 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
 
     def close_block_pivots(self, plan: KernelPlan, A: Array, P: Array, k0: int) -> None:
         """As `close_block`; where pivot k changes A[i, j], P[i, j] becomes k0 + k."""
-        if plan.storage == "bits":
-            from semiring.kernels.cpu.bits import operations as bits
-
-            bits.close_block_pivots(self, plan, A, P, k0)
-            return
         if A.shape[0]:
             _report(plan, kernels_for(plan).close_pivots(A, P, k0))
 
@@ -257,18 +247,16 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         """Out ← A* of every matrix, for what was found; out may be A."""
         self._gaining.close(plan, A, found, out)
 
-    def find_predecessors(
-        self, plan: KernelPlan, D: Array, tolerance: Tolerance, before: Array | None, pivots: Array | None
-    ) -> Array:
+    def find_predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance, before: Array) -> Array:
         """The predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
         first_calls = kernels_for(plan).first_calls
-        if first_calls.left and before is not None:
+        if first_calls.left:
             found = first_calls.predecessors(plan, D, tolerance, before)
             if found is not None:
                 return found
         from semiring.kernels.cpu.predecessors.search import find_predecessors
 
-        return find_predecessors(plan, D, tolerance, before, pivots)
+        return find_predecessors(plan, D, tolerance, before)
 
     def search_table(
         self, plan: KernelPlan, graph: Any, sources: Array, targets: Array, out: Array, trees: Array

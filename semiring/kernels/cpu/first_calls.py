@@ -31,7 +31,7 @@ SECONDS = 1.0  # that a definition is computed in NumPy: a fifth of what compili
 _PRODUCT, _CLOSURE = 3e8, 6e7  # pairs a second in NumPy, there
 _UNDECIDED = -2
 _STEP = 1e-4  # seconds that each k costs beside its pairs
-MANY = 128  # direct edges into a vertex that are tried one by one: with more, `follow_pivots` is faster
+MANY = 128  # direct edges into a vertex that are tried one by one: with more, `follow_intermediates` is faster
 _ROUNDED = {"exp", "expm1", "log", "log1p"}  # which compiled kernels round in another way than NumPy
 #: Of numbers of any sign, -0.0 not among them, these make no -0.0.
 _WITHOUT_SIGNS = {"min", "max", "add", "where", "ge", "gt", "le", "lt"}

@@ -181,11 +181,11 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         """A ← NaN where the word says so."""
         self._kernels.spoil(A, word)
 
-    def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, before: Any, pivots: Any) -> Any:
+    def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, before: Any) -> Any:
         """The predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
         from semiring.kernels.cuda.predecessors.search import find_predecessors
 
-        return find_predecessors(plan, D, tolerance, before, pivots)
+        return find_predecessors(plan, D, tolerance, before)
 
     def find_tree(self, plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:
         """The predecessors (n,) int32 of one row of D, by one single-source run over the weights (n, n)."""

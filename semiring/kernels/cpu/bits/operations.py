@@ -36,8 +36,7 @@ from semiring.kernels.cpu.bits.loops import CHUNK, PIECE
 from semiring.kernels.cpu.threads.pool import run_tasks
 
 __all__ = [
-    *("close_block", "close_block_pivots", "multiply", "multiply_add", "multiply_add_pivots"),
-    *("multiply_add_witness", "supports"),
+    *("close_block", "multiply", "multiply_add", "multiply_add_witness", "supports"),
 ]
 
 Words: TypeAlias = NDArray[np.uint32]
@@ -134,22 +133,6 @@ def multiply_add_witness(
     entries, left, right = _entries(C, W.shape[1]), _entries(A, B.shape[0]), _entries(B, W.shape[1])
     backend.multiply_add_witness(replace(plan, storage="elements"), entries, W, left, right, k0)
     C[...] = pack(entries).words
-
-
-def multiply_add_pivots(
-    backend: Backend, plan: KernelPlan, C: Words, P: NDArray[Any], A: Words, B: Words, k0: int
-) -> None:
-    """The contract's, by unpacked elements."""
-    entries, left, right = _entries(C, P.shape[1]), _entries(A, B.shape[0]), _entries(B, P.shape[1])
-    backend.multiply_add_pivots(replace(plan, storage="elements"), entries, P, left, right, k0)
-    C[...] = pack(entries).words
-
-
-def close_block_pivots(backend: Backend, plan: KernelPlan, A: Words, P: NDArray[Any], k0: int) -> None:
-    """The contract's, by unpacked elements."""
-    entries = _entries(A, A.shape[0])
-    backend.close_block_pivots(replace(plan, storage="elements"), entries, P, k0)
-    A[...] = pack(entries).words
 
 
 def _entries(words: Words, columns: int) -> NDArray[np.bool_]:

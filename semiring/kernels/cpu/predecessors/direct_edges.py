@@ -2,7 +2,7 @@
 
 Helpers of `search` beside it, which says how they work together; the method and its proof are in
 `semiring.algorithms.predecessors`. Matrices have contiguous rows. An edge is *direct* where nothing improved its
-entry; the evidence for that is the matrix before the closure, or, in a 1-tuple, the pivots of the closure.
+entry, which the matrix ``before`` the closure says.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -27,11 +27,9 @@ __all__ = [
     "edges_from",
     "edges_into",
     "extremes",
-    "is_direct",
     "kernel",
     "last_edges",
     "meets",
-    "weight_of",
 ]
 
 UNDECIDED = -2  # while the work lasts
@@ -61,66 +59,6 @@ def _meets(x, y, tolerance):
     return lambda x, y, tolerance: x == y
 
 
-def is_direct(D, evidence, i, j, tight):
-    """Whether nothing improved the entry: ``evidence`` is the matrix before the closure, or (pivots,)."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(is_direct, inline="always")
-def _is_direct(D, evidence, i, j, tight):
-    if isinstance(evidence, types.BaseTuple):
-        return lambda D, evidence, i, j, tight: evidence[0][i, j] < 0
-    return lambda D, evidence, i, j, tight: meets(evidence[i, j], D[i, j], tight)
-
-
-def weight_of(D, evidence, i, j):
-    """The weight of a direct edge."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(weight_of, inline="always")
-def _weight_of(D, evidence, i, j):
-    if isinstance(evidence, types.BaseTuple):
-        return lambda D, evidence, i, j: D[i, j]
-    return lambda D, evidence, i, j: evidence[i, j]
-
-
-def row_of(evidence, i, start, stop):
-    """A piece of a row of the evidence."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(row_of, inline="always")
-def _row_of(evidence, i, start, stop):
-    if isinstance(evidence, types.BaseTuple):
-        return lambda evidence, i, start, stop: (evidence[0][i, start:stop],)
-    return lambda evidence, i, start, stop: evidence[i, start:stop]
-
-
-def is_direct_there(row, clues, c, tight):
-    """`is_direct` and `weight_there` `weight_of` on pieces of one row: their loops become vector instructions."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(is_direct_there, inline="always")
-def _is_direct_there(row, clues, c, tight):
-    if isinstance(clues, types.BaseTuple):
-        return lambda row, clues, c, tight: clues[0][c] < 0
-    return lambda row, clues, c, tight: meets(clues[c], row[c], tight)
-
-
-def weight_there(row, clues, c):
-    """The weights of direct edges, `weight_of` on a piece of a row: see `is_direct_there`."""
-    raise NotImplementedError("compiled code only")
-
-
-@overload(weight_there, inline="always")
-def _weight_there(row, clues, c):
-    if isinstance(clues, types.BaseTuple):
-        return lambda row, clues, c: row[c]
-    return lambda row, clues, c: clues[c]
-
-
 def deviation(x, y, relative):
     """How far x is from y, as a float64: absolutely, or in units of |y|. Where only equality counts, 0 or ∞."""
     raise NotImplementedError("compiled code only")
@@ -140,14 +78,24 @@ def _deviation(x, y, relative):
     return lambda x, y, relative: 0.0 if x == y else np.inf
 
 
-@kernel
-def _worst_place(sr, weights):
-    """The place of the worst of some weights."""
-    at = 0
-    for c in range(1, weights.size):
-        if plus(sr, weights[c], weights[at]) != weights[c]:
-            at = c
-    return at
+@_part
+def _is_worse(sr, x, y):
+    return plus(sr, x, y) != x
+
+
+@_part
+def _sink(sr, sources, weights, at):
+    """Bring an edge of a heap, in which every edge is no better than the two below it, to its place."""
+    source, w = sources[at], weights[at]
+    below = 2 * at + 1
+    while below < weights.size:
+        if below + 1 < weights.size and _is_worse(sr, weights[below + 1], weights[below]):
+            below += 1
+        if not _is_worse(sr, weights[below], w):
+            break
+        sources[at], weights[at] = sources[below], weights[below]
+        at, below = below, 2 * below + 1
+    sources[at], weights[at] = source, w
 
 
 @kernel
@@ -165,51 +113,50 @@ def extremes(sr, D, zero, j0, j1, best, worst):
 
 
 @_part
-def _any_direct(D, evidence, i, start, stop, zero, tight):
+def _any_direct(D, before, i, start, stop, zero, tight):
     """Whether there is a direct edge, or the diagonal, among these columns of row i: by vector instructions."""
-    row, clues = D[i, start:stop], row_of(evidence, i, start, stop)
+    row, edges = D[i, start:stop], before[i, start:stop]
     found = np.int32(0)
     for c in range(row.size):
-        found |= np.int32(is_direct_there(row, clues, c, tight) & (weight_there(row, clues, c) != zero))
+        found |= np.int32(meets(edges[c], row[c], tight) & (edges[c] != zero))
     return found != 0
 
 
 @kernel
-def edges_into(sr, D, evidence, zero, one, tight, best, worst, j0, j1, sources, weights, counts):
+def edges_into(sr, D, before, zero, one, tight, best, worst, j0, j1, sources, weights, counts):
     """The direct edges into the columns j0 … j1 - 1, up to ``width`` of a column, and whether none improves on 1̄.
 
     sources (n, width) int32 and weights (n, width) take them in increasing order; counts (n), zero before, says how
     many there are, also where they are more than ``width``. best and worst (n): the `extremes`, to leave out the edges
     p → j that end no best path from another vertex than p, for best[p] ⊗ w is worse than worst[j], and where there are
-    too many even so, to keep those of the best weights; or empty.
+    too many even so, to keep those of the best weights, as a heap with the worst of them first; or empty.
     """
     width = sources.shape[1]
-    last = np.full(j1 - j0, -1)  # where the worst edge of a full column stands; -1 while that is not known
     monotone = True
     for i in range(D.shape[0]):
         for b in range(j0, j1, FEW):
-            if not _any_direct(D, evidence, i, b, min(j1, b + FEW), zero, tight):
+            if not _any_direct(D, before, i, b, min(j1, b + FEW), zero, tight):
                 continue
             for j in range(b, min(j1, b + FEW)):
-                w = weight_of(D, evidence, i, j)
-                if is_direct(D, evidence, i, j, tight) and w != zero and i != j:
+                w = before[i, j]
+                if meets(w, D[i, j], tight) and w != zero and i != j:
                     if best.size:
                         s = times(sr, best[i], w)
                         if plus(sr, s, worst[j]) != s:
                             continue
                     c = counts[j]
                     counts[j] = c + 1
-                    if c >= width and best.size:
-                        if last[j - j0] < 0:
-                            last[j - j0] = _worst_place(sr, weights[j])
-                        c = last[j - j0]
-                        if plus(sr, weights[j, c], w) == weights[j, c]:
-                            c = width
-                        else:
-                            last[j - j0] = -1
                     if c < width:
                         sources[j, c] = i
                         weights[j, c] = w
+                    elif best.size:
+                        if c == width:
+                            for at in range(width // 2 - 1, -1, -1):
+                                _sink(sr, sources[j], weights[j], at)
+                        if _is_worse(sr, weights[j, 0], w):
+                            sources[j, 0] = i
+                            weights[j, 0] = w
+                            _sink(sr, sources[j], weights[j], 0)
                     if plus(sr, one, w) != one:
                         monotone = False
     return monotone
@@ -221,7 +168,7 @@ def last_edges(
     sr,
     sums,
     D,
-    evidence,
+    before,
     pred,
     zero,
     one,
@@ -269,11 +216,11 @@ def last_edges(
             _turn(chosen, first, lines)
             for lane in range(first, min(m, first + TURNED)):
                 line = lines[lane - first]
-                _put_edges(D, evidence, pred, i0 + lane, line, zero, tight, crowded, pending, open_rows)
+                _put_edges(D, before, pred, i0 + lane, line, zero, tight, crowded, pending, open_rows)
         for lane in range(m):
             if doubts[lane]:
                 doubtful[i0 + lane] = not _doubts_dispelled(
-                    sums, D, evidence, pred, i0 + lane, rows, chosen, lane, doubts[lane], one, tight, total, chain
+                    sums, D, before, pred, i0 + lane, rows, chosen, lane, doubts[lane], one, tight, total, chain
                 )
 
 
@@ -330,16 +277,15 @@ def _turn(chosen, first, lines):
 
 
 @_part
-def _put_edges(D, evidence, pred, i, line, zero, tight, crowded, pending, open_rows):
+def _put_edges(D, before, pred, i, line, zero, tight, crowded, pending, open_rows):
     """pred[i] from a row of choices, a direct edge before any other; marks as `last_edges`."""
-    row, found, n = D[i], pred[i], D.shape[0]
-    clues = row_of(evidence, i, 0, n)
+    row, edges, found, n = D[i], before[i], pred[i], D.shape[0]
     undecided = np.int32(0)
     for c in range(n):
         v = line[c]
         v -= np.int32(DOUBT) if v >= DOUBT else np.int32(0)
         # A weight of 0̄ can meet a tiny distance within the tolerance, and is no edge all the same.
-        direct = is_direct_there(row, clues, c, tight) & (weight_there(row, clues, c) != zero)
+        direct = meets(edges[c], row[c], tight) & (edges[c] != zero)
         v = np.int32(i) if direct & (v != NO_PREDECESSOR) else v
         found[c] = v
         undecided |= np.int32(v == UNDECIDED)
@@ -351,7 +297,7 @@ def _put_edges(D, evidence, pred, i, line, zero, tight, crowded, pending, open_r
 
 
 @kernel
-def _doubts_dispelled(sums, D, evidence, pred, i, rows, chosen, lane, doubts, one, tight, total, chain):
+def _doubts_dispelled(sums, D, before, pred, i, rows, chosen, lane, doubts, one, tight, total, chain):
     """Whether the doubtful entries of row i, marked in chosen[:, lane], are few, and the path to each of them adds up
     to D[i, j] within ``tight`` times its number of edges. All other edges are tight, so then all paths of the row do.
     """
@@ -371,7 +317,7 @@ def _doubts_dispelled(sums, D, evidence, pred, i, rows, chosen, lane, doubts, on
             total[0] = one
             for c in range(hops - 1, -1, -1):
                 u = chain[c]
-                total[1] = weight_of(D, evidence, v, u)
+                total[1] = before[v, u]
                 total[0] = times(sums, total[0], total[1])
                 v = u
             total[1] = rows[j, lane]
@@ -381,17 +327,16 @@ def _doubts_dispelled(sums, D, evidence, pred, i, rows, chosen, lane, doubts, on
 
 
 @kernel
-def edges_from(D, evidence, zero, tight, r0, r1, targets, lengths, counts):
+def edges_from(D, before, zero, tight, r0, r1, targets, lengths, counts):
     """The direct edges out of the rows r0 … r1 - 1, as `edges_into`."""
     width = targets.shape[1]
     for i in range(r0, r1):
         count = 0
         for j in range(D.shape[1]):
-            if is_direct(D, evidence, i, j, tight):
-                w = weight_of(D, evidence, i, j)
-                if w != zero and i != j:
-                    if count < width:
-                        targets[i, count] = j
-                        lengths[i, count] = w
-                    count += 1
+            w = before[i, j]
+            if meets(w, D[i, j], tight) and w != zero and i != j:
+                if count < width:
+                    targets[i, count] = j
+                    lengths[i, count] = w
+                count += 1
         counts[i] = count

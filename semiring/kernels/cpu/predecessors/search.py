@@ -16,7 +16,7 @@ from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.scalars import scalars_for
 from semiring.kernels.cpu.first_calls import MANY
 from semiring.kernels.cpu.predecessors.direct_edges import edges_from, edges_into, extremes, last_edges
-from semiring.kernels.cpu.predecessors.trees import COLUMNS, follow_pivots, grow_trees, settle_rows
+from semiring.kernels.cpu.predecessors.trees import COLUMNS, follow_intermediates, grow_trees, settle_rows
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.tolerance import Tolerance, unattained
@@ -29,8 +29,8 @@ Array: TypeAlias = NDArray[Any]
 class _KernelOperands:
     """What the kernels take of one call."""
 
-    def __init__(self, plan: KernelPlan, D: Array, evidence: Any, tolerance: Tolerance) -> None:
-        self.plan, self.D, self.evidence, self.tolerance = plan, D, evidence, tolerance
+    def __init__(self, plan: KernelPlan, D: Array, before: Array, tolerance: Tolerance) -> None:
+        self.plan, self.D, self.before, self.tolerance = plan, D, before, tolerance
         self.sr, self.sums = scalars_for(plan)
         self.zero = plan.dtype.type(plan.zero)
         #: The type in which paths are added up, and 1̄ of that type.
@@ -52,19 +52,16 @@ class _KernelOperands:
         run_tasks(function, [(start, min(n, start + step)) for start in range(0, n, step)], threads)
 
 
-def find_predecessors(
-    plan: KernelPlan, D: Array, tolerance: Tolerance, before: Array | None, pivots: Array | None
-) -> Array:
-    """The predecessors (n, n) int32 of the closed matrix D, by the matrix ``before`` closing or its ``pivots``."""
+def find_predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, before: Array) -> Array:
+    """The predecessors (n, n) int32 of the closed matrix D, by the matrix ``before`` closing."""
     n = D.shape[0]
-    evidence = np.ascontiguousarray(before) if pivots is None else (np.ascontiguousarray(pivots),)
-    case = _KernelOperands(plan, np.ascontiguousarray(D), evidence, tolerance)
+    case = _KernelOperands(plan, np.ascontiguousarray(D), np.ascontiguousarray(before), tolerance)
     edges = _direct_edges(case)
     pred = np.empty((n, n), np.int32)
     pending, open_rows, doubtful = np.zeros((3, n), np.bool_)
     _take_direct_edges(case, edges, pred, pending, open_rows, doubtful)
     if edges.monotone and pending.any():
-        _follow_pivots(case, edges, pred, pending, doubtful)
+        _follow_intermediates(case, edges, pred, pending, doubtful)
     if open_rows.any():
         _grow_trees(case, edges, pred, open_rows)
     _settle(case, pred, open_rows | doubtful)
@@ -92,7 +89,7 @@ def _direct_edges(case: _KernelOperands) -> _Edges:
 
     def scan(j0: int, j1: int) -> None:
         improves[j0] = not edges_into(
-            *(case.sr, D, case.evidence, case.zero, plan.dtype.type(plan.one), tight, best, worst),
+            *(case.sr, D, case.before, case.zero, plan.dtype.type(plan.one), tight, best, worst),
             *(j0, j1, tails, weights, counts),
         )
 
@@ -120,21 +117,19 @@ def _take_direct_edges(
 
     def last(r0: int, r1: int) -> None:
         last_edges(
-            *(lanes, case.sr, case.sums, D, case.evidence, pred, case.zero, case.one, edges.tails, edges.weights),
+            *(lanes, case.sr, case.sums, D, case.before, pred, case.zero, case.one, edges.tails, edges.weights),
             *(tried, crowded, case.tight, case.loose, r0, r1, pending, open_rows, doubtful),
         )
 
     case.run(last, 4, lanes)
 
 
-def _follow_pivots(case: _KernelOperands, edges: _Edges, pred: Array, pending: Array, doubtful: Array) -> None:
-    """The entries left in the columns marked ``pending``: by the pivots of the closure, if they were recorded."""
-    recorded = isinstance(case.evidence, tuple)
-    P, chunk = (case.evidence[0], case.plan.pivot_chunk) if recorded else (np.zeros((1, 1), np.int32), case.D.shape[0])
+def _follow_intermediates(case: _KernelOperands, edges: _Edges, pred: Array, pending: Array, doubtful: Array) -> None:
+    """The entries left in the columns marked ``pending``: by vertices between, of which all are tried."""
 
     def follow(j0: int, j1: int) -> None:
-        follow_pivots(
-            *(case.sr, case.D, P, pred, case.zero, chunk, edges.best, case.tight, case.loose, j0, j1, pending, doubtful)
+        follow_intermediates(
+            *(case.sr, case.D, pred, case.zero, edges.best, case.tight, case.loose, j0, j1, pending, doubtful)
         )
 
     case.run(follow, 4, COLUMNS)
@@ -142,17 +137,17 @@ def _follow_pivots(case: _KernelOperands, edges: _Edges, pred: Array, pending: A
 
 def _grow_trees(case: _KernelOperands, edges: _Edges, pred: Array, open_rows: Array) -> None:
     """The rows marked open, each by one search from its source."""
-    D, evidence, zero, tight = case.D, case.evidence, case.zero, case.tight
+    D, before, zero, tight = case.D, case.before, case.zero, case.tight
     heads, lengths = np.empty_like(edges.tails), np.empty_like(edges.weights)
     outdegree = np.empty_like(edges.counts)
 
     def grow(r0: int, r1: int) -> None:
         grow_trees(
-            *(case.sr, D, evidence, pred, zero, edges.monotone, edges.tails, edges.weights, edges.counts),
+            *(case.sr, D, before, pred, zero, edges.monotone, edges.tails, edges.weights, edges.counts),
             *(heads, lengths, outdegree, tight, r0, r1, open_rows),
         )
 
-    case.run(lambda r0, r1: edges_from(D, evidence, zero, tight, r0, r1, heads, lengths, outdegree), 4, 1)
+    case.run(lambda r0, r1: edges_from(D, before, zero, tight, r0, r1, heads, lengths, outdegree), 4, 1)
     case.run(grow, 8, 1)
 
 
@@ -180,7 +175,7 @@ def _settle(case: _KernelOperands, pred: Array, rows: Array) -> int:
 
     def check(r0: int, r1: int) -> None:
         repaired[r0], failed[r0] = settle_rows(
-            *(case.sr, case.sums, case.D, case.evidence, pred, case.zero, case.one, case.tight, bound),
+            *(case.sr, case.sums, case.D, case.before, pred, case.zero, case.one, case.tight, bound),
             *(case.tolerance.relative, r0, r1, rows, wide),
         )
 

@@ -1,4 +1,4 @@
-"""Trees of best paths: pointers by pivots, a search over ties, and the check and repair of what rounding did.
+"""Trees of best paths: pointers to vertices between, a search over ties, and the check and repair of what rounding did.
 
 Helpers of `search` beside it, which says how they work together; the method and its proof are in
 `semiring.algorithms.predecessors`. Matrices have contiguous rows.
@@ -16,53 +16,74 @@ from semiring.kernels.cpu.codegen.scalars import plus, plus_numbers, times
 from semiring.kernels.cpu.predecessors.direct_edges import (
     UNDECIDED,
     deviation,
-    is_direct,
     kernel,
     meets,
-    weight_of,
 )
 
-__all__ = ["COLUMNS", "follow_pivots", "grow_trees", "settle_rows"]
+__all__ = ["COLUMNS", "follow_intermediates", "grow_trees", "settle_rows"]
 
-COLUMNS = 64  # columns that `follow_pivots` takes at a time
+COLUMNS = 64  # columns that `follow_intermediates` takes at a time
+RUN = 64  # vertices that are looked at before asking whether one was found
 _OPEN, _GOOD, _BAD, _ACTIVE, _UNREACHED = range(5)  # the states of a vertex while a row is checked
 
 
 @kernel
-def _intermediate(sr, row, column, d, zero):
-    """A place k of a run, nearer to j than i is, with D[i, k] ⊗ D[k, j] = D[i, j] = d; where rounding breaks the
-    equality for all of them, one that attains the best. -1 if there is none. row: D[i, run], column: D[run, j].
+def _intermediate(sr, row, column, d, zero, loose, first, second, best, arg):
+    """A vertex k nearer to j than i is, with D[i, k] ⊗ D[k, j] = D[i, j] = d; where rounding breaks the equality for
+    all of them, one that attains the best, if that meets d within ``loose``. -1 if there is none.
+
+    row: D[i, :], column: D[:, j]; first and second: where the runs begin in which to look first. best and arg (RUN)
+    are workspace.
     """
-    found = np.int32(-1)
     near = np.int32(0)
-    for k in range(row.size):  # without a branch and in 32 bits: this loop becomes vector instructions
-        x = column[k]
-        nearer = plus_numbers(sr, x, d) != d
-        hit = (times(sr, row[k], x) == d) & nearer
-        found = max(found, np.int32(k) if hit else np.int32(-1))
-        near |= np.int32(nearer)
-    if found < 0 and near:
-        best = zero
-        for k in range(row.size):
-            s = times(sr, row[k], column[k])
-            if plus_numbers(sr, best, s) != best and plus_numbers(sr, column[k], d) != d:
-                best, found = s, np.int32(k)
-    return found
+    for number in range(-2, (row.size + RUN - 1) // RUN):
+        start = number * RUN if number >= 0 else first if number == -2 else second
+        x, y = row[start : start + RUN], column[start : start + RUN]
+        found = np.int32(-1)
+        for c in range(x.size):  # without a branch and in 32 bits: this loop becomes vector instructions
+            nearer = plus_numbers(sr, y[c], d) != d
+            hit = (times(sr, x[c], y[c]) == d) & nearer
+            found = max(found, np.int32(c) if hit else np.int32(-1))
+            near |= np.int32(nearer)
+        if found >= 0:
+            return np.int32(start + found)
+    if not near or (loose[0] == 0 and loose[1] == 0):
+        return np.int32(-1)
+    best[:] = zero
+    arg[:] = -1
+    for start in range(0, row.size, RUN):
+        x, y = row[start : start + RUN], column[start : start + RUN]
+        for c in range(x.size):
+            s = times(sr, x[c], y[c])
+            better = (plus_numbers(sr, best[c], s) != best[c]) & (plus_numbers(sr, y[c], d) != d)
+            best[c] = s if better else best[c]
+            arg[c] = np.int32(start + c) if better else arg[c]
+    at = 0
+    for c in range(1, RUN):
+        if plus_numbers(sr, best[at], best[c]) != best[at]:
+            at = c
+    return arg[at] if meets(best[at], d, loose) else np.int32(-1)
 
 
 @kernel
-def follow_pivots(sr, D, P, pred, zero, chunk, best, tight, loose, j0, j1, pending, doubtful):
+def follow_intermediates(sr, D, pred, zero, best, tight, loose, j0, j1, pending, doubtful):
     """Columns j0 … j1 - 1 of pred where they are UNDECIDED, by pointers (i, j) → (k, j) to an `_intermediate` k.
 
     Pointers lead to vertices strictly nearer to j, so they end, at a decided entry (whose last edge is then that of
     the whole chain) or at one that has no pointer. The edge found is taken if it leads on from a vertex strictly
     nearer to i than j and meets D[i, j] within ``loose``; doubtful as in `last_edges`. best (n): the best value of each
     column.
+
+    Paths from one vertex, or to one, often lead over the same others: a vertex is looked for first where that of the
+    last column, then where that of the last row was found.
     """
     n = D.shape[0]
     distances = np.empty((COLUMNS, n), D.dtype)
     pointers = np.empty((COLUMNS, n), np.int32)  # ≥ 0: to follow; -1 - p: the last edge is from p; -1 - n: no way on
     chain = np.empty(n, np.int64)
+    runs = np.empty(COLUMNS, np.int64)  # where that of the last row was found
+    sums = np.empty(RUN, D.dtype)
+    arg = np.empty(RUN, np.int32)
     for b in range(j0, j1, COLUMNS):
         e = min(j1, b + COLUMNS)
         if not np.any(pending[b:e]):
@@ -70,15 +91,18 @@ def follow_pivots(sr, D, P, pred, zero, chunk, best, tight, loose, j0, j1, pendi
         for i in range(n):
             for j in range(b, e):
                 distances[j - b, i] = D[i, j] if i != j else zero  # j is no intermediate on the way to j
+        runs[:] = 0
         for i in range(n):
+            run = 0
             for j in range(b, e):
                 v = pred[i, j]
                 k = np.int32(-1 - v) if v >= 0 else np.int32(-1 - n)
                 if v == UNDECIDED and plus(sr, best[j], D[i, j]) != D[i, j]:
-                    first = P[i, j] if chunk < n else 0
-                    last = min(n, first + chunk)
-                    found = _intermediate(sr, D[i, first:last], distances[j - b, first:last], distances[j - b, i], zero)
-                    k = np.int32(first + found if found >= 0 else -1 - n)
+                    column = distances[j - b]
+                    found = _intermediate(sr, D[i], column, column[i], zero, loose, run, runs[j - b], sums, arg)
+                    if found >= 0:
+                        k = found
+                        run = runs[j - b] = found // RUN * RUN
                 pointers[j - b, i] = k
         for j in range(b, e):
             pointer = pointers[j - b]
@@ -106,7 +130,7 @@ def follow_pivots(sr, D, P, pred, zero, chunk, best, tight, loose, j0, j1, pendi
 
 @kernel
 def grow_trees(
-    sr, D, evidence, pred, zero, monotone, into, weights, indegree, out, lengths, outdegree, tight, r0, r1, open_rows
+    sr, D, before, pred, zero, monotone, into, weights, indegree, out, lengths, outdegree, tight, r0, r1, open_rows
 ):
     """Rows r0 … r1 - 1 of pred where they are UNDECIDED: a breadth-first search over the tight edges.
 
@@ -146,12 +170,12 @@ def grow_trees(
             for c in range(n if all_of_row else outdegree[p]):
                 j = c if all_of_row else out[p, c]
                 if found[j] == UNDECIDED:
-                    w = weight_of(D, evidence, p, j) if all_of_row else lengths[p, c]
+                    w = before[p, j] if all_of_row else lengths[p, c]
                     if (
                         w != zero
                         and meets(times(sr, row[p], w), row[j], tight)
                         and not (monotone and plus(sr, row[p], row[j]) != row[p])
-                        and is_direct(D, evidence, p, j, tight)
+                        and meets(before[p, j], D[p, j], tight)
                     ):
                         found[j] = p
                         undecided -= 1
@@ -161,7 +185,7 @@ def grow_trees(
 
 
 @kernel
-def settle_rows(sr, sums, D, evidence, pred, zero, one, tight, bound, relative, r0, r1, flagged, wide):
+def settle_rows(sr, sums, D, before, pred, zero, one, tight, bound, relative, r0, r1, flagged, wide):
     """Rows r0 … r1 - 1 where flagged: check that pred[i] is a tree of paths that add up to D[i]; repair it if not.
 
     sums: the semiring on the type in which paths are added up (float64 for floats), wide: an empty array of that type.
@@ -179,26 +203,24 @@ def settle_rows(sr, sums, D, evidence, pred, zero, one, tight, bound, relative, 
     for i in range(r0, r1):
         if not flagged[i]:
             continue
-        bad = _walk_row(sums, D, evidence, pred, i, zero, one, tight, bound, relative, state, total, slack, hops, chain)
+        bad = _walk_row(sums, D, before, pred, i, zero, one, tight, bound, relative, state, total, slack, hops, chain)
         if bad:
             repaired += 1
-            _attach(sr, D, evidence, pred, i, zero, tight, relative, state, total, slack, hops, chain)
-            if _walk_row(
-                sums, D, evidence, pred, i, zero, one, tight, bound, relative, state, total, slack, hops, chain
-            ):
+            _attach(sr, D, before, pred, i, zero, tight, relative, state, total, slack, hops, chain)
+            if _walk_row(sums, D, before, pred, i, zero, one, tight, bound, relative, state, total, slack, hops, chain):
                 for j in range(n):
                     if state[j] != _UNREACHED and j != i:
                         state[j] = _BAD
-                _attach(sr, D, evidence, pred, i, zero, tight, relative, state, total, slack, hops, chain)
+                _attach(sr, D, before, pred, i, zero, tight, relative, state, total, slack, hops, chain)
                 if _walk_row(
-                    sums, D, evidence, pred, i, zero, one, tight, bound, relative, state, total, slack, hops, chain
+                    sums, D, before, pred, i, zero, one, tight, bound, relative, state, total, slack, hops, chain
                 ):
                     failed += 1
     return repaired, failed
 
 
 @kernel
-def _walk_row(sums, D, evidence, pred, i, zero, one, tight, bound, relative, state, total, slack, hops, chain):
+def _walk_row(sums, D, before, pred, i, zero, one, tight, bound, relative, state, total, slack, hops, chain):
     """Follow every vertex of row i to the root: state becomes good, bad (a circle, a loose end, a wrong sum) or
     unreached; total the sum along the path, hops its edges, slack what it misses. Returns the number of bad ones.
     """
@@ -226,10 +248,10 @@ def _walk_row(sums, D, evidence, pred, i, zero, one, tight, bound, relative, sta
         sound = v >= 0 and state[v] == _GOOD
         for c in range(length - 1, -1, -1):
             u = chain[c]
-            if sound and (weight_of(D, evidence, v, u) == zero or not is_direct(D, evidence, v, u, tight)):  # no edge
+            if sound and (before[v, u] == zero or not meets(before[v, u], D[v, u], tight)):  # no edge
                 sound = False
             if sound:
-                weight[0] = weight_of(D, evidence, v, u)
+                weight[0] = before[v, u]
                 goal[0] = D[i, u]
                 total[u] = times(sums, total[v], weight[0])
                 hops[u] = hops[v] + 1
@@ -242,7 +264,7 @@ def _walk_row(sums, D, evidence, pred, i, zero, one, tight, bound, relative, sta
 
 
 @kernel
-def _attach(sr, D, evidence, pred, i, zero, tight, relative, state, total, slack, hops, chain):
+def _attach(sr, D, before, pred, i, zero, tight, relative, state, total, slack, hops, chain):
     """Dijkstra's algorithm for the bad vertices of row i, from the good ones: the length of a path is the sum of
     |D[i, p] ⊗ w(p, v) - D[i, v]| over its direct edges p → v, then its number of edges. Both are ≥ 0, whatever the
     weights are, and 0 is the length of a shortest path; so the result is a tree, and its paths miss D the least.
@@ -258,7 +280,7 @@ def _attach(sr, D, evidence, pred, i, zero, tight, relative, state, total, slack
             pred[i, v] = NO_PREDECESSOR
     for p in range(n):
         if state[p] == _GOOD:
-            _relax(sr, D, evidence, pred, i, p, zero, tight, relative, slack, hops, chain, m)
+            _relax(sr, D, before, pred, i, p, zero, tight, relative, slack, hops, chain, m)
     while m:
         at = 0
         for c in range(1, m):
@@ -271,18 +293,18 @@ def _attach(sr, D, evidence, pred, i, zero, tight, relative, state, total, slack
         m -= 1
         chain[at] = chain[m]
         state[p] = _GOOD
-        _relax(sr, D, evidence, pred, i, p, zero, tight, relative, slack, hops, chain, m)
+        _relax(sr, D, before, pred, i, p, zero, tight, relative, slack, hops, chain, m)
 
 
 @kernel
-def _relax(sr, D, evidence, pred, i, p, zero, tight, relative, slack, hops, chain, m):
+def _relax(sr, D, before, pred, i, p, zero, tight, relative, slack, hops, chain, m):
     """Try the direct edges from p to the vertices chain[:m]."""
     if D[i, p] == zero:
         return
     for c in range(m):
         v = chain[c]
-        w = weight_of(D, evidence, p, v)
-        if is_direct(D, evidence, p, v, tight) and w != zero and p != v:
+        w = before[p, v]
+        if meets(before[p, v], D[p, v], tight) and w != zero and p != v:
             length = slack[p] + deviation(times(sr, D[i, p], w), D[i, v], relative)
             if length < slack[v] or (length == slack[v] < np.inf and hops[p] + 1 < hops[v]):
                 slack[v] = length

@@ -23,23 +23,13 @@ extern "C" __global__ void __launch_bounds__(1024)
             if (i != k) continue;
             if (status && diverges(factor[k])) atomicMin(status, start + k);
             block[k * words + k / 32] |= own;
-#ifdef PIVOTS
-            if (!factor[k]) P[k * p_row_stride + k * p_column_stride] = k0 + k;
-#endif
         }
         __syncthreads();
         for (int item = threadIdx.x; item < n * words; item += blockDim.x) {
             const int i = item / words, w = item % words;
             if (i == k) continue;
             const word_t old = block[item], across = block[k * words + w] & ~(w == k / 32 ? own : 0u);
-            const word_t entry = plus(old, times(factor[i], across));
-#ifdef PIVOTS
-            for (word_t changed = entry ^ old; changed; changed &= changed - 1) {
-                const int j = 32 * w + __ffs((int)changed) - 1;
-                if (j < n) P[i * p_row_stride + j * p_column_stride] = k0 + k;
-            }
-#endif
-            block[item] = entry;
+            block[item] = plus(old, times(factor[i], across));
         }
         __syncthreads();
     }

@@ -88,14 +88,12 @@ def _with_adjacent_columns(A: Any) -> Any:
     return A if A.strides[1] == A.itemsize else cupy.ascontiguousarray(A)
 
 
-def find_predecessors(plan: KernelPlan, D: Any, tolerance: Tolerance, before: Any, pivots: Any = None) -> Any:
-    """The predecessors (n, n) int32 of the closed matrix D, by the matrix ``before`` closing or its ``pivots``.
+def find_predecessors(plan: KernelPlan, D: Any, tolerance: Tolerance, before: Any) -> Any:
+    """The predecessors (n, n) int32 of the closed matrix D, by the matrix ``before`` closing.
 
     Waits for the device to hear how many direct edges there are, again where there are many, and whether all paths add
     up. Raises `AlgebraError` where they do not.
     """
-    if before is None:
-        before = cupy.where(pivots == -1, D, plan.dtype.type(plan.zero))
     case = _Case(plan, D, before, tolerance)
     n = case.n
     lists, improves = _direct_edges(case)
