@@ -1,4 +1,4 @@
-"""What a semiring is: its elements and operations, the expressions they are written in, and the catalogue."""
+"""Semirings: their domains, operations and expressions, and the catalogue."""
 
 from semiring.algebra.domains import Domain
 from semiring.algebra.operations import Operation

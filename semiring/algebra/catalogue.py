@@ -1,6 +1,6 @@
-"""The semirings everyone needs, by the names GraphBLAS gives them: ``<add>_<mul>``.
+"""The catalogue of common semirings, by their names in GraphBLAS: ``<add>_<mul>``.
 
-The properties stated here are claims; the tests prove each of them.
+The properties in this module are claims, and the tests prove each of them.
 """
 
 from __future__ import annotations
@@ -8,57 +8,57 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from semiring.algebra.semiring import Semiring, known_semiring
+from semiring.algebra.semiring import Semiring, semiring_with_claims
 from semiring.errors import UnknownNameError
 
 __all__ = ["ALIASES", "CATALOGUE", "as_semiring", "is_proved", "refuse_lawless_sums"]
 
 _SELECTIVE = {"idempotent": True, "selective": True, "commutative": True}
 
-min_plus = known_semiring(
+min_plus = semiring_with_claims(
     *("min_plus", "min(x, y)", "x + y", float("inf"), 0, "where(x >= 0, 0, nan)"),
     claims={**_SELECTIVE, "absorptive": False},
     description="shortest paths: the least sum of weights; ∞ is no path",
 )
-max_plus = known_semiring(
+max_plus = semiring_with_claims(
     *("max_plus", "max(x, y)", "x + y", float("-inf"), 0, "where(x <= 0, 0, nan)"),
     claims={**_SELECTIVE, "absorptive": False},
     description="longest (critical) paths: the greatest sum of weights; -∞ is no path",
 )
-boolean = known_semiring(
+boolean = semiring_with_claims(
     *("boolean", "x | y", "x & y", False, True),
     claims={**_SELECTIVE, "absorptive": True},
     dtypes=("bool",),
     description="reachability: whether a path exists",
 )
-max_min = known_semiring(
+max_min = semiring_with_claims(
     *("max_min", "max(x, y)", "min(x, y)", float("-inf"), float("inf")),
     claims={**_SELECTIVE, "absorptive": True},
     description="widest paths: the greatest capacity of a narrowest edge",
 )
-min_max = known_semiring(
+min_max = semiring_with_claims(
     *("min_max", "min(x, y)", "max(x, y)", float("inf"), float("-inf")),
     claims={**_SELECTIVE, "absorptive": True},
     description="minimax paths: the least height of a highest edge",
 )
-max_times = known_semiring(
+max_times = semiring_with_claims(
     *("max_times", "max(x, y)", "x * y", 0, 1, "where(x <= 1, 1, nan)", "[0, inf)"),
     claims={**_SELECTIVE, "absorptive": False},
     description="most reliable paths: the greatest product of probabilities; 0 is no path",
 )
-min_times = known_semiring(
+min_times = semiring_with_claims(
     *("min_times", "min(x, y)", "x * y", float("inf"), 1, "where(x >= 1, 1, nan)", "(0, inf]"),
     claims={**_SELECTIVE, "absorptive": False},
     description="cheapest exchange: the least product of factors; ∞ is no path",
 )
-plus_times = known_semiring(
+plus_times = semiring_with_claims(
     *("plus_times", "x + y", "x * y", 0, 1, "where(x == 1, nan, 1 / (1 - x))", "(-inf, inf)"),
     claims={"idempotent": False, "selective": False, "commutative": True, "absorptive": False},
     contract=True,
     dtypes=("bfloat16", "float16", "float32", "float64", "int16", "int32", "int64"),
     description="ordinary linear algebra",
 )
-log_plus = known_semiring(
+log_plus = semiring_with_claims(
     *("log_plus", "where(x == y, x + 0.6931471805599453, max(x, y) + max(0, log1p(exp(-abs(x - y)))))", "x + y"),
     *(float("-inf"), 0),
     "where(x < 0, where(x < -0.6931471805599453, -log1p(-exp(x)), -log(-expm1(x))), nan)",
@@ -66,13 +66,13 @@ log_plus = known_semiring(
     claims={"idempotent": False, "selective": False, "commutative": True, "absorptive": False},
     description="sums of probabilities by their logarithms; -∞ is probability 0",
 )
-xor_and = known_semiring(
+xor_and = semiring_with_claims(
     *("xor_and", "x ^ y", "x & y", 0, "~0", "where(x == 0, ~0, nan)"),
     claims={"idempotent": False, "selective": False, "commutative": True, "absorptive": False},
     dtypes=("bool", "uint8", "int16", "int32", "int64"),
     description="GF(2), bit by bit: the parity of the number of paths",
 )
-lukasiewicz = known_semiring(
+lukasiewicz = semiring_with_claims(
     *("lukasiewicz", "max(x, y)", "max(0, x + y - 1)", 0, 1),
     domain=(0, 1),
     claims={**_SELECTIVE, "absorptive": True},
@@ -99,11 +99,24 @@ ALIASES: Mapping[str, str] = {
 
 
 def as_semiring(given: Semiring | str) -> Semiring:
-    """Return the semiring itself, or the one of the catalogue with that name or alias.
+    """Return the semiring itself, or the semiring of the catalogue with that name or alias.
 
-    Names are in lower case: a name in another case is an error that suggests the name.
+    Parameters
+    ----------
+    given
+        A semiring, or a name in lower case.
 
-    Raises `UnknownNameError` with the valid names on a miss.
+    Returns
+    -------
+    Semiring
+        The semiring.
+
+    Raises
+    ------
+    UnknownNameError
+        The catalogue has no such name. The message lists the valid names and suggests the nearest.
+    TypeError
+        The argument is neither a semiring nor a text.
     """
     if isinstance(given, Semiring):
         return given
@@ -121,26 +134,26 @@ _PROVED = frozenset(CATALOGUE.values())
 
 
 def is_proved(semiring: Semiring) -> bool:
-    """Whether it is one of the catalogue, under whatever name: the tests prove the laws of those."""
+    """Return whether a semiring equals a semiring of the catalogue, whose laws the tests prove, under any name."""
     return semiring in _PROVED
 
 
 @lru_cache(maxsize=64)
 def adds_exponentials(semiring: Semiring) -> bool:
-    """Whether ⊕ and ⊗ are those of `log_plus`, whatever the name and the star."""
+    """Return whether ⊕ and ⊗ are those of `log_plus`, for any name and star."""
     texts = [[half.expression.text for half in (each.add, each.mul)] for each in (semiring, log_plus)]
     return texts[0] == texts[1]
 
 
 @lru_cache(maxsize=64)
 def adds_products(semiring: Semiring) -> bool:
-    """Return whether ⊕ and ⊗ are those of `plus_times`, whatever the name and the star."""
+    """Return whether ⊕ and ⊗ are those of `plus_times`, for any name and star."""
     texts = [[half.expression.text for half in (each.add, each.mul)] for each in (semiring, plus_times)]
     return texts[0] == texts[1]
 
 
 def refuse_lawless_sums(semiring: Semiring) -> None:
-    """Raise `AlgebraError` unless ⊕ is associative and commutative, with neutral 0̄, on which every product relies."""
+    """Raise `AlgebraError` unless ⊕ is associative and commutative with neutral 0̄, as every product requires."""
     if is_proved(semiring):
         return
     from semiring.algebra.verify.check import check_sums

@@ -1,4 +1,4 @@
-"""`Domain`: the elements on which a semiring is one."""
+"""The domain of a semiring: the interval of elements on which its laws hold."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Domain"]
 
 @dataclass(frozen=True)
 class Domain:
-    """An interval of the extended reals: the elements on which a semiring is one."""
+    """An interval of the extended reals, on whose elements the laws of a semiring hold."""
 
     lower: Constant = -math.inf
     upper: Constant = math.inf
@@ -38,7 +38,10 @@ class Domain:
 
     @classmethod
     def of(cls, given: Domain | tuple[Constant | str, Constant | str] | str | None) -> Domain:
-        """From a pair of closed ends ``(0, 1)``, text such as ``"[0, inf)"``, or None for every number."""
+        """Return the domain of a pair of closed ends ``(0, 1)``, or of text such as ``"[0, inf)"``.
+
+        None stands for every number. Raises `AlgebraError` for any other argument.
+        """
         if given is None:
             return cls()
         if isinstance(given, Domain):
@@ -64,17 +67,18 @@ class Domain:
 
     @property
     def everything(self) -> bool:
+        """Whether the domain contains every number."""
         return self == Domain()
 
     @property
     def samples(self) -> Any:
-        """Some hundred float64 numbers of the domain, of all magnitudes and both signs: (count,)."""
+        """An array (count,) of some hundred float64 numbers of the domain, of all magnitudes and both signs."""
         sizes = np.concatenate([np.logspace(-8, 8, 129), np.linspace(0, 4, 33)])
         values = np.concatenate([-sizes[::-1], sizes, [np.inf, -np.inf]])
         return values[self.contains(values)]
 
     def contains(self, values: Any) -> Any:
-        """Entry by entry, whether the values lie in the domain (NaN never does)."""
+        """Return entry by entry whether the values lie in the domain; NaN never does."""
         above = values > self.lower if self.lower_open else values >= self.lower
         below = values < self.upper if self.upper_open else values <= self.upper
         return above & below

@@ -1,4 +1,4 @@
-"""`Operation`: ⊕, ⊗ and the star of a semiring as functions of scalars and arrays."""
+"""The operations ⊕, ⊗ and star of a semiring, as functions of scalars and arrays."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = ["Operation", "numpy_dtype"]
 
 
 class Operation:
-    """⊕, ⊗ or the star of a semiring: its tree, and its action on scalars and arrays entry by entry.
+    """The operation ⊕, ⊗ or star of a semiring: its tree, and its action on scalars and arrays entry by entry.
 
-    Arrays of NumPy, CuPy, PyTorch and JAX stay where they are; lists and scalars go through NumPy.
+    Arrays of NumPy, CuPy, PyTorch and JAX stay in their library. Lists and scalars become NumPy arrays.
     """
 
     def __init__(
@@ -37,11 +37,26 @@ class Operation:
         self._semiring, self._variables, self._annihilates = semiring, variables, annihilates
 
     def __call__(self, *operands: Any) -> Any:
-        """The result entry by entry; operands broadcast.
+        """Return the result entry by entry, on operands that broadcast.
 
-        Raises `DTypeError` where the semiring is not defined on the common dtype or an operand does not exist in it,
-        `ShapeError` where the shapes do not broadcast, and `IntegerOverflowError` where a sum of min-plus or max-plus
-        does not fit its integers.
+        Parameters
+        ----------
+        *operands
+            Scalars, lists or arrays of one library, as many as the operation has variables.
+
+        Returns
+        -------
+        array or scalar
+            The result in the common dtype and the broadcast shape.
+
+        Raises
+        ------
+        DTypeError
+            The semiring is not defined on the common dtype, or an operand is not representable in it.
+        ShapeError
+            The shapes do not broadcast.
+        IntegerOverflowError
+            A sum of min-plus or max-plus does not fit its integers.
         """
         names = self._variables
         if len(operands) != len(names):
@@ -64,9 +79,9 @@ class Operation:
         return result[()] if xp is np else result
 
     def on_arrays(self, *arrays: Any, check: bool = True) -> Any:
-        """The result on arrays of one library and one dtype on which the semiring is defined.
+        """Return the result on arrays of one library and one dtype on which the semiring is defined.
 
-        Without ``check`` a sum that does not fit its integers raises nothing; on a GPU to know it is to wait.
+        Without ``check`` a sum that does not fit its integers raises no error. The check makes the host wait for a GPU.
         """
         dtype, xp = numpy_dtype(arrays[0].dtype), array_namespace(*arrays)
         result = self.expression.evaluate(dict(zip(self._variables, arrays, strict=True)), dtype, xp)
@@ -90,7 +105,7 @@ class Operation:
 
 
 def numpy_dtype(dtype: Any) -> np.dtype[Any]:
-    """The dtype of an array of any library as NumPy's, bfloat16 as that of ml_dtypes."""
+    """Return the dtype of an array of any library as NumPy's, bfloat16 as that of ml_dtypes."""
     if isinstance(dtype, np.dtype):
         return dtype
     name: Any = str(dtype).removeprefix("torch.")
@@ -102,14 +117,14 @@ def numpy_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def _as_dtype(operand: Any, dtype: np.dtype[Any], semiring: Semiring) -> Any:
-    """An operand as an array of the common dtype; a Python number that it cannot hold is an error."""
+    """Return an operand as an array of the common dtype, or raise an error for a number that it does not represent."""
     if hasattr(operand, "dtype"):
         array = np.asarray(operand)
         if array.dtype == dtype:
             return array
         result = array.astype(dtype)
         if array.dtype.kind in "iub" and semiring.supports(array.dtype):
-            # An integer's extreme value that stands for ±∞ does so in the wider dtype too.
+            # An extreme value that stands for ±∞ becomes the extreme value of the wider dtype.
             for element, typed in ((semiring.zero, semiring.zero_for), (semiring.one, semiring.one_for)):
                 if isinstance(element.leaf, float) and isinf(element.leaf):
                     result = np.where(array == typed(array.dtype), typed(dtype), result)
@@ -121,7 +136,7 @@ def _as_dtype(operand: Any, dtype: np.dtype[Any], semiring: Semiring) -> Any:
 
 
 def _check_sum(x: Any, y: Any, total: Any, absorbed: Any, zero: Any, dtype: np.dtype[Any]) -> None:
-    """A sum of two integers must neither wrap nor land on the value that means "no path"."""
+    """Raise an error if a sum of two integers wraps or equals the value that means "no path"."""
     wrapped = ((x ^ total) & (y ^ total)) < 0
     if bool(((wrapped | (total == zero)) & ~absorbed).any()):
         raise IntegerOverflowError(f"a sum does not fit {dtype}: use a wider dtype (float64 holds every sum, rounded)")

@@ -1,4 +1,4 @@
-"""`Semiring`: one definition, from which everything else derives.
+"""The class `Semiring`: a definition from which operations, properties and kernels are derived.
 
 A semiring is a set with ⊕ (commutative, associative, neutral element 0̄) and ⊗ (associative, neutral element 1̄),
 where ⊗ distributes over ⊕ and 0̄ ⊗ x = x ⊗ 0̄ = 0̄. The last law is enforced, not assumed: every product with the zero is
@@ -61,34 +61,38 @@ def _naming_arguments(init: Callable[_P, None]) -> Callable[_P, None]:
 
 
 class Semiring:
-    """A semiring, defined once and usable everywhere.
+    """A semiring, defined by its operations, its neutral elements and its domain.
 
     Parameters
     ----------
     name
-        What `repr`, messages and the catalogue call it.
+        The name in `repr`, messages and the catalogue.
     add, mul
         ⊕ and ⊗: a callable of two arguments, or text over ``x`` and ``y`` such as ``"max(0, x + y - 1)"``.
     zero, one
         The neutral elements: numbers (±inf is the extreme value of an integer dtype), or text without variables
-        (``"~0"``: all bits set, whatever the dtype).
+        (``"~0"``: all bits set, in every dtype).
     star
         a* = 1 ⊕ a ⊕ a² ⊕ … as a callable of one argument or text over ``x``, ``nan`` where it does not exist. Not
         needed where 1 ⊕ a = 1 on the whole domain: there a* = 1.
     domain
         The elements on which the laws hold: a pair ``(0, 1)`` or text such as ``"[0, inf)"``; by default every number.
     idempotent, selective, commutative, absorptive
-        Claims: x ⊕ x = x; x ⊕ y is x or y; x ⊗ y = y ⊗ x; 1 ⊕ x = 1. Without a claim the property is derived when it
-        is first needed. A claim that a derivation refutes raises `AlgebraError`.
+        Claims that x ⊕ x = x, that x ⊕ y is x or y, that x ⊗ y = y ⊗ x, and that 1 ⊕ x = 1. Without a claim the first
+        access derives the property. A claim that a derivation refutes raises `AlgebraError`.
     contract
-        Whether ⊕ after ⊗ may be one fused multiply-add with one rounding. Only plus_times wants it.
+        Whether ⊕ after ⊗ may be one fused multiply-add with one rounding. In the catalogue only plus_times allows it.
     dtypes
-        The dtypes on which the operations mean what they say. By default floats where the operations allow them,
-        integers and booleans where the operations are exact on them (min, max, comparisons, bit operations, and the
-        sums of min-plus and max-plus). Naming an integer dtype here accepts arithmetic that wraps around.
+        The dtypes on which the semiring is defined. The default is floats if the operations allow them, and integers
+        and booleans if the operations are exact on them. Such operations are min, max, comparisons, bit operations, and
+        the sums of min-plus and max-plus. An integer dtype in this list accepts arithmetic that wraps around.
 
-    Semirings are equal when their definitions are, whatever their names; they can be hashed and pickled.
+    Notes
+    -----
+    Semirings are equal if their definitions are equal, for any names. They can be hashed and pickled.
 
+    Examples
+    --------
     >>> import semiring as sr
     >>> R = sr.Semiring("reliability", add="max(x, y)", mul="x * y", zero=0, one=1, domain=(0, 1))
     >>> R.add(0.5, 0.25), R.mul(0.5, 0.25)
@@ -146,7 +150,7 @@ class Semiring:
             )
         self._refuse_swapped()
         for key, claim in self._claims.items():
-            if (key, claim) not in _KNOWN.get(self.definition, ()):
+            if (key, claim) not in _TRUSTED_CLAIMS.get(self.definition, ()):
                 self._verify_claim(key, claim)
 
     # ------------------------------------------------------------------------------------------------- definition
@@ -194,7 +198,7 @@ class Semiring:
         )
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the definition, and on which dtypes it is one."""
+        """Return the HTML table that a notebook shows: the definition and its dtypes."""
         from semiring.terminal import html_table
 
         star = "" if self._star is None else self._star.text
@@ -210,9 +214,9 @@ class Semiring:
         )
 
     def on_domain(self, domain: Domain | tuple[Constant, Constant] | str | None) -> Semiring:
-        """The same operations and elements on another domain, with nothing claimed.
+        """Return the semiring of the same operations and elements on another domain, without claims.
 
-        Raises `DTypeError` where no dtype is left, and `AlgebraError` for what is no domain.
+        Raises `DTypeError` if no dtype remains, and `AlgebraError` if ``domain`` is not valid.
         """
         return self._with(domain=domain)
 
@@ -239,7 +243,7 @@ class Semiring:
         return Semiring(self.name, **(own | changes))
 
     def latex(self) -> str:
-        """The definition as LaTeX, without the dollars."""
+        """Return the definition as LaTeX, without dollar signs."""
         from semiring.algebra.symbolic import semiring_latex
 
         return semiring_latex(self)
@@ -255,7 +259,7 @@ class Semiring:
         return tuple(name for name in DTYPES if self._refusal(np.dtype(name)) is None)
 
     def supports(self, dtype: Any) -> bool:
-        """Whether the semiring is defined on ``dtype``."""
+        """Return whether the semiring is defined on ``dtype``."""
         return self._refusal(np.dtype(dtype)) is None
 
     def check_dtype(self, dtype: np.dtype[Any]) -> None:
@@ -278,10 +282,10 @@ class Semiring:
         return _refusal(self, dtype)
 
     def common_dtype(self, *operands: Any) -> np.dtype[Any]:
-        """The dtype in which ``operands`` meet: NumPy's promotion of the arrays.
+        """Return the common dtype of the operands, which is NumPy's promotion of the arrays.
 
-        Lists and scalars alone become float64; where the semiring is not defined on it, the dtype NumPy gives them,
-        or else the first it is defined on. Truth values become bool where the semiring knows bool.
+        Without an array it is float64. If the semiring is not defined on float64, it is NumPy's dtype of the numbers,
+        or else the first dtype of the semiring. Truth values alone are bool if the semiring is defined on bool.
         """
         typed = [operand for operand in operands if hasattr(operand, "dtype")]
         plain = [operand for operand in operands if not hasattr(operand, "dtype")]
@@ -294,11 +298,11 @@ class Semiring:
         return found
 
     def zero_for(self, dtype: Any) -> Any:
-        """0̄ as a NumPy scalar of ``dtype``: for min_plus ∞ in a float, the largest value of an integer."""
+        """Return 0̄ as a NumPy scalar of ``dtype``: for min_plus ∞ in a float, and the largest value of an integer."""
         return _typed(self.zero, np.dtype(dtype))
 
     def one_for(self, dtype: Any) -> Any:
-        """1̄ as a NumPy scalar of ``dtype``."""
+        """Return 1̄ as a NumPy scalar of ``dtype``."""
         return _typed(self.one, np.dtype(dtype))
 
     # ------------------------------------------------------------------------------------------------- properties
@@ -339,8 +343,8 @@ class Semiring:
         return bool(derive_property(self, key))
 
     def _refuse_swapped(self) -> None:
-        """Raise `AlgebraError` where the zero does what the one should, and the one what the zero should."""
-        dtype = np.dtype("float64" if self.supports("float64") else self.dtypes[-1])  # truths have too few values
+        """Raise `AlgebraError` if the zero is neutral for ⊗ and the one is neutral for ⊕, instead of the reverse."""
+        dtype = np.dtype("float64" if self.supports("float64") else self.dtypes[-1])  # bool has too few values
         add, mul, zero, one = self.add.expression, self.mul.expression, self.zero_for(dtype), self.one_for(dtype)
         with np.errstate(all="ignore"):
             x = self.domain.samples.astype(dtype)
@@ -364,28 +368,28 @@ class Semiring:
 
     @property
     def given_star(self) -> Expression | None:
-        """The star as it was given, NaN where it does not exist; None where none was given."""
+        """The star of the definition, which is NaN where it does not exist, or None without a star."""
         return self._star
 
     @cached_property
     def star_expression(self) -> Expression | None:
-        """The star as a tree over ``x``, with 0̄ where it does not exist; None where the semiring has no star."""
+        """The star as a tree over ``x``, which is 0̄ where it does not exist, or None without a star."""
         if self._star is not None:
             return replace_nan(self._star, self.zero)
         return self.one if self.absorptive else None
 
     @cached_property
     def divergence(self) -> Expression | None:
-        """A truth over ``x``: the star does not exist. None where it exists on the whole domain (or nowhere)."""
+        """The truth over ``x`` that the star does not exist, or None if it exists everywhere or nowhere."""
         if self._star is None:
             return None
         truth = nan_by_evaluation(self._star, nan_condition(self._star), self.domain.samples)
         return truth if isinstance(truth, Expression) else None
 
     def star(self, x: Any) -> Any:
-        """a* = 1 ⊕ a ⊕ a² ⊕ …, entry by entry: NaN where it does not exist (0̄ on an integer dtype).
+        """Return a* = 1 ⊕ a ⊕ a² ⊕ … entry by entry, and NaN (0̄ on an integer dtype) where it does not exist.
 
-        Raises `AlgebraError` where the semiring has no star, and `DTypeError` where it has none on the dtype.
+        Raises `AlgebraError` if the semiring has no star, and `DTypeError` if it has none on the dtype.
         """
         if self.star_expression is None:
             raise no_star(self.name)
@@ -404,20 +408,23 @@ class Semiring:
         return check_axioms(self, dtype, **options)
 
 
-#: The claims of the catalogue, proved by the tests: not verified again at import.
-_KNOWN: dict[tuple[Any, ...], frozenset[tuple[str, bool]]] = {}
+#: The claims that are not verified again: the tests prove those of the catalogue.
+_TRUSTED_CLAIMS: dict[tuple[Any, ...], frozenset[tuple[str, bool]]] = {}
 
 
-def known_semiring(*arguments: Any, claims: dict[str, bool], **options: Any) -> Semiring:
-    """A semiring whose claims are not verified: the catalogue's are proved by the tests, a pickle's were verified."""
+def semiring_with_claims(*arguments: Any, claims: dict[str, bool], **options: Any) -> Semiring:
+    """Return a semiring whose claims are not verified.
+
+    The tests prove the claims of the catalogue, and the claims of a pickled semiring were verified before.
+    """
     semiring = Semiring(*arguments, **options)
-    _KNOWN[semiring.definition] = frozenset(claims.items())
+    _TRUSTED_CLAIMS[semiring.definition] = frozenset(claims.items())
     semiring._claims.update(claims)
     return semiring
 
 
 def _rebuild(arguments: tuple[Any, ...], options: dict[str, Any], claims: dict[str, bool]) -> Semiring:
-    return known_semiring(*arguments, claims=claims, **options)
+    return semiring_with_claims(*arguments, claims=claims, **options)
 
 
 @contextmanager
@@ -431,17 +438,17 @@ def _naming(key: str) -> Iterator[None]:
         raise AlgebraError(f"{argument(key)}: {error}") from error.__cause__
 
 
-def _operation(given: OperationLike, variables: tuple[str, ...], *, allow_nan: bool = False) -> Expression:
-    if isinstance(given, Expression):
-        expression = as_operation(given, allow_nan)
-    elif isinstance(given, str):
-        expression = parse(given, variables, allow_nan=allow_nan)
-    elif callable(given):
-        expression = trace(given, variables, allow_nan=allow_nan)
+def _operation(operation: OperationLike, variables: tuple[str, ...], *, allow_nan: bool = False) -> Expression:
+    if isinstance(operation, Expression):
+        expression = as_operation(operation, allow_nan)
+    elif isinstance(operation, str):
+        expression = parse(operation, variables, allow_nan=allow_nan)
+    elif callable(operation):
+        expression = trace(operation, variables, allow_nan=allow_nan)
     else:
         raise ExpressionError(
-            f"an operation is a text such as 'max(x, y)', or a callable of {' and '.join(variables)}, not {given!r} of "
-            f"type {type(given).__name__}"
+            f"an operation is a text such as 'max(x, y)', or a callable of {' and '.join(variables)}, not "
+            f"{operation!r} of type {type(operation).__name__}"
         )
     if not expression.variables <= set(variables):
         raise ExpressionError(f"{expression} uses variables other than {', '.join(variables)}, its operands")
@@ -451,10 +458,10 @@ def _operation(given: OperationLike, variables: tuple[str, ...], *, allow_nan: b
     return expression
 
 
-def _element(given: Constant | str | Expression) -> Expression:
-    if isinstance(given, str):
-        return parse(given, ())
-    element = as_operation(given if isinstance(given, Expression) else constant(given), allow_nan=False)
+def _element(value: Constant | str | Expression) -> Expression:
+    if isinstance(value, str):
+        return parse(value, ())
+    element = as_operation(value if isinstance(value, Expression) else constant(value), allow_nan=False)
     if element.variables:
         raise ExpressionError(f"the element {element} has variables: give a number")
     return element
@@ -472,7 +479,7 @@ def _literal(element: Expression) -> str:
 
 
 def _dtype_names(dtypes: Iterable[str]) -> tuple[str, ...]:
-    """The names of dtypes, sorted: their order means nothing."""
+    """Return the sorted names of dtypes, because their order has no meaning."""
     if isinstance(dtypes, str):
         raise DTypeError(f"dtypes={dtypes!r} is a text: give a tuple of names, ({dtypes!r},)")
     try:
@@ -491,7 +498,7 @@ def _typed(element: Expression, dtype: np.dtype[Any]) -> Any:
 
 @lru_cache(maxsize=1024)
 def _refusal(semiring: Semiring, dtype: np.dtype[Any]) -> str | None:
-    """Why the semiring is not defined on the dtype; None where it is."""
+    """Return the reason why the semiring is not defined on the dtype, or None if it is defined."""
     if dtype.kind not in "fiub" and not is_floating(dtype):
         return f"{dtype} is not a real number type"
     if semiring._dtypes is not None and dtype.name not in semiring._dtypes:

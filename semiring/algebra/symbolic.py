@@ -1,7 +1,7 @@
-r"""SymPy and LaTeX forms of expressions and semirings: for reading, and for algebra of the caller's own.
+r"""SymPy and LaTeX forms of expressions and semirings, for display and for symbolic computations.
 
-SymPy simplifies as it builds (min(x, x) becomes x) and knows no order of evaluation, so no code is made from these
-forms and no law is decided by them. It is imported when one is asked for; LaTeX is printed without it.
+SymPy simplifies while it builds an expression (min(x, x) becomes x), and has no order of evaluation. So no code is
+generated from these forms, and no law is decided by them. `to_sympy` imports SymPy, and LaTeX does not need it.
 
 >>> from semiring.algebra.catalogue import lukasiewicz
 >>> print(to_latex(lukasiewicz.mul.expression))
@@ -24,10 +24,10 @@ __all__ = ["semiring_latex", "to_latex", "to_sympy"]
 
 
 def to_sympy(expression: Expression) -> Any:
-    """The expression as a SymPy object over real symbols named like its variables.
+    """Return the expression as a SymPy object over real symbols with the names of its variables.
 
-    Floats become the rational numbers they are. `where` becomes ``Piecewise``; bit operations on values, which SymPy
-    does not know, become undefined functions ``BitAnd``, ``BitOr``, ``BitXor``, ``BitNot``.
+    Floats become exact rational numbers, and `where` becomes ``Piecewise``. SymPy has no bit operations on values, so
+    they become undefined functions ``BitAnd``, ``BitOr``, ``BitXor``, ``BitNot``.
 
     >>> from semiring.algebra.expressions import parse
     >>> to_sympy(parse("max(x + y, y + x)", ("x", "y")))
@@ -112,7 +112,7 @@ _ATOM = 100
 
 
 def to_latex(expression: Expression) -> str:
-    """The expression as LaTeX, in the order in which it is written. Needs no SymPy."""
+    """Return the expression as LaTeX, in the order in which it is written. Needs no SymPy."""
     text: str = expression.fold(lambda leaf: _leaf(leaf.leaf), _operation)[0]
     return text
 
@@ -158,7 +158,7 @@ def _within(arg: tuple[str, int], precedence: int) -> str:
 
 
 def semiring_latex(semiring: Semiring) -> str:
-    r"""The definition of a semiring: domain, ⊕, ⊗, zero, one and star, without the dollars."""
+    r"""Return the definition of a semiring: domain, ⊕, ⊗, zero, one and star, without the dollars."""
     parts = [
         rf"x, y \in {_domain_latex(semiring)}",
         rf"x \oplus y = {to_latex(semiring.add.expression)}",

@@ -1,6 +1,6 @@
-"""Boolean operations as truth tables, and as operations on all the bits of a word at once.
+"""Truth tables of boolean operations, and equivalent bit operations on whole words.
 
-On {0̄, 1̄} every operation is one of few: `truth_table` says which, `to_bitwise` writes it with ``& | ^ ~`` alone.
+On {0̄, 1̄} there are few operations. `truth_table` identifies one, and `to_bitwise` writes it with ``& | ^ ~`` alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MAX_VARIABLES = 5  # of a truth table: 2⁵ rows
 
 
 def truth_table(expression: Expression, variables: Sequence[str]) -> int:
-    """The boolean function of an expression, as bits: bit r is its value where variable v is bit v of r.
+    """Return the boolean function of an expression, as bits: bit r is its value where variable v is bit v of r.
 
     So ``x & y`` over ("x", "y") is 0b1000. For three variables it is the immediate of a three-input logic instruction
     up to the order of the variables. A truth (a comparison) counts as the bit it is.
@@ -46,11 +46,11 @@ _X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
 
 
 def to_bitwise(expression: Expression) -> Expression:
-    """The same boolean function with ``& | ^ ~`` alone, so that it acts on all the bits of a word at once.
+    """Return the same boolean function with ``& | ^ ~`` alone, so that it acts on all the bits of a word at once.
 
-    min, max, comparisons, `where` and constants go; the result depends on the function alone, not on how it was
-    written, and means the same on bool and on every integer dtype (True is written ``~0``). At most five variables.
-    Raises `DTypeError` where the expression is not defined on bool.
+    The result has no min, max, comparison, `where` or constant except 0. It depends on the function alone, not on the
+    form of the expression. It has the same meaning on bool and on every integer dtype; True is ``~0``. The expression
+    may have at most five variables. Raises `DTypeError` if the expression is not defined on bool.
 
     >>> from semiring.algebra.expressions import parse
     >>> to_bitwise(parse("where(x < y, x, min(x, y))", ("x", "y")))
@@ -83,9 +83,10 @@ _TWO = (
 
 
 def polynomial(table: int, variables: int) -> list[int]:
-    """The Zhegalkin polynomial of a truth table: coefficient r, 0 or 1, is that of the product of the variables in r.
+    """Return the coefficients of the Zhegalkin polynomial of a truth table, by the Möbius transform over GF(2).
 
-    The function is the exclusive or of those products; the polynomial is unique (the Möbius transform over GF(2)).
+    Coefficient r, 0 or 1, belongs to the product of the variables whose bits are set in r. The function is the
+    exclusive or of the products with coefficient 1. The polynomial is unique.
     """
     rows = 1 << variables
     coefficients = [table >> row & 1 for row in range(rows)]

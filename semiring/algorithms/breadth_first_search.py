@@ -16,7 +16,7 @@ import numpy as np
 
 from semiring.algorithms.methods import Method
 from semiring.algorithms.views import Array
-from semiring.graphs.components import edge_words, in_strips, run_on
+from semiring.graphs.components import edge_words, run_parallel, run_strips
 from semiring.graphs.structure import Structure
 from semiring.kernels.engine import Engine
 
@@ -85,9 +85,9 @@ def write_hops(weight: Any, none: Any, pattern: Pattern | None, words: Any, D: A
             kept[block] = levels
             found[block] = levels.ctypes.data, levels.strides[0], int(rounds).bit_length(), stop - start
 
-        run_on(search, [(block,) for block in range(len(found))], threads)
+        run_parallel(search, [(block,) for block in range(len(found))], threads)
         write = partial(write_levels, found, number, D.dtype.type(weight), none, D)
-        in_strips(lambda rows: write(rows.start, rows.stop, t0), n, threads)
+        run_strips(lambda rows: write(rows.start, rows.stop, t0), n, threads)
 
     for t0 in range(0, n, TARGETS * together):
         write_columns(t0, min(n, t0 + TARGETS * together))

@@ -18,7 +18,7 @@ from semiring.algorithms.methods import Method
 from semiring.algorithms.purdom import close_in_order, order_of
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.views import Array
-from semiring.graphs.components import Components, in_strips, run_on
+from semiring.graphs.components import Components, run_parallel, run_strips
 from semiring.kernels.contract import GraphKernels
 from semiring.kernels.engine import Engine
 
@@ -100,9 +100,9 @@ def _join_lists(found: Components, words: Array, threads: int) -> None:
             start = t0 + TARGETS * block
             reach_targets(found.order, found.bounds, begins, ends, start, min(n, start + TARGETS), reached[block])
 
-        run_on(search, [(block,) for block in blocks], threads)
+        run_parallel(search, [(block,) for block in blocks], threads)
         part = reached[: len(blocks)]
-        in_strips(lambda rows: write_reached(part, number, words, rows.start, rows.stop, t0), n, threads)
+        run_strips(lambda rows: write_reached(part, number, words, rows.start, rows.stop, t0), n, threads)
 
     for t0 in range(0, n, TARGETS * together):
         write_columns(t0)

@@ -28,7 +28,7 @@ import numpy as np
 from semiring.algorithms.blocked_floyd_warshall import Range, blocked_floyd_warshall
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.views import WORD, Array
-from semiring.graphs.components import of_sparse
+from semiring.graphs.components import strong_components_of_sparse
 from semiring.kernels.contract import GraphKernels
 from semiring.kernels.engine import Engine
 
@@ -69,7 +69,7 @@ def order_of(graphs: GraphKernels, words: Array) -> Order | None:
         return _apart(order, n)
     from scipy.sparse import csr_array
 
-    found = of_sparse(csr_array((np.ones(edges), heads, starts), shape=(n, n)))
+    found = strong_components_of_sparse(csr_array((np.ones(edges), heads, starts), shape=(n, n)))
     return Order(found.order, found.bounds, np.ones(len(found), np.bool_))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from semiring.algorithms.methods import Method
 from semiring.algorithms.views import Array
-from semiring.graphs.components import in_strips
+from semiring.graphs.components import run_strips
 from semiring.kernels.engine import Engine
 
 __all__ = ["SPANNING_TREE", "spanning_tree"]
@@ -37,7 +37,7 @@ def spanning_tree(engine: Engine, D: Array, A: Array) -> None:
         D[...] = wide
         return
     order, edges = spanning_forest(A, zero, one, largest)
-    in_strips(lambda rows: fill_bottlenecks(D, order, edges, one, largest, rows.start, rows.stop), n, plan.threads)
+    run_strips(lambda rows: fill_bottlenecks(D, order, edges, one, largest, rows.start, rows.stop), n, plan.threads)
 
 
 def _pairs(n: int, width: int) -> int:

@@ -17,7 +17,7 @@ from semiring.algorithms.methods import Method
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.views import Array
-from semiring.graphs.components import as_unsigned, in_strips
+from semiring.graphs.components import as_unsigned, run_strips
 from semiring.kernels.engine import Engine, Lanes
 from semiring.namespaces import array_namespace
 
@@ -119,7 +119,7 @@ def _transpose(engine: Engine, A: Array, out: Array) -> None:
     from semiring.kernels.graphs.permute import transpose_entries
 
     given, to = as_unsigned(A), as_unsigned(out)
-    in_strips(lambda rows: transpose_entries(given, to, rows.start, rows.stop), len(out), engine.plan.threads, unit=16)
+    run_strips(lambda rows: transpose_entries(given, to, rows.start, rows.stop), len(out), engine.plan.threads, unit=16)
 
 
 def _mirror(engine: Engine, A: Array) -> None:
@@ -130,7 +130,7 @@ def _mirror(engine: Engine, A: Array) -> None:
     from semiring.kernels.graphs.permute import mirror_entries
 
     entries = as_unsigned(A)
-    in_strips(lambda rows: mirror_entries(entries, rows.start, rows.stop), len(A), engine.plan.threads, unit=16)
+    run_strips(lambda rows: mirror_entries(entries, rows.start, rows.stop), len(A), engine.plan.threads, unit=16)
 
 
 def _pairs(n: int, width: int) -> int:

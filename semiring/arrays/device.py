@@ -26,6 +26,7 @@ __all__ = [
     "device_number",
     "device_numbers",
     "exporter",
+    "external_stream",
     "free_on_device",
     "load_cupy",
     "moved_to_device",
@@ -274,8 +275,13 @@ class _Stream:
         return 0, self.address
 
 
-def _torch_stream(cupy: Any, tensor: Any) -> Any:
-    address = sys.modules["torch"].cuda.current_stream(tensor.device).cuda_stream
+def external_stream(cupy: Any, address: int, device: int) -> Any:
+    """Return CuPy's object for a stream of another library, on the GPU of that number."""
     if hasattr(cupy.cuda.Stream, "from_external"):  # CuPy 14
         return cupy.cuda.Stream.from_external(_Stream(address))
-    return cupy.cuda.ExternalStream(address, tensor.device.index)
+    return cupy.cuda.ExternalStream(address, device)
+
+
+def _torch_stream(cupy: Any, tensor: Any) -> Any:
+    address = sys.modules["torch"].cuda.current_stream(tensor.device).cuda_stream
+    return external_stream(cupy, address, tensor.device.index)

@@ -83,7 +83,7 @@ class _XlaBuffer(Structure):
     )
 
 
-class _Buffers(Structure):
+class _BufferList(Structure):
     _fields_ = (
         *(("struct_size", c_size_t), ("extension", c_void_p)),
         *(("size", c_int64), ("types", POINTER(c_int)), ("buffers", POINTER(POINTER(_XlaBuffer)))),
@@ -105,7 +105,7 @@ class _CallFrame(Structure):
     _fields_ = (
         *(("struct_size", c_size_t), ("extension", POINTER(_Extension)), ("api", POINTER(_Api))),
         *(("context", c_void_p), ("stage", c_int)),
-        *(("arguments", _Buffers), ("results", _Buffers), ("attributes", _Attributes)),
+        *(("arguments", _BufferList), ("results", _BufferList), ("attributes", _Attributes)),
     )
 
 
@@ -210,11 +210,11 @@ def _execute(platform: str, frame: Any) -> None:
         arrays = _arranged(attributes["form"], [_on_host(buffer) for buffer in arguments])
         _write(function(*arrays, *static), [_on_host(buffer) for buffer in results])
         return
-    from semiring.arrays.device import load_cupy
+    from semiring.arrays.device import external_stream, load_cupy
 
     cupy, stream = load_cupy("JAX arrays on a GPU"), _stream(frame)
     device = next((_device_of(cupy, buffer) for buffer in [*arguments, *results] if buffer.data), 0)
-    with cupy.cuda.Device(device), cupy.cuda.ExternalStream(stream, device):
+    with cupy.cuda.Device(device), external_stream(cupy, stream, device):
         arrays = _arranged(attributes["form"], [_on_device(cupy, buffer, device) for buffer in arguments])
         _write(function(*arrays, *static), [_on_device(cupy, buffer, device) for buffer in results])
 

@@ -24,7 +24,7 @@ from semiring.data import NETWORKS, load_network
 from semiring.errors import SemiringError
 from semiring.io import Network, format_of, read, read_sparse, with_positions, write
 from semiring.io.edge_list import write_edge_list
-from semiring.io.network import both_directions
+from semiring.io.network import symmetrize
 from semiring.io.text import is_count, numbers_as_text
 from semiring.terminal import ProgressBar
 
@@ -152,7 +152,7 @@ def load(arguments: argparse.Namespace, semiring: Semiring, *, sparse: bool = Fa
             raise SemiringError(f"--header, --weight and --columns are for files, and {source} comes with the library")
         network = load_network(source, semiring, dtype=arguments.dtype)
         if not arguments.directed:
-            network = replace(network, matrix=both_directions(network.matrix, semiring), directed=False)
+            network = replace(network, matrix=symmetrize(network.matrix, semiring), directed=False)
     else:
         if source != "-" and not os.path.exists(source):
             known = ", ".join(NETWORKS)

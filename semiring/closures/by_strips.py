@@ -23,16 +23,16 @@ from semiring.errors import AlgebraError, StorageError
 from semiring.kernels.definition import define
 from semiring.kernels.engine import make_plan
 from semiring.out_of_core.disk import System
-from semiring.out_of_core.journal import Journal, opened
+from semiring.out_of_core.journal import Journal, open_journal
 from semiring.out_of_core.last_round import LastRound
 from semiring.out_of_core.rounds import NoStarError
-from semiring.out_of_core.run import HeldRun, Run
-from semiring.out_of_core.stored_matrix import Stored, let_go, pivots_of
+from semiring.out_of_core.run import HostArrayRun, Run
+from semiring.out_of_core.stored_matrix import StoredMatrix, new_pivot_file, release_pages
 
 __all__ = ["by_strips", "found_journal"]
 
 Array: TypeAlias = Any
-AnyRun: TypeAlias = Run | HeldRun
+AnyRun: TypeAlias = Run | HostArrayRun
 
 _HEADS = "heads of "  # and a tail: the name of a vector in a journal
 
@@ -41,7 +41,7 @@ def _close(work: PieceWork, run: AnyRun, about: Mapping[str, Any] | None, vector
     call = work.call
     assert call.strips is not None
     try:
-        with run.room:
+        with run.pool:
             pieces, engine = work.on(call.strips.sample), work.method().engine()
             run.close(engine, pieces.encode, pieces.decode, call.progress, about, vectors, work.last)
     except NoStarError as error:
@@ -51,7 +51,7 @@ def _close(work: PieceWork, run: AnyRun, about: Mapping[str, Any] | None, vector
 def by_strips(request: Request, call: Call, run: AnyRun) -> Any:
     """The closure of a call by strips, from where the journal says if there is one."""
     try:
-        if run.journal is not None and run.journal.state.finished:
+        if run.journal is not None and run.journal.state.is_finished:
             run.check_finished()
             return run.result()
         about, vectors = None, None
@@ -61,10 +61,10 @@ def by_strips(request: Request, call: Call, run: AnyRun) -> Any:
             work = planned(call, last_round=True)
             if work.last.edges and request.pivots is not None:
                 raise AlgebraError("pivots= does not support edges of unbounded gain: leave pivots= or these edges out")
-            run.ending(work.last.rows)
-            if run.keep is not None:
-                about, vectors = _about(request, work, run.source, run.home)
-        let_go(call.A)
+            run.add_last_round(work.last.rows)
+            if run.journal_name is not None:
+                about, vectors = _about(request, work, run.source, run.target)
+        release_pages(call.A)
         _close(work, run, about, vectors)
     finally:
         if run.journal is not None:
@@ -75,7 +75,7 @@ def by_strips(request: Request, call: Call, run: AnyRun) -> Any:
 # -------------------------------------------------------------------------------------------------------- in a journal
 
 
-def _identity(request: Request, source: Stored, home: Stored, backend: str) -> dict[str, Any]:
+def _identity(request: Request, source: StoredMatrix, home: StoredMatrix, backend: str) -> dict[str, Any]:
     """What must be the same for a run to go on, by the names that an error gives it."""
     plan, pivots = make_plan(request.semiring, source.dtype), request.pivots
     return {
@@ -85,16 +85,18 @@ def _identity(request: Request, source: Stored, home: Stored, backend: str) -> d
         "result": "A⁺" if request.plus else "A*",
         "number of vertices": source.n,
         "dtype": source.dtype.str,
-        "order of the entries": "column after column" if source.turned else "row after row",
-        "file of A": source.resolved,
-        "file of out": home.resolved,
-        "file of the pivots": pivots and pivots_of(pivots, home).resolved,
+        "order of the entries": "column after column" if source.is_column_major else "row after row",
+        "file of A": source.real_path,
+        "file of out": home.real_path,
+        "file of the pivots": pivots and new_pivot_file(pivots, home).real_path,
         "place of A in its file": source.start,
         "place of out in its file": home.start,
     }
 
 
-def _about(request: Request, work: PieceWork, source: Stored, home: Stored) -> tuple[dict[str, Any], dict[str, Array]]:
+def _about(
+    request: Request, work: PieceWork, source: StoredMatrix, home: StoredMatrix
+) -> tuple[dict[str, Any], dict[str, Array]]:
     """What a journal says of a run, and the vectors that belong to it. Raises `AlgebraError` for what it cannot say."""
     m, vectors, maps = work.inner, {}, []
     for map_ in m.maps:
@@ -152,13 +154,13 @@ def _of_journal(call: Call, journal: Journal) -> PieceWork:
 
 
 def found_journal(
-    system: System, name: str, request: Request, source: Stored, home: Stored, backend: str
+    system: System, name: str, request: Request, source: StoredMatrix, home: StoredMatrix, backend: str
 ) -> Journal | None:
     """The journal of that name, if there is one. ``backend``: the name of the one that would do the work.
 
     Raises `OSError`, and `StorageError` for one of another run, which names what differs.
     """
-    journal = opened(system, name, request.team)
+    journal = open_journal(system, name, request.team)
     if journal is None:
         return None
     now, then = _identity(request, source, home, backend), journal.about["identity"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from semiring.algorithms.schedule import analysis_operations, dense_operations, search_operations
 from semiring.algorithms.supernodal import WRITTEN, operations
-from semiring.graphs.structure import UNSEEN, Structure
+from semiring.graphs.structure import NO_STRUCTURE, Structure
 
 __all__ = ["CostEstimate", "compare_costs"]
 
@@ -40,7 +40,7 @@ def compare_costs(
     way: str,
     n: int,
     dtype: np.dtype[Any],
-    seen: Structure = UNSEEN,
+    seen: Structure = NO_STRUCTURE,
     *,
     edges: int = 0,
     allowed: frozenset[str] = frozenset(),
@@ -68,15 +68,15 @@ def _cost(way: str, n: int, dtype: np.dtype[Any], seen: Structure, edges: int) -
     dense = dense_operations(n, dtype.itemsize)
     match way:
         case "searches":
-            return search_operations(n, edges, share=seen.reach)
+            return search_operations(n, edges, share=seen.mean_reach)
         case "separators":
-            return operations(seen.analysis, seen.symmetric)
+            return operations(seen.analysis, seen.is_symmetric)
         case "components":
             return dense * (_COMPONENTS + (1 - _COMPONENTS) * seen.components.pairs() / n**3)
         case "undirected":
             return dense * _TRIANGLE
         case "hops":
-            return (_HOPS + _ROUNDS * seen.reach) * n * n
+            return (_HOPS + _ROUNDS * seen.mean_reach) * n * n
         case "bottleneck":
             return _TREE * n * n
     return dense

@@ -47,12 +47,12 @@ from semiring.kernels import backend_for, packs
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
 from semiring.out_of_core import layout as layouts
-from semiring.out_of_core.buffer_pools import DeviceRoom, HostRoom, Room
-from semiring.out_of_core.disk import TRUTHS, File, Memory, Packed, Place, System, rows_of_truths
-from semiring.out_of_core.journal import journaled
+from semiring.out_of_core.buffer_pools import BufferPool, DeviceBufferPool, HostBufferPool
+from semiring.out_of_core.disk import TRUTHS, File, Memory, PackedRows, RowStore, System, rows_of_truths
+from semiring.out_of_core.journal import with_journal
 from semiring.out_of_core.layout import MemoryLimits, StripLayout, limits_of, shown
-from semiring.out_of_core.run import HeldRun, Run, complete, written
-from semiring.out_of_core.stored_matrix import PIVOT, Stored, is_name, new_file, pivots_of, stored
+from semiring.out_of_core.run import HostArrayRun, Run, complete, open_for_writing
+from semiring.out_of_core.stored_matrix import PIVOT, StoredMatrix, as_stored, is_npy_name, new_file, new_pivot_file
 
 __all__ = ["SYSTEM", "close_file", "refuse_options_of_files", "wants_files"]
 
@@ -69,7 +69,7 @@ _STAGE, _STAGES = 64 << 20, 4  # bytes of pinned memory through which rows go to
 def wants_files(request: Request) -> bool:
     """Whether the matrix is that of a file, the result goes to one, or there is no room for it where it is closed."""
     kept = request.journal is not None or request.pivots is not None
-    asked = request.memory is not None or kept or is_name(request.given) or is_name(request.out)
+    asked = request.memory is not None or kept or is_npy_name(request.given) or is_npy_name(request.out)
     return asked or _is_too_large(request.given, request.out) or _is_too_large_there(request)
 
 
@@ -82,11 +82,11 @@ def close_file(request: Request, close: _Close) -> Any:
     that cannot be written, and a journal of another run; `AlgebraError` for a method or a semiring that strips do not
     take.
     """
-    source = stored(request.given)
+    source = as_stored(request.given)
     if source is not None:
         return _close_stored(request, source, _home(request.out, source), close)
     refuse_options_of_files(request)
-    if request.memory is not None or not is_name(request.out):
+    if request.memory is not None or not is_npy_name(request.out):
         return _close_array(request, close)
     request.explain("files", "in memory", quiet=True)
     found = close(request.but(request.given, out=None))
@@ -129,14 +129,14 @@ def _limits(request: Request) -> MemoryLimits:
     return limits_of(request.memory, None if request.device is None else free_on_device)
 
 
-def _home(out: Any, source: Stored) -> Stored | None:
+def _home(out: Any, source: StoredMatrix) -> StoredMatrix | None:
     """The file of ``out``, if it is one: what is mapped, the file of A itself, or a new one."""
-    if not is_name(out) or (os.path.exists(out) and os.path.samefile(out, source.path)):
-        return stored(out, "out")
+    if not is_npy_name(out) or (os.path.exists(out) and os.path.samefile(out, source.path)):
+        return as_stored(out, "out")
     return new_file(os.fsdecode(out), source)
 
 
-def _close_stored(request: Request, source: Stored, home: Stored | None, close: _Close) -> Any:
+def _close_stored(request: Request, source: StoredMatrix, home: StoredMatrix | None, close: _Close) -> Any:
     check_star(request.semiring, source.dtype)
     if home is not None:
         _check_home(source, home)
@@ -158,7 +158,7 @@ def _close_stored(request: Request, source: Stored, home: Stored | None, close: 
             "an .npy file: give its name, out='closed.npy'"
         )
     _check_method(request)
-    if source.turned and not request.semiring.commutative:
+    if source.is_column_major and not request.semiring.commutative:
         raise AlgebraError(
             f"{source.path} is in Fortran order, and ⊗ of {request.semiring.name} does not commute: save it in C order"
         )
@@ -175,7 +175,7 @@ def _whole(request: Request, n: int, dtype: np.dtype[Any]) -> int:
 
 def _beside(request: Request) -> int:
     """The bytes beside the matrices there, with what products on many threads copy."""
-    return _BESIDE + max(0, request.options.threads - 2) * layouts.HOST.of_bits
+    return _BESIDE + max(0, request.options.threads - 2) * layouts.HOST.bit_bytes_per_thread
 
 
 def _check_method(request: Request) -> None:
@@ -199,12 +199,12 @@ def _check_pivots(request: Request) -> None:
         )
     if request.devices or request.team.ranks.size > 1:
         raise DeviceError("pivots= is for one process on the CPU or one GPU: leave pivots= out, or name one device")
-    if not is_name(request.pivots):
+    if not is_npy_name(request.pivots):
         raise StorageError(f"pivots is {request.pivots!r}, give the name of an .npy file, pivots='pivots.npy'")
 
 
-def _check_home(source: Stored, home: Stored) -> None:
-    if not home.writable:
+def _check_home(source: StoredMatrix, home: StoredMatrix) -> None:
+    if not home.is_writable:
         raise StorageError(f"out, {home.path}, is read-only")
     if (home.n, home.dtype) != (source.n, source.dtype):
         kind = ShapeError if home.n != source.n else DTypeError
@@ -212,7 +212,7 @@ def _check_home(source: Stored, home: Stored) -> None:
             f"out, {home.path}, holds {home.n} × {home.n} {home.dtype}, and A {source.n} × {source.n} {source.dtype}: "
             "give another name for out=, or a file of this shape and dtype"
         )
-    if home.turned != source.turned:
+    if home.is_column_major != source.is_column_major:
         raise StorageError("A and out differ in order, C and Fortran: give another name for out=")
     if home.start != source.start and os.path.exists(home.path) and home.overlaps(source):
         raise StorageError("A and out= are parts of one file that overlap: give the same part, or another file")
@@ -228,7 +228,9 @@ def _saved(path: str, found: Any) -> Any:
     return np.load(path, mmap_mode="r")
 
 
-def _in_memory(request: Request, source: Stored, home: Stored | None, close: _Close, *, packed: bool = False) -> Any:
+def _in_memory(
+    request: Request, source: StoredMatrix, home: StoredMatrix | None, close: _Close, *, packed: bool = False
+) -> Any:
     """The closure of the matrix of a file, read as a whole; ``packed``: of truth values, 32 to a word."""
     A: Any = BitMatrix.zeros((source.n, source.n)) if packed else np.empty((source.n, source.n), source.dtype)
     with File(SYSTEM, source.path, os.O_RDONLY) as file:
@@ -237,7 +239,7 @@ def _in_memory(request: Request, source: Stored, home: Stored | None, close: _Cl
         request.explain("files", f"a file of {shown(source.size)}, closed in memory, 32 truth values to a word")
         closed = close(request.but(A, out=A, memory=None, journal=None, pivots=None))
     else:
-        A = A.T if source.turned else A
+        A = A.T if source.is_column_major else A
         own = request.options.method == "auto" and source.dtype != np.bool_  # truth values are exact by any method
         options = request.options._replace(method=_METHOD) if own else request.options
         request.explain("files", "read from a file", quiet=True)
@@ -247,13 +249,13 @@ def _in_memory(request: Request, source: Stored, home: Stored | None, close: _Cl
     return closed if home is None else _written(home, request.team, closed)
 
 
-def _written(home: Stored, team: Team, found: Any) -> Any:
+def _written(home: StoredMatrix, team: Team, found: Any) -> Any:
     """The result, in the file; words were read column after column where that holds columns."""
 
     def write() -> None:
         packed = isinstance(found, BitMatrix)
-        with written(SYSTEM, home) as file:
-            rows = found.T if home.turned and not packed else found
+        with open_for_writing(SYSTEM, home) as file:
+            rows = found.T if home.is_column_major and not packed else found
             _place(file, home, packed).write(0, np.ascontiguousarray(memory_of(rows)))
             complete(file, home)
 
@@ -262,15 +264,15 @@ def _written(home: Stored, team: Team, found: Any) -> Any:
     return home.result()
 
 
-def _place(file: File, matrix: Stored, packed: bool) -> Place:
+def _place(file: File, matrix: StoredMatrix, packed: bool) -> RowStore:
     rows = matrix.rows(file)
-    return Packed.all([rows], matrix.n)[0] if packed else rows
+    return PackedRows.all([rows], matrix.n)[0] if packed else rows
 
 
-def _fits_packed(request: Request, source: Stored, limits: MemoryLimits) -> bool:
+def _fits_packed(request: Request, source: StoredMatrix, limits: MemoryLimits) -> bool:
     """Whether truth values are closed in memory 32 to a word: an eighth of the file."""
     method, n = request.options.method, source.n
-    if source.dtype != np.bool_ or limits.device or (source.turned and not request.semiring.commutative):
+    if source.dtype != np.bool_ or limits.device or (source.is_column_major and not request.semiring.commutative):
         return False
     if method != "auto" and "bits" not in method_named(method).storages:
         return False
@@ -298,7 +300,7 @@ def _close_array(request: Request, close: _Close) -> Any:
         closed = close(request.but(A, memory=None, options=options._replace(method=method)))
         return as_result(request.given)(closed)
     _check_method(request)
-    if is_name(request.out):
+    if is_npy_name(request.out):
         raise StorageError(
             "out= is a file, and A is an array larger than the memory of the GPU: save A, and give the name of its file"
         )
@@ -307,7 +309,7 @@ def _close_array(request: Request, close: _Close) -> Any:
         raise StorageError("A and out= overlap: give A itself, or another array")
     bench = _Bench(request, len(A), A.dtype, limits)
     layout = bench.layout()
-    run = HeldRun(A, home, layout, bench.room(layout), options.threads)
+    run = HostArrayRun(A, home, layout, bench.room(layout), options.threads)
     request.explain(
         "files", f"an array of {shown(A.nbytes)} in {shown(layout.memory)} of the GPU's memory: {_told(layout)}"
     )
@@ -316,10 +318,12 @@ def _close_array(request: Request, close: _Close) -> Any:
 
 def _told(layout: StripLayout) -> str:
     count = len(layout.rounds)
-    return f"strips of {layout.rows} rows, {shown(layout.moved)} read and written in {count} round{'s' * (count != 1)}"
+    return (
+        f"strips of {layout.rows} rows, {shown(layout.traffic)} read and written in {count} round{'s' * (count != 1)}"
+    )
 
 
-def _looked_at(source: Stored, view: Any, semiring: Semiring) -> Scan:
+def _looked_at(source: StoredMatrix, view: Any, semiring: Semiring) -> Scan:
     """`check_entries`, some rows at a time: to read them takes a fifth of the time of touching them in a map."""
     found, rows = Scan(nonnegative=True), max(1, _LOOK // source.row)
     if rule_for(semiring, source.dtype).ask_nothing:
@@ -329,11 +333,11 @@ def _looked_at(source: Stored, view: Any, semiring: Semiring) -> Scan:
         with File(SYSTEM, source.path, os.O_RDONLY) as file:
             place = source.rows(file)
             for first in range(0, source.n, rows):
-                part = memory.at(place.phase(first), min(rows, source.n - first))
+                part = memory.rows_at(place.phase(first), min(rows, source.n - first))
                 place.read(first, part)
                 found |= check_entries(part, semiring)
     except DomainError:
-        check_entries(view.T if source.turned else view, semiring)  # says where
+        check_entries(view.T if source.is_column_major else view, semiring)  # says where
         raise
     return found
 
@@ -365,12 +369,12 @@ class _Bench:
 
     def _threads(self, asked: int) -> int:
         """So many threads, of those asked for, that what more than two copy takes a quarter of the memory to spare."""
-        few, copies = min(2, asked), self._costs.copied(self.storage)
+        few, copies = min(2, asked), self._costs.thread_bytes(self.storage)
         spare = self._limits.computing - self._cut(0, few)  # type: ignore[operator]  # no memory is too little
         return min(asked, few + max(0, spare) // 4 // copies) if copies else asked
 
     def _cut(self, memory: int, threads: int) -> StripLayout | int:
-        costs = replace(self._costs, beside=self._costs.beside + threads * self._costs.copied(self.storage))
+        costs = replace(self._costs, overhead=self._costs.overhead + threads * self._costs.thread_bytes(self.storage))
         cut = self._blocks, self._copies, memory, costs, self.storage == "bits", self._ranks, self._pivots
         return layouts.layout_for(self._n, self._dtype.itemsize, *cut)
 
@@ -383,16 +387,16 @@ class _Bench:
                 f"{shown(memory)} of memory are too small for {self._widest} rows of {n} {self._dtype}, which are one "
                 f"block of pivots, and some more to work on: it takes {shown(found)}"
             )
-        found = found.ending(int(self._cycles))
+        found = found.with_last_round(int(self._cycles))
         if not self._limits.device:
             return found
-        beside = layouts.HOST.beside + 2 * layouts.HOST.thread  # the host looks at rows and moves them
-        piece = min(_STAGE, (self._limits.host - beside) // _STAGES) // found.row
+        overhead = layouts.HOST.overhead + 2 * layouts.HOST.bytes_per_thread  # the host looks at rows and moves them
+        piece = min(_STAGE, (self._limits.host - overhead) // _STAGES) // found.row
         if piece < 1:
             raise StorageError(
                 f"{shown(self._limits.host)} of the host's memory are too small for {_STAGES} rows of {n} "
                 f"{self._dtype}, which go to the GPU and back: it takes "
-                f"{shown(_STAGES * found.row + beside)}"
+                f"{shown(_STAGES * found.row + overhead)}"
             )
         return replace(found, piece=piece)
 
@@ -412,11 +416,11 @@ class _Bench:
         call.depth = request.depth + 1
         return call
 
-    def room(self, layout: StripLayout) -> Room:
+    def room(self, layout: StripLayout) -> BufferPool:
         """The memory of a layout."""
         if self._limits.device:
-            return DeviceRoom(self._width, self._entry, self._limits.device, layout.piece, self._pivots > 0)
-        return HostRoom(self._width, self._entry, self._pivots > 0)
+            return DeviceBufferPool(self._width, self._entry, self._limits.device, layout.piece, self._pivots > 0)
+        return HostBufferPool(self._width, self._entry, self._pivots > 0)
 
     def _copies(self, rows: int) -> int:
         """Bytes of the copies that products with strips of so many rows need."""
@@ -426,20 +430,20 @@ class _Bench:
         return most + self._copied * self._n * (rows + 1 + self._widest)
 
 
-def _by_strips(request: Request, source: Stored, home: Stored, limits: MemoryLimits) -> Any:
+def _by_strips(request: Request, source: StoredMatrix, home: StoredMatrix, limits: MemoryLimits) -> Any:
     bench = _Bench(request, source.n, source.dtype, limits)
-    call = bench.call(request, source.view(), partial(_looked_at, source), turned=source.turned)
+    call = bench.call(request, source.view(), partial(_looked_at, source), turned=source.is_column_major)
     name, backend = None if request.journal is None else os.fsdecode(request.journal), bench.backend
-    pivots = None if request.pivots is None else pivots_of(request.pivots, home)
-    matrices = [source.resolved, home.resolved]
-    if pivots is not None and pivots.resolved in matrices:
+    pivots = None if request.pivots is None else new_pivot_file(request.pivots, home)
+    matrices = [source.real_path, home.real_path]
+    if pivots is not None and pivots.real_path in matrices:
         raise StorageError(f"{pivots.path} is the file of the matrix: give another name for pivots=")
-    if name is not None and os.path.realpath(name) in (*matrices, *([pivots.resolved] if pivots else [])):
+    if name is not None and os.path.realpath(name) in (*matrices, *([pivots.real_path] if pivots else [])):
         raise StorageError(f"{name} is the file of the matrix: give another name for the journal")
     journal = None if name is None else found_journal(SYSTEM, name, request, source, home, backend.name)
     if journal is not None:
         run = Run(SYSTEM, source, home, journal.layout, bench.room(journal.layout), name, journal, request.team, pivots)
-        if request.memory is not None and journal.layout.memory > limits.computing and not journal.state.finished:
+        if request.memory is not None and journal.layout.memory > limits.computing and not journal.state.is_finished:
             journal.close()
             raise StorageError(
                 f"{name}: the run was begun in {shown(journal.layout.memory)} of memory and goes on in as much, which "
@@ -448,7 +452,7 @@ def _by_strips(request: Request, source: Stored, home: Stored, limits: MemoryLim
         now = f"in round {journal.state.round + 1} of {len(journal.layout.rounds)}"
         why = (
             "the journal of a run that has finished"
-            if journal.state.finished
+            if journal.state.is_finished
             else f"going on {now}, as the journal says"
         )
         request.explain("files", why)
@@ -459,6 +463,6 @@ def _by_strips(request: Request, source: Stored, home: Stored, limits: MemoryLim
     layout = bench.layout()
     run = Run(SYSTEM, source, home, layout, bench.room(layout), name, team=request.team, pivots=pivots)
     if name is not None:
-        layout = journaled(layout, run.in_place, request.team.ranks.size)
+        layout = with_journal(layout, run.in_place, request.team.ranks.size)
     request.explain("files", f"a file of {shown(source.size)} in {shown(layout.memory)} of memory: {_told(layout)}")
     return by_strips(request, call, run)

@@ -31,7 +31,7 @@ from semiring.io.inputs import AS_IT_IS, names_file, take
 from semiring.kernels import packs
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace, is_device_array
-from semiring.out_of_core.stored_matrix import is_name
+from semiring.out_of_core.stored_matrix import is_npy_name
 
 __all__ = ["close", "close_array", "close_given", "plan_with_warnings"]
 
@@ -45,7 +45,7 @@ def close_given(request: Request) -> Any:
     closure of the matrix raises.
     """
     result, out = _close(request), request.out
-    return result if out is None or is_name(out) else out
+    return result if out is None or is_npy_name(out) else out
 
 
 def _close(request: Request) -> Any:

@@ -13,7 +13,7 @@ from semiring.closures.method_run import MethodRun
 from semiring.closures.plan import Draft, Rewrite, text_of
 from semiring.closures.planner import plan_of
 from semiring.errors import AlgebraError
-from semiring.out_of_core.last_round import NOTHING, LastRound
+from semiring.out_of_core.last_round import NO_LAST_ROUND, LastRound
 from semiring.out_of_core.layout import shown
 
 __all__ = ["PieceWork", "Pieces", "planned"]
@@ -33,7 +33,7 @@ class PieceWork:
     inner: EncodedMatrix  # and as the method sees it
     #: Asked of closed rows before maps are undone: it raises where they must be read in another way.
     again: Callable[[Call, Array], Any] | None = None
-    last: LastRound = NOTHING
+    last: LastRound = NO_LAST_ROUND
 
     def on(self, sample: Array, *vertices: Any) -> Pieces:
         """What is done to pieces that live where ``sample`` does; ``vertices``: of which rows and columns they are."""
@@ -78,7 +78,7 @@ def planned(call: Call, *, last_round: bool = False) -> PieceWork:
 
     ``last_round``: whether there may be a round after the last pivot.
     """
-    plan, strips, ending = plan_of(call), call.strips, NOTHING
+    plan, strips, ending = plan_of(call), call.strips, NO_LAST_ROUND
     assert strips is not None
     for _, found in plan.answers:
         if not isinstance(found, Rewrite) or (found.by_rows and not found.ends):

@@ -89,4 +89,4 @@ def sums_are_safe(call: Call) -> bool:
 @question()
 def is_symmetric(call: Call) -> bool:
     """Whether the graph is undirected: the matrix equals its transpose, bit by bit."""
-    return bool(call.structure.symmetric)
+    return bool(call.structure.is_symmetric)

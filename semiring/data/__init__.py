@@ -19,9 +19,9 @@ NETWORKS = {
 
 
 def load_network(name: str, semiring: Semiring | str = "min_plus", *, dtype: Any = None) -> Network:
-    """A network that comes with the library, with names, labels and positions of its vertices.
+    """Return a network that comes with the library, with names, labels and positions of its vertices.
 
-    Raises `UnknownNameError`, which lists the networks there are.
+    Raises `UnknownNameError`, whose message lists the available networks.
 
     >>> flights = load_network("us-flights")
     >>> flights.matrix.shape, flights.unit, flights.names[:3], flights.labels[:3]

@@ -52,7 +52,7 @@ from semiring.linalg.dispatch import encoding, engine_for, inside
 from semiring.linalg.ranges import demand_range, may_wrap, size_of
 from semiring.namespaces import array_namespace
 from semiring.out_of_core.layout import free_memory
-from semiring.out_of_core.stored_matrix import Stored, is_name, stored
+from semiring.out_of_core.stored_matrix import StoredMatrix, as_stored, is_npy_name
 from semiring.threads import checked_threads, get_threads
 
 __all__ = [
@@ -242,7 +242,9 @@ def read(path: str | os.PathLike[str], *, comm: Any = None, device: Any = None) 
     Raises `OSError`, `FormatError`, `ShapeError` and `DTypeError` on all ranks.
     """
     team = _RankTeam(comm, device)
-    found: Stored = agreed(team.ranks, lambda: stored(os.fspath(path) + ("" if str(path).endswith(".npy") else ".npy")))
+    found: StoredMatrix = agreed(
+        team.ranks, lambda: as_stored(os.fspath(path) + ("" if str(path).endswith(".npy") else ".npy"))
+    )
     grid = team.grid(found.n, found.dtype)
 
     def tiles() -> Array:
@@ -250,7 +252,7 @@ def read(path: str | os.PathLike[str], *, comm: Any = None, device: Any = None) 
         own = np.empty((len(rows), len(columns)), found.dtype)
         if own.size:
             whole = found.view()
-            whole = whole.T if found.turned else whole
+            whole = whole.T if found.is_column_major else whole
             for there, here in rows.parts():
                 for beside, place in columns.parts():
                     own[here, place] = whole[there, beside]
@@ -314,7 +316,9 @@ def _rows(A: Any) -> Array:
 def _matrix(A: Any, comm: Any, device: Any) -> Matrix:
     if isinstance(A, Matrix):
         return A
-    name = _RankTeam(comm, device).ranks.allgather(os.fspath(A) if is_name(A) else None)[0]  # of rank 0, as an array is
+    name = _RankTeam(comm, device).ranks.allgather(os.fspath(A) if is_npy_name(A) else None)[
+        0
+    ]  # of rank 0, as an array is
     if name is not None:
         return read(name, comm=comm, device=device)
     return distribute(A, comm=comm, device=device)
@@ -403,7 +407,7 @@ def closure(
     request = _request(semiring, threads)
     if journal is not None or memory is not None:
         return _by_strips(request, A, out, memory, journal, method, progress, _RankTeam(comm, device))
-    if is_name(out):
+    if is_npy_name(out):
         raise StorageError(
             f"out= names a file, which ranks write only with a journal: pass {option('journal')}, or write the result, "
             "mpi.closure('big.npy').write('closed.npy')"
@@ -433,7 +437,12 @@ def closure(
 def _by_strips(
     request: Request, A: Any, out: Any, memory: Any, journal: Any, method: str, progress: Any, team: _RankTeam
 ) -> Array:
-    if journal is None or not (is_name(A) and is_name(out)) or method == "row_broadcast" or team.device is not None:
+    if (
+        journal is None
+        or not (is_npy_name(A) and is_npy_name(out))
+        or method == "row_broadcast"
+        or team.device is not None
+    ):
         raise StorageError(
             f"{option('memory')} and {option('journal')} are for a matrix in an .npy file, closed on the CPU into an "
             ".npy "

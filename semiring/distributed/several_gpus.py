@@ -31,8 +31,8 @@ from semiring.kernels.contract import KernelPlan, Status
 from semiring.kernels.engine import Engine
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace, is_device_array
-from semiring.out_of_core.buffer_pools import DeviceRoom
-from semiring.out_of_core.disk import Held
+from semiring.out_of_core.buffer_pools import DeviceBufferPool
+from semiring.out_of_core.disk import HostRows
 
 __all__ = ["by_devices", "closed_stack"]
 
@@ -119,9 +119,9 @@ def _move(rows: Share, A: Array, here: Array, threads: int, *, back: bool = Fals
         stream.synchronize()
         return
     row, tallest = max(1, A.shape[1] * A.itemsize), max((stop - start for start, stop in rows.blocks), default=1)
-    held = Held(A, threads)
+    held = HostRows(A, threads)
     try:
-        with DeviceRoom(A.shape[1], A.dtype, _UNLIMITED, max(1, min(tallest, _STAGE // row))) as room:
+        with DeviceBufferPool(A.shape[1], A.dtype, _UNLIMITED, max(1, min(tallest, _STAGE // row))) as room:
             for part, block in rows.parts():
                 (room.write if back else room.read)(held, part.start, here[block])
     finally:

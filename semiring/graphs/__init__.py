@@ -1,1 +1,1 @@
-"""The graph of a matrix: its components and what else of it spares work, found by looks that cost next to nothing."""
+"""The structure of the graph of a matrix: strong components, symmetry and equal weights, which save work."""

@@ -1,7 +1,9 @@
-"""A graph's strong components, and the acyclic graph of them: reachability where n² bits would be too much.
+"""The condensation of a graph: its strong components and the acyclic graph of the edges between them.
 
-Source: R. E. Tarjan, SIAM J. Comput. 1 (1972), as SciPy has it. Cost: O(n + m log m) for m edges; a question from 64
-sources O(c + d), where c components have d edges between them.
+It answers reachability for graphs whose closure, n² bits, is too large.
+
+Source: R. E. Tarjan, SIAM J. Comput. 1 (1972), in SciPy's implementation. Cost: O(n + m log m) for m edges. A query
+from 64 sources takes O(c + d) for c components with d edges between them.
 """
 
 from __future__ import annotations
@@ -20,26 +22,28 @@ from semiring.arrays.parts import on_host
 from semiring.arrays.sparse import is_sparse, stored_entries
 from semiring.arrays.vertices import Vertices
 from semiring.errors import ShapeError, VertexError
-from semiring.graphs.components import of_sparse
+from semiring.graphs.components import strong_components_of_sparse
 from semiring.io.inputs import take_edges
-from semiring.io.network import over
+from semiring.io.network import convert_network
 
 __all__ = ["Condensation", "condensation"]
 
-_WORDS = 8  # of 64 sources that are followed at once
+_WORDS = 8  # the words of 64 sources that one pass follows
 
 
 class Condensation:
-    """The strong components of a graph of n vertices, counted so that every edge between two leads to the higher one.
+    """The strong components of a graph of n vertices, numbered in a topological order.
+
+    Every edge between two components leads from the lower number to the higher number.
 
     Attributes
     ----------
     component
         int64 (n,): the component of each vertex.
     graph
-        SciPy's csr_array (c, c) bool: which component has an edge to which other.
+        A csr_array (c, c) bool of SciPy: the edges between the c components.
     names
-        A tuple of n names, or None where vertices are 0 … n - 1.
+        A tuple of n names, or None if the vertices are 0 … n - 1.
     """
 
     component: NDArray[np.int64]
@@ -51,7 +55,7 @@ class Condensation:
 
         self._vertices = Vertices(n, names)
         self.names = self._vertices.names
-        found = of_sparse(csr_array((np.ones(len(tails)), (tails, heads)), shape=(n, n)))
+        found = strong_components_of_sparse(csr_array((np.ones(len(tails)), (tails, heads)), shape=(n, n)))
         count = len(found)
         self._order, self._bounds = found.order, found.bounds
         self.component = np.empty(n, np.int64)
@@ -62,7 +66,7 @@ class Condensation:
         self.graph = csr_array((np.ones(len(between), np.bool_), ends), shape=(count, count))
 
     def __len__(self) -> int:
-        """How many components there are."""
+        """Return the number of components."""
         return len(self._bounds) - 1
 
     def __repr__(self) -> str:
@@ -71,9 +75,22 @@ class Condensation:
         return f"Condensation({counts}, {edges} edge{'s' * (edges != 1)} between)"
 
     def members(self, component: int) -> Any:
-        """The vertices of a component, int64 in ascending order, or a list of their names where they have some.
+        """Return the vertices of a component.
 
-        Raises `VertexError` where there is no such component.
+        Parameters
+        ----------
+        component
+            The number of the component, 0 … c - 1.
+
+        Returns
+        -------
+        numpy.ndarray or list
+            The vertices, int64 in ascending order, or the list of their names if the graph names its vertices.
+
+        Raises
+        ------
+        VertexError
+            There is no component of that number.
         """
         if not 0 <= component < len(self):
             raise VertexError(f"there is no component {component} among {len(self)}")
@@ -81,10 +98,22 @@ class Condensation:
         return members if self.names is None else [self.names[vertex] for vertex in members]
 
     def reaches(self, sources: Any, targets: Any) -> Any:
-        """Whether each of the sources reaches each of the targets: bool (p, q), or without the axis of one vertex.
+        """Return whether each source reaches each target; every vertex reaches itself.
 
-        Vertices are given by number, or by name where they have names; every vertex reaches itself. Raises
-        `VertexError`.
+        Parameters
+        ----------
+        sources, targets
+            A vertex, or a sequence of p or q vertices: numbers, or names if the graph names its vertices.
+
+        Returns
+        -------
+        numpy.ndarray or numpy.bool
+            bool (p, q), without the axis of an argument that is one vertex.
+
+        Raises
+        ------
+        VertexError
+            A vertex is not in the graph.
         """
         from semiring.kernels.graphs.reach import carry_along
 
@@ -119,29 +148,41 @@ class Condensation:
 
 
 def condensation(A: Any) -> Condensation:
-    """The strong components of a graph, and which of them reach which.
+    """Return the condensation of a graph: its strong components and the edges between them.
 
     Parameters
     ----------
     A
-        (n, n): a SciPy sparse matrix or array, each stored entry of which is an edge, but a stored False; an array of
-        truth values, or of integers that are all 0 or 1, or a `BitMatrix`, on the host or on a GPU. Or what names its
-        vertices: a square frame of truths, a frame of edges, a graph of NetworkX, igraph or rustworkx, a `Network`,
-        whatever the weights. The edges are listed on the host, with 40 bytes each.
+        (n, n): a SciPy sparse matrix or array, whose stored entries except False are edges. Or an array of truth values
+        or of integers 0 and 1, or a `BitMatrix`, on the host or on a GPU. Or an object with names of vertices: a square
+        frame of truth values, a frame of edges, a graph of NetworkX, igraph or rustworkx, or a `Network`. Weights are
+        ignored. The function lists the edges on the host, with 40 bytes each.
 
-    Raises `ShapeError`, and `DTypeError` for a dense matrix of other entries than truths, 0 and 1.
+    Returns
+    -------
+    Condensation
+        The components, their edges, and the names of the vertices.
 
+    Raises
+    ------
+    ShapeError
+        The matrix is not square.
+    DTypeError
+        A dense matrix has entries other than truth values, 0 and 1.
+
+    Examples
+    --------
     >>> import semiring as sr
-    >>> found = sr.condensation([[False, True, False], [True, False, True], [False, False, False]])
-    >>> found
+    >>> components = sr.condensation([[False, True, False], [True, False, True], [False, False, False]])
+    >>> components
     Condensation(3 vertices, 2 components, 1 edge between)
-    >>> found.members(0), found.reaches(0, 2), found.reaches(2, [0, 1, 2])
+    >>> components.members(0), components.reaches(0, 2), components.reaches(2, [0, 1, 2])
     (array([0, 1]), np.True_, array([False, False,  True]))
     """
     if is_graph(A) or is_edge_frame(A):
         listed = take_edges(A)
         if listed is None:  # a Network
-            tails, heads = np.nonzero(over(A, boolean).matrix)
+            tails, heads = np.nonzero(convert_network(A, boolean).matrix)
             return Condensation(A.matrix.shape[0], tails, heads, A.names)
         ends = [listed.rows, listed.columns]
         tails, heads = ends if listed.directed else map(np.concatenate, (ends, ends[::-1]))
@@ -158,8 +199,8 @@ def condensation(A: Any) -> Condensation:
 def _edges_of(A: Any) -> tuple[Any, Any, tuple[int, ...]]:
     if is_sparse(A):
         rows, columns, stored = stored_entries(in_host_memory(A))
-        kept = stored if stored.dtype == np.bool_ else slice(None)
-        return rows[kept].astype(np.int64), columns[kept].astype(np.int64), A.shape
+        edges = stored if stored.dtype == np.bool_ else slice(None)
+        return rows[edges].astype(np.int64), columns[edges].astype(np.int64), A.shape
     if isinstance(A, BitMatrix):
         parts = [(on_host(tails), on_host(heads)) for tails, heads in A.edges()]
         empty = np.empty(0, np.int64)

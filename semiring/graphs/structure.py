@@ -1,7 +1,7 @@
-"""One look at a matrix that asks what its graph spares: symmetry, few edges, one weight, components.
+"""Detection of the structure of a graph in one scan of its matrix: symmetry, few edges, one weight, components.
 
-It reads bits, of the memory of the host, and stops as soon as nothing can be found any more: of a dense matrix with
-nothing to find some sixteenth is read. Cost: O(n²) at most; workspace n² / 4 bits, where there are several components.
+The scan reads bits in the memory of the host. It stops when the matrix can have no such structure any more, after about
+a sixteenth of a dense matrix. Cost: O(n²) at most; workspace n² / 4 bits if there are several components.
 """
 
 from __future__ import annotations
@@ -19,93 +19,111 @@ from semiring.arrays.parts import on_host
 from semiring.arrays.sparse import is_ascending, stored_entries
 from semiring.graphs.components import (
     Components,
+    acyclic_components,
     as_unsigned,
     bits_of,
-    in_order,
-    in_strips,
-    of_lists,
-    of_words,
-    run_on,
-    share_reached,
+    reachable_fraction,
+    run_parallel,
+    run_strips,
     strong_components,
-    transposed,
+    strong_components_of_lists,
+    strong_components_of_words,
+    transpose_bits,
 )
 
-if TYPE_CHECKING:  # they load the compiler, and small calls are to do without
+if TYPE_CHECKING:  # these modules load the compiler, which small calls do not need
     from semiring.kernels.contract import GraphKernels
     from semiring.sparse.symbolic import Analysis, Pattern
 
-__all__ = ["FEW", "UNSEEN", "Structure", "structure_of", "structure_of_sparse", "structure_on_device"]
+__all__ = ["FEW", "NO_STRUCTURE", "Structure", "structure_of", "structure_of_sparse", "structure_on_device"]
 
-FEW = 50  # edges are few where there are at most n² / 50 of them
-_STRIPS = 16  # that a matrix is looked at in: from the first of them on it may be clear that there is nothing to find
+FEW = 50  # edges are few if there are at most n² / 50
+_STRIPS = 16  # a scan reads as many strips; the first strip often shows that the matrix has no structure
 
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """What a look at the graph of a matrix found. Loops count as edges, and have any weight."""
+    """The detected structure of the graph of a matrix.
 
-    symmetric: bool = False  # A = Aᵀ, bit by bit
-    edges: int | None = None  # how many there are; None is more than n² / `FEW`, or unknown
-    weight: Any = None  # the one weight that all of them have, as the matrix has it
-    search: Callable[[], Components] | None = field(default=None, repr=False)  # None where there is nothing to find
-    words: Any = field(default=None, repr=False)  # (n, ⌈n/32⌉) the edges as bits, where all entries were looked at
-    pattern: Pattern | None = field(default=None, repr=False)  # the edges in lists, where they are few
-    values: Any = field(default=None, repr=False)  # and what a sparse matrix stores of each
+    Attributes
+    ----------
+    is_symmetric
+        Whether A and Aᵀ are bitwise identical.
+    edges
+        The number of edges, with loops; None if there are more than n² / `FEW`, or the number is unknown.
+    weight
+        The weight that all edges except loops have, as an entry of the matrix; None if they differ or it is unknown.
+    search
+        A function that returns the components, or None if no search is possible.
+    words
+        (n, ⌈n/32⌉): the edges as bits, if the scan has read all entries.
+    pattern
+        The edges as lists, if they are few.
+    values
+        The stored entries of a sparse matrix, in the order of the pattern.
+    """
+
+    is_symmetric: bool = False
+    edges: int | None = None
+    weight: Any = None
+    search: Callable[[], Components] | None = field(default=None, repr=False)
+    words: Any = field(default=None, repr=False)
+    pattern: Pattern | None = field(default=None, repr=False)
+    values: Any = field(default=None, repr=False)
 
     @cached_property
     def components(self) -> Components:
-        """The components, looked for when somebody first asks; only where there is a search."""
+        """The components, which the first access computes; the structure must have a search."""
         assert self.search is not None
         return self.search()
 
     @cached_property
-    def reach(self) -> float:
-        """The share of all vertices that one of them reaches, on the average; of edges that are not listed, all."""
+    def mean_reach(self) -> float:
+        """The fraction of all vertices that a vertex reaches on average; 1 if there is no pattern."""
         if self.pattern is None or len(self.components) < 2:
             return 1.0
-        return share_reached(self.components, self.pattern.starts, self.pattern.indices)
+        return reachable_fraction(self.components, self.pattern.starts, self.pattern.indices)
 
     @cached_property
     def analysis(self) -> Analysis:
-        """What a sparse elimination would do; only where edges are few."""
+        """The symbolic analysis of a sparse elimination; the structure must have a pattern."""
         assert self.pattern is not None
         from semiring.sparse.symbolic import analyse
 
         return analyse(self.pattern)
 
     @cached_property
-    def widest(self) -> int:
-        """The vertices of the widest level of a search, but for hubs and trees; only where edges are few."""
+    def widest_level(self) -> int:
+        """The vertices of the widest level of a search, without hubs and trees; the structure must have a pattern."""
         assert self.pattern is not None
         from semiring.sparse.symbolic import widest_level_of_core
 
         return widest_level_of_core(self.pattern)
 
     def __str__(self) -> str:
-        found = ["undirected"] if self.symmetric else []
+        found = ["undirected"] if self.is_symmetric else []
         if self.edges is not None:
             found.append(f"{self.edges:,} edges")
         if self.weight is not None:
             found.append(f"all edges of weight {self.weight}")
         return ", ".join(found)
 
-    def of_part(self) -> Structure:
-        """What holds of a strong component too."""
-        return Structure(self.symmetric, None, self.weight)
+    def component_structure(self) -> Structure:
+        """Return the structure that every strong component inherits: the symmetry and the one weight."""
+        return Structure(self.is_symmetric, None, self.weight)
 
 
-UNSEEN = Structure()  # where nobody has looked
+NO_STRUCTURE = Structure()  # the structure of a matrix that was not scanned
 
 
 def structure_of(A: Any, none: Any, threads: int) -> Structure:
-    """The structure of a matrix (n, n), or a `BitMatrix`, in which ``none`` is no edge."""
+    """Return the structure of a matrix (n, n) or a `BitMatrix`, whose edges are the entries that are not ``none``."""
     search = partial(strong_components, A, none, threads)
     if isinstance(A, BitMatrix):
         return Structure(_is_mirrored_words(A, threads), search=search)
     words, edges, weight = _edges(A, none, threads)
     if words is not None:
-        search = partial(of_words, words, A.shape[0], threads)
+        search = partial(strong_components_of_words, words, A.shape[0], threads)
     if edges is None:
         return Structure(_is_mirrored(A, threads), None, weight, search, words)
     pattern = _listed(words, edges)
@@ -114,24 +132,24 @@ def structure_of(A: Any, none: Any, threads: int) -> Structure:
 
 
 def structure_on_device(A: Any, none: Any, threads: int, graphs: GraphKernels) -> Structure:
-    """The structure of a matrix (n, n) on a GPU, where one pass sees all that the host looks for by and by."""
+    """Return the structure of a matrix (n, n) on a GPU, with one pass for the symmetry, the edges and the weight."""
     symmetric, below, edges, weight = graphs.look(A, none)
     n, pattern = A.shape[0], None
     if edges * FEW <= n * n:
         pattern = _listed(on_host(graphs.edge_words(A, none)), edges)
     if not below:
-        search: Callable[[], Components] = partial(in_order, n)
+        search: Callable[[], Components] = partial(acyclic_components, n)
     elif pattern is None:
         search = partial(strong_components, A, none, threads, graphs)
     else:
-        search = partial(of_lists, pattern.starts, pattern.indices)
+        search = partial(strong_components_of_lists, pattern.starts, pattern.indices)
     return Structure(symmetric, None if pattern is None else edges, weight, search, None, pattern)
 
 
 def structure_of_sparse(matrix: Any) -> Structure | None:
-    """The structure of a SciPy sparse matrix (n, n) of numbers; None where it stores an entry twice.
+    """Return the structure of a SciPy sparse matrix (n, n) of numbers, or None if it stores an entry twice.
 
-    The matrix has passed `check_sparse`. What it stores counts as an edge, whatever its weight.
+    The matrix must have passed `check_sparse`. Every stored entry is an edge, for every weight.
     """
     from scipy.sparse import coo_array
 
@@ -152,7 +170,13 @@ def structure_of_sparse(matrix: Any) -> Structure | None:
     few = heads.size * FEW <= n * n
     symmetric = pattern.is_symmetric(values)
     return Structure(
-        symmetric, heads.size if few else None, one, partial(of_lists, starts, heads), None, pattern, values
+        symmetric,
+        heads.size if few else None,
+        one,
+        partial(strong_components_of_lists, starts, heads),
+        None,
+        pattern,
+        values,
     )
 
 
@@ -164,13 +188,17 @@ def _listed(words: Any, edges: int) -> Pattern:
 
 
 def _edges(A: Any, none: Any, threads: int) -> tuple[Any, int | None, Any]:
-    """The edges as bits, where they are few or all have one weight; how many, where few; and the one weight."""
+    """Return the edges as bits, the number of edges, and the one weight of all edges.
+
+    The bits are None if there are many edges of several weights. The number is None if it is more than n² / `FEW`. The
+    weight is None if the weights differ.
+    """
     from semiring.kernels.graphs.scan import first_edge, note_edges
 
     entries, absent, n = as_unsigned(A), bits_of(none, A.dtype), A.shape[0]
     known, bits = first_edge(entries, absent, 0)
     weight, words = entries.dtype.type(bits), np.empty((n, -(-n // WORD)), np.uint32)
-    counted: list[int] = []  # of the strips that were looked at: threads append to it
+    counted: list[int] = []  # the edges of each scanned strip, to which threads append
     others: list[bool] = []
 
     def note(rows: slice) -> None:
@@ -180,7 +208,7 @@ def _edges(A: Any, none: Any, threads: int) -> tuple[Any, int | None, Any]:
 
     first = max(1, -(-n // _STRIPS))
     note(slice(0, min(n, first)))
-    run_on(note, [(slice(start, min(n, start + first)),) for start in range(first, n, first)], threads)
+    run_parallel(note, [(slice(start, min(n, start + first)),) for start in range(first, n, first)], threads)
     edges, same = sum(counted), not any(others)
     if edges * FEW > n * n and not same:
         return None, None, None
@@ -199,14 +227,14 @@ def _is_mirrored(A: Any, threads: int) -> bool:
             differ.append(True)
 
     compare(slice(0, min(n, 64)))
-    in_strips(compare, n, threads)
+    run_strips(compare, n, threads)
     return not differ
 
 
 def _is_mirrored_words(A: BitMatrix, threads: int) -> bool:
     n, words = A.shape[0], A.words
-    for row in range(min(n, 32)):  # the first word of a column is quickly read
+    for row in range(min(n, 32)):  # the first 32 columns are bits of one word in each row
         column = (words[:, 0] >> np.uint32(row)) & np.uint32(1)
         if not np.array_equal(A[row : row + 1].unpack()[0], column.astype(np.bool_)):
             return False
-    return bool(np.array_equal(transposed(words, threads), words))
+    return bool(np.array_equal(transpose_bits(words, threads), words))

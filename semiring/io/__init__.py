@@ -1,4 +1,4 @@
-"""Networks in files: NumPy, SciPy, Matrix Market, DIMACS, node-link JSON and edge lists, in and out.
+"""Readers and writers of networks: NumPy, SciPy, Matrix Market, DIMACS, node-link JSON and edge lists.
 
 >>> import numpy as np
 >>> from semiring.io import read, write
@@ -32,9 +32,18 @@ from semiring.io import dimacs, edge_list, matrix_market, node_link, npy
 from semiring.io.atomic import atomic_file
 from semiring.io.files import binary_lines
 from semiring.io.graphs import network_of
-from semiring.io.network import Edges, Entries, Network, assemble, assemble_sparse, leads_one_way, over, square
+from semiring.io.network import (
+    Edges,
+    Entries,
+    Network,
+    assemble,
+    assemble_sparse,
+    convert_network,
+    is_directed,
+    vertex_count,
+)
 from semiring.io.positions import with_positions
-from semiring.io.text import Told
+from semiring.io.text import ProgressMatrix
 from semiring.kernels.contract import NO_PREDECESSOR
 
 __all__ = [
@@ -49,7 +58,7 @@ __all__ = [
     "write_vertices",
 ]
 
-#: The formats, by the ending of a file's name; the text formats and Matrix Market also with .gz behind it.
+#: The formats by the ending of a file's name. Text formats and Matrix Market files may also end in .gz.
 FORMATS = {
     ".npy": "npy",
     ".npz": "npz",
@@ -70,7 +79,7 @@ _SPARSELY = (
 )
 
 
-#: What reads files of other formats; graphs and frames go to the functions as they are.
+#: Readers of other formats, by the ending of a file's name. All functions accept the results of these readers.
 _OTHER_READERS = {
     ".graphml": "networkx.read_graphml",
     ".gml": "networkx.read_gml",
@@ -83,7 +92,10 @@ _OTHER_READERS = {
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
-    """The format that the ending of a name stands for ("-": an edge list); `FormatError` for an unknown ending."""
+    """Return the format that the ending of a file's name stands for.
+
+    The name "-", for standard input and output, stands for an edge list. Raises `FormatError` for an unknown ending.
+    """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(
             f"the first argument of write is the name of a file, write(path, matrix), not a {type(path).__name__}"
@@ -114,36 +126,52 @@ def read(
     weight: str | None = None,
     columns: tuple[str, str] | None = None,
 ) -> Network:
-    """Read a network: the (n, n) matrix over ``semiring``, with the vertices' names if the file has them.
+    """Read a network from a file: its (n, n) matrix over ``semiring``, and the names of the vertices in the file.
 
     Parameters
     ----------
     path
         A file that ends in one of `FORMATS`, plain or (text) with .gz; "-" reads an edge list from standard input.
     semiring
-        A semiring or the name of one: its zero fills the matrix where there is no edge.
+        A semiring or the name of one. Its zero fills the entries without an edge.
     dtype
-        The dtype of the matrix; by default that of the file (npy, npz, integer mtx), else float64, or the nearest that
-        the semiring is defined on.
+        The dtype of the matrix. The default is the dtype of the file (npy, npz, integer mtx), else float64, or the
+        nearest dtype on which the semiring is defined.
     directed
-        False takes each edge in both directions; so are those of a node-link file that is not ``directed``.
+        False takes each edge in both directions. A node-link file that is not ``directed`` does the same.
     format
-        One of the values of `FORMATS`, whatever the name ends in.
-    header, weight, columns
-        Of edge lists: whether the first line names the columns (None: when it reads like titles; an error where it may
-        as well be an edge whose weight is mistyped), the title of the column that holds the weights, and those of the
-        columns where edges begin and end. With ``header=False`` columns are named by their numbers, "1" the first. Of
-        node-link files: the key that holds the weights.
+        One of the values of `FORMATS`, which overrides the ending of the name.
+    header
+        Whether the first line of an edge list names the columns. The default None detects a header by its titles. It
+        raises `FormatError` if the line may also be an edge with a mistyped weight.
+    weight
+        The title of the column that holds the weights of an edge list, or their key in a node-link file. With
+        ``header=False`` columns are named by their numbers, "1" for the first.
+    columns
+        The titles or numbers of the columns in which the edges of an edge list begin and end.
 
-    What is not listed is no edge (the semiring's zero); what is listed is an edge, of weight 0 too; edges listed more
-    than once combine by ⊕. In a dense matrix every entry is an element of the semiring. Nothing is unpickled.
+    Returns
+    -------
+    Network
+        The matrix and the names of its vertices.
 
-    Raises `FormatError`, `ShapeError`, `DomainError` (NaN, or outside the domain), each naming file and line,
-    `DTypeError`, `OSError`, `TooLargeError`. Time O(size of the file), memory n² elements and some 100 bytes an edge.
+    Raises
+    ------
+    FormatError, ShapeError, DomainError
+        The file is damaged or ambiguous, not square, or holds NaN or a weight outside the domain. The message names the
+        file and the line.
+    DTypeError, OSError, TooLargeError
+        The semiring does not have the dtype, the file cannot be read, or the matrix does not fit in the memory.
+
+    Notes
+    -----
+    An edge that is not listed is the semiring's zero. A listed edge is an edge, also of weight 0, and edges listed more
+    than once combine by ⊕. In a dense matrix every entry is an element of the semiring. Nothing is unpickled. Time
+    O(size of the file), memory n² elements and some 100 bytes an edge.
     """
-    found, title = _listed(path, format, header, weight, columns)
+    content, title = _contents(path, format, header, weight, columns)
     try:
-        return assemble(found, as_semiring(semiring), dtype, directed=directed, title=title)
+        return assemble(content, as_semiring(semiring), dtype, directed=directed, title=title)
     except TooLargeError as error:
         raise TooLargeError(f"{error}{advice(_SPARSELY, '')}") from None
 
@@ -158,21 +186,24 @@ def read_sparse(
     weight: str | None = None,
     columns: tuple[str, str] | None = None,
 ) -> Network:
-    """`read`, but the matrix of a file that lists edges is a `scipy.sparse.csr_array` of them: never n² of memory."""
-    found, title = _listed(path, None, header, weight, columns)
-    if isinstance(found, Entries):
-        return assemble(found, semiring, dtype, directed=directed, title=title)
-    return assemble_sparse(found, semiring, dtype, directed=directed, title=title)
+    """Read a network as `read` does, with the edges of a file that lists them as a `scipy.sparse.csr_array`.
+
+    It never needs memory for n² entries, unless the file holds a dense matrix.
+    """
+    content, title = _contents(path, None, header, weight, columns)
+    if isinstance(content, Entries):
+        return assemble(content, semiring, dtype, directed=directed, title=title)
+    return assemble_sparse(content, semiring, dtype, directed=directed, title=title)
 
 
-def _listed(
+def _contents(
     path: str | os.PathLike[str],
     format: str | None,  # noqa: A002
     header: bool | None,
     weight: str | None,
     columns: tuple[str, str] | None,
 ) -> tuple[Edges | Entries, str]:
-    """What a file holds, and the title of its network."""
+    """Return the edges or the entries in a file, and the title of its network."""
     kind, source = format or format_of(path), os.fspath(path)
     if kind not in FORMATS.values():
         raise FormatError(f"no format is named {kind!r}: known are {', '.join(dict.fromkeys(FORMATS.values()))}")
@@ -215,21 +246,45 @@ def write(
     format: str | None = None,  # noqa: A002
     progress: Progress | bool | None = None,
 ) -> None:
-    """Write an (n, n) matrix, or a `BitMatrix`, over ``semiring`` in the format that ``path`` ends in: all, or nothing.
+    """Write an (n, n) matrix over ``semiring`` to a file atomically.
 
-    The semiring is min_plus by default; of a `Network` and of `Paths` it is their own, as are the names, those of
-    frames and graphs too, and the unit of a network (labels and positions are not written). Of a network that is not
-    directed .json has each edge once. .npy and .npz hold the matrix as it is, of a `BitMatrix` a byte an entry, which
-    .npz compresses: 30,000² of them with few set in 4 s, while .csv lists those in 0.1 s. The other formats list the
-    entries other than the semiring's zero (-0.0 where the zero is 0.0, too), and know no other "no edge". ``names`` are
-    kept by .npz, .json and edge lists (those that are integers come in their order). What is written reads back over
-    the same semiring bit for bit, in the same dtype (which the formats that list edges do not record: read them with
-    ``dtype=``). An existing file keeps its permissions, and its content when anything fails. ``progress``: as in
-    `closure`, told of the rows that are listed.
+    Parameters
+    ----------
+    path
+        The name of the file, whose ending is one of `FORMATS`.
+    matrix
+        (n, n): an array, a `BitMatrix`, a frame, a graph, a `Network` or `Paths`.
+    semiring
+        The semiring whose zero is "no edge". The default is that of a `Network` or `Paths`, else min_plus.
+    names
+        A name for each vertex. The default is the names of a frame, graph, `Network` or `Paths`.
+    unit
+        What the weights count. The default is the unit of a `Network`.
+    format
+        One of the values of `FORMATS`, which overrides the ending of the name.
+    progress
+        As in `closure`. The callback receives the number of rows that were listed.
 
-    Raises `DTypeError`, `FormatError`, `ShapeError`, `OSError`; of a `Network` what `network_of` raises, too; and
-    `DomainError` where edges are to be listed, no semiring is known, and there is a -∞: most likely that is "no edge",
-    of another semiring than min_plus.
+    Raises
+    ------
+    DTypeError, FormatError, ShapeError, OSError
+        The matrix or the names do not fit the format, or the file cannot be written. For a `Network` the errors of
+        `network_of` occur too.
+    DomainError
+        A format that lists edges gets a matrix with -∞, and no semiring is named. Most likely this -∞ is "no edge" of
+        another semiring than min_plus.
+
+    Notes
+    -----
+    .npy and .npz hold the matrix as it is, and of a `BitMatrix` one byte an entry. .npz compresses these bytes: it
+    takes 4 s for 30,000² entries of which few are True, and .csv lists these in 0.1 s. The other formats list the
+    entries that differ from the semiring's zero, and also -0.0 if the zero is 0.0. They store no other "no edge". For
+    an undirected network .json has each edge once.
+
+    .npz, .json and edge lists store ``names``; integer names read back in numerical order. Labels and positions are not
+    written. Over the same semiring the file reads back bitwise identical. Formats that list edges do not record the
+    dtype, so read them with ``dtype=``. An existing file keeps its permissions, and it keeps its content if an error
+    occurs.
     """
     kind, directed = format or format_of(path), True
     matrix = matrix._as_network() if hasattr(matrix, "_as_network") else matrix  # Paths, which stand above this package
@@ -241,21 +296,21 @@ def write(
         own = None if semiring is None else as_semiring(semiring)
         matrix = Network(labelled.matrix, None if numbered else labelled.names, semiring=own)
     if isinstance(matrix, Network):
-        directed = leads_one_way(matrix)
+        directed = is_directed(matrix)
         semiring = matrix.semiring if semiring is None else semiring
         names, unit = matrix.names if names is None else names, unit or matrix.unit
-        matrix = matrix.matrix if semiring is None else over(matrix, as_semiring(semiring)).matrix
+        matrix = matrix.matrix if semiring is None else convert_network(matrix, as_semiring(semiring)).matrix
     named = semiring is not None
     semiring = as_semiring("min_plus" if semiring is None else semiring)
     array = _matrix(matrix, semiring, kind)
-    n = square(array.shape, "the matrix")
+    n = vertex_count(array.shape, "the matrix")
     if not named and kind not in ("npy", "npz"):
         _refuse_other_zeros(array)
     checked = _check_names(names, n)
     zero = semiring.zero_for(array.dtype)
     tell, passes = as_progress(progress, "writing"), 1 if kind in ("npy", "npz", "json") else 2
     if tell is not None and kind not in ("npy", "npz"):
-        array = cast("Any", Told(array, tell, passes))
+        array = cast("Any", ProgressMatrix(array, tell, passes))
 
     def fill(stream: BinaryIO) -> None:
         if kind == "npy":
@@ -294,12 +349,13 @@ def write_vertices(
     title: str = "predecessor",
     none: int = NO_PREDECESSOR,
 ) -> None:
-    """Write an (n, n) integer matrix of vertices, such as predecessors: .npy, .npz, or a table with a column ``title``.
+    """Write an (n, n) integer matrix of vertices, such as predecessors, to .npy, .npz, or a table.
 
-    The table lists the entries other than ``none``, by name where vertices have one. Errors as in `write`.
+    The table has a column ``title``. It lists the entries that differ from ``none``, by the names of the vertices if
+    there are any. Errors are those of `write`.
     """
     kind, array = format_of(path), np.asarray(matrix)
-    checked = _check_names(names, square(array.shape, "the matrix"))
+    checked = _check_names(names, vertex_count(array.shape, "the matrix"))
     if kind not in ("npy", "npz", "csv", "tsv", "txt"):
         raise FormatError(f"{os.fspath(path)}: write a matrix of vertices to .npy, .npz, .csv or .tsv, not to .{kind}")
 
@@ -316,13 +372,13 @@ def write_vertices(
 
 
 def _matrix(matrix: Any, semiring: Semiring, kind: str) -> Any:
-    """The matrix in the memory of the host; packed truth values stay packed where they are listed."""
+    """Return the matrix in the memory of the host; packed truth values stay packed for formats that list edges."""
     if isinstance(matrix, BitMatrix) and not matrix.on_device and kind not in ("npy", "npz"):
         return matrix
-    held = in_host_memory(matrix, "the matrix")
-    refuse_unreal(held, "the matrix")
-    plain = isinstance(held, np.ndarray | list | tuple) and not isinstance(held, np.ma.MaskedArray)
-    return np.asarray(held) if plain else as_matrix(held, semiring, name="the matrix")
+    on_host = in_host_memory(matrix, "the matrix")
+    refuse_unreal(on_host, "the matrix")
+    plain = isinstance(on_host, np.ndarray | list | tuple) and not isinstance(on_host, np.ma.MaskedArray)
+    return np.asarray(on_host) if plain else as_matrix(on_host, semiring, name="the matrix")
 
 
 def _check_names(names: Sequence[str] | None, n: int) -> Sequence[str] | None:

@@ -19,10 +19,10 @@ __all__ = ["atomic_file", "sync_folder"]
 
 @contextlib.contextmanager
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A binary file to write to, which becomes ``path`` when the block ends without an error.
+    """Open a temporary binary file for writing, and rename it to ``path`` when the context ends without an error.
 
-    A link is followed, so that it stays a link; the permissions of an existing file are kept; a read-only file is
-    refused. What is no regular file (a pipe, /dev/stdout) is written to directly. Raises `OSError`.
+    The function follows links, so that they stay links, and keeps the permissions of an existing file. It writes
+    directly to a pipe, /dev/stdout or another file that is not regular. Raises `OSError`, also for a read-only file.
     """
     target = Path(os.path.realpath(path))
     try:
@@ -37,7 +37,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise PermissionError(13, "Permission denied: the file is read-only", str(path))
     temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.tmp")
     try:
-        # O_EXCL: never through a link that someone planted; 0o666: the umask decides, as for any new file.
+        # O_EXCL refuses a link under this name. With 0o666 the umask determines the permissions of a new file.
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     except FileNotFoundError:
         raise FileNotFoundError(2, "No such folder", str(target.parent)) from None
@@ -64,7 +64,7 @@ def _copy_owner_and_mode(path: Path, old: os.stat_result) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Force the new name to the disk, where the system can (Windows cannot open a folder)."""
+    """Force the entries of a folder to the disk; Windows cannot open a folder, so there it does nothing."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

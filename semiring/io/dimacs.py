@@ -19,7 +19,7 @@ from semiring.io.text import (
     as_array,
     at_line,
     count_listed,
-    decoded,
+    decode_lines,
     edge_chunks,
     is_count,
     numbers_as_text,
@@ -30,11 +30,11 @@ __all__ = ["read_dimacs", "write_dimacs"]
 
 
 def read_dimacs(lines: Iterable[bytes], source: str) -> Edges:
-    """The arcs of a .gr file; their number must be the one that its ``p`` line promises."""
+    """Read the arcs of a .gr file, and raise `FormatError` if their number differs from its ``p`` line."""
     size, promised, number = -1, 0, 0
     rows, columns, numbers = array("q"), array("q"), array("q")
     values: list[int | float] = []
-    for number, line in decoded(lines, source):
+    for number, line in decode_lines(lines, source):
         fields = line.split()
         if not fields or fields[0] == "c":
             continue
@@ -83,7 +83,7 @@ def _arc(fields: list[str], size: int, place: str) -> tuple[int, int, int | floa
 
 
 def write_dimacs(stream: BinaryIO, matrix: np.ndarray[Any, Any], zero: Any) -> None:
-    """Every entry other than zero as an arc."""
+    """Write every entry that differs from ``zero`` as an arc."""
     stream.write(f"p sp {len(matrix)} {count_listed(matrix, zero)}\n".encode())
     for rows, columns, values in edge_chunks(matrix, zero):
         chunk = zip(rows, columns, numbers_as_text(values), strict=True)

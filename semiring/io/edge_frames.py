@@ -1,4 +1,4 @@
-"""Frames of edges, of pandas or Polars: one edge a row."""
+"""Readers of frames of edges, of pandas or Polars, with one edge in each row."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = ["edges_of_frame"]
 
 
 def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: str | None) -> Edges:
-    """The edges of a frame; titles of columns that are None are guessed as `network_of` says."""
+    """Return the edges of a frame; if a title is None, `network_of` describes which column it selects."""
     titles = list(frame.columns)
-    for asked in (source, target, weight):
-        if asked is not None and asked not in titles:
-            raise UnknownNameError("column", asked, map(str, titles))
+    for name in (source, target, weight):
+        if name is not None and name not in titles:
+            raise UnknownNameError("column", name, map(str, titles))
     tails, heads = guessed_ends(titles, source, target)
     tail, head = _only(tails, SOURCES, "source"), _only(heads, TARGETS, "target")
     if tail == head:
@@ -43,7 +43,7 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
     numbers = numbers or [title for title in rest if str(title).casefold() in WEIGHTS or not _holds_texts(frame[title])]
     column, candidates = (weight, ()) if weight is not None else guessed_weight(numbers or rest)
     shown = ", ".join(map(repr, candidates))
-    unclear = (
+    ambiguity = (
         f"the weights may be any of the columns {shown}: name one by weight=, here or in semiring.network_of, or leave "
         "these columns out"
     )
@@ -59,18 +59,18 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
     if values is not None and values.dtype.kind not in "fiub":  # fractions; texts are no matter over truths
         values = None if wrong else np.array(values, np.float64)
     unit = "" if column is None else unit_of(column)
-    known = None if names == tuple(range(len(names))) else names
+    named = None if names == tuple(range(len(names))) else names
     return Edges(
         len(names),
         rows,
         columns,
         values,
         locate,
-        typed=values is not None and values.dtype.kind not in "iu",
-        names=known,
+        has_dtype=values is not None and values.dtype.kind not in "iu",
+        names=named,
         unit=unit,
-        asked=weight is not None,
-        unclear=unclear if candidates else wrong,
+        names_weights=weight is not None,
+        ambiguity=ambiguity if candidates else wrong,
     )
 
 
@@ -90,7 +90,7 @@ def _no_number(values: np.ndarray[Any, Any], column: Any) -> str:
     """Return the message about the first weight that is not a number; "" where all are."""
     if values.dtype.kind in "fiub":
         return ""
-    if values.dtype.kind in "mM":  # NumPy's are real numbers by their class
+    if values.dtype.kind in "mM":  # NumPy registers its times as real numbers
         return f"the column {column!r} holds {values.dtype}: convert times to numbers, as by column.dt.total_seconds()"
     for row, value in enumerate(values):
         if not isinstance(value, Real):
@@ -119,7 +119,7 @@ def _ends(frame: Any, title: Any) -> np.ndarray[Any, Any]:
     ends = frame[title].to_numpy()
     if not ends.size:
         return np.zeros(0, np.int64)
-    if ends.dtype.kind == "f":  # as pandas holds integers of which some are missing
+    if ends.dtype.kind == "f":  # pandas stores integers with missing values as floats
         _refuse_missing(np.flatnonzero(np.isnan(ends)), title)
         if (ends == np.rint(ends)).all():
             return np.asarray(ends.astype(np.int64))
@@ -138,10 +138,10 @@ def _refuse_missing(rows: Any, title: Any) -> None:
 def _vertices(
     tails: np.ndarray[Any, Any], heads: np.ndarray[Any, Any]
 ) -> tuple[tuple[Hashable, ...], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The names of the vertices, and both ends of every edge as their numbers."""
+    """Return the names of the vertices, and the numbers of the tail and the head of every edge."""
     if tails.dtype.kind in "iu" and heads.dtype.kind in "iu":
-        known, numbers = np.unique(np.concatenate([tails, heads]), return_inverse=True)
-        names: tuple[Hashable, ...] = tuple(known.tolist())
+        vertices, numbers = np.unique(np.concatenate([tails, heads]), return_inverse=True)
+        names: tuple[Hashable, ...] = tuple(vertices.tolist())
         rows, columns = np.split(numbers.reshape(-1), [tails.size])
     else:
         order: dict[Hashable, int] = {}

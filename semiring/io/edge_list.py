@@ -1,22 +1,25 @@
-"""Edge lists: one edge a line, ``source, target[, weight]``, as csv, tsv or words between blanks.
+"""Edge lists: one edge on each line, ``source, target[, weight]``, as csv, tsv or words between blanks.
 
-* The first line may name the columns; then there may be more columns than three, in any order, if those of sources and
-  targets have usual titles or are named. Without such titles the first two of at most three are taken, where the third
-  alone holds numbers or has a usual title of weights; else an error asks which. The weights are in the column
-  ``weight``, else in the only one of numbers (but ``id``, ``index`` and no title); of several an error asks which.
-  Where no header is declared columns are named by their numbers, ``1`` the first.
-  The first line names columns where two titles are usual ones for source and target, or the third field is a title: a
-  usual one for weights, a word of two letters or more without a digit, or a quoted text above a weight without quotes.
-  A third field that is
-  neither a title nor a number is an error, as the weight of an edge may be mistyped (``A,B,O.5``). So are two names
-  alone in the first line that occur nowhere else, as they may be titles (``package,needs``) or an edge apart.
-* A line whose target is empty, ``name,,``, declares a vertex, which may have no edge, and the order of vertices.
-* Lines that are empty or begin with ``#`` or ``%`` are skipped; an error where such a line reads like an edge, as the
-  name of a vertex may begin so (``#2,C,5``). Fields may stand in double quotes. So are two fields whose blanks may part
-  them too, ``Ulm,Nord Kiel 3`` and ``Ulm Kiel 3,5``.
+* The first line may be a header that names the columns. Then there may be more than three columns in any order, if the
+  columns of sources and targets have usual titles or the caller names them. Without usual titles the first two of at
+  most three columns are source and target. This needs a third column that alone holds numbers, or has a usual title of
+  weights. Else the file is an error.
+* The weights are in the column ``weight``, else in the only column of numbers, without ``id``, ``index`` and columns
+  without a title. Several columns of numbers are an error. Without a header columns are named by their numbers, from
+  ``1`` on.
+* The first line is a header if two titles are usual titles of source and target, or the third field is a title. A title
+  is a usual title of weights, a word of two letters or more without a digit, or a quoted text above a weight without
+  quotes. A third field that is neither a title nor a number is an error, because it may be a mistyped weight
+  (``A,B,O.5``). Two names alone in the first line that occur in no other line are an error too. They may be titles
+  (``package,needs``) or a separate edge.
+* A line with an empty target, ``name,,``, declares a vertex, which may have no edge. Declarations determine the order
+  of the vertices.
+* Empty lines and lines that begin with ``#`` or ``%`` are skipped. Such a line is an error if it reads like an edge,
+  because a vertex may have such a name (``#2,C,5``). Fields may be in double quotes.
+* Two fields that blanks may separate too are an error: ``Ulm,Nord Kiel 3`` and ``Ulm Kiel 3,5``.
 * An edge without a weight column weighs 1.
-* Vertices that are numbers are put in numerical order, others in the order in which they occur. When they are exactly
-  0 … n - 1 they are indices, and the network has no names.
+* Vertices that are numbers come in numerical order, and other vertices in the order of their first occurrence. If the
+  vertices are exactly 0 … n - 1 they are indices, and the network has no names.
 """
 
 from __future__ import annotations
@@ -35,20 +38,28 @@ from semiring.advice import advice, option
 from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, counts_rows, guessed_ends, guessed_weight, unit_of
 from semiring.errors import FormatError, did_you_mean
 from semiring.io.network import Edges
-from semiring.io.text import as_array, at_line, decoded, edge_chunks, is_number, listed, numbers_as_text, parse_number
+from semiring.io.text import (
+    as_array,
+    at_line,
+    decode_lines,
+    edge_chunks,
+    is_number,
+    listed_entries,
+    numbers_as_text,
+    parse_number,
+)
 
 __all__ = ["read_edge_list", "split_line", "write_edge_list", "write_table"]
 
-#: The number of a line, its fields, and the line itself.
-Row: TypeAlias = tuple[int, list[str], str]
+Row: TypeAlias = tuple[int, list[str], str]  # the number of a line, its fields, and its text
 
 _RENAME = ". Rename columns with the same title in the file"
-_WRITTEN = ["source", "target", "weight"]  # no edge, for its weight is none
+_WRITTEN = ["source", "target", "weight"]  # this line is no edge, because "weight" is no number
 _AS_NPY = "Write a matrix as .npy, by numpy.save: text files are lists of edges"
 
-_AHEAD = 64  # lines after a header that are looked at for numbers
+_AHEAD = 64  # the lines after a header in which columns of numbers are detected
 
-#: The letters of what stands where a weight is missing, is a truth value, or is ∞: N/A, <null>, Inf.
+#: The letters of texts that mean a missing weight, a truth value or ∞: N/A, <null>, Inf.
 _NO_TITLES = frozenset(
     (
         *("na", "nan", "nd", "nil", "none", "null", "missing", "unknown"),
@@ -58,23 +69,26 @@ _NO_TITLES = frozenset(
 
 
 class Sink(Protocol):
-    """Anything that takes bytes."""
+    """A stream to which bytes can be written."""
 
     def write(self, content: bytes, /) -> Any:
-        """Take some bytes."""
+        """Write all bytes of the content."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The indices of the fields of a line."""
+    """The indices of the fields of a line, with the unit and the title of the weights.
+
+    ``count`` is the number of fields. ``ambiguity`` is the error message if several columns may hold the weights.
+    """
 
     source: int = 0
     target: int = 1
     weight: int | None = None
     count: int = 2
     unit: str = ""
-    unclear: str = ""
-    title: str = ""  # of the column of the weights, if a header names it
+    ambiguity: str = ""
+    title: str = ""
 
 
 def read_edge_list(
@@ -86,11 +100,21 @@ def read_edge_list(
     weight: str | None = None,
     columns: tuple[str, str] | None = None,
 ) -> Edges:
-    """The edges in ``lines``; ``source`` is what errors call the file.
+    """Return the edges in the lines of a file.
 
-    ``delimiter`` None: tab, comma, semicolon or blanks, by the first line. ``header`` None: the first line names the
-    columns when it reads like that. ``weight`` names the column of the weights, and ``columns`` those of sources and
-    targets: by their titles, or without a header (False) by their numbers, "1" the first.
+    Parameters
+    ----------
+    lines
+        The lines of the file, as bytes.
+    source
+        The name of the file in messages.
+    delimiter
+        The delimiter of fields. None detects a tab, comma, semicolon or blanks in the first line.
+    header
+        Whether the first line names the columns. None detects a header.
+    weight, columns
+        The column of the weights, and the columns of sources and targets. They are titles, or without a header numbers,
+        "1" for the first.
     """
     for title in (weight, *(columns or ())):
         if not isinstance(title, str | None):
@@ -98,7 +122,7 @@ def read_edge_list(
                 f"the title of a column is a text, or '1', '2', … in a file without a header, not {title!r}"
             )
     comments = list[tuple[int, str]]()
-    rows = _rows(decoded(lines, source), source, delimiter, comments)
+    rows = _rows(decode_lines(lines, source), source, delimiter, comments)
     first = next(rows, None)
     if first is None:
         _refuse_edges_in_comments(comments, None, source)
@@ -156,15 +180,15 @@ def read_edge_list(
 
 
 def _refuse_matrix(first: Row, others: Sequence[Row], source: str, delimiter: str | None) -> None:
-    """Raise `FormatError` where n lines of n numbers are a matrix, under a header and with names of rows or without.
+    """Raise `FormatError` if n lines of n numbers are a matrix, with or without a header and names of rows.
 
-    ``others`` holds the lines after the ``first``, or one more than a matrix has.
+    ``others`` holds the lines after the ``first``, at most one more than a matrix has.
     """
     number, fields, line = first
     count, titled = len(fields), not all(map(is_number, fields))
     if titled and _names_columns(fields):
         return
-    named = titled and len(others) == count - 1  # in the first column
+    named = titled and len(others) == count - 1  # the first column has the names of rows
     rows = [row[named:] for _, row, _ in ([] if titled else [first]) + list(others)]
     n = count - named
     if len(rows) != n or not all(len(row) == n and all(map(is_number, row)) for row in rows):
@@ -183,7 +207,7 @@ def _refuse_matrix(first: Row, others: Sequence[Row], source: str, delimiter: st
 def _rows(
     lines: Iterator[tuple[int, str]], source: str, delimiter: str | None, comments: list[tuple[int, str]]
 ) -> Iterator[Row]:
-    """The lines that are no comments; of these the ones that may be edges go to ``comments``."""
+    """Yield the lines that are no comments, and append comments that may be edges to ``comments``."""
     for number, line in lines:
         text = line.strip()
         if not text or text[0] in "#%":
@@ -198,9 +222,9 @@ def _rows(
 def _refuse_edges_in_comments(
     comments: Iterable[tuple[int, str]], read: tuple[Row, Columns] | None, source: str
 ) -> None:
-    """Raise `FormatError` for a comment that may be an edge, by what was read of the other lines.
+    """Raise `FormatError` for a comment that may be an edge, given the first line and the columns that were read.
 
-    It has as many fields, of which the third or that of the weights is a number, and these are no titles of columns.
+    Such a comment has as many fields as an edge. The field of its weight is a number, and the fields are no titles.
     """
     for number, text in comments:
         mark = _delimiter(text if read is None else read[0][2], f"{source}:{number}")
@@ -221,9 +245,10 @@ def _refuse_edges_in_comments(
 
 
 def _delimiter(line: str, place: str) -> str:
-    """What stands between the fields: a tab; of commas and semicolons those of which there are more; else blanks.
+    """Return the delimiter of a line: a tab, else the more frequent of comma and semicolon, else a blank.
 
-    So a line with decimal commas, ``a;b;3,5``, has three fields. Raises `FormatError` where both are as many.
+    So a line with decimal commas, ``a;b;3,5``, has three fields. Raises `FormatError` if commas and semicolons are
+    equally frequent.
     """
     bare = re.sub(r'"[^"]*"', "", line)
     if "\t" in bare:
@@ -238,17 +263,17 @@ def _delimiter(line: str, place: str) -> str:
 
 
 def _refuse_blanks(line: str, fields: Sequence[str], place: str) -> None:
-    """Raise `FormatError` where an edge without a weight may be one with a weight, parted by blanks.
+    """Raise `FormatError` if an edge without a weight may be an edge with a weight whose fields are between blanks.
 
-    ``Ulm,Nord Kiel 3`` and ``Ulm Kiel 3,5`` may be, ``Pier 1,Pier 2`` and what stands in quotes may not.
+    ``Ulm,Nord Kiel 3`` and ``Ulm Kiel 3,5`` are such edges. ``Pier 1,Pier 2`` and a line with quotes are not.
     """
     if len(fields) != 2 or '"' in line:
         return
     tab, parts = "\t" in line, [field.split() for field in fields]
     words = (" " if tab else ",").join(fields).split()
     numbered = all(len(part) == 2 and is_number(part[1]) for part in parts)
-    weighted = 2 + tab <= len(words) <= 3 and is_number(words[-1]) and not numbered
-    if weighted or re.search(r" [-+]?\d+,\d+$", ",".join(fields)):
+    weighted_edges = 2 + tab <= len(words) <= 3 and is_number(words[-1]) and not numbered
+    if weighted_edges or re.search(r" [-+]?\d+,\d+$", ",".join(fields)):
         raise FormatError(
             f"{place}: {line.strip()[:40]!r} is an edge from {fields[0]!r} to {fields[1]!r}, or an edge whose weight "
             "follows a blank. Put names into double quotes, write decimals with a point, or name the columns in a "
@@ -258,10 +283,10 @@ def _refuse_blanks(line: str, fields: Sequence[str], place: str) -> None:
 
 
 def split_line(line: str, delimiter: str, place: str) -> list[str]:
-    """The fields of one line, without the blanks around them; " " splits at any run of blanks."""
+    """Return the fields of one line, without the blanks around them; " " splits at any run of blanks."""
     if '"' not in line:
         return line.split() if delimiter == " " else [field.strip() for field in line.split(delimiter)]
-    if delimiter != " ":  # blanks around fields, and none in quotes
+    if delimiter != " ":  # remove the blanks around fields, and no blanks in quotes
         around = rf'("(?:[^"]|"")*")|(?<! ) *{delimiter} *'
         line = re.sub(around, lambda found: found[1] or delimiter, line.strip(" \r\n"))
     try:
@@ -278,13 +303,14 @@ def _names_columns(fields: Sequence[str]) -> bool:
     return all(guessed_ends(fields))
 
 
-def _is_header(first: Row, ahead: Sequence[Row], weight: str | None, place: str) -> bool:
-    """Whether the first line names the columns. Raises `FormatError` where it may be an edge, which would be lost.
+def _is_header(first: Row, next_rows: Sequence[Row], weight: str | None, place: str) -> bool:
+    """Return whether the first line names the columns.
 
-    ``ahead`` holds the next line, if there is one, where the first ends in a quoted field.
+    Raises `FormatError` if the line may be an edge, which would be lost. If the first line ends in a quoted field,
+    ``next_rows`` holds the next line, if there is one.
     """
     _, fields, line = first
-    quoted = _ends_in_quotes(line) and not any(_ends_in_quotes(line) for _, _, line in ahead)
+    quoted = _ends_in_quotes(line) and not any(_ends_in_quotes(line) for _, _, line in next_rows)
     if weight is not None and weight.casefold() in map(str.casefold, fields[2:]):
         return True
     if _names_columns(fields):
@@ -296,7 +322,7 @@ def _is_header(first: Row, ahead: Sequence[Row], weight: str | None, place: str)
         return True
     if len(fields) < 3 or any(map(_begins_as_number, fields)) or is_number(fields[2]):
         return False
-    if _is_title(fields[2]) or (quoted and ahead):
+    if _is_title(fields[2]) or (quoted and next_rows):
         return True
     raise FormatError(
         f"{place}: the weight {fields[2][:40]!r} is not a number, in column 3. If the line names the columns, "
@@ -305,7 +331,7 @@ def _is_header(first: Row, ahead: Sequence[Row], weight: str | None, place: str)
 
 
 def _may_be_titles(fields: Sequence[str]) -> bool:
-    """Whether two fields, all that the first line has, may name columns: different words that begin as no number."""
+    """Return whether the first line may be titles of two columns: two different words that begin like no number."""
     return len(fields) == 2 and fields[0] != fields[1] and not any(map(_begins_as_number, fields))
 
 
@@ -314,9 +340,9 @@ def _begins_as_number(field: str) -> bool:
 
 
 def _is_title(text: str) -> bool:
-    """Whether a field reads like the title of a column: a usual one for weights, or a word that means no number.
+    """Return whether a field reads like the title of a column: a usual title of weights, or a word that is no weight.
 
-    That it is no number is not enough, for a weight may be mistyped.
+    A field that is not a number need not be a title, because a weight may be mistyped.
     """
     if _is_measure(text):
         return True
@@ -324,13 +350,13 @@ def _is_title(text: str) -> bool:
     return (
         len(letters) >= 2
         and not any(letter.isdecimal() for letter in text)
-        and not set(letters) <= set("OolI")  # as mistyped digits are: lO
+        and not set(letters) <= set("OolI")  # these letters may be mistyped digits
         and letters.casefold() not in _NO_TITLES
     )
 
 
 def _is_measure(text: str) -> bool:
-    """Whether a word of a title is a usual one for weights."""
+    """Return whether a word of a title is usual for weights."""
     return any(word.casefold() in WEIGHTS for word in _words(text))
 
 
@@ -349,12 +375,12 @@ def _named_columns(
     place: str,
     rows: Sequence[Sequence[str]],
 ) -> Columns:
-    """The columns that a header names; ``rows``, some of those that follow it, say which hold numbers."""
+    """Return the columns that a header names; ``rows`` are some rows after it, which show the columns of numbers."""
     lowered = [field.casefold() for field in fields]
     if len(fields) < 2:
         raise FormatError(f"{place}: the header names one column: an edge list needs two, source and target")
 
-    def named(title: str) -> int:
+    def column_named(title: str) -> int:
         count, there = lowered.count(title.casefold()), f"there are {', '.join(fields)}"
         if count > 1:
             raise FormatError(f"{place}: several columns are named {title!r}: {there}{_RENAME}")
@@ -364,44 +390,46 @@ def _named_columns(
             raise FormatError(f"{place}: no column is named {title!r}: {there}{hint}{near and '.'}{near}")
         return lowered.index(title.casefold())
 
-    def held(column: int) -> list[str]:
+    def fields_of(column: int) -> list[str]:
         return [row[column] for row in rows if len(row) > column and row[column]]
 
-    asked = None if weight is None else named(weight)
-    tail, head = _ends(fields, asked, held, place) if ends is None else map(named, ends)
+    chosen = None if weight is None else column_named(weight)
+    tail, head = _ends(fields, chosen, fields_of, place) if ends is None else map(column_named, ends)
     if tail == head:
         raise FormatError(f"{place}: {option('columns')} names the column {fields[tail]!r} twice: name two columns")
-    if asked is not None:
-        if asked in (tail, head):
+    if chosen is not None:
+        if chosen in (tail, head):
             raise FormatError(
-                f"{place}: the column {fields[asked]!r} holds vertices: name another by {option('weight')}"
+                f"{place}: the column {fields[chosen]!r} holds vertices: name another by {option('weight')}"
             )
-        return Columns(tail, head, asked, len(fields), unit_of(fields[asked]), title=fields[asked])
+        return Columns(tail, head, chosen, len(fields), unit_of(fields[chosen]), title=fields[chosen])
     rest = [column for column, title in enumerate(fields) if column not in (tail, head) and not counts_rows(title)]
-    numbers = [column for column in rest if any(map(_is_quantity, held(column)))]
+    numbers = [column for column in rest if any(map(_is_quantity, fields_of(column)))]
     usual = [column for column in rest if lowered[column] in WEIGHTS]
-    missing = [column for column in usual if not held(column)]
+    missing = [column for column in usual if not fields_of(column)]
     title, candidates = guessed_weight(fields[column] for column in [*numbers, *missing] or usual)
     if candidates:
         shown = ", ".join(map(repr, candidates))
         hint = _RENAME if len(set(candidates)) < len(candidates) else ""
-        unclear = f"{place}: the weights may be any of the columns {shown}: name one by {option('weight')}{hint}"
-        return Columns(tail, head, None, len(fields), unclear=unclear)
+        ambiguity = f"{place}: the weights may be any of the columns {shown}: name one by {option('weight')}{hint}"
+        return Columns(tail, head, None, len(fields), ambiguity=ambiguity)
     if title is None and len(rest) > 1:
         shown = ", ".join(repr(fields[column]) for column in rest)
-        unclear = f"{place}: none of the columns {shown} holds numbers: name one by {option('weight')}"
-        return Columns(tail, head, None, len(fields), unclear=unclear)
+        ambiguity = f"{place}: none of the columns {shown} holds numbers: name one by {option('weight')}"
+        return Columns(tail, head, None, len(fields), ambiguity=ambiguity)
     where = next((column for column in rest if fields[column] == title), next(iter(rest), -1))
     if where < 0:
         return Columns(tail, head, None, len(fields))
     return Columns(tail, head, where, len(fields), unit_of(fields[where]), title=fields[where])
 
 
-def _ends(fields: Sequence[str], weight: int | None, held: Callable[[int], list[str]], place: str) -> tuple[int, int]:
-    """The columns of sources and targets: by their titles, and where there are none in their order.
+def _ends(
+    fields: Sequence[str], weight: int | None, fields_of: Callable[[int], list[str]], place: str
+) -> tuple[int, int]:
+    """Return the columns of sources and targets by their titles, else the first columns in their order.
 
-    `FormatError` unless at most one other column is left, the last, which alone may be that of the weights: it is the
-    only one of numbers, or titled like weights.
+    ``fields_of(column)`` returns fields of a column. Raises `FormatError` unless at most one other column remains, the
+    last. It must be the column of the weights: the only column of numbers, or titled like weights.
     """
     lowered = ["" if column == weight else field.casefold() for column, field in enumerate(fields)]
     tails, heads = guessed_ends(lowered)
@@ -414,12 +442,12 @@ def _ends(fields: Sequence[str], weight: int | None, held: Callable[[int], list[
     guessed, rest = free[: (missing := [tail, head].count(None))], free[missing:]
 
     def numbers(column: int) -> bool:
-        return bool(held(column)) and all(map(_is_quantity, held(column)))
+        return bool(fields_of(column)) and all(map(_is_quantity, fields_of(column)))
 
     if missing:
         certain = len(guessed) == missing and not any(_is_measure(fields[column]) for column in guessed)
         if rest:
-            certain = certain and len(rest) == 1 and weight is None and (numbers(rest[0]) or not held(rest[0]))
+            certain = certain and len(rest) == 1 and weight is None and (numbers(rest[0]) or not fields_of(rest[0]))
             certain = certain and (_is_measure(fields[rest[0]]) or not any(map(numbers, guessed)))
         if not certain:
             shown = ", ".join(map(repr, fields[:8])) + (" …" if len(fields) > 8 else "")
@@ -433,7 +461,7 @@ def _ends(fields: Sequence[str], weight: int | None, held: Callable[[int], list[
 
 
 def _is_quantity(text: str) -> bool:
-    """Whether a field is a number, or meant for one: with a decimal comma, parted thousands, a currency, a unit."""
+    """Return whether a field is a number, also with a decimal comma, separated thousands, a currency or a unit."""
     return is_number(text) or re.fullmatch(r"[-+]?[€$£]? ?\d[\d.,]*( ?([€$£%]|[^\W\d_]{1,3}))?", text) is not None
 
 
@@ -455,7 +483,7 @@ def _plain_columns(fields: Sequence[str], source: str, number: int) -> Columns:
 
 
 def _which() -> str:
-    """Return the advice that says whether the first line of a file is a header."""
+    """Return the advice to declare whether the first line of a file is a header."""
     return f"pass {option('header', True)} or {option('header', False)}"
 
 
@@ -467,8 +495,8 @@ def _two_columns() -> str:
 def _name_columns(weight: int, start: str = "N") -> str:
     """Return the advice for a file without a header whose weights are in a column other than the third."""
     tail, head = (str(column) for column in (1, 2, 3) if column != weight)
-    given = ", ".join([option("header", False), option("columns", (tail, head)), option("weight", str(weight))])
-    return f"{start}ame the columns in a header, or pass {given}"
+    options = ", ".join([option("header", False), option("columns", (tail, head)), option("weight", str(weight))])
+    return f"{start}ame the columns in a header, or pass {options}"
 
 
 def _counted(fields: Sequence[str]) -> str:
@@ -480,7 +508,7 @@ def _is_index(name: str) -> bool:
 
 
 class _Collected:
-    """Edges as they come in; a vertex gets its number where it first occurs."""
+    """The edges of the lines read so far, whose vertices have numbers in the order of their first occurrence."""
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
@@ -492,12 +520,12 @@ class _Collected:
         return self.names.setdefault(name, len(self.names))
 
     def begins_apart(self) -> bool:
-        """Whether other edges follow the first, between the vertices 0 and 1, and neither of these occurs in a line."""
+        """Return whether there are more edges than the first, and no other line has one of its vertices."""
         others = (self.rows[1:], self.columns[1:], self.declared)
         return len(self.rows) > 1 and all(not len(ends) or min(ends) > 1 for ends in others)
 
     def reads_like_matrix(self) -> bool:
-        """Whether three weighted edges may be a 3 × 3 matrix of numbers, with 0 on the diagonal."""
+        """Return whether three weighted edges may be a 3 × 3 matrix of numbers, with 0 on the diagonal."""
         if not len(self.values) == len(self.rows) == 3 or self.declared or not all(map(is_number, self.names)):
             return False
         ends = np.array([parse_number(name) for name in self.names])[np.array([self.rows, self.columns])]
@@ -517,8 +545,8 @@ class _Collected:
         if columns.weight is not None:
             values = as_array(self.values, locate)
         indices = all(name == str(vertex) for vertex, name in enumerate(names))
-        known = None if indices else names
-        return Edges(n, rows, targets, values, locate, names=known, unit=columns.unit, unclear=columns.unclear)
+        named = None if indices else names
+        return Edges(n, rows, targets, values, locate, names=named, unit=columns.unit, ambiguity=columns.ambiguity)
 
 
 def _collect(rows: Iterable[Row], columns: Columns, source: str) -> _Collected:
@@ -545,11 +573,11 @@ def _collect(rows: Iterable[Row], columns: Columns, source: str) -> _Collected:
                 found.values.append(parse_number(fields[weight]))
             except ValueError as error:
                 column = f"in column {weight + 1}{f' ({columns.title})' if columns.title else ''}"
-                given = f"the weight {fields[weight][:40]!r} is {error}" if fields[weight] else "the weight is missing"
-                given = f"{given}, {column}"
+                reason = f"the weight {fields[weight][:40]!r} is {error}" if fields[weight] else "the weight is missing"
+                reason = f"{reason}, {column}"
                 if re.fullmatch(r"[-+]?\d+,\d+", fields[weight]):
-                    given += ": write decimals with a point, and thousands without a separator"
-                raise FormatError(f"{source}:{number}: {given}") from None
+                    reason += ": write decimals with a point, and thousands without a separator"
+                raise FormatError(f"{source}:{number}: {reason}") from None
         found.rows.append(found.vertex(start))
         found.columns.append(found.vertex(end))
         found.lines.append(number)
@@ -565,30 +593,31 @@ def write_edge_list(
     delimiter: str = ",",
     unit: str = "",
 ) -> None:
-    """Every entry other than zero as ``source,target,weight`` under a header.
+    """Write every entry that differs from ``zero`` as ``source,target,weight`` after a header.
 
-    Vertices that have none stand before them as ``name,,``; and so do all, where the edges name them in another order.
+    Vertices without edges come before the edges as ``name,,``. If the edges name the vertices in another order, all
+    vertices do.
     """
     labels = _quoted(names, len(matrix), delimiter)
     stream.write(_header(unit or _WRITTEN[2], "unit", delimiter))
-    every, met = np.arange(len(matrix)), _met(matrix, zero)
-    ordered = names is None or all(map(_is_index, names)) or np.array_equal(met, every)
-    declared = np.setdiff1d(every, met) if ordered else every
+    every, order = np.arange(len(matrix)), _vertices_by_first_edge(matrix, zero)
+    ordered = names is None or all(map(_is_index, names)) or np.array_equal(order, every)
+    declared = np.setdiff1d(every, order) if ordered else every
     stream.write("".join(f"{labels[i]}{delimiter}{delimiter}\n" for i in declared).encode())
     for rows, columns, values in edge_chunks(matrix, zero):
         chunk = zip(rows, columns, numbers_as_text(values), strict=True)
         stream.write("".join(f"{labels[i]}{delimiter}{labels[j]}{delimiter}{w}\n" for i, j, w in chunk).encode())
 
 
-def _met(matrix: np.ndarray[Any, Any], zero: Any) -> np.ndarray[Any, Any]:
-    """The vertices that edges name, in the order in which they do."""
-    met, found = np.zeros(len(matrix), np.bool_), [np.zeros(0, np.int64)]
-    for tails, heads, _ in listed(matrix, zero):
+def _vertices_by_first_edge(matrix: np.ndarray[Any, Any], zero: Any) -> np.ndarray[Any, Any]:
+    """Return the vertices with edges, in the order in which the listed edges first name them."""
+    has_edge, vertices = np.zeros(len(matrix), np.bool_), [np.zeros(0, np.int64)]
+    for tails, heads, _ in listed_entries(matrix, zero):
         ends = np.stack((tails, heads), axis=1).reshape(-1)
-        fresh, first = np.unique(ends[~met[ends]], return_index=True)
-        found.append(fresh[np.argsort(first)])
-        met[fresh] = True
-    return np.concatenate(found)
+        new, first = np.unique(ends[~has_edge[ends]], return_index=True)
+        vertices.append(new[np.argsort(first)])
+        has_edge[new] = True
+    return np.concatenate(vertices)
 
 
 def write_table(
@@ -600,7 +629,7 @@ def write_table(
     none: int,
     delimiter: str = ",",
 ) -> None:
-    """A matrix of vertices (predecessors, witnesses) as ``source,target,<title>``, without the entries ``none``."""
+    """Write a matrix of vertices, such as predecessors, as ``source,target,<title>``, without the entries ``none``."""
     labels = _quoted(names, len(matrix), delimiter)
     stream.write(_header(title, "title", delimiter))
     for rows, columns, values in edge_chunks(matrix, none):
@@ -611,7 +640,7 @@ def write_table(
 
 
 def _header(title: str, what: str, delimiter: str) -> bytes:
-    """The first line; in quotes a title that is a number, as of an edge, or that holds what might part the fields."""
+    """Return the first line, with quotes around a title that is a number or holds a comma or semicolon."""
     third = _quote(_storable(title, what), delimiter, always=is_number(title) or ";" in title or "," in title)
     return f"{delimiter.join((*_WRITTEN[:2], third))}\n".encode()
 
@@ -623,7 +652,7 @@ def _quoted(names: Sequence[str] | None, n: int, delimiter: str) -> list[str]:
 
 
 def _storable(text: str, what: str) -> str:
-    """The text itself; `FormatError` where it would not come back as one field of a line."""
+    """Return the text, and raise `FormatError` if it would not read back as one field of a line."""
     if not text or any(ord(letter) < 32 or letter in "\x7f\x85\u2028\u2029" for letter in text):
         raise FormatError(
             f"the {what} {text!r} is empty or holds a control character, which an edge list does not support: rename it"

@@ -1,4 +1,4 @@
-"""Opening a file to read: plain or gzip, or standard input."""
+"""Files opened for reading: plain files, gzip files and standard input."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["binary_lines"]
 
 @contextlib.contextmanager
 def binary_lines(source: str) -> Iterator[IO[bytes]]:
-    """The bytes of a file, unpacked when its name ends in .gz; "-" is standard input.
+    """Open a file for reading its bytes, decompressed if its name ends in .gz; "-" is standard input.
 
     Raises `OSError`, and `FormatError` for damaged gzip data.
     """
     if source == "-":
         standard: TextIO | None = sys.stdin
-        if standard is None:  # the process was started with it closed
+        if standard is None:  # the process was started with standard input closed
             raise OSError(errno.EBADF, "standard input is closed")
         yield standard.buffer
         return

@@ -1,6 +1,6 @@
-"""Networks from objects: graphs of NetworkX, igraph and rustworkx, frames of edges, labelled and plain matrices.
+"""Conversion of objects to networks: graphs of NetworkX, igraph and rustworkx, frames of edges, and matrices.
 
-None of these libraries is imported: an object of one of them shows that it is loaded.
+The module imports none of these libraries, because an object of a library exists only if the library is loaded.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from semiring.arrays.labels import WEIGHTS, guessed_weight, is_edge_frame, is_fr
 from semiring.arrays.operands import as_matrix
 from semiring.errors import DTypeError, FormatError
 from semiring.io.edge_frames import edges_of_frame
-from semiring.io.network import Edges, Network, assemble, both_directions, dtype_of_frame, over, semiring_of
+from semiring.io.network import Edges, Network, assemble, convert_network, dtype_of_frame, semiring_of, symmetrize
 from semiring.io.text import as_array, is_number
 
 __all__ = ["Graph", "edges_of", "edges_of_graph", "guessed_title", "network_of", "titles_of"]
 
 Weight = str | Callable[[Any], Any] | None
-_NAMES = ("id", "key", "label", "name")  # of edges, that may be texts of digits
+_NAMES = ("id", "key", "label", "name")  # attributes that name edges, and whose texts may be digits
 
 
 def network_of(
@@ -40,44 +40,62 @@ def network_of(
     directed: bool | None = None,
     dtype: Any = None,
 ) -> Network:
-    """The `Network` of a graph, a frame of edges, or a matrix, over ``semiring``; vertices keep their names.
+    """Return the `Network` of a graph, a frame of edges, or a matrix, over ``semiring``; vertices keep their names.
 
     Parameters
     ----------
     x
-        * a graph of NetworkX (multigraphs too), igraph or rustworkx. Vertices are named by the nodes of NetworkX, the
-          attribute ``name`` of igraph, the payloads of rustworkx where they differ (else its indices);
-        * a frame of edges, of pandas or Polars: one edge a row, from the column ``source`` to the column ``target``.
-          Vertices that are integers come in numerical order, others in the order in which they occur;
+        * a graph of NetworkX (also a multigraph), igraph or rustworkx. Names of vertices are the nodes of NetworkX, the
+          attribute ``name`` of igraph, or the payloads of rustworkx if they differ (else its indices);
+        * a frame of edges, of pandas or Polars. Each row is an edge from the column ``source`` to the column
+          ``target``. Vertices that are integers come in numerical order, and others in the order of first occurrence;
         * a square frame (labels of rows and columns are the names), an array, a sparse matrix;
         * a `Network`, whose "no edge" becomes that of ``semiring``.
     semiring
-        A `Semiring` or the name of one: its zero fills the matrix where there is no edge. By default that of a
+        A `Semiring` or the name of one. Its zero fills the entries without an edge. The default is the semiring of a
         `Network`, else min-plus.
     weight
-        The attribute, column or key that holds the weights. By default ``weight``, else the only one that holds
-        numbers (but ``id``), and `FormatError` where there are several; without any every edge weighs 1.
-        Of rustworkx also a function of the payload, where a payload that is a number is the weight; of NetworkX one of
-        both ends and the attributes, as its own functions take, whose None is no edge.
+        The attribute, column or key that holds the weights. The default is ``weight``, else the only one that holds
+        numbers (except ``id``); several are a `FormatError`. Without weights every edge weighs 1. For rustworkx it may
+        be a function of the payload, and by default a payload that is a number is the weight. For NetworkX it may be a
+        function of both ends and the attributes, as in NetworkX's own functions, which returns None for no edge.
     source, target
         The columns of a frame of edges, by default the usual titles: source, from, u, …, target, to, v, …
     directed
-        False takes each edge in both directions, a loop once. By default what the graph says; lists are directed.
+        False takes each edge in both directions, and a loop once. The default is the direction of the graph; frames of
+        edges are directed.
     dtype
-        Of the matrix, by default that of a column of weights or of the matrix; of graphs, and of frames of integers,
-        which have no ∞ for "no path", float64 or the nearest.
+        The dtype of the matrix. The default is the dtype of the column of weights or of the matrix. For graphs and for
+        frames of integers, which have no ∞ for "no path", it is float64 or the nearest dtype.
 
-    What is not listed is no edge; what is listed is an edge, of weight 0 too; parallel edges are added by ⊕.
-    Raises `DomainError`, `FormatError` and `DTypeError` that name the edge; `ShapeError`; `TypeError` for what is none
-    of these. Time and memory O(n² + edges).
+    Returns
+    -------
+    Network
+        The matrix and the names of its vertices.
 
+    Raises
+    ------
+    DomainError, FormatError, DTypeError
+        A weight is not valid; the message names the edge.
+    ShapeError
+        A matrix is not square.
+    TypeError
+        The object is none of the above, or an option does not apply to it.
+
+    Notes
+    -----
+    An edge that is not listed is the semiring's zero. A listed edge is an edge, also of weight 0, and parallel edges
+    combine by ⊕. Time and memory O(n² + edges).
+
+    Examples
+    --------
     >>> import networkx as nx
     >>> roads = nx.Graph()
     >>> roads.add_weighted_edges_from([("Ulm", "Kiel", 7.0), ("Kiel", "Jena", 4.0)])
-    >>> found = network_of(roads)
-    >>> found.names
+    >>> network = network_of(roads)
+    >>> network.names
     ('Ulm', 'Kiel', 'Jena')
-    >>> found.matrix
+    >>> network.matrix
     array([[inf,  7., inf],
            [ 7., inf,  4.],
            [inf,  4., inf]])
@@ -88,7 +106,7 @@ def network_of(
         _refuse(x, {"source": source, "target": target})
         if isinstance(x, Network):
             _refuse(x, {"weight": weight})
-            return _directed(over(x, algebra, dtype), algebra, directed)
+            return _directed(convert_network(x, algebra, dtype), algebra, directed)
         return _of_graph(x, algebra, weight, directed, dtype)
     if is_edge_frame(x) or (is_frame(x) and any(title is not None for title in columns.values())):
         if callable(weight):
@@ -108,15 +126,15 @@ def network_of(
 
 
 def _refuse(x: Any, options: Mapping[str, Any]) -> None:
-    given = [name for name, value in options.items() if value is not None]
-    if given:
-        raise TypeError(f"{given[0]}= is not an option for a {type(x).__name__}: nothing in it has such a title")
+    names = [name for name, value in options.items() if value is not None]
+    if names:
+        raise TypeError(f"{names[0]}= is not an option for a {type(x).__name__}: nothing in it has such a title")
 
 
 def _directed(network: Network, semiring: Semiring, directed: bool | None) -> Network:
     if directed is not False:
         return network
-    return replace(network, matrix=both_directions(network.matrix, semiring), combined=True, directed=False)
+    return replace(network, matrix=symmetrize(network.matrix, semiring), combined=True, directed=False)
 
 
 # ------------------------------------------------------------------------------------------------- graphs
@@ -124,12 +142,15 @@ def _directed(network: Network, semiring: Semiring, directed: bool | None) -> Ne
 
 @dataclass(frozen=True)
 class Graph:
-    """What the libraries of graphs have in common; vertices are numbers here."""
+    """A graph in the form that all libraries convert to, whose vertices are numbers.
+
+    ``ends`` are the tail and the head of each edge. ``weights`` are the weight of each edge, or None without a weight.
+    """
 
     names: tuple[Hashable, ...]
     directed: bool
     ends: Sequence[tuple[int, int]]
-    weights: Sequence[Any]  # of each edge, None where it has none
+    weights: Sequence[Any]
 
 
 def _of_graph(x: Any, semiring: Semiring, weight: Weight, directed: bool | None, dtype: Any) -> Network:
@@ -137,7 +158,7 @@ def _of_graph(x: Any, semiring: Semiring, weight: Weight, directed: bool | None,
 
 
 def edges_of_graph(x: Any, weight: Weight = None, directed: bool | None = None) -> Edges:
-    """The edges of a graph of NetworkX, igraph or rustworkx; see `network_of`."""
+    """Return the edges of a graph of NetworkX, igraph or rustworkx, with the options of `network_of`."""
     library = _library(x)
     titles = _titles(x, library)
     title, candidates = guessed_title(titles) if weight is None else (weight, ())
@@ -157,9 +178,10 @@ def edges_of(
     source: str = "",
     unit: str = "",
 ) -> Edges:
-    """The edges of a graph whose weights have that title; unless ``required``, each weighs 1 where none has any.
+    """Return the edges of a graph whose weights have the given title.
 
-    ``titles`` are those of the attributes that edges have, for an error to name.
+    If no edge has a weight, each edge weighs 1, unless the weights are ``required``. Messages name ``titles``, which
+    are the titles of the attributes of edges.
     """
 
     def locate(edge: int) -> str:
@@ -167,26 +189,26 @@ def edges_of(
         return f"{source}the edge {graph.names[i]} → {graph.names[j]}"
 
     shown = ", ".join(map(repr, candidates))
-    unclear = (
+    ambiguity = (
         f"the weights may be any of the attributes {shown}: name one by "
         f"{option('weight')}{advice(', here or in semiring.network_of', '')}, or "
         "leave these attributes out"
     )
     if len(candidates) == 1:
-        held = f"{source}the attribute {shown} of the edges holds texts of numbers"
-        unclear = f"{held}: convert them to numbers, or leave it out"
+        texts = f"{source}the attribute {shown} of the edges holds texts of numbers"
+        ambiguity = f"{texts}: convert them to numbers, or leave it out"
     n, ends = len(graph.names), np.array(graph.ends, np.int64).reshape(-1, 2)
     there = _any_weight(graph.weights)
     titles = tuple(titles)
     if isinstance(title, str) and title in titles and not there:
-        unclear = f"{locate(0)} and all other edges have None as {title!r}: give them weights, or leave {title!r} out"
+        ambiguity = f"{locate(0)} and all other edges have None as {title!r}: give them weights, or leave {title!r} out"
         candidates = (title,)
         if required:
-            raise FormatError(unclear)
+            raise FormatError(ambiguity)
     if required and isinstance(title, str) and graph.weights and not there:
         others = ", ".join(repr(other) for other in titles if other != title)
-        held = f"the attributes of edges are {others}" if others else "edges have no attributes"
-        raise FormatError(f"{source}no edge has a weight {title!r}: {held}")
+        attributes = f"the attributes of edges are {others}" if others else "edges have no attributes"
+        raise FormatError(f"{source}no edge has a weight {title!r}: {attributes}")
     values = _weights(graph.weights, locate, title) if required or there else None
     names = None if graph.names == tuple(range(n)) else graph.names
     if values is not None and isinstance(title, str):
@@ -200,13 +222,13 @@ def edges_of(
         names=names,
         unit=unit,
         directed=graph.directed,
-        asked=required,
-        unclear=unclear if candidates else "",
+        names_weights=required,
+        ambiguity=ambiguity if candidates else "",
     )
 
 
 def _titles(x: Any, library: str) -> dict[str, list[Any]]:
-    """The attributes of the edges of a graph, with their values."""
+    """Return the attributes of the edges of a graph, with their values."""
     if library == "igraph":
         return {title: x.es[title] for title in x.es.attributes()}
     payloads = (x.weighted_edge_list() if library == "rustworkx" else x.edges(data=True)) if len(x) else ()
@@ -214,20 +236,21 @@ def _titles(x: Any, library: str) -> dict[str, list[Any]]:
 
 
 def titles_of(payloads: Iterable[Any]) -> dict[str, list[Any]]:
-    """The titles that the payloads of edges have, those that are mappings, with the values under each."""
-    found: dict[str, list[Any]] = {}
+    """Return the titles in the payloads of edges that are mappings, with the values of each title."""
+    titles: dict[str, list[Any]] = {}
     for payload in payloads:
         for title, value in payload.items() if isinstance(payload, Mapping) else ():
             if isinstance(title, str):
-                found.setdefault(title, []).append(value)
-    return found
+                titles.setdefault(title, []).append(value)
+    return titles
 
 
 def guessed_title(titles: Mapping[str, list[Any]]) -> tuple[str, tuple[str, ...]]:
-    """The title of the weights, and the titles that they may have where that is not known.
+    """Return the title of the weights, and if it is ambiguous the candidates.
 
-    It is "weight" where that is a title, else the only one under which there is a number; of truths alone a usual one.
-    Where there is none it may be one whose texts are all numbers.
+    The title is "weight" if that exists, else the only title that has a number among its values. A title with truth
+    values alone must be a usual title of weights. Without such a title the candidates are those whose values are all
+    texts of numbers.
     """
     if "weight" in titles:
         return "weight", ()
@@ -240,7 +263,7 @@ def guessed_title(titles: Mapping[str, list[Any]]) -> tuple[str, tuple[str, ...]
 
 
 def _are_numbers(title: str, values: Sequence[Any]) -> bool:
-    """Whether all that is not missing are texts of numbers, and no names of edges."""
+    """Return whether all values except None are texts of numbers, and the title does not mean names of edges."""
     texts = [value for value in values if value is not None]
     return bool(texts) and title.casefold() not in _NAMES and all(isinstance(x, str) and is_number(x) for x in texts)
 
@@ -262,7 +285,7 @@ def _weights(weights: Sequence[Any], locate: Callable[[int], str], title: Weight
 
 
 def _rounded(weights: Sequence[Any], locate: Callable[[int], str]) -> np.ndarray[Any, Any]:
-    """Fractions and very large integers as float64."""
+    """Return weights that are fractions or very large integers as an array of float64."""
     for edge, value in enumerate(weights):
         try:
             float(value)
@@ -272,15 +295,15 @@ def _rounded(weights: Sequence[Any], locate: Callable[[int], str]) -> np.ndarray
 
 
 def _library(x: Any) -> str:
-    """The library that a graph belongs to: that of the class it is derived from, whoever derived it."""
+    """Return the library of a graph, which is the library of its class or of a base class."""
     return next(name for kind in type(x).__mro__ if (name := kind.__module__.partition(".")[0]) in _READERS)
 
 
 def _networkx(graph: Any, weight: str | Callable[..., Any]) -> Graph:
     names = tuple(graph)
     place = {name: vertex for vertex, name in enumerate(names)}
-    if callable(weight):  # it may tell the directions of an edge apart
-        pairs = [(i, j, weight(i, j, held)) for i, row in graph.adjacency() for j, held in row.items()]
+    if callable(weight):  # a function may return different weights for the two directions of an edge
+        pairs = [(i, j, weight(i, j, attributes)) for i, row in graph.adjacency() for j, attributes in row.items()]
         edges, directed = [edge for edge in pairs if edge[2] is not None], True
     else:
         edges, directed = list(graph.edges(data=weight)), graph.is_directed()
@@ -296,7 +319,7 @@ def _igraph(graph: Any, weight: str | Callable[[Any], Any]) -> Graph:
 
 
 def _rustworkx(graph: Any, weight: str | Callable[[Any], Any]) -> Graph:
-    indices = list(graph.node_indices())  # with holes where vertices were removed
+    indices = list(graph.node_indices())  # indices of removed vertices are missing
     place = {index: vertex for vertex, index in enumerate(indices)}
     edges = list(graph.weighted_edge_list())
     ends = [(place[i], place[j]) for i, j, _ in edges]
@@ -312,14 +335,14 @@ def _title(weight: str | Callable[[Any], Any]) -> str:
 
 
 def _inside(payload: Any, title: str) -> Any:
-    """The weight in a payload of rustworkx: the entry or the attribute of that title, or the payload itself."""
+    """Return the weight in a payload of rustworkx: its entry or attribute of that title, or the payload itself."""
     if isinstance(payload, Mapping):
         return payload.get(title)
     return getattr(payload, title, None if payload is None or hasattr(payload, "__dict__") else payload)
 
 
 def _usable(names: tuple[Any, ...], otherwise: Sequence[int]) -> tuple[Hashable, ...]:
-    """The names, or numbers where these are no names: missing, unhashable, or not different."""
+    """Return the names, or ``otherwise`` if a name is None or unhashable, or two names are equal."""
     try:
         usable = None not in names and len(set(names)) == len(names)
     except TypeError:

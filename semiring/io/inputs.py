@@ -1,4 +1,4 @@
-"""What names its vertices (frames, graphs, networks), taken apart into a matrix and names, and results put back."""
+"""Conversion of frames, graphs and networks to a matrix and the names of its vertices, and of results back."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ __all__ = ["AS_IT_IS", "Reading", "as_it_is", "names_file", "take", "take_edges"
 
 
 class Reading(NamedTuple):
-    """How a frame of edges or a graph is read, as `network_of` says; ``columns`` are its source and target."""
+    """The options with which `network_of` reads a frame of edges or a graph; ``columns`` are source and target."""
 
     weight: Any = None
     directed: bool | None = None
     columns: tuple[str, str] | None = None
 
     def check(self, x: Any) -> None:
-        """Raise `TypeError` for titles that x has none of."""
-        if names_file(x):  # whose reader says what it has none of
+        """Raise `TypeError` if the options name titles, and x has no titles of this kind."""
+        if names_file(x):  # the reader of the file checks its titles
             return
         name = "weight" if self.columns is None else "columns"
         if getattr(self, name) is not None and not is_frame(x) and not (name == "weight" and is_graph(x)):
             raise TypeError(f"{name}= is not an option for a {type(x).__name__}: nothing in it has such a title")
 
     def network(self, x: Any, semiring: Semiring) -> Network:
-        """`network_of` with these options."""
+        """Return the network of x that `network_of` reads with these options."""
         source, target = self.ends
         return network_of(x, semiring, weight=self.weight, source=source, target=target, directed=self.directed)
 
@@ -50,11 +50,11 @@ class Reading(NamedTuple):
 
     @property
     def ends(self) -> tuple[str | None, str | None]:
-        """The titles of the columns where edges begin and end. Raises `TypeError` for what is no pair."""
+        """The titles of the columns where edges begin and end; it raises `TypeError` if they are no pair."""
         return (None, None) if self.columns is None else two_titles(self.columns)
 
     def lists_edges(self, x: Any) -> bool:
-        """Whether x is a frame of edges: by the titles of its columns, or because these are named."""
+        """Return whether x is a frame of edges, by the titles of its columns or because the options name columns."""
         return is_edge_frame(x) or (is_frame(x) and (self.weight is not None or self.columns is not None))
 
 
@@ -62,39 +62,40 @@ AS_IT_IS = Reading()
 
 
 def names_file(x: Any) -> bool:
-    """Return whether x is the name of a file that `semiring.read` is to read: not of an .npy file, nor a semiring's."""
+    """Return whether x is the name of a file for `semiring.read`, and not of an .npy file or of a semiring."""
     if not isinstance(x, str | os.PathLike) or x in CATALOGUE or x in ALIASES:
         return False
     return not os.fspath(x).endswith(".npy")
 
 
 def as_it_is(result: Any) -> Any:
-    """The result: what `Taken.back` of a matrix is."""
+    """Return the result unchanged, as `Taken.back` does for a matrix."""
     return result
 
 
 def take(x: Any, semiring: Semiring, reading: Reading = AS_IT_IS) -> Taken:
-    """A square frame gives frames back; what lists edges (a frame of them, a graph, a `Network`) gives a `Network`.
+    """Return the matrix and the names of x, and a function that converts a result back to the kind of x.
 
-    Anything else is a matrix, and gives what is computed of it. Errors as in `network_of`.
+    For a square frame results are frames. For a frame of edges, a graph or a `Network` they are networks. For any
+    other matrix they stay as computed. Errors are those of `network_of`.
     """
     if not names_vertices(x):
         return Taken(x if reading == AS_IT_IS else reading.network(x, semiring).matrix, None, as_it_is)
     if not (is_graph(x) or reading.lists_edges(x)):
-        taken = labelled_square(x)
+        labelled = labelled_square(x)
         if reading != AS_IT_IS:
-            taken = taken._replace(matrix=reading.network(x, semiring).matrix)
-        dtype = dtype_of_frame(taken.matrix, semiring)
-        same = dtype == taken.matrix.dtype
-        return taken if same else taken._replace(matrix=as_matrix(taken.matrix, semiring, dtype))
+            labelled = labelled._replace(matrix=reading.network(x, semiring).matrix)
+        dtype = dtype_of_frame(labelled.matrix, semiring)
+        same = dtype == labelled.matrix.dtype
+        return labelled if same else labelled._replace(matrix=as_matrix(labelled.matrix, semiring, dtype))
     network = reading.network(x, semiring)
     return Taken(network.matrix, network.names, lambda result: replace(network, matrix=result), network)
 
 
 def take_edges(x: Any, reading: Reading = AS_IT_IS) -> Edges | None:
-    """The edges of a graph or of a frame of edges: without a matrix of all pairs.
+    """Return the edges of a graph or of a frame of edges, without a matrix of all pairs.
 
-    None for what holds a matrix: a square frame, a `Network`.
+    The result is None for an object that holds a matrix, such as a square frame or a `Network`.
     """
     if reading.lists_edges(x):
         if callable(reading.weight):

@@ -1,4 +1,4 @@
-"""Matrix Market (.mtx), by SciPy: ``coordinate`` files list edges, ``array`` files hold every entry.
+"""Matrix Market files (.mtx), by SciPy: ``coordinate`` files list edges, and ``array`` files hold every entry.
 
 Source: Boisvert, Pozo, Remington, "The Matrix Market Exchange Formats", NISTIR 5935, 1996. Symmetric files are
 undirected networks; ``pattern`` files have edges of weight 1. Vertices are named by their numbers, from 1 on.
@@ -16,29 +16,29 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from semiring.errors import FormatError, SemiringError
-from semiring.io.network import Edges, Entries, square
+from semiring.io.network import Edges, Entries, vertex_count
 from semiring.io.text import EMPTY, count_listed, edge_chunks, numbers_as_text
 
 __all__ = ["read_matrix_market", "write_matrix_market"]
 
 
 def read_matrix_market(content: bytes, source: str) -> Edges | Entries:
-    """The edges or the entries of a Matrix Market file."""
+    """Return the edges or the entries of a Matrix Market file."""
     from scipy.io import mminfo, mmread
 
     if not content:
         raise FormatError(f"{source}: {EMPTY}")
     try:
-        rows, columns, listed, kind, field, symmetry = mminfo(io.BytesIO(content))
+        rows, columns, count, kind, field, symmetry = mminfo(io.BytesIO(content))
         if field == "complex":
             raise FormatError(f"{source}: holds complex numbers, not real ones")
-        n = square((rows, columns), source)
-        if n == 0:  # SciPy divides by the number of columns (version 1.17 dies of it)
+        n = vertex_count((rows, columns), source)
+        if n == 0:  # SciPy divides by the number of columns, which crashes version 1.17
             return Entries(np.zeros((0, 0)), _entry(source, 1))
-        if listed > len(content):  # a promise that the file cannot keep; SciPy would first allocate it
-            raise FormatError(f"{source}: {listed} entries promised by a file of {len(content)} bytes")
+        if count > len(content):  # a promise that the file cannot keep; SciPy would first allocate it
+            raise FormatError(f"{source}: {count} entries promised by a file of {len(content)} bytes")
         _check_lines(content, kind, field, source)
-        # From SciPy 1.18 on mmread warns where nobody says what it returns; before 1.13 it does not know the word.
+        # From SciPy 1.18 on mmread warns without spmatrix=; before 1.13 it does not have this parameter.
         arrays: dict[str, Any] = {"spmatrix": False} if "spmatrix" in signature(mmread).parameters else {}
         matrix = mmread(io.BytesIO(content), **arrays)
     except SemiringError:
@@ -47,13 +47,13 @@ def read_matrix_market(content: bytes, source: str) -> Edges | Entries:
         raise FormatError(_with_line(str(error), source)) from None
     _check_range(matrix if kind == "array" else matrix.data, content, source)
     if kind == "array":
-        return Entries(np.asarray(matrix), _entry(source, n), typed=field == "integer", names=range(1, n + 1))
+        return Entries(np.asarray(matrix), _entry(source, n), has_dtype=field == "integer", names=range(1, n + 1))
     stored: Any = matrix
-    found = stored.tocoo()
-    values = None if field == "pattern" else np.asarray(found.data)
-    row, column = np.asarray(found.row, np.int64), np.asarray(found.col, np.int64)
+    entries = stored.tocoo()
+    values = None if field == "pattern" else np.asarray(entries.data)
+    row, column = np.asarray(entries.row, np.int64), np.asarray(entries.col, np.int64)
     directed = symmetry != "symmetric"
-    if not directed:  # the file lists each edge once, SciPy twice
+    if not directed:  # the file lists each edge once, and SciPy returns both directions
         once = row >= column
         row, column, values = row[once], column[once], None if values is None else values[once]
 
@@ -61,7 +61,7 @@ def read_matrix_market(content: bytes, source: str) -> Edges | Entries:
         index %= len(row)
         return f"{source}: entry ({row[index] + 1}, {column[index] + 1})"
 
-    return Edges(n, row, column, values, locate, typed=field == "integer", names=range(1, n + 1), directed=directed)
+    return Edges(n, row, column, values, locate, has_dtype=field == "integer", names=range(1, n + 1), directed=directed)
 
 
 # SciPy reads a number as far as it goes, and skips the remainder of its line: 3,5 would be 3, and 3.7 the integer 3.
@@ -74,7 +74,7 @@ _NUMBERS = {
 
 
 def _check_lines(content: bytes, kind: str, field: str, source: str) -> None:
-    """Raise `FormatError` for the first line of entries that is not what the header of the file says."""
+    """Raise `FormatError` for the first line of entries that does not have the form in the header of the file."""
     start, number = content.index(b"\n") + 1, 2
     while start < len(content):  # comments and empty lines, up to the line of sizes
         end = content.find(b"\n", start) + 1 or len(content)
@@ -111,14 +111,14 @@ def _entry(source: str, n: int) -> Callable[[int], str]:
 
 
 def _with_line(message: str, source: str) -> str:
-    """SciPy says "Line 4: ..."; every format here says "file:4: ..."."""
+    """Convert an error message of SciPy, "Line 4: ...", to the form of all formats, "file:4: ..."."""
     found = re.match(r"Line (\d+): (.*)", message, re.DOTALL)
     place, reason = (f"{source}:{found[1]}", found[2]) if found else (source, message)
     return f"{place}: {reason[:1].lower() + reason[1:]}".rstrip(".")
 
 
 def write_matrix_market(stream: BinaryIO, matrix: np.ndarray[Any, Any], zero: Any) -> None:
-    """Every entry other than zero, as a coordinate file: real, integer, or pattern for a boolean matrix."""
+    """Write every entry that differs from ``zero`` to a coordinate file: real, integer, or pattern for truth values."""
     kind = {"b": "pattern", "i": "integer", "u": "integer"}.get(matrix.dtype.kind, "real")
     count, n = count_listed(matrix, zero), len(matrix)
     stream.write(f"%%MatrixMarket matrix coordinate {kind} general\n{n} {n} {count}\n".encode())

@@ -1,7 +1,7 @@
-"""A network as the file formats know it, and its matrix over a semiring.
+"""Networks, and their square matrices over a semiring from the edges or the entries in a file.
 
-Formats that list edges hand over `Edges`; formats that hold a matrix hand over its entries. Both become a square matrix
-here: an edge that is not listed is 0̄, a listed edge is an edge whatever its weight (0 too), and edges listed more than
+Readers of formats that list edges return `Edges`, and readers of formats that hold a matrix return `Entries`. In the
+matrix an edge that is not listed is 0̄. A listed edge is an edge for every weight, also 0, and edges listed more than
 once combine by ⊕.
 """
 
@@ -31,48 +31,49 @@ __all__ = [
     "Network",
     "assemble",
     "assemble_sparse",
-    "both_directions",
     "convert",
+    "convert_network",
     "dtype_of_frame",
-    "leads_one_way",
-    "over",
+    "is_directed",
     "semiring_of",
-    "square",
-    "weighted",
+    "symmetrize",
+    "vertex_count",
+    "weighted_edges",
 ]
 
 Locate: TypeAlias = Callable[[int], str]
 
-#: What to call where a matrix of all pairs does not fit.
-
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A weighted directed graph: its matrix, and what its file says of the vertices.
+    """A weighted graph: its matrix over a semiring, and the names, labels and positions of its vertices.
 
     Attributes
     ----------
     matrix
-        (n, n); ``matrix[i, j]`` is the weight of the edge i → j, the semiring's zero where there is none.
+        (n, n): ``matrix[i, j]`` is the weight of the edge i → j, or the semiring's zero if there is no edge.
     names
-        One for each vertex, or None where vertices are 0 … n - 1.
+        A name for each vertex, or None if the vertices are 0 … n - 1.
     labels
         A longer name for each vertex ("Boston" beside "BOS"), or None.
     positions
-        (n, 2) coordinates x, y to draw the vertices at, or None; if ``geographic``, longitude and latitude in degrees.
+        (n, 2): the coordinates x, y of the vertices in a drawing, or None. If ``geographic``, they are longitude and
+        latitude in degrees.
     unit
-        What the weights count ("km"), or "".
+        The unit of the weights ("km"), or "".
     title
-        What to call the network, usually the stem of its file's name.
+        The title of the network, usually the stem of its file's name.
     semiring
-        Whose zero the matrix holds where there is no edge. None, where nobody said, is min-plus, of truths boolean.
+        The semiring of the matrix. None means that no semiring was named: min-plus, or boolean for truth values.
     combined
-        Whether some weight is the ⊕ of several edges from one vertex to the other.
+        Whether some weight is the ⊕ of several edges from one vertex to another.
     directed
-        False where each edge was taken in both directions.
+        Whether edges have a direction. False if each edge was taken in both directions.
 
-    Raises `ShapeError` where the matrix is not square, or the names, labels or positions are not n, or names not
-    different.
+    Raises
+    ------
+    ShapeError
+        The matrix is not square, the names, labels or positions are not n, or two names are equal.
     """
 
     matrix: np.ndarray[Any, Any]
@@ -89,7 +90,7 @@ class Network:
     def __post_init__(self) -> None:
         if not hasattr(self.matrix, "shape"):  # a list
             object.__setattr__(self, "matrix", np.asarray(self.matrix))
-        n = square(self.matrix.shape, "Network")
+        n = vertex_count(self.matrix.shape, "Network")
         object.__setattr__(self, "names", Vertices(n, self.names).names)
         for what, held in (("labels", self.labels), ("positions", self.positions)):
             if held is not None and len(held) != n:
@@ -104,25 +105,27 @@ class Network:
         return f"<Network{title}: {n:,} {'vertex' if n == 1 else 'vertices'}{has}, {self.matrix.dtype}{unit}>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Return the HTML table that a notebook shows."""
         from semiring.terminal import html_matrix
 
-        return html_matrix(repr(self), self.matrix, self._called, self._called)
+        return html_matrix(repr(self), self.matrix, self._vertex_names, self._vertex_names)
 
     @property
-    def _called(self) -> Sequence[Any]:
-        """What the vertices are called."""
+    def _vertex_names(self) -> Sequence[Any]:
+        """The names of the vertices, or their numbers if they have no names."""
         return range(len(self.matrix)) if self.names is None else self.names
 
     def to_frame(self) -> Any:
-        """The matrix as a frame of pandas, rows and columns called by the names of the vertices.
+        """Return the matrix as a frame of pandas, with the names of the vertices for rows and columns.
 
         Raises `MissingExtraError` without pandas.
         """
-        return framed(self.matrix, self._called, self._called)
+        return framed(self.matrix, self._vertex_names, self._vertex_names)
 
     def to_networkx(self) -> Any:
-        """A ``networkx.DiGraph``, or a ``Graph``: weights as ``weight``, labels as ``label``, positions as ``pos``.
+        """Return a ``networkx.DiGraph``, or a ``networkx.Graph`` if the network is undirected.
+
+        Edges have the attribute ``weight``, and vertices ``label`` and ``pos`` if the network has labels and positions.
 
         Raises `MissingExtraError` without NetworkX.
         """
@@ -130,8 +133,8 @@ class Network:
             import networkx as nx
         except ImportError:
             raise MissingExtraError("NetworkX", "networkx", "to_networkx") from None
-        names: Any = self._called
-        graph = (nx.DiGraph if leads_one_way(self) else nx.Graph)(name=self.title)
+        names: Any = self._vertex_names
+        graph = (nx.DiGraph if is_directed(self) else nx.Graph)(name=self.title)
         for vertex, name in enumerate(names):
             more: dict[str, Any] = {} if self.labels is None else {"label": self.labels[vertex]}
             if self.positions is not None:
@@ -144,42 +147,62 @@ class Network:
         return graph
 
 
-def leads_one_way(network: Network) -> bool:
-    """Whether the edges of a network have directions, or have got some since it was read."""
+def is_directed(network: Network) -> bool:
+    """Return whether the edges of a network have directions, by its flag or because its matrix is not symmetric."""
     return network.directed or not np.array_equal(network.matrix, network.matrix.T)
 
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """Edges as a file lists them: ``rows[e]`` → ``columns[e]`` of weight ``values[e]`` (None: every edge weighs 1)."""
+    """The edges that a file, frame or graph lists.
+
+    Attributes
+    ----------
+    size
+        The number of vertices n.
+    rows, columns, values
+        (m,): edge e leads from ``rows[e]`` to ``columns[e]`` and weighs ``values[e]``. Without values it weighs 1.
+    locate
+        A function that returns the place of edge e in the source, for messages.
+    has_dtype
+        Whether the source defines the dtype of the values. Text does not.
+    is_text
+        Whether the values were written as numbers, of which no integer means "no edge".
+    names, unit, directed
+        As in `Network`.
+    names_weights
+        Whether the caller named the attribute or column of the weights.
+    ambiguity
+        The error message if several titles may be that of the weights, else "".
+    """
 
     size: int
     rows: np.ndarray[Any, Any]
     columns: np.ndarray[Any, Any]
     values: np.ndarray[Any, Any] | None
     locate: Locate
-    typed: bool = False  # whether the file says which dtype the values have, as text does not
-    written: bool = True  # whether the values are numbers as text has them, of which no integer means "no edge"
+    has_dtype: bool = False
+    is_text: bool = True
     names: Sequence[Any] | None = None
     unit: str = ""
     directed: bool = True
-    asked: bool = False  # whether the caller named the weights
-    unclear: str = ""  # what to say where several titles have numbers, and it is not known which are the weights
+    names_weights: bool = False
+    ambiguity: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """A square matrix whose entries are elements of the semiring, as a file holds them."""
+    """A square matrix in a file, whose entries are elements of the semiring; the fields are those of `Edges`."""
 
     matrix: np.ndarray[Any, Any]
     locate: Locate
-    typed: bool = True
+    has_dtype: bool = True
     names: Sequence[Any] | None = None
     unit: str = ""
 
 
-def square(shape: Sequence[int], source: str) -> int:
-    """The number of vertices of a matrix of that shape; `ShapeError` unless it is square."""
+def vertex_count(shape: Sequence[int], source: str) -> int:
+    """Return the number of vertices of a matrix of that shape, and raise `ShapeError` unless it is square."""
     if len(shape) != 2 or shape[0] != shape[1]:
         size = " × ".join(str(side) for side in shape) or "a single number"
         raise ShapeError(f"{source}: the array is {size}: the matrix of a network is square")
@@ -189,35 +212,36 @@ def square(shape: Sequence[int], source: str) -> int:
 def assemble(
     found: Edges | Entries, semiring: Semiring, dtype: Any = None, *, directed: bool = True, title: str = ""
 ) -> Network:
-    """The network of what was listed; ``directed=False`` takes each edge in both directions, ⊕ where both are given.
+    """Return the network of edges or entries.
 
-    Raises `DomainError` for NaN and for weights outside the domain, `FormatError` for weights that the dtype does not
-    hold; both name the place.
+    ``directed=False`` takes each edge in both directions, and combines two opposite edges by ⊕. It raises `DomainError`
+    for NaN and for weights outside the domain, and `FormatError` for weights that the dtype does not represent. Both
+    errors name the place of the weight.
     """
     combined = False
     if isinstance(found, Entries):
-        flat = convert(found.matrix.reshape(-1), semiring, dtype, found.locate, typed=found.typed)
+        flat = convert(found.matrix.reshape(-1), semiring, dtype, found.locate, has_dtype=found.has_dtype)
         matrix = flat.reshape(found.matrix.shape)
         if not directed:
-            matrix, combined = both_directions(matrix, semiring), True
+            matrix, combined = symmetrize(matrix, semiring), True
     else:
         matrix, combined = _matrix_of_edges(found, semiring, dtype, directed)
         directed = directed and found.directed
     known: dict[str, Any] = {"semiring": semiring, "combined": combined, "directed": directed}
-    return Network(matrix, _held(found.names), unit=found.unit, title=title, **known)
+    return Network(matrix, _as_tuple(found.names), unit=found.unit, title=title, **known)
 
 
-def _held(names: Sequence[Any] | None) -> tuple[Any, ...] | None:
+def _as_tuple(names: Sequence[Any] | None) -> tuple[Any, ...] | None:
     return None if names is None else tuple(names)
 
 
 def assemble_sparse(
     found: Edges, semiring: Semiring, dtype: Any = None, *, directed: bool = True, title: str = ""
 ) -> Network:
-    """`assemble` of edges, whose matrix is a `scipy.sparse.csr_array`: what it does not store is no edge."""
+    """Return the network of edges as `assemble` does, with a `scipy.sparse.csr_array` that stores the edges alone."""
     from scipy.sparse import csr_array
 
-    rows, columns, weights = weighted(found, semiring, dtype, directed=directed)
+    rows, columns, weights = weighted_edges(found, semiring, dtype, directed=directed)
     cells = rows.astype(np.int64) * found.size + columns
     order = np.argsort(cells, kind="stable")
     cells, values = added(cells[order], weights[order], semiring)
@@ -225,28 +249,29 @@ def assemble_sparse(
     matrix: Any = csr_array((values, cells % max(1, found.size), starts), shape=(found.size, found.size))
     known: dict[str, Any] = {"semiring": semiring, "combined": cells.size < rows.size}
     known["directed"] = directed and found.directed
-    return Network(matrix, _held(found.names), unit=found.unit, title=title, **known)
+    return Network(matrix, _as_tuple(found.names), unit=found.unit, title=title, **known)
 
 
 def _matrix_of_edges(found: Edges, semiring: Semiring, dtype: Any, directed: bool) -> tuple[np.ndarray[Any, Any], bool]:
-    rows, columns, weights = weighted(found, semiring, dtype, directed=directed)
+    rows, columns, weights = weighted_edges(found, semiring, dtype, directed=directed)
     matrix = _full(found.size, semiring, weights.dtype)
     return matrix, scatter(matrix, rows, columns, weights, semiring)
 
 
-def weighted(
+def weighted_edges(
     found: Edges, semiring: Semiring, dtype: Any = None, *, directed: bool = True
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The tails, the heads and the weights of edges, in the order in which they are listed; errors as in `assemble`.
+    """Return the tails, the heads and the weights of edges, in the order of the source.
 
-    ``directed=False``, or of the edges themselves, lists each edge in the other direction too, behind all others.
+    If ``directed`` is False, here or in the edges, the opposite edges follow after all edges. Errors are those of
+    `assemble`.
     """
-    if found.unclear and semiring.dtypes != ("bool",):  # of truths every edge is one, whatever its weight
-        raise FormatError(found.unclear)
+    if found.ambiguity and semiring.dtypes != ("bool",):  # over truth values every listed edge is True
+        raise FormatError(found.ambiguity)
     values = found.values
-    if values is None or (values.dtype.kind == "b" and semiring.dtypes == ("bool",) and not found.asked):
+    if values is None or (values.dtype.kind == "b" and semiring.dtypes == ("bool",) and not found.names_weights):
         values = np.ones(len(found.rows), np.int64)
-    known = {"typed": found.typed, "listed": True, "written": found.written}
+    known = {"has_dtype": found.has_dtype, "are_edges": True, "is_text": found.is_text}
     weights = convert(values, semiring, dtype, found.locate, **known)
     rows, columns = found.rows, found.columns
     if not (directed and found.directed):
@@ -257,9 +282,9 @@ def weighted(
 
 
 def semiring_of(A: Any, named: Semiring | str | None) -> Semiring | str:
-    """The semiring that a caller named; where he named none that of a `Network`, else min-plus.
+    """Return the named semiring, or if none is named the semiring of a `Network`, else min-plus.
 
-    A `Network` that names none has that of the call without a name: min-plus, and boolean where it holds truths.
+    A `Network` without a semiring has the default of a call: boolean if it holds truth values, else min-plus.
     """
     if named is not None:
         return named
@@ -268,17 +293,17 @@ def semiring_of(A: Any, named: Semiring | str | None) -> Semiring | str:
     return A.semiring or ("boolean" if A.matrix.dtype == np.bool_ else "min_plus")
 
 
-def over(network: Network, semiring: Semiring, dtype: Any = None) -> Network:
-    """The network over another semiring: "no edge" becomes its zero, the weights stay.
+def convert_network(network: Network, semiring: Semiring, dtype: Any = None) -> Network:
+    """Return the network over another semiring, whose zero replaces "no edge", with the same weights.
 
-    Raises as `assemble`, and `AlgebraError` where edges were added by another ⊕ than that of ``semiring``: which of
-    them it would have taken is not known any more.
+    Raises the errors of `assemble`. It raises `AlgebraError` if edges were combined by another ⊕ than that of
+    ``semiring``, because their original weights are lost.
     """
     own = as_semiring(semiring_of(network, None))
     matrix = network.matrix
     if own == semiring and (dtype is None or np.dtype(dtype) == matrix.dtype):
         return network if network.semiring is own else replace(network, semiring=semiring)
-    # In a semiring of truths every edge is one, whatever its weight.
+    # Over truth values every edge is True, so combined weights lose nothing.
     if network.combined and own.add.expression != semiring.add.expression and semiring.dtypes != ("bool",):
         raise AlgebraError(
             f"some edges of the network were added by the ⊕ of {own.name}, so their weights in {semiring.name} "
@@ -290,13 +315,12 @@ def over(network: Network, semiring: Semiring, dtype: Any = None) -> Network:
     def locate(edge: int) -> str:
         return f"the edge {named[rows[edge]]} → {named[columns[edge]]}"
 
-    edges = Edges(len(matrix), rows, columns, matrix[rows, columns], locate, typed=True, written=False)
-    known = assemble(edges, semiring, dtype)
-    return replace(network, matrix=known.matrix, semiring=semiring)
+    edges = Edges(len(matrix), rows, columns, matrix[rows, columns], locate, has_dtype=True, is_text=False)
+    return replace(network, matrix=assemble(edges, semiring, dtype).matrix, semiring=semiring)
 
 
-def both_directions(matrix: np.ndarray[Any, Any], semiring: Semiring) -> np.ndarray[Any, Any]:
-    """A ⊕ Aᵀ, a new matrix; an edge from a vertex to itself has one direction, and is there once."""
+def symmetrize(matrix: np.ndarray[Any, Any], semiring: Semiring) -> np.ndarray[Any, Any]:
+    """Return the new matrix A ⊕ Aᵀ, in which loops count once."""
     both = np.array(semiring.add(matrix, matrix.T), matrix.dtype)
     np.fill_diagonal(both, matrix.diagonal())
     return both
@@ -313,24 +337,25 @@ def convert(
     dtype: Any,
     locate: Locate,
     *,
-    typed: bool,
-    listed: bool = False,
-    written: bool = False,
+    has_dtype: bool,
+    are_edges: bool = False,
+    is_text: bool = False,
 ) -> np.ndarray[Any, Any]:
-    """Values of a file as elements of the semiring in ``dtype`` (None: the file's own where it has one that fits).
+    """Convert the values of a file to elements of the semiring in ``dtype``.
 
-    "No edge" stays "no edge" from dtype to dtype. ``listed``: the values belong to edges that a file lists, so in the
-    boolean semiring each of them is True, whatever its weight. ``written``: no integer among them means "no edge".
+    With ``dtype`` None the dtype is that of the file, if it has one and the semiring supports it. "No edge" stays "no
+    edge" in the new dtype. With ``are_edges`` the values belong to listed edges, so in the boolean semiring each value
+    becomes True. With ``is_text`` no integer among the values means "no edge".
     """
     if values.dtype.kind not in "fiub":
         raise FormatError(f"{locate(-1)}: holds {values.dtype}, not real numbers")
-    target = np.dtype(dtype) if dtype is not None else _own_dtype(values, semiring, typed=typed)
+    target = np.dtype(dtype) if dtype is not None else _own_dtype(values, semiring, has_dtype=has_dtype)
     semiring.check_dtype(target)
     if values.dtype.kind == "f":
         _refuse(np.isnan(values), values, locate, DomainError, "the weight is not a number (NaN)")
     if target.kind == "b":
-        return _truths(values, locate, listed=listed and semiring.dtypes == ("bool",))
-    none = np.zeros(values.shape, bool) if written and values.dtype.kind in "iu" else _no_edge(values, semiring)
+        return _truths(values, locate, are_edges=are_edges and semiring.dtypes == ("bool",))
+    none = np.zeros(values.shape, bool) if is_text and values.dtype.kind in "iu" else _no_edge(values, semiring)
     if target.kind in "iu":
         result = _integers(values, none, semiring, target, locate)
     else:
@@ -354,16 +379,16 @@ def convert(
 
 
 def _rounded(values: np.ndarray[Any, Any], floats: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Which integers are others in ``floats``."""
+    """Return which integers differ from their conversion to ``floats``."""
     lost = np.asarray(np.abs(floats) >= 2.0 ** float_limits(floats.dtype).nmant)
     lost[lost] = [not is_exact(rounded, value) for rounded, value in zip(floats[lost], values[lost], strict=True)]
     return lost
 
 
 def dtype_of_frame(values: np.ndarray[Any, Any], semiring: Semiring) -> np.dtype[Any]:
-    """What the numbers of a frame are computed in: float64 for its integers, which have no ∞ for "no path".
+    """Return the dtype for the numbers of a frame: float64 for integers, which have no ∞ for "no path".
 
-    Raises `FormatError` for integers that float64 does not hold.
+    Raises `FormatError` for integers that float64 does not represent.
     """
     floats = values.dtype.kind in "iu" and semiring.supports(np.float64)
     if floats and (lost := _rounded(values, values.astype(np.float64)) & ~_no_edge(values, semiring)).any():
@@ -374,15 +399,15 @@ def dtype_of_frame(values: np.ndarray[Any, Any], semiring: Semiring) -> np.dtype
     return np.dtype(np.float64) if floats else values.dtype
 
 
-def _own_dtype(values: np.ndarray[Any, Any], semiring: Semiring, *, typed: bool) -> np.dtype[Any]:
-    if typed and values.dtype.name in semiring.dtypes:
+def _own_dtype(values: np.ndarray[Any, Any], semiring: Semiring, *, has_dtype: bool) -> np.dtype[Any]:
+    if has_dtype and values.dtype.name in semiring.dtypes:
         return np.dtype(str(values.dtype.name))  # in this machine's byte order
     wanted = ("float64", "int64", "uint8", "bool", *semiring.dtypes)
     return np.dtype(next(name for name in wanted if name in semiring.dtypes))
 
 
 def _no_edge(values: np.ndarray[Any, Any], semiring: Semiring) -> np.ndarray[Any, Any]:
-    """Which values mean "no edge" in the dtype that they have."""
+    """Return which values mean "no edge" in their dtype."""
     if values.dtype.kind == "f":
         zero = semiring.zero.leaf if semiring.zero.op == "const" else None
         infinite = isinstance(zero, float) and math.isinf(zero)
@@ -392,10 +417,10 @@ def _no_edge(values: np.ndarray[Any, Any], semiring: Semiring) -> np.ndarray[Any
     return np.zeros(values.shape, bool)
 
 
-def _truths(values: np.ndarray[Any, Any], locate: Locate, *, listed: bool) -> np.ndarray[Any, Any]:
+def _truths(values: np.ndarray[Any, Any], locate: Locate, *, are_edges: bool) -> np.ndarray[Any, Any]:
     if values.dtype.kind == "b":
         return values
-    if listed:
+    if are_edges:
         return np.ones(values.shape, bool)
     _refuse((values != 0) & (values != 1), values, locate, FormatError, "{} is not a truth value, 0 or 1")
     return values.astype(bool)
@@ -416,9 +441,9 @@ def _integers(
             none = none | (values == one)
     _refuse(wrong & ~none, values, locate, FormatError, f"the weight {{}} is not an {target}")
     if semiring.tropical:
-        taken = (values == semiring.zero_for(target)) & ~none
+        reserved = (values == semiring.zero_for(target)) & ~none
         reason = f"the weight {{}} means “no edge” in {target}: use a wider dtype"
-        _refuse(taken, values, locate, FormatError, reason)
+        _refuse(reserved, values, locate, FormatError, reason)
     result: np.ndarray[Any, Any] = np.where(none, 0, values).astype(target)
     if values.dtype.kind == "f" and none.any():
         result[none & (values > 0)] = limits.max

@@ -1,9 +1,9 @@
-"""JSON node-link files, as ``networkx.node_link_data`` makes them and as D3 draws them.
+"""JSON node-link files, the format of ``networkx.node_link_data`` and D3.
 
-An object with a list of ``nodes``, each with an ``id``, and a list of ``edges`` (older versions: ``links``), each with
-``source`` and ``target``. ``directed`` is true or false, false where it is missing, as in NetworkX. JSON has no
-infinite numbers: they are written as 1e999, a number of its grammar that Python and JavaScript read as one. Read are
-that and the ``Infinity`` of Python's `json`.
+The file is an object with a list of ``nodes`` and a list of ``edges`` (older versions: ``links``). Each node has an
+``id``, and each edge has ``source`` and ``target``. ``directed`` is true or false, and false if it is missing, as in
+NetworkX. JSON has no infinite numbers. They are written as 1e999, a valid JSON number that Python and JavaScript read
+as infinite. The reader accepts 1e999 and the ``Infinity`` of Python's `json`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = ["read_node_link", "write_node_link"]
 
 
 def read_node_link(content: bytes, source: str, *, weight: str | None = None) -> Edges:
-    """The edges of a file; ``weight`` is the key that holds the weights, by default as in `network_of`.
+    """Return the edges of a file, with weights under the key ``weight``, by default as in `network_of`.
 
-    A vertex is named by its ``id``, as NetworkX reads it: a text, a number, a tuple for a list, and by its JSON where
-    that is an object. Vertices whose ids are integers come in numerical order, others in that of the file.
+    The name of a vertex is its ``id``, as in NetworkX: a text, a number, or a tuple for a list. An id that is an object
+    becomes its JSON text. If all ids are integers, the vertices come in numerical order, else in the order of the file.
     """
     if not content:
         raise FormatError(f"{source}: {EMPTY}")
@@ -50,7 +50,7 @@ def read_node_link(content: bytes, source: str, *, weight: str | None = None) ->
 
 
 class _TwiceError(Exception):
-    """An object has a key twice; JSON leaves open which counts."""
+    """Raised for an object with a duplicate key, whose value JSON leaves undefined."""
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -86,8 +86,8 @@ def _edges_of(found: Any, source: str, weight: str | None) -> Edges:
     directed = found.get("directed", False)
     if not isinstance(directed, bool):
         raise FormatError(f"{source}: 'directed' is {json.dumps(directed)}, give true or false")
-    beside = ("source", "target", "id", "key")
-    titles = {title: values for title, values in titles_of(links).items() if title not in beside}
+    reserved = ("source", "target", "id", "key")
+    titles = {title: values for title, values in titles_of(links).items() if title not in reserved}
     title, candidates = guessed_title(titles) if weight is None else (weight, ())
     names = tuple(range(len(ids))) if numbered else tuple(place)
     graph = Graph(names, directed, ends, [_weight(edge.get(title)) for edge in links])
@@ -107,20 +107,20 @@ def _edges_of(found: Any, source: str, weight: str | None) -> Edges:
         raise FormatError(str(error)) from None
 
 
-def _list(found: Any, key: str, source: str) -> list[Any]:
-    if not isinstance(found, dict) or not isinstance(found.get(key), list):
+def _list(content: Any, key: str, source: str) -> list[Any]:
+    if not isinstance(content, dict) or not isinstance(content.get(key), list):
         raise FormatError(
             f"{source}: not a node-link graph, an object with the lists 'nodes' and 'edges' (or 'links'), as "
             "networkx.node_link_data makes"
         )
-    held: list[Any] = found[key]
-    return held
+    items: list[Any] = content[key]
+    return items
 
 
-def _entry(held: Any, key: str, place: str) -> Any:
-    if not isinstance(held, Mapping) or held.get(key) is None:
+def _entry(item: Any, key: str, place: str) -> Any:
+    if not isinstance(item, Mapping) or item.get(key) is None:
         raise FormatError(f"{place} has no {key!r}")
-    return held[key]
+    return item[key]
 
 
 def _name(value: Any) -> Hashable:
@@ -130,7 +130,7 @@ def _name(value: Any) -> Hashable:
 
 
 def _json(value: Any) -> str:
-    """As JSON, in one way alone."""
+    """Return the canonical JSON text of a value, with sorted keys."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
@@ -142,13 +142,13 @@ def _number(text: str) -> int | float:
 
 
 def _whole(text: str) -> int | float:
-    """An integer, exactly, however many bits an id takes; -0 is a float."""
+    """Return the exact integer of any size, because ids may be large; -0 is a float."""
     value = parse_number(text)
     return int(text) if isinstance(value, float) and value else value
 
 
 def _weight(value: Any) -> Any:
-    """A weight as other files have it: integers beyond 64 bits are floats."""
+    """Return a weight in the form of all formats, in which integers beyond 64 bits are floats."""
     return float(value) if type(value) is int and not -(2**63) <= value < 2**63 else value
 
 
@@ -161,10 +161,10 @@ def write_node_link(
     unit: str = "",
     directed: bool = True,
 ) -> None:
-    """Every entry other than zero as an edge; vertices without any are nodes too.
+    """Write every entry that differs from ``zero`` as an edge, and every vertex as a node.
 
-    Of a graph that is not ``directed``, whose matrix is symmetric, those in one direction.
-    Names that are texts, numbers, or tuples of them become ids of that kind, others texts.
+    For a graph that is not ``directed``, whose matrix is symmetric, it writes one direction of each edge. Names that
+    are texts, numbers, or tuples of them become ids of that kind, and other names become texts.
     """
     n = len(matrix)
     labels = [_json(_id(name)) for name in (range(n) if names is None else names)]
@@ -194,11 +194,11 @@ def _edges(matrix: np.ndarray[Any, Any], zero: Any, labels: Sequence[str], *, di
 
 
 def _separated(objects: Iterable[str]) -> Iterator[bytes]:
-    """Each object in a line of its own, with commas between them."""
+    """Yield each object on a line of its own, with commas between objects."""
     for number, text in enumerate(objects):
         yield _encoded(f"{',' if number else ''}\n{text}")
 
 
 def _encoded(text: str) -> bytes:
-    """As UTF-8; half of a surrogate pair, which that has no bytes for, as JSON escapes it."""
+    """Return the text in UTF-8, with the JSON escape of a lone surrogate, which UTF-8 does not encode."""
     return text.encode(errors="backslashreplace")

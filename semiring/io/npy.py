@@ -1,9 +1,9 @@
-"""NumPy's .npy and .npz, and SciPy's sparse .npz. Nothing is ever unpickled.
+"""NumPy files .npy and .npz, and SciPy's sparse .npz files, without pickle.
 
-A dense .npz holds the matrix under ``matrix`` (or is a single array), and ``names`` where vertices have them. NumPy
-pads texts with zero characters and strips them: where names end in some, ``name_lengths`` says how long each name is.
-In a dense matrix every entry is an element of the semiring; in a sparse one an entry that is not stored
-is no edge, and a stored 0 is an edge of weight 0.
+A dense .npz file holds the array ``matrix`` (or a single array), and the array ``names`` if vertices have names. NumPy
+pads texts with zero characters, and strips them when it reads. If a name ends in zero characters, the array
+``name_lengths`` holds the lengths of all names. In a dense matrix every entry is an element of the semiring. In a
+sparse matrix an entry that is not stored is no edge, and a stored 0 is an edge of weight 0.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from semiring.algebra.expressions.tree import is_floating
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.sparse import check_sparse, stored_entries
 from semiring.errors import FormatError, SemiringError, ShapeError
-from semiring.io.network import Edges, Entries, square
+from semiring.io.network import Edges, Entries, vertex_count
 from semiring.io.text import DAMAGED, EMPTY
 
 __all__ = ["read_npy", "read_npz", "write_npy", "write_npz"]
 
-# What NumPy, zipfile and SciPy raise on a file that is damaged or none of theirs. A wrong offset inside an archive is
-# an OSError of seek, a member that needs a password a RuntimeError, a header that is nested too deep a RecursionError
-# or a MemoryError of the parser.
+# The exceptions of NumPy, zipfile and SciPy for a file that is damaged or of another format. A wrong offset inside an
+# archive raises OSError in seek. A member that needs a password raises RuntimeError. A header that is nested too deeply
+# raises RecursionError or MemoryError in the parser.
 _DAMAGED = (
     *(ValueError, EOFError, LookupError, TypeError, SyntaxError, ArithmeticError, RuntimeError, MemoryError, OSError),
     *(zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError),
@@ -49,7 +49,7 @@ _SPARSE = {
 
 
 def read_npy(stream: BinaryIO, source: str) -> Entries:
-    """The matrix of a .npy file."""
+    """Return the matrix of a .npy file."""
     try:
         if not (size := stream.seek(0, 2)):
             raise FormatError(f"{source}: {EMPTY}")
@@ -63,7 +63,7 @@ def read_npy(stream: BinaryIO, source: str) -> Entries:
 
 
 def read_npz(stream: BinaryIO, source: str) -> Edges | Entries:
-    """The matrix of a .npz file: SciPy's sparse formats, or a dense one with the names of its vertices."""
+    """Return the matrix of a .npz file: SciPy's sparse formats, or a dense one with the names of its vertices."""
     try:
         _check_archive(stream, source)
         with zipfile.ZipFile(stream) as archive:
@@ -99,7 +99,7 @@ def _check_archive(stream: BinaryIO, source: str) -> None:
 
 
 def _members(archive: zipfile.ZipFile, source: str) -> dict[str, zipfile.ZipInfo]:
-    """Return the members of an archive by the names of their arrays, with those that are none under their own."""
+    """Return the members of an archive by the names of their arrays; a member that is no array has its own name."""
     members: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
         name = info.filename.removesuffix(".npy")
@@ -110,7 +110,7 @@ def _members(archive: zipfile.ZipFile, source: str) -> dict[str, zipfile.ZipInfo
 
 
 def _member(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], name: str, source: str) -> Any:
-    """Return an array of an archive. zipfile compares the checksum when the last byte is read."""
+    """Return an array of an archive; zipfile compares the checksum at the last byte."""
     if name not in members:
         raise FormatError(f"{source}: holds no array {name!r}")
     info = members[name]
@@ -126,9 +126,9 @@ def _member(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], na
 
 
 def _array(stream: Any, size: int, source: str, what: str) -> np.ndarray[Any, Any]:
-    """Return the array that a stream of so many bytes holds, after its header was compared with the size.
+    """Return the array in a stream of ``size`` bytes.
 
-    Nothing of the size that a header promises is allocated before.
+    The function compares the header with the size before it allocates the array.
     """
     if stream.read(6) != b"\x93NUMPY":
         raise FormatError(f"{source}: {what + 'is ' if what else ''}not a .npy file")
@@ -165,7 +165,7 @@ def _entries(
     names: np.ndarray[Any, Any] | None = None,
     lengths: np.ndarray[Any, Any] | None = None,
 ) -> Entries:
-    n = square(matrix.shape, source)
+    n = vertex_count(matrix.shape, source)
     found = None
     if names is not None:
         if names.shape != (n,) or names.dtype.kind != "U":
@@ -177,7 +177,7 @@ def _entries(
 
 
 def _padded(names: np.ndarray[Any, Any], lengths: np.ndarray[Any, Any] | None, source: str) -> tuple[str, ...]:
-    """The names with the zero characters at their ends that NumPy stripped."""
+    """Return the names with the zero characters at their ends that NumPy stripped."""
     stripped = names.tolist()
     if lengths is None:
         return tuple(stripped)
@@ -194,7 +194,7 @@ def _entry(source: str, n: int) -> Callable[[int], str]:
 
 
 def _sparse(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], source: str) -> Edges:
-    """Return the edges of what `scipy.sparse.save_npz` wrote."""
+    """Return the edges of a file that `scipy.sparse.save_npz` wrote."""
     from scipy import sparse
 
     kind = _member(archive, members, "format", source)
@@ -205,7 +205,7 @@ def _sparse(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], so
     if sides.dtype.kind not in "iu" or sides.shape != (2,) or sides.min() < 0:
         raise FormatError(f"{source}: 'shape' is {sides.dtype} {sides.tolist()}, and two numbers are expected")
     shape = tuple(sides.tolist())
-    n = square(shape, source)
+    n = vertex_count(shape, source)
     data, *indices = (_member(archive, members, array, source) for array in _SPARSE[name])
     if data.dtype.kind not in "fiub" and not is_floating(data.dtype):
         raise FormatError(f"{source}: holds {data.dtype}, not real numbers")
@@ -227,16 +227,16 @@ def _sparse(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], so
     def locate(index: int) -> str:
         return source if index < 0 else f"{source}: entry ({rows[index % len(rows)]}, {columns[index % len(rows)]})"
 
-    return Edges(n, rows, columns, values, locate, typed=True, written=False)
+    return Edges(n, rows, columns, values, locate, has_dtype=True, is_text=False)
 
 
 def write_npy(stream: BinaryIO, matrix: np.ndarray[Any, Any]) -> None:
-    """The matrix as it is, in its own dtype."""
+    """Write the matrix in its own dtype to a .npy file."""
     np.lib.format.write_array(stream, matrix, allow_pickle=False)
 
 
 def write_npz(stream: BinaryIO, matrix: np.ndarray[Any, Any], names: Sequence[str] | None) -> None:
-    """The matrix and the names of its vertices, compressed."""
+    """Write the matrix and the names of its vertices to a compressed .npz file."""
     arrays = {"matrix": matrix}
     if names is not None:
         arrays["names"] = np.array(list(names), dtype=np.str_)

@@ -1,4 +1,4 @@
-"""Where to draw the vertices: a csv table with a header (name, x, y or longitude, latitude, label), or DIMACS .co."""
+"""Positions of vertices, from a csv table (name, x, y or longitude, latitude, label) or a DIMACS .co file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from semiring.errors import FormatError
 from semiring.io.edge_list import split_line
 from semiring.io.files import binary_lines
 from semiring.io.network import Network
-from semiring.io.text import decoded, is_count
+from semiring.io.text import decode_lines, is_count
 
 __all__ = ["with_positions"]
 
@@ -26,14 +26,29 @@ Row = tuple[str, str, str, str]  # name, x, y, label
 
 
 def with_positions(network: Network, path: str | os.PathLike[str]) -> Network:
-    """The network with the coordinates, and the labels if there are any, of the table at ``path``.
+    """Return the network with the coordinates and the labels in a table.
 
-    Vertices that the table does not name are drawn nowhere (their position is NaN); rows of other vertices are ignored.
-    Raises `FormatError` for a table that cannot be read or that names none of the vertices.
+    Parameters
+    ----------
+    network
+        The network, whose vertices have names or are 0 … n - 1.
+    path
+        A csv table with a header, or a DIMACS .co file; "-" is standard input.
+
+    Returns
+    -------
+    Network
+        The network with positions, and with labels if the table has any. The position of a vertex that is not in the
+        table is NaN, so that it is not drawn. Rows of other vertices are ignored.
+
+    Raises
+    ------
+    FormatError
+        The table is not valid, or names none of the vertices.
     """
     source = os.fspath(path)
     with binary_lines(source) as stream:
-        lines = decoded(stream, source)
+        lines = decode_lines(stream, source)
         dimacs = source.removesuffix(".gz").endswith(".co")
         first = int(network.names is not None)  # vertices without names count from 0
         geographic, rows = (False, _dimacs_rows(lines, source, first)) if dimacs else _table_rows(lines, source)
@@ -48,8 +63,8 @@ def with_positions(network: Network, path: str | os.PathLike[str]) -> Network:
             labels[vertex] = label or name
     if len(place) and not np.isfinite(positions).any():
         raise FormatError(f"{source}: names none of the {len(place)} vertices of {network.title or 'the network'}")
-    given = tuple(labels) if labels != list(_names(network)) else network.labels
-    return replace(network, positions=positions, geographic=geographic, labels=given)
+    new = tuple(labels) if labels != list(_names(network)) else network.labels
+    return replace(network, positions=positions, geographic=geographic, labels=new)
 
 
 def _names(network: Network) -> Sequence[str]:
@@ -76,21 +91,21 @@ def _dimacs_rows(lines: Iterator[tuple[int, str]], source: str, first: int) -> I
 
 
 def _table_rows(lines: Iterator[tuple[int, str]], source: str) -> tuple[bool, Iterator[tuple[int, Row]]]:
-    """Whether the columns are longitude and latitude, and the rows."""
-    kept = ((number, line) for number, line in lines if line.strip() and not line.startswith("#"))
-    number, line = next(kept, (1, ""))
+    """Return whether the columns are longitude and latitude, and the rows."""
+    table = ((number, line) for number, line in lines if line.strip() and not line.startswith("#"))
+    number, line = next(table, (1, ""))
     mark = next((mark for mark in "\t,;" if mark in line), " ")
     titles = [title.casefold() for title in split_line(line, mark, f"{source}:{number}")]
 
-    def column(known: Sequence[str]) -> int:
-        return next((titles.index(title) for title in known if title in titles), -1)
+    def column(usual: Sequence[str]) -> int:
+        return next((titles.index(title) for title in usual if title in titles), -1)
 
-    name, across, up, label = (column(tuple(known)) for known in (NAMES, ACROSS, UP, LABELS))
+    name, across, up, label = (column(tuple(usual)) for usual in (NAMES, ACROSS, UP, LABELS))
     if min(name, across, up) < 0:
         raise FormatError(f"{source}:{number}: expected a header with name, x, y or name, longitude, latitude")
 
     def rows() -> Iterator[tuple[int, Row]]:
-        for number, line in kept:
+        for number, line in table:
             fields = split_line(line, mark, f"{source}:{number}")
             if len(fields) != len(titles):
                 raise FormatError(f"{source}:{number}: {len(fields)} fields, expected {len(titles)}")

@@ -1,4 +1,4 @@
-"""What the text formats share: lines with their numbers, numbers as text, one way to say where an error is."""
+"""Functions of all text formats: numbered lines, numbers as text, and the places that messages name."""
 
 from __future__ import annotations
 
@@ -16,32 +16,35 @@ __all__ = [
     "DAMAGED",
     "EMPTY",
     "NOT_UTF_8",
-    "Told",
+    "ProgressMatrix",
     "as_array",
     "at_line",
     "count_listed",
-    "decoded",
+    "decode_lines",
     "edge_chunks",
     "is_count",
     "is_exact",
     "is_number",
-    "listed",
+    "listed_entries",
     "numbers_as_text",
     "parse_number",
 ]
 
 
-#: What mends a file that is shorter than its format promises, or whose bytes have changed.
+#: The remedy for a file that is shorter than its format requires, or whose bytes have changed.
 DAMAGED = "copy or download the file again, or write it again from its source"
 
-#: What is wrong with a file of no bytes, and what mends it.
+#: The message for a file without bytes, with its remedy.
 EMPTY = "the file is empty, 0 bytes: write it again, or give another file"
 
 NOT_UTF_8 = "not UTF-8 text: save it as UTF-8, as by iconv -f LATIN1 -t UTF-8 (or -f UTF-16)"
 
 
-def decoded(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, str]]:
-    """Each line with its number from 1, without line end and byte-order mark; `FormatError` where it is not UTF-8."""
+def decode_lines(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, str]]:
+    """Yield the number of each line, from 1, and its text without line end and byte-order mark.
+
+    Raises `FormatError` for a line that is not UTF-8 or holds a zero byte.
+    """
     for number, line in enumerate(lines, 1):
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -53,14 +56,15 @@ def decoded(lines: Iterable[bytes], source: str) -> Iterator[tuple[int, str]]:
 
 
 def is_count(text: str) -> bool:
-    """Whether the text is a number of things: digits, and no more of them than 64 bits hold."""
+    """Return whether the text is a count: at most 19 decimal digits, which 64 bits hold."""
     return text.isdecimal() and len(text) < 20
 
 
 def parse_number(text: str) -> int | float:
-    """An integer of at most 64 bits or a float, as files write them; `ValueError` with the reason otherwise.
+    """Return the integer of at most 64 bits, or the float, that a text in a file stands for.
 
-    Python's digit separators are no part of a number, and a number beyond float64 is an error, never ∞.
+    Raises `ValueError` with the reason for any other text. Python's digit separators are not allowed, and a number
+    beyond float64 is an error, never ∞.
     """
     try:
         if "_" in text:
@@ -80,14 +84,14 @@ def parse_number(text: str) -> int | float:
 
 
 def is_exact(rounded: Any, whole: Any) -> bool:
-    """Return whether a float is an integer, and which."""
+    """Return whether the float ``rounded`` is finite and its integer part equals the integer ``whole``."""
     return bool(np.isfinite(rounded)) and int(rounded) == int(whole)
 
 
 def as_array(numbers: Sequence[int | float], locate: Callable[[int], str]) -> np.ndarray[Any, Any]:
-    """Return the numbers of a file as an array of integers, or of floats where some are.
+    """Return the numbers of a file as an array of integers, or of floats if some numbers are floats.
 
-    Raises `FormatError` for an integer among floats that float64 does not hold.
+    Raises `FormatError` for an integer among floats that float64 does not represent.
     """
     array = np.array(numbers) if len(numbers) else np.zeros(0)
     if array.dtype.kind == "f":
@@ -102,7 +106,7 @@ def as_array(numbers: Sequence[int | float], locate: Callable[[int], str]) -> np
 
 
 def is_number(text: str) -> bool:
-    """Whether `parse_number` takes a text."""
+    """Return whether `parse_number` accepts a text."""
     try:
         parse_number(text)
     except ValueError:
@@ -111,10 +115,10 @@ def is_number(text: str) -> bool:
 
 
 def numbers_as_text(values: np.ndarray[Any, Any]) -> list[str]:
-    """A text of each value that reads back as the same value of its dtype, bit for bit; 3.0 is written 3.
+    """Return a text for each value that reads back as the bitwise identical value of its dtype; 3.0 becomes 3.
 
-    It is the shortest one, but for some values of dtypes narrower than float64: readers round to float64 first, and
-    where a second rounding then leads to a neighbour (float32: 7.038531e-26), all digits of the float64 are written.
+    It is the shortest such text, with an exception for dtypes narrower than float64. Readers round to float64 first. If
+    the second rounding leads to a neighbour (float32: 7.038531e-26), the text has all digits of the float64.
     """
     if values.dtype.kind == "b":
         return ["1" if value else "0" for value in values]
@@ -131,7 +135,7 @@ def numbers_as_text(values: np.ndarray[Any, Any]) -> list[str]:
 
 
 def at_line(source: str, lines: Sequence[int]) -> Callable[[int], str]:
-    """A function that names the place of entry ``index`` of a file: ``file.csv:17``."""
+    """Return a function that returns the place of entry ``index`` of a file, such as ``file.csv:17``."""
 
     def locate(index: int) -> str:
         return source if index < 0 else f"{source}:{lines[index % len(lines)]}"
@@ -139,8 +143,8 @@ def at_line(source: str, lines: Sequence[int]) -> Callable[[int], str]:
     return locate
 
 
-class Told:
-    """A matrix that tells how many of its rows were read, of those that ``passes`` over it read."""
+class ProgressMatrix:
+    """A matrix that reports how many of its rows were read, of the rows that ``passes`` passes read."""
 
     def __init__(self, matrix: Any, progress: Callable[[int, int], None], passes: int) -> None:
         self._matrix, self._progress = matrix, progress
@@ -158,14 +162,14 @@ class Told:
         return self._matrix[rows]
 
 
-def listed(
+def listed_entries(
     matrix: np.ndarray[Any, Any] | BitMatrix, zero: Any
 ) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
-    """Rows, columns and values of all entries that a file lists, row by row, in parts of bounded size.
+    """Yield the rows, columns and values of all entries that a file lists, row by row, in parts of bounded size.
 
-    Those are the ones that are not zero, and −0.0 where zero is 0.0, its equal with other bits.
+    These are the entries that differ from ``zero``. If zero is 0.0, -0.0 is such an entry, because its bits differ.
     """
-    packed = hasattr(matrix, "words")  # `Told` or not
+    packed = hasattr(matrix, "words")  # a `ProgressMatrix` forwards the attribute
     height = max(1, (2**21 if packed else 2**16) // max(1, len(matrix)))
     for start in range(0, len(matrix), height):
         block: Any = matrix[start : start + height]
@@ -182,13 +186,13 @@ def listed(
 
 
 def count_listed(matrix: np.ndarray[Any, Any] | BitMatrix, zero: Any) -> int:
-    """How many entries a file lists."""
-    return sum(rows.size for rows, _, _ in listed(matrix, zero))
+    """Return how many entries a file lists."""
+    return sum(rows.size for rows, _, _ in listed_entries(matrix, zero))
 
 
 def edge_chunks(
     matrix: np.ndarray[Any, Any] | BitMatrix, zero: Any
 ) -> Iterator[tuple[list[int], list[int], np.ndarray[Any, Any]]]:
-    """Rows and columns as lists, and values: what is `listed`."""
-    for rows, columns, values in listed(matrix, zero):
+    """Yield the parts of `listed_entries`, with rows and columns as lists."""
+    for rows, columns, values in listed_entries(matrix, zero):
         yield rows.tolist(), columns.tolist(), values

@@ -1,7 +1,10 @@
-"""Matrices as strips of rows that live in files: larger than memory.
+"""Closures of matrices in files that are larger than the memory, by strips of rows.
 
-`stored` says which file holds a matrix, `disk` reads and writes rows of it, `layout` cuts a closure into strips and
-rounds that fit a memory, `rooms` is the memory of the host or of a GPU, `rounds` runs the tasks of blocked
-Floyd-Warshall there, `last` puts in what takes the whole closed matrix, `journal` lets a run that was stopped go on,
-and `run` puts them together.
+- `stored_matrix` describes the file of a matrix, and `disk` reads and writes its rows.
+- `layout` cuts a closure into strips and rounds that fit a memory.
+- `buffer_pools` allocates the buffers of strips on the host or on a GPU.
+- `rounds` runs blocked Floyd-Warshall on strips.
+- `last_round` adds entries that depend on the whole closed matrix.
+- `journal` records the progress, so that an interrupted run resumes.
+- `run` connects these modules.
 """

@@ -1,14 +1,16 @@
-"""Where strips are worked on: in the memory of the host, or in that of a GPU.
+"""Buffers for strips of rows, in the memory of the host or of a GPU, and the transfers from and to storage.
 
-A GPU reaches the memory of the host at full speed only where that is pinned, 55 GB/s each way on an H200. So rows go
-through *stages*, pinned memory for some of them, two for each direction: while one is filled from a file or an array,
-or emptied into it, the other is on its way. (H200, 8 threads, 2026-11-22: from and to an array in ordinary memory 26
-and 23 GB/s through stages of 32 MiB, 26 in both directions together; 27, 26 and 31 through such of 128 MiB.)
+A GPU reaches the memory of the host at full speed, 55 GB/s each way on an H200, only if that memory is pinned. So rows
+pass through *stages*, which are buffers of pinned memory. Each direction has two stages. While one stage is filled
+from or emptied into a file or an array, the other is copied to or from the GPU. Measured on an H200 with 8 threads,
+2026-11-22, for an array in ordinary memory: stages of 32 MiB read at 26 GB/s and write at 23 GB/s, and move 26 GB/s in
+both directions together. Stages of 128 MiB reach 27, 26 and 31 GB/s.
 
-What is read, computed and written at the same time are different strips. Both directions wait for their own copies, and
-writing for the work that was enqueued: who reads after them, on whatever stream, reads what is there.
+Different strips are read, computed and written at the same time. `read` returns when its copies have ended. `write`
+waits for its copies, and its caller waits for the enqueued work that computes the rows. So a later reader of the
+buffer or of the storage sees complete rows, on any stream.
 
-All memory of a GPU comes from a pool whose limit is what the caller allows.
+All memory of a GPU comes from a pool whose limit is the memory that the caller allows.
 """
 
 from __future__ import annotations
@@ -21,9 +23,9 @@ import numpy as np
 
 from semiring.arrays.device import load_cupy
 from semiring.kernels.contract import Mark
-from semiring.out_of_core.disk import Memory, MemoryWithPivots, Place, RowsWithPivots
+from semiring.out_of_core.disk import Memory, MemoryWithPivots, RowStore, RowsWithPivots
 
-__all__ = ["DeviceRoom", "HostRoom", "Room"]
+__all__ = ["BufferPool", "DeviceBufferPool", "HostBufferPool"]
 
 Array: TypeAlias = Any
 
@@ -31,84 +33,98 @@ _PIVOT = np.dtype(np.int32)
 
 
 class RowBuffer(Protocol):
-    """Memory for some rows."""
+    """A block of memory that holds a number of rows."""
 
-    def at(self, phase: Any, rows: int) -> Any:
-        """An array (rows, n) in it, where rows of that `Place.phase` move fastest."""
+    def rows_at(self, phase: Any, rows: int) -> Any:
+        """Return an array (rows, n) in the buffer, aligned for fast transfers of rows with this `RowStore.phase`."""
         ...
 
 
-class Room(Protocol):
-    """Memory in which strips are worked on, and the ways there and back. A context, in which memory is taken."""
+class BufferPool(Protocol):
+    """Allocates the buffers of strips, and copies rows between them and storage.
+
+    A pool is a context manager. Buffers are allocated inside its context.
+    """
 
     def __enter__(self) -> Any: ...
 
     def __exit__(self, *error: Any) -> None: ...
 
     def memory(self, rows: int) -> RowBuffer:
-        """Memory for so many rows."""
+        """Allocate a buffer for a number of rows."""
         ...
 
     def mark(self) -> Mark:
-        """A mark behind the work that was enqueued so far."""
+        """Return a mark behind the work that was enqueued so far."""
         ...
 
-    def read(self, place: Place, first: int, rows: Array) -> None:
-        """Rows here ← those of the place from ``first`` on. Of one thread."""
+    def read(self, place: RowStore, first: int, rows: Array) -> None:
+        """Copy the rows from ``first`` on out of the store into a buffer. Only one thread may read."""
         ...
 
-    def write(self, place: Place, first: int, rows: Array) -> None:
-        """The rows of the place from ``first`` on ← rows here. Of one thread, another one."""
+    def write(self, place: RowStore, first: int, rows: Array) -> None:
+        """Copy a buffer to the rows of the store from ``first`` on. Only one thread may write, beside the reader."""
         ...
 
 
-class _Done:
-    """The mark behind work that is done when it is called."""
+class _CompletedMark:
+    """The mark behind synchronous work, which has ended before the mark exists."""
 
     done = True
 
     def synchronize(self) -> None: ...
 
 
-class HostRoom:
-    """The memory of the host, for rows of n entries, and for their pivots if ``keeps_pivots``."""
+class HostBufferPool:
+    """Buffers in the memory of the host, for rows of n entries, and for their pivots if ``has_pivots``."""
 
-    def __init__(self, n: int, dtype: np.dtype[Any], keeps_pivots: bool = False) -> None:
-        self._n, self._dtype, self._keeps_pivots = n, dtype, keeps_pivots
+    def __init__(self, n: int, dtype: np.dtype[Any], has_pivots: bool = False) -> None:
+        self._n, self._dtype, self._has_pivots = n, dtype, has_pivots
 
-    def __enter__(self) -> HostRoom:
+    def __enter__(self) -> HostBufferPool:
         return self
 
     def __exit__(self, *error: Any) -> None: ...
 
     def memory(self, rows: int) -> RowBuffer:
         values = Memory(rows, self._n, self._dtype)
-        return MemoryWithPivots(values, Memory(rows, self._n, _PIVOT)) if self._keeps_pivots else values
+        return MemoryWithPivots(values, Memory(rows, self._n, _PIVOT)) if self._has_pivots else values
 
     def mark(self) -> Mark:
-        return _Done()
+        return _CompletedMark()
 
-    def read(self, place: Place, first: int, rows: Array) -> None:
+    def read(self, place: RowStore, first: int, rows: Array) -> None:
         place.read(first, rows)
 
-    def write(self, place: Place, first: int, rows: Array) -> None:
+    def write(self, place: RowStore, first: int, rows: Array) -> None:
         place.write(first, rows)
 
 
-class DeviceRoom:
-    """The memory of the current GPU, at most ``limit`` bytes, for rows of n entries; ``piece`` of them to a stage.
+class DeviceBufferPool:
+    """Buffers in the memory of the current GPU, for rows of n entries.
 
-    The stages take four times that of the host's memory. ``keeps_pivots``: for the pivots of the rows too.
+    Parameters
+    ----------
+    n
+        The entries of a row.
+    dtype
+        The dtype of the entries.
+    limit
+        The most bytes of the GPU's memory that the buffers may take.
+    piece
+        The rows of a stage. The four stages take pinned memory of the host for four times as many rows.
+    has_pivots
+        Whether the buffers hold the pivots of the rows too.
     """
 
-    def __init__(self, n: int, dtype: np.dtype[Any], limit: int, piece: int, keeps_pivots: bool = False) -> None:
+    def __init__(self, n: int, dtype: np.dtype[Any], limit: int, piece: int, has_pivots: bool = False) -> None:
         self._cupy = load_cupy()
-        self._n, self._dtype, self._limit, self._piece, self._keeps_pivots = n, dtype, limit, piece, keeps_pivots
-        self._widest = max(dtype, _PIVOT, key=lambda each: each.itemsize) if keeps_pivots else dtype
+        self._n, self._dtype, self._limit, self._piece, self._has_pivots = n, dtype, limit, piece, has_pivots
+        self._widest = max(dtype, _PIVOT, key=lambda each: each.itemsize) if has_pivots else dtype
         self._row = n * self._widest.itemsize
         self._device = self._cupy.cuda.runtime.getDevice()
 
-    def __enter__(self) -> DeviceRoom:
+    def __enter__(self) -> DeviceBufferPool:
         cuda, self._open = self._cupy.cuda, ExitStack()
         self.pool = cuda.MemoryPool()
         self.pool.set_limit(size=self._limit)
@@ -119,14 +135,14 @@ class DeviceRoom:
 
     def __exit__(self, *error: Any) -> None:
         for stream in (self._main, self._coming.stream, self._going.stream):
-            stream.synchronize()  # what they use may be freed then
+            stream.synchronize()  # the exit below frees the memory that these streams use
         self._open.close()
 
     def memory(self, rows: int) -> RowBuffer:
-        values = _OnDevice(self._cupy.empty((rows, self._n), self._dtype))
-        if not self._keeps_pivots:
+        values = _DeviceRows(self._cupy.empty((rows, self._n), self._dtype))
+        if not self._has_pivots:
             return values
-        return MemoryWithPivots(values, _OnDevice(self._cupy.empty((rows, self._n), _PIVOT)))
+        return MemoryWithPivots(values, _DeviceRows(self._cupy.empty((rows, self._n), _PIVOT)))
 
     def mark(self) -> Mark:
         mark: Mark = self._main.record(self._cupy.cuda.Event(disable_timing=True))
@@ -140,11 +156,11 @@ class DeviceRoom:
         stages = self._coming
         with self._cupy.cuda.Device(self._device):
             for which, part in self._parts(rows):
-                stages.events[which].synchronize()  # what was in it has left
-                held = stages.at(which, place, first + part.start, rows[part])
-                place.read(first + part.start, held)
-                rows[part].data.copy_from_host_async(held.ctypes.data, held.nbytes, stages.stream)
-                stages.sent(which)
+                stages.events[which].synchronize()  # the copy of the previous rows out of this stage has ended
+                stage = stages.rows_at(which, place, first + part.start, rows[part])
+                place.read(first + part.start, stage)
+                rows[part].data.copy_from_host_async(stage.ctypes.data, stage.nbytes, stages.stream)
+                stages.record_copy(which)
             stages.stream.synchronize()
 
     def write(self, place: Any, first: int, rows: Array) -> None:
@@ -154,41 +170,42 @@ class DeviceRoom:
             return
         stages = self._going
         with self._cupy.cuda.Device(self._device):
-            waiting: list[tuple[int, slice, Array]] = []
+            copies: list[tuple[int, slice, Array]] = []
             for which, part in self._parts(rows):
-                held = stages.at(which, place, first + part.start, rows[part])
-                rows[part].data.copy_to_host_async(held.ctypes.data, held.nbytes, stages.stream)
-                stages.sent(which)
-                waiting.append((which, part, held))
-                if len(waiting) == 2:
-                    self._arrived(place, first, *waiting.pop(0))
-            for one in waiting:
-                self._arrived(place, first, *one)
+                stage = stages.rows_at(which, place, first + part.start, rows[part])
+                rows[part].data.copy_to_host_async(stage.ctypes.data, stage.nbytes, stages.stream)
+                stages.record_copy(which)
+                copies.append((which, part, stage))
+                if len(copies) == 2:
+                    self._store(place, first, *copies.pop(0))
+            for copy in copies:
+                self._store(place, first, *copy)
 
-    def _arrived(self, place: Place, first: int, which: int, part: slice, held: Array) -> None:
+    def _store(self, place: RowStore, first: int, which: int, part: slice, stage: Array) -> None:
+        """Write a stage to the store when its copy from the GPU has ended."""
         self._going.events[which].synchronize()
-        place.write(first + part.start, held)
+        place.write(first + part.start, stage)
 
     def _parts(self, rows: Array) -> Iterator[tuple[int, slice]]:
-        """The rows of one stage after the other, which take turns."""
+        """Yield the number of a stage, 0 and 1 in turns, and the rows that pass through it."""
         row = rows.shape[1] * rows.itemsize
         step = self._piece if row == self._row else max(1, self._piece * self._row // max(1, row))
         for number, start in enumerate(range(0, len(rows), step)):
             yield number % 2, slice(start, min(len(rows), start + step))
 
 
-class _OnDevice:
-    """Memory of a GPU, where all rows move alike."""
+class _DeviceRows:
+    """A buffer in the memory of a GPU, where every alignment transfers equally fast."""
 
     def __init__(self, array: Array) -> None:
         self._array = array
 
-    def at(self, phase: int, rows: int) -> Array:
+    def rows_at(self, phase: int, rows: int) -> Array:
         return self._array[:rows]
 
 
 class _Stages:
-    """Two stages, the stream of their copies, and an event behind the last copy of each."""
+    """Two stages of pinned memory, the stream of their copies, and an event behind the last copy of each stage."""
 
     def __init__(self, cupy: Any, rows: int, n: int, dtype: np.dtype[Any]) -> None:
         cuda = cupy.cuda
@@ -196,15 +213,15 @@ class _Stages:
         self.stream = cuda.Stream(non_blocking=True)
         self.events = [cuda.Event(disable_timing=True) for _ in range(2)]
 
-    def at(self, which: int, place: Place, first: int, rows: Array) -> Array:
-        """Memory for some rows of the place, in one of the two."""
-        return self._memories[which].like(place.phase(first), rows.shape, rows.dtype)
+    def rows_at(self, which: int, place: RowStore, first: int, rows: Array) -> Array:
+        """Return memory in stage ``which`` for rows of the store from ``first`` on."""
+        return self._memories[which].array_at(place.phase(first), rows.shape, rows.dtype)
 
-    def sent(self, which: int) -> None:
-        """A copy from or to that one was enqueued."""
+    def record_copy(self, which: int) -> None:
+        """Record that a copy from or to stage ``which`` was enqueued."""
         self.events[which].record(self.stream)
 
 
 def _pinned(cuda: Any) -> Callable[[int], Array]:
-    """Memory that does not come from CuPy's pool, which keeps all it had."""
+    """Return an allocator of pinned memory outside CuPy's pool, which never returns memory to the system."""
     return lambda size: np.frombuffer(cuda.PinnedMemoryPointer(cuda.PinnedMemory(size), 0), np.uint8, size)

@@ -1,10 +1,13 @@
-"""Rows of a matrix in a file: whole ones, read and written by position, past the page cache where that can be.
+"""Reads and writes of matrix rows in a file by position, past the page cache where the file system allows it.
 
-A closure by strips computes while it reads and writes, and what a copy to the page cache takes of the processors is
-lost for it: on a virtual machine of two cores 3 s of them for each GiB that is written, at 0.4 GB/s; past the cache
-0.02 s, at 2.3 GB/s (reads: 0.2 s at 2.0 GB/s, and 0.02 s at 1.5). That takes memory whose address is congruent to the
-place in the file, and whole pages of it: what is left at both ends goes through the cache, which the system keeps
-coherent. Where a file system does not allow it, everything does.
+A closure by strips computes while it reads and writes, so it loses the processor time of copies to the page cache. On a
+virtual machine of two cores a write through the cache takes 3 s of processor time for each GiB, at 0.4 GB/s. A write
+past the cache takes 0.02 s, at 2.3 GB/s. Reads take 0.2 s at 2.0 GB/s through the cache, and 0.02 s at 1.5 GB/s past
+it.
+
+A transfer past the cache needs whole pages, and memory whose address is congruent to the position in the file. The
+partial pages at both ends go through the cache, which the system keeps coherent. If a file system does not allow direct
+transfers, all bytes go through the cache.
 """
 
 from __future__ import annotations
@@ -32,15 +35,15 @@ __all__ = [
     "PAGE",
     "File",
     "FileRows",
-    "Held",
+    "HostRows",
+    "InitialPivots",
     "Memory",
     "MemoryWithPivots",
-    "Moved",
-    "Packed",
-    "Place",
-    "PlaceWithPivots",
-    "PlaceWithoutPivots",
+    "PackedRows",
+    "RowStore",
+    "RowStoreWithPivots",
     "RowsWithPivots",
+    "ShiftedRows",
     "System",
     "rows_of_truths",
     "values_of",
@@ -48,25 +51,26 @@ __all__ = [
 
 Array: TypeAlias = Any
 
-#: Threads that copy at the same time. H200, a host of 64 cores, 2026-11-22: a closure by strips of an array of 16 GiB
-#: took 20.1 s with 8 of them, 21.3 s with 16 and 34.6 s with 64, where each has four rows of a stage.
+#: The threads that copy at the same time. A closure by strips of an array of 16 GiB on an H200, whose host has 64
+#: cores, took 20.1 s with 8 threads, 21.3 s with 16 and 34.6 s with 64, 2026-11-22. With 64, each copies four rows of
+#: a stage.
 _COPIERS = 8
-PAGE = 4096  # bytes: the granularity of what goes past the page cache
+PAGE = 4096  # bytes: the granularity of transfers past the page cache
 
-TRUTHS = 1 << 20  # that are packed or unpacked at a time
+TRUTHS = 1 << 20  # the truth values that are packed or unpacked at a time
 _UNSUPPORTED = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 def rows_of_truths(n: int) -> int:
-    """How many rows of n truth values are packed or unpacked at a time."""
+    """Return how many rows of n truth values are packed or unpacked at a time."""
     return max(1, TRUTHS // n)
 
 
 class System:
-    """What is asked of the operating system, one call each. Tests put others in its place."""
+    """The calls to the operating system, one method each; tests replace it to inject faults."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # where a position and a transfer are two calls
+        self._lock = threading.Lock()  # without preadv and pwrite a seek and a transfer are two calls
 
     def open(self, path: str, flags: int) -> int:
         return os.open(path, flags | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0), 0o666)
@@ -75,17 +79,17 @@ class System:
         os.close(file)
 
     def read(self, file: int, memory: memoryview, position: int) -> int:
-        """Some bytes, at least one; 0 at the end of the file."""
+        """Read at least one byte into the memory, and return the number of bytes read, 0 at the end of the file."""
         if hasattr(os, "preadv"):
             return os.preadv(file, [memory], position)
         with self._lock:
             os.lseek(file, position, os.SEEK_SET)
-            found = os.read(file, len(memory))
-        memory[: len(found)] = found
-        return len(found)
+            data = os.read(file, len(memory))
+        memory[: len(data)] = data
+        return len(data)
 
     def write(self, file: int, memory: memoryview, position: int) -> int:
-        """Some bytes, at least one."""
+        """Write at least one byte of the memory, and return the number of bytes written."""
         if hasattr(os, "pwrite"):
             return os.pwrite(file, memory, position)
         with self._lock:
@@ -93,9 +97,9 @@ class System:
             return os.write(file, memory)
 
     def sync(self, file: int) -> None:
-        """Force what was written to the disk."""
+        """Force all written bytes of the file to the disk."""
         whole = getattr(fcntl, "F_FULLFSYNC", None)
-        if fcntl is not None and whole is not None:  # macOS, whose other calls leave it in the disk's own cache
+        if fcntl is not None and whole is not None:  # on macOS the other calls leave data in the disk's own cache
             fcntl.fcntl(file, whole)
         elif hasattr(os, "fdatasync"):
             os.fdatasync(file)
@@ -103,7 +107,7 @@ class System:
             os.fsync(file)
 
     def allocate(self, file: int, size: int) -> None:
-        """Make the file as large, with room on the disk for all of it where the file system can promise that."""
+        """Extend the file to a size in bytes, and reserve the disk space if the file system supports that."""
         if hasattr(os, "posix_fallocate"):
             try:
                 os.posix_fallocate(file, 0, size)
@@ -115,27 +119,27 @@ class System:
         os.ftruncate(file, size)
 
     def truncate(self, file: int, size: int) -> None:
-        """Let the file end there."""
+        """Truncate the file to a size in bytes."""
         os.ftruncate(file, size)
 
     def lock(self, file: int) -> bool:
-        """Keep others from it until it is closed; whether none does."""
+        """Lock the file against other processes until it is closed; return False if another process has the lock."""
         if fcntl is not None:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return False
             except OSError as error:
-                if error.errno not in (*_UNSUPPORTED, errno.ENOLCK):  # file systems of other machines may have no locks
+                if error.errno not in (*_UNSUPPORTED, errno.ENOLCK):  # network file systems may have no locks
                     raise
         return True
 
     def replace(self, old: str, new: str) -> None:
-        """Give a file another name, that of another or not."""
+        """Rename a file, and replace a file that has the new name."""
         os.replace(old, new)
 
     def sync_folder(self, path: str) -> None:
-        """Force the names of a folder to the disk, where the system can (Windows cannot open a folder)."""
+        """Force the entries of a folder to the disk; Windows cannot open a folder, so there it does nothing."""
         if sys.platform == "win32":
             return
         folder = os.open(path, os.O_RDONLY)
@@ -148,30 +152,30 @@ class System:
         os.unlink(path)
 
 
-class Place(Protocol):
-    """Where the rows of a matrix live."""
+class RowStore(Protocol):
+    """The storage of the rows of a matrix, from which they are read and to which they are written."""
 
     def phase(self, row: int) -> int:
-        """The address of memory for a row, modulo `PAGE`, from which it moves fastest."""
+        """Return the address modulo `PAGE` of the memory to and from which a row is transferred fastest."""
         ...
 
     def read(self, row: int, memory: Array) -> None:
-        """Memory (m, n) ← the rows from ``row`` on."""
+        """Read the rows from ``row`` on into memory (m, n)."""
         ...
 
     def write(self, row: int, memory: Array) -> None:
-        """The rows from ``row`` on ← memory (m, n)."""
+        """Write memory (m, n) to the rows from ``row`` on."""
         ...
 
-    def columns(self, start: int, stop: int) -> Place:
-        """Some columns of the rows."""
+    def columns(self, start: int, stop: int) -> RowStore:
+        """Return the storage of the columns ``start`` … ``stop`` - 1 of all rows."""
         ...
 
 
 class File:
-    """An open file, whose bytes are moved by position, past the page cache where that can be.
+    """An open file, which transfers bytes by position, past the page cache where the file system allows it.
 
-    Raises `OSError` as the system does; one that says how far the file goes where it ends too soon.
+    Its methods raise the `OSError` of the system. At the end of the file `read` raises an `OSError` with its length.
     """
 
     def __init__(self, system: System, path: str, flags: int) -> None:
@@ -189,25 +193,25 @@ class File:
         self.close()
 
     def read(self, position: int, memory: Array) -> None:
-        """All of the memory ← the bytes from there on."""
+        """Fill the memory with the bytes from ``position`` on."""
         self._move(self._system.read, memory, position)
 
     def write(self, position: int, memory: Array) -> None:
-        """The bytes from there on ← all of the memory."""
+        """Write all of the memory to the bytes from ``position`` on."""
         self._move(self._system.write, memory, position)
 
     def sync(self) -> None:
-        """Force all that was written to the disk."""
-        with self._named():
+        """Force all written bytes to the disk."""
+        with self._name_errors():
             self._system.sync(self.number)
 
     def allocate(self, size: int) -> None:
-        """Make the file that large."""
-        with self._named():
+        """Extend the file to a size in bytes."""
+        with self._name_errors():
             self._system.allocate(self.number, size)
 
     def close(self) -> None:
-        """Let go of the file; more than once does no harm."""
+        """Close the file; a second call does nothing."""
         files, self.number, self._past_cache = (self._past_cache, self.number), -1, -1
         for file in files:
             if file >= 0:
@@ -215,12 +219,12 @@ class File:
 
     def _move(self, call: Any, memory: Array, position: int) -> None:
         if memory.size:
-            with self._named():
+            with self._name_errors():
                 self._move_all(call, memory, position)
 
     @contextlib.contextmanager
-    def _named(self) -> Iterator[None]:
-        """The name of the file in the system's errors."""
+    def _name_errors(self) -> Iterator[None]:
+        """Add the name of the file to the system's errors inside the context."""
         try:
             yield
         except OSError as error:
@@ -229,7 +233,7 @@ class File:
             raise
 
     def _move_all(self, call: Any, memory: Array, position: int) -> None:
-        """All bytes of the memory, the pages in the middle past the cache."""
+        """Transfer all bytes of the memory, and the whole pages between its ends past the cache."""
         view, address = memoryview(memory).cast("B"), memory.ctypes.data
         size, head = len(view), -position % PAGE
         body = (size - head) // PAGE * PAGE
@@ -264,7 +268,7 @@ class File:
 
 
 class FileRows:
-    """Rows of one size in a file, from some position on. `Place` is what they are."""
+    """A `RowStore` of adjacent rows in a file, from the byte ``start`` on, with ``row`` bytes each."""
 
     def __init__(self, file: File, start: int, row: int, n: int) -> None:
         self.file, self._start, self._row, self._n = file, start, row, n
@@ -284,7 +288,7 @@ class FileRows:
 
 
 class FileColumns(FileRows):
-    """Some columns of such rows, which do not lie side by side."""
+    """A `RowStore` of some columns of rows in a file, whose parts are not adjacent."""
 
     def read(self, row: int, memory: Array) -> None:
         for number, part in enumerate(memory, row):
@@ -295,14 +299,17 @@ class FileColumns(FileRows):
             super().write(number, part)
 
 
-class Moved:
-    """Rows that stand some rows further down than in ``rows``, the last of them in ``beyond``, which goes on there."""
+class ShiftedRows:
+    """A `RowStore` of n rows that are shifted down by ``shift`` rows.
 
-    def __init__(self, rows: FileRows, beyond: FileRows, n: int, by: int) -> None:
-        self._rows, self._beyond, self._n, self._by = rows, beyond, n, by
+    Row i is row i + ``shift`` of ``rows``, or row i + ``shift`` - n of ``beyond``, which continues ``rows``.
+    """
+
+    def __init__(self, rows: FileRows, beyond: FileRows, n: int, shift: int) -> None:
+        self._rows, self._beyond, self._n, self._shift = rows, beyond, n, shift
 
     def phase(self, row: int) -> int:
-        return self._rows.phase(row + self._by)
+        return self._rows.phase(row + self._shift)
 
     def read(self, row: int, memory: Array) -> None:
         for rows, first, part in self._parts(row, memory):
@@ -312,32 +319,32 @@ class Moved:
         for rows, first, part in self._parts(row, memory):
             rows.write(first, part)
 
-    def columns(self, start: int, stop: int) -> Moved:
-        return Moved(self._rows.columns(start, stop), self._beyond.columns(start, stop), self._n, self._by)
+    def columns(self, start: int, stop: int) -> ShiftedRows:
+        return ShiftedRows(self._rows.columns(start, stop), self._beyond.columns(start, stop), self._n, self._shift)
 
     def _parts(self, row: int, memory: Array) -> Iterator[tuple[FileRows, int, Array]]:
-        """Where which of the rows from there on are: those of ``rows``, and those beyond."""
-        row += self._by
-        kept = min(len(memory), max(0, self._n - row))
-        if kept:
-            yield self._rows, row, memory[:kept]
-        if kept < len(memory):
-            yield self._beyond, row + kept - self._n, memory[kept:]
+        """Yield the store, the first row there and the memory of the parts in ``rows`` and in ``beyond``."""
+        row += self._shift
+        inside = min(len(memory), max(0, self._n - row))
+        if inside:
+            yield self._rows, row, memory[:inside]
+        if inside < len(memory):
+            yield self._beyond, row + inside - self._n, memory[inside:]
 
 
-class Packed:
-    """Rows of truth values in ``truths``, one to a byte, as words of 32: a `Place`.
+class PackedRows:
+    """A `RowStore` of words of 32 truth values, over a store ``truths`` that has one truth value to a byte.
 
-    ``stages``: memory of `TRUTHS` entries, or a row, for one thread that reads and for one that writes.
+    ``stages`` are two buffers of `TRUTHS` entries, or of a row, for one thread that reads and one thread that writes.
     """
 
-    def __init__(self, truths: Place, n: int, stages: tuple[Memory, Memory]) -> None:
+    def __init__(self, truths: RowStore, n: int, stages: tuple[Memory, Memory]) -> None:
         self.truths, self._step = truths, rows_of_truths(n)
         self._coming, self._going = stages
 
     @classmethod
-    def all(cls, places: Sequence[Place], n: int) -> list[Place]:
-        """Places as those of words, with the same stages."""
+    def all(cls, places: Sequence[RowStore], n: int) -> list[RowStore]:
+        """Return a store of words over each store of truth values; all of them share two stages."""
         coming, going = (Memory(rows_of_truths(n), n, np.dtype(np.bool_)) for _ in range(2))
         return [cls(place, n, (coming, going)) for place in places]
 
@@ -346,17 +353,17 @@ class Packed:
 
     def read(self, row: int, memory: Array) -> None:
         for first, words in self._parts(row, memory):
-            truths = self._coming.at(self.truths.phase(first), len(words))
+            truths = self._coming.rows_at(self.truths.phase(first), len(words))
             self.truths.read(first, truths)
             words[...] = pack(truths).words
 
     def write(self, row: int, memory: Array) -> None:
         for first, words in self._parts(row, memory):
-            truths = self._going.at(self.truths.phase(first), len(words))
+            truths = self._going.rows_at(self.truths.phase(first), len(words))
             truths[...] = BitMatrix._view(words, truths.shape).unpack()  # bits beyond the last column may be set
             self.truths.write(first, truths)
 
-    def columns(self, start: int, stop: int) -> Place:
+    def columns(self, start: int, stop: int) -> RowStore:
         raise NotImplementedError("words are read by whole rows")
 
     def _parts(self, row: int, memory: Array) -> Iterator[tuple[int, Array]]:
@@ -364,10 +371,10 @@ class Packed:
             yield row + start, memory[start : start + self._step]
 
 
-class Held:
-    """Rows of an array in the memory of the host, copied by several threads, at most `_COPIERS`: a `Place`.
+class HostRows:
+    """A `RowStore` of an array in the memory of the host, which at most `_COPIERS` threads copy.
 
-    One core moves less than a GPU is sent.
+    The copies of one core are slower than the link to a GPU.
     """
 
     def __init__(self, array: Array, threads: int, pool: ThreadPoolExecutor | None = None) -> None:
@@ -383,11 +390,11 @@ class Held:
     def write(self, row: int, memory: Array) -> None:
         self._copy(self._array[row : row + len(memory)], memory)
 
-    def columns(self, start: int, stop: int) -> Held:
-        return Held(self._array[:, start:stop], self._threads, self._pool)
+    def columns(self, start: int, stop: int) -> HostRows:
+        return HostRows(self._array[:, start:stop], self._threads, self._pool)
 
     def close(self) -> None:
-        """Let go of the threads."""
+        """Shut down the threads that copy."""
         self._pool.shutdown()
 
     def _copy(self, target: Array, source: Array) -> None:
@@ -397,7 +404,7 @@ class Held:
 
 
 class RowsWithPivots:
-    """Rows in memory: their values (m, n), and the pivots (m, n) int32 that improved them last."""
+    """Rows in memory: their values (m, n), and the pivots (m, n) int32 that last improved each value."""
 
     def __init__(self, values: Array, pivots: Array) -> None:
         self.values, self.pivots = values, pivots
@@ -413,18 +420,18 @@ class RowsWithPivots:
 
 
 def values_of(rows: Array | RowsWithPivots) -> Array:
-    """The values of some rows, whose pivots are kept or not."""
+    """Return the values of rows with or without pivots."""
     return rows.values if isinstance(rows, RowsWithPivots) else rows
 
 
-class PlaceWithPivots:
-    """Where values and pivots of the same rows live, each by itself: a `Place` of `RowsWithPivots`."""
+class RowStoreWithPivots:
+    """A `RowStore` of `RowsWithPivots`, with one store for the values and one for the pivots."""
 
-    def __init__(self, values: Place, pivots: Place) -> None:
+    def __init__(self, values: RowStore, pivots: RowStore) -> None:
         self.values, self.pivots = values, pivots
 
     def phase(self, row: int) -> Any:
-        """Of each."""
+        """Return the phase of the values and the phase of the pivots."""
         return self.values.phase(row), self.pivots.phase(row)
 
     def read(self, row: int, memory: RowsWithPivots) -> None:
@@ -435,12 +442,12 @@ class PlaceWithPivots:
         self.values.write(row, memory.values)
         self.pivots.write(row, memory.pivots)
 
-    def columns(self, start: int, stop: int) -> Place:
-        return PlaceWithPivots(self.values.columns(start, stop), self.pivots.columns(start, stop))
+    def columns(self, start: int, stop: int) -> RowStore:
+        return RowStoreWithPivots(self.values.columns(start, stop), self.pivots.columns(start, stop))
 
 
-class PlaceWithoutPivots:
-    """The pivots of rows that no pivot has improved: a `Place` that is only read."""
+class InitialPivots:
+    """A read-only `RowStore` of the pivots before the first round, which are all -1."""
 
     def phase(self, row: int) -> int:
         return 0
@@ -451,27 +458,30 @@ class PlaceWithoutPivots:
     def write(self, row: int, memory: Array) -> None:
         raise NotImplementedError("rows before the first round are not written")
 
-    def columns(self, start: int, stop: int) -> PlaceWithoutPivots:
+    def columns(self, start: int, stop: int) -> InitialPivots:
         return self
 
 
 class Memory:
-    """Memory for some rows, taken once; a `Place` says where in it rows move fastest.
+    """A buffer for a number of rows, allocated once, with a page of slack to align the rows for transfers.
 
-    ``take(size)``: so many bytes, as an array of uint8.
+    ``allocate(size)`` returns a number of bytes as an array of uint8.
     """
 
-    def __init__(self, rows: int, n: int, dtype: np.dtype[Any], take: Callable[[int], Array] | None = None) -> None:
+    def __init__(self, rows: int, n: int, dtype: np.dtype[Any], allocate: Callable[[int], Array] | None = None) -> None:
         size = rows * n * dtype.itemsize + PAGE
-        self._bytes = np.empty(size, np.uint8) if take is None else take(size)
+        self._bytes = np.empty(size, np.uint8) if allocate is None else allocate(size)
         self._n, self._dtype = n, dtype
 
-    def at(self, phase: int, rows: int) -> Array:
-        """An array (rows, n) at an address congruent to ``phase``; at any place where that would not be aligned."""
-        return self.like(phase, (rows, self._n), self._dtype)
+    def rows_at(self, phase: int, rows: int) -> Array:
+        """Return an array (rows, n) at an address congruent to ``phase`` modulo `PAGE`.
 
-    def like(self, phase: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        """The same for an array of another shape and dtype that needs no more."""
+        If that address is not aligned for the dtype, the array begins at the start of the buffer.
+        """
+        return self.array_at(phase, (rows, self._n), self._dtype)
+
+    def array_at(self, phase: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """Return an array of a shape and dtype that fit in the buffer, at the address that `rows_at` describes."""
         skip = (phase - self._bytes.ctypes.data) % PAGE
         if skip % dtype.itemsize:
             skip = 0
@@ -479,12 +489,11 @@ class Memory:
 
 
 class MemoryWithPivots:
-    """Memory for values and pivots of some rows."""
+    """A buffer for the values and one for the pivots of a number of rows, both in `Memory` or both on a GPU."""
 
     def __init__(self, values: Any, pivots: Any) -> None:
-        """``values`` and ``pivots``: each as `Memory`, or of a GPU."""
         self._values, self._pivots = values, pivots
 
-    def at(self, phase: Any, rows: int) -> RowsWithPivots:
-        """As `Memory.at`, by a `PlaceWithPivots.phase`."""
-        return RowsWithPivots(self._values.at(phase[0], rows), self._pivots.at(phase[1], rows))
+    def rows_at(self, phase: Any, rows: int) -> RowsWithPivots:
+        """Return rows whose arrays are aligned as `Memory.rows_at` does, by a `RowStoreWithPivots.phase`."""
+        return RowsWithPivots(self._values.rows_at(phase[0], rows), self._pivots.rows_at(phase[1], rows))

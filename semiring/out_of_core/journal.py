@@ -1,52 +1,54 @@
-"""The journal of a closure by strips: after a kill, a full disk or a power cut the same call goes on, to the same bits.
+"""The journal of a closure by strips, with which the same call resumes after a kill, a full disk or a power cut.
 
-**Why a round is not simply done again.** Over torn strips that would be right only where ⊗ does not round. Let a strip
-hold the new a'[i, k] in a column k of the pivots, and the old values elsewhere. Done again, entry j meets
-a'[i, k] ⊗ p[k, j] = (a[i, l] ⊗ p[l, k]) ⊗ p[k, j], which it never met in an undisturbed run: where ⊗ rounds, as every
-float addition does, that may lie below a[i, l] ⊗ (p[l, k] ⊗ p[k, j]), and the bits differ. And where ⊕ is not
-idempotent, an entry would count its paths twice. So here no strip is ever written over the only copy of what it came
-from, whatever ⊕ and ⊗ are, and that costs no byte more.
+A resumed run gives a bitwise identical result.
 
-**The file moves.** Behind the n rows of the file lie d more, in the journal. Rounds write in turns d rows further down,
-from the last strip to the first, and back, from the first to the last. In an even number of rounds a matrix that is
-closed in place comes home; into another file the first round writes where the others will end.
+**Why a run does not repeat a round.** To repeat a round on torn strips is correct only if ⊗ does not round. Suppose
+that a strip holds the new a'[i, k] in a column k of the pivots, and the old values in the other columns. In a
+repeated round, entry j meets a'[i, k] ⊗ p[k, j] = (a[i, l] ⊗ p[l, k]) ⊗ p[k, j]. In an undisturbed run it never meets
+this term. If ⊗ rounds, as every float addition does, the term may lie below a[i, l] ⊗ (p[l, k] ⊗ p[k, j]), and the
+results differ. If ⊕ is not idempotent, an entry would count its paths twice. So for all ⊕ and ⊗ no strip is written
+over the only copy of its input. This costs no additional traffic.
 
-**What is written when.** A *record* says: this is round r, its panel is logged or not, so many strips are done, these
-are their checksums, and those of the other strips as they were before. Two slots take turns, each with a number and a
-checksum of its own; the valid one with the greater number counts. A record is written by these steps, in this order:
-the file is synced; the journal is synced; the record is written to the older slot; the journal is synced. So
+**The rows shift.** The journal has room for d rows behind the n rows of the file. One round writes its rows d rows
+further down, from the last strip to the first. The next round writes them back up, from the first strip to the last.
+After an even number of rounds a matrix that is closed in place is in its original rows. If the result goes to another
+file, the direction of the first round is chosen so that the last round ends at the right rows.
 
-1. a record that is found is true: all it speaks of was on the disk before it was written, and a torn record is
-   no record, which leaves the one before, in the other slot;
-2. *panels*: the panel of round r is logged while the record says "round r, not logged". The panel before it was needed
-   for round r - 1 only, all of whose strips are recorded. Nothing of round r is written before a record says "logged",
-   so until then the panel can be computed again from the strips as round r - 1 left them;
-3. *strips*: in a round downwards strip [x, y) is written to places [x + d, y + d), which hold old rows from x + d on,
-   or none. It is not written before rows from x + d on are recorded as done, that is while the rows done and not
-   recorded, with its own, are at most d: their places are [y, y + c) with y + c ≤ x + d. So the old version of a strip
-   that is not recorded is whole: strips that are recorded as done stand elsewhere, and what was begun after the record
-   was written over strips that were recorded. Upwards it is the same, mirrored.
+**The order of writes.** A *record* holds the round r, whether its panel is logged, the number of strips done, their
+checksums, and the checksums of the other strips before the round. Two slots take turns. Each slot has a number and a
+checksum of its own, and the valid slot with the greater number counts. A record is written in four steps: sync the
+file, sync the journal, write the record to the older slot, and sync the journal. This order has four consequences.
 
-So at every moment the record tells which panel is whole, or how to make it, and where a whole version of every strip
-is. To go on is to read that panel and to take the strips that are not recorded as done through it: the same
-operations on the same bits. What was written after the record is written again, by nobody read.
+1. *Records*: a valid record is true, because everything it describes was on the disk before the record was written. A
+   torn record is invalid, and then the record in the other slot counts.
+2. *Panels*: the panel of round r is logged while the record says "round r, not logged". The previous panel was needed
+   for round r - 1 only, and all strips of that round are recorded. Nothing of round r is written before a record says
+   "logged". So until then the panel can be computed again from the strips of round r - 1.
+3. *Strips*: in a downward round, strip [x, y) is written to rows [x + d, y + d), which hold old rows from x + d on, or
+   none. It is not written before the rows from x + d on are recorded as done. Equivalently, the rows done but not
+   recorded, with the rows of this strip, are at most d. Their rows are [y, y + c) with y + c ≤ x + d. So the old
+   version of a strip that is not recorded is whole. Strips that are recorded as done are in other rows, and strips
+   begun after the record overwrite only old rows of recorded strips. Upward rounds are the mirror image.
 
-4. *the end*: a new file gets its header when all rows are recorded and synced: until then no program takes it for an
-   .npy file. The record "finished" comes last, with the time of the file's last change.
+   So at every moment the record tells which panel is whole or how to compute it. It also tells where a whole version
+   of each strip is. To resume, a run reads that panel and takes the strips that are not recorded as done through it.
+   These are the same operations on the same values. The run never reads rows written after the record, but overwrites
+   them.
+4. *The end*: a new file gets its header when all rows are recorded and synced, so until then it is no valid .npy file.
+   The record "finished" comes last, with the time of the file's last change.
 
-**Several ranks.** Each takes its own strips through a round, whose panel the first has closed. They all write to one
-file, and record together: when the strips up to some place in the order of the round are written and synced by whoever
-has them, the first rank writes the record, and nobody goes on before. What may be written is told by the record alone,
-so all of the above holds as it stands, and any number of ranks goes on where any other has stopped.
+**Several ranks.** Each rank takes its own strips through a round, and the first rank closes the panel. All ranks write
+to one file and record together. When all ranks have written and synced the strips up to some position in the order of
+the round, the first rank writes the record. No rank continues before that. The record alone determines which rows may
+be written, so the argument above holds unchanged. Any number of ranks can resume a run of any other number.
 
-**Pivots** that are kept of a matrix, in a file of their own, are the same rows of another matrix: a strip is its values
-and its pivots, which move by as many rows at the same time, are synced before the same record, and share a checksum. So
-is a panel.
+**Pivots** go to a file of their own, as rows of another matrix. A strip is then its values and its pivots. Both shift
+by the same number of rows, are synced before the same record, and share a checksum. The same holds for a panel.
 
-Before a run goes on all strips are compared with their checksums, so that a file which others have changed is refused.
+Before a run resumes, it compares all strips with their checksums, and refuses a file that another program has changed.
 
-Cost: each panel is written once, n² entries in all; a pass over the input for its checksums; d rows and a panel of
-disk, and some syncs a round. Source of the two slots: *How SQLite implements atomic commit*.
+Cost: each panel is written once, n² entries in all. The input is read once for its checksums. The disk holds d more
+rows and a panel, and each round needs a few syncs. Source of the two slots: *How SQLite implements atomic commit*.
 """
 
 from __future__ import annotations
@@ -60,41 +62,62 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import gcd
 from threading import Thread
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from semiring.distributed.transports import ALONE, Team
 from semiring.errors import StorageError
-from semiring.out_of_core.disk import PAGE, File, FileRows, Memory, MemoryWithPivots, Place, PlaceWithPivots, System
+from semiring.out_of_core.disk import (
+    PAGE,
+    File,
+    FileRows,
+    Memory,
+    MemoryWithPivots,
+    RowStore,
+    RowStoreWithPivots,
+    System,
+)
 from semiring.out_of_core.layout import StripLayout
 
 __all__ = [
+    "ChecksummedRows",
+    "ChecksummedRowsWithPivots",
     "Journal",
-    "State",
-    "Summed",
-    "TracedSums",
+    "JournalState",
     "checksum",
     "checksums",
-    "create",
-    "journaled",
-    "opened",
-    "shifts",
-    "summed",
+    "create_journal",
+    "open_journal",
+    "row_shifts",
+    "with_checksum",
+    "with_journal",
 ]
 
 Array: TypeAlias = Any
 
 _MAGIC = b"semiring journal 2\n\0"
-_HEAD = struct.Struct("<20sQI")  # magic, bytes and checksum of the text that follows
-_RECORD = struct.Struct("<IQIIIIIq")  # checksum of all that follows, number, round, logged, done, panel, finished, time
-_NEW = ".new"  # behind the name of a journal that is being made
+_HEAD = struct.Struct("<20sQI")  # magic, and the length and the checksum of the JSON text after it
+#: The checksum of the bytes after it, number, round, panel logged, strips done, panel checksum, finished, time.
+_RECORD = struct.Struct("<IQIIIIIq")
+_NEW = ".new"  # the suffix of an unfinished journal
+
+
+class ResumePoint(NamedTuple):
+    """The position at which a run begins or resumes.
+
+    It is a round, whether the panel of this round is logged, and the number of its strips that are done.
+    """
+
+    round: int
+    has_panel: bool
+    strips_done: int
 
 
 def checksum(rows: Array, before: int = 0) -> int:
-    """Of the bytes of rows that lie side by side: a cyclic one of the sums of their pages, at the speed of memory.
+    """Return a checksum of adjacent rows: the CRC-32 of the sums of their pages, at the speed of memory.
 
-    ``before``: that of the rows before, in parts that were cut in the same way.
+    ``before`` is the checksum of the preceding rows. Checksums are comparable only for rows in equally sized parts.
     """
     data = rows.reshape(-1).view(np.uint8)
     whole = data.size // PAGE * PAGE
@@ -102,10 +125,10 @@ def checksum(rows: Array, before: int = 0) -> int:
     return zlib.crc32(data[whole:].tobytes(), zlib.crc32(pages.tobytes(), before))
 
 
-class Summed:
-    """A place that keeps the checksum of the rows that go through it, in their order."""
+class ChecksummedRows:
+    """A `RowStore` that accumulates the checksum of the rows that it transfers, in the order of the transfers."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: RowStore) -> None:
         self._place, self.sum = place, 0
         self.phase, self.columns = place.phase, place.columns
 
@@ -114,21 +137,21 @@ class Summed:
         self.sum = checksum(memory, self.sum)
 
     def write(self, row: int, memory: Array) -> None:
-        found: list[int] = []
-        summing = Thread(target=lambda: found.append(checksum(memory, self.sum)))  # while the disk is at work
-        summing.start()
+        sums: list[int] = []
+        thread = Thread(target=lambda: sums.append(checksum(memory, self.sum)))  # concurrently with the disk
+        thread.start()
         try:
             self._place.write(row, memory)
         finally:
-            summing.join()
-        (self.sum,) = found
+            thread.join()
+        (self.sum,) = sums
 
 
-class TracedSums(PlaceWithPivots):
-    """The same of values and their pivots: one sum of both."""
+class ChecksummedRowsWithPivots(RowStoreWithPivots):
+    """A `RowStoreWithPivots` that accumulates one checksum of the values and the pivots that it transfers."""
 
-    def __init__(self, place: PlaceWithPivots) -> None:
-        self._values, self._pivots = Summed(place.values), Summed(place.pivots)
+    def __init__(self, place: RowStoreWithPivots) -> None:
+        self._values, self._pivots = ChecksummedRows(place.values), ChecksummedRows(place.pivots)
         super().__init__(self._values, self._pivots)
 
     @property
@@ -136,109 +159,136 @@ class TracedSums(PlaceWithPivots):
         return zlib.crc32(self._pivots.sum.to_bytes(4, "little"), self._values.sum)
 
 
-def summed(place: Place) -> Summed | TracedSums:
-    """A place that keeps the checksum of what goes through it."""
-    return TracedSums(place) if isinstance(place, PlaceWithPivots) else Summed(place)
+def with_checksum(place: RowStore) -> ChecksummedRows | ChecksummedRowsWithPivots:
+    """Return a store that transfers to and from ``place`` and accumulates a checksum."""
+    return ChecksummedRowsWithPivots(place) if isinstance(place, RowStoreWithPivots) else ChecksummedRows(place)
 
 
-def checksums(places: Iterable[Place], layout: StripLayout) -> Array:
-    """Those of all strips (count,), each as its place has it, in the parts in which it will be moved."""
+def checksums(places: Iterable[RowStore], layout: StripLayout) -> Array:
+    """Return the checksums (strips,) uint32, each read from its own store in parts of ``layout.piece`` rows."""
     strips = layout.strips
-    found = np.zeros(len(strips), np.uint32)
+    sums = np.zeros(len(strips), np.uint32)
     tallest = max((stop - start for start, stop in strips), default=0)
     rows = min(tallest, layout.piece)
     memory: Any = Memory(rows, layout.width, np.dtype(f"u{layout.entry}"))
     if layout.pivots:
         memory = MemoryWithPivots(memory, Memory(rows, layout.n, np.dtype(np.int32)))
     for which, (place, (start, stop)) in enumerate(zip(places, strips, strict=True)):
-        through = summed(place)
+        store = with_checksum(place)
         for first in range(start, stop, layout.piece):
-            through.read(first, memory.at(place.phase(first), min(layout.piece, stop - first)))
-        found[which] = through.sum
-    return found
+            store.read(first, memory.rows_at(place.phase(first), min(layout.piece, stop - first)))
+        sums[which] = store.sum
+    return sums
 
 
-def journaled(layout: StripLayout, in_place: bool, ranks: int = 1) -> StripLayout:
-    """The layout with the rows by which the file moves, and in place with an even number of rounds."""
+def with_journal(layout: StripLayout, in_place: bool, ranks: int = 1) -> StripLayout:
+    """Return the layout with a shift of the rows, and for a closure in place with an even number of rounds."""
     n, tallest = layout.n, max((stop - start for start, stop in layout.strips), default=0)
-    step = PAGE // gcd(PAGE, max(1, n * layout.itemsize), n * layout.pivots)  # whole pages move past the cache
-    by = max(2 * tallest * ranks, n // 16)  # each has two strips to write before all wait for a record
-    rounded = -(-by // step) * step
+    # Rows that are shifted by whole pages can bypass the page cache.
+    step = PAGE // gcd(PAGE, max(1, n * layout.itemsize), n * layout.pivots)
+    least = max(2 * tallest * ranks, n // 16)  # each rank can write two strips before all ranks wait for a record
+    rounded = -(-least // step) * step
     rounds = list(layout.rounds)
     if in_place and len(rounds) % 2:
         widest = max(range(len(rounds)), key=lambda k: len(rounds[k]))
         blocks = rounds[widest]
-        half = len(blocks) // 2  # 0: a round that only brings the rows home
+        half = len(blocks) // 2  # a round without blocks only shifts the rows back
         rounds[widest : widest + 1] = [blocks[:half], blocks[half:]] if half else [blocks, ()]
-    return replace(layout, rounds=tuple(rounds), shift=rounded if rounded <= n else min(n, by))
+    return replace(layout, rounds=tuple(rounds), shift=rounded if rounded <= n else min(n, least))
 
 
-def shifts(layout: StripLayout, in_place: bool) -> list[int]:
-    """By how many rows the file is moved before each round, and after the last; not at all without a journal."""
+def row_shifts(layout: StripLayout, in_place: bool) -> list[int]:
+    """Return by how many rows the matrix is shifted before each round and after the last; 0 without a journal."""
     count = len(layout.rounds)
-    moved = [layout.shift * ((count - number) % 2) for number in range(count + 1)]
-    return moved if in_place else [layout.shift - moved[1], *moved[1:]]  # another file: the first direction is free
+    shifts = [layout.shift * ((count - number) % 2) for number in range(count + 1)]
+    if in_place:
+        return shifts
+    return [layout.shift - shifts[1], *shifts[1:]]  # with another file the first direction is free
 
 
 @dataclass(frozen=True)
-class State:
-    """What a record says."""
+class JournalState:
+    """The contents of a record.
+
+    ``strips_done`` counts the finished strips of the round, in the order of the round. ``panel`` is the checksum of the
+    panel. ``modified`` is the time of the last change of a finished file in nanoseconds. ``sums`` (strips,) are the
+    checksums of all strips.
+    """
 
     number: int = 0
     round: int = 0
-    logged: bool = False
-    done: int = 0  # strips of this round, in its order
-    panel: int = 0  # checksum
-    finished: bool = False
-    changed: int = 0  # when the file was, in nanoseconds, where it is finished
-    sums: Array = field(default_factory=lambda: np.zeros(0, np.uint32))  # (strips,) as they are now
+    has_panel: bool = False
+    strips_done: int = 0
+    panel: int = 0
+    is_finished: bool = False
+    modified: int = 0
+    sums: Array = field(default_factory=lambda: np.zeros(0, np.uint32))
 
-    def packed(self) -> bytes:
-        fields = (self.number, self.round, self.logged, self.done, self.panel, self.finished, self.changed)
-        body: bytes = _RECORD.pack(0, *map(int, fields))[4:] + self.sums.astype("<u4").tobytes()
+    def to_bytes(self) -> bytes:
+        """Return the record as the bytes of a slot."""
+        numbers = (
+            self.number,
+            self.round,
+            self.has_panel,
+            self.strips_done,
+            self.panel,
+            self.is_finished,
+            self.modified,
+        )
+        body: bytes = _RECORD.pack(0, *map(int, numbers))[4:] + self.sums.astype("<u4").tobytes()
         return struct.pack("<I", zlib.crc32(body)) + body
 
     @classmethod
-    def unpacked(cls, data: bytes) -> State | None:
-        """The record, None where it is torn."""
-        check, number, round_, logged, done, panel, finished, changed = _RECORD.unpack(data[: _RECORD.size])
+    def from_bytes(cls, data: bytes) -> JournalState | None:
+        """Return the record in the bytes of a slot, or None if it is torn."""
+        check, number, round_, has_panel, done, panel, is_finished, modified = _RECORD.unpack(data[: _RECORD.size])
         if number == 0 or zlib.crc32(data[4:]) != check:
             return None
         sums = np.frombuffer(data[_RECORD.size :], "<u4").astype(np.uint32)
-        return cls(number, round_, bool(logged), done, panel, bool(finished), changed, sums)
+        return cls(number, round_, bool(has_panel), done, panel, bool(is_finished), modified, sums)
 
 
 @dataclass(frozen=True)
-class _Map:
-    """Where what is in a journal."""
+class _JournalOffsets:
+    """The byte offsets of the parts of a journal.
+
+    ``slots`` is the offset of the records, and ``slot`` the size of a record. ``panels`` and ``spares`` are the offsets
+    of the panels and of the rows behind the file: for the values, and for the pivots if the run stores them. ``size``
+    is the size of the journal.
+    """
 
     slots: int
-    slot: int  # bytes of a record
-    panels: tuple[int, ...]  # of the values, and of their pivots where those are kept
+    slot: int
+    panels: tuple[int, ...]
     spares: tuple[int, ...]
     size: int
 
     @classmethod
-    def of(cls, head: int, layout: StripLayout, phases: Sequence[int]) -> _Map:
-        """``phases``: the place of row n of each file, modulo a page."""
+    def of(cls, head: int, layout: StripLayout, phases: Sequence[int]) -> _JournalOffsets:
+        """Return the offsets of a journal; ``phases`` are the offsets of row n in each file, modulo a page."""
         slot, slots = _RECORD.size + 4 * len(layout.strips), _pages(head)
         end, panels, spares = slots + 2 * _pages(slot), [], []
-        for worked_on in (layout.entry * layout.width, layout.pivots * layout.n)[: len(phases)]:
+        for row in (layout.entry * layout.width, layout.pivots * layout.n)[: len(phases)]:
             panels.append(end)
-            end = _pages(end + max(1, layout.panel) * worked_on) + PAGE
+            end = _pages(end + max(1, layout.panel) * row) + PAGE
         for phase, entry in zip(phases, (layout.itemsize, layout.pivots), strict=False):
-            end += (phase - end) % PAGE  # so that rows there have the addresses that they have in the file
+            end += (phase - end) % PAGE  # these rows then continue the alignment of the rows in the file
             spares.append(end)
             end += layout.shift * layout.n * entry
         return cls(slots, slot, tuple(panels), tuple(spares), end)
 
 
 def _pages(size: int) -> int:
+    """Return a size in bytes, rounded up to whole pages."""
     return -(-size // PAGE) * PAGE
 
 
 class Journal:
-    """An open journal, and where its run is. Of the thread that writes, once the run has begun."""
+    """An open journal, and the state of its run.
+
+    Only the thread that writes may call its methods once the run has begun. ``about`` and ``vectors`` describe the run,
+    and are stored when the journal is created.
+    """
 
     def __init__(
         self,
@@ -246,101 +296,110 @@ class Journal:
         file: File,
         about: Mapping[str, Any],
         vectors: Mapping[str, Array],
-        where: _Map,
+        offsets: _JournalOffsets,
         team: Team = ALONE,
     ) -> None:
         self.about, self.vectors, self._team = about, vectors, team
-        self._system, self._file, self._where = system, file, where
-        self.state = State()
-        self.layout = StripLayout.of(about["layout"])
-        self._homes: Sequence[File] = ()
+        self._system, self._file, self._offsets = system, file, offsets
+        self.state = JournalState()
+        self.layout = StripLayout.from_json(about["layout"])
+        self._targets: Sequence[File] = ()
         self._descending: Sequence[bool] = ()
         self._sums: Array = None
-        self._new: dict[int, int] = {}  # checksums of strips that were written here since the record
-        self._begun = (0, False, 0)
+        self._new: dict[int, int] = {}  # the checksums of strips that this rank has written since the last record
+        self._resume_point = ResumePoint(0, False, 0)
 
     # ------------------------------------------------------------------------------------------------------- at rest
 
     def spares(self) -> list[FileRows]:
-        """The rows behind those of the file, and behind those of the pivots where there are any."""
+        """Return the stores of the rows behind the file, and behind the file of the pivots if the run stores them."""
         n, entries = self.layout.n, (self.layout.itemsize, self.layout.pivots)
-        return [FileRows(self._file, at, n * entry, n) for at, entry in zip(self._where.spares, entries, strict=False)]
+        starts = self._offsets.spares
+        return [FileRows(self._file, start, n * entry, n) for start, entry in zip(starts, entries, strict=False)]
 
-    def begin(self, homes: Sequence[File], descending: Sequence[bool]) -> None:
-        """From now on strips are written to those files, from where the record is, in rounds that go up or down."""
+    def begin(self, targets: Sequence[File], descending: Sequence[bool]) -> None:
+        """Begin or resume the run at the last record.
+
+        ``targets`` are the files to sync before a record. ``descending`` tells for each round whether it goes from the
+        last strip to the first.
+        """
         state = self.state
-        self._homes, self._descending, self._sums = homes, descending, state.sums.copy()
+        self._targets, self._descending, self._sums = targets, descending, state.sums.copy()
         self._new = {}
-        self._begun = (state.round, state.logged, state.done)
+        self._resume_point = ResumePoint(state.round, state.has_panel, state.strips_done)
 
-    def finish(self, changed: int) -> None:
-        """All is done, and the file was changed last at that time. The room for panels and rows is given back."""
-        self._record(replace(self.state, finished=True, changed=changed))
-        self._system.truncate(self._file.number, self._where.panels[0])
+    def finish(self, modified: int) -> None:
+        """Record the end of the run and the time of the file's last change, and free the space of panels and rows."""
+        self._record(replace(self.state, is_finished=True, modified=modified))
+        self._system.truncate(self._file.number, self._offsets.panels[0])
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file of the journal."""
         self._file.close()
 
     # ------------------------------------------------------------------------------------------------ while strips move
 
     @property
-    def begun(self) -> tuple[int, bool, int]:
-        """The round to begin with, whether its panel was kept, and how many of its strips are done."""
-        return self._begun
+    def resume_point(self) -> ResumePoint:
+        """The position at which the run begins or resumes."""
+        return self._resume_point
 
-    def panel(self, phase: Any) -> Summed | TracedSums:
-        """Where the panel of a round is logged; ``phase``: where its first row is in the file, modulo a page."""
+    def panel(self, phase: Any) -> ChecksummedRows | ChecksummedRowsWithPivots:
+        """Return the store in which the panel of a round is logged.
+
+        ``phase`` is the offset of its first row in the file, modulo a page.
+        """
         layout = self.layout
 
-        def rows(start: int, phase: int, entry: int, width: int) -> FileRows:  # congruent to that, and so to its memory
+        def rows(start: int, phase: int, entry: int, width: int) -> FileRows:
+            # An offset congruent to the phase is congruent to the address of the panel's memory.
             return FileRows(self._file, start + (phase - start) % PAGE, entry * width, width)
 
         if not layout.pivots:
-            return Summed(rows(self._where.panels[0], phase, layout.entry, layout.width))
-        given = zip(self._where.panels, phase, (layout.entry, layout.pivots), strict=True)
-        return TracedSums(PlaceWithPivots(*(rows(*each, layout.n) for each in given)))
+            return ChecksummedRows(rows(self._offsets.panels[0], phase, layout.entry, layout.width))
+        both = zip(self._offsets.panels, phase, (layout.entry, layout.pivots), strict=True)
+        return ChecksummedRowsWithPivots(RowStoreWithPivots(*(rows(*each, layout.n) for each in both)))
 
-    def check_panel(self, panel: Summed | TracedSums) -> None:
-        """The panel was read. Raises `StorageError` where it is damaged."""
+    def check_panel(self, panel: ChecksummedRows | ChecksummedRowsWithPivots) -> None:
+        """Check the panel that was read, and raise `StorageError` if it is damaged."""
         if panel.sum != self.state.panel:
             raise StorageError(f"{self._file.path}: the panel of round {self.state.round} is damaged")
 
-    def keep_panel(self, panel: Summed | TracedSums) -> None:
-        """The panel of a round was logged: record it, and then strips may be written."""
-        self._commit(replace(self.state, logged=True, done=0, panel=panel.sum))
+    def keep_panel(self, panel: ChecksummedRows | ChecksummedRowsWithPivots) -> None:
+        """Record that the panel of a round is logged, after which strips may be written."""
+        self._commit(replace(self.state, has_panel=True, strips_done=0, panel=panel.sum))
 
-    def before(self, which: int) -> None:
-        """A strip is about to be written, perhaps over others that are not recorded."""
+    def before_write(self, which: int) -> None:
+        """Write the records without which a strip would overwrite rows that are not recorded as done."""
         strips, last = self.layout.strips, which
         if self._descending[self.state.round]:
             strips, last = strips[::-1], len(strips) - 1 - which
         rows = 0
-        for place in range(self.state.done, last + 1):
-            height = strips[place][1] - strips[place][0]
+        for position in range(self.state.strips_done, last + 1):
+            height = strips[position][1] - strips[position][0]
             rows += height
             if rows > self.layout.shift:
-                self._commit(replace(self.state, done=place))
+                self._commit(replace(self.state, strips_done=position))
                 rows = height
 
-    def after(self, which: int, checksum: int) -> None:
-        """A strip was written."""
+    def after_write(self, which: int, checksum: int) -> None:
+        """Store the checksum of a strip that was written, for the next record."""
         self._new[which] = checksum
 
     def end_round(self) -> None:
-        """All strips of this rank were written in a round."""
-        if self._team.ranks.size > 1 and self._sums.size:  # the others may have more to record
-            self.before(0 if self._descending[self.state.round] else len(self._sums) - 1)
-        self._commit(replace(self.state, round=self.state.round + 1, logged=False, done=0))
+        """Record the end of a round, in which this rank has written all its strips."""
+        if self._team.ranks.size > 1 and self._sums.size:  # another rank may have later strips, and so more records
+            self.before_write(0 if self._descending[self.state.round] else len(self._sums) - 1)
+        self._commit(replace(self.state, round=self.state.round + 1, has_panel=False, strips_done=0))
 
-    def _commit(self, state: State) -> None:
-        """Record what was written by all ranks, when it is on the disk."""
-        for home in self._homes:
-            home.sync()
+    def _commit(self, state: JournalState) -> None:
+        """Sync the writes of all ranks, and then record them."""
+        for target in self._targets:
+            target.sync()
         self._file.sync()
         for sums in self._team.ranks.allgather(self._new):
-            for which, found in sums.items():
-                self._sums[which] = found
+            for which, strip_sum in sums.items():
+                self._sums[which] = strip_sum
         self._new = {}
         state = replace(state, sums=self._sums.copy())
         if self._team.is_first:
@@ -348,15 +407,15 @@ class Journal:
         self.state = replace(state, number=self.state.number)
         self._team.ranks.allgather(None)
 
-    def _record(self, state: State) -> None:
+    def _record(self, state: JournalState) -> None:
         state = replace(state, number=self.state.number + 1)
-        slot = self._where.slots + state.number % 2 * _pages(self._where.slot)
-        self._file.write(slot, np.frombuffer(state.packed(), np.uint8))
+        slot = self._offsets.slots + state.number % 2 * _pages(self._offsets.slot)
+        self._file.write(slot, np.frombuffer(state.to_bytes(), np.uint8))
         self._file.sync()
         self.state = state
 
 
-def create(
+def create_journal(
     system: System,
     path: str,
     about: Mapping[str, Any],
@@ -366,46 +425,62 @@ def create(
     phases: Sequence[int],
     team: Team = ALONE,
 ) -> Journal:
-    """A new journal, whole on the disk or not there. Raises `OSError`, also where it has no room; what was made goes.
+    """Create a journal atomically: it is either complete on the disk, or absent.
 
-    ``about``: what the run is, in JSON; ``vectors`` belong to it. ``sums``: of the strips as they are; ``phases``: the
-    place of row n of the file, modulo a page, and of that of the pivots where they are kept.
+    Parameters
+    ----------
+    system, path, team
+        The system calls, the name of the journal, and the ranks of the run.
+    about, vectors
+        The description of the run, in JSON, and the arrays that belong to it.
+    layout
+        The layout of the run, with a shift of the rows.
+    sums
+        The checksums (strips,) of the strips of the input.
+    phases
+        The offset of row n in the file, modulo a page, and the same for the file of the pivots if the run stores them.
+
+    Raises
+    ------
+    OSError
+        The file cannot be created, or the disk has no space for it. Then the new file is removed.
     """
     arrays = {name: np.ascontiguousarray(vector) for name, vector in vectors.items()}
     listed = [
         {"name": name, "dtype": vector.dtype.str, "count": vector.size, "sum": zlib.crc32(vector.tobytes())}
         for name, vector in arrays.items()
     ]
-    about = {**about, "layout": layout.about(), "phases": list(phases), "vectors": listed}
+    about = {**about, "layout": layout.to_json(), "phases": list(phases), "vectors": listed}
     text = json.dumps(about).encode()
     head = _HEAD.pack(_MAGIC, len(text), zlib.crc32(text)) + text + b"".join(v.tobytes() for v in arrays.values())
-    where = _Map.of(len(head), layout, phases)
-    new, ours = path + _NEW, False
+    offsets = _JournalOffsets.of(len(head), layout, phases)
+    new, has_lock = path + _NEW, False
     file = File(system, new, os.O_RDWR | os.O_CREAT)
     try:
         if not system.lock(file.number):
-            raise _taken(path)
-        ours = True
+            raise _in_use_error(path)
+        has_lock = True
         system.truncate(file.number, 0)
-        file.allocate(where.size)
+        file.allocate(offsets.size)
         file.write(0, np.frombuffer(head, np.uint8))
-        journal = Journal(system, file, about, arrays, where, team)
-        journal.state = State(sums=sums)
+        journal = Journal(system, file, about, arrays, offsets, team)
+        journal.state = JournalState(sums=sums)
         journal._record(journal.state)
         system.replace(new, path)
         system.sync_folder(os.path.dirname(os.path.abspath(path)))
     except BaseException:
-        with file, contextlib.suppress(OSError):  # it may have its name already
-            if ours:
+        with file, contextlib.suppress(OSError):  # the file may already have its final name
+            if has_lock:
                 system.remove(new)
         raise
     return journal
 
 
-def opened(system: System, path: str, team: Team = ALONE) -> Journal | None:
-    """The journal of that name, None where there is none; the first of several ranks keeps others from it.
+def open_journal(system: System, path: str, team: Team = ALONE) -> Journal | None:
+    """Open the journal with that name, and return None if it does not exist.
 
-    Raises `OSError`, and `StorageError` for what is none.
+    The first rank locks it against other processes. Raises `OSError`, and `StorageError` if the file is no journal, is
+    damaged, or is in use.
     """
     try:
         file = File(system, path, os.O_RDWR)
@@ -413,14 +488,14 @@ def opened(system: System, path: str, team: Team = ALONE) -> Journal | None:
         return None
     try:
         if team.is_first and not system.lock(file.number):
-            raise _taken(path)
+            raise _in_use_error(path)
         return _read(system, file, path, team)
     except BaseException:
         file.close()
         raise
 
 
-def _taken(path: str) -> StorageError:
+def _in_use_error(path: str) -> StorageError:
     return StorageError(f"{path}: another process uses this journal: wait for it, or give another name")
 
 
@@ -445,22 +520,23 @@ def _read(system: System, file: File, path: str, team: Team) -> Journal:
             raise StorageError(f"{path}: the journal is damaged")
         vectors[listed["name"]] = np.frombuffer(data, dtype)
         position += len(data)
-    layout = StripLayout.of(about["layout"])
-    where = _Map.of(position, layout, about["phases"])
-    journal = Journal(system, file, about, vectors, where, team)
-    _demand_size(path, size, where.panels[0])
-    records = [State.unpacked(_bytes(file, where.slots + k * _pages(where.slot), where.slot)) for k in (0, 1)]
+    layout = StripLayout.from_json(about["layout"])
+    offsets = _JournalOffsets.of(position, layout, about["phases"])
+    journal = Journal(system, file, about, vectors, offsets, team)
+    _demand_size(path, size, offsets.panels[0])
+    slots = [_bytes(file, offsets.slots + k * _pages(offsets.slot), offsets.slot) for k in (0, 1)]
+    records = [JournalState.from_bytes(slot) for slot in slots]
     valid = [record for record in records if record is not None]
     if not valid:
         raise StorageError(f"{path}: the journal is damaged")
     journal.state = max(valid, key=lambda record: record.number)
-    if not journal.state.finished:
-        _demand_size(path, size, where.size)
+    if not journal.state.is_finished:
+        _demand_size(path, size, offsets.size)
     return journal
 
 
 def _demand_size(path: str, size: int, needed: int) -> None:
-    """Raise `StorageError` where a journal of so many bytes is shorter than what it describes."""
+    """Raise `StorageError` if a journal of ``size`` bytes is shorter than the ``needed`` bytes."""
     if size < needed:
         raise StorageError(
             f"{path}: the journal is truncated: it has {size:,} bytes, and at least {needed:,} are needed: restore it, "

@@ -1,13 +1,14 @@
-"""How a closure is cut into strips and rounds, so that it fits a memory.
+"""The layout of a closure by strips: how the rows are cut into strips and rounds that fit a memory.
 
-A *round* closes one panel of pivot blocks and takes every strip through it: read, eliminate one block after the other,
-write. The blocks are those of the schedule, whatever the memory: a wider panel is several of them, and only saves
-passes over the file.
+A *round* closes one panel of pivot blocks and takes every strip through it. It reads the strip, eliminates one block
+after the other, and writes the strip. The schedule determines the blocks, independently of the memory. A wider panel
+has several blocks, and only saves passes over the file.
 
-Bytes: a strip is read and written once a round, ``2 · n² · itemsize · rounds`` (`bytes_moved`); rows of the panel are
-read once, as the panel. So memory that strips do not need goes to the panel. Pairs are n³, so that a round of a
-panel of p rows computes n² p while it moves 2 n²: with F pairs and D bytes a second files cost no time from
-p ≈ 2 · itemsize · F / D rows on.
+Traffic: each strip is read and written once in a round, ``2 · n² · itemsize · rounds`` bytes (`bytes_moved`). The rows
+of the panel are read once, as the panel. So memory that the strips do not need goes to the panel.
+
+A round of a panel of p rows computes n² p of the n³ pairs, and moves 2 n² entries. At F pairs and D bytes a second,
+the transfers cost no time for p ≥ 2 · itemsize · F / D rows, approximately.
 """
 
 from __future__ import annotations
@@ -42,123 +43,170 @@ __all__ = [
 
 Range: TypeAlias = tuple[int, int]
 
-BUFFERS = 3  # strips in memory: one that is read, one that is worked on, one that is written
-_VECTORS = 16 * 8  # bytes for each row: vectors of n
+BUFFERS = 3  # the strips in memory: one is read, one is computed, and one is written
+_VECTORS = 16 * 8  # bytes for each row, for vectors of length n
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What decides how a closure is cut, beside the memory."""
+    """The cost model by which `layout_for` cuts a closure, and the memory that kernels need beside the strips.
 
-    rows: tuple[int, ...]  # that a strip may have
-    fewest: int  # where the memory= has no room for more
-    beside: int  # bytes: temporaries of looks and maps
-    strips: float  # a strip of r rows takes 1 + strips / r times as long as its share of a large product
-    rounds: float  # a panel of p rows costs rounds · itemsize / p more for what is moved
-    thread: int = 0  # bytes that products copy in each thread
-    of_bits: int = 0  # and those of bits, which make tables
+    Attributes
+    ----------
+    rows
+        The numbers of rows that a strip may have.
+    min_rows
+        The rows of a strip if the memory has no room for more.
+    overhead
+        The bytes of temporaries of scans and maps.
+    strips
+        A strip of r rows takes 1 + strips / r times as long as its share of a large product.
+    rounds
+        The transfers of a panel of p rows add a fraction rounds · itemsize / p to the time.
+    bytes_per_thread
+        The bytes that products copy in each thread.
+    bit_bytes_per_thread
+        The bytes that products of bits copy in each thread, with their tables.
+    """
 
-    def copied(self, storage: str) -> int:
-        """Bytes that products of elements, or of bits, copy in each thread."""
-        return self.of_bits if storage == "bits" else self.thread
+    rows: tuple[int, ...]
+    min_rows: int
+    overhead: int
+    strips: float
+    rounds: float
+    bytes_per_thread: int = 0
+    bit_bytes_per_thread: int = 0
+
+    def thread_bytes(self, storage: str) -> int:
+        """Return the bytes that products of ``"elements"`` or ``"bits"`` copy in each thread."""
+        return self.bit_bytes_per_thread if storage == "bits" else self.bytes_per_thread
 
 
 #: Granite Rapids, two cores, 2026-11-22, float32, n = 6144, strips copied from memory to memory in blocks of 768:
 #: strips of 64, 128, 256, 512 and 1024 rows took 1.29, 1.17, 1.12, 1.09 and 1.06 times as long as in memory with two
-#: blocks in a panel, and 1.33, 1.20, 1.16, 1.18 and 1.13 with one. Slower disks take more. What is beside: some pieces
-#: of 2¹⁵ entries or of a row, and Python's own objects.
+#: blocks in a panel, and 1.33, 1.20, 1.16, 1.18 and 1.13 with one. Slower disks take more. The overhead holds some
+#: pieces of 2¹⁵ entries or of a row, and Python's own objects.
 HOST = Costs((32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024), 16, 1 << 20, 15.0, 20.0, 1 << 20, 5 << 19)
-#: A product of few rows fills the last wave of blocks in part; a round begins when the one before has been written and
-#: its first block read, and ordinary memory of the host moves at half the rate of the link. Maps are done to 2²¹
-#: entries at a time, of which there are some copies of 8 bytes.
+#: A product of few rows fills only part of the last wave of thread blocks. A round begins when the previous round has
+#: been written and its first block has been read. Ordinary memory of the host transfers at half the rate of the link.
+#: Maps process 2²¹ entries at a time, and hold some copies of 8 bytes of each.
 DEVICE = Costs((128, 256, 512, 768, 1024, 1536, 2048, 3072, 4096), 128, 96 << 20, 30.0, 60.0)
 
 
 @dataclass(frozen=True)
 class StripLayout:
-    """The strips and rounds of one closure."""
+    """The strips and rounds of one closure.
+
+    Attributes
+    ----------
+    n, itemsize
+        The vertices of the matrix, and the bytes of an entry in the file.
+    rounds
+        The pivot blocks of each round.
+    rows
+        The rows of a strip.
+    workspace, overhead
+        The bytes of the copies that products need, and of small temporaries.
+    piece
+        The rows that one transfer moves.
+    shift
+        The rows by which rounds with a journal shift the matrix; 0 without a journal.
+    last
+        The rows of the panel of a last round without pivots (`LastRound`); 0 without such a round.
+    packed
+        Whether kernels compute truth values as words of 32.
+    pivots
+        The bytes of the pivot of an entry in the file of the pivots; 0 if the run does not store pivots.
+    """
 
     n: int
     itemsize: int
-    rounds: tuple[tuple[Range, ...], ...]  # the pivot blocks of each
-    rows: int  # of a strip
-    workspace: int  # bytes of the copies that products need
-    beside: int = 0  # bytes of what is small
-    piece: int = 1 << 30  # rows that are moved at a time
-    shift: int = 0  # rows by which a file with a journal moves, there and back
-    last: int = 0  # rows of the panel of a round without pivots, which comes last (`LastRound`); 0 where there is none
-    packed: bool = False  # whether truth values are worked on 32 to a word
-    pivots: int = 0  # bytes of the pivot that is kept of an entry, in a file of its own; 0 where none is
+    rounds: tuple[tuple[Range, ...], ...]
+    rows: int
+    workspace: int
+    overhead: int = 0
+    piece: int = 1 << 30
+    shift: int = 0
+    last: int = 0
+    packed: bool = False
+    pivots: int = 0
 
     @property
     def strips(self) -> list[Range]:
-        """The rows of each strip."""
+        """The range of rows of each strip."""
         return [(rows.start, rows.stop) for rows in cut(0, self.n, self.rows)]
 
     @property
     def entry(self) -> int:
-        """Bytes of an entry, or word, where strips are worked on."""
+        """The bytes of an entry, or of a word of truth values, in the memory of the kernels."""
         return 4 if self.packed else self.itemsize
 
     @property
     def row(self) -> int:
-        """Bytes of a row there."""
+        """The bytes of a row with its pivots, in the memory of the kernels."""
         return (self.entry + self.pivots) * self.width
 
     @property
     def width(self) -> int:
-        """Entries, or words, of a row there."""
+        """The entries or words of a row, in the memory of the kernels."""
         return -(-self.n // WORD_BITS) if self.packed else self.n
 
     @property
     def panel(self) -> int:
-        """Rows of the widest panel."""
+        """The rows of the widest panel."""
         return max([self.last, *(blocks[-1][1] - blocks[0][0] for blocks in self.rounds if blocks)])
 
     @property
     def memory(self) -> int:
-        """Bytes of all that is allocated."""
-        # One row more a strip, for `cut`, two for a row that is eliminated as one of two; a page more each, for
-        # alignment.
+        """The bytes of all buffers and temporaries."""
+        # `cut` may add a row to a strip. A row that is eliminated as one of two rows needs two more. Alignment needs a
+        # page for each buffer.
         strips = BUFFERS * ((self.rows + 1) * self.row + PAGE) + 2 * self.row
-        return self.panel * self.row + PAGE + strips + _VECTORS * self.n + self.workspace + self.beside
+        return self.panel * self.row + PAGE + strips + _VECTORS * self.n + self.workspace + self.overhead
 
     @property
-    def moved(self) -> int:
-        """Bytes that are read and written."""
+    def traffic(self) -> int:
+        """The bytes that the closure reads and writes."""
         return bytes_moved(self.n, self.itemsize + self.pivots, len(self.rounds), self.shift > 0, self.last % 2 > 0)
 
-    def ending(self, rows: int) -> StripLayout:
-        """The layout with a last round whose panel has so many rows, if any; it has none yet, or another."""
+    def with_last_round(self, rows: int) -> StripLayout:
+        """Return the layout with a last round whose panel has ``rows`` rows; 0 removes the last round."""
         rounds = self.rounds[:-1] if self.last else self.rounds
         return replace(self, rounds=(*rounds, ()) if rows else rounds, last=rows)
 
     def loss(self, costs: Costs, ranks: int = 1) -> float:
-        """What it loses, about, as a part of the time of the closure in memory.
+        """Return the estimated additional time, as a fraction of the time of the closure in memory.
 
-        Of several ranks all but one wait while a panel is closed, and some for those that have a strip more.
+        With several ranks, all but one wait while a panel is closed, and ranks with fewer strips wait for the others.
         """
         count, n = max(1, len(self.strips)), max(1, self.n)
         waits = (ranks - 1) * self.panel / n + -(-count // ranks) * ranks / count - 1
-        moved = costs.rounds * (self.itemsize + self.pivots) * len(self.rounds) / n
-        return costs.strips / self.rows + moved + waits
+        transfers = costs.rounds * (self.itemsize + self.pivots) * len(self.rounds) / n
+        return costs.strips / self.rows + transfers + waits
 
-    def about(self) -> dict[str, Any]:
-        """All of it, as JSON takes it."""
-        return asdict(self)
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as a dict for JSON, with the names that journals store."""
+        about = asdict(self)
+        about[_OVERHEAD_IN_JOURNALS] = about.pop("overhead")
+        return about
 
     @classmethod
-    def of(cls, about: Mapping[str, Any]) -> StripLayout:
-        """What `about` gave."""
-        rounds = tuple(tuple((start, stop) for start, stop in blocks) for blocks in about["rounds"])
-        return cls(**{**about, "rounds": rounds})
+    def from_json(cls, about: Mapping[str, Any]) -> StripLayout:
+        """Return the layout that `to_json` has converted."""
+        fields = dict(about)
+        fields["overhead"] = fields.pop(_OVERHEAD_IN_JOURNALS)
+        fields["rounds"] = tuple(tuple((start, stop) for start, stop in blocks) for blocks in about["rounds"])
+        return cls(**fields)
+
+
+_OVERHEAD_IN_JOURNALS = "beside"  # the name of `StripLayout.overhead` in journals of earlier versions, too
 
 
 def bytes_moved(n: int, itemsize: int, rounds: int, journal: bool = False, cycles: bool = False) -> int:
-    """What a closure of n vertices by strips reads and writes, together, in so many rounds.
+    """Return the bytes that a closure of n vertices by strips reads and writes in a number of rounds.
 
-    With a journal all panels are logged, and the input is read once for its checksums: n² entries each. For the
-    ``cycles`` of A⁺ 3/2 · n² are read.
+    With a journal the run logs all panels and reads the input once for its checksums, n² entries each. The ``cycles``
+    of A⁺ read 3/2 · n² entries.
     """
     return n * n * itemsize * (4 * (rounds + journal) + 3 * cycles) // 2
 
@@ -174,22 +222,40 @@ def layout_for(
     ranks: int = 1,
     pivots: int = 0,
 ) -> StripLayout | int:
-    """The layout with the least `StripLayout.loss` in so many bytes of memory; if none fits, the bytes it would take.
+    """Return the layout with the least `StripLayout.loss` that fits the memory.
 
-    ``workspace(rows)``: bytes of the copies that products with strips of so many rows need.
+    Parameters
+    ----------
+    n, itemsize
+        The vertices of the matrix, and the bytes of an entry in the file.
+    blocks
+        The pivot blocks of the schedule.
+    workspace
+        ``workspace(rows)`` returns the bytes of the copies that products with strips of ``rows`` rows need.
+    memory
+        The bytes that the closure may take.
+    costs
+        The cost model, `HOST` or `DEVICE`.
+    packed, ranks, pivots
+        Whether kernels compute truth values as words, the number of ranks, and the bytes of a pivot.
+
+    Returns
+    -------
+    StripLayout or int
+        The layout, or the bytes of the smallest layout if none fits.
     """
-    heights = sorted({min(n, max(rows, costs.fewest)) for rows in (*costs.rows, costs.fewest)}, reverse=True)
-    alone = tuple((block,) for block in blocks)
-    kept = {"beside": costs.beside, "packed": packed, "pivots": pivots}
-    least = [StripLayout(n, itemsize, alone, rows, workspace(rows), **kept) for rows in heights]  # type: ignore[arg-type]
-    # One rank alone takes as many blocks at a time as there is room for.
+    heights = sorted({min(n, max(rows, costs.min_rows)) for rows in (*costs.rows, costs.min_rows)}, reverse=True)
+    rounds = tuple((block,) for block in blocks)
+    common = {"overhead": costs.overhead, "packed": packed, "pivots": pivots}
+    least = [StripLayout(n, itemsize, rounds, rows, workspace(rows), **common) for rows in heights]  # type: ignore[arg-type]
+    # A single rank closes as many blocks in a round as fit in the memory.
     most = [len(blocks)] if ranks == 1 else [count for count in (1, 2, 3, 4, 6, 8, 12, 16) if count <= len(blocks)]
     fit = [_wider(layout, memory, count) for layout in least if layout.memory <= memory for count in most]
     return min(fit, key=lambda layout: layout.loss(costs, ranks)) if fit else least[-1].memory
 
 
 def _wider(least: StripLayout, memory: int, most: int) -> StripLayout:
-    """The layout with as many blocks in a round as the memory holds, and no more than allowed."""
+    """Return the layout with as many blocks in each round as the memory holds, and at most ``most``."""
     rounds: list[tuple[Range, ...]] = []
     for (block,) in least.rounds:
         wider = (*rounds[-1], block) if rounds else (block,)
@@ -201,37 +267,40 @@ def _wider(least: StripLayout, memory: int, most: int) -> StripLayout:
 
 
 class MemoryLimits(NamedTuple):
-    """Bytes that a closure may take: of the host's memory, and of a GPU's where one computes."""
+    """The bytes that a closure may take of the host's memory, and of the memory of the GPU that computes, if any."""
 
     host: int
     device: int = 0
 
     @property
     def computing(self) -> int:
-        """Where kernels work."""
+        """The bytes of the memory in which the kernels compute."""
         return self.device or self.host
 
 
 def limits_of(memory: Any, free_on_device: Callable[[], int] | None = None) -> MemoryLimits:
-    """What the caller allows, else what is free: a size, of the memory that computes, or a dict of ``"device"`` and
-    ``"host"``. ``free_on_device``: where a GPU computes. Raises `StorageError`.
+    """Return the memory that the option ``memory=`` allows, and the free memory where it sets no limit.
+
+    ``memory`` is a size for the memory in which the kernels compute, or a dict with the keys ``"host"`` and
+    ``"device"``, or None. ``free_on_device()`` returns the free bytes of the GPU that computes, and is None without a
+    GPU. Raises `StorageError` for other keys and sizes.
     """
     computing = "host" if free_on_device is None else "device"
-    given = memory if isinstance(memory, Mapping) else {} if memory is None else {computing: memory}
-    wrong = set(given) - {"host", computing}
+    sizes = memory if isinstance(memory, Mapping) else {} if memory is None else {computing: memory}
+    wrong = set(sizes) - {"host", computing}
     if wrong:
-        known = "'host'" if free_on_device is None else "'device' and 'host'"
+        keys = "'host'" if free_on_device is None else "'device' and 'host'"
         raise StorageError(
-            f"memory= has the keys {', '.join(map(repr, sorted(map(str, wrong))))}: here its keys are {known}"
+            f"memory= has the keys {', '.join(map(repr, sorted(map(str, wrong))))}: here its keys are {keys}"
         )
-    host = bytes_of(given["host"]) if "host" in given else free_memory()
+    host = bytes_of(sizes["host"]) if "host" in sizes else free_memory()
     if free_on_device is None:
         return MemoryLimits(host)
-    return MemoryLimits(host, bytes_of(given["device"]) if "device" in given else free_on_device())
+    return MemoryLimits(host, bytes_of(sizes["device"]) if "device" in sizes else free_on_device())
 
 
 def free_memory() -> int:
-    """What `semiring.arrays.memory` tells. Raises `StorageError` where the system does not."""
+    """Return the free bytes of the host's memory, and raise `StorageError` if the system does not report them."""
     free = system.free_memory()
     if free is None:
         raise StorageError(f"the free memory of this system is unknown: pass {option('memory', '8 GiB')}")

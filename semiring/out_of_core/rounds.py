@@ -1,4 +1,4 @@
-"""Blocked Floyd-Warshall on strips of rows that are read and written while others are worked on.
+"""Blocked Floyd-Warshall on strips of rows, with reads and writes of other strips at the same time.
 
 Sources: A. Buluç, J. R. Gilbert, C. Budak, Parallel Computing 36 (2010), section 5, for panels through a small memory;
 G. J. Katz, J. T. Kider, Graphics Hardware 2008, for graphs larger than a device.
@@ -8,19 +8,22 @@ With K₁ … Kₘ the blocks of a round, one after the other in rows a … b - 
     panel   for k = 1 … m:  its rows ⊕= those of K₁ … Kₖ₋₁, as `eliminate` does;  close Kₖ and its rows
     strips  for each strip R:  for k = 1 … m:  R's rows before Kₖ, and from b on, ⊕= those of Kₖ
 
-So the panel holds each block *as it stood at its own time*: closed, and with no later block in it. A strip meets the
-blocks one after the other in one visit; rows of the panel are strips too, which have met the blocks up to their own in
-the panel, and meet the later ones in their visit. Every entry meets every pivot in the order that it has in memory, by
-the same products: equal bits, whatever the memory, the strips and the rounds. (A product with a single row may be
-summed in another order than one with more. So a row that is alone here and is not in memory is multiplied as one of
-two.)
+So the panel holds each block *at its own step*: closed, and without the products of later blocks. A strip meets the
+blocks one after the other in one visit. Rows of the panel belong to strips too. They meet the blocks up to their own in
+the panel, and the later blocks in their visit. Every entry meets every pivot in the same order as in memory, by the
+same products. So results are bitwise identical for every memory, strip height and number of rounds.
 
-Strips are visited in turns from the first to the last and back, so that those that were written last are read first.
-Of several ranks each takes its own strips through all rounds, so that it reads what it has written; the first closes
-the panels, which travel to the others. A `WriteListener` receives each write, and a run that was stopped goes on where
-it says (`semiring.out_of_core.journal`). One thread reads and one writes; each strip's memory is read, worked on,
-written, and read again. It is where the kernels are (`semiring.out_of_core.buffer_pools`): on a GPU the thread between
-the two only enqueues. Cost: n³ pairs, and the bytes of `layout.bytes_moved`; memory `StripLayout.memory`.
+A product with a single row may sum in another order than one with more rows. So a strip part of one row that is not a
+single row in memory is multiplied as one of two rows.
+
+Rounds alternate between the order from the first strip to the last and the reverse order. So the strips written last
+are read first. With several ranks, each rank takes its own strips through all rounds, and reads only rows that it has
+written. The first rank closes the panels and broadcasts them. A `WriteListener` receives each write, and names the
+point at which an interrupted run resumes (`semiring.out_of_core.journal`).
+
+One thread reads and one thread writes. The buffer of a strip is read, computed, written, and read again. Buffers are in
+the memory of the kernels (`semiring.out_of_core.buffer_pools`). On a GPU the calling thread only enqueues work. Cost:
+n³ pairs, the bytes of `layout.bytes_moved`, and the memory `StripLayout.memory`.
 """
 
 from __future__ import annotations
@@ -36,23 +39,23 @@ from semiring.distributed.transports import ALONE, Team, agreed
 from semiring.kernels.contract import Mark
 from semiring.kernels.engine import Engine
 from semiring.kernels.machines import closure_speed
-from semiring.out_of_core.buffer_pools import Room
-from semiring.out_of_core.disk import Place, RowsWithPivots, values_of
-from semiring.out_of_core.journal import Summed, TracedSums, summed
-from semiring.out_of_core.last_round import NOTHING, LastRound
+from semiring.out_of_core.buffer_pools import BufferPool
+from semiring.out_of_core.disk import RowStore, RowsWithPivots, values_of
+from semiring.out_of_core.journal import ChecksummedRows, ChecksummedRowsWithPivots, ResumePoint, with_checksum
+from semiring.out_of_core.last_round import NO_LAST_ROUND, LastRound
 from semiring.out_of_core.layout import BUFFERS, StripLayout
 
-__all__ = ["Closing", "NoStarError", "Pass", "Progress", "WriteListener"]
+__all__ = ["NoStarError", "Progress", "RowTransform", "StripClosure", "WriteListener"]
 
 Array: TypeAlias = Any
 Range: TypeAlias = tuple[int, int]
-Progress: TypeAlias = Callable[[int, int], None]  # of the pairs done and all of them
-Pass: TypeAlias = Callable[[int, Array], None]  # of the number of the first row and some rows, which change in place
-Wait: TypeAlias = Callable[[], object]  # for something that comes before
+Progress: TypeAlias = Callable[[int, int], None]  # called with the pairs done, and the pairs of the whole closure
+RowTransform: TypeAlias = Callable[[int, Array], None]  # changes rows in place, and takes the number of the first row
+Wait: TypeAlias = Callable[[], object]  # returns when an earlier task has ended
 
 
 class NoStarError(Exception):
-    """The pivot of a vertex has no star."""
+    """Raised when the pivot of a vertex has no star."""
 
     def __init__(self, vertex: int) -> None:
         super().__init__(vertex)
@@ -63,37 +66,37 @@ class WriteListener(Protocol):
     """Receives an event after each write, in the thread that writes; an exception that it raises stops the run."""
 
     @property
-    def begun(self) -> tuple[int, bool, int]:
-        """The round to begin with, whether its panel was kept, and how many of its strips are done."""
+    def resume_point(self) -> ResumePoint:
+        """The position at which the run begins or resumes."""
         ...
 
-    def panel(self, phase: Any) -> Summed | TracedSums:
-        """The place where the panel of a round is kept, its rows counted from 0. ``phase``: of its first row."""
+    def panel(self, phase: Any) -> ChecksummedRows | ChecksummedRowsWithPivots:
+        """Return the store of the panel of a round, with rows counted from 0; ``phase`` is that of its first row."""
         ...
 
-    def check_panel(self, panel: Summed | TracedSums) -> None:
-        """The panel that was kept has been read."""
+    def check_panel(self, panel: ChecksummedRows | ChecksummedRowsWithPivots) -> None:
+        """Receive the event that a stored panel has been read."""
         ...
 
-    def keep_panel(self, panel: Summed | TracedSums) -> None:
-        """The panel of a round was written to its place: from now on strips of it may be."""
+    def keep_panel(self, panel: ChecksummedRows | ChecksummedRowsWithPivots) -> None:
+        """Receive the event that the panel of a round has been stored, before any strip of the round is written."""
         ...
 
-    def before(self, which: int) -> None:
-        """A strip is about to be written."""
+    def before_write(self, which: int) -> None:
+        """Receive the event that strip ``which`` is about to be written."""
         ...
 
-    def after(self, which: int, checksum: int) -> None:
-        """A strip was written."""
+    def after_write(self, which: int, checksum: int) -> None:
+        """Receive the event that strip ``which`` was written, with its checksum."""
         ...
 
     def end_round(self) -> None:
-        """All strips of this rank were written in a round."""
+        """Receive the event that this rank has written all its strips in a round."""
         ...
 
 
-class _AtHand(Rows):
-    """The rows of a panel, and those that a task works on: what `Elimination` asks for."""
+class _ActiveRows(Rows):
+    """The rows in memory for `Elimination`: those of the panel, and those of the current strip."""
 
     def __init__(self) -> None:
         self.panel: Array = None
@@ -102,40 +105,53 @@ class _AtHand(Rows):
         self.first = 0
 
     def strip(self, rows: Range) -> tuple[Array, Array | None]:
-        found = self.rows[rows[0] - self.first : rows[1] - self.first]
-        return (found.values, found.pivots) if isinstance(found, RowsWithPivots) else (found, None)
+        strip = self.rows[rows[0] - self.first : rows[1] - self.first]
+        return (strip.values, strip.pivots) if isinstance(strip, RowsWithPivots) else (strip, None)
 
     def pivots(self, pivots: Range) -> Array:
         return values_of(self.panel)[pivots[0] - self.first_of_panel : pivots[1] - self.first_of_panel]
 
 
 @dataclass
-class Closing:
-    """The closure of the matrix in ``places[0]``, in ``places[-1]``.
+class StripClosure:
+    """Computes the closure of the matrix in the store ``places[0]`` by strips, and writes it to ``places[-1]``.
 
-    ``places``: where the rows are before each round, and after the last; the same one may stand several times.
-    ``descending``: whether a round goes from the last strip to the first.
-    ``encode`` makes of rows as they are read first what kernels take, and ``decode`` undoes it before they are written
-    last.
+    Attributes
+    ----------
+    engine, layout, pool
+        The kernels, the strips and rounds, and the buffers.
+    places
+        The store of the rows before each round, and after the last round. One store may occur several times.
+    descending
+        Whether each round goes from the last strip to the first.
+    encode, decode
+        ``encode`` converts rows to the kernels' form at their first read. ``decode`` converts them back before the last
+        write.
+    progress, listener
+        The callbacks for progress and for writes, or None.
+    last
+        The changes of the last round.
+    team
+        The ranks among which the strips are distributed.
     """
 
     engine: Engine
     layout: StripLayout
-    room: Room
-    places: Sequence[Place]
+    pool: BufferPool
+    places: Sequence[RowStore]
     descending: Sequence[bool]
-    encode: Pass
-    decode: Pass
+    encode: RowTransform
+    decode: RowTransform
     progress: Progress | None = None
-    log: WriteListener | None = None
-    last: LastRound = NOTHING
+    listener: WriteListener | None = None
+    last: LastRound = NO_LAST_ROUND
     team: Team = ALONE
 
     def run(self) -> None:
-        """Close it.
+        """Compute and write the closure.
 
-        Raises `NoStarError`, `OSError`, and what encode, decode and progress raise; what was written is then
-        undefined, but for a log.
+        Raises `NoStarError`, `OSError`, and the exceptions of encode, decode and progress. After an exception the
+        written rows are undefined, unless a listener records them.
         """
         try:
             self._begin_all()
@@ -144,43 +160,43 @@ class Closing:
             self._end()
 
     def _begin_all(self) -> None:
-        layout, room = self.layout, self.room
-        self._strips, self._hand = layout.strips, _AtHand()
+        layout, pool = self.layout, self.pool
+        self._strips, self._active = layout.strips, _ActiveRows()
         speed = closure_speed(self.engine.backend.name, self.engine.plan.dtype)
         if sum(map(len, layout.rounds)) > 1 and self.engine.lanes() is not None:
-            self.engine = self.engine.lane(0)  # a block is closed as it is in memory: beside products
-        self._elimination = Elimination(self._hand, layout.n, 0, speed.strip)
+            self.engine = self.engine.lane(0)  # in memory, too, blocks are closed on a lane beside the products
+        self._elimination = Elimination(self._active, layout.n, 0, speed.strip)
         self._reader, self._writer = ThreadPoolExecutor(1, "reader"), ThreadPoolExecutor(1, "writer")
         tallest = max((stop - start for start, stop in self._strips), default=0)
-        self._buffers = [room.memory(tallest) for _ in range(BUFFERS)]
-        self._panel, self._pair = room.memory(layout.panel), room.memory(2).at(self.places[0].phase(0), 2)
+        self._buffers = [pool.memory(tallest) for _ in range(BUFFERS)]
+        self._panel, self._pair = pool.memory(layout.panel), pool.memory(2).rows_at(self.places[0].phase(0), 2)
         self.engine.reserve(layout.workspace // layout.entry)
-        self._freed: list[Future[None] | None] = [None] * BUFFERS  # the last write of each
-        self._written: dict[int, Future[None]] = {}  # the last write of each strip
-        self._kept: Future[None] | None = None  # the panel, by the log
-        self._ended: Future[None] | None = None  # the last round, of all ranks
+        self._buffer_writes: list[Future[None] | None] = [None] * BUFFERS  # the last write from each buffer
+        self._strip_writes: dict[int, Future[None]] = {}  # the last write of each strip
+        self._panel_write: Future[None] | None = None  # the listener's write of the panel
+        self._round_end: Future[None] | None = None  # the end of the last round on all ranks
         self._visits = self._done = 0
-        self._error: BaseException | None = None  # of the thread that writes, which then does nothing more
+        self._error: BaseException | None = None  # the error of the writer thread, which then skips its later tasks
 
     def _all_rounds(self) -> None:
-        first = 0 if self.log is None else self.log.begun[0]
+        first = 0 if self.listener is None else self.listener.resume_point.round
         for number in range(len(self.layout.rounds)):
             if number < first:
                 self._done += self.layout.n**2 * _width(self.layout.rounds[number])
             else:
                 self._round(number)
         self._in_writer(lambda: None).result()
-        for write in self._written.values():
+        for write in self._strip_writes.values():
             write.result()
 
     def _end(self) -> None:
-        """Let go of the threads; what waits in them is not done."""
+        """Shut down the threads, and cancel their pending tasks."""
         self._error = self._error or CancelledError()
         for thread in (self._reader, self._writer):
             thread.shutdown(wait=True, cancel_futures=True)
 
     def _in_writer(self, task: Callable[[], None]) -> Future[None]:
-        """Have the thread that writes do something, unless something before it has failed."""
+        """Submit a task to the writer thread, which skips it if an earlier task has failed."""
 
         def unless_broken() -> None:
             if self._error is not None:
@@ -194,81 +210,82 @@ class Closing:
         return self._writer.submit(unless_broken)
 
     def _round(self, number: int) -> None:
-        """One round."""
-        blocks, count, log = self.layout.rounds[number], len(self._strips), self.log
+        """Run one round: make its panel, and take every strip of this rank through it."""
+        blocks, count, listener = self.layout.rounds[number], len(self._strips), self.listener
         order = list(range(count))
         if self.descending[number]:
             order.reverse()
-        kept, done = False, 0
-        if log is not None and log.begun[0] == number:
-            _, kept, done = log.begun
+        has_panel, done = False, 0
+        if listener is not None and listener.resume_point.round == number:
+            _, has_panel, done = listener.resume_point
         panel = (blocks[0][0], blocks[-1][1]) if blocks else (0, 0)
-        panel_is_read = self._begin_panel(number, blocks, panel, kept)
-        if self._is_last(number) and not kept and self.team.is_first:
+        panel_reads = self._begin_panel(number, blocks, panel, has_panel)
+        if self._is_last(number) and not has_panel and self.team.is_first:
             self._find_last(number)
         ranks = self.team.ranks
         own = [which for which in order[done:] if which % ranks.size == ranks.rank]
         reads = [self._begin(number, which, panel) for which in own[: BUFFERS - 1]]
-        if kept:
-            panel_is_read[0].result()
+        if has_panel:
+            panel_reads[0].result()
         else:
-            self._make_panel(number, blocks, panel, panel_is_read)
-        if kept or not self.team.is_first:
+            self._make_panel(number, blocks, panel, panel_reads)
+        if has_panel or not self.team.is_first:
             self._done += sum(_width([K]) * self.layout.n * _width(blocks[: k + 1]) for k, K in enumerate(blocks))
-        for place, which in enumerate(order):
-            if place < done or which % ranks.size != ranks.rank:
+        for position, which in enumerate(order):
+            if position < done or which % ranks.size != ranks.rank:
                 self._done += self._pairs(number, which)
                 continue
             if own[BUFFERS - 1 :]:
                 reads.append(self._begin(number, own[BUFFERS - 1], panel))
             self._visit(number, own.pop(0), *reads.pop(0))
-        if log is not None:
-            self._ended = self._in_writer(log.end_round)
+        if listener is not None:
+            self._round_end = self._in_writer(listener.end_round)
 
-    def _begin_panel(self, number: int, blocks: Sequence[Range], panel: Range, kept: bool) -> list[Future[Any]]:
-        """Read the rows of a panel block by block, or as a whole what the log has kept of it."""
-        hand, phase = self._hand, self.places[number].phase(panel[0])
-        if self._kept is not None:
-            self._kept.result()  # the log may still read the panel before
+    def _begin_panel(self, number: int, blocks: Sequence[Range], panel: Range, has_panel: bool) -> list[Future[Any]]:
+        """Begin to read the rows of a panel block by block, or the whole panel if the listener has stored it."""
+        active, phase = self._active, self.places[number].phase(panel[0])
+        if self._panel_write is not None:
+            self._panel_write.result()  # the listener may still read the previous panel from this buffer
         rows = self.layout.last if self._is_last(number) else panel[1] - panel[0]
-        hand.panel, hand.first_of_panel = self._panel.at(phase, rows), panel[0]
-        done = self.room.mark().synchronize  # the work that reads the panel before
-        if kept:
-            return [self._reader.submit(self._read_kept, hand.panel, phase, done)]
-        written = [(write.result, self._strips[which]) for which, write in self._written.items()]
-        found: list[Future[Any]] = []
+        active.panel, active.first_of_panel = self._panel.rows_at(phase, rows), panel[0]
+        computed = self.pool.mark().synchronize  # waits for the work that reads the previous panel
+        if has_panel:
+            return [self._reader.submit(self._read_stored_panel, active.panel, phase, computed)]
+        writes = [(write.result, self._strips[which]) for which, write in self._strip_writes.items()]
+        reads: list[Future[Any]] = []
         if not self.team.is_first:
-            return found
-        if self.team.ranks.size > 1 and self._ended is not None:
-            self._ended.result()
+            return reads
+        if self.team.ranks.size > 1 and self._round_end is not None:
+            self._round_end.result()
         for start, stop in blocks:
-            before = [done, *(wait for wait, rows in written if _meet(rows, (start, stop)))]
-            block = hand.panel[start - panel[0] : stop - panel[0]]
-            found.append(self._reader.submit(self._read, self.places[number], start, block, before))
-        return found
+            before = [computed, *(wait for wait, rows in writes if _overlap(rows, (start, stop)))]
+            block = active.panel[start - panel[0] : stop - panel[0]]
+            reads.append(self._reader.submit(self._read, self.places[number], start, block, before))
+        return reads
 
     def _is_last(self, number: int) -> bool:
-        """Whether a round only puts in what `LastRound` has found."""
+        """Return whether a round only applies the changes of `LastRound`."""
         return self.layout.last > 0 and number == len(self.layout.rounds) - 1
 
-    def _make_panel(self, number: int, blocks: Sequence[Range], panel: Range, read: Sequence[Future[Any]]) -> None:
-        """The panel of a round, which the first of several ranks closes, on all of them; the log keeps it."""
+    def _make_panel(self, number: int, blocks: Sequence[Range], panel: Range, reads: Sequence[Future[Any]]) -> None:
+        """Close the panel of a round on the first rank, broadcast it, and store it with the listener."""
         error = None
         if self.team.is_first:
             try:
-                self._close_panel(number, blocks, panel, read)
-            except NoStarError as found:
-                error = found
+                self._close_panel(number, blocks, panel, reads)
+            except NoStarError as raised:
+                error = raised
         if self.team.ranks.size > 1:
-            self._in_writer(partial(self._share, self._hand.panel, error)).result()
+            self._in_writer(partial(self._broadcast_panel, self._active.panel, error)).result()
         if error is not None:
             raise error
-        if self.log is not None:
+        if self.listener is not None:
             phase = self.places[number].phase(panel[0])
-            self._kept = self._in_writer(partial(self._keep, self._hand.panel, phase, self.room.mark()))
+            store = partial(self._store_panel, self._active.panel, phase, self.pool.mark())
+            self._panel_write = self._in_writer(store)
 
-    def _share(self, panel: Array, error: NoStarError | None) -> None:
-        """In the thread that writes."""
+    def _broadcast_panel(self, panel: Array, error: NoStarError | None) -> None:
+        """Broadcast the panel from the first rank, or raise its error on all ranks. The writer thread runs it."""
 
         def closed() -> None:
             if error is not None:
@@ -278,118 +295,119 @@ class Closing:
         self.team.ranks.broadcast(panel, 0)
 
     def _find_last(self, number: int) -> None:
-        """The panel of that round. Nobody else reads or writes meanwhile."""
+        """Compute the panel of the last round, after all writes and before the reads of this round."""
         self._in_writer(lambda: None).result()
         tallest = max(stop - start for start, stop in self._strips)
-        memory = self._panel.at(0, self.layout.panel), self._buffers[0].at(0, tallest)
-        self.last.find(self.engine.plan, self.room, self.places[number], self._hand.panel, memory)
+        memory = self._panel.rows_at(0, self.layout.panel), self._buffers[0].rows_at(0, tallest)
+        self.last.find(self.engine.plan, self.pool, self.places[number], self._active.panel, memory)
 
-    def _read_kept(self, panel: Array, phase: Any, before: Wait) -> None:
-        """In the thread that reads."""
-        before()
-        assert self.log is not None
-        place = self.log.panel(phase)
-        self.room.read(place, 0, panel)
-        self.log.check_panel(place)
+    def _read_stored_panel(self, panel: Array, phase: Any, wait: Wait) -> None:
+        """Read the panel that the listener has stored. The reader thread runs it."""
+        wait()
+        assert self.listener is not None
+        place = self.listener.panel(phase)
+        self.pool.read(place, 0, panel)
+        self.listener.check_panel(place)
 
-    def _close_panel(self, number: int, blocks: Sequence[Range], panel: Range, read: Sequence[Future[Any]]) -> None:
-        """The rows of each block as they stand when it is closed."""
-        hand, status = self._hand, self.engine.plan.status
+    def _close_panel(self, number: int, blocks: Sequence[Range], panel: Range, reads: Sequence[Future[Any]]) -> None:
+        """Eliminate the earlier blocks from each block of the panel, and close the block and its rows."""
+        active, status = self._active, self.engine.plan.status
         for k, K in enumerate(blocks):
-            read[k].result()
+            reads[k].result()
             if number == 0:
-                self.encode(K[0], values_of(hand.panel)[K[0] - panel[0] : K[1] - panel[0]])
-            hand.rows, hand.first = hand.panel, hand.first_of_panel
+                self.encode(K[0], values_of(active.panel)[K[0] - panel[0] : K[1] - panel[0]])
+            active.rows, active.first = active.panel, active.first_of_panel
             for J in blocks[:k]:
                 self._eliminate(J, K)
             self._elimination.close_rows(self.engine, K)
             if status.word is None and status.diverged >= 0:
                 raise NoStarError(status.diverged)
             self._count(K, K)
-        if status.read() >= 0:  # a device is asked once, before a strip is written
+        if status.read() >= 0:  # the status of a device is read once, before a strip is written
             raise NoStarError(status.diverged)
 
-    def _keep(self, panel: Array, phase: Any, after: Mark) -> None:
-        """In the thread that writes."""
-        after.synchronize()
-        assert self.log is not None
-        place = self.log.panel(phase)
+    def _store_panel(self, panel: Array, phase: Any, mark: Mark) -> None:
+        """Write the panel to the listener's store. The writer thread runs it."""
+        mark.synchronize()
+        assert self.listener is not None
+        place = self.listener.panel(phase)
         if self.team.is_first:
-            self.room.write(place, 0, panel)
-        self.log.keep_panel(place)
+            self.pool.write(place, 0, panel)
+        self.listener.keep_panel(place)
 
     def _begin(self, number: int, which: int, panel: Range) -> tuple[Future[Array], int]:
-        """Read a strip, as soon as memory is free, and what was written to it before is there. Which memory it is."""
+        """Begin to read a strip when its buffer is free and its last write has ended; return the buffer's number."""
         (start, stop), buffer = self._strips[which], self._visits % BUFFERS
         self._visits += 1
-        memory = self._buffers[buffer].at(self.places[number + 1].phase(start), stop - start)
-        before = [write.result for write in (self._freed[buffer], self._written.get(which)) if write is not None]
+        memory = self._buffers[buffer].rows_at(self.places[number + 1].phase(start), stop - start)
+        writes = self._buffer_writes[buffer], self._strip_writes.get(which)
+        before = [write.result for write in writes if write is not None]
         place = None if panel[0] <= start < stop <= panel[1] else self.places[number]
         return self._reader.submit(self._read, place, start, memory, before), buffer
 
-    def _read(self, place: Place | None, first: int, memory: Array, before: Sequence[Wait]) -> Array:
-        """In the thread that reads."""
+    def _read(self, place: RowStore | None, first: int, memory: Array, before: Sequence[Wait]) -> Array:
+        """Read rows after the waits in ``before``, or only wait if the place is None. The reader thread runs it."""
         for wait in before:
             wait()
         if place is not None:
-            self.room.read(place, first, memory)
+            self.pool.read(place, first, memory)
         return memory
 
     def _visit(self, number: int, which: int, reading: Future[Array], buffer: int) -> None:
-        """One strip through all blocks of a round, and on its way to its place."""
+        """Eliminate all blocks of a round from one strip, and submit its write."""
         strip = reading.result()
-        (start, stop), hand, blocks = self._strips[which], self._hand, self.layout.rounds[number]
+        (start, stop), active, blocks = self._strips[which], self._active, self.layout.rounds[number]
         first, last = (blocks[0][0], blocks[-1][1]) if blocks else (0, 0)
         if number == 0 and not first <= start <= stop <= last:
             self.encode(start, values_of(strip))
         low, high = max(start, first), min(stop, last)
         if low < high:
-            strip[low - start : high - start] = hand.panel[low - first : high - first]
+            strip[low - start : high - start] = active.panel[low - first : high - first]
         for K in blocks:
-            hand.rows, hand.first = strip, start
+            active.rows, active.first = strip, start
             self._eliminate(K, (start, min(stop, K[0])))
             self._eliminate(K, (max(start, last), stop))
         if self._is_last(number):
-            self.last.put(hand.panel, start, strip, self.layout.packed)
+            self.last.put(active.panel, start, strip, self.layout.packed)
         if number == len(self.layout.rounds) - 1:
             self.decode(start, values_of(strip))
-        write = partial(self._write, number, which, strip, self.room.mark())
-        self._written[which] = self._freed[buffer] = self._in_writer(write)
+        write = partial(self._write, number, which, strip, self.pool.mark())
+        self._strip_writes[which] = self._buffer_writes[buffer] = self._in_writer(write)
 
-    def _write(self, number: int, which: int, strip: Array, after: Mark) -> None:
-        """In the thread that writes."""
-        after.synchronize()
-        log, rows, place = self.log, self._strips[which], self.places[number + 1]
-        if log is None:
-            self.room.write(place, rows[0], strip)
+    def _write(self, number: int, which: int, strip: Array, mark: Mark) -> None:
+        """Write a strip once its work has ended, and report the write to the listener. The writer thread runs it."""
+        mark.synchronize()
+        listener, rows, place = self.listener, self._strips[which], self.places[number + 1]
+        if listener is None:
+            self.pool.write(place, rows[0], strip)
         else:
-            log.before(which)
-            kept = summed(place)
-            self.room.write(kept, rows[0], strip)
-            log.after(which, kept.sum)
+            listener.before_write(which)
+            store = with_checksum(place)
+            self.pool.write(store, rows[0], strip)
+            listener.after_write(which, store.sum)
 
     def _pairs(self, number: int, which: int) -> int:
-        """Of the visit of a strip."""
+        """Return how many (⊕, ⊗) pairs one visit of a strip computes."""
         (start, stop), blocks = self._strips[which], self.layout.rounds[number]
-        beyond = blocks[-1][1] if blocks else 0
-        rows = [max(0, min(stop, K[0]) - start) + max(0, stop - max(start, beyond)) for K in blocks]
-        return sum(_width([K]) * many for K, many in zip(blocks, rows, strict=True)) * self.layout.n
+        end = blocks[-1][1] if blocks else 0
+        rows = [max(0, min(stop, K[0]) - start) + max(0, stop - max(start, end)) for K in blocks]
+        return sum(_width([K]) * height for K, height in zip(blocks, rows, strict=True)) * self.layout.n
 
     def _eliminate(self, pivots: Range, rows: Range) -> None:
         start, stop = rows
         if start >= stop:
             return
-        hand, n = self._hand, self.layout.n
-        alone = (stop == n and pivots[1] == n - 1) or (start == 0 and pivots[0] == 1)  # in memory too
-        if stop - start > 1 or alone:
+        active, n = self._active, self.layout.n
+        is_single_in_memory = (stop == n and pivots[1] == n - 1) or (start == 0 and pivots[0] == 1)
+        if stop - start > 1 or is_single_in_memory:
             self._elimination.eliminate(self.engine, pivots, rows, (0, n))
         else:
-            row, before = hand.rows[start - hand.first], (hand.rows, hand.first)
+            row, before = active.rows[start - active.first], (active.rows, active.first)
             self._pair[:] = row
-            hand.rows, hand.first = self._pair, start
+            active.rows, active.first = self._pair, start
             self._elimination.eliminate(self.engine, pivots, (start, start + 2), (0, n))
             row[:] = self._pair[0]
-            hand.rows, hand.first = before
+            active.rows, active.first = before
         self._count(pivots, rows)
 
     def _count(self, pivots: Range, rows: Range) -> None:
@@ -400,9 +418,9 @@ class Closing:
 
 
 def _width(blocks: Sequence[Range]) -> int:
-    """Pivots of some blocks."""
+    """Return the number of pivots of some blocks."""
     return sum(stop - start for start, stop in blocks)
 
 
-def _meet(one: Range, other: Range) -> bool:
+def _overlap(one: Range, other: Range) -> bool:
     return max(one[0], other[0]) < min(one[1], other[1])

@@ -15,101 +15,116 @@ import numpy as np
 from semiring.distributed.transports import ALONE, Team, agreed
 from semiring.errors import StorageError
 from semiring.kernels.engine import Engine
-from semiring.out_of_core.buffer_pools import Room
+from semiring.out_of_core.buffer_pools import BufferPool
 from semiring.out_of_core.disk import (
     File,
     FileRows,
-    Held,
-    Moved,
-    Packed,
-    Place,
-    PlaceWithoutPivots,
-    PlaceWithPivots,
+    HostRows,
+    InitialPivots,
+    PackedRows,
+    RowStore,
+    RowStoreWithPivots,
+    ShiftedRows,
     System,
 )
-from semiring.out_of_core.journal import Journal, checksums, create, journaled, shifts
-from semiring.out_of_core.last_round import NOTHING, LastRound
+from semiring.out_of_core.journal import Journal, checksums, create_journal, row_shifts, with_journal
+from semiring.out_of_core.last_round import NO_LAST_ROUND, LastRound
 from semiring.out_of_core.layout import StripLayout
-from semiring.out_of_core.rounds import Closing, Pass, Progress
-from semiring.out_of_core.stored_matrix import Stored, header
+from semiring.out_of_core.rounds import Progress, RowTransform, StripClosure
+from semiring.out_of_core.stored_matrix import StoredMatrix, header
 
-__all__ = ["HeldRun", "Run", "complete", "written"]
+__all__ = ["HostArrayRun", "Run", "complete", "open_for_writing"]
 
 Array: TypeAlias = Any
 
 
 @dataclass
 class Run:
-    """What is read, what is written, and how it is cut.
+    """The closure of a matrix in one file by strips, with the result in a file.
 
-    ``keep``: the name of a journal that is to be made; ``journal``: one that was found, and says where to go on.
-    ``pivots``: the file that those go to, which is made.
+    Attributes
+    ----------
+    system
+        The system calls.
+    source, target
+        The matrix, and the matrix that its closure overwrites; both may be the same part of one file.
+    layout, pool
+        The strips and rounds, and the buffers.
+    journal_name
+        The name of the journal, which the run creates unless ``journal`` exists; None without a journal.
+    journal
+        An existing journal, from which the run resumes.
+    team
+        The ranks of the run.
+    pivots
+        The new file of the pivots, or None.
     """
 
     system: System
-    source: Stored
-    home: Stored
+    source: StoredMatrix
+    target: StoredMatrix
     layout: StripLayout
-    room: Room
-    keep: str | None = None
+    pool: BufferPool
+    journal_name: str | None = None
     journal: Journal | None = None
     team: Team = ALONE
-    pivots: Stored | None = None
+    pivots: StoredMatrix | None = None
 
     def result(self) -> Array:
-        """What the caller gets."""
-        return self.home.result()
+        """Return the closure as the caller receives it."""
+        return self.target.result()
 
-    def ending(self, rows: int) -> None:
-        """Let the last round have a panel of so many rows. Raises `StorageError` where there is no memory for them."""
-        self.layout = _ending(self.layout, rows)
+    def add_last_round(self, rows: int) -> None:
+        """Add a last round with a panel of ``rows`` rows, and raise `StorageError` if the memory has no room for it."""
+        self.layout = _with_last_round(self.layout, rows)
 
     def close(
         self,
         engine: Engine,
-        encode: Pass,
-        decode: Pass,
+        encode: RowTransform,
+        decode: RowTransform,
         progress: Progress | None = None,
         about: Mapping[str, Any] | None = None,
         vectors: Mapping[str, Array] | None = None,
-        last: LastRound = NOTHING,
+        last: LastRound = NO_LAST_ROUND,
     ) -> None:
-        """As `Closing`; ``about`` and ``vectors`` go to a new journal.
+        """Compute and write the closure.
 
-        Raises `StorageError` where a file is not what the journal says, before anything is written.
+        The parameters are those of `StripClosure`. A new journal stores ``about`` and ``vectors``. Before the first
+        write it raises `StorageError` if a file differs from its description in the journal.
         """
-        if self.keep is not None and self.journal is None:
-            self.layout = journaled(self.layout, self.in_place, self.team.ranks.size)
+        if self.journal_name is not None and self.journal is None:
+            self.layout = with_journal(self.layout, self.in_place, self.team.ranks.size)
         source, layout = self.source, self.layout
-        places: list[Place]
-        with File(self.system, source.path, os.O_RDONLY) as given, ExitStack() as stack:
-            targets = [stack.enter_context(written(self.system, home, self)) for home in self._homes]
-            first, rows = source.rows(given), self._rows(targets)
-            if self.keep is not None and self.team.is_first:
+        places: list[RowStore]
+        with File(self.system, source.path, os.O_RDONLY) as file, ExitStack() as stack:
+            files = [stack.enter_context(open_for_writing(self.system, target, self)) for target in self._targets]
+            first, rows = source.rows(file), self._rows(files)
+            if self.journal_name is not None and self.team.is_first:
                 self.team.begin(partial(self._begin, first, rows, about, vectors))
             if self.journal is not None:
                 places, descending = self._places(self.journal, first, rows)
-                self.journal.begin(targets, descending)
+                self.journal.begin(files, descending)
             else:
                 places = [self._joined([first]), *[self._joined(rows)] * len(layout.rounds)]
                 descending = [bool(number % 2) for number in range(len(layout.rounds))]
-            log, room, places, team = self.journal, self.room, _worked_on(places, layout), self.team
-            Closing(engine, layout, room, places, descending, encode, decode, progress, log, last, team).run()
-            agreed(team.ranks, partial(self._end, targets))
+            listener, pool, places, team = self.journal, self.pool, _in_kernel_form(places, layout), self.team
+            StripClosure(engine, layout, pool, places, descending, encode, decode, progress, listener, last, team).run()
+            agreed(team.ranks, partial(self._end, files))
 
     @property
-    def _homes(self) -> list[Stored]:
-        """What is written: the closure, and the pivots where they are kept."""
-        return [self.home] if self.pivots is None else [self.home, self.pivots]
+    def _targets(self) -> list[StoredMatrix]:
+        """The matrices that the run writes: the closure, and the pivots if it stores them."""
+        return [self.target] if self.pivots is None else [self.target, self.pivots]
 
     def _rows(self, files: Sequence[File]) -> list[FileRows]:
-        return [home.rows(file) for home, file in zip(self._homes, files, strict=True)]
+        return [target.rows(file) for target, file in zip(self._targets, files, strict=True)]
 
-    def _joined(self, places: Sequence[Place]) -> Place:
-        """The place of strips, whose pivots have a place of their own from the first round on."""
+    def _joined(self, places: Sequence[RowStore]) -> RowStore:
+        """Return the store of strips from the store of the values and, after the first round, that of the pivots."""
         if self.pivots is None:
             return places[0]
-        return PlaceWithPivots(places[0], places[1] if len(places) > 1 else PlaceWithoutPivots())
+        return RowStoreWithPivots(places[0], places[1] if len(places) > 1 else InitialPivots())
 
     def _begin(
         self,
@@ -118,30 +133,31 @@ class Run:
         about: Mapping[str, Any] | None,
         vectors: Mapping[str, Array] | None,
     ) -> None:
-        """Make sure that all is as the journal says that was found; or make a new one."""
+        """Check the files against an existing journal, or create a journal."""
         layout, source, journal = self.layout, self.source, self.journal
-        assert self.keep is not None
+        assert self.journal_name is not None
         if journal is not None:
-            self.system.sync_folder(os.path.dirname(os.path.abspath(self.keep)))  # it may have failed to be
+            # The run that created the journal may have stopped before it synced the folder.
+            self.system.sync_folder(os.path.dirname(os.path.abspath(self.journal_name)))
             self._check(journal, first, *self._places(journal, first, rows))
             return
-        found = self._sums([self._joined([first])] * len(layout.strips))
-        own = {**(about or {}), "changed": _changed(source.path)}
-        vectors = {**(vectors or {}), "sums": found}
+        sums = self._sums([self._joined([first])] * len(layout.strips))
+        own = {**(about or {}), "changed": _modified(source.path)}
+        vectors = {**(vectors or {}), "sums": sums}
         phases = [each.phase(layout.n) for each in rows]
-        self.journal = create(self.system, self.keep, own, vectors, layout, found, phases, self.team)
+        self.journal = create_journal(self.system, self.journal_name, own, vectors, layout, sums, phases, self.team)
 
-    def _end(self, targets: Sequence[File]) -> None:
-        """All strips of all ranks are there."""
+    def _end(self, files: Sequence[File]) -> None:
+        """Complete the files after all ranks have written their strips, and record the end of the run."""
         if self.team.is_first:
-            for target, home in zip(targets, self._homes, strict=True):
-                complete(target, home)
+            for file, target in zip(files, self._targets, strict=True):
+                complete(file, target)
             if self.journal is not None:
-                self.journal.finish(self._changed())
+                self.journal.finish(self._modified())
 
-    def _changed(self) -> int:
-        """When what is written was changed last; of two files the sum, which is another after a change of either."""
-        return sum(_changed(home.path) for home in self._homes)
+    def _modified(self) -> int:
+        """Return the sum of the modification times of the written files, which a change of either file changes."""
+        return sum(_modified(target.path) for target in self._targets)
 
     def check_finished(self) -> None:
         """Raise `StorageError` unless the files are those of the run that has finished."""
@@ -152,36 +168,38 @@ class Run:
         assert self.journal is not None
         source, journal, system = self.source, self.journal, self.system
         with ExitStack() as stack:
-            for home in self._homes:
-                if not os.path.exists(home.path):
-                    raise _other(home.path, "finished", "is gone")
-            given, *targets = (
-                stack.enter_context(File(system, each.path, os.O_RDONLY)) for each in (source, *self._homes)
+            for target in self._targets:
+                if not os.path.exists(target.path):
+                    raise _other(target.path, "finished", "is gone")
+            input_file, *files = (
+                stack.enter_context(File(system, each.path, os.O_RDONLY)) for each in (source, *self._targets)
             )
             if not self.in_place:
-                self._check_source(journal, source.rows(given))
-            if self._changed() != journal.state.changed:
-                rows = self._joined(self._rows(targets))
+                self._check_source(journal, source.rows(input_file))
+            if self._modified() != journal.state.modified:
+                rows = self._joined(self._rows(files))
                 if not np.array_equal(self._sums([rows] * len(self.layout.strips)), journal.state.sums):
                     raise self._other("finished")
 
     @property
     def in_place(self) -> bool:
-        """Whether the matrix is closed where it is."""
-        return self.home.given is not None and self.home.overlaps(self.source)
+        """Whether the closure overwrites the matrix."""
+        return not self.target.is_new and self.target.overlaps(self.source)
 
-    def _places(self, journal: Journal, first: FileRows, rows: list[FileRows]) -> tuple[list[Place], list[bool]]:
-        """Where the rows are before each round and after the last, and which way each goes."""
-        n, spares, moved = self.layout.n, journal.spares(), shifts(self.layout, self.in_place)
+    def _places(self, journal: Journal, first: FileRows, rows: list[FileRows]) -> tuple[list[RowStore], list[bool]]:
+        """Return the stores of the rows before each round and after the last, and whether each round descends."""
+        n, spares, shifts = self.layout.n, journal.spares(), row_shifts(self.layout, self.in_place)
         places = [
-            self._joined([Moved(*each, n, by) if by else each[0] for each in zip(rows, spares, strict=True)])
-            for by in moved
+            self._joined(
+                [ShiftedRows(*each, n, shift) if shift else each[0] for each in zip(rows, spares, strict=True)]
+            )
+            for shift in shifts
         ]
         places[0] = self._joined([rows[0] if self.in_place else first])
-        return places, [after > before for before, after in pairwise(moved)]
+        return places, [after > before for before, after in pairwise(shifts)]
 
-    def _check(self, journal: Journal, first: FileRows, places: list[Place], descending: list[bool]) -> None:
-        """Raise `StorageError` unless all strips are as the journal says."""
+    def _check(self, journal: Journal, first: FileRows, places: list[RowStore], descending: list[bool]) -> None:
+        """Raise `StorageError` unless all strips have the checksums of the journal."""
         if not self.in_place:
             self._check_source(journal, first)
         state, count = journal.state, len(self.layout.strips)
@@ -191,87 +209,90 @@ class Run:
             order = list(range(count))
             if descending[state.round]:
                 order.reverse()
-            done = set(order[: state.done])
+            done = set(order[: state.strips_done])
             now = [places[state.round + (which in done)] for which in range(count)]
         if not np.array_equal(self._sums(now), state.sums):
             raise self._other("stopped")
 
     def _check_source(self, journal: Journal, first: FileRows) -> None:
-        if _changed(self.source.path) != journal.about["changed"]:
-            found = self._sums([self._joined([first])] * len(self.layout.strips))
-            if not np.array_equal(found, journal.vectors["sums"]):
+        if _modified(self.source.path) != journal.about["changed"]:
+            sums = self._sums([self._joined([first])] * len(self.layout.strips))
+            if not np.array_equal(sums, journal.vectors["sums"]):
                 raise _other(self.source.path, "began")
 
     def _other(self, when: str) -> StorageError:
-        return _other(" or ".join(home.path for home in self._homes), when)
+        return _other(" or ".join(target.path for target in self._targets), when)
 
     def _sums(self, places: list[Any]) -> Array:
-        return checksums(_worked_on(places, self.layout), self.layout)
+        return checksums(_in_kernel_form(places, self.layout), self.layout)
 
 
 @dataclass
-class HeldRun:
-    """The same of arrays in the memory of the host, which a GPU works on: a journal could keep nothing of them."""
+class HostArrayRun:
+    """The closure of an array in the memory of the host by strips on a GPU, with the result in another array.
+
+    ``threads`` copy the rows. It has no journal, because the arrays do not survive the process.
+    """
 
     source: Array
-    home: Array
+    target: Array
     layout: StripLayout
-    room: Room
+    pool: BufferPool
     threads: int
-    keep: None = None
+    journal_name: None = None
     journal: None = None
 
     def result(self) -> Array:
-        """What the caller gets."""
-        return self.home
+        """Return the closure as the caller receives it."""
+        return self.target
 
-    def ending(self, rows: int) -> None:
-        """Let the last round have a panel of so many rows. Raises `StorageError` where there is no memory for them."""
-        self.layout = _ending(self.layout, rows)
+    def add_last_round(self, rows: int) -> None:
+        """Add a last round with a panel of ``rows`` rows, and raise `StorageError` if the memory has no room for it."""
+        self.layout = _with_last_round(self.layout, rows)
 
     def close(
         self,
         engine: Engine,
-        encode: Pass,
-        decode: Pass,
+        encode: RowTransform,
+        decode: RowTransform,
         progress: Progress | None = None,
         about: Mapping[str, Any] | None = None,
         vectors: Mapping[str, Array] | None = None,
-        last: LastRound = NOTHING,
+        last: LastRound = NO_LAST_ROUND,
     ) -> None:
-        """As `Closing`."""
-        first, rows = Held(self.source, self.threads), Held(self.home, self.threads)
+        """Compute the closure, with the parameters of `StripClosure`; it ignores ``about`` and ``vectors``."""
+        first, rows = HostRows(self.source, self.threads), HostRows(self.target, self.threads)
         try:
             count = len(self.layout.rounds)
-            places = _worked_on([first, *[rows] * count], self.layout)
+            places = _in_kernel_form([first, *[rows] * count], self.layout)
             descending = [bool(number % 2) for number in range(count)]
-            room = self.room
-            Closing(engine, self.layout, room, places, descending, encode, decode, progress, None, last).run()
+            pool = self.pool
+            StripClosure(engine, self.layout, pool, places, descending, encode, decode, progress, None, last).run()
         finally:
             first.close()
             rows.close()
 
 
-def _ending(layout: StripLayout, rows: int) -> StripLayout:
-    found = layout.ending(rows)
-    if found.memory > layout.memory:
+def _with_last_round(layout: StripLayout, rows: int) -> StripLayout:
+    longer = layout.with_last_round(rows)
+    if longer.memory > layout.memory:
         raise StorageError(
             f"edges of unbounded gain leave {rows // 2} vertices, and a panel of {layout.panel} rows has no room for "
             "two each: give more memory"
         )
-    return found
+    return longer
 
 
-def _worked_on(places: list[Place], layout: StripLayout) -> list[Place]:
-    """The places, of words where truth values are worked on in them."""
-    return Packed.all(places, layout.n) if layout.packed else places
+def _in_kernel_form(places: list[RowStore], layout: StripLayout) -> list[RowStore]:
+    """Return the stores, or stores of words if the kernels compute packed truth values."""
+    return PackedRows.all(places, layout.n) if layout.packed else places
 
 
-def complete(file: File, home: Stored) -> None:
-    """All rows are there: a new file gets its header, when they are on the disk."""
+def complete(file: File, matrix: StoredMatrix) -> None:
+    """Sync the rows of a file to the disk, and then write the header of a new file."""
     file.sync()
-    if home.is_new:
-        file.write(home.start - len(header(home)), np.frombuffer(header(home), np.uint8))
+    if matrix.is_new:
+        file.write(matrix.start - len(header(matrix)), np.frombuffer(header(matrix), np.uint8))
         file.sync()
 
 
@@ -279,29 +300,29 @@ def _other(path: str, when: str, what: str = "has been changed") -> StorageError
     return StorageError(f"{path} {what} since the run of this journal {when}: put it back, or remove the journal")
 
 
-def _changed(path: str) -> int:
+def _modified(path: str) -> int:
     return os.stat(path).st_mtime_ns
 
 
 @contextmanager
-def written(system: System, home: Stored, run: Run | None = None) -> Iterator[File]:
-    """A file that is written. A new one has room for all before the first row is written.
+def open_for_writing(system: System, matrix: StoredMatrix, run: Run | None = None) -> Iterator[File]:
+    """Open the file of a matrix for writing, and yield it; a new file is allocated before the first write.
 
-    Where all fails, a new one is removed: but for one that a journal knows.
+    If the context raises, a new file is removed, unless the journal of the run refers to it.
     """
-    found = run is not None and run.journal is not None  # by an earlier run
-    new = home.is_new and not found
-    if found and not os.path.exists(home.path):
-        raise _other(home.path, "stopped", "is gone")
-    file = File(system, home.path, os.O_RDWR | (os.O_CREAT | os.O_TRUNC if new else 0))
+    resumes = run is not None and run.journal is not None
+    new = matrix.is_new and not resumes
+    if resumes and not os.path.exists(matrix.path):
+        raise _other(matrix.path, "stopped", "is gone")
+    file = File(system, matrix.path, os.O_RDWR | (os.O_CREAT | os.O_TRUNC if new else 0))
     try:
         if new:
-            file.allocate(home.start + home.size)
-            system.sync_folder(os.path.dirname(os.path.abspath(home.path)))
+            file.allocate(matrix.start + matrix.size)
+            system.sync_folder(os.path.dirname(os.path.abspath(matrix.path)))
         yield file
     except BaseException:
-        if new and not (run is not None and run.keep is not None and os.path.exists(run.keep)):
-            system.remove(home.path)
+        if new and not (run is not None and run.journal_name is not None and os.path.exists(run.journal_name)):
+            system.remove(matrix.path)
         raise
     finally:
         file.close()

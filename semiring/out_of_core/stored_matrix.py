@@ -1,4 +1,4 @@
-"""Which file holds a matrix, and where in it: the name of an .npy file, or an array that maps one."""
+"""Square matrices stored in files: the name of an .npy file, or an array that maps a file."""
 
 from __future__ import annotations
 
@@ -13,120 +13,124 @@ import numpy as np
 from semiring.errors import DTypeError, FormatError, ShapeError, StorageError
 from semiring.out_of_core.disk import File, FileRows
 
-__all__ = ["PIVOT", "Stored", "header", "is_name", "let_go", "new_file", "pivots_of", "stored"]
+__all__ = ["PIVOT", "StoredMatrix", "as_stored", "header", "is_npy_name", "new_file", "new_pivot_file", "release_pages"]
 
 Array: TypeAlias = Any
 
 PIVOT = np.dtype(np.int32)
 _WRITABLE = ("r+", "w+")
-_PARSER = threading.Lock()  # CPython 3.11 may fail where two threads read literals, of which headers are made
+_PARSER = threading.Lock()  # headers are Python literals, and CPython 3.11 may fail if two threads parse literals
 
 
 @dataclass(frozen=True)
-class Stored:
-    """A square matrix in a file, row after row, or column after column where it is ``turned``."""
+class StoredMatrix:
+    """A square matrix in a file, in C order, or in Fortran order if ``is_column_major``.
+
+    ``start`` is the offset of the first entry in bytes. ``is_writable`` tells whether the caller's name or map allows
+    writing. ``argument`` is the caller's name or array, and None for a new file.
+    """
 
     path: str
-    start: int  # the byte of the first entry
+    start: int
     n: int
     dtype: np.dtype[Any]
-    turned: bool
-    writable: bool  # as far as who gave it is concerned
-    given: Any = None
+    is_column_major: bool
+    is_writable: bool
+    argument: Any = None
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing of it was there when it was named."""
-        return self.given is None
+        """Whether the run creates the file, so that it has no contents yet."""
+        return self.argument is None
 
     @property
     def row(self) -> int:
-        """Bytes of a row, or of a column."""
+        """The number of bytes of a row, or of a column in Fortran order."""
         return self.n * self.dtype.itemsize
 
     @property
     def size(self) -> int:
-        """Bytes of all entries."""
+        """The number of bytes of all entries."""
         return self.n * self.row
 
-    def same_file(self, other: Stored) -> bool:
-        """Whether both are in one file, under whatever name."""
+    def same_file(self, other: StoredMatrix) -> bool:
+        """Return whether both matrices are in the same file, under any of its names."""
         return os.path.samefile(self.path, other.path)
 
-    def overlaps(self, other: Stored) -> bool:
-        """Whether they share bytes of one file."""
+    def overlaps(self, other: StoredMatrix) -> bool:
+        """Return whether both matrices share bytes of one file."""
         apart = self.start + self.size <= other.start or other.start + other.size <= self.start
         return self.same_file(other) and not apart
 
     @property
-    def resolved(self) -> str:
-        """The one name of the file."""
+    def real_path(self) -> str:
+        """The path of the file with all symbolic links resolved."""
         return os.path.realpath(self.path)
 
     def rows(self, file: File) -> FileRows:
-        """The rows, or columns, in the open file."""
+        """Return the rows in the open file, or the columns in Fortran order."""
         return FileRows(file, self.start, self.row, self.n)
 
     def result(self) -> Array:
-        """What was given, or where that is a name, the file that it names, which is only read."""
-        if isinstance(self.given, np.ndarray):
-            return self.given
+        """Return the caller's array, or for a name a read-only map of the file."""
+        if isinstance(self.argument, np.ndarray):
+            return self.argument
         with _PARSER:
             return np.load(self.path, mmap_mode="r")
 
     def view(self) -> Array:
-        """The entries as the file has them, row by row, through the page cache; they cannot be written."""
+        """Return a read-only map (n, n) of the entries in the order of the file."""
         return np.memmap(self.path, self.dtype, "r", self.start, (self.n, self.n)).view(np.ndarray)
 
 
-def let_go(view: Array) -> None:
-    """Let the system take back the memory in which a `Stored.view` was read; it may be read again."""
+def release_pages(view: Array) -> None:
+    """Return the pages of a `StoredMatrix.view` to the system; the view stays readable."""
     mapped = getattr(view.base, "_mmap", None)
     if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
-def is_name(given: Any) -> bool:
-    """Whether it is the name of an .npy file; `semiring.read` reads those of other formats."""
-    return isinstance(given, (str, os.PathLike)) and os.fspath(given).endswith(".npy")
+def is_npy_name(argument: Any) -> bool:
+    """Return whether the argument is the name of an .npy file; `semiring.read` reads files of other formats."""
+    return isinstance(argument, (str, os.PathLike)) and os.fspath(argument).endswith(".npy")
 
 
-def stored(given: Any, what: str = "A") -> Stored | None:
-    """The matrix that a name or a `numpy.memmap` stands for; None for anything else.
+def as_stored(argument: Any, what: str = "A") -> StoredMatrix | None:
+    """Return the matrix that a name or a `numpy.memmap` stands for, and None for any other argument.
 
-    Raises `OSError`, `FormatError`, `ShapeError`, and `DTypeError` for the byte order of another machine.
+    Raises `OSError`, `FormatError`, `ShapeError`, and `DTypeError` for a byte order that is not this machine's.
     """
-    if is_name(given):
-        return _of_name(os.fspath(given), what, given)
-    return _of_map(given, what) if isinstance(given, np.memmap) and given.filename is not None else None
+    if is_npy_name(argument):
+        return _of_name(os.fspath(argument), what, argument)
+    return _of_map(argument, what) if isinstance(argument, np.memmap) and argument.filename is not None else None
 
 
-def new_file(path: str, like: Stored) -> Stored:
-    """A file of that name for a matrix of the same kind; `header` is what it begins with. Nothing is written yet."""
-    return Stored(path, len(header(like)), like.n, like.dtype, like.turned, True)
+def new_file(path: str, like: StoredMatrix) -> StoredMatrix:
+    """Return a new file for a matrix of the shape, dtype and order of ``like``, after a `header`. It writes nothing."""
+    return StoredMatrix(path, len(header(like)), like.n, like.dtype, like.is_column_major, True)
 
 
-def pivots_of(name: Any, home: Stored) -> Stored:
-    """A file of that name for the pivots of a closure."""
-    return new_file(os.fsdecode(name), replace(home, dtype=PIVOT))
+def new_pivot_file(name: Any, like: StoredMatrix) -> StoredMatrix:
+    """Return a new file for the pivots of a closure, with the shape and order of the matrix ``like``."""
+    return new_file(os.fsdecode(name), replace(like, dtype=PIVOT))
 
 
-def header(matrix: Stored) -> bytes:
-    """The header of an .npy file with the matrix."""
+def header(matrix: StoredMatrix) -> bytes:
+    """Return the bytes that begin an .npy file of the matrix."""
     from io import BytesIO
 
     stream = BytesIO()
-    about = {"descr": matrix.dtype.str, "fortran_order": matrix.turned, "shape": (matrix.n, matrix.n)}
+    about = {"descr": matrix.dtype.str, "fortran_order": matrix.is_column_major, "shape": (matrix.n, matrix.n)}
     np.lib.format.write_array_header_1_0(stream, about)
     return stream.getvalue()
 
 
-def _of_name(path: str | bytes, what: str, given: Any) -> Stored:
+def _of_name(path: str | bytes, what: str, argument: Any) -> StoredMatrix:
     name = os.fsdecode(path)
     with open(name, "rb") as stream:
-        shape, turned, dtype = _read_header(stream, name)
+        shape, is_column_major, dtype = _read_header(stream, name)
         start = stream.tell()
-    found = _checked(name, start, shape, dtype, turned, os.access(name, os.W_OK), what, given)
+    found = _checked(name, start, shape, dtype, is_column_major, os.access(name, os.W_OK), what, argument)
     if os.path.getsize(name) < found.start + found.size:
         raise FormatError(f"{name} is shorter than its {found.n} × {found.n} entries of {found.dtype}")
     return found
@@ -137,7 +141,7 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, np
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         with _PARSER:
-            shape, turned, dtype = read(stream)
+            shape, is_column_major, dtype = read(stream)
     except (ValueError, TypeError, SyntaxError, EOFError) as error:
         raise FormatError(
             f"{name}: not an .npy file, or the result of a run that has not finished ({str(error).splitlines()[0]}); "
@@ -146,25 +150,28 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, np
         ) from None
     if dtype.hasobject:
         raise FormatError(f"{name}: holds Python objects, which are never loaded (they could run code)")
-    return shape, turned, dtype
+    return shape, is_column_major, dtype
 
 
-def _of_map(given: Any, what: str) -> Stored:
-    if given.mode == "c":
+def _of_map(argument: Any, what: str) -> StoredMatrix:
+    if argument.mode == "c":
         raise StorageError(
-            f"{what} maps {given.filename} in the mode 'c', which never writes to the file: open it in the mode 'r' "
+            f"{what} maps {argument.filename} in the mode 'c', which never writes to the file: open it in the mode 'r' "
             "or 'r+'"
         )
-    adjacent, turned = given.flags.c_contiguous, given.flags.f_contiguous and not given.flags.c_contiguous
-    if not adjacent and not turned:
+    adjacent = argument.flags.c_contiguous
+    is_column_major = argument.flags.f_contiguous and not adjacent
+    if not adjacent and not is_column_major:
         raise StorageError(
-            f"{what} maps some columns of {given.filename}, and this function reads whole rows: map all columns"
+            f"{what} maps some columns of {argument.filename}, and this function reads whole rows: map all columns"
         )
-    base = np.frombuffer(given._mmap, np.uint8)
-    begins = given.offset - given.offset % mmap.ALLOCATIONGRANULARITY
-    start = begins + given.ctypes.data - base.ctypes.data
-    path = os.fspath(given.filename)
-    return _checked(path, start, given.shape, given.dtype, turned, given.mode in _WRITABLE, what, given)
+    base = np.frombuffer(argument._mmap, np.uint8)
+    begins = argument.offset - argument.offset % mmap.ALLOCATIONGRANULARITY
+    start = begins + argument.ctypes.data - base.ctypes.data
+    path = os.fspath(argument.filename)
+    return _checked(
+        path, start, argument.shape, argument.dtype, is_column_major, argument.mode in _WRITABLE, what, argument
+    )
 
 
 def _checked(
@@ -172,11 +179,11 @@ def _checked(
     start: int,
     shape: tuple[int, ...],
     dtype: np.dtype[Any],
-    turned: bool,
-    writable: bool,
+    is_column_major: bool,
+    is_writable: bool,
     what: str,
-    given: Any,
-) -> Stored:
+    argument: Any,
+) -> StoredMatrix:
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ShapeError(f"{what}, in {path}, is {shape}: a closure by strips needs one square matrix, shape (n, n)")
     if not dtype.isnative:
@@ -184,4 +191,4 @@ def _checked(
             f"{what}, in {path}, is {dtype.str}, in the byte order of another machine: convert the file, "
             f"x.astype(x.dtype.newbyteorder('='))"
         )
-    return Stored(path, start, shape[0], dtype, turned, writable, given)
+    return StoredMatrix(path, start, shape[0], dtype, is_column_major, is_writable, argument)

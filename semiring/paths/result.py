@@ -29,7 +29,7 @@ from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, KernelPlan, has_operation
 from semiring.kernels.tolerance import tolerance_for
 from semiring.namespaces import array_namespace, is_device_array
-from semiring.out_of_core.stored_matrix import is_name
+from semiring.out_of_core.stored_matrix import is_npy_name
 
 __all__ = ["Paths"]
 
@@ -95,7 +95,7 @@ class Paths:
         self._trees: dict[int, Array] = {}
         self._known = Vertices(len(self), names)
         self.names = self._known.names
-        self._pivots = np.load(pivots, mmap_mode="r") if is_name(pivots) else pivots
+        self._pivots = np.load(pivots, mmap_mode="r") if is_npy_name(pivots) else pivots
         if pivots is not None and self._pivots.shape != self._distances.shape:
             raise ShapeError(f"the matrix is {self._distances.shape}, and its pivots are {self._pivots.shape}")
 

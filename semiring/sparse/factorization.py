@@ -37,7 +37,7 @@ from semiring.io.network import semiring_of
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import is_device_array
-from semiring.out_of_core.stored_matrix import is_name
+from semiring.out_of_core.stored_matrix import is_npy_name
 from semiring.sparse.exact_weights import ExactPotentials
 from semiring.sparse.inputs import SparseEntries, checked, edges_of
 from semiring.sparse.numeric import FactorNumbers, NoStar, eliminate_again
@@ -696,7 +696,7 @@ class Factor:
 
 def _target(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Where a result goes: an array, or a new .npy file, which nobody takes for one before it is `_ended`."""
-    if is_name(out):
+    if is_npy_name(out):
         made: Array = np.lib.format.open_memmap(out, mode="w+", dtype=dtype, shape=shape)
         _write_first(out, bytes(len(np.lib.format.MAGIC_PREFIX)))
         return made
@@ -706,7 +706,7 @@ def _target(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 
 def _ended(out: Any, target: Array) -> Any:
     """What the caller gets, now that it holds the result."""
-    if not is_name(out):
+    if not is_npy_name(out):
         return out
     target.flush()  # type: ignore[attr-defined]  # a numpy.memmap
     _write_first(out, np.lib.format.MAGIC_PREFIX)

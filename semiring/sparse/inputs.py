@@ -21,7 +21,7 @@ from semiring.arrays.zero_conventions import warn_of_other_zeros
 from semiring.errors import DomainError, DTypeError, ShapeError, TooLargeError
 from semiring.graphs.components import has_loops
 from semiring.io.inputs import AS_IT_IS, Reading, take, take_edges
-from semiring.io.network import both_directions, weighted
+from semiring.io.network import symmetrize, weighted_edges
 from semiring.kernels.cpu.elimination import structure
 from semiring.sparse.symbolic import Pattern
 
@@ -83,7 +83,7 @@ def edges_of(
     if names_vertices(A):
         found = take_edges(A, reading)
         if found is not None:
-            rows, columns, values = weighted(found, semiring, dtype, directed=reading.directed is not False)
+            rows, columns, values = weighted_edges(found, semiring, dtype, directed=reading.directed is not False)
             return _of_lists(found.size, rows, columns, values, semiring, found.names)
         taken = take(A, semiring, reading)
         A, names = taken.matrix, taken.names
@@ -95,7 +95,7 @@ def edges_of(
     if check:
         warn_of_other_zeros(dense, semiring)
     if both:
-        dense = both_directions(dense, semiring)
+        dense = symmetrize(dense, semiring)
     rows, columns = np.nonzero(dense != semiring.zero_for(dense.dtype))
     return checked(_pattern(len(dense), rows, columns), dense[rows, columns], semiring, names)
 

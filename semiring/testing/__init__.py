@@ -1,10 +1,10 @@
-"""What this library is tested with, for testing your own semirings and algorithms.
+"""The test tools of this library, for tests of your own semirings and algorithms.
 
 * `semiring.testing.graphs`: weight matrices, random with an exact number of edges, or structured around a trap;
 * `semiring.testing.strategies`: Hypothesis strategies (extra ``testing``) of semirings, elements and matrices;
 * `semiring.testing.laws`: the laws of elements, products and closures, for your semiring and your functions;
-* `semiring.testing.checkers`: is this product, closure, distance matrix, path, predecessor matrix right?
-* `semiring.testing.examples`: semirings unlike those of the catalogue.
+* `semiring.testing.checkers`: checks of products, closures, distances, paths and predecessors;
+* `semiring.testing.examples`: semirings with properties that the catalogue does not have.
 
 >>> import semiring as sr
 >>> from semiring.testing import check_law, check_shortest_paths, uniform_graph

@@ -1,6 +1,6 @@
-"""The arithmetic of the checkers: ⊕ and ⊗ entry by entry, in a wider dtype where that is more exact, and comparisons.
+"""The arithmetic of the checkers: ⊕ and ⊗ entry by entry, in a wider dtype if that is more exact, and comparisons.
 
-None of it calls a backend: it is the definition of the semiring applied to whole NumPy arrays.
+It applies the definition of the semiring to NumPy arrays, and calls no backend.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Array: TypeAlias = NDArray[Any]
 
 
 def dense(x: Any, semiring: Semiring) -> Array:
-    """``x`` as a NumPy array: lists, packed bits, and SciPy sparse matrices, whose missing entries become the zero.
+    """Return lists, packed bits, or a SciPy sparse matrix as a NumPy array; missing entries become the zero.
 
-    Of `Paths` it is their matrix, of a `Network` or another graph its edges in this semiring.
+    For `Paths` it is their matrix, and for a `Network` or another graph the matrix of its edges in this semiring.
     """
     if isinstance(x, Paths):
         x = x.matrix
@@ -44,12 +44,12 @@ def dense(x: Any, semiring: Semiring) -> Array:
 
 
 def epsilon(dtype: np.dtype[Any]) -> float:
-    """The relative spacing of a floating dtype; 0 of the others, which do not round."""
+    """Return the relative spacing of a floating dtype, and 0 for any other dtype, which does not round."""
     return float(float_limits(dtype).eps) if is_floating(dtype) else 0.0
 
 
 def lift(x: Array, semiring: Semiring) -> Array:
-    """``x`` in float64, or int64 for the integers of min-plus and max-plus, "no path" being that of the wider dtype."""
+    """Return ``x`` in float64, or in int64 with its "no path" for the integers of min-plus and max-plus."""
     if is_floating(x.dtype) and x.dtype.itemsize < 8 and semiring.supports(np.float64):
         return x.astype(np.float64)
     if x.dtype.kind == "i" and semiring.tropical:
@@ -58,7 +58,7 @@ def lift(x: Array, semiring: Semiring) -> Array:
 
 
 def times(x: Array, y: Array, semiring: Semiring) -> Array:
-    """X ⊗ y; a sum of integers too bad to fit (too large in min-plus) counts as no path, for no result can be it."""
+    """Return x ⊗ y, where a sum of integers beyond the range (too large in min-plus) becomes "no path"."""
     if not (semiring.tropical and x.dtype.kind == "i"):
         return np.asarray(semiring.mul(x, y))
     x, y = np.broadcast_arrays(x, y)
@@ -73,9 +73,9 @@ def times(x: Array, y: Array, semiring: Semiring) -> Array:
 
 
 def multiply(A: Array, B: Array, semiring: Semiring, start: Array | None = None) -> tuple[Array, Array]:
-    """Start ⊕ A ⊗ B by its definition, and for each entry the magnitude that rounding is relative to.
+    """Return ``start`` ⊕ A ⊗ B by its definition, and for each entry the magnitude that rounding is relative to.
 
-    The magnitude is 0 where ⊕ rounds nothing: for integers, booleans and a selective ⊕.
+    The magnitude is 0 if ⊕ does not round, as for integers, booleans and a selective ⊕.
     """
     if A.shape[-1] != B.shape[-2]:
         raise AssertionError(f"A is {A.shape}, B is {B.shape}: inner sizes {A.shape[-1]} and {B.shape[-2]} differ")
@@ -114,7 +114,7 @@ def tolerance(rtol: float, D: Array, A: Array, semiring: Semiring) -> Array:
 
 
 def relative(semiring: Semiring, x: Array) -> bool:
-    """Whether ⊗ on values like those of ``x`` keeps relative errors small: no subtraction, nothing negative."""
+    """Return whether ⊗ on values like those of ``x`` keeps relative errors small: no subtraction, nothing negative."""
     nodes = list(semiring.mul.expression.walk())
     operations = {node.op for node in nodes if node.args}
     constants = [node.leaf for node in nodes if node.op == "const"]
@@ -123,7 +123,7 @@ def relative(semiring: Semiring, x: Array) -> bool:
 
 
 def close(x: Array, y: Array, allowed: Array) -> Array:
-    """Entry by entry: equal (NaN equals NaN), or finite and no further apart than ``allowed``."""
+    """Return entry by entry whether x and y are equal (NaN equals NaN), or finite and at most ``allowed`` apart."""
     with np.errstate(invalid="ignore", over="ignore"):
         same = (x == y) | ((x != x) & (y != y))  # only NaN differs from itself, in every dtype
         if not is_floating(x.dtype) or not np.any(allowed):

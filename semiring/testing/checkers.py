@@ -49,7 +49,7 @@ Array: TypeAlias = NDArray[Any]
 
 
 def check_product(A: Any, B: Any, C: Any, semiring: Semiring | str = "min_plus", *, rtol: float | None = None) -> None:
-    """C = A ⊗ B: (…, m, k) times (…, k, n) is (…, m, n), leading dimensions broadcast. O(m·n·k)."""
+    """Check C = A ⊗ B for (…, m, k) times (…, k, n), with leading dimensions that broadcast, in O(m·n·k)."""
     semiring = as_semiring(semiring)
     A, B, C = dense(A, semiring), dense(B, semiring), dense(C, semiring)
     expected, scale = multiply(A, B, semiring)
@@ -61,13 +61,13 @@ def check_product(A: Any, B: Any, C: Any, semiring: Semiring | str = "min_plus",
 def check_closure(
     A: Any, D: Any, semiring: Semiring | str = "min_plus", *, reflexive: bool = True, rtol: float | None = None
 ) -> None:
-    """D = A*, or A⁺ with ``reflexive=False``.
+    """Check D = A*, or D = A⁺ with ``reflexive=False``.
 
-    An idempotent ⊕: D is compared with the sum of the powers of A, added up until nothing changes (with a selective
-    ⊕ to the n-th at most, for no cycle may improve on what it closes). O(n³) for each power.
+    For an idempotent ⊕, D is compared with the sum of the powers of A, until a power changes nothing. For a selective ⊕
+    it is at most the n-th power, because no cycle may improve a path. Cost: O(n³) for each power.
 
-    Any other ⊕: the equations D = I ⊕ A ⊗ D and D = I ⊕ D ⊗ A (A in place of I) must hold. In a field they determine D
-    where I - A is invertible. O(n³).
+    For any other ⊕, the equations D = I ⊕ A ⊗ D and D = I ⊕ D ⊗ A must hold, with A in place of I for A⁺. In a field
+    they determine D if I - A is invertible. Cost: O(n³).
     """
     semiring = as_semiring(semiring)
     A, D = dense(A, semiring), dense(D, semiring)
@@ -93,12 +93,11 @@ def check_closure(
 
 
 def check_shortest_paths(A: Any, D: Any, *, rtol: float | None = None) -> None:
-    """D[i, j] is the least weight of a path from i to j along the edges A (min-plus, the empty path included).
+    """Check that D[i, j] is the least weight of a path from i to j along the edges A, the empty path included.
 
-    Two conditions, which together say just that: the triangle inequality D[i, j] ≤ D[i, k] + A[k, j] for all i, k,
-    j, and attainment: from each source every vertex at a finite distance is reached along edges where the inequality
-    is an equality. Both hold up to ``rtol`` times the distance, or times the largest magnitude in A and D where
-    signs are mixed. O(n³).
+    Two conditions together are equivalent. The triangle inequality D[i, j] ≤ D[i, k] + A[k, j] holds for all i, k, j.
+    From each source every vertex at a finite distance is reachable along edges at which it is an equality. Both hold
+    up to ``rtol`` times the distance, or times the largest magnitude in A and D if signs are mixed. Cost: O(n³).
     """
     semiring = as_semiring("min_plus")
     A, D = dense(A, semiring), dense(D, semiring)
@@ -130,7 +129,7 @@ def _check_triangles(i: int, distance: Array, candidates: Array, allowed: Array)
 
 
 def _reached(source: int, edge: Array) -> Array:
-    """The vertices a breadth-first search finds from the source; the source itself only along a cycle."""
+    """Return the vertices that a breadth-first search reaches, with the source only if it lies on a cycle."""
     reached = np.zeros(len(edge), bool)
     frontier = np.arange(len(edge)) == source
     while frontier.any():
@@ -180,7 +179,7 @@ def check_path(
 
 
 def _weight(weights: Array, semiring: Semiring) -> tuple[Any, float]:
-    """The product of the weights, and the magnitude that its rounding is relative to."""
+    """Return the product of the weights, and the magnitude that its rounding is relative to."""
     if semiring.tropical:
         total = math.fsum(weights.tolist()) if is_floating(weights.dtype) else sum(weights.tolist())
     else:
@@ -200,10 +199,10 @@ def check_predecessors(
     none: int = NO_PREDECESSOR,
     rtol: float | None = None,
 ) -> None:
-    """Row i of ``predecessors`` is a tree rooted at i, spanning what i reaches, whose paths have the weights D[i, :].
+    """Check that row i of ``predecessors`` is a tree of paths from i with the weights D[i, :].
 
-    predecessors[i, j] is the vertex before j on a path from i, ``none`` for j = i and where there is no path. Every
-    edge of a tree exists in A; following predecessors leads to i, never round in a circle. O(n² log n).
+    predecessors[i, j] is the vertex before j on a path from i. It is ``none`` for j = i and without a path. Every edge
+    of a tree must exist in A, and predecessors must lead to i without a cycle. Cost: O(n² log n).
     """
     semiring = as_semiring(semiring)
     A, D, P = dense(A, semiring), dense(D, semiring), np.asarray(predecessors)
@@ -229,10 +228,10 @@ def check_predecessors(
 
 
 def check_reachability(A: Any, R: Any, semiring: Semiring | str | None = None, *, reflexive: bool = True) -> None:
-    """R[i, j] says whether a path leads from i to j: checked by a breadth-first search from every vertex.
+    """Check that R[i, j] is whether a path leads from i to j, by a breadth-first search from every vertex.
 
-    A and R are boolean, or matrices of a semiring (min-plus when not said) where all but its zero are edges and
-    paths. With ``reflexive=False`` a vertex reaches itself only along a cycle. O(n³) at worst.
+    A and R are boolean, or matrices of a semiring (by default min-plus), whose entries except zero are edges and paths.
+    With ``reflexive=False`` a vertex reaches itself only along a cycle. Cost: O(n³) at worst.
     """
     algebra = as_semiring("min_plus" if semiring is None else semiring)
     edge, claimed = _truths(A, algebra), _truths(R, algebra)

@@ -1,19 +1,19 @@
-"""Semirings outside the catalogue that have what it lacks: operands that do not commute, branches, an odd zero.
+"""Semirings outside the catalogue, with operands that do not commute, branches, or an unusual zero.
 
-They are ordinary definitions. Run your own code on them beside the catalogue: a product that swaps its operands, or a
-backend that knows the catalogue by name, passes on every member of the catalogue and fails here.
+Run your own code on them too. A product that swaps its operands, or a backend that recognizes the catalogue by name,
+passes on every semiring of the catalogue and fails on these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from semiring.algebra.semiring import Semiring, known_semiring
+from semiring.algebra.semiring import Semiring, semiring_with_claims
 
 __all__ = ["EXAMPLES", "capped_min_plus", "relations", "reliability"]
 
 #: Relations on two elements, as four bits: bit 2·i + j says that i is related to j. ⊕ is the union, ⊗ the composition.
-relations: Semiring = known_semiring(
+relations: Semiring = semiring_with_claims(
     "relations",
     "x | y",
     "where((x & 1) != 0, y & 3, 0)"  # 0 → 0, then from 0
@@ -30,7 +30,7 @@ relations: Semiring = known_semiring(
 )
 
 #: Shortest paths no longer than 100: the zero is neither 0 nor ∞.
-capped_min_plus: Semiring = known_semiring(
+capped_min_plus: Semiring = semiring_with_claims(
     "capped_min_plus",
     "where(x < y, x, y)",
     "where(x + y < 100, x + y, 100)",
@@ -42,7 +42,7 @@ capped_min_plus: Semiring = known_semiring(
 )
 
 #: The most reliable path, with probabilities.
-reliability: Semiring = known_semiring(
+reliability: Semiring = semiring_with_claims(
     "reliability",
     "max(x, y)",
     "x * y",

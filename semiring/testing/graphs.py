@@ -1,4 +1,4 @@
-"""Random and structured weight matrices: what tests and benchmarks of shortest paths run on.
+"""Random and structured weight matrices, for tests and benchmarks of shortest paths.
 
 Every generator returns a dense (n, n) array in which the semiring's zero means "no edge", or with ``sparse=True`` a
 SciPy CSR array that stores the edges alone (an explicit 0 is an edge of weight 0). ``seed`` is a number or a
@@ -49,7 +49,7 @@ def uniform_graph(
     sparse: bool = False,
     seed: Seed = 0,
 ) -> Any:
-    """Exactly round(n · ``edges_per_vertex``) different directed edges, each set of them equally likely.
+    """Return a graph of exactly round(n · ``edges_per_vertex``) different directed edges, each set equally likely.
 
     The papers on all-pairs shortest paths use 6, 60 and 600 edges a vertex (Buluç, Gilbert, Budak 2010).
     Raises `ShapeError` where n vertices have no room for so many edges.
@@ -76,13 +76,15 @@ def rmat_graph(
     sparse: bool = False,
     seed: Seed = 0,
 ) -> Any:
-    """A scale-free graph of 2^``scale`` vertices and exactly round(2^``scale`` · ``edges_per_vertex``) different edges.
+    """Return a scale-free R-MAT graph of 2^``scale`` vertices.
 
-    R-MAT (Chakrabarti, Zhan, Faloutsos 2004): each edge falls into one quadrant of the matrix with probabilities a,
-    b, c, d, then into a quadrant of that, and so on; repeated edges are drawn anew. The defaults are those of
-    Graph500, and ``shuffle`` hides the degrees from the labels, as it does there. Raises `ShapeError` for more than
-    a quarter of all possible edges: so skewed a distribution hardly reaches them; `DomainError` where a, b, c, d are
-    no probabilities of sum 1, or so skewed that the edges keep repeating.
+    It has exactly round(2^``scale`` · ``edges_per_vertex``) different edges. Each edge falls into one quadrant of the
+    matrix with probabilities a, b, c, d, then into a quadrant of that quadrant, and so on. Repeated edges are drawn
+    again. The defaults are those of Graph500, in which ``shuffle`` hides the degrees from the labels too. Source:
+    Chakrabarti, Zhan, Faloutsos 2004.
+
+    Raises `ShapeError` for more than a quarter of all possible edges, which the distribution hardly reaches. It raises
+    `DomainError` if a, b, c, d are no probabilities of sum 1, or so skewed that edges repeat without end.
     """
     probabilities = np.array([a, b, c, d], np.float64)
     if not (abs(probabilities.sum() - 1) <= 1e-9 and (probabilities >= 0).all()):
@@ -120,7 +122,7 @@ def grid_graph(
     sparse: bool = False,
     seed: Seed = 0,
 ) -> Any:
-    """A grid with edges both ways between neighbours, each of its own weight; vertex (r, c) is r·columns + c."""
+    """Return a grid with edges both ways between neighbours, each of its own weight; vertex (r, c) is r·columns + c."""
     tails, heads = _grid_edges(rows, columns)
     return _graph(rows * columns, tails, heads, semiring, dtype, weights, integer, sparse, np.random.default_rng(seed))
 
@@ -128,7 +130,7 @@ def grid_graph(
 def height_difference_grid(
     rows: int, columns: int, *, dtype: Any = "float64", sparse: bool = False, seed: Seed = 0
 ) -> tuple[Any, np.ndarray]:
-    """A grid of min-plus weights h[j] - h[i], and the heights h (rows · columns,), normally distributed.
+    """Return a grid of min-plus weights h[j] - h[i], and the heights h (rows · columns,), normally distributed.
 
     Every cycle has weight zero, so the distance from i to j is h[j] - h[i]; yet rounding gives some cycles a weight
     just below zero, on which the usual algorithms run away or report a negative cycle.
@@ -150,7 +152,7 @@ def path_graph(
     sparse: bool = False,
     seed: Seed = 0,
 ) -> Any:
-    """The edges 0 → 1 → … → n-1: the longest chain a closure can have to follow."""
+    """Return the edges 0 → 1 → … → n-1: the longest chain a closure can have to follow."""
     tails = np.arange(max(n - 1, 0))
     return _graph(n, tails, tails + 1, semiring, dtype, weights, integer, sparse, np.random.default_rng(seed))
 
@@ -165,7 +167,7 @@ def cycle_graph(
     sparse: bool = False,
     seed: Seed = 0,
 ) -> Any:
-    """The edges 0 → 1 → … → n-1 → 0; for n = 1 a self-loop."""
+    """Return the edges 0 → 1 → … → n-1 → 0; for n = 1 a self-loop."""
     tails = np.arange(n)
     return _graph(
         n, tails, (tails + 1) % max(n, 1), semiring, dtype, weights, integer, sparse, np.random.default_rng(seed)
@@ -184,7 +186,7 @@ def dag(
     sparse: bool = False,
     seed: Seed = 0,
 ) -> Any:
-    """An acyclic graph of exactly round(n · ``edges_per_vertex``) edges, each set of them equally likely.
+    """Return an acyclic graph of exactly round(n · ``edges_per_vertex``) edges, each set of them equally likely.
 
     With ``shuffle=False`` every edge leads to a larger number, and the matrix is strictly upper triangular.
     """
@@ -212,12 +214,13 @@ def planted_negative_cycle(
     sparse: bool = False,
     seed: Seed = 0,
 ) -> tuple[Any, tuple[int, ...]]:
-    """A min-plus graph with exactly one negative simple cycle, of ``length`` edges and weight ``total``; and the cycle.
+    """Return a min-plus graph with exactly one negative simple cycle, and the cycle.
 
-    All weights are whole numbers, of both signs: those of a uniform graph from ``weights``, at least -``total``
-    each, and zeros and one ``total`` on the planted cycle, all then shifted by random potentials, which change no
-    cycle's weight. A cycle that leaves the planted one is therefore not negative. Length 1 is a negative self-loop.
-    Where ``n`` leaves no room for ``edges_per_vertex``, the graph is complete. For max-plus negate the matrix.
+    The cycle has ``length`` edges and the weight ``total``. All weights are whole numbers of both signs. A uniform
+    graph has weights from ``weights``, at least -``total`` each, and the planted cycle has zeros and one ``total``.
+    Random potentials then shift all weights, which changes no cycle's weight. So a cycle that leaves the planted
+    one is not negative. Length 1 is a negative self-loop. If ``n`` is too small for ``edges_per_vertex``, the graph
+    is complete. For max-plus negate the matrix.
     """
     if not 1 <= length <= n:
         raise ShapeError(f"a cycle of {length} vertices does not fit a graph of {n}")
@@ -255,7 +258,7 @@ def zero_weight_cycles(
     sparse: bool = False,
     seed: Seed = 0,
 ) -> Any:
-    """A min-plus graph with no negative cycle in which every vertex lies on a cycle of weight zero.
+    """Return a min-plus graph with no negative cycle in which every vertex lies on a cycle of weight zero.
 
     The vertices form rings of ``length`` edges (the last one may be shorter, and a vertex left alone has none). Ring
     edges weigh h[j] - h[i] for random potentials h; the other edges of a uniform graph weigh more than that by
@@ -296,7 +299,7 @@ def _edge_count(n: int, edges_per_vertex: float, room: int) -> int:
 
 
 def _distinct(population: int, count: int, rng: np.random.Generator) -> np.ndarray:
-    """``count`` different numbers below ``population``, each set equally likely, in ascending order.
+    """Return ``count`` different numbers below ``population``, each set equally likely, in ascending order.
 
     Drawn with repetition, sorted and topped up until there are enough; what is too much goes at random.
     `Generator.choice` would build a hash table or the whole population.
@@ -321,7 +324,7 @@ def _distinct(population: int, count: int, rng: np.random.Generator) -> np.ndarr
 
 
 def _off_diagonal(codes: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """The places of an (n, n) matrix off its diagonal, counted along the rows."""
+    """Return the places of an (n, n) matrix off its diagonal, counted along the rows."""
     rows, columns = np.divmod(codes, max(n - 1, 1))
     columns += columns >= rows
     return rows, columns

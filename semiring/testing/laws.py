@@ -73,28 +73,28 @@ def _holds_for(law: axioms.Law, semiring: Semiring) -> bool:
 
 
 def _starless(x: Array, semiring: Semiring) -> Array:
-    """Where x has no star, and nothing is demanded of it."""
+    """Return where x has no star, so that a law of the star does not apply."""
     if semiring.divergence is None:
         return np.zeros(x.shape, bool)
     return np.asarray(semiring.divergence.evaluate({"x": x}, x.dtype))
 
 
 def _nearer(total: Array, x: Array, y: Array) -> Array:
-    """Whichever of x and y the sum is; y where it is neither, so that the two sides then differ."""
+    """Return x or y, whichever equals the sum, and y if neither does, so that the two sides then differ."""
     x, y = np.broadcast_arrays(x, y)
     return np.where(total == x, x, y)
 
 
 def laws_of(semiring: Semiring | str) -> tuple[str, ...]:
-    """The names of the laws of elements that must hold, those that follow from its properties included."""
+    """Return the names of the laws of elements that must hold, those that follow from its properties included."""
     semiring = as_semiring(semiring)
     return tuple(name for name, law in _LAWS.items() if _holds_for(law, semiring))
 
 
 def check_law(name: str, semiring: Semiring | str, x: Any, y: Any = None, z: Any = None, *, rtol: float = 0.0) -> None:
-    """One law on elements: scalars, or arrays that are taken entry by entry. Missing operands are x again.
+    """Check one law on elements: scalars, or arrays entry by entry; missing operands are x again.
 
-    Raises `UnknownNameError` with the valid names for a law that does not exist.
+    Raises `UnknownNameError` with the valid names for an unknown law.
     """
     semiring, law = as_semiring(semiring), _named(_LAWS, name)
     given = (x, x if y is None else y, x if z is None else z)
@@ -136,7 +136,7 @@ _MATRIX_LAWS: Mapping[str, MatrixLaw] = {
 
 
 def matrix_laws_of(semiring: Semiring | str) -> tuple[str, ...]:
-    """The names of the laws of the matrix product that must hold."""
+    """Return the names of the laws of the matrix product that must hold."""
     return _valid(_MATRIX_LAWS, semiring)
 
 
@@ -150,7 +150,7 @@ def check_matrix_law(
     matmul: Product | None = None,
     rtol: float = 0.0,
 ) -> None:
-    """One law of the product of square matrices of one size and dtype; missing operands are A again.
+    """Check one law of the product of square matrices of one size and dtype; missing operands are A again.
 
     ``matmul(A, B, semiring)`` is the product to check, by default this library's. The laws with one ⊕ of matrices need
     only equal sizes of what they add.
@@ -187,7 +187,7 @@ _CLOSURE_LAWS: Mapping[str, MatrixLaw] = {
 
 
 def closure_laws_of(semiring: Semiring | str) -> tuple[str, ...]:
-    """The names of the laws of the closure that must hold."""
+    """Return the names of the laws of the closure that must hold."""
     return _valid(_CLOSURE_LAWS, semiring)
 
 
@@ -200,7 +200,7 @@ def check_closure_law(
     matmul: Product | None = None,
     rtol: float = 0.0,
 ) -> None:
-    """One law of the closure of a square matrix whose closure exists.
+    """Check one law of the closure of a square matrix whose closure exists.
 
     ``closure(A, semiring)`` and ``closure(A, semiring, reflexive=False)`` are A* and A⁺, by default this library's;
     ``matmul`` as in `check_matrix_law`.

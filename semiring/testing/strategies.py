@@ -31,13 +31,13 @@ def _hypothesis() -> Any:
 
 
 def semirings(*, dtype: Any = None, examples: bool = True, **properties: bool) -> SearchStrategy[Semiring]:
-    """The catalogue, and with ``examples`` the semirings of `semiring.testing.examples`.
+    """Return a strategy of the catalogue, and with ``examples`` of the semirings of `semiring.testing.examples`.
 
-    ``dtype`` keeps those defined on it; properties such as ``idempotent=True`` or ``commutative=False`` those that
-    have them. Shrinks towards min_plus.
+    ``dtype`` selects semirings that are defined on it, and properties such as ``idempotent=True`` or
+    ``commutative=False`` select semirings that have them. It shrinks towards min_plus.
 
-    Not all are defined on float64, the dtype of `elements`, `exact_elements` and the matrices where none is said: draw
-    from ``semirings(dtype="float64")`` for them, or name another dtype to both.
+    Some semirings are not defined on float64, the default dtype of `elements`, `exact_elements` and the matrices. Draw
+    from ``semirings(dtype="float64")`` for these strategies, or pass another dtype to both.
     """
     st = _hypothesis()
     members = [*CATALOGUE.values(), *(EXAMPLES.values() if examples else ())]
@@ -51,7 +51,7 @@ def semirings(*, dtype: Any = None, examples: bool = True, **properties: bool) -
 
 
 def elements(semiring: Semiring | str, dtype: Any = "float64") -> SearchStrategy[Any]:
-    """Every element of the domain in ``dtype``, the corners often: zero, one, the ends of the domain and of the
+    """Return every element of the domain in ``dtype``, the corners often: zero, one, the ends of the domain and of the
     dtype, -0.0, subnormal numbers, ±∞ where they belong to the domain. Never NaN. Values are Python numbers.
     Raises `DTypeError` where the semiring is not defined on the dtype: `semirings` takes it too, as ``dtype=``.
     """
@@ -117,11 +117,10 @@ def matrices(
     entries: Any = None,
     layouts: Any = None,
 ) -> SearchStrategy[Any]:
-    """Arrays of ``shape`` (a tuple or a strategy of tuples), in one of `LAYOUTS` drawn with them.
+    """Return a strategy of arrays of ``shape``, a tuple or a strategy of tuples, in one of `LAYOUTS`.
 
-    ``entries`` is a strategy of elements, `exact_elements` by default; many entries are the zero. ``layouts``
-    restricts the memory orders. What lies between the entries of a strided layout is poison: NaN or the dtype's
-    extreme value.
+    ``entries`` is a strategy of elements, by default `exact_elements`, and many entries are the zero. ``layouts``
+    restricts the memory orders. The gaps between the entries of a strided layout are NaN or the dtype's extreme value.
     """
     semiring, dtype = as_semiring(semiring), np.dtype(dtype)
     st = _hypothesis()
@@ -137,10 +136,11 @@ def matrices(
 def closable_matrices(
     semiring: Semiring | str, dtype: Any = "float64", sizes: Any = None, *, layouts: Any = None
 ) -> SearchStrategy[Any]:
-    """Square matrices whose closure exists, and is exact as far as `exact_elements` are.
+    """Return a strategy of square matrices whose closure exists, and is exact as far as `exact_elements` are.
 
-    Where enough elements satisfy 1 ⊕ a = 1, any matrix of those; otherwise (plus_times, log_plus, xor_and) the matrices
-    of acyclic graphs, whose powers end. ``sizes`` is a strategy of numbers, by default 0 to 9.
+    If enough elements satisfy 1 ⊕ a = 1, it draws any matrix of these elements. For the other semirings (plus_times,
+    log_plus, xor_and) it draws matrices of acyclic graphs, whose powers end. ``sizes`` is a strategy of numbers, by
+    default 0 to 9.
     """
     semiring, dtype = as_semiring(semiring), np.dtype(dtype)
     st = _hypothesis()
@@ -211,7 +211,7 @@ LAYOUTS: dict[str, Any] = {
 
 
 def in_layout(x: Any, layout: str) -> np.ndarray:
-    """An array equal to the matrix ``x`` (m, n), laid out in memory as one of `LAYOUTS`."""
+    """Return an array equal to the matrix ``x`` (m, n), laid out in memory as one of `LAYOUTS`."""
     if layout not in LAYOUTS:
         raise DomainError(f"{layout!r} is no memory order: {', '.join(LAYOUTS)}")
     result: np.ndarray = LAYOUTS[layout](np.asarray(x))
@@ -222,7 +222,7 @@ def in_layout(x: Any, layout: str) -> np.ndarray:
 
 
 def _ends(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """The ends of the domain within the dtype; where they are no values of it, the nearest ones inside."""
+    """Return the ends of the domain in the dtype, or the nearest values inside if the dtype does not have the ends."""
     lower, upper = semiring.domain.lower, semiring.domain.upper
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)

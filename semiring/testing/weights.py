@@ -1,4 +1,4 @@
-"""The weights of random graphs: in the semiring's domain, exact where asked for, and never its zero."""
+"""The weights of random graphs, in the semiring's domain, exact on request, and never its zero."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Weights: TypeAlias = tuple[float, float] | None  # (low, high); None: the graph 
 def draw_weights(
     count: int, semiring: Semiring, dtype: np.dtype[Any], weights: Weights, integer: bool, rng: np.random.Generator
 ) -> np.ndarray:
-    """``count`` weights of edges, none of them the semiring's zero; the rules are in `semiring.testing.graphs`."""
+    """Return ``count`` weights of edges, never the semiring's zero, by the rules in `semiring.testing.graphs`."""
     zero = semiring.zero_for(dtype)
     if dtype.kind == "b":
         return np.full(count, ~zero)
@@ -43,7 +43,7 @@ def draw_weights(
 
 
 def _default_weights(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[float, float]:
-    """An interval within the domain on which no cycle improves (1 ⊕ a = 1), else just one within the domain."""
+    """Return an interval within the domain on which no cycle improves (1 ⊕ a = 1), else just one within the domain."""
     upper = semiring.domain.upper
     if dtype.kind in "iu":
         upper = min(upper, np.iinfo(dtype).max)

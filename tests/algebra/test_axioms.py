@@ -703,7 +703,7 @@ def test_a_contradiction_is_never_claimed_of_a_system_with_a_solution(rows, gene
     constraints = []
     for terms, strict in rows:
         polynomial = Polynomial(terms, 3)
-        value = polynomial.at(point)
+        value = polynomial.evaluate_at(point)
         if value < 0:
             polynomial = -polynomial
         constraints.append((polynomial, strict and value != 0))
@@ -750,7 +750,7 @@ def test_each_branch_comes_with_a_point_of_it():
         if cases.point is not None:
             seen += 1
             x, y = cases.point
-            assert value.at(cases.point) == exact.evaluate(tree, {"x": x, "y": y})
+            assert value.evaluate_at(cases.point) == exact.evaluate(tree, {"x": x, "y": y})
     assert seen >= 6
 
 
@@ -761,7 +761,7 @@ def test_every_number_takes_one_of_the_branches():
     generator = random.Random(5)
     for _ in range(200):
         x, y = (Fraction(generator.randint(-9, 9), generator.randint(1, 4)) for _ in range(2))
-        assert exact.evaluate(tree, {"x": x, "y": y}) in {form.at((x, y)) for form in forms}
+        assert exact.evaluate(tree, {"x": x, "y": y}) in {form.evaluate_at((x, y)) for form in forms}
 
 
 EXTENDED = [-INF, INF, math.nan, 0.0, 1.0, -1.0, 0.5, 2.0, -3.0]

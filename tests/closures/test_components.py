@@ -13,11 +13,11 @@ from semiring.graphs import components
 from semiring.graphs.components import (
     Components,
     join_components,
-    of_lists,
-    of_sparse,
-    of_words,
     permute,
     strong_components,
+    strong_components_of_lists,
+    strong_components_of_sparse,
+    strong_components_of_words,
 )
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
@@ -63,13 +63,13 @@ def test_components_are_numbered_in_topological_order(rng, way, monkeypatch):
             edges = random_edges(rng, n)
             A = np.where(edges, 1.0, np.inf)
             if way == "words":
-                found = of_words(sr.pack(edges).words, n)
+                found = strong_components_of_words(sr.pack(edges).words, n)
             elif way == "packed":
                 found = strong_components(sr.pack(~edges), True)
             elif way == "listed":
-                found = of_lists(*list_edges(sr.pack(edges).words, edges.sum()))
+                found = strong_components_of_lists(*list_edges(sr.pack(edges).words, edges.sum()))
             elif way == "sparse":
-                found = of_sparse(csr_array(edges))
+                found = strong_components_of_sparse(csr_array(edges))
             else:
                 found = strong_components(A, np.inf)
             check_numbering(edges, found)
@@ -91,8 +91,8 @@ def test_components_of_nothing():
 
     for found in (
         strong_components(np.empty((0, 0)), np.inf),
-        of_words(np.empty((0, 0), np.uint32), 0),
-        of_sparse(csr_array((0, 0))),
+        strong_components_of_words(np.empty((0, 0), np.uint32), 0),
+        strong_components_of_sparse(csr_array((0, 0))),
     ):
         assert len(found) == 0
         assert found.groups() == []

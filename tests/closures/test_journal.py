@@ -181,7 +181,7 @@ def test_a_finished_run_reads_no_strip(monkeypatch, work):
 
 
 def test_the_layout_of_a_run():
-    layout = journals.journaled
+    layout = journals.with_journal
     for rounds in (((0, 32),),), (((0, 32), (32, 64)),), (((0, 32),), ((32, 64),), ((64, 96), (96, 97))):
         for in_place in (True, False):
             given = sr.out_of_core.layout.StripLayout(97, 8, rounds, 8, 0)
@@ -189,7 +189,7 @@ def test_the_layout_of_a_run():
             assert [block for blocks in found.rounds for block in blocks] == [
                 block for blocks in rounds for block in blocks
             ]
-            moved = journals.shifts(found, in_place)
+            moved = journals.row_shifts(found, in_place)
             assert len(moved) == len(found.rounds) + 1
             assert moved[-1] == 0
             assert all(abs(after - before) == found.shift for before, after in pairwise(moved))
@@ -819,7 +819,7 @@ def test_another_run_is_refused_and_said_to_differ(monkeypatch, rng, tmp_path):
     refused("the dtype was", other, out=other)
     np.save(other, work.A[:50, :50])
     refused("the number of vertices was", other, out=other)
-    held = journals.opened(System(), str(work.journal))
+    held = journals.open_journal(System(), str(work.journal))
     refused("another process")
     held.close()
     (tmp_path / "notes").write_text("not a journal " * 100)
@@ -895,7 +895,7 @@ def test_a_journal_truncated_anywhere_is_refused(ended, rng, folder):
     for length in (*range(head), *range(head, len(whole), 97), len(whole) - 1):
         work.journal.write_bytes(whole[:length])
         with pytest.raises(StorageError, match=r"truncated: it has .* are needed|not a journal"):
-            journals.opened(system, str(work.journal))
+            journals.open_journal(system, str(work.journal))
     with pytest.raises(StorageError, match="truncated"):
         work.run()
     work.journal.write_bytes(whole)

@@ -18,7 +18,7 @@ from semiring.algorithms.progress import total_pairs
 from semiring.algorithms.undirected import undirected
 from semiring.closures import method_run
 from semiring.closures.rules.components import _close_by_blocks
-from semiring.graphs.components import ranges, strong_components
+from semiring.graphs.components import component_ranges, strong_components
 from semiring.kernels import get_backend
 from semiring.kernels.contract import Capabilities
 from semiring.kernels.engine import Engine, make_plan
@@ -124,7 +124,7 @@ def test_block_triangular_matrices_by_lanes(rng, monkeypatch, kind, order):
     A[part[:, None] != part if kind == "apart" else part[:, None] > part] = np.inf
     found = strong_components(A, np.float32(np.inf))
     covered = 0
-    for first, last in ranges(found, width):
+    for first, last in component_ranges(found, width):
         low, high = int(found.bounds[first]), int(found.bounds[last])
         assert low == covered
         assert high - low >= width or high == n

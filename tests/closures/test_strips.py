@@ -84,8 +84,8 @@ def test_a_single_row_is_summed_as_it_is_in_memory(rng, path):
 def _closed_by(run, path, name):
     from semiring.kernels import backend_for
     from semiring.kernels.engine import Engine, make_plan
-    from semiring.out_of_core.buffer_pools import HostRoom
-    from semiring.out_of_core.rounds import Closing
+    from semiring.out_of_core.buffer_pools import HostBufferPool
+    from semiring.out_of_core.rounds import StripClosure
 
     A = np.load(path)
     n, semiring = len(A), sr.as_semiring(name)
@@ -96,7 +96,7 @@ def _closed_by(run, path, name):
     engine = Engine(backend_for(A, semiring, A.dtype), make_plan(semiring, A.dtype), 64)
     nothing = lambda first, rows: None  # noqa: E731
     places = [place] * (len(run.rounds) + 1)
-    Closing(engine, run, HostRoom(n, A.dtype), places, [False, True], nothing, nothing).run()
+    StripClosure(engine, run, HostBufferPool(n, A.dtype), places, [False, True], nothing, nothing).run()
     file.close()
     return np.frombuffer(target.read_bytes(), A.dtype).reshape(n, n)
 
@@ -430,7 +430,7 @@ def test_layouts_keep_to_the_memory_and_use_it():
             found = layout.layout_for(n, itemsize, blocks, lambda rows: 0, int(fewest * factor), layout.HOST)
             assert found.memory <= fewest * factor
             assert [block for blocks_of_round in found.rounds for block in blocks_of_round] == blocks
-            assert found.moved == 2 * n * n * itemsize * len(found.rounds)
+            assert found.traffic == 2 * n * n * itemsize * len(found.rounds)
             assert before is None or found.loss(layout.HOST) <= before
             before = found.loss(layout.HOST)
         large = 8 * n * n * itemsize + (9 << 20)
@@ -638,11 +638,11 @@ def test_rows_go_there_and_back(rng, tmp_path, system):
         place = FileRows(file, start, n * 8, n)
         memory = Memory(40, n, A.dtype)
         for first, stop in ((0, 33), (33, 34), (34, 70)):
-            rows = memory.at(place.phase(first), stop - first)
+            rows = memory.rows_at(place.phase(first), stop - first)
             rows[...] = A[first:stop]
             place.write(first, rows)
         for first, stop in ((0, 20), (20, 60), (60, 70), (33, 34)):
-            rows = memory.at(place.phase(first), stop - first)
+            rows = memory.rows_at(place.phase(first), stop - first)
             rows[...] = 0
             place.read(first, rows)
             assert same_bits(rows, A[first:stop])
@@ -676,7 +676,7 @@ def test_rows_without_any_way_past_the_cache(monkeypatch, rng, tmp_path):
     file = File(Refusing(), str(path), os.O_RDWR)
     if file._past_cache < 0:
         pytest.skip("this file system has no way past the cache")
-    rows = Memory(70, 1024, A.dtype).at(0, 70)
+    rows = Memory(70, 1024, A.dtype).rows_at(0, 70)
     rows[...] = A
     FileRows(file, 0, 8192, 1024).write(0, rows)
     file.close()

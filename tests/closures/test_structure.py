@@ -80,7 +80,7 @@ def test_what_a_look_finds(rng):
                 A[edges] = rng.random(int(edges.sum()))
             found = structure_of(A, np.inf, 2)
             off = A[~np.eye(n, dtype=bool) & edges]
-            assert found.symmetric == np.array_equal(A, A.T)
+            assert found.is_symmetric == np.array_equal(A, A.T)
             assert found.edges == (edges.sum() if structure_module.FEW * edges.sum() <= n * n else None)
             one = np.unique(off)
             dense = found.edges is None
@@ -90,7 +90,7 @@ def test_what_a_look_finds(rng):
                 assert found.weight is None
             assert dense or found.edges >= 0
             words = structure_of(sr.pack(edges), False, 2)
-            assert words.symmetric == np.array_equal(edges, edges.T)
+            assert words.is_symmetric == np.array_equal(edges, edges.T)
             assert len(words.components) == len(found.components)
 
 
@@ -510,9 +510,9 @@ def test_how_much_a_vertex_reaches(rng, n):
         reached = np.zeros((n, n), bool)
         reached[edges[0], edges[1]] = True
         share = sr.closure(reached, "boolean", structure=False).mean()
-        assert seen.reach == pytest.approx(share, abs=1e-12 if n <= 512 else 0.05)
-        assert seen.reach == _stored(n, *edges).reach
-    assert structure_of(np.ones((n, n)), np.inf, 1).reach == 1
+        assert seen.mean_reach == pytest.approx(share, abs=1e-12 if n <= 512 else 0.05)
+        assert seen.mean_reach == _stored(n, *edges).mean_reach
+    assert structure_of(np.ones((n, n)), np.inf, 1).mean_reach == 1
 
 
 def test_the_price_of_searches_is_that_of_what_is_reached(rng):
@@ -528,7 +528,7 @@ def test_the_price_of_searches_is_that_of_what_is_reached(rng):
     one_way = cheapest(_stored(n, *streets))
     assert sorted(one_way, key=one_way.get) == ["separators", "searches", "components", "dense"]
     few = _stored(n, *np.sort(rng.integers(0, n, (2, 2 * n)), axis=0))
-    assert few.reach < 0.02
+    assert few.mean_reach < 0.02
     assert cheapest(few).cheapest == "searches"
     assert "analysis" not in vars(few)  # an order would take longer than all searches
     assert cheapest(_stored(n, *rng.integers(0, n, (2, 3 * n)))).cheapest == "components"
@@ -571,7 +571,7 @@ def test_what_a_look_finds_in_a_sparse_matrix(rng):
         A = np.where(edges, 2.0, np.inf)
         stored = csr_array((np.full(edges.sum(), 2.0), np.nonzero(edges)), shape=(40, 40))
         dense, found = structure_of(A, np.inf, 1), structure_of_sparse(stored)
-        assert (found.symmetric, found.edges, found.weight) == (dense.symmetric, dense.edges, dense.weight)
+        assert (found.is_symmetric, found.edges, found.weight) == (dense.is_symmetric, dense.edges, dense.weight)
         np.testing.assert_array_equal(found.components.sizes.sum(), 40)
         assert len(found.components) == len(dense.components)
     twice = coo_array((np.ones(2), ([0, 0], [1, 1])), shape=(40, 40))

@@ -408,3 +408,18 @@ def test_processes_that_prune_at_the_same_time(tmp_path):
     assert [child.wait(timeout=60) for child in children] == [0, 0]
     assert len(entries_of(tmp_path)) <= 22
     assert not list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.full
+def test_a_function_keeps_its_cache():
+    """Two threads that ask for one entry at once: the first saves into the cache in which it looked."""
+    import numba
+
+    from semiring.kernels.cpu.closing import blocks
+    from semiring.kernels.cpu.codegen.jit import KernelCache, cached
+    from semiring.kernels.cpu.codegen.numba_internals import get_cache
+
+    function = numba.njit(blocks.close_each.py_func)
+    first = get_cache(cached(function))
+    assert isinstance(first, KernelCache)
+    assert get_cache(cached(function)) is first

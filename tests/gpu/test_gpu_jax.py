@@ -17,6 +17,14 @@ import semiring.jax as differentiable  # noqa: E402
 pytestmark = pytest.mark.gpu
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _memory_for_others():
+    """JAX takes memory when it needs some, not three quarters of the GPU: other tests run there too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _jax_on_a_gpu():
     if jax.default_backend() != "gpu":

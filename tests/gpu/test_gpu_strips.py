@@ -29,7 +29,7 @@ def small(monkeypatch):
     make_small(monkeypatch)
     monkeypatch.setattr("semiring.closures.pieces._MAPPED", 1 << 14)
     # Products of so few rows are joined of several parts.
-    monkeypatch.setattr(layout, "DEVICE", replace(layout.DEVICE, beside=64 << 20))
+    monkeypatch.setattr(layout, "DEVICE", replace(layout.DEVICE, overhead=64 << 20))
 
 
 def least(A, name, **options):
@@ -43,8 +43,8 @@ def least(A, name, **options):
 def test_strips_have_the_bits_of_the_closure_in_memory(monkeypatch, rng, tmp_path, name, dtype):
     path = tmp_path / "A.npy"
     pools = []
-    entered = buffer_pools.DeviceRoom.__enter__
-    monkeypatch.setattr(buffer_pools.DeviceRoom, "__enter__", lambda room: pools.append(room) or entered(room))
+    entered = buffer_pools.DeviceBufferPool.__enter__
+    monkeypatch.setattr(buffer_pools.DeviceBufferPool, "__enter__", lambda room: pools.append(room) or entered(room))
     asked = {"device": "cuda"} | ({"compute_dtype": dtype} if (name, dtype) == ("min_plus", "float16") else {})
     for n in (1000, 1537):
         A = rounded(rng, n, name, dtype)

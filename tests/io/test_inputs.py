@@ -120,10 +120,10 @@ def test_rows_of_different_lengths():
 
 
 def test_an_edge_from_a_vertex_to_itself_has_one_direction():
-    from semiring.io.network import both_directions
+    from semiring.io.network import symmetrize
 
     matrix = np.array([[5.0, 1.0], [2.0, 0.0]])
-    np.testing.assert_array_equal(both_directions(matrix, sr.plus_times), [[5, 3], [3, 0]])
+    np.testing.assert_array_equal(symmetrize(matrix, sr.plus_times), [[5, 3], [3, 0]])
     np.testing.assert_array_equal(matrix, [[5, 1], [2, 0]])
 
 

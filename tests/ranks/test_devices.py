@@ -20,7 +20,7 @@ from semiring.distributed.thread_communicator import run_ranks
 from semiring.distributed.transports import HostLinks
 from semiring.errors import AlgebraError, DivergenceError, TooLargeError
 from semiring.kernels import get_backend
-from semiring.out_of_core.buffer_pools import HostRoom
+from semiring.out_of_core.buffer_pools import HostBufferPool
 
 TWO = ("cuda:0", "cuda:1")
 
@@ -32,7 +32,7 @@ def gpus(monkeypatch):
     cuda = types.SimpleNamespace(Device=lambda number: device, get_current_stream=lambda: stream)
     cupy = types.SimpleNamespace(cuda=cuda, empty=np.empty)
     monkeypatch.setattr(several_gpus, "load_cupy", lambda: cupy)
-    monkeypatch.setattr(several_gpus, "DeviceRoom", lambda n, dtype, limit, piece: HostRoom(n, dtype))
+    monkeypatch.setattr(several_gpus, "DeviceBufferPool", lambda n, dtype, limit, piece: HostBufferPool(n, dtype))
     monkeypatch.setattr(several_gpus, "DeviceLinks", lambda groups, carry: HostLinks(groups))
     monkeypatch.setattr(several_gpus, "get_backend", lambda name: get_backend("cpu"))
     make_small(monkeypatch)

@@ -22,7 +22,11 @@ def make_small(patch):
     for name in ("cpu", "reference"):
         patch.setitem(schedule._TABLE, name, replace(schedule._TABLE[name], pivots=((0, 32),)))
     for name in ("HOST", "DEVICE"):
-        patch.setattr(layout, name, replace(getattr(layout, name), fewest=2, beside=0, thread=0, of_bits=0))
+        patch.setattr(
+            layout,
+            name,
+            replace(getattr(layout, name), min_rows=2, overhead=0, bytes_per_thread=0, bit_bytes_per_thread=0),
+        )
     patch.setattr(import_module("semiring.closures.files"), "_BESIDE", 1 << 60)
 
 

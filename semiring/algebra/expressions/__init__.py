@@ -1,14 +1,15 @@
-"""The typed expression tree behind every operation of a semiring.
+"""The typed expression trees of the operations of a semiring.
 
-An operation is written once, as a Python callable or as text. A callable is *traced*: it is called with `Traced`
-values whose operators build the tree. Text is parsed by Python's own parser and walked by a whitelist; nothing is ever
-evaluated. The tree keeps the order of the operations as written, because floating point is not algebra. NumPy code,
-SIMD code, GPU code, CUDA C++ and SymPy all derive from it.
+An operation is a Python callable or text. A callable is *traced*: it is called with `Traced` values, whose operators
+build the tree. Python's parser parses text, and a whitelist checks the result. Text is never evaluated. The tree keeps
+the order of the operations, because floating-point arithmetic is not associative. NumPy code, SIMD code, GPU code, CUDA
+C++ and SymPy forms are all generated from the tree.
 
-Two kinds of value exist: ``"value"`` (an element of the semiring) and ``"truth"`` (the outcome of a comparison). ``&``,
-``|``, ``^``, ``~`` act bitwise on values, so they need an integer or boolean dtype, and logically on truths.
+An expression has one of two kinds: ``"value"`` (an element of the semiring) or ``"truth"`` (the outcome of a
+comparison). ``&``, ``|``, ``^``, ``~`` act bitwise on values, so they need an integer or boolean dtype. They act
+logically on truths.
 
-``min`` and ``max`` return the argument that is not NaN when one of them is, on every backend.
+On every backend ``min`` and ``max`` return the other argument if one argument is NaN.
 """
 
 from semiring.algebra.expressions.parsing import parse

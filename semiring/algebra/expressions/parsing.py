@@ -1,4 +1,4 @@
-"""Text as expressions: read by Python's own parser, walked by a whitelist, never evaluated."""
+"""The parser of expressions in text, which uses Python's parser and a whitelist, and never evaluates text."""
 
 from __future__ import annotations
 
@@ -28,12 +28,16 @@ _COMPARE: Mapping[type[ast.cmpop], str] = {
 
 
 def parse(text: str, variables: tuple[str, ...], *, allow_nan: bool = False) -> Expression:
-    """The tree of an operation written as text, such as ``"max(0, x + y - 1)"``.
+    """Return the tree of an operation written as text, such as ``"max(0, x + y - 1)"``.
 
-    The text is parsed, never evaluated: only numbers, ``inf`` or ``∞``, ``nan`` (with ``allow_nan``), ``variables``,
-    the operators ``+ - * / & | ^ ~``, comparisons, ``and``, ``or``, ``not`` between them, ``a if c else b`` and the
-    functions min, max, abs, where, exp, expm1, log, log1p, sqrt, floor pass.
-    Anything else raises `ExpressionError`, in time bounded by the length of the text (at most 2,000 characters).
+    The text is parsed, never evaluated. It may consist of
+
+    - numbers, ``inf`` or ``∞``, ``nan`` (with ``allow_nan``) and the ``variables``;
+    - the operators ``+ - * / & | ^ ~`` and ``a if c else b``;
+    - comparisons, with ``and``, ``or``, ``not`` between them;
+    - the functions min, max, abs, where, exp, expm1, log, log1p, sqrt, floor.
+
+    Any other text raises `ExpressionError`, in time bounded by the length of the text, at most 2,000 characters.
     """
     if len(text) > MAX_TEXT:
         raise ExpressionError(f"the expression has {len(text)} characters: at most {MAX_TEXT} are allowed")

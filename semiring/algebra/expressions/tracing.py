@@ -1,4 +1,4 @@
-"""Python callables as expressions: they are called once with values that record what is done to them."""
+"""The tracer of Python callables, which calls them once with values that record their operations."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _record(op: str, *args: Any) -> Traced:
 
 
 def trace(function: Callable[..., Any], variables: tuple[str, ...], *, allow_nan: bool = False) -> Expression:
-    """The tree of a callable, called once with one `Traced` value for each of ``variables``.
+    """Return the tree of a callable, called once with one `Traced` value for each of ``variables``.
 
     A NaN constant is accepted only with ``allow_nan``: a star is NaN where it does not exist.
     """

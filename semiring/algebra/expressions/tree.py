@@ -1,4 +1,4 @@
-"""The nodes of an expression: their kinds, their text, their meaning on arrays."""
+"""The nodes of an expression tree: their kinds, their text and their evaluation on arrays."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MAX_BITS = 1_023  # of an integer constant: the largest that is a float64
 
 @dataclass(frozen=True)
 class NodeType:
-    """One node type: how many arguments, of which kind, what comes out, and how it is written."""
+    """The type of a node: the number and kinds of its arguments, the kind of its result, and its text."""
 
     name: str
     arity: int
@@ -120,7 +120,10 @@ class Expression:
             )
 
     def _check_leaf(self) -> None:
-        """A variable is a name, a constant a plain Python number: their text is what `parse` reads back."""
+        """Raise `ExpressionError` unless a variable is an identifier or a constant is a Python number.
+
+        `parse` reads back the text of such leaves.
+        """
         if self.args:
             raise ExpressionError(f"a {self.op} has no arguments")
         if self.op == "var":
@@ -184,7 +187,7 @@ class Expression:
         return f"Expression({self.text!r})"
 
     def walk(self) -> Iterator[Expression]:
-        """Every node, arguments before the operation that uses them."""
+        """Yield every node, with arguments before the operation that uses them."""
         for arg in self.args:
             yield from arg.walk()
         yield self
@@ -198,7 +201,7 @@ class Expression:
         return frozenset(node.op for node in self.walk() if node.args)
 
     def substitute(self, replacements: Mapping[str, Expression]) -> Expression:
-        """The tree with variables replaced by other trees."""
+        """Return the tree with variables replaced by other trees."""
         if self.op == "var":
             return replacements.get(str(self.leaf), self)
         if not self.args:
@@ -213,7 +216,10 @@ class Expression:
         return _fold(self, leaf, node, {})
 
     def may_be_nan(self, undefined: str = "") -> bool:
-        """Whether a floating-point evaluation can give NaN, where of the variables, one letter each, only some can."""
+        """Return whether a floating-point evaluation can give NaN if only the variables ``undefined`` can be NaN.
+
+        Each letter of ``undefined`` is the name of a variable.
+        """
         if not self.args:
             return str(self.leaf) in undefined if self.op == "var" else self.leaf != self.leaf
         inner = [arg.may_be_nan(undefined) for arg in self.args]
@@ -225,10 +231,10 @@ class Expression:
             return inner[0]
         return self.kind == "value"
 
-    def kept(self, undefined: str = "") -> int | None:
-        """Which argument of this minimum or maximum is never NaN, the first if neither is; None where both may be.
+    def never_nan_argument(self, undefined: str = "") -> int | None:
+        """Return the index of the first argument of this minimum or maximum that is never NaN, or None.
 
-        Backends compare the other one with it, and select: so a NaN is dropped without an instruction.
+        Backends compare the other argument with it, and select. So they drop a NaN without an additional instruction.
         """
         defined = [not arg.may_be_nan(undefined) for arg in self.args]
         return defined.index(True) if any(defined) else None
@@ -251,28 +257,28 @@ class Expression:
                     raise DTypeError(f"{node.op} in {self} needs {needs} dtype, not {dtype}")
 
     def evaluate(self, values: Mapping[str, Any], dtype: np.dtype[Any], xp: ModuleType | Any = np) -> Any:
-        """The value on arrays of ``dtype`` of the array library ``xp`` (NumPy by default), entry by entry.
+        """Return the value on arrays of ``dtype`` of the array library ``xp`` (NumPy by default), entry by entry.
 
-        The value of a part lives until it has been used for the last time.
+        The function frees the value of a subtree after its last use.
         """
         functions = array_functions(xp)
         like = next(iter(values.values()), None)
-        known: list[Any] = []
-        with np.errstate(all="ignore"):  # ∞ - ∞ is a NaN that min and max drop; it is no news to the caller
+        results: list[Any] = []
+        with np.errstate(all="ignore"):  # min and max drop the NaN of ∞ - ∞, so a warning would mislead
             for node, args, used in self._steps:
                 if node.args:
-                    known.append(functions[node.op](*(known[i] for i in args)))
+                    results.append(functions[node.op](*(results[i] for i in args)))
                 elif node.op == "var":
-                    known.append(values[str(node.leaf)])
+                    results.append(values[str(node.leaf)])
                 else:
-                    known.append(scalar_beside(like, typed_constant(node.leaf, dtype)))  # type: ignore[arg-type]
+                    results.append(scalar_beside(like, typed_constant(node.leaf, dtype)))  # type: ignore[arg-type]
                 for i in used:
-                    known[i] = None
-        return known[-1]
+                    results[i] = None
+        return results[-1]
 
     @cached_property
     def _steps(self) -> list[tuple[Expression, tuple[int, ...], list[int]]]:
-        """Each part once, behind its arguments: their steps, and those that no later step uses."""
+        """The distinct subtrees after their arguments, with the steps of the arguments and the last uses of steps."""
         places: dict[Expression, int] = {}
         for node in self.walk():
             places.setdefault(node, len(places))
@@ -285,23 +291,23 @@ def _fold(
     expression: Expression,
     leaf: Callable[[Expression], Any],
     node: Callable[[Expression, list[Any]], Any],
-    done: dict[Expression, Any],
+    results: dict[Expression, Any],
 ) -> Any:
-    """`Expression.fold`, with what is done so far.
+    """Translate the tree as `Expression.fold` does, with the ``results`` of the subtrees so far.
 
-    No inner function that calls itself: such a one is a cycle, which would keep arrays alive until Python looks for
-    cycles, and on a GPU nothing tells it to.
+    An inner function that calls itself would be a reference cycle. It would keep arrays alive until the garbage
+    collector runs, and memory of a GPU does not trigger that.
     """
-    if expression not in done:
+    if expression not in results:
         if expression.args:
-            done[expression] = node(expression, [_fold(arg, leaf, node, done) for arg in expression.args])
+            results[expression] = node(expression, [_fold(arg, leaf, node, results) for arg in expression.args])
         else:
-            done[expression] = leaf(expression)
-    return done[expression]
+            results[expression] = leaf(expression)
+    return results[expression]
 
 
 def array_functions(xp: Any) -> Mapping[str, Callable[..., Any]]:
-    """What each operation does to arrays of the library ``xp``."""
+    """Return the function of each operation on arrays of the library ``xp``."""
     return {
         "add": lambda x, y: x + y,
         "sub": lambda x, y: x - y,
@@ -332,27 +338,27 @@ def array_functions(xp: Any) -> Mapping[str, Callable[..., Any]]:
 
 
 def is_floating(dtype: np.dtype[Any]) -> bool:
-    """Whether the dtype is a floating one: NumPy's own, or bfloat16 of the package ml_dtypes."""
+    """Return whether the dtype is a floating one: NumPy's own, or bfloat16 of the package ml_dtypes."""
     return dtype.kind == "f" or is_bfloat16(dtype)
 
 
 def is_bfloat16(dtype: np.dtype[Any]) -> bool:
-    """Whether the dtype is bfloat16 of the package ml_dtypes."""
+    """Return whether the dtype is bfloat16 of the package ml_dtypes."""
     return dtype.kind == "V" and dtype.name == "bfloat16"  # to form a name takes 2 µs
 
 
 def is_half(dtype: np.dtype[Any]) -> bool:
-    """Whether the dtype is a floating one of two bytes: float16 or bfloat16."""
+    """Return whether the dtype is a floating one of two bytes: float16 or bfloat16."""
     return dtype.char == "e" or is_bfloat16(dtype)
 
 
 def float_limits(dtype: np.dtype[Any]) -> Any:
-    """NumPy's ``finfo`` of a floating dtype; for bfloat16 that of the package ml_dtypes, which NumPy does not ask."""
+    """Return the ``finfo`` of a floating dtype, which for bfloat16 comes from the package ml_dtypes."""
     return np.finfo(dtype) if dtype.kind == "f" else import_module("ml_dtypes").finfo(dtype)
 
 
 def typed_constant(value: Constant, dtype: np.dtype[Any]) -> Any:
-    """``value`` as a NumPy scalar of ``dtype``; on integers and booleans ±∞ is the dtype's extreme value.
+    """Return ``value`` as a NumPy scalar of ``dtype``; on integers and booleans ±∞ is the dtype's extreme value.
 
     Raises `DTypeError` when the dtype has no such value (½ as an int32, 300 as a uint8, 1e300 or 1e-300 as a float32).
     """
@@ -377,14 +383,14 @@ def typed_constant(value: Constant, dtype: np.dtype[Any]) -> Any:
 
 
 def scalar_beside(array: Any, value: Any) -> Any:
-    """A typed number as operations with the array take it: functions of PyTorch take tensors alone."""
+    """Return a typed number in the form that functions accept beside the array, which is a tensor for PyTorch."""
     if hasattr(array, "new_tensor"):
         return array.new_tensor(float(value) if array.is_floating_point() else int(value))
     return value
 
 
 def constant(value: Any) -> Expression:
-    """A constant from a number of any library that is exactly one of Python's."""
+    """Return a constant from a number of any library that is exactly one of Python's."""
     number = plain_number(value)
     if number is not None:
         return Expression("const", (), number)
@@ -400,7 +406,7 @@ def constant(value: Any) -> Expression:
 
 
 def plain_number(value: Any) -> Constant | None:
-    """The number of any library (NumPy, SymPy, fractions) as one of Python's; None where it is not exactly one."""
+    """Return a number of any library (NumPy, SymPy, fractions) as an equal Python number, or None if there is none."""
     if isinstance(value, np.generic):
         value = value.item()
     for plain in (bool, int, float):
@@ -413,7 +419,7 @@ def plain_number(value: Any) -> Constant | None:
     exact: Any = value
     try:
         number = float(exact)
-        if isinstance(value, Rational):  # SymPy says of 1/2 that it is not 0.5
+        if isinstance(value, Rational):  # SymPy's 1/2 does not equal 0.5
             exact = Fraction(int(value.numerator), int(value.denominator))
     except (TypeError, ValueError, OverflowError):
         return None
@@ -421,12 +427,12 @@ def plain_number(value: Any) -> Constant | None:
 
 
 def plain_text(text: str) -> str:
-    """Text with the signs that people and this library write for infinity and minus as Python reads them."""
+    """Return the text with Python's spelling of the signs ∞ and −."""
     return text.replace("∞", "inf").replace("−", "-")
 
 
 def as_operation(expression: Expression, allow_nan: bool) -> Expression:
-    """The expression itself, if it is a value and, unless ``allow_nan``, holds no NaN."""
+    """Return the expression itself, if it is a value and, unless ``allow_nan``, holds no NaN."""
     if not allow_nan and any(node.op == "const" and node.leaf != node.leaf for node in expression.walk()):
         raise ExpressionError(f"{expression} holds NaN, which is no element of any semiring")
     if expression.kind == "truth":

@@ -1,4 +1,4 @@
-"""Where an expression with NaN constants is NaN: how a star says that it does not exist."""
+"""The condition under which an expression is NaN, which marks arguments at which a star does not exist."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["is_nan", "nan_by_evaluation", "nan_condition", "replace_nan"]
 
 
 def is_nan(expression: Expression) -> bool:
-    """Whether the expression is the constant NaN."""
+    """Return whether the expression is the constant NaN."""
     return expression.op == "const" and expression.leaf != expression.leaf
 
 
 def replace_nan(expression: Expression, replacement: Expression) -> Expression:
-    """The expression with each NaN constant replaced."""
+    """Return the expression with each NaN constant replaced."""
     if is_nan(expression):
         return replacement
     if not expression.args:
@@ -27,9 +27,9 @@ def replace_nan(expression: Expression, replacement: Expression) -> Expression:
 
 
 def nan_condition(expression: Expression) -> Expression | bool:
-    """The truth that a NaN constant decides the value: so that integers, which have no NaN, can tell.
+    """Return the truth that a NaN constant determines the value, which integers without NaN can evaluate too.
 
-    A min or max is NaN only where all its arguments are.
+    A min or max is NaN only if all its arguments are NaN.
     """
     if not expression.args:
         return is_nan(expression)
@@ -40,19 +40,20 @@ def nan_condition(expression: Expression) -> Expression | bool:
     return reduce(_and if expression.op in ("min", "max") else _or, inner)
 
 
-def nan_by_evaluation(expression: Expression, known: Expression | bool, samples: Any) -> Expression | bool:
-    """``known``, or that the expression of ``x`` is NaN, where it is so at one of the ``samples`` and not known.
+def nan_by_evaluation(expression: Expression, condition: Expression | bool, samples: Any) -> Expression | bool:
+    """Return ``condition``, extended by "the expression of ``x`` is NaN" if it is NaN at other ``samples``.
 
-    So a star may simply be log(1 - x), which is no number from 1 on. Integers have no such operations.
+    So a star may be log(1 - x), which is NaN for x > 1. Integers have no such operations.
     """
     if not expression.operations & {"div", "log", "log1p", "sqrt"}:
-        return known
+        return condition
     dtype = np.dtype(np.float64)
     values = np.broadcast_to(expression.evaluate({"x": samples}, dtype), samples.shape)
     lost = np.isnan(values)
-    if isinstance(known, Expression):
-        lost = lost & ~np.broadcast_to(known.evaluate({"x": samples}, dtype), samples.shape)
-    return _or(known, Expression("ne", (expression, expression))) if known is not True and lost.any() else known
+    if isinstance(condition, Expression):
+        lost = lost & ~np.broadcast_to(condition.evaluate({"x": samples}, dtype), samples.shape)
+    is_new = condition is not True and lost.any()
+    return _or(condition, Expression("ne", (expression, expression))) if is_new else condition
 
 
 def _and(left: Expression | bool, right: Expression | bool) -> Expression | bool:

@@ -1,14 +1,14 @@
-"""Whether a definition is a semiring: its laws and its properties proved, refuted with a counterexample, or sampled.
+"""Verification of semirings, which proves, refutes or samples the laws and properties of a definition.
 
-A law is decided on the elements of the domain, over exact numbers, with 0̄ ⊗ x = 0̄ by definition:
+Each law is decided on the elements of the domain, over exact numbers, with 0̄ ⊗ x = 0̄ by definition:
 
 - min, max, sums, products, quotients, comparisons: by case splits (`semiring.algebra.verify.case_splits`);
 - the same under a logarithm, as in log-plus: with x = log u;
 - bit operations: by truth tables, for every width at once;
 - a definition that exists on bool alone, or mixes bits with comparisons: on all values of the small dtypes;
-- anything else: on samples and corner values, exactly or with sixty digits, and the report says so.
+- any other definition: on samples and corner values, exactly or with sixty digits, which the report states.
 
-What only the rounding of a dtype breaks is reported beside the verdict, never as a failure.
+Deviations that only the rounding of a dtype causes are reported beside the verdict, never as a failure.
 """
 
 from semiring.algebra.verify.check import check_axioms, derive_property

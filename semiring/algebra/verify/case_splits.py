@@ -1,10 +1,10 @@
-"""Proofs by case splits: an expression evaluated on unknowns, branch by branch.
+"""Proofs by case splits, which evaluate an expression on unknowns branch by branch.
 
-A value is a rational function of the unknowns, or the logarithm of one (exp and log cancel: in log-plus an element is
-x = log u). Wherever the evaluation depends on a comparison, it goes both ways, unless the comparisons made so far
-exclude one: that is decided exactly by linear feasibility for linear forms, and, for polynomial ones, through the signs
-of their factors, with a certificate of infeasibility where a factor is not linear. Every branch that remains either
-satisfies the law identically or yields a counterexample; `UndecidedError` where neither can be shown.
+A value is a rational function of the unknowns, or the logarithm of one. In log-plus an element is x = log u, so that
+exp and log cancel. If the evaluation depends on a comparison, both outcomes are explored, unless the earlier
+comparisons exclude one. Linear feasibility decides that exactly for linear forms. For polynomial forms the signs of
+their factors decide it, with a certificate of infeasibility for a factor that is not linear. Every remaining branch
+satisfies the law identically or yields a counterexample. If neither can be shown, `UndecidedError` is raised.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ MAX_CERTIFICATES = 100
 
 @dataclass(frozen=True)
 class Ratio:
-    """numerator / denominator, the denominator positive in the branch at hand."""
+    """A quotient of polynomials, whose denominator is positive in the current branch."""
 
     numerator: Polynomial
     denominator: Polynomial
 
-    def at(self, point: Point) -> Fraction:
-        return self.numerator.at(point) / self.denominator.at(point)
+    def evaluate_at(self, point: Point) -> Fraction:
+        return self.numerator.evaluate_at(point) / self.denominator.evaluate_at(point)
 
 
 @dataclass(frozen=True)
 class LogRatio:
-    """The logarithm of a ratio that is positive in the branch at hand."""
+    """The logarithm of a ratio that is positive in the current branch."""
 
     of: Ratio
 
@@ -53,21 +53,21 @@ class _Decision:
     """One comparison on the way to a branch: its outcome, and a point of the branch if one is known."""
 
     outcome: bool
-    constraint: Constraint | None  # None where the outcome was forced: it adds nothing
+    constraint: Constraint | None  # None if the earlier comparisons imply the outcome
     point: Point | None
-    other: tuple[Constraint, Point | None] | None  # the branch still to be explored
+    other: tuple[Constraint, Point | None] | None  # the opposite branch if it is not explored yet
 
 
 @dataclass
 class Effort:
-    """What a proof has cost, over all the cases of a law: it is given up beyond a fixed number of steps."""
+    """The number of steps of a proof over all the cases of a law; the proof stops beyond fixed limits."""
 
     decisions: int = 0
     certificates: int = 0
 
 
 class _EmptyBranchError(Exception):
-    """The comparisons made so far exclude each other, which only the next one brought to light."""
+    """Raised when the comparisons of a branch exclude each other, which only a later comparison shows."""
 
 
 @dataclass
@@ -95,7 +95,7 @@ class Cases(Numbers):
     # --------------------------------------------------------------------------------------------------- branching
 
     def explore(self, run: Callable[[], Any]) -> Iterator[Any]:
-        """The outcome of ``run`` on every branch, one after the other; ``point`` then lies in that branch.
+        """Yield the outcome of ``run`` on every branch; ``point`` then lies in that branch.
 
         ``run`` is repeated from its start for each branch, so it must depend on nothing but the decisions.
         """
@@ -137,7 +137,7 @@ class Cases(Numbers):
         return self._decide(self._polynomial(x), False)
 
     def _polynomial(self, x: Value) -> Polynomial:
-        """The polynomial that has the sign of x."""
+        """Return the polynomial that has the sign of x."""
         if isinstance(x, LogRatio):
             return x.of.numerator - x.of.denominator
         numerator: Polynomial = x.numerator
@@ -174,7 +174,7 @@ class Cases(Numbers):
         if self.effort.decisions > MAX_DECISIONS:
             raise UndecidedError(f"it takes more than {MAX_DECISIONS} comparisons")
         sides: list[tuple[bool, Constraint, Point | None]] = []
-        here = None if self.point is None else polynomial.at(self.point)
+        here = None if self.point is None else polynomial.evaluate_at(self.point)
         for outcome, constraint in ((True, (polynomial, strict)), (False, (-polynomial, not strict))):
             if here is not None and self.point is not None and (here > 0 if strict else here >= 0) == outcome:
                 sides.append((outcome, constraint, self.point))
@@ -190,7 +190,7 @@ class Cases(Numbers):
         return _Decision(outcome, constraint, point, sides[1][1:])
 
     def _search(self, constraints: Sequence[Constraint]) -> tuple[bool, Point | None]:
-        """Whether the constraints may have a common solution (False is proved), and one if it was found."""
+        """Return whether the constraints may have a common solution (False is proved), and a solution or None."""
         linear = [constraint for constraint in constraints if constraint[0].degree <= 1]
         point = find_point(linear, self.width)
         if point is None:
@@ -209,7 +209,7 @@ class Cases(Numbers):
         return not contradicts(constraints), None
 
     def _on_grid(self, polynomial: Polynomial, strict: bool) -> Any:
-        """At which points of the grid of `_CANDIDATES` a constraint holds."""
+        """Return at which points of the grid of `_CANDIDATES` a constraint holds."""
         if polynomial not in self._grid_values:
             self._grid_values[polynomial] = _values_on_grid(polynomial)
         values = self._grid_values[polynomial]
@@ -218,7 +218,7 @@ class Cases(Numbers):
     # ----------------------------------------------------------------------------------------------------- numbers
 
     def unknown(self, index: int) -> Value:
-        """The unknown with that index: any finite number. To be called within the run."""
+        """Return the unknown with that index, which is any finite number; only ``run`` may call it."""
         ratio = Ratio(Polynomial.variable(index, self.width), self._one())
         if self.logarithmic:
             self.assume(ratio, strict=True)
@@ -279,7 +279,7 @@ class Cases(Numbers):
         raise UndecidedError(f"{op} of an unknown")
 
     def _as_log(self, x: Value) -> LogRatio:
-        """A value as a logarithm: 0 is log 1, and 0.6931471805599453 is read as log 2."""
+        """Return a value as a logarithm: 0 is log 1, and 0.6931471805599453 is read as log 2."""
         if isinstance(x, LogRatio):
             return x
         value = _rational(x)
@@ -305,7 +305,7 @@ def _reduced(numerator: Polynomial, denominator: Polynomial) -> Ratio:
 
 
 def _rational(x: Ratio | LogRatio) -> Fraction | None:
-    """The value of a constant that is no logarithm; else None."""
+    """Return the value of a constant that is no logarithm, or None."""
     if isinstance(x, LogRatio):
         return None
     numerator, denominator = x.numerator.value, x.denominator.value
@@ -313,12 +313,12 @@ def _rational(x: Ratio | LogRatio) -> Fraction | None:
 
 
 def _satisfies(point: Point, constraints: Sequence[Constraint]) -> bool:
-    values = ((polynomial.at(point), strict) for polynomial, strict in constraints)
+    values = ((polynomial.evaluate_at(point), strict) for polynomial, strict in constraints)
     return all(value > 0 or (value == 0 and not strict) for value, strict in values)
 
 
 def _on_surfaces(constraints: Sequence[Constraint], width: int) -> Iterator[Point]:
-    """Points on the surfaces p = 0 among the constraints, found where p is linear in one of the unknowns."""
+    """Yield points on the surfaces p = 0 among the constraints, if p is linear in one of the unknowns."""
     weak = [polynomial for polynomial, strict in constraints if not strict and polynomial.degree > 1]
     for polynomial in weak:
         if -polynomial not in weak:
@@ -327,13 +327,13 @@ def _on_surfaces(constraints: Sequence[Constraint], width: int) -> Iterator[Poin
             if max(exponents[i] for exponents in polynomial.terms) != 1:
                 continue
             for others in itertools.product(_CANDIDATES, repeat=width - 1):
-                at = [polynomial.at((*others[:i], Fraction(value), *others[i:])) for value in (0, 1)]
+                at = [polynomial.evaluate_at((*others[:i], Fraction(value), *others[i:])) for value in (0, 1)]
                 if at[0] != at[1]:
                     yield (*others[:i], at[0] / (at[0] - at[1]), *others[i:])
 
 
 def _values_on_grid(polynomial: Polynomial) -> Any:
-    """A positive multiple of the values of a polynomial at all tuples of candidates, exact, as Python integers."""
+    """Return the exact values of a polynomial at all tuples of candidates, scaled to Python integers."""
     degree, scale = polynomial.degree, lcm(*(c.denominator for c in polynomial.terms.values()))
     quarters = np.array([int(4 * value) for value in _CANDIDATES], dtype=object)
     total = np.zeros((len(_CANDIDATES),) * polynomial.width, dtype=object)

@@ -1,7 +1,6 @@
-"""`derive_property` and `check_axioms`: which method decides which law, and the report.
+"""The functions `derive_property` and `check_axioms`, which select a method for each law and make the report.
 
-`Semiring` derives its properties by what is here, so nothing here imports it: a proof takes what it needs from the
-semiring that it is given.
+`Semiring` derives its properties with this module, so the module does not import `Semiring`.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ _STARS = ("where(x == 1, nan, 1 / (1 - x))", "where(x < 1, 1 / (1 - x), nan)")
 
 @lru_cache(maxsize=1024)
 def derive_property(semiring: Semiring, key: str) -> Verdict:
-    """Whether ⊕ is ``"idempotent"`` or ``"selective"``, ⊗ ``"commutative"``, or the semiring ``"absorptive"``.
+    """Return whether ⊕ is ``"idempotent"`` or ``"selective"``, ⊗ ``"commutative"``, or the semiring ``"absorptive"``.
 
-    The claims of the semiring play no part. The verdict is true in a condition if the property holds; ``str`` of it
-    tells how that is known, with a counterexample where it fails. Some milliseconds for min, max, sums and products;
-    bounded for any definition.
+    The function ignores the claims of the semiring. The verdict is true in a condition if the property holds. Its text
+    states the method, and a counterexample if the property fails. Cost: some milliseconds for min, max, sums and
+    products, and bounded for any definition.
     """
     if key not in PROPERTIES:
         raise UnknownNameError("property", key, PROPERTIES)
@@ -52,7 +51,7 @@ def derive_property(semiring: Semiring, key: str) -> Verdict:
 
 @lru_cache(maxsize=1024)
 def check_sums(semiring: Semiring) -> AxiomReport:
-    """The report on what a product needs: ⊕ associative, commutative, with neutral 0̄.
+    """Return the report on what a product needs: ⊕ associative, commutative, with neutral 0̄.
 
     Its terms are added up in the order that suits the kernels, and zeros may be among them.
     """
@@ -68,22 +67,23 @@ def check_axioms(
     Parameters
     ----------
     semiring
-        What is examined. The elements are the rational numbers of its domain with the infinities in it; integers
-        alone where the semiring is defined on nothing else.
+        The semiring. Its elements are the rational numbers and the infinities in its domain, or integers alone if it is
+        defined on no other dtype.
     dtype
         The dtype whose rounding is measured, by default the widest float of the semiring. An integer dtype restricts
         the elements to integers, bool to its two values.
     samples, seed
-        How many random tuples of elements are tried where nothing is proved, and for the rounding.
+        The number of random tuples of elements for laws that are not proved and for the rounding, and their seed.
     suggest
         Whether a refuted definition without a domain of its own is tried on the usual ones, for the hint of the report.
 
     Returns
     -------
     AxiomReport
-        One verdict for each of: ⊕ associative, commutative, with neutral 0̄; ⊗ associative, with neutral 1̄; both
-        distributive laws; 0̄ annihilates; both elements in the domain; the domain closed under ⊕ and ⊗; x* = 1̄ ⊕ x ⊗ x*
-        where the star exists. Prints as a table; `AxiomReport.raise_if_refuted` turns a failure into an `AlgebraError`.
+        One verdict for each law. ⊕ is associative and commutative with neutral 0̄, and ⊗ is associative with neutral 1̄.
+        Both distributive laws hold, and 0̄ annihilates. Both elements are in the domain, which is closed under ⊕ and ⊗.
+        If the star exists, x* = 1̄ ⊕ x ⊗ x*. The report prints as a table, and `AxiomReport.raise_if_refuted` raises
+        `AlgebraError` for a failure.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def _report(
 
 
 def _elements(semiring: Semiring, names: tuple[str, ...]) -> str:
-    """The elements as the report names them."""
+    """Return the description of the elements in the report."""
     kinds = {np.dtype(name).kind for name in names}
     if kinds == {"b"}:
         return "{False, True}"
@@ -145,7 +145,7 @@ def _widest(semiring: Semiring) -> str:
 
 
 def _verdict(semiring: Semiring, law: Law, names: tuple[str, ...], samples: int, seed: int) -> Verdict:
-    """The verdict of the strongest method that applies, on the dtypes with these names."""
+    """Return the verdict of the strongest method that applies, on the dtypes with these names."""
     expressions = expressions_of(semiring, law)
     if acts_on_bits(*expressions):
         try:
@@ -159,7 +159,7 @@ def _verdict(semiring: Semiring, law: Law, names: tuple[str, ...], samples: int,
 
 
 def _by_definition(verdict: Verdict) -> Verdict:
-    """0̄ annihilates by definition; where the expression alone would not, that is worth a note."""
+    """Return the verdict that 0̄ annihilates by definition, with a note if the expression alone does not have this."""
     if verdict:
         return replace(verdict, outcome="proved", how=f"definition, and {verdict.how}")
     note = f"the expression alone: {verdict.counterexample}"
@@ -174,10 +174,10 @@ def _rounding(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, 
 
 
 def _suggested(semiring: Semiring, laws: list[Law], stars: tuple[str, ...]) -> dict[str, Any]:
-    """Return a domain on which these laws of a refuted definition are proved, for a report; {} where none is.
+    """Return the fields of a report that suggest a domain on which the laws of a refuted definition are proved, or {}.
 
-    ``stars``: what `_mended_stars` has found; one is part of the advice where the laws need it. So is the star of a
-    semiring that has none on that domain, if one is known.
+    ``stars`` are those of `_mended_stars`, one of which is suggested if the laws need it. If the semiring has no star
+    on that domain, the suggestion includes a common star.
     """
     for star in ("", *stars):
         for text in _SUGGESTED:
@@ -195,9 +195,9 @@ def _suggested(semiring: Semiring, laws: list[Law], stars: tuple[str, ...]) -> d
 
 @lru_cache(maxsize=256)
 def known_star(semiring: Semiring) -> str:
-    """Return the text of a star that is proved to be one of the semiring; empty where none of the known ones is.
+    """Return the text of a common star that is proved to be a star of the semiring, or "".
 
-    These are the star of sums and products, and of a selective ⊕ 1̄ where 1̄ ⊕ x = 1̄.
+    The candidates are the star of sums and products, and for a selective ⊕ the star that is 1̄ where 1̄ ⊕ x = 1̄.
     """
     one, stars = semiring.one, list(_STARS)
     if semiring.selective:

@@ -1,4 +1,4 @@
-"""Laws as a dtype computes them: every element of a small one, samples of a large one, and what rounding does."""
+"""Checks of laws in the arithmetic of a dtype, on every element of a small dtype, and on samples of a large one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ArrayAlgebra:
 
 
 def dtype_verdict(semiring: Semiring, law: Law, names: Sequence[str], samples: int, seed: int) -> Verdict:
-    """Every tuple of elements of the dtypes that are small enough, samples of the others."""
+    """Return the verdict on every tuple of elements of small dtypes, and on samples of large dtypes."""
     every, sampled, count = [], [], 0
     for name in sorted(names, key=lambda name: (np.dtype(name).itemsize, np.dtype(name).kind)):
         dtype = np.dtype(name)
@@ -69,7 +69,7 @@ def dtype_verdict(semiring: Semiring, law: Law, names: Sequence[str], samples: i
 
 
 def _every_element(semiring: Semiring, dtype: np.dtype[Any]) -> Any:
-    """The elements of the domain in a dtype; None where they are too many."""
+    """Return the elements of the domain in a dtype, or None if they are too many."""
     domain = semiring.domain
     elements = np.array([False, True])
     if dtype.kind != "b":
@@ -86,7 +86,7 @@ def _every_element(semiring: Semiring, dtype: np.dtype[Any]) -> Any:
 def _first_clash(
     semiring: Semiring, law: Law, dtype: np.dtype[Any], columns: list[Any]
 ) -> tuple[list[Any], Clash] | None:
-    """The simplest tuple that breaks the law, with its sides."""
+    """Return the simplest tuple that breaks the law, with its sides."""
     algebra = ArrayAlgebra(semiring, dtype)
     for statement, left, right in law.demands(algebra, *columns):
         if right:
@@ -121,7 +121,7 @@ def _star_exists(semiring: Semiring, x: Any) -> Any:
 
 
 def _columns(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, seed: int) -> list[Any]:
-    """Random elements of the domain, one array a variable; corner values among them."""
+    """Return an array of random elements of the domain, with corner values, for each variable of a law."""
     generator = np.random.default_rng([seed, zlib.crc32(law.key.encode())])
     domain = semiring.domain
     lower, upper = (float(end) for end in (domain.lower, domain.upper))
@@ -138,7 +138,7 @@ def _columns(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, s
         if dtype.kind == "f":
             values = generator.standard_normal(samples) * 2.0 ** generator.integers(-6, 7, samples)
         else:
-            # An eighth of the range: three of them add up without leaving it, which is told apart from a false law.
+            # Three values of an eighth of the range have a sum in the range, so no overflow looks like a false law.
             limits = np.iinfo(dtype)
             values = generator.integers(limits.min // 8, limits.max // 8, samples, dtype=np.int64).astype(np.float64)
             values = np.where(generator.random(samples) < 0.5, values, generator.integers(-9, 10, samples))
@@ -163,7 +163,7 @@ def _columns(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, s
 
 
 def rounding(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, seed: int) -> Rounding:
-    """How far the sides of a law that holds exactly drift apart in the arithmetic of ``dtype``."""
+    """Return the largest deviation between the sides of an exact law in the arithmetic of ``dtype``."""
     columns = _columns(semiring, law, dtype, samples, seed)
     worst, overflow = 0.0, ""
     try:
@@ -177,7 +177,7 @@ def rounding(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, s
                 apart, lost = np.where(exists, apart, 0.0), lost & exists
             worst = max(worst, float(np.max(apart, initial=0.0)))
             if lost.any() and not overflow:
-                overflow = _told(law, statement, left, columns, np.flatnonzero(lost))
+                overflow = _overflow_message(law, statement, left, columns, np.flatnonzero(lost))
     except IntegerOverflowError as error:
         overflow = str(error)
     except UndecidedError:
@@ -185,8 +185,8 @@ def rounding(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, s
     return Rounding(dtype.name, samples, worst, overflow)
 
 
-def _told(law: Law, statement: str, left: Any, columns: Sequence[Any], lost: Any) -> str:
-    """Where a side of a law is not finite, of those places the one with the smallest values."""
+def _overflow_message(law: Law, statement: str, left: Any, columns: Sequence[Any], lost: Any) -> str:
+    """Return the message about a side of a law that is not finite, with the smallest values that cause it."""
     chosen = lost[np.argmin(sum(np.abs(column[lost].astype(np.float64)) for column in columns))]
     values = ", ".join(f"{name} = {column[chosen]:.6g}" for name, column in zip(law.variables, columns, strict=True))
     found = np.broadcast_to(np.asarray(left), columns[0].shape)[chosen]
@@ -195,7 +195,7 @@ def _told(law: Law, statement: str, left: Any, columns: Sequence[Any], lost: Any
 
 
 def _distance(left: Any, right: Sequence[Any], operands: list[Any], dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """The distance in ulp of the largest operand or result, and where a result is not finite on one side only."""
+    """Return the distance in ulp of the largest operand or result, and where exactly one side is finite."""
     shape = np.shape(operands[0])
     sides = [np.broadcast_to(np.asarray(side), shape) for side in (left, *right)]
     same = np.logical_or.reduce([_same(sides[0], side) for side in sides[1:]])

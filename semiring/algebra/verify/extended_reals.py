@@ -1,9 +1,13 @@
 """The extended reals, one rule for ±∞ and NaN over several kinds of finite number.
 
-`Numbers` walks an expression. A value is a float only if it is ∞, -∞ or NaN; every finite value belongs to the
-subclass: exact rationals (`ExactNumbers`), sixty decimal digits where exp, log or sqrt occur (`DecimalNumbers`), or
-rational functions of unknowns (`semiring.algebra.verify.case_splits`). The rules are those of IEEE 754 with an unsigned
-zero (1 / 0 = ∞), except that min and max drop a NaN, as every backend does.
+`Numbers` evaluates an expression. A value is a float only if it is ∞, -∞ or NaN. A subclass defines finite values:
+
+- `ExactNumbers`: exact rational numbers;
+- `DecimalNumbers`: sixty decimal digits, for exp, log and sqrt;
+- `semiring.algebra.verify.case_splits`: rational functions of unknowns.
+
+The rules are those of IEEE 754 with an unsigned zero (1 / 0 = ∞), except that min and max drop a NaN, as every backend
+does.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ class Numbers:
     # What a subclass supplies, for finite operands only.
 
     def finite(self, value: int | Fraction) -> Value:
-        """The number that stands for a rational constant."""
+        """Return the number that stands for a rational constant."""
         raise NotImplementedError
 
     def positive(self, x: Value) -> bool:
@@ -54,7 +58,7 @@ class Numbers:
         return -x
 
     def finite_function(self, op: str, x: Value) -> Value:
-        """exp, expm1, log and log1p of arguments for which they exist, sqrt, floor."""
+        """Return exp, expm1, log, log1p, sqrt or floor of an argument for which it exists."""
         raise UndecidedError(f"{op} has no exact value")
 
     def bits(self, op: str, *args: Value) -> Value:
@@ -71,7 +75,7 @@ class Numbers:
         return self.nonnegative(x) and not self.positive(x)
 
     def less(self, x: Value, y: Value) -> bool:
-        """Whether x < y; false if either is NaN."""
+        """Return whether x < y; false if either is NaN."""
         if isinstance(x, float) or isinstance(y, float):
             return _stand_in(x) < _stand_in(y)
         return self.positive(self.finite_add(y, self.finite_neg(x)))
@@ -87,7 +91,7 @@ class Numbers:
         return self.is_zero(self.finite_add(y, self.finite_neg(x)))
 
     def same(self, x: Value, y: Value) -> bool:
-        """Equality of two outcomes: NaN, an undefined one, is the same as NaN."""
+        """Return whether two outcomes are equal, where NaN, an undefined outcome, equals NaN."""
         return (is_nan(x) and is_nan(y)) or self.equal(x, y)
 
     def add(self, x: Value, y: Value) -> Value:
@@ -165,7 +169,7 @@ class Numbers:
         )
 
     def evaluate(self, expression: Expression, values: Mapping[str, Value]) -> Value:
-        """The value of an expression; of a `where`, only the branch that is chosen."""
+        """Return the value of an expression, which evaluates only the selected branch of a `where`."""
         op, args = expression.op, expression.args
         if op == "var":
             return values[str(expression.leaf)]
@@ -194,12 +198,12 @@ def is_nan(x: Value) -> bool:
 
 
 def _stand_in(x: Value) -> float:
-    """A float beside which ±∞ and NaN compare and add as they do beside the finite number x."""
+    """Return a float beside which ±∞ and NaN compare and add as they do beside the finite number x."""
     return x if isinstance(x, float) else 0.0
 
 
 class ExactNumbers(Numbers):
-    """Rational numbers. `UndecidedError` where there is no exact value, or where numbers grow beyond 20,000 bits."""
+    """The exact rational numbers; `UndecidedError` is raised without an exact value, or beyond 20,000 bits."""
 
     def finite(self, value: int | Fraction) -> Fraction:
         return Fraction(value)
@@ -291,13 +295,13 @@ class DecimalNumbers(Numbers):
 
 
 def numbers_for(*expressions: Expression) -> Numbers:
-    """Exact numbers where the operations stay rational, decimals where they do not."""
+    """Return exact numbers if all operations are rational, else decimals."""
     operations = frozenset[str]().union(*(expression.operations for expression in expressions))
     return DecimalNumbers() if operations & {"exp", "expm1", "log", "log1p", "sqrt"} else ExactNumbers()
 
 
 def readable(x: Value) -> str:
-    """A value as a counterexample shows it: 3, -1/2, ∞, NaN, 0.693147."""
+    """Return a value as a counterexample shows it: 3, -1/2, ∞, NaN, 0.693147."""
     if isinstance(x, float):
         return "NaN" if x != x else "∞" if x > 0 else "-∞"
     if isinstance(x, Decimal):

@@ -1,7 +1,7 @@
-"""Whether linear inequalities over the rationals have a solution, and one that reads well: Fourier–Motzkin elimination.
+"""Feasibility of linear inequalities over the rationals, with simple solutions, by Fourier–Motzkin elimination.
 
-`find_point` decides systems in a few variables, with strict and non-strict inequalities, exactly. `contradicts` gives a
-sufficient test for polynomial inequalities: it looks for non-negative multipliers under which products of the
+`find_point` decides systems in a few variables, with strict and non-strict inequalities, exactly. `contradicts` is a
+sufficient test for polynomial inequalities. It searches for non-negative multipliers under which products of the
 constraints add up to a contradiction (Handelman 1988, Motzkin's transposition theorem), by an exact simplex method.
 
 Source: Fourier 1827, Motzkin 1936; Schrijver, Theory of Linear and Integer Programming, 1986, chapters 7 and 12.
@@ -27,7 +27,7 @@ MAX_PRODUCTS = 90
 
 
 def find_point(constraints: Iterable[Constraint], width: int) -> tuple[Fraction, ...] | None:
-    """A solution of linear constraints in ``width`` variables, with simple numbers; None where there is none."""
+    """Return a solution of linear constraints in ``width`` variables, with simple numbers, or None."""
     system: System = {}
     for polynomial, strict in constraints:
         constant = polynomial.value
@@ -48,7 +48,7 @@ def _tighten(system: System, coefficients: tuple[int, ...], constant: Fraction, 
 
 
 def _solve(system: System, width: int) -> list[Fraction] | None:
-    """Values of the variables that satisfy the system, None without any: by elimination, variable by variable."""
+    """Return values of the variables that satisfy the system, or None, by elimination of one variable at a time."""
     chosen = _cheapest_variable(system, width)
     if chosen is None:
         return [Fraction(0)] * width
@@ -81,7 +81,7 @@ def _solve(system: System, width: int) -> list[Fraction] | None:
 
 
 def _cheapest_variable(system: System, width: int) -> int | None:
-    """The variable whose elimination adds the fewest rows; None where no row has any."""
+    """Return the variable whose elimination adds the fewest rows; None where no row has any."""
     counts = [[0, 0] for _ in range(width)]
     for coefficients in system:
         for i, coefficient in enumerate(coefficients):
@@ -110,7 +110,10 @@ def _combine(reduced: System, lower: list[Row], upper: list[Row], chosen: int) -
 def simplest_between(
     low: Fraction | None, high: Fraction | None, *, low_open: bool = False, high_open: bool = False
 ) -> Fraction:
-    """The number with the smallest denominator, then the smallest size, in a non-empty interval (None: no bound)."""
+    """Return the number with the smallest denominator, then the smallest size, in a non-empty interval.
+
+    A bound of None stands for an unbounded interval.
+    """
     if (low is None or low < 0 or (low == 0 and not low_open)) and (
         high is None or high > 0 or (high == 0 and not high_open)
     ):
@@ -133,11 +136,11 @@ def simplest_between(
 
 
 def contradicts(constraints: Sequence[Constraint]) -> bool:
-    """Whether polynomial constraints are *proved* to have no common solution. False means: not known.
+    """Return whether it is *proved* that polynomial constraints have no common solution; False proves nothing.
 
-    Each monomial counts as a variable of its own; beside the constraints themselves, products of pairs of them are
-    used, which are implied. The linear system so relaxed is infeasible exactly if non-negative multipliers exist with
-    Σ λᵢ gᵢ = 0, at least one of them on a strict inequality (1 > 0 is one).
+    Each monomial counts as a variable of its own. The linear system has the constraints and the products of pairs of
+    constraints, which they imply. This relaxed system is infeasible exactly if there are non-negative multipliers with
+    Σ λᵢ gᵢ = 0, of which at least one belongs to a strict inequality (1 > 0 is one).
     """
     width = constraints[0][0].width
     columns: list[Constraint] = [(Polynomial.constant(1, width), True), *constraints]
@@ -155,7 +158,10 @@ def contradicts(constraints: Sequence[Constraint]) -> bool:
 
 
 def _has_nonnegative_solution(rows: list[list[Fraction]], right: list[Fraction]) -> bool:
-    """Whether rows · λ = right has a solution λ ≥ 0, for right ≥ 0: phase one of the simplex method, Bland's rule."""
+    """Return whether rows · λ = right has a solution λ ≥ 0, for right ≥ 0.
+
+    It is phase one of the simplex method with Bland's rule.
+    """
     n = len(rows[0])
     table = [[*row, value] for row, value in zip(rows, right, strict=True)]  # artificial columns are left out: they
     basis = [n + i for i in range(len(table))]  # never come back, so only their number in the basis is kept

@@ -1,4 +1,4 @@
-"""Laws on an interval of the extended reals: corner values first, then a proof by case splits, else samples."""
+"""Verification of laws on an interval of the extended reals, by corner values, case splits and samples."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _MAX_CORNERS = 800  # tuples of corner values that are tried on one law
 
 
 def expressions_of(semiring: Semiring, law: Law) -> tuple[Expression, ...]:
-    """The expressions that a law speaks about."""
-    found = (semiring.add.expression, semiring.mul.expression, semiring.zero, semiring.one)
+    """Return the expressions of the semiring that occur in a law."""
+    expressions = (semiring.add.expression, semiring.mul.expression, semiring.zero, semiring.one)
     star = star_of(semiring) if law.starred else None
-    return found if star is None else (*found, star)
+    return expressions if star is None else (*expressions, star)
 
 
 def star_of(semiring: Semiring) -> Expression | None:
-    """The star with NaN where it does not exist; None where the semiring has none."""
+    """Return the star, which is NaN where it does not exist, or None if the semiring has no star."""
     return semiring.star_expression if semiring.given_star is None else semiring.given_star
 
 
@@ -65,7 +65,7 @@ class ScalarAlgebra:
         return self.numbers.evaluate(expression, {"x": x})
 
     def contains(self, x: Value) -> bool:
-        """Whether x lies in the domain (on decimals: to within their tolerance)."""
+        """Return whether x lies in the domain (on decimals: to within their tolerance)."""
         domain, numbers = self.semiring.domain, self.numbers
         lower, upper = numbers.constant(domain.lower), numbers.constant(domain.upper)
         if isinstance(numbers, DecimalNumbers) and not isinstance(x, float):
@@ -79,7 +79,7 @@ class ScalarAlgebra:
         return above and (closed[1] or (numbers.less(x, upper) if domain.upper_open else numbers.less_equal(x, upper)))
 
     def clash(self, law: Law, values: Sequence[Value]) -> Clash | None:
-        """The first statement of the law that these values break, with its sides; None where they obey."""
+        """Return the first statement of the law that the values violate, with its sides, or None."""
         for statement, left, right in law.demands(self, *values):
             if law.starred and is_nan(left):
                 continue
@@ -90,7 +90,7 @@ class ScalarAlgebra:
 
 
 def real_verdict(semiring: Semiring, law: Law, samples: int, seed: int, *, integral: bool = False) -> Verdict:
-    """Proved, refuted or sampled, over the rational (``integral``: the integer) elements of the domain and ±∞."""
+    """Return the verdict on a law over the rational (``integral``: integer) elements of the domain and ±∞."""
     numbers = numbers_for(*expressions_of(semiring, law))
     algebra = ScalarAlgebra(semiring, numbers)
     precision = "60 digits" if isinstance(numbers, DecimalNumbers) else "exact"
@@ -113,7 +113,7 @@ def real_verdict(semiring: Semiring, law: Law, samples: int, seed: int, *, integ
 def _try(
     law: Law, algebra: ScalarAlgebra, tuples: Iterable[tuple[float | Fraction, ...]]
 ) -> tuple[Counterexample | None, int]:
-    """The first counterexample among the tuples, and how many could be evaluated."""
+    """Return the first counterexample among the tuples, and how many could be evaluated."""
     tried = 0
     for values in tuples:
         try:
@@ -137,7 +137,7 @@ def counterexample(law: Law, values: Sequence[Any], clash: Clash) -> Counterexam
 
 
 def _corners(semiring: Semiring, law: Law, integral: bool) -> list[float | Fraction]:
-    """Elements worth trying, the simplest first: small numbers, ends of the domain, constants of the operations."""
+    """Return elements to try, simple ones first: small numbers, ends of the domain, constants of the operations."""
     domain = semiring.domain
     candidates: list[float | Fraction] = [Fraction(text) for text in _SIMPLE]
     ends = [Fraction(end) for end in (domain.lower, domain.upper) if math.isfinite(end)]
@@ -162,7 +162,7 @@ def _in_domain(domain: Domain, value: float | Fraction) -> bool:
 
 
 def _corner_tuples(corners: list[float | Fraction], arity: int) -> list[tuple[float | Fraction, ...]]:
-    """Tuples of corner values, simple ones first, so that the first counterexample found reads well."""
+    """Return tuples of corner values, simple ones first, so that the first counterexample is simple."""
     count = len(corners)
     while count > 1 and count**arity > _MAX_CORNERS:
         count -= 1
@@ -204,7 +204,7 @@ class _Proof:
 
 
 def prove(semiring: Semiring, law: Law, *, integral: bool = False) -> Verdict:
-    """Proved or refuted by case splits; raises `UndecidedError` where neither succeeds."""
+    """Prove or refute a law by case splits, and raise `UndecidedError` if neither succeeds."""
     operations = frozenset[str]().union(*(e.operations for e in expressions_of(semiring, law)))
     logarithmic = bool(operations & {"exp", "expm1", "log", "log1p"})
     proof = _Proof()
@@ -224,7 +224,7 @@ def prove(semiring: Semiring, law: Law, *, integral: bool = False) -> Verdict:
 def _explore(
     semiring: Semiring, law: Law, ends: tuple[float, ...], logarithmic: bool, integral: bool, proof: _Proof
 ) -> Counterexample | None:
-    """All cases in which the variables are the infinities in ``ends``, or finite where these are NaN."""
+    """Return all cases in which the variables are the infinities in ``ends``, or finite where these are NaN."""
     finite = [i for i, end in enumerate(ends) if end != end]
     cases = Cases(len(finite), logarithmic, proof.readings, proof.effort)
     algebra = ScalarAlgebra(semiring, cases)
@@ -262,7 +262,7 @@ def _logarithm(value: Fraction) -> Fraction:
 
 
 def _confirmed(semiring: Semiring, law: Law, values: list[float | Fraction]) -> Counterexample:
-    """The counterexample, evaluated again on numbers."""
+    """Return the counterexample, evaluated again on numbers."""
     algebra = ScalarAlgebra(semiring, numbers_for(*expressions_of(semiring, law)))
     found, _ = _try(law, algebra, [tuple(values)])
     if found is None:

@@ -1,7 +1,6 @@
-"""The laws of a semiring and its properties, each written once and readable: `+` is ⊕, `*` is ⊗.
+"""The laws and properties of a semiring as functions of elements, in which `+` is ⊕ and `*` is ⊗.
 
-A law is a function of `Element`s. What an element is depends on the `Algebra` that made it: an exact number, an unknown
-of a case split, an array of some dtype.
+The `Algebra` of an `Element` defines its values: exact numbers, unknowns of a case split, or arrays of a dtype.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class Algebra(Protocol):
     def mul(self, x: Any, y: Any) -> Any: ...
 
     def raw_mul(self, x: Any, y: Any) -> Any:
-        """⊗ as it is written, without the rule that 0̄ annihilates."""
+        """Return x ⊗ y by the expression alone, without the rule that 0̄ annihilates."""
         ...
 
     def star(self, x: Any) -> Any: ...
@@ -42,7 +41,7 @@ class Element:
         return Element(self.algebra, self.algebra.mul(self.value, other.value))
 
     def __matmul__(self, other: Element) -> Element:
-        """⊗ as it is written."""
+        """Return the product by the expression of ⊗ alone, without the rule that 0̄ annihilates."""
         return Element(self.algebra, self.algebra.raw_mul(self.value, other.value))
 
     @property
@@ -76,10 +75,10 @@ _ARGUMENTS = {
 
 @dataclass(frozen=True)
 class Law:
-    """Statements about elements: a left side and the values it may have; without any, it must be in the domain.
+    """A law: statements about elements, each with a left side and the values that it may have.
 
-    ``statements`` and what ``sides`` returns correspond one to one. ``starred``: nothing is demanded where the left
-    side, a star, does not exist.
+    Without such values the left side must be in the domain. ``sides`` returns the sides of each of the ``statements``.
+    A ``starred`` law holds wherever the star on its left side does not exist.
     """
 
     key: str
@@ -102,7 +101,7 @@ class Law:
         return _ARGUMENTS.get(self.key, ("add", "mul"))
 
     def demands(self, algebra: Algebra, *values: Any) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
-        """For each statement its text, the value of its left side, and the values it may have."""
+        """Yield for each statement its text, the value of its left side, and the values that it may have."""
         elements = [Element(algebra, value) for value in values] or [Element(algebra, None)]
         for statement, (left, *right) in zip(self.statements, self.sides(*elements), strict=True):
             yield statement, left.value, tuple(side.value for side in right)

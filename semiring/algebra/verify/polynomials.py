@@ -1,4 +1,4 @@
-"""Polynomials in a few variables over the rational numbers, exact: what the case splits of the axioms compute with."""
+"""Exact polynomials in a few variables over the rational numbers, for the case splits of proofs."""
 
 from __future__ import annotations
 
@@ -85,12 +85,12 @@ class Polynomial:
 
     @property
     def value(self) -> Fraction | None:
-        """The value of a constant polynomial; None for the others."""
+        """The value of a constant polynomial, and None for any other polynomial."""
         if not self.terms:
             return Fraction(0)
         return self.terms[(0,) * self.width] if self.degree == 0 else None
 
-    def at(self, point: Sequence[Fraction]) -> Fraction:
+    def evaluate_at(self, point: Sequence[Fraction]) -> Fraction:
         total = Fraction(0)
         for exponents, coefficient in self.terms.items():
             for value, exponent in zip(point, exponents, strict=True):
@@ -100,7 +100,7 @@ class Polynomial:
         return total
 
     def row(self) -> tuple[tuple[int, ...], Fraction]:
-        """The coefficients, integer and coprime, and the constant of a linear polynomial that is not constant."""
+        """Return the coprime integer coefficients and the constant of a linear polynomial that is not constant."""
         coefficients = [Fraction(0)] * self.width
         constant = Fraction(0)
         for exponents, coefficient in self.terms.items():
@@ -114,7 +114,7 @@ class Polynomial:
         return tuple(i // divisor for i in integers), constant * common / divisor
 
     def divided(self, divisor: Polynomial) -> Polynomial | None:
-        """The quotient where it is a polynomial again; else None."""
+        """Return the quotient if it is a polynomial, else None."""
         if not divisor:
             return None
         lead = max(divisor.terms)
@@ -130,10 +130,9 @@ class Polynomial:
 
     @cached_property
     def factors(self) -> tuple[Fraction, list[tuple[Polynomial, int]]]:
-        """A constant and irreducible factors with their multiplicities, whose product is self.
+        """A constant and the irreducible factors with their multiplicities, whose product is the polynomial.
 
-        Monomials, and polynomials that are linear in one of their variables, are factored here; only what is left
-        goes to SymPy.
+        This property factors monomials and polynomials that are linear in a variable. SymPy factors the rest.
         """
         shared = tuple(min(exponents[i] for exponents in self.terms) for i in range(self.width))
         found = [(Polynomial.variable(i, self.width), power) for i, power in enumerate(shared) if power]
@@ -147,7 +146,7 @@ class Polynomial:
         return constant, found + others
 
     def _linear_factors(self) -> tuple[Fraction, list[tuple[Polynomial, int]]] | None:
-        """The factors of a·v + b for a variable v; None if no variable occurs to the first power alone.
+        """Return the factors of a·v + b for a variable v; None if no variable occurs to the first power alone.
 
         Such a polynomial is irreducible unless a factor of a divides b.
         """
@@ -165,7 +164,7 @@ class Polynomial:
         return None
 
     def _coefficients(self, index: int) -> tuple[Polynomial, Polynomial]:
-        """A and b of a polynomial a·v + b that is linear in the variable with that index."""
+        """Return a and b of a polynomial a·v + b that is linear in the variable with that index."""
         linear = {
             (*exponents[:index], 0, *exponents[index + 1 :]): coefficient
             for exponents, coefficient in self.terms.items()

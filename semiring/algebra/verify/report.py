@@ -1,4 +1,4 @@
-"""What the checks found: a verdict for each law, and the report that `check_axioms` returns."""
+"""The results of the checks: a verdict for each law, and the report that `check_axioms` returns."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Rounding:
-    """What the arithmetic of a dtype does to a law that holds exactly.
+    """The deviations from an exact law in the arithmetic of a dtype.
 
-    ``ulp`` is the largest deviation seen, in units in the last place of the largest operand or result; ``overflow``
-    tells that a result left the range of the dtype.
+    ``ulp`` is the largest deviation in the samples, in units in the last place of the largest operand or result.
+    ``overflow`` describes a result outside the range of the dtype, and is "" without one.
     """
 
     dtype: str
@@ -59,7 +59,7 @@ class Rounding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a law holds, and how that is known. True in a condition unless it is refuted."""
+    """The outcome of the check of a law, and the method; it is true in a condition unless the law is refuted."""
 
     law: Law
     outcome: Outcome
@@ -94,7 +94,7 @@ def _either(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class AxiomReport:
-    """The laws of a semiring, one verdict each. True in a condition if none is refuted; prints as a table."""
+    """The verdicts on the laws of a semiring; it is true in a condition if no law is refuted, and prints as a table."""
 
     name: str
     definition: str
@@ -139,7 +139,7 @@ class AxiomReport:
 
     @property
     def counterexample(self) -> Counterexample | None:
-        """The first counterexample; None where every law holds."""
+        """The first counterexample, or None if no law is refuted."""
         return self.refuted[0].counterexample if self.refuted else None
 
     def __bool__(self) -> bool:
@@ -161,7 +161,7 @@ class AxiomReport:
             raise AlgebraError(f"{self.name} is no semiring on {self.domain}: {failures}. {self.hint}".rstrip())
 
     def refusal(self, name: str, failure: Verdict, consequence: str) -> AlgebraError:
-        """What to raise where a law that fails has a consequence: one report serves equal semirings of any name."""
+        """Return the error for a law that fails, for a semiring of any name that equals the checked one."""
         defined = f", defined by {option('add')}, {option('mul')}, {option('zero')} and {option('one')},"
         hint = self.hint or advice("", f"Change {_either([option(key) for key in failure.law.arguments])}.")
         said = f"{name}{advice('', defined)} is no semiring on {self.domain}, so {consequence}: {failure}. {hint}"
@@ -205,7 +205,7 @@ class AxiomReport:
         return "\n".join([*lines, *self._remarks()])
 
     def _remarks(self) -> list[str]:
-        """The notes, each once with the laws it belongs to, and the hint."""
+        """Return the notes, each once with the laws it belongs to, and the hint."""
         notes: dict[str, list[str]] = {}
         for verdict in self.verdicts:
             if verdict.note:
@@ -227,5 +227,5 @@ class AxiomReport:
 
 
 def _width(text: str) -> int:
-    """Columns on a terminal: the bars of 0̄ and 1̄ combine with the digit before them."""
+    """Return the columns of a text on a terminal, where the bars of 0̄ and 1̄ combine with the digits."""
     return len(text) - text.count("\u0304")

@@ -1,6 +1,6 @@
-"""Laws of bit operations, proved for every width at once: the bits of a word do not see each other.
+"""Proofs of laws of bit operations for every width at once, because each bit of a result depends on one position.
 
-Each variable is the eight-row column of a truth table; a constant contributes, at every position, one of its bits. A
+Each variable is the eight-row column of a truth table, and a constant contributes one of its bits at every position. A
 law that holds for each combination of constant bits that occurs holds for every word of every width.
 """
 
@@ -25,7 +25,7 @@ _BIT_OPERATIONS = frozenset({"and", "or", "xor", "invert"})
 
 
 def acts_on_bits(*expressions: Expression) -> bool:
-    """Whether one of the expressions applies a bit operation to values (not to truths)."""
+    """Return whether one of the expressions applies a bit operation to values (not to truths)."""
     return any(
         node.op in _BIT_OPERATIONS and node.kind == "value" for expression in expressions for node in expression.walk()
     )
@@ -71,7 +71,7 @@ class _TableAlgebra:
 
 
 def prove_bits(semiring: Semiring, law: Law, star: Expression | None) -> Verdict:
-    """A proof for words of every width; raises `UndecidedError` where the law is not one of single bits, or fails."""
+    """Return a proof for words of every width, and raise `UndecidedError` if the law fails or mixes bit positions."""
     expressions = [semiring.add.expression, semiring.mul.expression, semiring.zero, semiring.one]
     if any(not expression.operations <= _BIT_OPERATIONS for expression in expressions):
         raise UndecidedError("the operations are not bit operations alone")
@@ -100,7 +100,7 @@ def _integer(node: Expression) -> int:
 
 
 def _positions(constants: set[int]) -> list[int]:
-    """Bit positions that show every combination of the constants' bits, that of the high ones included."""
+    """Return bit positions with every combination of the constants' bits, also that of the sign bits."""
     width = max((constant.bit_length() for constant in constants), default=0) + 1
     patterns: dict[tuple[int, ...], int] = {}
     for position in range(width):
@@ -109,9 +109,9 @@ def _positions(constants: set[int]) -> list[int]:
 
 
 def _star_branches(star: Expression) -> list[tuple[Expression | None, int | None]]:
-    """A star such as ``where(x == 0, ~0, nan)`` as bit expressions: (expression, the x at which it applies or None).
+    """Return the branches of a star such as ``where(x == 0, ~0, nan)``, without branches that are NaN.
 
-    Branches that are NaN, where no star exists, are left out.
+    Each branch is a bit expression and the value of x at which it applies, or None for all other values.
     """
     x = Expression("var", (), "x")
     branches: list[tuple[Expression | None, int | None]] = []

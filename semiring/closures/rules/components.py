@@ -32,7 +32,7 @@ from semiring.closures.plan import Draft, NotApplicable, Rewrite, Work
 from semiring.closures.planner import Recorder, question, rule, solve
 from semiring.closures.questions import products_gain
 from semiring.errors import DivergenceError, NegativeCycleError
-from semiring.graphs.components import SMALL, Components, join_components, permute, ranges
+from semiring.graphs.components import SMALL, Components, component_ranges, join_components, permute
 from semiring.kernels.engine import Engine, engine_of
 from semiring.namespaces import array_namespace
 
@@ -181,7 +181,7 @@ def _close_by_blocks(engine: Engine, D: Any, found: Components, closed: Any) -> 
     width = schedule_for(engine.backend.name, engine.plan.dtype).triangle
     if may_diverge(engine.plan):
         engine.plan.status.word = array_namespace(D).full(1, -1, np.int32)  # where kernels of a device say it
-    for first, last in ranges(found, width):
+    for first, last in component_ranges(found, width):
         low, high = int(found.bounds[first]), int(found.bounds[last])
         block, bounds = D[low:high, low:high], found.bounds[first : last + 1] - low
         blocked_floyd_warshall(engine, block, width=width, start=low, bounds=bounds)
@@ -193,7 +193,7 @@ def _part(work: Work, after: str, block: Block, there: Any, done: int, number: i
     report = partial(_report, call.progress, done, block.stop - block.start, call.n)
     known = dict(block.known)
     if d.examined:
-        known["structure"] = call.structure.of_part()
+        known["structure"] = call.structure.component_structure()
     return call.part(
         there,
         part=Part(after, d.semiring, str(d.method), d.examined),

@@ -56,7 +56,7 @@ def exact_in(call: Call) -> tuple[str, ...]:
 @question()
 def paths_are_long(call: Call) -> bool:
     """Whether paths have more edges than a GPU searches fast."""
-    return bool(call.structure.pattern is not None and call.structure.widest * _LEVELS < call.n)
+    return bool(call.structure.pattern is not None and call.structure.widest_level * _LEVELS < call.n)
 
 
 @question()

@@ -63,7 +63,7 @@ def _exactly(work: Work, D: Any) -> Any:
 
     def close(R: Any) -> None:
         there = xp.asarray(R)
-        more = {"structure": call.structure.of_part()} if d.examined else {}
+        more = {"structure": call.structure.component_structure()} if d.examined else {}
         solve(call.part(there, part=inherited, plus=d.plus, inspect=None, scan=scan, adjacent=True, **more), there)
         R[...] = on_host(there)
 

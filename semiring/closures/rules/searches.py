@@ -57,7 +57,7 @@ def _search(find: Callable[[Call], tuple[SparseGraph, Any]], work: Work, home: A
 def _costs(call: Call) -> CostEstimate:
     seen, k = call.structure, call.kind
     rivals = {
-        "undirected": lambda: seen.symmetric,
+        "undirected": lambda: seen.is_symmetric,
         "components": lambda: seen.search is not None,
         "separators": lambda: few_enough(seen, call.n) and not call.least < 0 and may_separate(seen, call.n),
     }

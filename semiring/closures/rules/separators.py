@@ -56,7 +56,7 @@ def _costs_in(dtype: np.dtype[Any]) -> Callable[[Call], CostEstimate]:
 
     def costs(call: Call) -> CostEstimate:
         seen, allowed = call.structure, call.kind.options.structure
-        symmetric, searched = seen.symmetric and call.semiring.commutative, seen.search is not None
+        symmetric, searched = seen.is_symmetric and call.semiring.commutative, seen.search is not None
         rivals: dict[str, Any] = {"undirected": lambda: symmetric, "components": lambda: searched}
         return compare_costs("separators", call.n, dtype, seen, allowed=allowed, **rivals)
 
@@ -93,7 +93,7 @@ def separators(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     commutative = d.semiring.commutative
 
     def method_of(call: Call) -> Method:
-        return by_separators(call.structure.analysis, call.structure.symmetric and commutative, call.A)
+        return by_separators(call.structure.analysis, call.structure.is_symmetric and commutative, call.A)
 
     return Rewrite("small separators", d.but(method_of=method_of, chosen="supernodal"), costs=costs)
 
@@ -101,12 +101,12 @@ def separators(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
 def may_separate(seen: Structure, n: int, on_device: bool = False) -> bool:
     """Whether the levels of a breadth-first search show small separators, before an order is looked for."""
     if on_device:
-        return n >= _LEAST_ON_DEVICE and seen.widest * _WIDTHS_ON_DEVICE <= n
-    return seen.widest * _WIDTHS <= n
+        return n >= _LEAST_ON_DEVICE and seen.widest_level * _WIDTHS_ON_DEVICE <= n
+    return seen.widest_level * _WIDTHS <= n
 
 
 def few_enough(seen: Structure, n: int) -> bool:
     """Whether an elimination order is worth its time beside a closure of n vertices."""
     if seen.edges is None:
         return False
-    return seen.edges * (1 if seen.symmetric else 2) <= _EDGES * n * max(1.0, n / 4096)
+    return seen.edges * (1 if seen.is_symmetric else 2) <= _EDGES * n * max(1.0, n / 4096)

@@ -26,8 +26,8 @@ from semiring.closures.planner import Recorder, question, rule, solve
 from semiring.closures.rules.searches import dijkstra, graph_of
 from semiring.closures.rules.separators import few_enough, may_separate
 from semiring.closures.rules.structure import worth_a_look
-from semiring.graphs.components import has_loops, in_strips
-from semiring.graphs.structure import UNSEEN, Structure, structure_of_sparse
+from semiring.graphs.components import has_loops, run_strips
+from semiring.graphs.structure import NO_STRUCTURE, Structure, structure_of_sparse
 
 __all__ = ["sparse"]
 
@@ -39,12 +39,12 @@ def _structure(call: Call) -> Structure:
     A, options = call.A, call.kind.options
     looked_at = A.dtype.kind in "fiub" and has_loops(A.dtype)
     if options.method != "auto" or not options.structure or not looked_at:
-        return UNSEEN
+        return NO_STRUCTURE
     if not worth_a_look(A.shape[0]):
         stored = stored_entries(A)[2]
         if A.shape[0] < _LEAST or not stored.size or not (stored == stored[0]).all():
-            return UNSEEN
-    return structure_of_sparse(A) or UNSEEN
+            return NO_STRUCTURE
+    return structure_of_sparse(A) or NO_STRUCTURE
 
 
 def _has_shortest_paths(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
@@ -63,7 +63,7 @@ def _costs(call: Call) -> CostEstimate:
     exact = weight > 0 and is_exact(weight, n, k.dtype, np.inf)
     rivals = {
         "hops": lambda: exact,
-        "undirected": lambda: seen.symmetric,
+        "undirected": lambda: seen.is_symmetric,
         "components": lambda: seen.search is not None,
         "separators": lambda: few_enough(seen, n) and may_separate(seen, n),
     }
@@ -169,14 +169,14 @@ def _count(work: Work, home: Any) -> Any:
 def _close_dense(work: Work, home: Any) -> Any:
     """Close the dense matrix, in place where nobody needs it again: integers may begin again in a wider dtype."""
     call, options = work.call, work.plan.kind.options
-    seen = call.found(_structure) if worth_a_look(call.n) else UNSEEN
+    seen = call.found(_structure) if worth_a_look(call.n) else NO_STRUCTURE
     array = _dense(call, seen)
     if takes_edges(options.method) and _has_shortest_paths(call.semiring, call.kind.dtype):
         options = options._replace(method="auto")
     check_star(call.semiring, array.dtype)
     if options.check:
         warn_of_other_zeros(array, call.semiring)
-    known = {} if seen is UNSEEN or array.dtype != call.kind.dtype else {"structure": seen}
+    known = {} if seen is NO_STRUCTURE or array.dtype != call.kind.dtype else {"structure": seen}
     inner = call.part(array, storage="elements", options=options, **known)
     if home is None and array.dtype.kind != "i":
         home = array
@@ -199,5 +199,5 @@ def _dense(call: Call, seen: Structure) -> Any:
         part[...] = none
         part.reshape(-1)[(tails[some].astype(np.int64) - rows.start) * A.shape[1] + heads[some]] = seen.values[some]
 
-    in_strips(write, A.shape[0], call.threads)
+    run_strips(write, A.shape[0], call.threads)
     return array

@@ -12,6 +12,7 @@ from semiring.kernels.cpu.codegen import cache
 from semiring.kernels.cpu.codegen.numba_internals import (
     DispatcherCache,
     entry_point,
+    get_cache,
     rebuild_result,
     result_state,
     set_cache,
@@ -88,7 +89,9 @@ def cached(function: Any) -> Any:
     """
     python = function.py_func
     assert python.__closure__ is None, f"{python.__qualname__} has variables of an enclosing function"
-    set_cache(function, KernelCache(f"{python.__module__}.{python.__qualname__}", python.__module__))
+    # A thread may compile the function now. It must save into the cache in which it looked.
+    if not isinstance(get_cache(function), KernelCache):
+        set_cache(function, KernelCache(f"{python.__module__}.{python.__qualname__}", python.__module__))
     return function
 
 

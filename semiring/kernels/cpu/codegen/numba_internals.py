@@ -40,6 +40,7 @@ __all__ = [
     "for_range",
     "for_range_slice",
     "function_address",
+    "get_cache",
     "host_tuple",
     "library_state",
     "load_library",
@@ -84,6 +85,11 @@ def set_cache(function: Any, cache: Any) -> None:
     """
     assert hasattr(function, "_cache")
     function._cache = cache
+
+
+def get_cache(function: Any) -> Any:
+    """Return the cache of a function made by ``numba.njit``: a `DispatcherCache`, or one of Numba's own."""
+    return function._cache
 
 
 def entry_point(function: Any, signature: tuple[Any, ...]) -> Callable[..., Any]:

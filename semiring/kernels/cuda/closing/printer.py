@@ -67,7 +67,7 @@ def function(
     def operation(node: Expression, arguments: list[str]) -> str:
         called = node.op + "_" * (node.op in _KEYWORDS)
         if node.op in ("min", "max"):
-            kept = node.kept(undefined) if dtype == np.float64 else None
+            kept = node.never_nan_argument(undefined) if dtype == np.float64 else None
             if ordered:
                 called += "ordered"
             elif kept is not None:

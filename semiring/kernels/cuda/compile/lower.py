@@ -75,7 +75,7 @@ class _Lowering:
         if op in _ORDERED:
             return self.compare(op, *args)
         if op in ("min", "max"):
-            return self.extremum(op, expression.kept(self.undefined), *args)
+            return self.extremum(op, expression.never_nan_argument(self.undefined), *args)
         if op == "where":
             return arith.select(*args)
         if op in ("and", "or", "xor"):
@@ -102,7 +102,7 @@ class _Lowering:
         return arith.cmpi(getattr(arith.CmpIPredicate, (_SIGNED if self.signed else _UNSIGNED)[op]), x, y)
 
     def extremum(self, op: str, kept: int | None, x: ir.Value, y: ir.Value) -> ir.Value:
-        """``kept``: which of the two is never NaN, or None."""
+        """``never_nan_argument``: which of the two is never NaN, or None."""
         if not self.floating:
             return getattr(arith, op + ("si" if self.signed else "ui"))(x, y)
         if x.type == ir.F32Type.get():
