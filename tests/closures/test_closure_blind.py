@@ -17,7 +17,7 @@ from strips import rounded
 from tiers import each_value, full, quick
 
 import semiring as sr
-from semiring.algorithms.methods import Method, matrix_methods
+from semiring.algorithms.methods import Method, matrix_methods, method_named
 from semiring.algorithms.ordered import selects
 from semiring.algorithms.predecessors import nearest_tree
 from semiring.algorithms.schedule import BLOCKED, schedule_for
@@ -28,7 +28,7 @@ from semiring.errors import DivergenceError, DomainError, DTypeError, IntegerOve
 from semiring.kernels.contract import Capabilities, ClosureKernels, Status
 from semiring.kernels.reference import ReferenceBackend
 
-DENSE = [method for method in matrix_methods() if method not in ("auto", "staged")]
+DENSE = [name for name in matrix_methods() if name != "auto" and not method_named(name).needs]
 
 
 @pytest.fixture(autouse=True)
