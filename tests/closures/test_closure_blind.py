@@ -465,3 +465,18 @@ def test_the_measured_method_depends_on_what_a_pair_costs():
         assert byte.method(n, selecting=True) == usual
     assert schedule_for("cpu", np.dtype("float32")).method(300, selecting=True) == BLOCKED
     assert [name for name, semiring in sr.CATALOGUE.items() if selects(semiring)] == ["max_min", "min_max"]
+
+
+def test_the_host_closes_what_lives_on_a_device(rng):
+    """The result goes back, to a new array or to the given one; a method of the CPU alone runs too."""
+    A = matrix(rng, 40, "min_plus", "float32")
+    expected = oracles.closure(A, "min_plus")
+    check(A, expected, device="cpu")
+    check(A, expected, device="cpu", method="bertoldi_openmp")
+    out = on_device(np.empty_like(A))
+    assert closure(on_device(A), device="cpu", out=out) is out
+    np.testing.assert_array_equal(out.get(), expected)
+    words = pack(on_device(np.isfinite(A)))
+    closed = closure(words, "boolean", device="cpu")
+    assert type(closed.words) is StrictArray
+    np.testing.assert_array_equal(closed.unpack().get(), np.isfinite(expected))
