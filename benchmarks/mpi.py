@@ -35,6 +35,7 @@ import semiring as sr
 from benchmarks.common import Table, by_clock, by_synchronized_clock, random_matrix, rounded, run
 from benchmarks.packages import require
 from semiring import mpi
+from semiring.algorithms.papers.bertoldi import close_rows
 from semiring.algorithms.schedule import schedule_for
 from semiring.distributed.closing import close_tiles
 from semiring.distributed.cost_model import row_broadcast_bytes, row_broadcast_seconds, tiles_bytes, tiles_times
@@ -42,7 +43,6 @@ from semiring.distributed.distributed_matrix import deal, slabs
 from semiring.distributed.gpu_transports import links_of, own_device
 from semiring.distributed.grid import Grid, grid_shape
 from semiring.distributed.launcher import launched
-from semiring.distributed.row_broadcast import close_rows
 from semiring.distributed.transports import ALONE, Groups, HostLinks
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan

@@ -1,12 +1,13 @@
-"""Whole closures on a GPU: the tables of the papers, with every numbered kernel, the methods of today, and the host.
+"""Whole closures on a GPU: the tables of the papers, with their kernels, the methods of today, and the host.
 
     python -m benchmarks.gpu.closure [edges-60] [edges-6] [edges-600] [energy] [--sizes 512 ...] [--peers DIR]
 
 Min-plus in float32 on uniform graphs with so many edges a vertex and whole-numbered weights (Buluç, Gilbert, Budak
-2010; Lund, Smith 2010). Before anything is timed its distances are compared with those of kernel 6. A method is left
-out from the size on where n³ growth would take it beyond ``--limit`` seconds. Times in milliseconds: medians, by
-events of the device for what runs there (no look at the data; the host enqueues ahead of it), by the clock for the
-host. The last column: the exponent b of t = a·nᵇ, fitted over the sizes from 1,024 on as in table 3 of Buluç et al.
+2010; Lund, Smith 2010). Before anything is timed its distances are compared with those of the look-ahead kernel. A
+method is left out from the size on where n³ growth would take it beyond ``--limit`` seconds. Times in milliseconds:
+medians, by events of the device for what runs there (no look at the data; the host enqueues ahead of it), by the clock
+for the host. The last column: the exponent b of t = a·nᵇ, fitted over the sizes from 1,024 on as in table 3 of Buluç
+et al.
 ``energy``: joules a closure and pairs a joule by the counter of the GPU, over two seconds of closures each, as in
 their table 8. ``--peers``: see `benchmarks.gpu.peers`.
 """
@@ -17,8 +18,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
-from functools import cache
-from pathlib import Path
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -28,26 +28,16 @@ from benchmarks.classical import serial
 from benchmarks.common import Table, by_clock, comparing, device_milliseconds, ours, rounded, run
 from benchmarks.gpu.peers import peers
 from benchmarks.packages import require
-from semiring.algorithms.rkleene import rkleene
-from semiring.kernels.contract import Capabilities
 from semiring.kernels.cuda import closing as staged
-from semiring.kernels.engine import Engine, make_plan
+from semiring.kernels.cuda.closing.papers import launches as papers
+from semiring.kernels.cuda.closing.papers.launches import KERNELS
+from semiring.kernels.engine import make_plan
 from semiring.testing import uniform_graph
 
 __all__ = ["main"]
 
 AHEAD = 10.0  # milliseconds that the device waits while the host enqueues a closure
 SIZES = (512, 1024, 2048, 4096, 8192, 16384, 17408)
-NUMBERED = {
-    "5": "two phases",
-    "4": "staged load (Lund, Smith)",
-    "3": "unrolled (Lund, Smith)",
-    "2": "three phases (Katz, Kider)",
-    "1": "a cell a thread (Harish, Narayanan)",
-    "1b": "rank-one updates (Buluç et al.)",
-    "1c": "row value in shared memory (Bertoldi)",
-    "1d": "row value from memory (Bertoldi)",
-}
 Column = tuple[str, Callable[[Any], Callable[[], float]]]  # its title; from the graph on the host to milliseconds
 
 
@@ -61,7 +51,7 @@ def plan() -> Any:
 
 
 class _WrongError(Exception):
-    """Distances that are not those of kernel 6."""
+    """Distances that are not those of the look-ahead kernel."""
 
 
 def on_device(label: str, close: Callable[[Any], Any]) -> Column:
@@ -74,7 +64,7 @@ def on_device(label: str, close: Callable[[Any], Any]) -> Column:
         work = given.copy()
         close(work)
         expected = given.copy()
-        staged.close(plan(), expected, "6")
+        staged.close(plan(), expected, look_ahead=True)
         if not bool((work == expected).all()):
             raise _WrongError
         del expected
@@ -108,39 +98,6 @@ def on_host(label: str, close: Callable[[np.ndarray], Any], dtype: Any = np.floa
     return label, prepare
 
 
-class _PlainProducts:
-    """What `rkleene` asks of a backend, with the plainest product."""
-
-    name = "cuda"
-    stacks = False
-    capabilities = Capabilities()
-
-    def close_block(self, plan: Any, A: Any) -> None:
-        staged.close_block(plan, A)
-
-    def multiply_add(self, plan: Any, C: Any, A: Any, B: Any) -> None:
-        (m, n), k = C.shape, A.shape[1]
-        sizes = (np.int32(m), np.int32(n), np.int32(k), *(np.int64(x.strides[0] // 4) for x in (C, A, B)))
-        if C.size:
-            _plain_product()((-(-n // 16), -(-m // 16)), (16, 16), (C, A, B, *sizes))
-
-    def multiply(self, plan: Any, C: Any, A: Any, B: Any) -> None:
-        C[...] = plan.zero
-        self.multiply_add(plan, C, A, B)
-
-
-@cache
-def _plain_product() -> Any:
-    import cupy
-
-    return cupy.RawKernel(Path(__file__).with_name("plain_product.cu").read_text(), "plain_product")
-
-
-def _plain_rkleene(A: Any) -> None:
-    engine: Any = Engine(_PlainProducts(), plan())  # type: ignore[arg-type]  # the part of the contract that is used
-    rkleene(engine, A, leaf=64)
-
-
 def _scipy_dijkstra(A: np.ndarray) -> None:
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
@@ -156,19 +113,17 @@ def _scipy_floyd_warshall(A: np.ndarray) -> None:
 
 
 def columns(folder: str | None) -> list[Column]:
-    """Every row of the tables; kernel 6, with which all are compared, first."""
+    """Every row of the tables; the look-ahead kernel, with which all are compared, first."""
     found: list[Column] = [
-        on_device("kernel 6, `staged`", lambda A: staged.close(plan(), A, "6")),
+        on_device("`staged`, the look-ahead kernel", lambda A: staged.close(plan(), A, look_ahead=True)),
         *(
             on_device(f"`{method}`", lambda A, method=method: sr.closure(A, method=method, out=A, check=False))
-            for method in ("rkleene", "blocked_floyd_warshall", "auto")
+            for method in ("rkleene", "blocked_floyd_warshall", "auto", "rkleene_plain")
         ),
     ]
-    found += [
-        on_device(f"kernel {name}: {said}", lambda A, name=name: staged.close(plan(), A, name))
-        for name, said in NUMBERED.items()
-    ]
-    found.append(on_device("R-Kleene on a plain product", _plain_rkleene))
+    for name, kernel in KERNELS.items():
+        said = f"`{name}`" if kernel.is_method else f"{name}, a variant"
+        found.append(on_device(said, lambda A, name=name: papers.close(plan(), A, name)))
     if comparing():
         return found
     for peer in peers(folder):
@@ -276,16 +231,19 @@ def energy(options: argparse.Namespace) -> Table:
     # By its address: the numbers of CUDA are not those of NVML where CUDA_VISIBLE_DEVICES hides some.
     handle = pynvml.nvmlDeviceGetHandleByPciBusId(cupy.cuda.Device().pci_bus_id)
     rows = []
-    for name in ("6", "4", "2"):
+    for name in ("staged", "lund_smith", "katz_kider"):
         for n in options.energy:
             given = cupy.asarray(graph(n, 60))
             work = given.copy()
-            staged.close(plan(), work, name)
+            close = partial(papers.close, plan(), work, name)
+            if name == "staged":
+                close = partial(staged.close, plan(), work)
+            close()
             cupy.cuda.Device().synchronize()
             count, before, start = 0, pynvml.nvmlDeviceGetTotalEnergyConsumption(handle), time.perf_counter()
             while not count or time.perf_counter() - start < options.counted:
                 work[...] = given
-                staged.close(plan(), work, name)
+                close()
                 cupy.cuda.Device().synchronize()
                 count += 1
             joules = (pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) - before) / 1e3 / count

@@ -1,8 +1,8 @@
-"""One matrix on a GPU by kernel 6, by two launches a stage, and by blocked Floyd-Warshall: which is fastest where.
+"""One matrix on a GPU by the look-ahead kernel, by two launches a stage, by blocked Floyd-Warshall: the fastest.
 
     python -m benchmarks.gpu.staged [--kinds min_plus/float64 ...] [--sizes 192 256 ...]
 
-The measurements behind the sizes of `semiring.kernels.cuda.closing.numbered` and the change-over to blocked
+The measurements behind the sizes of `semiring.kernels.cuda.closing.look_ahead` and the change-over to blocked
 Floyd-Warshall in `semiring.algorithms.schedule`. Medians in milliseconds, in place, of complete graphs: by events of
 the device, which the host keeps ahead of, and by the clock of one call after the other. Blocked Floyd-Warshall is
 replayed, as `semiring.closure` does up to n = 4096. The results of all three are compared: equal, as all weights are
@@ -44,7 +44,7 @@ def ways(semiring: str, dtype: str) -> dict[str, Callable[[Any], None]]:
         streams.replay(plan, A, lambda plan: Engine(backend, plan, panel, waits=False), blocked_floyd_warshall)
 
     return {
-        "kernel 6": lambda A: staged.close(plan, A, "6"),
+        "look-ahead": lambda A: staged.close(plan, A, look_ahead=True),
         "two launches a stage": lambda A: staged.close(plan, A[None]),
         "blocked": blocked,
     }
@@ -74,7 +74,7 @@ def row(kind: str, n: int) -> list[Any]:
 def methods(options: argparse.Namespace) -> Table:
     """All kinds and sizes."""
     names = list(ways("min_plus", "float64"))
-    columns = ["semiring", "dtype", "n", *names, "6 / stages", *(f"{name}, by the clock" for name in names)]
+    columns = ["semiring", "dtype", "n", *names, "look-ahead / stages", *(f"{name}, by the clock" for name in names)]
     return Table("One matrix, ms", columns, [row(kind, n) for kind in options.kinds for n in options.sizes])
 
 

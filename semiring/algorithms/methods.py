@@ -18,15 +18,20 @@ from dataclasses import InitVar, dataclass, field, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from semiring.advice import option
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.algorithms.floyd_warshall import floyd_warshall
 from semiring.algorithms.johnson import johnson
+from semiring.algorithms.papers import bertoldi, buluc, lund_smith
+from semiring.algorithms.papers.gaioso import gaioso
+from semiring.algorithms.papers.harish_narayanan import harish_narayanan
+from semiring.algorithms.papers.katz_kider import katz_kider
 from semiring.algorithms.progress import total_pairs
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.squaring import most_pairs, squaring
 from semiring.algorithms.staged import staged
 from semiring.algorithms.views import WORD
-from semiring.errors import AlgebraError, MethodError, UnknownNameError
+from semiring.errors import AlgebraError, DeviceError, MethodError, UnknownNameError
 from semiring.kernels.contract import OPERATIONS, Backend, lacking
 from semiring.kernels.engine import Engine
 from semiring.registrations import changed
@@ -41,6 +46,7 @@ __all__ = [
     "is_structural",
     "matrix_methods",
     "method_named",
+    "methods_for",
     "register_method",
     "takes_edges",
     "unregister_method",
@@ -87,10 +93,13 @@ class Method:
     #: What the graph must be, where a rule of the planner closes such matrices: the rule makes a method of this name
     #: for each of them, of what the scans have found.
     structure: str = field(default="", repr=False)
-    #: For whom reads the table of methods: authors and year, and what it closes where at which cost.
+    #: For whom reads the table of methods: authors, year and the place in the paper; "doi:…" or "arXiv:…", where that
+    #: was verified; and what the method closes at which cost.
     source: str = field(default="", compare=False, repr=False)
+    reference: str = field(default="", compare=False, repr=False)
     semirings: str = field(default="every semiring with a star", compare=False, repr=False)
     dtypes: str = field(default="every dtype of the semiring", compare=False, repr=False)
+    #: Where it runs: "cpu", "cuda" or both. `check` refuses it elsewhere.
     devices: tuple[str, ...] = field(default=("cpu", "cuda"), compare=False, repr=False)
     cost: str = field(default="", compare=False, repr=False)
 
@@ -117,7 +126,17 @@ class Method:
             raise MethodError(f"the closure method {self.name!r} has {trait}={getattr(self, trait)!r}: give {expected}")
 
     def check(self, backend: Backend, storage: str) -> None:
-        """Raise `DeviceError` where the backend lacks an operation, `AlgebraError` where the storage is another."""
+        """Raise `DeviceError` where it runs on another device or the backend lacks an operation.
+
+        Raises `AlgebraError` where the storage is another.
+        """
+        device = "cuda" if backend.name == "cuda" else "cpu"
+        if device not in self.devices:
+            there, here = ("a GPU", "on the CPU") if device == "cpu" else ("the CPU", "on a GPU")
+            raise DeviceError(
+                f"{self.name} runs on {there}, and this matrix is closed {here}: pass "
+                f"{option('device', self.devices[0])}, or use one of {', '.join(sorted(methods_for(device)))}"
+            )
         if self.needs:
             lacks = [name for name in self.needs if not backend.capabilities.provides(name)]
             if lacks:
@@ -135,6 +154,30 @@ class Method:
 
 
 _SEARCHED = "min_plus and max_plus"
+_UNIT_STAR = "an idempotent ⊕ whose star is 1 wherever it exists"
+_HARISH = "doi:10.1007/978-3-540-77220-0_21"
+_LUND = "arXiv:1001.4108"
+_GAIOSO = "doi:10.5753/wscad.2013.16769"
+
+
+def _cubic(n: int, width: int) -> int:
+    """Return n³, the pairs of an elimination whose kernels are not walked through."""
+    return n * n * width
+
+
+def _of_a_paper(name: str, close: Callable[..., object], source: str, launches: str, reference: str = "") -> Method:
+    """Return the method of a paper's kernel on a GPU."""
+    return Method(
+        name,
+        close,
+        needs=("close_as",),
+        pairs=_cubic,
+        source=source,
+        reference=reference,
+        semirings=_UNIT_STAR,
+        devices=("cuda",),
+        cost=f"n³ pairs in {launches}",
+    )
 
 
 def _found_by_a_rule(engine: Engine, A: Any) -> None:
@@ -178,10 +221,70 @@ _BUILT_IN = (
         "staged",
         staged,
         needs=("close",),
-        source="after Lund and Smith 2010; the kernel is our own",
+        source="our own successor of Lund and Smith 2010",
         semirings="an idempotent ⊕",
         devices=("cuda",),
         cost="n³ pairs in a few launches",
+    ),
+    _of_a_paper(
+        *("harish_narayanan", harish_narayanan, "Harish and Narayanan 2007, a thread for each cell"),
+        *("n launches", _HARISH),
+    ),
+    _of_a_paper("katz_kider", katz_kider, "Katz and Kider 2008, three phases of 32 × 32 tiles", "3 ⌈n/32⌉ launches"),
+    _of_a_paper(
+        *("lund_smith_unrolled", lund_smith.lund_smith_unrolled, "Lund and Smith 2010, section 4"),
+        *("3 ⌈n/32⌉ launches", _LUND),
+    ),
+    _of_a_paper(
+        *("lund_smith_registers", lund_smith.lund_smith_registers, "Lund and Smith 2010, section 4.1, figure 3"),
+        *("3 ⌈n/32⌉ launches", _LUND),
+    ),
+    _of_a_paper(
+        *("lund_smith", lund_smith.lund_smith, "Lund and Smith 2010, sections 4.2 and 4.3, figures 4 to 6"),
+        *("3 ⌈n/32⌉ + 2 launches, and a copy of the matrix", _LUND),
+    ),
+    _of_a_paper(
+        *("gaioso", gaioso, "Gaioso and others 2013, algorithm 3, figures 4 to 6", "2 ⌈n/32⌉ launches", _GAIOSO)
+    ),
+    _of_a_paper(
+        *("buluc_iterative", buluc.buluc_iterative, "Buluç, Gilbert and Budak 2010, figure 2, rank-one updates"),
+        "n launches",
+    ),
+    Method(
+        "rkleene_plain",
+        buluc.rkleene_plain,
+        needs=("multiply_add_plain",),
+        pairs=_cubic,
+        source="Buluç, Gilbert and Budak 2010, figure 3, with plain products",
+        cost="n³ pairs in O(n/64) plain products",
+    ),
+    _of_a_paper("bertoldi_cuda_shared", bertoldi.bertoldi_cuda_shared, "Bertoldi, algorithm 4", "n launches"),
+    _of_a_paper("bertoldi_cuda", bertoldi.bertoldi_cuda, "Bertoldi, algorithm 5", "n launches"),
+    Method(
+        "bertoldi_openmp",
+        bertoldi.bertoldi_openmp,
+        needs=("close_as",),
+        pairs=_cubic,
+        source="Bertoldi, algorithm 3, dynamic schedule",
+        devices=("cpu",),
+        cost="n³ pairs, a barrier for each pivot",
+    ),
+    Method(
+        "bertoldi_openmp_static",
+        bertoldi.bertoldi_openmp_static,
+        needs=("close_as",),
+        pairs=_cubic,
+        source="Bertoldi, algorithm 3, static schedule",
+        devices=("cpu",),
+        cost="n³ pairs, a barrier for each pivot",
+    ),
+    Method(
+        "row_broadcast",
+        bertoldi.row_broadcast,
+        pairs=_cubic,
+        source="Bertoldi, algorithms 2, 6 and 7; several ranks under mpiexec",
+        semirings=_UNIT_STAR,
+        cost="n³ pairs in n rank-one products and broadcasts",
     ),
     Method(
         "johnson",
@@ -350,6 +453,12 @@ def matrix_methods() -> list[str]:
 def _warn_of_pivots(stacklevel: int) -> None:
     text = "the trait keeps_pivots of closure methods has no effect any more: leave it out"
     warnings.warn(text, DeprecationWarning, stacklevel=stacklevel)
+
+
+def methods_for(device: str) -> list[str]:
+    """The names of `METHODS` that run on a device, "cpu" or "cuda"; those that are not loaded yet count."""
+    found = [(name, _methods.get(name)) for name in METHODS]
+    return [name for name, method in found if method is None or device in method.devices]
 
 
 def _made(name: str, method: Any, traits: dict[str, Any]) -> Method:

@@ -90,10 +90,10 @@ class ReportingEngine(Engine):
         streams = backend.capabilities.streams
         self._meter = meter or _Meter(progress, total, None if streams is None else streams.mark)
 
-    def _new_lane(self) -> Engine:
+    def with_backend(self, backend: Backend) -> Engine:
         meter = self._meter
         return ReportingEngine(
-            self.backend, self.plan, meter.progress, meter.total, self.panel, waits=self.waits, meter=meter
+            backend, self.plan, meter.progress, meter.total, self.panel, waits=self.waits, meter=meter
         )
 
     def report(self, done: int, total: int) -> None:
@@ -133,6 +133,10 @@ class ReportingEngine(Engine):
 
     def close(self, A: Array, start: int = 0) -> None:
         super().close(A, start)
+        self._count(A.shape[0], A.shape[0], A.shape[1])
+
+    def close_as(self, name: str, A: Array) -> None:
+        super().close_as(name, A)
         self._count(A.shape[0], A.shape[0], A.shape[1])
 
     def close_block_pivots(self, A: Array, P: Array, k0: int = 0, start: int = 0) -> None:

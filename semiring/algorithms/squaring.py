@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from semiring.algorithms.stars import vertex_without_star
 from semiring.algorithms.views import WORD, Array
 from semiring.arrays.parts import on_host, pieces, some
 from semiring.errors import AlgebraError
@@ -64,12 +65,10 @@ def _check_diagonal(plan: KernelPlan, A: Array) -> None:
     divergence = plan.semiring.divergence
     if plan.storage == "bits" or (divergence is None and plan.semiring.absorptive):
         return
+    plan.status.diverged = vertex_without_star(plan, A)
+    if plan.status.diverged >= 0:
+        return
     diagonal = on_host(A.diagonal())
-    if divergence is not None:
-        bad = np.broadcast_to(divergence.evaluate({"x": diagonal}, plan.dtype), diagonal.shape)
-        if bad.any():
-            plan.status.diverged = int(bad.argmax())
-            return
     if not plan.semiring.absorptive and bool((diagonal != plan.one).any()):
         vertex = int((diagonal != plan.one).argmax())
         raise AlgebraError(

@@ -14,6 +14,7 @@ import numpy as np
 from semiring.advice import advice, matrix_name, option
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import is_proved, max_times, min_times
+from semiring.arrays.parts import on_host
 from semiring.arrays.zero_conventions import outside
 from semiring.errors import (
     AlgebraError,
@@ -32,6 +33,7 @@ __all__ = [
     "gain_error",
     "lost_pivot",
     "may_diverge",
+    "vertex_without_star",
     "warn_of_divergence",
     "warn_of_diverging_sum",
 ]
@@ -111,6 +113,16 @@ def may_diverge(plan: KernelPlan) -> bool:
     """Whether a pivot may have no star: not where all weights of min-plus are ≥ 0."""
     known = plan.facts.nonnegative and plan.semiring.tropical == "min"
     return plan.semiring.divergence is not None and not known
+
+
+def vertex_without_star(plan: KernelPlan, A: Any) -> int:
+    """Return the first vertex whose entry on the diagonal of A (n, n) has no star, or -1. Waits for a device."""
+    divergence = plan.semiring.divergence
+    if divergence is None:
+        return -1
+    diagonal = on_host(A.diagonal())
+    bad = np.broadcast_to(divergence.evaluate({"x": diagonal}, plan.dtype), diagonal.shape)
+    return int(bad.argmax()) if bad.any() else -1
 
 
 def warn_of_divergence(semiring: Semiring, D: Any) -> None:

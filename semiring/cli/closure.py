@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     check_outputs(arguments)
     semiring = chosen_semiring(arguments)
     # Reachability of edges that are listed takes n² bits, and is spared what the graph does not need.
-    reaches = semiring == boolean and arguments.method == "auto"
+    reaches = semiring == boolean and arguments.method == "auto" and arguments.device is None
     network = load(arguments, semiring, sparse=reaches)
     introduce(report, network, semiring)
     matrix: Any = network.matrix
@@ -65,6 +65,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
             progress=progress,
             check=arguments.check,
             threads=arguments.threads,
+            device=arguments.device,
             explain=arguments.explain or True,
         )
     report.tell(method=explanation.method, reasons=explanation.reasons)

@@ -55,6 +55,7 @@ def run_on_file(arguments: argparse.Namespace, report: Report) -> int:
                 progress=progress,
                 check=arguments.check,
                 threads=arguments.threads,
+                device=arguments.device,
                 memory=arguments.memory,
                 journal=journal,
                 explain=arguments.explain or True,

@@ -23,7 +23,7 @@ from semiring.io import Network
 __all__ = ["run_on_ranks"]
 
 #: What one process alone does, by the option's name.
-_ALONE = {"reflexive": True, "explain": False, "method": "auto", "check": True}
+_ALONE = {"reflexive": True, "explain": False, "check": True}
 
 
 def run_on_ranks(arguments: argparse.Namespace, report: Report, tell: Any) -> int:
@@ -36,7 +36,13 @@ def run_on_ranks(arguments: argparse.Namespace, report: Report, tell: Any) -> in
         value = getattr(arguments, others[0])
         given = option(others[0], value if isinstance(value, bool) else ANY)
         raise SemiringError(f"{given} is for one process: leave it out, or run the command without mpiexec")
+    if arguments.device not in (None, "cuda"):
+        raise SemiringError(f"{option('device', ANY)} of several ranks is cpu, or cuda for a GPU of each rank")
     semiring = chosen_semiring(arguments)
+    more: dict[str, Any] = {"threads": arguments.threads}
+    if arguments.method != "auto":
+        more["method"] = arguments.method
+    where = {"device": arguments.device}
     with mpi.together() as ranks:
         first = ranks.rank == 0
         agreed(ranks, lambda: check_outputs(arguments) if first else None)
@@ -45,15 +51,15 @@ def run_on_ranks(arguments: argparse.Namespace, report: Report, tell: Any) -> in
             refuse_networks(arguments)
             memory, journal = arguments.memory, arguments.journal
             with ProgressBar("closure") if first else nullcontext() as progress:
-                more = {"progress": progress, "threads": arguments.threads}
-                found = mpi.closure(source, semiring, out=out, memory=memory, journal=journal, **more)
+                stored = {"out": out, "memory": memory, "journal": journal, "progress": progress}
+                found = mpi.closure(source, semiring, **stored, **more, **where)
             if first:
                 _tell_of_file(report, source, out, semiring, len(found), found.dtype)
             return 0
         named = source.endswith(".npy") and str(out).endswith(".npy") and os.path.exists(source)
         if named and not of_networks(arguments):
-            matrix = mpi.read(source)
-            mpi.closure(matrix, semiring, out=matrix, threads=arguments.threads).write(out)
+            matrix = mpi.read(source, **where)
+            mpi.closure(matrix, semiring, out=matrix, **more).write(out)
             if first:
                 _tell_of_file(report, source, out, semiring, matrix.n, matrix.dtype)
             return 0
@@ -61,9 +67,9 @@ def run_on_ranks(arguments: argparse.Namespace, report: Report, tell: Any) -> in
         names = ranks.allgather(None if network is None else network.names)[0]
         if network is not None:
             introduce(report, network, semiring)
-        matrix = mpi.distribute(None if network is None else network.matrix)
+        matrix = mpi.distribute(None if network is None else network.matrix, **where)
         with cycles_by_name(names, shown_input(source)):
-            mpi.closure(matrix, semiring, out=matrix, threads=arguments.threads)
+            mpi.closure(matrix, semiring, out=matrix, **more)
         result = matrix.gather()
         agreed(ranks, lambda: tell(arguments, report, result, semiring, network) if first else None)
     return 0

@@ -229,7 +229,10 @@ def _add_closure(commands: argparse._SubParsersAction[Parser]) -> None:
     parser.add_argument("-s", "--semiring", metavar="NAME", help=f"default min_plus; {_NAMES}")
     _add_definition(parser)
     parser.add_argument(
-        "--method", metavar="NAME", default="auto", help="auto, or one of the methods that semiring info lists"
+        "--method",
+        metavar="NAME",
+        default="auto",
+        help="auto, or one of the methods that semiring info lists; under mpiexec row_broadcast",
     )
     parser.add_argument(
         "--irreflexive", dest="reflexive", action="store_false", help="A⁺ = A ⊗ A*: without the empty path"
@@ -355,6 +358,12 @@ def _add_work(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--plot", metavar="FILE", help="draw a picture (.png, .svg, .pdf); needs matplotlib")
     parser.add_argument("--threads", type=_count, metavar="N", help="how many threads (default: all cores)")
     parser.add_argument(
+        "--device",
+        type=_device,
+        metavar="NAME",
+        help="where to compute: cpu (the default), cuda, cuda:1, several GPUs as cuda:0,cuda:1, or cuda:* for all",
+    )
+    parser.add_argument(
         "--no-check",
         dest="check",
         action="store_false",
@@ -371,6 +380,18 @@ def _add_definition(parser: argparse.ArgumentParser) -> None:
     own.add_argument("--one", metavar="NUMBER", help="1̄, the neutral element of ⊗")
     own.add_argument("--star", metavar="TEXT", help="x* as an expression in x, nan where it does not exist")
     own.add_argument("--domain", metavar="INTERVAL", help="the elements, such as '[0, inf)' (default: all numbers)")
+
+
+def _device(text: str) -> str | tuple[str, ...] | None:
+    """Return what ``device=`` takes for a text; None for the CPU, where arrays of the command live."""
+    if text == "cpu":
+        return None
+    names = tuple(text.split(","))
+    if text != "cuda:*" and not all(re.fullmatch(r"cuda(:\d+)?", name) for name in names):
+        raise argparse.ArgumentTypeError(f"{text} is not cpu, cuda, cuda:1, cuda:0,cuda:1 or cuda:*")
+    if len(names) > 1 and ("cuda" in names or len(set(names)) < len(names)):
+        raise argparse.ArgumentTypeError(f"{text} names a GPU twice or without its number: give cuda:0,cuda:1")
+    return names if len(names) > 1 else text
 
 
 def _count(text: str) -> int:

@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     if arguments.kind == "reliable" and arguments.check:
         network = _load_probabilities(arguments, semiring, some)
     else:
-        network = load(arguments, semiring, sparse=some)
+        network = load(arguments, semiring, sparse=some and arguments.device is None)
     if arguments.without:
         network = _without(network, semiring, arguments.without)
     ends = [None if end is None else vertex_of(network, end) for end in (arguments.source, arguments.target)]
@@ -100,6 +100,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
             predecessors=arguments.predecessors is not None,
             check=arguments.check,
             threads=arguments.threads,
+            device=arguments.device,
             progress=progress,
         )
     route = _route(question, found)

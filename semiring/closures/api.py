@@ -16,13 +16,13 @@ from semiring import profiling
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_floating
-from semiring.algorithms.methods import METHODS, matrix_methods, takes_edges
+from semiring.algorithms.methods import METHODS, matrix_methods, methods_for, takes_edges
 from semiring.algorithms.predecessors import Inspection, attach_unbounded
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.device import are_apart
-from semiring.arrays.operands import adjacent, check_flags, device_of
+from semiring.arrays.operands import adjacent, check_flags, device_of, memory_of
 from semiring.closures.call import Call, Options, is_tropical
 from semiring.closures.explanation import Explanation
 from semiring.closures.front_ends import close_given, plan_with_warnings
@@ -33,7 +33,7 @@ from semiring.errors import AlgebraError, DeviceError, DTypeError, UnknownNameEr
 from semiring.io.inputs import Reading
 from semiring.io.network import semiring_of
 from semiring.kernels.engine import engine_of, make_plan
-from semiring.namespaces import array_namespace
+from semiring.namespaces import array_namespace, is_device_array
 from semiring.threads import checked_threads, get_threads
 
 __all__ = ["METHODS", "Explanation", "closure", "closure_of_rounded", "closure_with_predecessors"]
@@ -132,7 +132,8 @@ def closure(
         min-plus.
     method
         One of `METHODS`, or of your own (`semiring.extend.register_method`). ``"auto"`` chooses by size, sparsity and
-        semiring; ``explain`` says what and why.
+        semiring; ``explain`` says what and why. The algorithms of papers are among them, to compare with. An error for
+        an unknown name, or for a method that runs elsewhere, lists the methods for this device.
     out
         Where the result goes; may be A itself. In place the memory beyond the matrix is that of some panels, O(n ·
         1024), and for truth values also an eighth of the matrix. One copy more of the matrix is taken
@@ -176,10 +177,11 @@ def closure(
     threads
         How many threads; by default `get_threads`. The result does not depend on it.
     device
-        ``"cuda"``: move what lives in the memory of the host to the GPU, and the result back; by strips of rows where
-        the GPU has no room for all. ``("cuda:0", "cuda:1")``, or ``"cuda:*"`` for all of the host: several GPUs close
-        it together, each some of its rows, wherever it lives, whatever its structure; of a stack each closes some
-        matrices.
+        ``"cuda"``, or ``"cuda:1"`` for the GPU of that number: move what lives in the memory of the host to the GPU,
+        and the result back; by strips of rows where the GPU has no room for all. ``"cpu"``: move what lives on a GPU to
+        the memory of the host, and the result back. By default the matrix is closed where it lives. ``("cuda:0",
+        "cuda:1")``, or ``"cuda:*"`` for all of the host: several GPUs close it together, each some of its rows,
+        wherever it lives, whatever its structure; of a stack each closes some matrices.
     structure
         Whether work may be spared where the graph allows it: True; False; or the name of a rule that may, or several of
         ``"bottleneck"``, ``"hops"``, ``"reachability"``, ``"separators"``, ``"searches"``, ``"components"``,
@@ -231,7 +233,7 @@ def closure(
         asked = {"method": method, "reflexive": reflexive, "check": check, "threads": threads, "structure": structure}
         asked |= {"directed": directed, "compute_dtype": compute_dtype}
         return _close_by_several(several, A, out, explain, semiring=semiring, **asked)
-    options = _options(semiring, method, threads, check, structure, several, compute_dtype)
+    options = _options(semiring, method, threads, check, structure, several, compute_dtype, given=(A, device))
     progress = as_progress(progress)
     rare = device, memory, journal, pivots, weight, directed, columns
     plain = not explain and not profiling.active and rare.count(None) == len(rare)
@@ -309,14 +311,25 @@ def _options(
     structure: Any,
     several: Any,
     compute_dtype: Any = None,
+    given: tuple[Any, Any] = (None, None),
 ) -> Options:
-    """What a call asks for; ``several``: GPUs that are to spread it as it is. Raises where no call can ask for that."""
+    """What a call asks for; ``several``: GPUs that are to spread it as it is. Raises where no call can ask for that.
+
+    ``given``: the matrix and the device of the call, for an error to list the methods there.
+    """
     algebra, allowed = as_semiring(semiring), allowed_rules(structure)
     if method != "auto" and method not in METHODS:
-        raise UnknownNameError("closure method", method, METHODS)
+        raise UnknownNameError("closure method", method, methods_for(_kind_of_device(*given)))
     count = get_threads() if threads is None else checked_threads(threads)
     structures = frozenset() if several else allowed
     return Options(algebra, method, count, bool(check), structures, _compute_dtype(compute_dtype))
+
+
+def _kind_of_device(A: Any, device: Any) -> str:
+    """Return where a matrix is closed, "cpu" or "cuda"."""
+    if device is None:
+        return "cuda" if is_device_array(memory_of(A)) else "cpu"
+    return "cpu" if device == "cpu" else "cuda"
 
 
 def _compute_dtype(given: Any) -> np.dtype[Any] | None:
@@ -334,7 +347,7 @@ def _compute_dtype(given: Any) -> np.dtype[Any] | None:
 
 def _close(request: Request) -> Any:
     """What the front ends return for a request."""
-    there = device_of((request.given, request.out), request.device)
+    there = device_of((request.given, request.out), None if request.device == "cpu" else request.device)
     with profiling.span("call", "closure", semiring=request.semiring.name), there:
         return close_given(request)
 

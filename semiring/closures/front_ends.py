@@ -18,7 +18,7 @@ from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.labels import names_vertices
 from semiring.arrays.memory import demand_memory
-from semiring.arrays.operands import adjacent, as_output, as_result, operands, same_memory, store
+from semiring.arrays.operands import adjacent, as_output, as_result, memory_of, operands, same_memory, store
 from semiring.arrays.sparse import check_sparse, is_sparse
 from semiring.arrays.zero_conventions import warn_of_other_zeros, warn_of_other_zeros_on_device
 from semiring.closures.call import Call, Options
@@ -51,6 +51,8 @@ def close_given(request: Request) -> Any:
 def _close(request: Request) -> Any:
     from semiring.closures.files import close_file, refuse_options_of_files, wants_files
 
+    if request.device == "cpu":
+        return _close_on_the_host(request)
     if names_file(request.given):
         refuse_options_of_files(request)
         network = request.reading.network_in_file(request.given, request.semiring)
@@ -138,6 +140,34 @@ def _close_named(request: Request) -> Any:
     except (DivergenceError, DomainError) as error:
         raise error.named(taken.names) from None
     return taken.back(closed) if request.out is None else closed
+
+
+# ------------------------------------------------------------------------------------------------- the host by name
+
+
+def _close_on_the_host(request: Request) -> Any:
+    """What lives on a GPU is closed in the memory of the host, and the result goes back; anything else as it is."""
+    A, out = request.given, request.out
+    if not is_device_array(memory_of(A)):
+        return close_given(replace(request, device=None))
+    from semiring.arrays.device import as_cupy, to_host
+
+    request.explain("arrays", "moved to the memory of the host", quiet=True)
+    packed = isinstance(A, BitMatrix)
+    here = BitMatrix(to_host(A.words), A.shape) if packed else to_host(as_cupy(A))
+    closed = close_given(request.but(here, device=None, out=None))
+    if packed:
+        home = BitMatrix.empty(A.shape, A) if out is None else out
+        home.words[...] = array_namespace(home.words).asarray(closed.words)
+        return home
+    if out is not None and not is_device_array(out):
+        as_output(out, closed.shape, closed.dtype)[...] = closed
+        return out
+    there = array_namespace(as_cupy(A)).asarray(closed)
+    if out is None:
+        return as_result(A)(there)
+    as_output(out, there.shape, there.dtype, like=there)[...] = there
+    return out
 
 
 # ------------------------------------------------------------------------------------------------------ truth values

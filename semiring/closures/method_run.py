@@ -91,8 +91,9 @@ class MethodRun:
     @property
     def cost(self) -> str:
         """The text of `pairs`, for an explanation."""
-        pairs = self.pairs
-        return "" if pairs is None else f"{pairs:.2g} pairs{' at most' if self.method.pairs else ''}"
+        pairs, n = self.pairs, self.kind.shape[-1]
+        varies = self.method.pairs is not None and self.method.pairs(n, n) != n**3
+        return "" if pairs is None else f"{pairs:.2g} pairs{' at most' if varies else ''}"
 
     def close(self, call: Call, D: Any, original: Array | None = None) -> None:
         """D ← D* in place: a matrix, a `BitMatrix`, or what else the method takes. The inspection of the call sees it.

@@ -19,6 +19,7 @@ from semiring.advice import option
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_floating, is_half
+from semiring.algorithms.papers.bertoldi import close_rows
 from semiring.algorithms.predecessors import nearest_tree, path_sums
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.algorithms.schedule import schedule_for
@@ -31,7 +32,6 @@ from semiring.distributed.closing import close_tiles, multiply_tiles
 from semiring.distributed.distributed_matrix import Spread, collect, deal, slabs
 from semiring.distributed.grid import Grid, Range, grid_shape
 from semiring.distributed.mpi_communicator import MpiRanks, load_mpi
-from semiring.distributed.row_broadcast import close_rows
 from semiring.distributed.transports import Groups, HostLinks, Links, agreed
 from semiring.errors import (
     AlgebraError,

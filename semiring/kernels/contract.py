@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
+from semiring.advice import option
 from semiring.algebra import Semiring
 from semiring.errors import DeviceError
 
@@ -186,9 +187,9 @@ def _absent() -> NotImplementedError:
 
 
 class ProductKernels(Protocol):
-    """Products in place, products of triangular matrices, and products that propagate NaN.
+    """Products in place, products of triangular matrices, products that propagate NaN, and plain products.
 
-    Optional: `multiply_upper`, `propagates_nan`.
+    Optional: `multiply_upper`, `propagates_nan`, `multiply_add_plain`.
     """
 
     def replaces(self, plan: KernelPlan, m: int, n: int) -> bool:
@@ -228,11 +229,15 @@ class ProductKernels(Protocol):
         """
         return False
 
+    def multiply_add_plain(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
+        """C ← C ⊕ A ⊗ B by the plainest kernel, to compare with."""
+        raise _absent()
+
 
 class ClosureKernels(Protocol):
     """Closures by kernels written for them: of whole matrices, of stacks, and of small matrices whose weights gain.
 
-    Optional, each with the operations of its paragraph: `close`, `close_stack`, `close_gaining`.
+    Optional, each with the operations of its paragraph: `close`, `close_as`, `close_stack`, `close_gaining`.
 
     Weights gain below 0 in min-plus, above 0 in max-plus, above 1 in max-times. The matrices of `close_gaining` are
     those of the caller, with the "no path" of the caller. The semiring of the plan says what gains. The bits are those
@@ -245,6 +250,18 @@ class ClosureKernels(Protocol):
 
     def close(self, plan: KernelPlan, A: Any, *, beside: bool = False) -> None:
         """A ← A* in place, A (n, n). ``beside``: whether other work keeps the device busy meanwhile."""
+        raise _absent()
+
+    def paper_names(self) -> tuple[str, ...]:
+        """Return the methods that `close_as` has kernels of."""
+        return ()
+
+    def close_as(self, plan: KernelPlan, A: Any, name: str) -> None:
+        """A ← A* in place, A (n, n) of any strides, by the kernel of a paper, under the name of its method.
+
+        A pivot without a star goes to the status of the plan, as by `Backend.close_block`. Raises `AlgebraError` for a
+        semiring that the kernel does not close.
+        """
         raise _absent()
 
     def stack_rows(self, plan: KernelPlan) -> int:
@@ -569,6 +586,6 @@ def lacking(who: str, needs: Iterable[str], backend: Backend) -> DeviceError:
     names = list(needs)
     return DeviceError(
         f"{who} needs the kernel operation{'s' * (len(names) > 1)} {' and '.join(names)}, and this matrix is closed by "
-        f"the {backend.name} backend, which has no such kernels: pass device='cuda' or an array on a GPU, or use "
-        "rkleene"
+        f"the {backend.name} backend, which has no such kernels: pass {option('device', 'cuda')} or an array on a "
+        "GPU, or use rkleene"
     )

@@ -13,9 +13,10 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.expressions import Expression
 from semiring.algebra.expressions.tree import float_limits, is_floating
+from semiring.algebra.expressions.undefined import is_nan
 from semiring.kernels.contract import KernelPlan
 
-__all__ = ["KernelDefinition", "define"]
+__all__ = ["KernelDefinition", "define", "has_unit_star"]
 
 _X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
 
@@ -149,3 +150,17 @@ def _corner_values(semiring: Semiring, dtype: np.dtype[Any], zero: Any) -> Any:
         inside = np.array([value for value in (*ordinary, *special, *ends) if bounds.min <= value <= bounds.max], dtype)
     kept = inside[domain.contains(inside)]
     return np.append(kept, dtype.type(zero))
+
+
+@lru_cache(maxsize=256)
+def has_unit_star(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
+    """Return whether the star is 1̄ wherever it exists, at 1̄ too: then no pivot's row and column need a product."""
+    star, divergence, one = semiring.given_star, semiring.divergence, semiring.one_for(dtype)
+    if divergence is not None and divergence.evaluate({"x": one}, dtype):
+        return False
+    if star is None:  # 1 ⊕ a = 1
+        return True
+    if star.op == "where":
+        defined = [branch for branch in star.args[1:] if not is_nan(branch)]
+        star = defined[0] if len(defined) == 1 else star
+    return not star.variables and bool(star.evaluate({}, dtype) == one)

@@ -142,7 +142,7 @@ class Engine:
         return self._lanes[number]
 
     def _new_lane(self) -> Engine:
-        return Engine(self.backend, self.plan, self.panel, waits=self.waits)
+        return self.with_backend(self.backend)
 
     # ------------------------------------------------------------------------------------- the contract, plan bound
 
@@ -195,6 +195,21 @@ class Engine:
             raise lacking("this closure", ["close"], self.backend)
         self.plan.status.first = start
         closures.close(self.plan, A, beside=self._in_lane)
+
+    def close_as(self, name: str, A: Array) -> None:
+        """A ← A* by the kernel of a paper, under the name of its method.
+
+        Raises `DeviceError` where the backend has no such kernel, `AlgebraError` where it does not close the semiring.
+        """
+        closures = self.capabilities.closures
+        if closures is None or name not in closures.paper_names():
+            raise lacking(name, ["close_as"], self.backend)
+        self.plan.status.first = 0
+        closures.close_as(self.plan, A, name)
+
+    def with_backend(self, backend: Backend) -> Engine:
+        """An engine that does the same with the kernels of another backend."""
+        return Engine(backend, self.plan, self.panel, waits=self.waits)
 
     def close_block_pivots(self, A: Array, P: Array, k0: int = 0, start: int = 0) -> None:
         """A ← A*; where pivot k strictly improves A[i, j], P[i, j] becomes k0 + k."""

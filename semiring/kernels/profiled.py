@@ -118,8 +118,10 @@ def _replay(name: str, plan: KernelPlan, A: Any, engine_of: Any, algorithm: Call
 
 #: How a span tells of each operation of the contract, the optional ones included.
 _KERNELS: dict[str, Callable[..., Span | Any]] = {
-    **dict.fromkeys(("multiply", "multiply_add", "multiply_add_witness", "multiply_add_pivots"), _product),
-    **dict.fromkeys(("close_block", "close_block_pivots", "close", "close_stack"), _closing),
+    **dict.fromkeys(
+        ("multiply", "multiply_add", "multiply_add_witness", "multiply_add_pivots", "multiply_add_plain"), _product
+    ),
+    **dict.fromkeys(("close_block", "close_block_pivots", "close", "close_stack", "close_as"), _closing),
     **dict.fromkeys(("look_gaining", "close_gaining"), _closing),
     **dict.fromkeys(("find_predecessors", "find_tree"), _predecessors),
     **dict.fromkeys(("search_table", "search_near"), _search),

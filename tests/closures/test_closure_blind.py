@@ -17,7 +17,7 @@ from strips import rounded
 from tiers import each_value, full, quick
 
 import semiring as sr
-from semiring.algorithms.methods import Method, matrix_methods
+from semiring.algorithms.methods import Method, matrix_methods, method_named
 from semiring.algorithms.ordered import selects
 from semiring.algorithms.predecessors import nearest_tree
 from semiring.algorithms.schedule import BLOCKED, schedule_for
@@ -28,7 +28,7 @@ from semiring.errors import DivergenceError, DomainError, DTypeError, IntegerOve
 from semiring.kernels.contract import Capabilities, ClosureKernels, Status
 from semiring.kernels.reference import ReferenceBackend
 
-DENSE = [method for method in matrix_methods() if method not in ("auto", "staged")]
+DENSE = [name for name in matrix_methods() if name != "auto" and not method_named(name).needs]
 
 
 @pytest.fixture(autouse=True)
@@ -465,3 +465,18 @@ def test_the_measured_method_depends_on_what_a_pair_costs():
         assert byte.method(n, selecting=True) == usual
     assert schedule_for("cpu", np.dtype("float32")).method(300, selecting=True) == BLOCKED
     assert [name for name, semiring in sr.CATALOGUE.items() if selects(semiring)] == ["max_min", "min_max"]
+
+
+def test_the_host_closes_what_lives_on_a_device(rng):
+    """The result goes back, to a new array or to the given one; a method of the CPU alone runs too."""
+    A = matrix(rng, 40, "min_plus", "float32")
+    expected = oracles.closure(A, "min_plus")
+    check(A, expected, device="cpu")
+    check(A, expected, device="cpu", method="bertoldi_openmp")
+    out = on_device(np.empty_like(A))
+    assert closure(on_device(A), device="cpu", out=out) is out
+    np.testing.assert_array_equal(out.get(), expected)
+    words = pack(on_device(np.isfinite(A)))
+    closed = closure(words, "boolean", device="cpu")
+    assert type(closed.words) is StrictArray
+    np.testing.assert_array_equal(closed.unpack().get(), np.isfinite(expected))

@@ -15,7 +15,8 @@ from tiers import full
 from semiring import CATALOGUE
 from semiring.kernels.cuda.closing import stacks
 from semiring.kernels.cuda.closing.blocks import block_kernel
-from semiring.kernels.cuda.closing.numbered import KERNELS, look_ahead_shape
+from semiring.kernels.cuda.closing.look_ahead import FILE, look_ahead_shape
+from semiring.kernels.cuda.closing.papers.launches import KERNELS
 from semiring.kernels.cuda.closing.sources import arithmetic_of, source
 from semiring.kernels.cuda.entries import elementwise as device_kernels
 from semiring.kernels.cuda.entries import passes, scan
@@ -64,23 +65,62 @@ def instructions(cubin):
     return collections.Counter(re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?(\w+)", text, re.MULTILINE))
 
 
+#: The kernels of papers by what is compiled: the file and its macros.
+PAPERS = [
+    *dict.fromkeys((kernel.file, kernel.defines) for kernel in KERNELS.values()),
+    *(("unit_diagonal.cu", ()), ("plain_product.cu", ())),
+]
+
+
 @pytest.mark.full
-@pytest.mark.parametrize(
-    "file", [*sorted({kernel.file for kernel in KERNELS.values() if not kernel.any_star}), "diagonal.cu"]
-)
-def test_the_kernels_of_the_papers(file):
-    _, kernels = compiled(file, arithmetic("min_plus", "float32"))
+@pytest.mark.parametrize(("file", "defines"), PAPERS)
+def test_the_kernels_of_the_papers(file, defines):
+    _, kernels = compiled(file, arithmetic("min_plus", "float32"), defines)
     assert all(spills == 0 for _, spills in kernels.values())
-    most = {"4_staged_load.cu": 128}.get(file, 64)
+    most = {"lund_smith.cu": 128}.get(file, 64)
     assert all(registers <= most for registers, _ in kernels.values())
+
+
+def instructions_of(cubin, kernel):
+    """The instructions of one kernel, with their widths."""
+    tool = disassembler()
+    if tool is None:
+        pytest.skip("nvdisasm is not installed: pip install nvidia-cuda-nvdisasm")
+    text = disassembled(cubin, tool)
+    start = text.index(f".text.{kernel}:")
+    body = text[start : text.find(".section", start)]
+    return collections.Counter(re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([\w.]+)", body, re.MULTILINE))
+
+
+@pytest.mark.full
+def test_what_the_variants_of_staged_load_remove():
+    """Of the last phase, for each pair: minima, narrow and wide reads of shared memory; and registers."""
+    ours = arithmetic("min_plus", "float32")
+
+    def found(name):
+        chosen = KERNELS[name]
+        cubin, kernels = compiled(chosen.file, ours, chosen.defines)
+        code = instructions_of(cubin, "doubly_dependent")
+        minima = code["VIMNMX"] + code["VIMNMX3"]
+        parts = (minima, code["LDS"], code["LDS.128"])
+        return (*(round(part / code["FADD"], 1) for part in parts), kernels["doubly_dependent"][0])
+
+    assert found("lund_smith_unrolled")[:3] == (0.5, 0.3, 0.2)
+    assert found("lund_smith")[:3] == (1, 0.6, 0)
+    assert found("lund_smith_reread")[:3] == (1, 1.1, 0)
+    assert found("lund_smith_reread")[3] == 128  # a quarter of the threads of a multiprocessor
+    assert found("lund_smith_paired")[:3] == (0.5, 0.6, 0)
+    assert found("lund_smith_wide")[:3] == (1, 0, 0.1)
+    assert found("lund_smith_wide_paired")[:3] == (0.5, 0, 0.1)
+    assert found("lund_smith_all")[:3] == (0.5, 0, 0.1)
+    assert all(found(name)[3] <= 64 for name in ("lund_smith", "lund_smith_wide_paired", "lund_smith_all"))
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("target", OTHERS)
 def test_other_architectures(target):
     ours = arithmetic("min_plus", "float32")
-    for file in (*sorted({kernel.file for kernel in KERNELS.values()}), "diagonal.cu"):
-        defines = look_ahead_shape(1024, ours).defines if file == KERNELS["6"].file else ()
+    for file, defines in (*PAPERS, (FILE, look_ahead_shape(1024, ours).defines)):
         for registers, spills in compiled(file, ours, defines, target)[1].values():
             assert registers <= 255
             assert spills == 0
@@ -149,10 +189,10 @@ def test_the_look_at_the_entries():
         ],
     ),
 )
-def test_kernel_6(name, dtype, n, expected, spills):
+def test_look_ahead(name, dtype, n, expected, spills):
     ours = arithmetic(name, dtype)
     shape = look_ahead_shape(n, ours)
-    cubin, kernels = compiled("6_look_ahead.cu", ours, shape.defines)
+    cubin, kernels = compiled(FILE, ours, shape.defines)
     ((registers, spilled),) = kernels.values()
     assert registers <= 128  # 512 threads on a multiprocessor
     assert spilled <= spills

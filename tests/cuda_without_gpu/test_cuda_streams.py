@@ -17,7 +17,7 @@ from semiring.algorithms.staged import staged
 from semiring.errors import DeviceError
 from semiring.kernels.cuda import CudaBackend
 from semiring.kernels.cuda.closing import barriers, limits, modules
-from semiring.kernels.cuda.closing import numbered as kernels
+from semiring.kernels.cuda.closing import look_ahead as kernels
 from semiring.kernels.cuda.closing.sources import arithmetic_of
 from semiring.kernels.engine import Engine, make_plan
 
@@ -166,7 +166,8 @@ def test_products_of_cublas_keep_to_one_stream_and_are_not_recorded(backend, mai
 def test_a_device_that_grants_little_shared_memory(backend, monkeypatch, dtype, least):
     """48 KiB are too few for elements of 8 bytes; few rows are closed in the registers of one block anywhere.
 
-    The 99 KiB of consumer cards are too few for kernel 6 on elements of 8 bytes, and enough for two launches a stage.
+    The 99 KiB of consumer cards are too few for the look-ahead kernel on elements of 8 bytes, and enough for two
+    launches a stage.
     """
     plan = make_plan(CATALOGUE["min_plus"], dtype)
     for beside in (False, True):
@@ -227,7 +228,7 @@ def test_a_size_is_cut_for_each_device_once(monkeypatch):
     cuts = []
     for number in (0, 1, 0, 1):
         current = number
-        cuts.append(kernels.cut_for("6_look_ahead.cu", arithmetic, 1000, current))
+        cuts.append(kernels.cut_for(arithmetic, 1000, current))
     kernels.cut_for.cache_clear()
     assert cuts[:2] == cuts[2:]
     assert [device for device, _ in compiled] == [cut.kernel for cut in cuts[:2]] == [0, 1]

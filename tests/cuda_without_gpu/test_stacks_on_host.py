@@ -16,7 +16,7 @@ from tiers import full
 
 from semiring import CATALOGUE, Semiring
 from semiring.kernels.contract import Status
-from semiring.kernels.cuda.closing import numbered as kernels
+from semiring.kernels.cuda.closing import look_ahead as kernels
 from semiring.kernels.cuda.closing import stacks
 from semiring.kernels.cuda.closing.sources import source
 from semiring.kernels.engine import make_plan
@@ -190,7 +190,7 @@ def test_one_matrix_goes_the_way_that_is_fastest(host, rng, monkeypatch):
     host.looks, others = False, []
     monkeypatch.setattr(kernels, "granted", lambda: 227 << 10)
     monkeypatch.setattr(kernels, "close_block", lambda plan, A: others.append("block"))
-    monkeypatch.setattr(kernels, "_look_ahead", lambda plan, A, file, arithmetic, beside: others.append("6"))
+    monkeypatch.setattr(kernels, "_look_ahead", lambda plan, A, arithmetic, beside: others.append("look ahead"))
     plan = make_plan(CATALOGUE["min_plus"], "float64", nonnegative=True)
     (A,) = stack_of(rng, "min_plus", "float64", 1, 193)
     (expected,) = closed(plan, A[None])
@@ -205,21 +205,21 @@ def test_one_matrix_goes_the_way_that_is_fastest(host, rng, monkeypatch):
     heavy = Semiring("heavy", "max(x, y)", "x / (1 + x) * y", 0, 1, domain=(0, 1))
     for semiring, dtype, n, options, expected in (
         *((CATALOGUE["min_plus"], "float64", n, {}, "block") for n in (0, 1, 64, 65, 104)),
-        (CATALOGUE["min_plus"], "float64", 65, {"kernel": 6}, "6"),
-        (CATALOGUE["min_plus"], "float64", 300, {"kernel": "6"}, "6"),
-        (CATALOGUE["min_plus"], "int64", 300, {"beside": True}, "6"),
-        *((CATALOGUE["min_plus"], dtype, 105, {}, "6") for dtype in ("int16", "float16")),
+        (CATALOGUE["min_plus"], "float64", 65, {"look_ahead": True}, "look ahead"),
+        (CATALOGUE["min_plus"], "float64", 300, {"look_ahead": True}, "look ahead"),
+        (CATALOGUE["min_plus"], "int64", 300, {"beside": True}, "look ahead"),
+        *((CATALOGUE["min_plus"], dtype, 105, {}, "look ahead") for dtype in ("int16", "float16")),
         *((CATALOGUE["min_plus"], dtype, 128, {}, "block") for dtype in ("float32", "int32")),
-        *((CATALOGUE["min_plus"], dtype, 129, {}, "6") for dtype in ("float32", "int32")),
-        (CATALOGUE["max_min"], "uint8", 105, {}, "6"),
+        *((CATALOGUE["min_plus"], dtype, 129, {}, "look ahead") for dtype in ("float32", "int32")),
+        (CATALOGUE["max_min"], "uint8", 105, {}, "look ahead"),
         (heavy, "float32", 64, {}, "block"),
-        (heavy, "float32", 65, {}, "6"),
+        (heavy, "float32", 65, {}, "look ahead"),
     ):
         others.clear()
         kernels.close(make_plan(semiring, dtype), np.empty((n, n), dtype), **options)
         assert others == [expected], (semiring.name, dtype, n, options)
     assert not host.launches
-    monkeypatch.setattr(kernels, "granted", lambda: 99 << 10)  # too little for kernel 6
+    monkeypatch.setattr(kernels, "granted", lambda: 99 << 10)  # too little for the look-ahead kernel
     kernels.close(plan, aligned(A), beside=True)
     assert len(host.launches) == 9
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,8 +12,10 @@ from operands import entries, inside, laid_out, nilpotent, packed
 from tiers import full
 
 from semiring import CATALOGUE, Semiring
+from semiring.algorithms.methods import method_named
 from semiring.kernels.cuda.closing.blocks import block_kernel
-from semiring.kernels.cuda.closing.numbered import KERNELS, Shape
+from semiring.kernels.cuda.closing.look_ahead import FILE, Shape
+from semiring.kernels.cuda.closing.papers.launches import KERNELS, METHODS, Closing, launches
 from semiring.kernels.cuda.closing.sources import arithmetic_of, source
 from semiring.kernels.engine import make_plan
 from semiring.kernels.reference import ReferenceBackend
@@ -136,125 +139,169 @@ def test_a_pivot_without_a_star_is_named(name, dtype, loop, n):
 # ------------------------------------------------------------------------------------------------- whole closures
 
 
-class Numbered:
-    """The launches of `semiring.kernels.cuda.closing.numbered`, written down again for the host."""
+class LookAhead:
+    """The one launch of `semiring.kernels.cuda.closing.look_ahead`, written down again for the host."""
 
-    def __init__(self, kernel, arithmetic, shape=None):
-        self.kernel, self.shape = kernel, shape
-        defines = shape.defines if kernel == "6" else ()
-        self.kernels = HostKernels(source(KERNELS[kernel].file, arithmetic, defines), races=kernel != "6")
+    def __init__(self, arithmetic, shape):
+        self.shape, self.kernels = shape, HostKernels(source(FILE, arithmetic, shape.defines))
 
     def close(self, A, backwards, blocks=3):
-        """A (n, n), n a multiple of the tile. Returns the status word of kernel 6."""
+        """A (n, n), n a multiple of the tile. Returns the status word."""
         n, stride, word = len(A), np.int64(A.strides[0] // A.itemsize), np.array([-1], np.int32)
+        barrier, aside = np.zeros(3, np.uint32), np.empty(4 * 64 * 64, A.dtype)
+        workers = self.shape.tiles(n) if self.shape.held else blocks
+        arguments = (A, stride, np.int32(n), np.int32(n // 64), word, np.uint32(0), barrier, aside)
+        order = {"backwards": backwards, "cooperative": True}
+        self.kernels.launch("all_stages", (workers + 1, 1, 1), (self.shape.threads, 1, 1), arguments, **order)
+        assert not (barrier[:2] & 0x7FFFFFFF).any()  # ready for the next launch
+        return int(word[0])
+
+
+class Paper:
+    """A kernel of `semiring.kernels.cuda.closing.papers`, its launches as they are, on the host."""
+
+    def __init__(self, name, arithmetic):
+        self.chosen = KERNELS[name]
+        self.kernels = HostKernels(source(self.chosen.file, arithmetic, self.chosen.defines), races=True)
+
+    def close(self, A, backwards, blocks=3):
+        """A (n, n), n a multiple of the tile. Returns the number of launches; none has a race between blocks."""
+        count = 0
 
         def launch(name, grid, threads, *arguments):
+            nonlocal count
+            count += 1
             converted = [np.int32(x) if isinstance(x, int) else x for x in arguments]
             sizes = (*grid, 1, 1)[:3], (*threads, 1, 1)[:3]
             assert not self.kernels.launch(name, *sizes, converted, backwards=backwards)
 
-        tiles = n // 32
-        if self.kernel == "6":
-            barrier, aside = np.zeros(3, np.uint32), np.empty(4 * 64 * 64, A.dtype)
-            workers = self.shape.tiles(n) if self.shape.held else blocks
-            arguments = (A, stride, np.int32(n), np.int32(n // 64), word, np.uint32(0), barrier, aside)
-            order = {"backwards": backwards, "cooperative": True}
-            self.kernels.launch("all_stages", (workers + 1, 1, 1), (self.shape.threads, 1, 1), arguments, **order)
-            assert not (barrier[:2] & 0x7FFFFFFF).any()  # ready for the next launch
-        elif self.kernel in ("2", "3"):
-            side = (32,) if self.kernel == "2" else ()
-            for stage in range(tiles):
-                launch("independent", (1,), (256,), A, stride, stage, *side)
-                launch("singly_dependent", (tiles, 2), (256,), A, stride, stage, *side)
-                launch("doubly_dependent", (tiles, tiles), (256,), A, stride, stage, *side)
-        elif self.kernel == "4":
-            T = np.empty(n * n, A.dtype)
-            launch("to_tiles", (tiles, tiles), (256,), T, A, stride)
-            for stage in range(tiles):
-                launch("independent", (1,), (256,), T, tiles, stage)
-                launch("singly_dependent", (tiles, 2), (256,), T, tiles, stage)
-                launch("doubly_dependent", (tiles, tiles), (64,), T, tiles, stage)
-            launch("from_tiles", (tiles, tiles), (256,), A, T, stride)
-        elif self.kernel == "5":
-            aside = np.empty(32 * 32, A.dtype)
-            for stage in range(tiles):
-                launch("replicated", (blocks,), (256,), A, stride, tiles, stage, aside)
-                launch("others", (tiles, tiles), (256,), A, stride, stage, aside)
-        else:
-            name, block, covers = {
-                "1": ("per_cell", (16, 16), (16, 16)),
-                "1b": ("rank_one", (16, 16), (64, 64)),
-                "1c": ("per_row", (128,), (128, 1)),
-                "1d": ("per_row_direct", (128,), (128, 1)),
-            }[self.kernel]
-            across, down = -(-n // covers[0]), -(-n // covers[1])
-            for k in range(n):
-                launch(name, (across, down) if len(block) == 2 else (across * down,), block, A, stride, n, k)
-        return int(word[0])
+        def empty(size):
+            memory = np.empty(size * A.itemsize + 16, np.uint8)  # vectors of 16 bytes begin at their multiples
+            start = -memory.ctypes.data % 16
+            return memory[start : start + size * A.itemsize].view(A.dtype)
+
+        self.chosen.run(Closing(launch, A, self.chosen.tile, lambda name, threads: blocks, empty))
+        return count
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("kernel", "name", "dtype", "n", "shape"),
+    ("name", "dtype", "n", "shape"),
     [
-        ("6", "min_plus", "float32", 256, Shape(128, 64, False)),
-        ("6", "min_plus", "float32", 256, Shape(128, 64, True, narrow=True)),
-        ("6", "min_plus", "int32", 256, Shape(128, 128, True)),
+        ("min_plus", "float32", 256, Shape(128, 64, False)),
+        ("min_plus", "float32", 256, Shape(128, 64, True, narrow=True)),
+        ("min_plus", "int32", 256, Shape(128, 128, True)),
         *(
             pytest.param(*case, marks=pytest.mark.exhaustive)
             for case in (
-                ("6", "min_plus", "float32", 128, Shape(128, 64, False)),
-                ("6", "min_plus", "float32", 256, Shape(128, 64, True)),
-                ("6", "min_plus", "float32", 256, Shape(128, 128, False)),
-                ("6", "min_plus", "float32", 512, Shape(256, 128, True)),
-                ("6", "min_plus", "int32", 384, Shape(192, 128, True)),
-                ("6", "max_times", "float64", 128, Shape(128, 64, True)),
-                ("6", "max_min", "int16", 128, Shape(64, 64, False)),
-                ("6", "boolean", "bool", 256, Shape(128, 64, True)),
-                ("4", "boolean", "bool", 64, None),
+                ("min_plus", "float32", 128, Shape(128, 64, False)),
+                ("min_plus", "float32", 256, Shape(128, 64, True)),
+                ("min_plus", "float32", 256, Shape(128, 128, False)),
+                ("min_plus", "float32", 512, Shape(256, 128, True)),
+                ("min_plus", "int32", 384, Shape(192, 128, True)),
+                ("max_times", "float64", 128, Shape(128, 64, True)),
+                ("max_min", "int16", 128, Shape(64, 64, False)),
+                ("boolean", "bool", 256, Shape(128, 64, True)),
             )
         ),
-        ("1", "min_plus", "float32", 33, None),
-        ("1b", "max_min", "float64", 65, None),
-        ("1c", "min_plus", "int32", 31, None),
-        ("1d", "min_plus", "float32", 33, None),
-        *((kernel, "min_plus", "float32", 96, None) for kernel in "2345"),
     ],
 )
-def test_numbered_kernels(kernel, name, dtype, n, shape, rng):
+def test_look_ahead(name, dtype, n, shape, rng):
     plan = make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus")
-    numbered = Numbered(kernel, arithmetic_of(plan), shape)
+    closing = LookAhead(arithmetic_of(plan), shape)
+    check_closing(closing, plan, inside(entries(rng, name, dtype, (n, n), tame=True), name), plan.zero, -1, rng)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("kernel", "name", "dtype", "n"),
+    [
+        ("harish_narayanan", "min_plus", "float32", 33),
+        ("buluc_iterative", "max_min", "float64", 65),
+        ("bertoldi_cuda_shared", "min_plus", "int32", 31),
+        ("bertoldi_cuda", "min_plus", "float32", 33),
+        ("bertoldi_cuda_32", "max_min", "int16", 70),
+        *((kernel, "min_plus", "float32", 96) for kernel in KERNELS if KERNELS[kernel].tile > 1),
+        *((kernel, "max_times", "float64", 64) for kernel in ("lund_smith_wide", "lund_smith_all")),
+        *((kernel, "max_min", "int16", 64) for kernel in ("lund_smith_wide", "lund_smith_async")),
+        ("lund_smith_all", "boolean", "bool", 64),
+        *(
+            pytest.param(kernel, name, dtype, 64, marks=pytest.mark.exhaustive)
+            for kernel in KERNELS
+            if KERNELS[kernel].tile > 1
+            for name, dtype in (("boolean", "bool"), ("max_times", "float64"), ("max_min", "int16"))
+        ),
+    ],
+)
+def test_the_kernels_of_papers(kernel, name, dtype, n, rng):
+    plan = make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus")
     A = inside(entries(rng, name, dtype, (n, n), tame=True), name)
-    np.fill_diagonal(A, plan.one if kernel != "6" else plan.zero)
+    check_closing(Paper(kernel, arithmetic_of(plan)), plan, A, plan.one, launches(kernel, n), rng)
+
+
+def check_closing(closing, plan, A, diagonal, returned, rng):
+    """Threads and blocks in both orders make the closure, and rounded sums are the same in both."""
+    np.fill_diagonal(A, diagonal)
     expected = A.copy()
     ReferenceBackend().close_block(plan, expected)
-    results = []
     for backwards in (False, True):
         found = A.copy()
-        assert numbered.close(found, backwards) == -1
+        assert closing.close(found, backwards) == returned
         np.testing.assert_array_equal(found, expected)
-        results.append(found.tobytes())
-    if plan.dtype == np.float32:  # rounded sums too are the same bits in every order of the threads and blocks
-        A = rng.random((n, n)).astype(dtype)
+    if plan.dtype == np.float32:
+        A = rng.random(A.shape).astype(plan.dtype)
         np.fill_diagonal(A, plan.one)
         first, second = A.copy(), A.copy()
-        numbered.close(first, backwards=False)
-        numbered.close(second, backwards=True)
+        closing.close(first, backwards=False)
+        closing.close(second, backwards=True)
         assert first.tobytes() == second.tobytes()
 
 
 @pytest.mark.full
+@pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("plus_times", "float64"), ("max_min", "uint8")])
+def test_the_plain_product(name, dtype, rng):
+    """Sizes that stick out of tiles, and any strides."""
+    plan = make_plan(CATALOGUE[name], dtype)
+    kernels = HostKernels(source("plain_product.cu", arithmetic_of(plan)), races=True)
+    for m, k, n in ((1, 1, 1), (17, 33, 40), (32, 16, 5)):
+        A, B, C = (rng.integers(0, 9, shape).astype(dtype) for shape in ((m, k), (k, n), (m, n)))
+        expected = C.copy()
+        ReferenceBackend().multiply_add(plan, expected, A, B)
+        for layout in ("rows", "columns", "strided"):
+            a, b, c = (laid_out(x, layout) for x in (A, B, C))
+            sizes = (np.int32(m), np.int32(n), np.int32(k), *strides(c), *strides(a), *strides(b))
+            grid = (-(-n // 16), -(-m // 16), 1)
+            assert not kernels.launch("plain_product", grid, (16, 16, 1), (c, a, b, *sizes))
+            np.testing.assert_array_equal(c, expected)
+
+
+def test_launches_are_those_that_the_registry_says():
+    """The cost of a method of a paper names its launches, for any n."""
+    for name in METHODS:
+        (text,) = re.findall(r"in (.*) launches", method_named(name).cost)
+        for n in (33, 256, 1000):
+            stages = -(-n // 32)
+            expected = {
+                "n": n,
+                "2 ⌈n/32⌉": 2 * stages,
+                "3 ⌈n/32⌉": 3 * stages,
+                "3 ⌈n/32⌉ + 2": 3 * stages + 2,
+            }[text]
+            assert launches(name, n) == expected
+
+
+@pytest.mark.full
 def test_the_doubly_tiled_order(rng):
-    """Kernel 4 brings tiles of 32 x 32 behind each other, row by row, and in each of them tiles of 4 x 4, and back."""
-    numbered = Numbered("4", arithmetic_of(make_plan(CATALOGUE["min_plus"], "int32", nonnegative=True)))
+    """Staged load brings tiles of 32 x 32 behind each other, and in each of them tiles of 4 x 4, and back."""
+    paper = Paper("lund_smith", arithmetic_of(make_plan(CATALOGUE["min_plus"], "int32", nonnegative=True)))
     n, stride = 96, np.int64(100)
     memory = np.arange(n * 100, dtype=np.int32).reshape(n, 100)
     A, T, back = memory[:, :n], np.zeros(n * n, np.int32), np.zeros_like(memory)
     grid, threads = (3, 3, 1), (256, 1, 1)
-    numbered.kernels.launch("to_tiles", grid, threads, [T, A, stride])
+    paper.kernels.launch("to_tiles", grid, threads, [T, A, stride])
     tiles = A.reshape(3, 32, 3, 32).swapaxes(1, 2).reshape(9, 8, 4, 8, 4).swapaxes(2, 3)
     np.testing.assert_array_equal(T, tiles.ravel())
-    numbered.kernels.launch("from_tiles", grid, threads, [back, T, stride])
+    paper.kernels.launch("from_tiles", grid, threads, [back, T, stride])
     np.testing.assert_array_equal(back[:, :n], A)
     assert not back[:, n:].any()
 
@@ -264,7 +311,7 @@ def test_look_ahead_names_a_pivot_without_a_star():
     plan = make_plan(CATALOGUE["min_plus"], "float32")
     A = np.full((256, 256), np.inf, np.float32)
     A[70, 70] = A[100, 100] = -1
-    assert Numbered("6", arithmetic_of(plan), Shape(128, 64, False)).close(A, backwards=False) == 70
+    assert LookAhead(arithmetic_of(plan), Shape(128, 64, False)).close(A, backwards=False) == 70
 
 
 @pytest.mark.full
@@ -285,7 +332,7 @@ def test_blocks_of_look_ahead_read_nothing_that_others_write(shape, workers, rng
     Streamed tiles read the pivot block that the last thread block closes with the blocks around it, and discard it.
     """
     plan, n = make_plan(CATALOGUE["min_plus"], "float32", nonnegative=True), 256
-    kernels = HostKernels(source("6_look_ahead.cu", arithmetic_of(plan), shape.defines), races=True)
+    kernels = HostKernels(source(FILE, arithmetic_of(plan), shape.defines), races=True)
     words, aside = np.zeros(3, np.uint32), np.empty(4 * 64 * 64, np.float32)
     for seed, count in enumerate(workers, start=1):
         stages = 3 + seed % 2
@@ -342,12 +389,12 @@ def test_a_star_that_one_has_not(rng):
     """Cycles of length 0 are refused here: the closure must not begin with 1 on the diagonal."""
     strict = Semiring("strict", "min(x, y)", "x + y", "inf", 0, star="where(x > 0, 0, nan)")
     plan = make_plan(strict, "float32")
-    numbered = Numbered("6", arithmetic_of(plan), Shape(64, 64, False))
+    closing = LookAhead(arithmetic_of(plan), Shape(64, 64, False))
     A = rng.integers(1, 1000, (128, 128)).astype(np.float32)
     expected, found = A.copy(), A.copy()
     ReferenceBackend().close_block(plan, expected)
-    assert numbered.close(found, backwards=False) == -1
+    assert closing.close(found, backwards=False) == -1
     np.testing.assert_array_equal(found, expected)
     A[...] = np.inf
     A[70, 100], A[100, 70] = 5, -5
-    assert numbered.close(A, backwards=False) == 100
+    assert closing.close(A, backwards=False) == 100

@@ -1,4 +1,4 @@
-"""A small suite of GPU closures for compute-sanitizer: staged kernels, kernel 6 in every shape, blocks, predecessors.
+"""GPU closures for compute-sanitizer: those of papers, look-ahead in every shape, blocks, predecessors.
 
     export PYTHONPATH=.:tests/support
     compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 1 python tests/gpu/sanitize_staged.py
@@ -22,7 +22,8 @@ from operands import entries, inside, packed
 from semiring import CATALOGUE
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda import closing as staged
-from semiring.kernels.cuda.closing import numbered as kernels
+from semiring.kernels.cuda.closing import look_ahead as kernels
+from semiring.kernels.cuda.closing.papers import launches
 from semiring.kernels.cuda.predecessors.search import find_predecessors, find_tree
 from semiring.kernels.engine import make_plan
 from semiring.kernels.reference import ReferenceBackend
@@ -45,25 +46,25 @@ def case(name: str, dtype: str, nonnegative: bool, n: int) -> tuple[KernelPlan, 
     return plan, A, expected
 
 
-def numbered() -> None:
-    """The kernels of the papers, at a size that sticks out."""
-    for number in staged.KERNELS:
-        for name, dtype, nonnegative in CASES[: 2 if number != "6" else 3]:
+def papers() -> None:
+    """The kernels of the papers and their variants, at a size that sticks out."""
+    for kernel in launches.KERNELS:
+        for name, dtype, nonnegative in CASES[:2]:
             plan, A, expected = case(name, dtype, nonnegative, 131)
             found = cupy.asarray(A)
-            staged.close(plan, found, number)
+            launches.close(plan, found, kernel)
             np.testing.assert_array_equal(found.get(), expected)
 
 
 def look_ahead() -> None:
-    """Kernel 6 in each of its shapes, some of which are for larger matrices."""
+    """The look-ahead kernel in each of its shapes, some of which are for larger matrices."""
     for name, dtype, nonnegative in (CASES[0], ("min_plus", "int32", True)):
         plan, A, expected = case(name, dtype, nonnegative, 260)
         for shape in SHAPES:
             with patch.object(kernels, "look_ahead_shape", lambda *_, shape=shape: shape):
                 kernels.cut_for.cache_clear()
                 found = cupy.asarray(A)
-                staged.close(plan, found, "6")
+                staged.close(plan, found, look_ahead=True)
             np.testing.assert_array_equal(found.get(), expected)
 
 
@@ -120,7 +121,7 @@ def predecessors() -> None:
             check_predecessors(graph, distances, rows)
 
 
-PARTS = {part.__name__: part for part in (numbered, look_ahead, blocks, large_blocks, bits, predecessors)}
+PARTS = {part.__name__: part for part in (papers, look_ahead, blocks, large_blocks, bits, predecessors)}
 
 
 def main() -> None:

@@ -12,7 +12,8 @@ from operands import CASES, SELECTIVE, closable, entries, inside, laid_out, nilp
 from semiring import CATALOGUE, Semiring
 from semiring.kernels.cuda import closing as staged
 from semiring.kernels.cuda.closing import blocks
-from semiring.kernels.cuda.closing import numbered as kernels
+from semiring.kernels.cuda.closing import look_ahead as kernels
+from semiring.kernels.cuda.closing.papers import launches as papers
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.reference import ReferenceBackend
 
@@ -150,7 +151,8 @@ CLOSURES = [
     ("boolean", "bool"),
     ("lukasiewicz", "float32"),
 ]
-AWKWARD = {"6": (0, 1, 63, 65, 127, 128, 193, 260)}  # kernel 6 in stages of 64; others are 32 or less
+AWKWARD = {"look_ahead": (0, 1, 63, 65, 127, 128, 193, 260)}  # in stages of 64; those of papers are 32 or less
+EVERY_KERNEL = ("look_ahead", *papers.KERNELS)
 
 
 def on_device(array):
@@ -159,18 +161,26 @@ def on_device(array):
     return cupy.asarray(array)
 
 
+def close_by(plan, A, kernel):
+    """A ← A* by a kernel of a paper, by the look-ahead kernel, or with None by what is fastest."""
+    if kernel in papers.KERNELS:
+        papers.close(plan, A, kernel)
+    else:
+        staged.close(plan, A, look_ahead=kernel is not None)
+
+
 def close_on_device(plan, A, kernel):
     import cupy
 
     plan.status.word = cupy.full(1, -1, np.int32)
     plan.status.diverged = -1
     found = on_device(A)
-    staged.close(plan, found, kernel)
+    close_by(plan, found, kernel)
     plan.status.read()
     return found.get()
 
 
-@pytest.mark.parametrize("kernel", staged.KERNELS)
+@pytest.mark.parametrize("kernel", EVERY_KERNEL)
 @pytest.mark.parametrize(("name", "dtype"), CLOSURES)
 def test_closures(kernel, name, dtype, rng):
     for index, n in enumerate(AWKWARD.get(kernel, (0, 1, 31, 65, 96, 130))):
@@ -184,7 +194,7 @@ def test_closures(kernel, name, dtype, rng):
 
 @pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_min", "float32"), ("min_plus", "int32")])
 def test_large_tiles(name, dtype, rng):
-    """From 1025, 1409 and 1537 rows on kernel 6 holds larger tiles, from 2049 on none; as the host has them."""
+    """From 1025, 1409 and 1537 rows on larger tiles are held, from 2049 on none; results as the host has them."""
     from semiring import closure
 
     for n in (1030, 1536, 1801, 2051):
@@ -194,7 +204,7 @@ def test_large_tiles(name, dtype, rng):
         if np.dtype(dtype).kind == "i":
             outer[plan.zero == A] = CATALOGUE[name].zero_for(dtype)
         expected = closure(outer, name)
-        found = close_on_device(plan, A, "6")
+        found = close_on_device(plan, A, "look_ahead")
         if np.dtype(dtype).kind == "i":
             found[found == plan.zero] = CATALOGUE[name].zero_for(dtype)
         np.testing.assert_array_equal(found, expected)
@@ -230,13 +240,13 @@ def test_one_matrix_by_two_launches_a_stage(name, dtype, rng, monkeypatch):
 @pytest.mark.parametrize(("name", "dtype"), WIDE)
 @pytest.mark.parametrize("n", [1025, 1471])
 def test_large_matrices_of_wide_elements(name, dtype, n, rng):
-    """By what is fastest and by kernel 6 as the host has them; rounded sums have the same bits run after run."""
+    """By what is fastest and by look-ahead as the host has them; rounded sums have the same bits run after run."""
     from semiring import closure
 
     plan = make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus")
     A = matrix(rng, name, dtype, n)
     expected = closure(A, name)
-    for kernel in (None, "6"):
+    for kernel in (None, "look_ahead"):
         np.testing.assert_array_equal(close_on_device(plan, A, kernel), expected)
         assert plan.status.diverged == -1
     if name == "min_plus":
@@ -256,7 +266,7 @@ def test_a_candidate_that_is_undefined_is_dropped(name, rng):
     expected = A.copy()
     ReferenceBackend().close_block(plan, expected)
     assert not np.isnan(expected).any()
-    for kernel in ("1", "4", "6", None):
+    for kernel in ("harish_narayanan", "lund_smith", "lund_smith_all", "look_ahead", None):
         np.testing.assert_array_equal(close_on_device(plan, A, kernel), expected, f"{kernel}")
     small = cupy.asarray(A[:100, :100])
     staged.close_block(plan, small)
@@ -268,14 +278,14 @@ def test_strides_of_every_kind(rng):
     A = matrix(rng, "min_plus", "float32", 192)
     expected = A.copy()
     ReferenceBackend().close_block(plan, expected)
-    for kernel in staged.KERNELS:
+    for kernel in EVERY_KERNEL:
         for layout in LAYOUTS:
             found = moved(laid_out(A, layout), {})
-            staged.close(plan, found, kernel)
+            close_by(plan, found, kernel)
             np.testing.assert_array_equal(found.get(), expected, f"{kernel}, {layout}")
 
 
-@pytest.mark.parametrize("kernel", ["4", "5", "6"])
+@pytest.mark.parametrize("kernel", ["lund_smith", "lund_smith_all", "gaioso", "gaioso_256", "look_ahead"])
 def test_the_same_bits_run_after_run(kernel, rng):
     A = rng.random((4097, 4097)).astype(np.float32)
     plan = make_plan(CATALOGUE["min_plus"], "float32", nonnegative=True)
@@ -286,7 +296,10 @@ def test_the_same_bits_run_after_run(kernel, rng):
 
 @pytest.mark.parametrize(
     ("kernel", "dtype"),
-    [("1", "float32"), ("3", "float32"), ("6", "float32"), ("6", "float64"), (None, "float64"), (None, "int64")],
+    [
+        *((kernel, "float32") for kernel in ("harish_narayanan", "lund_smith_unrolled", "gaioso", "look_ahead")),
+        *(("look_ahead", "float64"), (None, "float64"), (None, "int64")),
+    ],
 )
 def test_a_cycle_that_improves_is_named(kernel, dtype):
     plan = make_plan(CATALOGUE["min_plus"], dtype)
@@ -294,7 +307,7 @@ def test_a_cycle_that_improves_is_named(kernel, dtype):
     A[200, 210], A[210, 200] = -2, 1
     plan.status.first = 1000
     close_on_device(plan, A, kernel)
-    assert plan.status.diverged - 1000 in ((210,) if kernel in ("6", None) else (200, 210))
+    assert plan.status.diverged - 1000 in ((210,) if kernel in ("look_ahead", None) else (200, 210))
 
 
 def test_stacks_of_small_matrices(rng):
@@ -320,8 +333,41 @@ def test_what_the_kernels_refuse(rng):
     A = cupy.zeros((3, 3), np.float32)
     with pytest.raises(AlgebraError, match="idempotent"):
         staged.close(make_plan(CATALOGUE["plus_times"], "float32"), A)
-    with pytest.raises(UnknownNameError, match="1b"):
-        staged.close(make_plan(CATALOGUE["min_plus"], "float32"), A, "7")
+    with pytest.raises(UnknownNameError, match="katz_kider_constants"):
+        papers.close(make_plan(CATALOGUE["min_plus"], "float32"), A, "7")
+    unbounded = Semiring("unbounded", "min(x, y)", "x + y", np.inf, 0, "where(x >= 0, 0, -inf)")
+    for semiring, said in ((CATALOGUE["plus_times"], "idempotent"), (unbounded, "whose star is 1")):
+        with pytest.raises(AlgebraError, match=said):
+            papers.close(make_plan(semiring, "float32"), A, "gaioso")
     bits = make_plan(CATALOGUE["boolean"], "bool", storage="bits")
     with pytest.raises(AlgebraError, match="packed"):
         staged.close(bits, cupy.zeros((3, 1), np.uint32))
+
+
+@pytest.mark.parametrize("blocks", range(1, 9))
+def test_blocks_of_gaioso_on_each_multiprocessor(blocks, rng):
+    plan = make_plan(CATALOGUE["min_plus"], "float32", nonnegative=True)
+    A = matrix(rng, "min_plus", "float32", 520)
+    expected, found = on_device(A), on_device(A)
+    staged.close(plan, expected)
+    for name in ("gaioso", "gaioso_256"):
+        found = on_device(A)
+        papers.close(plan, found, name, blocks=blocks)
+        np.testing.assert_array_equal(found.get(), expected.get())
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("min_plus", "float32"), ("plus_times", "float64"), ("max_min", "uint8"), ("boolean", "bool")]
+)
+def test_the_plain_product(name, dtype, rng):
+    plan = make_plan(CATALOGUE[name], dtype)
+    for m, k, n in ((1, 1, 1), (17, 33, 70), (130, 16, 65), (3, 0, 2)):
+        A, B, C = (
+            rng.integers(0, 2 if dtype == "bool" else 9, shape).astype(dtype) for shape in ((m, k), (k, n), (m, n))
+        )
+        expected = C.copy()
+        ReferenceBackend().multiply_add(plan, expected, A, B)
+        for layout in LAYOUTS:
+            found = moved(laid_out(C, layout), {})
+            papers.multiply_add_plain(plan, found, on_device(A), moved(laid_out(B, layout), {}))
+            np.testing.assert_array_equal(found.get(), expected)

@@ -18,6 +18,7 @@ import numpy as np
 import oracles
 import pytest
 import scipy.sparse.csgraph
+from conftest import missing_gpu
 from tiers import full, quick
 
 import semiring
@@ -739,6 +740,12 @@ def test_messages_advise_options_of_the_command():
         ),
         (["paths", "towns.csv", "--weight", "kms"], "there are from, to, km. Did you mean 'km'?"),
         (["closure", "towns.csv", "--method", "magic"], "no closure method is named 'magic'"),
+        (
+            ["closure", "towns.csv", "--method", "gaioso"],
+            "gaioso runs on a GPU, and this matrix is closed on the",
+        ),
+        (["closure", "towns.csv", "--device", "tpu"], "argument --device: tpu is not cpu, cuda, cuda:1, cuda:0,cuda:1"),
+        (["paths", "towns.csv", "--device", "cuda,cuda:1"], "names a GPU twice or without its number: give cuda:0,"),
         (["closure", "towns.csv", "--dtype", "float16"], "argument --dtype: invalid choice: 'float16'"),
         (["closure", "towns.csv", "--dtype", "int32"], "towns.csv:7: the weight 7.5 is not an int32"),
         (["closure", "towns.csv", "--threads", "0"], "argument --threads: 0 is not a number of threads"),
@@ -1343,3 +1350,23 @@ def test_the_diagonal_of_a_matrix_of_distances_is_no_edge(run, towns):
 def test_without_an_undirected_edge_says_so(run, towns):
     _, out, _ = run("paths", "towns.csv", "--undirected", "--from", "Köln", "--without", "Köln", "Bonn")
     assert out.startswith("towns without Köln ↔ Bonn: ")
+
+
+def test_the_methods_of_papers_and_the_device_of_the_host(run, towns):
+    run("closure", "towns.csv", "-o", "expected.npz")
+    for method in ("bertoldi_openmp", "bertoldi_openmp_static", "row_broadcast", "rkleene_plain"):
+        code, out, err = run("closure", "towns.csv", "--method", method, "--device", "cpu", "--explain", "-o", "d.npz")
+        assert code == 0, err
+        assert f"method   {method}" in out
+        np.testing.assert_array_equal(np.load("d.npz")["matrix"], np.load("expected.npz")["matrix"])
+    assert "pass --device cuda, or use one of auto, bertoldi_openmp" in failure(
+        run, "closure", "towns.csv", "--method", "katz_kider"
+    )
+    assert run("paths", "towns.csv", "--device", "cpu") == run("paths", "towns.csv")
+
+
+def test_a_device_that_is_not_there(run, towns):
+    if missing_gpu() is None:
+        pytest.skip("there is a GPU")
+    for command in ("closure", "paths"):
+        assert re.search("CuPy|an NVIDIA GPU", failure(run, command, "towns.csv", "--device", "cuda"))

@@ -132,6 +132,15 @@ def test_the_reference_has_every_public_name():
     assert sorted(listed) == sorted(public | {"__version__"}), "docs/reference/index.rst: one line for each public name"
 
 
+def test_the_links_at_the_root_lead_into_the_package():
+    """Links, not copies; a file system without links has files that hold the path, and nothing imports them."""
+    for name in ("algorithms", "kernels"):
+        link = ROOT / name
+        assert link.is_symlink(), f"{name} is no symbolic link: see docs/maintainers.md"
+        assert os.readlink(link) == f"semiring/{name}"
+        assert (link / "__init__.py").samefile(ROOT / "semiring" / name / "__init__.py")
+
+
 def test_the_table_of_methods_is_the_registry():
     """docs/costs.md has a row for each name of `METHODS`, with the texts of the registry."""
     page = (ROOT / "docs" / "costs.md").read_text("utf-8")

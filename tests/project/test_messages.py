@@ -230,7 +230,7 @@ def test_the_device_of_the_host_is_named_by_leaving_it_out():
     with pytest.raises(
         ValueError, match=r"device is 'cpu': .*without device= .* where its operands are, NumPy arrays on the CPU"
     ):
-        sr.closure([[0.0]], device="cpu")
+        sr.shortest_paths([[0.0]], device="cpu")
 
 
 def test_no_advice_installs_by_a_name_that_is_not_published():

@@ -219,7 +219,7 @@ def test_every_kernel_of_a_backend_is_measured(name):
 #: What a backend says of itself, or hands out, without work on a matrix.
 SAYINGS = {
     *("pulls", "capabilities", "supports", "can_close", "stack_rows", "gaining_rows"),
-    *("lanes", "mark", "replaces", "overlaps", "has_edges", "propagates_nan"),
+    *("lanes", "mark", "replaces", "overlaps", "has_edges", "propagates_nan", "paper_names"),
 }
 
 

@@ -71,6 +71,21 @@ def test_the_command_on_a_matrix_in_a_file(tmp_path, rng):
     assert sorted(os.listdir(tmp_path)) == ["A.npy", "D.npy"]
 
 
+@pytest.mark.parametrize("size", [1, 3])
+def test_the_command_broadcasts_rows(graph, tmp_path, rng, size):
+    """Bertoldi's algorithm, of a network and from file to file; with one rank as a method of one process."""
+    expected, out = sr.closure(sr.io.read(graph).matrix), tmp_path / "D.npy"
+    words = "-m", "semiring", "closure"
+    code, _, errors = run(size, *words, graph, "-o", out, "--method", "row_broadcast", "--device", "cpu")
+    assert code == 0, errors
+    np.testing.assert_array_equal(np.load(out), expected)
+    A = rng.random((70, 70)).astype(np.float32)
+    np.save(tmp_path / "A.npy", A)
+    code, _, errors = run(size, *words, tmp_path / "A.npy", "-o", out, "--method", "row_broadcast")
+    assert code == 0, errors
+    np.testing.assert_array_equal(np.load(out), sr.closure(A, method="row_broadcast"))
+
+
 def test_the_command_reads_a_file_as_its_options_say(tmp_path):
     path, out = tmp_path / "A.npy", tmp_path / "D.npy"
     np.save(path, np.array([[np.inf, 1, np.inf], [np.inf, np.inf, 2], [np.inf] * 3], np.float32))
@@ -111,6 +126,11 @@ def test_the_command_with_a_journal_that_one_process_began(tmp_path, rng):
             ("from,to,weight\na,b,1.5\nb,a,-2\n", [], "the cycle a → b → a of 2 edges has the weight -0.5"),
             ("from,to,weight\na,b,none\n", [], "none"),
             ("from,to,weight\na,b,1\n", ["--explain"], "--explain is for one process"),
+            (
+                *("from,to,weight\na,b,1\n", ["--method", "gaioso"]),
+                "no closure method for ranks is named 'gaioso'. Valid names: blocked_floyd_warshall, row_broadcast",
+            ),
+            ("from,to,weight\na,b,1\n", ["--device", "cuda:1"], "--device of several ranks is cpu, or cuda"),
         ],
     ),
 )

@@ -14,6 +14,7 @@ from tiers import each_value, quick
 
 import semiring as sr
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
+from semiring.algorithms.papers.bertoldi import close_rows
 from semiring.closures import by_ranks
 from semiring.closures.call import Options
 from semiring.closures.request import Request
@@ -23,7 +24,6 @@ from semiring.distributed.cost_model import row_broadcast_seconds, tiles_bytes, 
 from semiring.distributed.distributed_matrix import Spread, collect, slabs
 from semiring.distributed.grid import Grid, Share, grid_shape
 from semiring.distributed.mpi_communicator import is_cuda_aware
-from semiring.distributed.row_broadcast import close_rows
 from semiring.distributed.thread_communicator import run_ranks
 from semiring.distributed.transports import Groups, HostLinks, StoppedError, agreed
 from semiring.errors import AlgebraError, DivergenceError, DomainError, IntegerOverflowError, NegativeCycleError

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
+from semiring.errors import AlgebraError
 from semiring.kernels.contract import (
     Capabilities,
     ClosureKernels,
@@ -39,6 +40,8 @@ _STACKED = 1 << 18  # pairs: a call for each larger product of a stack costs not
 _STACK_ROWS = 160  # from there on what a call costs for each matrix is nothing beside the work
 _STACK_ROWS_OF_BOOL = 63  # and one of truth values is closed faster as packed bits
 _STRIP = 256  # columns of a triangle of log_plus that are multiplied together
+#: The methods of papers, and whether rows are handed out to free threads.
+_DYNAMIC = {"bertoldi_openmp": True, "bertoldi_openmp_static": False}
 _NO_MARKS = np.empty((0, 0), np.int32)
 
 
@@ -208,6 +211,33 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         kernels = kernels_for(plan)
         if not kernels.first_calls.left or not kernels.first_calls.close(plan, A):
             _report(plan, kernels.close(A))
+
+    def paper_names(self) -> tuple[str, ...]:
+        """The methods of papers that have loops here."""
+        return tuple(_DYNAMIC)
+
+    def close_as(self, plan: KernelPlan, A: Array, name: str) -> None:
+        """A ← A* in place by the loop of a paper: see `semiring.kernels.cpu.closing.row_parallel`."""
+        if plan.storage == "bits":
+            raise AlgebraError(f"{name} takes elements, not packed bits: use rkleene")
+        if not A.size:
+            return
+        if A.strides[1] != A.itemsize:
+            copy = np.array(A, order="C")
+            self.close_as(plan, copy, name)
+            A[...] = copy
+            return
+        _report(plan, kernels_for(plan).close_by_rows(A, plan.threads, dynamic=_DYNAMIC[name]))
+
+    def multiply_add_plain(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
+        """C ← C ⊕ A ⊗ B, one row after the other."""
+        if not C.size or not A.shape[1]:
+            return
+        rows = np.ascontiguousarray(B) if B.strides[1] != B.itemsize else B
+        home = C if C.strides[1] == C.itemsize else np.array(C, order="C")
+        kernels_for(plan).plain_product(home, A, rows, plan.threads)
+        if home is not C:
+            C[...] = home
 
     def stack_rows(self, plan: KernelPlan) -> int:
         """The most rows of matrices that are closed together in a stack."""

@@ -13,20 +13,22 @@ from numpy.typing import NDArray
 from semiring.algebra.catalogue import adds_exponentials
 from semiring.errors import no_star
 from semiring.kernels.contract import KernelPlan
+from semiring.kernels.cpu.closing import row_parallel
 from semiring.kernels.cpu.closing.blocks import CLOSING_WORDS, PIVOTS
 from semiring.kernels.cpu.closing.eliminate import build_eliminate
-from semiring.kernels.cpu.codegen.entries import block_product, copy_block, entry
+from semiring.kernels.cpu.codegen.entries import block_product, copy_block, entry, update_rows
 from semiring.kernels.cpu.codegen.lower import instructions
 from semiring.kernels.cpu.codegen.memory import LANE_BYTES
 from semiring.kernels.cpu.codegen.native import compile_native, is_compiled
 from semiring.kernels.cpu.codegen.target import Target, host
+from semiring.kernels.cpu.elimination.panels import folds_for
 from semiring.kernels.cpu.first_calls import FirstCalls
 from semiring.kernels.cpu.product.macro import AT_C, FULL, HEAD, WORDS
 from semiring.kernels.cpu.product.matvec import build_dots, build_updates, matrix_vector
 from semiring.kernels.cpu.product.tile import build_tile
 from semiring.kernels.cpu.product.witness import RUN, build_find, find_witnesses
 from semiring.kernels.cpu.threads.pool import run_tasks
-from semiring.kernels.cpu.threads.team import HEADER, MAX_BLOCKS, run_blocks
+from semiring.kernels.cpu.threads.team import HEADER, MAX_BLOCKS, lease, run_blocks
 from semiring.kernels.definition import KernelDefinition, define
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.machines.data import CpuSpeed, TileShape
@@ -38,6 +40,7 @@ Array: TypeAlias = NDArray[Any]
 _ALIGNMENT = 64
 _LIMIT = 256  # of what is kept to be found again
 VECTOR_PAIRS = 1 << 12  # a matrix and a vector of fewer pairs are one tile: that is called more quickly
+ROUND_PAIRS = 1 << 27  # pairs of pivots by rows between two looks at Ctrl-C: some ten milliseconds
 GROUP = 4  # vectors of a row that an elimination with marks treats at a time
 HEAVY = 12  # the instructions a pair from which on a ⊗ and ⊕ count as heavy
 
@@ -389,6 +392,59 @@ class Kernels:
         self.block_workspace.free.append(piece)
         return failed
 
+    def close_by_rows(self, A: Array, threads: int, *, dynamic: bool) -> int:
+        """A ← A*, A with contiguous rows, the rows of each pivot shared out among threads; see `row_parallel`.
+
+        ``dynamic``: one row at a time to a free thread, in place of as many adjacent rows to each. Returns the first
+        pivot without a star, or -1.
+        """
+        if self._wider is not None:
+            wide = A.astype(np.float64)
+            failed = self._wider.close_by_rows(wide, threads, dynamic=dynamic)
+            A[...] = wide
+            return failed
+        n, eliminate = A.shape[0], self._closing
+        loop, round_ = entry("close_pivots_by_rows", self.size), max(1, ROUND_PAIRS // (n * n))
+        copy, piece = np.empty(n, A.dtype), self.block_workspace.take(self.padded * self.size)
+        rows = -(-n // MAX_BLOCKS) if dynamic else -(-n // threads)
+        blocks = _row_blocks(n, rows)
+        job, kept = self._rows_job(blocks, threads, A, copy[None], copy[None], 1)
+        job[row_parallel.IDEMPOTENT] = eliminate[3]
+        start, failed = 0, -1
+        with lease(min(threads, len(blocks))) as team:
+            given = (A, job.ctypes.data, len(blocks), team.mailbox, team.members, eliminate[0], piece[1], self.padded)
+            while start < n and failed < 0:
+                team.wake()
+                stop = min(n, start + round_)
+                found = loop(*given, self.definition.zero_bits, start, stop, self.speed.patience)
+                if 0 <= found < stop:
+                    team.wait(len(blocks))
+                failed = -1 - found if found < 0 else -1
+                start = stop if found == stop else found + 1
+        self.block_workspace.free.append(piece)
+        del kept
+        return failed
+
+    def plain_product(self, C: Array, A: Array, B: Array, threads: int) -> None:
+        """C ← C ⊕ A ⊗ B, no size 0, one row after the other; rows of C and B contiguous."""
+        blocks = _row_blocks(C.shape[0], -(-C.shape[0] // min(MAX_BLOCKS, 8 * threads)))
+        job, kept = self._rows_job(blocks, threads, C, A, B, A.shape[1])
+        job[row_parallel.PIVOT] = -1
+        run_blocks(job, len(blocks), min(threads, len(blocks)))
+        del kept
+
+    def _rows_job(self, blocks: Array, threads: int, C: Array, A: Array, B: Array, count: int) -> tuple[Array, Any]:
+        """A job of `row_parallel`, and what must live as long: factors of A, rows of B."""
+        folds, scratch = folds_for(self.plan, count), np.empty((threads, _ALIGNMENT), np.uint8)
+        job = _job(blocks, [scratch.ctypes.data + _ALIGNMENT * member for member in range(threads)])
+        job[0] = update_rows()
+        words = (
+            *(folds.left, folds.ordinals.ctypes.data, B.ctypes.data, C.ctypes.data, C.strides[0], C.shape[1]),
+            *(A.ctypes.data, A.strides[0], A.strides[1], count, B.strides[0], 0, self.size, 1, self.zero_word),
+        )
+        job[1 : 1 + len(words)] = words
+        return job, (folds, scratch)
+
     @cached_property
     def _wider(self) -> Kernels | None:
         """The kernels of float64, for sums of exponentials in float32: each pivot would round an entry once more."""
@@ -432,6 +488,12 @@ class Kernels:
         definition.star.check_dtype(self.plan.dtype)
         what = self._called("closure with predecessors" if pivots else "closure")
         return compile_native(build_eliminate, definition, host(), group, what=what, pivots=pivots)
+
+
+def _row_blocks(n: int, rows: int) -> Array:
+    """Blocks of at most ``rows`` rows, for the jobs of `row_parallel`."""
+    starts = np.arange(0, n, rows)
+    return np.stack([starts, np.minimum(n, starts + rows), 0 * starts, 0 * starts], 1)
 
 
 def _job(blocks: Array, workspaces: list[int]) -> Array:

@@ -69,6 +69,7 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
             from semiring.kernels.cuda import closing as staged
             from semiring.kernels.cuda import graphs
             from semiring.kernels.cuda.closing import relations, squares
+            from semiring.kernels.cuda.closing.papers import launches as papers
             from semiring.kernels.cuda.entries import elementwise as kernels
             from semiring.kernels.cuda.product import classical, log_sums
             from semiring.kernels.cuda.product import operations as products
@@ -77,7 +78,7 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
             raise MissingExtraError("CuPy", "cuda", "computing on an NVIDIA GPU") from error
         self._classical, self._logs, self._products, self._recording = classical, log_sums, products, recording
         self._staged, self._squares, self._kernels = staged, squares, kernels
-        self._relations, self._graphs = relations, graphs
+        self._relations, self._graphs, self._papers = relations, graphs, papers
 
     @cached_property
     def capabilities(self) -> Capabilities:
@@ -305,6 +306,18 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
                 self._squares.close(plan, A)
         else:
             self._staged.close(plan, A, beside=beside)
+
+    def paper_names(self) -> tuple[str, ...]:
+        """The methods of papers that have kernels here."""
+        return self._papers.METHODS
+
+    def close_as(self, plan: KernelPlan, A: Any, name: str) -> None:
+        """A ← A* in place by a kernel of a paper: see `semiring.kernels.cuda.closing.papers`."""
+        self._papers.close(plan, A, name)
+
+    def multiply_add_plain(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
+        """C ← C ⊕ A ⊗ B, a thread for each entry."""
+        self._papers.multiply_add_plain(plan, C, A, B)
 
     def close_stack(self, plan: KernelPlan, A: Any) -> None:
         """Close every matrix of A (count, n, n) at once; pivots without a star count on from matrix to matrix."""

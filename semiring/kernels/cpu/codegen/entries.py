@@ -10,11 +10,12 @@ from typing import Any
 from numba import types
 
 from semiring.kernels.cpu.closing import blocks as closing
+from semiring.kernels.cpu.closing import row_parallel
 from semiring.kernels.cpu.codegen.jit import KernelCache, cached
 from semiring.kernels.cpu.codegen.numba_internals import callback, entry_point
 from semiring.kernels.cpu.product import macro
 
-__all__ = ["block_product", "copy_block", "entry"]
+__all__ = ["block_product", "copy_block", "entry", "update_rows"]
 
 
 @memoize
@@ -27,6 +28,12 @@ def block_product(size: int) -> int:
 def copy_block() -> int:
     """The address of `macro.copy_block`."""
     return _native("copy_block", macro.copy_block)
+
+
+@memoize
+def update_rows() -> int:
+    """The address of `row_parallel.update_rows`."""
+    return _native("update_rows", row_parallel.update_rows)
 
 
 def _unsigned(size: int) -> Any:
@@ -44,11 +51,12 @@ def _native(name: str, function: Any) -> int:
 
 @memoize
 def entry(name: str, size: int) -> Callable[..., Any]:
-    """The Python-callable entry point of a kernel of `macro` or `closing` for elements of ``size`` bytes.
+    """The Python-callable entry point of a kernel of these modules for elements of ``size`` bytes.
 
     Arrays are taken by the size of their elements, whatever their dtype, and nothing is checked but that.
     """
-    function = getattr(closing if name in closing.__all__ else macro, name)
+    module: Any = next(each for each in (closing, row_parallel, macro) if name in each.__all__)
+    function = getattr(module, name)
     element = _unsigned(size)
     matrix, stack = types.Array(element, 2, "A"), types.Array(element, 3, "A")
     kinds = {

@@ -17,7 +17,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numba
@@ -37,7 +38,7 @@ from semiring.kernels.cpu.codegen.memory import (
 from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
 from semiring.kernels.machines import cpu_speed
 
-__all__ = ["HEADER", "MAX_BLOCKS", "run_blocks"]
+__all__ = ["HEADER", "MAX_BLOCKS", "Lease", "finish", "lease", "publish", "run_blocks"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -108,8 +109,7 @@ class _ThreadTeam:
     """Threads with a mailbox. One job at a time: who finds the team busy works alone."""
 
     def __init__(self) -> None:
-        memory = np.zeros(4 * _LINE, np.uint8)
-        self.memory, self.mailbox = memory, memory.ctypes.data + -memory.ctypes.data % _LINE
+        self.memory, self.mailbox = _new_mailbox()
         self.busy = threading.Lock()
         self.state = threading.Lock()  # guards what follows
         self.members = 1  # the caller is member 0
@@ -175,21 +175,82 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew)
 
 
-def run_blocks(job: Array, blocks: int, members: int) -> None:
-    """Compute a job, an array of int64 as described above, on up to ``members`` threads."""
+def _team_of_process() -> _ThreadTeam:
+    """Return the team of this process."""
     global _team
     if _team is None:
         with _creation:
             if _team is None:
                 _team = _ThreadTeam()
-    team = _team
+    return _team
+
+
+def run_blocks(job: Array, blocks: int, members: int) -> None:
+    """Compute a job, an array of int64 as described above, on up to ``members`` threads."""
+    team = _team_of_process()
     if team.busy.acquire(blocking=False):
         try:
             team.run(job, blocks, min(members, MAX_MEMBERS))
         finally:
             team.busy.release()
     else:
-        alone = np.zeros(4 * _LINE, np.uint8)
-        mailbox = alone.ctypes.data + -alone.ctypes.data % _LINE
+        memory, mailbox = _new_mailbox()
         team.publish(mailbox, job.ctypes.data, blocks, 1)
         team.finish(mailbox, blocks, 1)
+        del memory
+
+
+def _new_mailbox() -> tuple[Array, int]:
+    """Return memory for a mailbox that no other thread knows, and its address."""
+    memory = np.zeros(4 * _LINE, np.uint8)
+    return memory, memory.ctypes.data + -memory.ctypes.data % _LINE
+
+
+class Lease:
+    """The team for a loop in native code, which publishes one job after the other itself.
+
+    Attributes
+    ----------
+    mailbox, members
+        Where jobs go, and how many threads may work on them.
+    """
+
+    def __init__(self, team: _ThreadTeam, mailbox: int, members: int) -> None:
+        self._team, self.mailbox, self.members = team, mailbox, members
+
+    def wake(self) -> None:
+        """Wake the threads that sleep, before jobs are published. Threads that fall asleep later just do not help."""
+        if self.members > 1:
+            with self._team.state:
+                sleepers, self._team.asleep = self._team.asleep, []
+            for bell in sleepers:
+                bell.release()
+
+    def wait(self, blocks: int) -> None:
+        """Work on the job published last until all its blocks are finished, also when interrupted."""
+        try:
+            self._wait(blocks)
+        except BaseException:
+            self._wait(blocks)
+            raise
+
+    def _wait(self, blocks: int) -> None:
+        while not self._team.finish(self.mailbox, blocks, cpu_speed().patience):
+            time.sleep(0)
+
+
+@contextmanager
+def lease(members: int) -> Iterator[Lease]:
+    """A context with up to ``members`` threads, or with the caller alone where another caller has the team."""
+    team = _team_of_process()
+    if members > 1 and team.busy.acquire(blocking=False):
+        try:
+            members = min(members, MAX_MEMBERS)
+            team.grow(members)
+            yield Lease(team, team.mailbox, members)
+        finally:
+            team.busy.release()
+    else:
+        memory, mailbox = _new_mailbox()
+        yield Lease(team, mailbox, 1)
+        del memory

@@ -1,5 +1,5 @@
-// The closure of a stack of matrices that are too large for one thread block each: the stages of kernel 6, 64 pivots
-// each, as two launches for all matrices at once.
+// The closure of a stack of matrices that are too large for one thread block each: the stages of look_ahead.cu,
+// 64 pivots each, as two launches for all matrices at once.
 //
 //   panels:     A_KR <- A_KR plus A_KK* A_KR and A_RK <- A_RK plus A_RK A_KK*;
 //   remainders: A_RR <- A_RR plus A_RK A_KR, but for the next pivot block of each matrix: it comes first in the grid,

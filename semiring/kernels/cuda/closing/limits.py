@@ -8,8 +8,8 @@ import numpy as np
 
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.blocks import alone_rows
+from semiring.kernels.cuda.closing.look_ahead import LEAST
 from semiring.kernels.cuda.closing.modules import granted
-from semiring.kernels.cuda.closing.numbered import LEAST
 from semiring.kernels.cuda.closing.printer import ELEMENTS
 from semiring.kernels.cuda.closing.sources import Arithmetic, arithmetic_of
 from semiring.kernels.cuda.closing.stacks import shared
@@ -28,5 +28,5 @@ def fits(plan: KernelPlan, n: int) -> bool:
 
 @lru_cache(maxsize=1024)
 def _fits(arithmetic: Arithmetic, itemsize: int, n: int, granted: int) -> bool:
-    least = min(LEAST.shared(itemsize), shared(itemsize))  # of kernel 6, of two launches a stage
+    least = min(LEAST.shared(itemsize), shared(itemsize))  # of the look-ahead kernel, of two launches a stage
     return n <= alone_rows(arithmetic) or least <= granted  # few rows: in the registers of one block

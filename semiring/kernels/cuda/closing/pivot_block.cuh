@@ -1,4 +1,4 @@
-// The pivot blocks of kernel 6: one thread block brings them up to date and closes them, one after the other.
+// The pivot blocks of look_ahead.cu: one thread block brings them up to date and closes them, one after the other.
 #pragma once
 #include "tiles.cuh"
 

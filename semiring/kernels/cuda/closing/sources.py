@@ -17,13 +17,12 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.expressions import Expression, parse
-from semiring.algebra.expressions.undefined import is_nan
 from semiring.arrays.bits import to_bitwise
 from semiring.errors import DTypeError, no_star
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.printer import ELEMENTS, constant, function
 from semiring.kernels.cuda.product.layouts import is_nonnegative
-from semiring.kernels.definition import KernelDefinition, define
+from semiring.kernels.definition import KernelDefinition, define, has_unit_star
 
 _SUM, *_EXTREMA = (parse(text, ("x", "y")) for text in ("x + y", "min(x, y)", "max(x, y)"))
 #: x + y by the multiplier, which has no part in a minimum: gridDim.z is 1, unseen by the compiler. With a third of the
@@ -194,23 +193,12 @@ def _arithmetic(definition: KernelDefinition, semiring: Semiring, bits: bool, no
         definition.mul,
         definition.zero.leaf,
         definition.one.leaf,
-        None if not strict and _is_one(semiring, definition.dtype) else definition.star,
+        None if has_unit_star(semiring, definition.dtype) else definition.star,
         divergence,
         definition.idempotent,
         nonnegative and definition.dtype == np.float32 and is_nonnegative(definition.mul, definition.add),
         definition.contract,
     )
-
-
-def _is_one(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
-    """Whether the star is 1̄ wherever it exists: then no pivot's row and column need a product."""
-    star = semiring.given_star
-    if star is None:  # 1 ⊕ a = 1
-        return True
-    if star.op == "where":
-        defined = [branch for branch in star.args[1:] if not is_nan(branch)]
-        star = defined[0] if len(defined) == 1 else star
-    return not star.variables and bool(star.evaluate({}, dtype) == semiring.one_for(dtype))
 
 
 @lru_cache(maxsize=256)

@@ -1,6 +1,6 @@
 """Stacks of matrices beyond one thread block each, closed together: two launches a stage of 64 pivots for all.
 
-One matrix is a stack too, and closed faster this way than by kernel 6 where its elements are wide.
+One matrix is a stack too, and closed faster this way than by the look-ahead kernel where its elements are wide.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _WIDTH = 64  # pivots of a stage
 _THREADS = 256
 #: Bytes of copies at a time: parts of a stack lose some percent.
 _COPIES = 1 << 28
-#: Sizes of elements, in bytes, of which a single matrix is closed the way of stacks too: of others kernel 6 is faster,
-#: see docs/benchmarks/thresholds.md.
+#: Sizes of elements, in bytes, of which a single matrix is closed the way of stacks too: of others the look-ahead
+#: kernel is faster, see docs/benchmarks/thresholds.md.
 ALONE = frozenset({8})
 
 

@@ -1,1 +1,1 @@
-"""The kernels of the papers, one numbered file an idea: baselines, for comparison."""
+"""The kernels of papers, under the names of their methods: baselines to compare with. `launches` has the table."""

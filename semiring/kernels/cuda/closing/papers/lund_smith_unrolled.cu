@@ -1,7 +1,11 @@
-// 3. Kernel 2 with its instructions reduced (B. D. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall",
-// 2010, section 4: "optimised and blocked"): the tile size is a constant, division and remainder are shifts and masks,
-// the loops over pivots and entries are unrolled. All tiles are still in shared memory. n is a multiple of 32; 256
-// threads.
+// B. D. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall" (arXiv:1001.4108, 2010), section 4,
+// "optimized and blocked": the three phases of Katz and Kider with fewer instructions. The side of a tile is a
+// constant, division and remainder are shifts and masks, the loops over pivots and entries are unrolled. All tiles are
+// in shared memory.
+//
+// IN_REGISTERS: section 4.1, the step between this kernel and staged load. The doubly dependent tile is in registers,
+// and 8,192 bytes of shared memory hold the two other tiles (8,224 with the arguments on a Tesla C1060). n is a
+// multiple of 32; 256 threads.
 #include "semiring.cuh"
 #include "cells.cuh"
 
@@ -37,14 +41,17 @@ extern "C" __global__ void __launch_bounds__(256) singly_dependent(element *A, l
 }
 
 extern "C" __global__ void __launch_bounds__(256) doubly_dependent(element *A, long long stride, int stage) {
-    __shared__ element left[CELLS], above[CELLS], tile[CELLS];
+    __shared__ element left[CELLS], above[CELLS];
+#ifndef IN_REGISTERS
+    __shared__ element tile[CELLS];
+#endif
     if (blockIdx.x == stage || blockIdx.y == stage) return;
     element *at = A + (blockIdx.y << 5) * stride + (blockIdx.x << 5);
     load(left, A + (blockIdx.y << 5) * stride + (stage << 5), stride);
     load(above, A + (stage << 5) * stride + (blockIdx.x << 5), stride);
-    load(tile, at, stride);
-    __syncthreads();
-#pragma unroll
-    for (int k = 0; k < SIDE; ++k) pivot(tile, left, above, k, false, false);
-    keep(at, tile, stride);
+#ifdef IN_REGISTERS
+    multiply_in_registers(at, left, above, stride);
+#else
+    multiply_in_shared_memory(at, tile, left, above, stride);
+#endif
 }

@@ -1,5 +1,5 @@
-// Around the kernels that know no star (1 to 5): before them 1 comes in on the diagonal, after them a vertex on a cycle
-// that improves without end is found there.
+// Around the kernels of the papers, which know no star: before them 1 comes in on the diagonal, after them a vertex on
+// a cycle that improves without end is found there.
 #include "semiring.cuh"
 
 extern "C" __global__ void __launch_bounds__(256) add_one(element *A, long long stride, int n) {

@@ -1,4 +1,4 @@
-// 6. Ours. A stage is 64 pivots, in two phases:
+// Our own kernel, the successor of staged load (Lund and Smith 2010). A stage is 64 pivots, in two phases:
 //
 //   panels:     A_KR <- A_KR plus A_KK* A_KR and A_RK <- A_RK plus A_RK A_KK*, products, as A_KK* is closed already;
 //   remainder:  A_RR <- A_RR plus A_RK A_KR in tiles of TILE_ROWS x TILE_COLUMNS.

@@ -1,0 +1,176 @@
+"""Floyd-Warshall with the rows shared out: among threads, ranks and thread blocks.
+
+Source: D. Bertoldi, "Parallelization of the Floyd-Warshall algorithm", University of Milano-Bicocca, without a year.
+
+- `row_broadcast`, algorithms 2, 6 and 7 (sections 3.2, 3.5 and 3.6): each rank has some rows, and the row of every
+  pivot is broadcast. With one thread for each rank it is algorithm 2 (MPI), with several threads algorithm 6 (MPI and
+  OpenMP), on GPUs algorithm 7 (MPI and CUDA). What differs is the engine that does C ← C ⊕ A_RK ⊗ A_K for one k. In
+  one process there is one rank; `semiring.mpi.closure` and the command under ``mpiexec`` have several.
+- `bertoldi_openmp`, algorithm 3 (section 3.3): a copy of the pivot row that all threads share, and rows handed out
+  one at a time (``schedule(dynamic)``); `bertoldi_openmp_static` gives each thread as many adjacent rows
+  (``schedule(static)``).
+- `bertoldi_cuda_shared`, algorithm 4, and `bertoldi_cuda`, algorithm 5 (section 3.4): thread blocks one row high,
+  which read A[i, k] into shared memory or not.
+
+Cost: n³ pairs, of which each rank or thread has its share. The matrix is read and written n times; n broadcasts or
+barriers, for which all ranks or threads wait; n launches on a GPU. Workspace: a row for each rank, and a column.
+
+What deviates: his comparison ``M_ij < M_ik + K_j`` is the wrong way round in algorithms 2 to 6, and ⊕ compares here. In
+algorithm 3 nothing keeps threads from reading the copy of the pivot row before the master has made it (``omp master``
+ends without a barrier); here they wait. Its rows are handed out by the library's own threads in place of OpenMP's, and
+the loop serves every semiring with a star: the pivot row is multiplied by the star of the pivot. On a GPU row k and
+column k are not written, because they would keep their values.
+
+What they do not close: packed bits; all but the OpenMP loops semirings whose ⊕ is not idempotent or whose star is not
+1̄.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from semiring.algorithms.stars import may_diverge, vertex_without_star
+from semiring.algorithms.views import Array
+from semiring.errors import AlgebraError
+from semiring.kernels.contract import KernelPlan
+from semiring.kernels.definition import has_unit_star
+from semiring.kernels.engine import Engine
+from semiring.namespaces import array_namespace
+
+__all__ = [
+    *("bertoldi_cuda", "bertoldi_cuda_shared", "bertoldi_openmp", "bertoldi_openmp_static"),
+    *("close_rows", "row_broadcast"),
+]
+
+_REST = 3  # the lane of work that is not urgent: see `semiring.distributed.transports`
+
+
+def bertoldi_openmp(engine: Engine, A: Array) -> None:
+    """Close A in place, A ← A*, by threads that take one row at a time of every pivot.
+
+    Raises `DeviceError` where the backend has no such loop, `AlgebraError` for packed bits.
+    """
+    engine.close_as("bertoldi_openmp", A)
+
+
+def bertoldi_openmp_static(engine: Engine, A: Array) -> None:
+    """Close A in place, A ← A*, as `bertoldi_openmp`, each thread by its share of adjacent rows."""
+    engine.close_as("bertoldi_openmp_static", A)
+
+
+def bertoldi_cuda_shared(engine: Engine, A: Array) -> None:
+    """Close A in place, A ← A*, by thread blocks one row high that read A[i, k] into shared memory.
+
+    Raises `DeviceError` where the backend has no such kernel, `AlgebraError` for other semirings and packed bits.
+    """
+    engine.close_as("bertoldi_cuda_shared", A)
+
+
+def bertoldi_cuda(engine: Engine, A: Array) -> None:
+    """Close A in place, A ← A*, by thread blocks one row high in which every thread reads A[i, k].
+
+    Raises what `bertoldi_cuda_shared` does.
+    """
+    engine.close_as("bertoldi_cuda", A)
+
+
+def row_broadcast(engine: Engine, A: Array) -> None:
+    """Close A in place, A ← A*, by the algorithm of ranks with a single one.
+
+    A vertex on a cycle without a star goes to ``plan.status.diverged``; an engine that must not wait does not look.
+    Raises `AlgebraError` where ⊕ is not idempotent, where a star may differ from 1̄, and for packed bits.
+    """
+    plan = engine.plan
+    if plan.storage == "bits":
+        raise AlgebraError("row_broadcast takes one pivot at a time, and packed bits hold 32: use rkleene")
+    close_rows(engine, _OneRank(), _OneSlab(A.shape[0]), A, diverges=False)
+    if engine.waits and may_diverge(plan):
+        plan.status.diverged = vertex_without_star(plan, A)
+
+
+def close_rows(
+    engine: Engine,
+    links: Any,
+    grid: Any,
+    A: Array,
+    *,
+    diverges: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> int:
+    """A ← the rows of the closure that belong to this rank, in place; as `semiring.distributed.closing.close_tiles`.
+
+    ``links``, ``grid``: the `Links` and the `Grid` of `semiring.distributed`, a grid of one column. Returns -1.
+    Raises `AlgebraError` where ⊕ is not idempotent, or a pivot may have no star or another one than 1̄.
+    """
+    plan, n = engine.plan, grid.n
+    if diverges or not _needs_no_star(plan):
+        raise _needs_stars(plan)
+    rows, xp = grid.rows(links.rank), array_namespace(A)
+    pivot, column = xp.empty((1, n), A.dtype), xp.empty((len(A), 1), A.dtype)
+    here = xp.arange(len(A))
+    loops = (here, xp.asarray(rows.vertices))
+    A[loops] = plan.semiring.add(A[loops], plan.dtype.type(plan.one))
+    with links.lanes(engine) as lanes:
+        for p, block in enumerate(grid.blocks):
+            for k in range(*block):
+
+                def relax(lane: Engine, k: int = k, p: int = p) -> None:
+                    low, high = rows.own((k, k + 1))
+                    if low < high:
+                        pivot[...] = A[low:high]
+                    links.broadcast(pivot, p, "column")
+                    if len(A):
+                        column[...] = A[:, k : k + 1]
+                        lane.multiply_add(A, column, pivot)
+
+                lanes.run(_REST, relax)
+            if progress is not None:
+                progress(block[1] * n**2, n**3)
+    return -1
+
+
+def _needs_no_star(plan: KernelPlan) -> bool:
+    return plan.semiring.idempotent and has_unit_star(plan.semiring, plan.dtype)
+
+
+def _needs_stars(plan: KernelPlan) -> AlgebraError:
+    return AlgebraError(f"method='row_broadcast' needs pivots without a star, and {plan.semiring.name} may need one")
+
+
+class _OneSlab:
+    """The `Grid` of one rank, which has all n rows."""
+
+    def __init__(self, n: int) -> None:
+        self.n, self.blocks, self.vertices = n, [(0, n)], np.arange(n)
+
+    def rows(self, rank: int) -> _OneSlab:
+        return self
+
+    def own(self, vertices: tuple[int, int]) -> tuple[int, int]:
+        return vertices
+
+
+class _OneRank:
+    """The `Links` of one rank: nothing travels."""
+
+    rank = 0
+
+    def broadcast(self, array: Array, root: int, group: str) -> None: ...
+
+    @contextmanager
+    def lanes(self, engine: Engine) -> Iterator[_OneLane]:
+        yield _OneLane(engine)
+
+
+class _OneLane:
+    """Lanes of an engine that does one thing after the other."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def run(self, number: int, task: Callable[[Engine], None]) -> None:
+        task(self._engine)

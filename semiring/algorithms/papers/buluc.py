@@ -1,0 +1,72 @@
+"""Closures by rank-one updates, and by recursion over plain products.
+
+Source: A. Buluç, J. R. Gilbert, C. Budak, "Solving path problems on the GPU", Parallel Computing 36 (2010).
+
+- `buluc_iterative`, figure 2: A ← A ⊕ A(:, k) ⊗ A(k, :) for every k, by a kernel with a thread block for each 64 × 64
+  submatrix. The same on a CPU is `semiring.algorithms.floyd_warshall`.
+- `rkleene_plain`, figure 3: R-Kleene as `semiring.algorithms.rkleene` has it, with the plainest product, a thread for
+  each entry, where the method ``rkleene`` has the library's. The paper adapts the product of Volkov and Demmel, whose
+  rate lies between the rates of these two.
+
+Cost: n³ pairs. The iterative version takes n launches. The recursive one takes O(n/64): six products for each cut in
+halves, and copies of panels. Workspace: none, and of the recursion a panel of the engine.
+
+What deviates: the iterative version leaves row k and column k as they are, which changes no value. The recursion has
+lines 7-8 and 11-12 of figure 3 swapped within each pair, so that it serves every semiring with a star; its smallest
+blocks have 64 rows and are closed by one kernel.
+
+What the iterative version does not close: semirings whose ⊕ is not idempotent or whose star is not 1̄; packed bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from semiring.algorithms.rkleene import rkleene
+from semiring.algorithms.views import Array
+from semiring.kernels.contract import Backend, Capabilities, KernelPlan, ProductKernels, lacking
+from semiring.kernels.engine import Engine
+
+__all__ = ["buluc_iterative", "rkleene_plain"]
+
+LEAF = 64  # rows of the smallest blocks of the recursion
+
+
+def buluc_iterative(engine: Engine, A: Array) -> None:
+    """Close A in place, A ← A*, by a rank-one update for each pivot.
+
+    Raises `DeviceError` where the backend has no such kernel, `AlgebraError` for other semirings and packed bits.
+    """
+    engine.close_as("buluc_iterative", A)
+
+
+def rkleene_plain(engine: Engine, A: Array) -> None:
+    """Close A in place, A ← A*, by R-Kleene over the plainest product; divergence as in `rkleene`.
+
+    Raises `DeviceError` where the backend has no plain product.
+    """
+    products = engine.capabilities.products
+    if products is None or not engine.capabilities.provides("multiply_add_plain"):
+        raise lacking("rkleene_plain", ["multiply_add_plain"], engine.backend)
+    plain: Any = _PlainProducts(engine.backend, products)
+    rkleene(engine.with_backend(plain), A, leaf=LEAF)
+
+
+class _PlainProducts:
+    """The part of a backend that `rkleene` uses, with plain products and without capabilities."""
+
+    stacks = False
+    capabilities = Capabilities()
+
+    def __init__(self, backend: Backend, products: ProductKernels) -> None:
+        self._backend, self.name, self._products = backend, backend.name, products
+
+    def close_block(self, plan: KernelPlan, A: Array) -> None:
+        self._backend.close_block(plan, A)
+
+    def multiply(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
+        C[...] = plan.zero
+        self.multiply_add(plan, C, A, B)
+
+    def multiply_add(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
+        self._products.multiply_add_plain(plan, C, A, B)

@@ -1,0 +1,31 @@
+"""Blocked Floyd-Warshall in two phases, by thread blocks that persist.
+
+Source: Gaioso and others, "Paralelização do Algoritmo Floyd–Warshall usando GPU", WSCAD 2013,
+doi:10.5753/wscad.2013.16769; algorithm 3, figures 4 to 6. The first phase has a multiple of the blocks that run at
+once. Each closes the diagonal tile for itself, in place of a launch of its own, and goes on with its share of the
+tiles of the row and the column. The second phase has a block for each other tile, 1,024 threads for 32 × 32 entries.
+
+Cost: n³ pairs in 2 ⌈n/32⌉ launches. Workspace: one tile, and a padded copy of the matrix where 32 does not divide n.
+
+What deviates: all replicas start from the same unclosed tile, and one block puts the closed tile aside until the
+second phase. In the paper that block writes the tile while other blocks may still read it, and a float tile that is
+closed twice differs by rounding. The variant ``gaioso_256`` of `semiring.kernels.cuda.closing.papers.launches` is
+ours: 256 threads of four entries, in the second phase in registers.
+
+What it does not close: semirings whose ⊕ is not idempotent or whose star is not 1̄; packed bits.
+"""
+
+from __future__ import annotations
+
+from semiring.algorithms.views import Array
+from semiring.kernels.engine import Engine
+
+__all__ = ["gaioso"]
+
+
+def gaioso(engine: Engine, A: Array) -> None:
+    """Close A in place, A ← A*, by two launches for each 32 pivots.
+
+    Raises `DeviceError` where the backend has no such kernel, `AlgebraError` for other semirings and packed bits.
+    """
+    engine.close_as("gaioso", A)

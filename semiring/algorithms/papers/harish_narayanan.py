@@ -1,0 +1,29 @@
+"""Floyd-Warshall with a thread for each cell of the matrix.
+
+Source: P. Harish, P. J. Narayanan, "Accelerating large graph algorithms on the GPU using CUDA", HiPC 2007,
+doi:10.1007/978-3-540-77220-0_21. As Lund and Smith describe it (section 3.1), and Gaioso and others (algorithm 2,
+blocks of 16 × 16).
+
+Cost: n³ pairs in n launches, each of which reads and writes the whole matrix: 16 bytes for each pair of float32.
+Workspace: none.
+
+What deviates: row k and column k are not written when k is the pivot, because they would keep their values. So no
+thread reads an entry that another one writes, and results are the same run after run.
+
+What it does not close: semirings whose ⊕ is not idempotent or whose star is not 1̄; packed bits.
+"""
+
+from __future__ import annotations
+
+from semiring.algorithms.views import Array
+from semiring.kernels.engine import Engine
+
+__all__ = ["harish_narayanan"]
+
+
+def harish_narayanan(engine: Engine, A: Array) -> None:
+    """Close A in place, A ← A*, by a launch for each pivot and a thread for each cell.
+
+    Raises `DeviceError` where the backend has no such kernel, `AlgebraError` for other semirings and packed bits.
+    """
+    engine.close_as("harish_narayanan", A)

@@ -1,0 +1,123 @@
+"""Floyd-Warshall with the rows of every pivot shared out among threads, as D. Bertoldi describes it for OpenMP.
+
+Algorithm 3 of "Parallelization of the Floyd-Warshall algorithm": for every pivot k one thread copies row k, for all
+threads to read in a single place, and then rows are updated by whichever thread is free (``schedule(dynamic)``, one row
+at a time) or by the thread that they belong to (``schedule(static)``). The threads are those of the library
+(`semiring.kernels.cpu.threads.team`), so that a barrier costs no thread. A row is updated by the native function of
+`semiring.kernels.cpu.elimination.panels`, and the star of a pivot is that of `semiring.kernels.cpu.closing.eliminate`:
+so one compiled loop serves every semiring and every dtype of one size.
+
+For a ⊕ that is not idempotent the entry in the pivot's column starts from 0̄, as in every elimination. The plain product
+shares out its rows in the same way.
+
+Behind the address of its function, a job of the team has these words:
+
+    1-3  the address of the native function that updates a row, of the ordinals, and of the first row that is read: the
+         copy of the pivot row, or B
+    4-6  the first row that is written, the bytes from row to row of it, and its columns
+    7-9  the address of the first factor, and the bytes from row to row and from k to k: of A in a product
+    10   how many k, and the bytes from row to row of B
+    12   the pivot, -1 in a product; bytes of an element; whether ⊕ is idempotent; the bits of 0̄
+"""
+
+# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
+# (the functions below are compiled: their types are Numba's)
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+
+from semiring.kernels.cpu.closing.blocks import close_diagonal
+from semiring.kernels.cpu.codegen.memory import address, call8, fetch, put
+from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
+from semiring.kernels.cpu.product.macro import word
+from semiring.kernels.cpu.threads.team import finish, publish
+
+__all__ = ["PIVOT", "close_pivots_by_rows", "update_rows"]
+
+FOLD, ORDINALS, SOURCE, C, C_ROW, COLUMNS, FACTORS, FACTOR_ROW, FACTOR_STEP, COUNT, SOURCE_ROW = range(1, 12)
+PIVOT, SIZE, IDEMPOTENT, ZERO = range(12, 16)
+
+_inner: Callable[[Callable[..., Any]], Any] = numba.njit(**PART)
+_outer: Callable[[Callable[..., Any]], Any] = numba.njit(**OUTER)
+
+
+@_inner
+def copy_element(to, source, size):
+    """Copy one element of 1, 2, 4 or 8 bytes."""
+    if size == 4:
+        put(fetch(numba.uint32(0), source), to)
+    elif size == 8:
+        put(fetch(numba.uint64(0), source), to)
+    elif size == 2:
+        put(fetch(numba.uint16(0), source), to)
+    else:
+        put(fetch(numba.uint8(0), source), to)
+
+
+def update_rows(job: int, cut: int, workspace: int) -> None:
+    """Update the rows of one block: row i becomes row i ⊕ its factors ⊗ the rows that are read; C interface.
+
+    The factor of a closure is an entry of the row that is written, so it is copied to the workspace first.
+    """
+    pivot, size = word(job, PIVOT), word(job, SIZE)
+    for i in range(word(cut, 0), word(cut, 1)):
+        if i == pivot:
+            continue
+        row = word(job, C) + i * word(job, C_ROW)
+        factors = word(job, FACTORS) + i * word(job, FACTOR_ROW)
+        if pivot >= 0:
+            factor = row + pivot * size
+            copy_element(workspace, factor, size)
+            if not word(job, IDEMPOTENT):
+                copy_element(factor, job + 8 * ZERO, size)
+            factors = workspace
+        call8(
+            word(job, FOLD),
+            (
+                *(row, word(job, COLUMNS), word(job, SOURCE), word(job, SOURCE_ROW)),
+                *(word(job, ORDINALS), word(job, COUNT), factors, word(job, FACTOR_STEP)),
+            ),
+        )
+
+
+@_outer
+def close_pivots_by_rows(
+    A: Any,
+    job: int,
+    blocks: int,
+    mailbox: int,
+    members: int,
+    eliminate: int,
+    block: int,
+    padded: int,
+    zero: Any,
+    start: int,
+    stop: int,
+    patience: int,
+) -> int:
+    """Eliminate the pivots ``start`` … stop - 1 of A (n, n), contiguous rows, by jobs of the team; see the module.
+
+    Returns ``stop``; or k < stop where the rows of pivot k are still under way after ``patience`` pauses, so that the
+    caller waits for them and goes on with k + 1; or -1 - k where pivot k has no star.
+    """
+    n, size = A.shape[0], A.itemsize
+    a, row, copy = address(A), A.strides[0], word(job, SOURCE)
+    for k in range(start, stop):
+        line = a + k * row
+        if close_diagonal(line + k * size, row, 1, eliminate, block, padded, zero, size) >= 0:
+            return -1 - k
+        for j in range(n):
+            put(zero, copy + j * size)
+        call8(word(job, FOLD), (copy, n, line, 0, word(job, ORDINALS), 1, block, 0))
+        copy_element(copy + k * size, block, size)
+        for j in range(n):
+            put(fetch(zero, copy + j * size), line + j * size)
+        put(k, job + 8 * PIVOT)
+        publish(mailbox, job, blocks, members)
+        if not finish(mailbox, blocks, patience):
+            return k
+    return stop

@@ -1,0 +1,246 @@
+"""The look-ahead kernel, our own successor of the staged kernels: a whole closure in one cooperative launch.
+
+    close(plan, A)                   by what is fastest: this kernel, or its stages by two launches each (see `stacks`)
+    close(plan, A, look_ahead=True)  by this kernel, whatever is faster
+    close(plan, A[None])             two launches a stage, as for a stack of many
+
+The kernel takes an idempotent ⊕. n is any; where n is no multiple of the tile or rows are not aligned, the matrix is
+closed in a copy padded with 0̄. A pivot without a star leaves its vertex in ``plan.status.word``; the matrix is then
+undefined. It descends from the kernels of Lund and Smith, which stand in `papers`.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import lcm
+from typing import Any, Literal
+
+import numpy as np
+
+from semiring.errors import AlgebraError
+from semiring.kernels.contract import KernelPlan
+from semiring.kernels.cuda.closing.barriers import words_of
+from semiring.kernels.cuda.closing.blocks import alone_rows, close_block, fast_rows
+from semiring.kernels.cuda.closing.modules import granted, multiprocessors, resident_blocks
+from semiring.kernels.cuda.closing.modules import kernel as compiled
+from semiring.kernels.cuda.closing.sources import Arithmetic, arithmetic_of
+from semiring.kernels.cuda.closing.stacks import ALONE, close_stack
+from semiring.kernels.cuda.entries.prepared_launch import Prepared
+
+__all__ = [
+    *("FILE", "LEAST", "WIDTH", "Shape"),
+    *("check_closed_whole", "close", "cut_for", "goes_in_stages", "look_ahead_shape", "padded"),
+]
+
+_NOTHING = nullcontext()
+WIDTH = 64  # pivots of a stage
+FILE = "look_ahead.cu"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How the kernel is compiled: the rows and columns of its tiles, and where they are between the stages.
+
+    If ``held``, each thread block holds one tile in registers from the first stage to the last, and takes a
+    multiprocessor for itself, or half of one if ``narrow``. Otherwise tiles are read from memory and written back in
+    every stage.
+    """
+
+    rows: int
+    columns: int
+    held: bool
+    narrow: bool = False
+
+    @property
+    def threads(self) -> int:
+        return 512 if self.held and not self.narrow else 256
+
+    @property
+    def blocks(self) -> int:
+        """How many thread blocks share a multiprocessor."""
+        return 512 // self.threads
+
+    @property
+    def defines(self) -> tuple[str, ...]:
+        """Macros for the compiler."""
+        tile = f"TILE_ROWS {self.rows}", f"TILE_COLUMNS {self.columns}", f"HELD {int(self.held)}"
+        return *tile, f"THREADS {self.threads}", f"BLOCKS {self.blocks}", f"UNROLL {4 if self.held else 1}"
+
+    @property
+    def step(self) -> int:
+        """The number of rows of a matrix must be a multiple of this."""
+        return lcm(self.rows, self.columns)
+
+    def tiles(self, n: int) -> int:
+        """How many tiles a matrix of n rows has, once it is padded."""
+        size = -(-n // self.step) * self.step
+        return size // self.rows * (size // self.columns)
+
+    def shared(self, itemsize: int) -> int:
+        """Bytes of shared memory: the operands of a tile, or what closes pivot blocks, whichever is larger."""
+        operands = self.rows * (WIDTH + 4) + self.columns * WIDTH
+        pivots = 2 * WIDTH * (WIDTH + 4) + WIDTH * WIDTH + 8 * WIDTH
+        return itemsize * max(operands, pivots) + 16
+
+
+#: Tiles that are held: the first of which there is at most one for each multiprocessor; and tiles that are streamed.
+#: Those that `_ANY` does not name are for elements of 4 bytes and few instructions a pair: up to 64 accumulators a
+#: thread. The kernel on an H200, 2026-11-21, float32 min-plus, by events, the launch enqueued ahead of time: n = 256 in
+#: 60 µs, 1024 in 0.204 ms, 1408 in 0.353, 1536 in 0.496 (int32 0.488, max-min 0.649; 0.66 in tiles of 256 x 128), 2048
+#: in 0.834. Streamed, 4096 takes 6.45, 8192 45.4, 16384 344.
+_HELD, _STREAMED = ((128, 64), (128, 128), (192, 128), (256, 128)), ((128, 128), (128, 64), (64, 64))
+_ANY = ((128, 64), (64, 64))
+_SHAPES = [Shape(*tile, held) for held, tiles in ((True, _HELD), (False, _STREAMED)) for tile in tiles]
+LEAST = _SHAPES[-1]  # takes the least shared memory
+#: Beside products, whose blocks leave one after the other: half a multiprocessor is free sooner than a whole one.
+#: Closures of n = 4096 by blocks of 512 take 5.17 ms with it, 5.27 with the first of `_HELD`, which closes 512 in
+#: 104 µs where it is alone, and 5.22 with half as many blocks of 128 x 128, for which 512 takes 157 µs.
+_BESIDE = Shape(*_HELD[0], held=True, narrow=True)
+
+
+def look_ahead_shape(
+    n: int,
+    arithmetic: Arithmetic,
+    multiprocessors: int = 132,
+    shared_memory: int = 227 << 10,
+    beside: bool = False,
+) -> Shape:
+    """The tiles for n rows, where a block may have so many bytes; one multiprocessor closes the pivot blocks.
+
+    ``beside``: whether products keep the multiprocessors busy.
+    """
+    itemsize = np.dtype(arithmetic.dtype).itemsize
+    wide = itemsize == 4 and not arithmetic.is_heavy
+    for shape in _SHAPES:
+        possible = (wide or (shape.rows, shape.columns) in _ANY) and shape.shared(itemsize) <= shared_memory
+        if possible and (not shape.held or shape.tiles(n) < multiprocessors):
+            return _BESIDE if beside and wide and shape is _SHAPES[0] else shape
+    return LEAST
+
+
+def goes_in_stages(arithmetic: Arithmetic, shared_memory: int = 227 << 10, beside: bool = False) -> bool:
+    """Whether one matrix is closed by two launches a stage, where a block may have so many bytes, ``beside`` products
+    or alone.
+    """
+    itemsize = np.dtype(arithmetic.dtype).itemsize
+    return LEAST.shared(itemsize) > shared_memory or (itemsize in ALONE and not beside)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How the kernel closes the matrices of one size on one device."""
+
+    kernel: Any
+    tile: int  # which divides the rows
+    sizes: tuple[Any, Any]  # rows with padding, and stages
+    blocks: int
+    threads: int
+    shared: int  # bytes
+    launches: dict[int, Prepared] = field(default_factory=dict)  # by the elements from row to row
+
+    def launch(self, stride: int) -> Prepared:
+        """The prepared launch for matrices whose rows are so many elements apart.
+
+        What comes with each launch: the matrix, status, its first vertex, barrier and the copies aside.
+        """
+        if stride not in self.launches:
+            parameters = (None, np.int64(stride), *self.sizes, None, None, None, None)
+            grid = (self.blocks,), (self.threads,)
+            function = self.kernel.kernel
+            self.launches[stride] = Prepared(function, *grid, parameters, self.shared, cooperative=True)
+        return self.launches[stride]
+
+
+@lru_cache(maxsize=1024)
+def cut_for(arithmetic: Arithmetic, n: int, device: int, beside: bool = False) -> Cut:
+    """The `Cut` of matrices of n rows on the current device, which is ``device``; ``beside`` products or alone."""
+    shape = look_ahead_shape(n, arithmetic, multiprocessors(), granted(), beside)
+    shared = shape.shared(np.dtype(arithmetic.dtype).itemsize)
+    kernel = compiled(FILE, "all_stages", arithmetic, shape.defines, shared, cooperative=True)
+    size = -(-n // shape.step) * shape.step
+    tasks = max(shape.tiles(size), size // 16)  # of the remainder, of the panels
+    room = min(shape.blocks * multiprocessors(), resident_blocks(kernel, shape.threads, shared))
+    blocks = min(tasks + 1, room)  # one closes the pivot blocks
+    sizes = np.int32(size), np.int32(-(-n // WIDTH))
+    return Cut(kernel, shape.step, sizes, blocks, shape.threads, shared)
+
+
+def _look_ahead(plan: KernelPlan, A: Any, arithmetic: Arithmetic, beside: bool) -> None:
+    """All stages in one cooperative launch, a barrier of the grid after each phase."""
+    import cupy
+
+    n, itemsize, status = A.shape[0], A.itemsize, plan.status
+    cut = cut_for(arithmetic, n, cupy.cuda.runtime.getDevice(), beside)
+    matrix = padded(A, cut.tile, plan.zero, aligned=True)
+    barrier, aside = words_of(cupy.cuda.get_current_stream()), cupy.cuda.alloc(4 * WIDTH**2 * itemsize)
+    word = 0 if status.word is None else status.word.data.ptr
+    cut.launch(matrix.strides[0] // itemsize)(matrix.data.ptr, word, status.first, barrier.data.ptr, aside.ptr)
+    if matrix is not A:
+        A[...] = matrix[:n, :n]
+
+
+# ------------------------------------------------------------------------------------------------- the one way to run
+
+
+def close(plan: KernelPlan, A: Any, *, look_ahead: bool = False, beside: bool = False) -> None:
+    """A ← A* in place, A (n, n) on the device; a stack (count, n, n) all at once (see `stacks`).
+
+    By what is fastest at this size, on this device; with ``look_ahead`` by that kernel. Enqueued on the plan's stream,
+    nothing awaited. ``beside``: whether products keep the device busy meanwhile.
+
+    Raises `AlgebraError` for a ⊕ that is not idempotent, and packed bits.
+    """
+    arithmetic = arithmetic_of(plan)
+    check_closed_whole(plan, arithmetic, "staged")
+    way = _way(arithmetic, A.shape[-1], A.ndim == 3, look_ahead, granted(), beside)
+    with plan.stream or _NOTHING:
+        if way == "block":
+            close_block(plan, A)
+        elif way == "stages":
+            close_stack(plan, A if A.ndim == 3 else A[None])
+        else:
+            _look_ahead(plan, A, arithmetic, beside)
+
+
+@lru_cache(maxsize=1024)
+def _way(
+    arithmetic: Arithmetic, n: int, stacked: bool, look_ahead: bool, shared_memory: int, beside: bool
+) -> Literal["block", "stages", "one launch"]:
+    """How matrices of n rows are closed where a block may have so many bytes.
+
+    ``look_ahead``: whether the caller named the kernel, so that few rows take it too.
+    """
+    if stacked:
+        return "stages" if n > fast_rows(arithmetic) else "block"
+    if n <= (WIDTH if look_ahead else alone_rows(arithmetic)):
+        return "block"
+    if not look_ahead and goes_in_stages(arithmetic, shared_memory, beside):
+        return "stages"
+    return "one launch"
+
+
+def check_closed_whole(plan: KernelPlan, arithmetic: Arithmetic, method: str) -> None:
+    """Raise `AlgebraError` where kernels for whole matrices do not close them: packed bits, or other sums."""
+    if plan.storage == "bits":
+        raise AlgebraError(f"{method} takes elements, not packed bits: use rkleene")
+    if not arithmetic.idempotent:
+        raise AlgebraError(f"{method} takes an idempotent ⊕, and that of {plan.semiring.name} is not: use rkleene")
+
+
+def padded(A: Any, tile: int, zero: Any, *, aligned: bool) -> Any:
+    """A itself where the kernels can work on it, else a copy with 0̄ around it.
+
+    ``aligned``: whether rows must begin at multiples of 16 bytes, and not overlap.
+    """
+    import cupy
+
+    n = A.shape[0]
+    fits = A.strides[0] % 16 == 0 and A.data.ptr % 16 == 0 and A.strides[0] >= n * A.itemsize
+    if A.strides[1] == A.itemsize and n % tile == 0 and (fits or not aligned):
+        return A
+    size = -(-n // tile) * tile
+    copy = cupy.full((size, size), zero, A.dtype)
+    copy[:n, :n] = A
+    return copy
