@@ -41,13 +41,13 @@ def by_separators(analysis: Analysis, symmetric: bool, A: Array) -> Method:
 
 
 def _close(home: Any, layout: FactorLayout, analysis: Analysis, engine: Engine, D: Array, A: Array) -> None:
-    from semiring.sparse.numeric import NoStar
+    from semiring.sparse.numeric import PivotError
 
     pattern = analysis.pattern
     try:
         values = A[home.xp.asarray(pattern.rows), home.xp.asarray(pattern.indices)]
         numbers = home.eliminate(analysis, layout, engine.plan, values)
-    except NoStar as error:
+    except PivotError as error:
         engine.plan.status.diverged = int(analysis.order[error.place])
         return
     home.all_rows(numbers, engine.plan, D)

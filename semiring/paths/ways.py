@@ -227,9 +227,9 @@ class _WaySearch:
         self.graph: _Graph | None = None
         self.analysis: Analysis | None = None
         if self.method in ("johnson", "factor"):
-            self.edges.sparse()
-        elif self.edges.only_closed:
-            note(self.edges.only_closed)
+            self.edges.require_eliminable()
+        elif self.edges.closure_only_reason:
+            note(self.edges.closure_only_reason)
             return "dense" if self.method == "auto" else self.method
         if self.method in ("auto", "johnson"):
             self.graph = _searched(self.edges, self.semiring, self.threads)

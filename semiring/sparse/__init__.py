@@ -1,6 +1,7 @@
-"""Sparse elimination over any semiring: A* as triangular factors whose fill an elimination order keeps small.
+"""Compute A* of a sparse matrix over any semiring as triangular factors, with an order that keeps their fill small.
 
-`ordering` finds the order, `analysis` what follows from it and the pattern, `numbers` the factor of one matrix,
-`questions` what is asked of it, `paths` the walks behind its entries. All of them know vertices as numbers, matrices as
-compressed rows, and integers with the value for "no path" that kernels use.
+`ordering` computes the elimination order. `symbolic` derives the structure of the factor from the order and the
+pattern, and `numeric` computes the factor of one matrix. `solve` applies a factor to vectors, and `paths` finds the
+walks behind its entries. In all of these modules vertices are numbers and matrices are compressed rows. Integers have
+the value for "no path" that the kernels use.
 """

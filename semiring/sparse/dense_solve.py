@@ -1,8 +1,8 @@
-"""Least solutions with a dense matrix: elimination in blocks, without the closure.
+"""Compute least solutions with a dense matrix by elimination in blocks, without its closure.
 
-Source: B. A. Carré, "An algebra for network routing problems", J. Inst. Maths. Applics. 7 (1971), Gauss's elimination;
-in blocks as LAPACK has it. Cost: n³/3 pairs, a third of a closure, and n² for every right-hand side; A is overwritten.
-Hazard: weights of both signs that are rounded, as in `signs`.
+Source: B. A. Carré, "An algebra for network routing problems", J. Inst. Maths. Applics. 7 (1971), Gauss's elimination.
+The blocks are those of LAPACK. Cost: n³/3 pairs, a third of a closure, and n² for every right-hand side. The matrix A
+is overwritten. Hazard: rounded weights of both signs, as in `signs`.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 
 from semiring.algorithms.rkleene import rkleene
 from semiring.kernels.engine import Engine
-from semiring.sparse.numeric import NoStar
+from semiring.sparse.numeric import PivotError
 
 __all__ = ["solve_dense"]
 
 Array = NDArray[Any]
 
-_BLOCK = 256  # pivots at a time: their number decides bits, and depends on nothing
+_BLOCK = 256  # pivots of a block: a constant, because it decides the bits of the results
 
 
 def solve_dense(engine: Engine, A: Array, X: Array) -> None:
-    """X ← A* ⊗ X, for A (n, n), which is overwritten, and X (n, r), both of the plan's dtype.
+    """Replace X by A* ⊗ X, for A (n, n), which is overwritten, and X (n, r), both of the plan's dtype.
 
-    Raises `NoStar` at the first pivot without a star; A and X are then undefined.
+    Raises `PivotError` at the first pivot without a star; A and X are then undefined.
     """
     n = len(A)
     starts = range(0, n, _BLOCK)
@@ -33,7 +33,7 @@ def solve_dense(engine: Engine, A: Array, X: Array) -> None:
         own, rest = slice(start, min(n, start + _BLOCK)), slice(min(n, start + _BLOCK), n)
         S = A[own, own]
         if not rkleene(engine, S, start=start):
-            raise NoStar(engine.plan.status.diverged)
+            raise PivotError(engine.plan.status.diverged)
         engine.multiply(X[own], S, X[own].copy())
         if rest.start == n:
             break

@@ -1,19 +1,21 @@
-"""Weights of both signs in exact arithmetic, where potentials in float64 would drown some of them.
+"""Compute potentials and distances in exact arithmetic, where float64 would lose some of the weights.
 
 Weights are whole numbers of a common unit here, however long, as in `semiring.algorithms.potentials.exact`, which does
 the same for dense matrices:
 
-1. Potentials h by Bellman-Ford on the edges, exactly. Where a cycle is below 0, every weight is raised by its own
-   rounding: then a cycle is negative if and only if that does not explain its sum, so every such cycle is found, and
-   no other.
-2. Under them every weight is ≥ 0. Rounded once to float64 they are eliminated; nothing cancels then, so that
-   r[i, j] = D[i, j] + h[i] - h[j] is right to n 2⁻⁵² of itself. D is r shifted back, exactly, and rounded once.
-3. Where r[i, j] is more than 2²⁰ times |D[i, j]|, its rounding could be seen in D: row i is found again by Dijkstra's
-   algorithm on the exact weights. So are all paths, and least solutions, whose right-hand sides may be of any size.
+1. Bellman-Ford on the edges computes exact potentials h. If a cycle is below 0, every weight is raised by its own
+   rounding. Then a cycle is negative if and only if the rounding of its weights does not explain its sum. So every
+   such cycle is found, and no other.
+2. Under the potentials every weight is ≥ 0. The weights are rounded once to float64 and eliminated. Nothing cancels
+   then, so r[i, j] = D[i, j] + h[i] - h[j] has a relative error of at most n 2⁻⁵². D is r shifted back exactly and
+   rounded once.
+3. Where r[i, j] is more than 2²⁰ times |D[i, j]|, the rounding of r could be visible in D. Dijkstra's algorithm on the
+   exact weights then computes row i again. It also computes all paths, and least solutions, whose right-hand sides may
+   be of any size.
 
-So every distance is right to n 2⁻³² of itself; where weights were raised, as the length of a path whose edges are
-longer by at most that. Cost: 0.3 µs an edge for each sweep of step 1, 1 µs an entry for step 2, some µs an edge for
-each row of step 3.
+So every distance has a relative error of at most n 2⁻³². Where weights were raised, it is the length of a path whose
+edges are longer by at most that. Cost: 0.3 µs an edge for each sweep of step 1, 1 µs an entry for step 2, some µs an
+edge for each row of step 3.
 """
 
 from __future__ import annotations
@@ -39,12 +41,12 @@ Array = NDArray[Any]
 
 
 class ExactPotentials:
-    """Exact potentials of min-plus edges, and the edges under them, ≥ 0."""
+    """Exact potentials of min-plus edges, and the weights of the edges under them, ≥ 0."""
 
     def __init__(self, graph: SparseGraph, h: Array) -> None:
-        """``h`` (n,) float64, ≤ 0: potentials to begin with.
+        """Compute the potentials, beginning with ``h`` (n,) float64, ≤ 0.
 
-        Raises `NegativeCycleError`, and `DomainError` where weights under the potentials leave the range of float64.
+        Raises `NegativeCycleError`, and `DomainError` if weights under the potentials leave the range of float64.
         """
         self.n, self.sign, self.tails, self.heads = graph.n, graph.sign, graph.tails, graph.heads
         bits = -int(log2(graph.epsilon)) if graph.epsilon else 0  # ε w is a whole number of units too
@@ -70,12 +72,12 @@ class ExactPotentials:
     def _ends(self) -> tuple[list[int], list[int]]:
         return self.tails.tolist(), self.heads.tolist()
 
-    def reduced(self) -> Array:
-        """The weights of the edges, ≥ 0, each rounded once to float64."""
+    def reduced_weights(self) -> Array:
+        """Return the weights of the edges, ≥ 0, each rounded once to float64."""
         return np.asarray(rounded(self.weights, self.unit))
 
-    def of_rows(self, sources: Array, targets: Array, found: Array) -> Array:
-        """The distances (p, q) between vertices, float64, of what an elimination of the reduced weights found."""
+    def row_distances(self, sources: Array, targets: Array, found: Array) -> Array:
+        """Return distances (p, q) in float64, from the entries ``found`` of the closure of the reduced weights."""
         there = np.isfinite(found)
         r = np.where(there, self.sign * found, 0.0)
         shift = self.h[sources][:, np.newaxis] - self.h[targets]
@@ -87,17 +89,17 @@ class ExactPotentials:
             D[row] = self._lengths([labels[v] for v in targets.tolist()], shift[row])
         return np.asarray(self.sign * D)
 
-    def of_pairs(self, sources: Array, targets: Array, found: Array) -> Array:
-        """The distances (p,) of pairs of vertices, as `of_rows`: an exact search for each source at most."""
+    def pair_distances(self, sources: Array, targets: Array, found: Array) -> Array:
+        """Return the distances (p,) of pairs of vertices, with at most one exact search for each source."""
         out = np.empty(found.shape)
         order = np.argsort(sources, kind="stable")
         for some in np.split(order, np.flatnonzero(np.diff(sources[order])) + 1):
             if some.size:
-                out[some] = self.of_rows(sources[some[:1]], targets[some], found[some][np.newaxis])[0]
+                out[some] = self.row_distances(sources[some[:1]], targets[some], found[some][np.newaxis])[0]
         return out
 
     def solve(self, B: Array, transposed: bool) -> Array:
-        """The least x = A ⊗ x ⊕ b (x = x ⊗ A ⊕ b), for b (n, k) in float64, exactly and rounded once.
+        """Return the least x = A ⊗ x ⊕ b (x = x ⊗ A ⊕ b), for b (n, k) in float64, exactly and rounded once.
 
         Raises `DomainError` for an entry of b of unbounded gain.
         """
@@ -116,7 +118,7 @@ class ExactPotentials:
         return found
 
     def path(self, source: int, target: int) -> list[int]:
-        """The vertices of a best path; [] where there is none."""
+        """Return the vertices of a best path; [] where there is none."""
         labels, before = self._search({source: 0})
         if labels[target] is None:
             return []
@@ -131,7 +133,7 @@ class ExactPotentials:
         return np.where(there, rounded(numbers - shift, self.unit if unit is None else unit), np.inf)
 
     def _search(self, begin: dict[int, int], against: bool = False, up: int = 0) -> tuple[list[int | None], list[int]]:
-        """Dijkstra's algorithm from labels of some vertices: those of all, and the vertex before each.
+        """Run Dijkstra's algorithm from labels of some vertices; return all labels and all predecessors.
 
         Labels are in units of 2^(unit - up).
         """
@@ -168,7 +170,7 @@ class ExactPotentials:
 
 
 def exact_minimum(n: int, tails: Array, heads: Array, weights: Array, h: Array) -> Any:
-    """What `Labels` relaxes by: the best that edges with weights in Python's integers, sorted by head, offer from h."""
+    """Return a relaxation for `Labels` over edges that are sorted by head, with weights in Python's integers."""
     first = np.flatnonzero(np.append(True, heads[1:] != heads[:-1])) if heads.size else heads
     into, runs = heads[first], np.diff(np.append(first, heads.size))
     none = 4 * (n + 1) * (1 + int(np.abs(weights).max(initial=0))) + int(np.abs(h).max(initial=0))  # beyond any path

@@ -1,7 +1,7 @@
-"""`factor`: the elimination of a sparse graph, done once, and `Factor`: what can be asked of it.
+"""Factor a sparse graph once with `factor`, and answer many queries with the resulting `Factor`.
 
-x = A ⊗ x ⊕ b has the least solution A* ⊗ b, and A* is a product of sparse triangular factors: their numbers are the
-paths over vertices eliminated earlier (`semiring.sparse`).
+x = A ⊗ x ⊕ b has the least solution A* ⊗ b, and A* is a product of sparse triangular factors. The entries of the
+factors are the best paths over vertices that were eliminated earlier (`semiring.sparse`).
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ from semiring.kernels.engine import make_plan
 from semiring.namespaces import is_device_array
 from semiring.out_of_core.stored_matrix import is_npy_name
 from semiring.sparse.exact_weights import ExactPotentials
-from semiring.sparse.inputs import SparseEntries, checked, edges_of
-from semiring.sparse.numeric import FactorNumbers, NoStar, eliminate_again
+from semiring.sparse.inputs import SparseEntries, check_values, edges_of
+from semiring.sparse.numeric import FactorNumbers, PivotError, eliminate_again
 from semiring.sparse.paths import OpenFactor
-from semiring.sparse.placement import Host, home_of
-from semiring.sparse.reductions import Reduction, reduction
+from semiring.sparse.placement import HostPlacement, select_placement
+from semiring.sparse.reductions import Reduction, find_reduction
 from semiring.sparse.signs import find_potentials, name_negative_cycle
 from semiring.sparse.symbolic import Analysis, FactorLayout, analyse, widest_level, widest_level_of_core
 from semiring.terminal import announce
 from semiring.threads import checked_threads, get_threads
 
-__all__ = ["Factor", "aligned", "factor", "fitting", "inner_dtype", "largest_size"]
+__all__ = ["Factor", "align_labels", "convert_right_side", "factor", "inner_dtype", "largest_size"]
 
 Array = NDArray[Any]
 
-_IN_PARTS = "name fewer of them, or call rows(...), which returns some rows at a time"
-_WORTH_A_LOOK = 1 << 28  # bytes that numbers may take before anyone looks for separators
-_BLOCK = 1 << 24  # entries of rows that are handed over at a time, unless the caller says
+_SMALLER_CALLS = "name fewer of them, or call rows(...), which returns some rows at a time"  # advice in a message
+_UNSEARCHED = 1 << 28  # bytes that a factor may take without a search for separators before the ordering
+_BLOCK = 1 << 24  # entries of rows in one block of an iteration, unless the caller passes ``chunk``
 
 
 def factor(
@@ -66,45 +66,65 @@ def factor(
     threads: int | None = None,
     device: Any = None,
 ) -> Factor:
-    """The `Factor` of a graph: A* in sparse triangular factors, for as many questions as come.
+    """Return the `Factor` of a graph: A* in sparse triangular factors, which answer any number of queries.
 
     Parameters
     ----------
     A
-        (n, n): what lists edges. A SciPy sparse matrix (what it does not store is no edge, nor is a stored zero of the
-        semiring, such as ∞ in min-plus; a stored 0 is an edge of min-plus), a frame of edges, a graph of NetworkX,
-        igraph or rustworkx; a dense matrix, a square frame, a `Network`. Only the first three never take n² of memory.
+        (n, n): a SciPy sparse matrix, a frame of edges, a graph of NetworkX, igraph or rustworkx, a dense matrix, a
+        square frame, or a `Network`. Only the first three kinds never take n² of memory. In a sparse matrix, entries
+        that are not stored are no edges, and neither are stored zeros of the semiring, such as ∞ in min-plus. A stored
+        0 is an edge of min-plus.
     semiring
-        Any with a star: ``"min_plus"`` for shortest paths, ``"log_plus"`` and ``"plus_times"`` for sums over all paths,
-        ``"boolean"``, ``"max_min"``, your own. By default that of a `Network`, else min-plus.
+        Any semiring with a star: ``"min_plus"`` for shortest paths, ``"log_plus"`` and ``"plus_times"`` for sums over
+        all paths, ``"boolean"``, ``"max_min"``, your own. By default that of a `Network`, else min-plus.
     ordering
-        In which order vertices are eliminated, which decides the fill, and of results only the rounding: ``"metis"``
-        (nested dissection; package pymetis, the extra ``sparse``), ``"minimum_degree"``, ``"natural"``
-        (0, 1, …), or a permutation (n,). ``"auto"`` is METIS from 100,000 vertices on, where it is installed, else
+        The order in which vertices are eliminated. It decides the fill, but only the rounding of results:
+        ``"metis"`` (nested dissection; package pymetis, the extra ``sparse``), ``"minimum_degree"``, ``"natural"``
+        (0, 1, …), or a permutation (n,). ``"auto"`` is METIS from 100,000 vertices on if it is installed, else
         minimum degree.
     threads
-        How many threads this call and the questions use; by default `semiring.get_threads()` at each call.
+        The number of threads of this call and of the queries; by default `semiring.get_threads()` at each call.
     device
-        ``"cuda"`` (or ``"cuda:1"``): the GPU where the numbers are found and stay, and questions are answered. Matrices
-        that come back are CuPy arrays there; paths, and what is reduced from rows, come to the host.
+        ``"cuda"`` (or ``"cuda:1"``): the GPU that computes and holds the factor, and answers queries. Matrices are
+        returned as CuPy arrays there. Paths and reductions of rows are returned on the host.
 
-    Cost: `Factor.operations`, known before the numbers begin; some 10⁸ for a road network or a planar graph of 65,000
-    vertices. Graphs without small separators (random ones of six edges a vertex) fill up: `Factor.nnz` tends to n²/4,
-    and to find an order takes minutes, in which nothing interrupts it; a terminal and a notebook say so. Where that
-    would not fit into memory, ``"auto"`` refuses them before.
+    Returns
+    -------
+    Factor
+        The factor, with the vertices 0 … n - 1 or the names that A has.
 
-    Weights of both signs: a negative cycle is decided by exact sums on the edges, so height differences raise no false
-    alarm. Floats of both signs that are no whole numbers are eliminated under potentials, in float64; exact ones, some
-    µs an entry, where weights on cycles differ so much in size that those would drown some.
+    Raises
+    ------
+    NegativeCycleError
+        If the graph has a negative cycle, with its vertices.
+    DivergenceError
+        If a pivot of another semiring has no star.
+    AlgebraError
+        For a semiring without a star.
+    DomainError
+        For an entry that is NaN or outside the domain, and for an edge of unbounded gain.
+    IntegerOverflowError
+        If the sum of n weights may leave int64.
+    TooLargeError, DTypeError, ShapeError, MissingExtraError
+        If the factor does not fit into memory, or an argument has the wrong dtype or shape, or METIS is missing.
 
-    Raises `NegativeCycleError` with the vertices of a cycle (`DivergenceError` where another semiring's pivot has no
-    star), `AlgebraError` for a semiring without a star, `DomainError` for NaN and for edges of unbounded gain,
-    `IntegerOverflowError` where n weights in a row leave int64, `TooLargeError`, `DTypeError`, `ShapeError`,
-    `MissingExtraError`.
+    Notes
+    -----
+    The cost is `Factor.operations`, which the symbolic factorization computes; it is some 10⁸ for a road network or a
+    planar graph of 65,000 vertices. Graphs without small separators, such as random ones of six edges a vertex, fill
+    up: `Factor.nnz` tends to n²/4. Their ordering takes minutes and cannot be interrupted; a terminal or a notebook
+    shows a line about it. If their factor would not fit into memory, ``"auto"`` refuses them before the ordering.
+
+    Exact sums on the edges decide whether a cycle is negative, so height differences raise no false alarm. Floats of
+    both signs that are not whole numbers are eliminated under potentials in float64. The potentials are exact, at some
+    µs an entry, if the weights on cycles differ so much in size that float64 potentials would lose some of them.
 
     Sources: B. A. Carré, J. Inst. Maths. Applics. 7 (1971); R. E. Tarjan, JACM 28 (1981); J. Dibbelt, B. Strasser,
     D. Wagner, "Customizable contraction hierarchies", ACM JEA 21 (2016).
 
+    Examples
+    --------
     >>> import numpy as np, scipy.sparse as sp
     >>> roads = sp.csr_array(np.array([[0.0, 7.0, 1.0], [0.0, 0.0, 0.0], [0.0, 2.0, 0.0]]))
     >>> F = factor(roads)
@@ -116,8 +136,8 @@ def factor(
     if algebra.star_expression is None:
         raise no_star(algebra.name, ", and a factor needs one")
     count = None if threads is None else checked_threads(threads)
-    home = home_of(device)
-    edges = edges_of(A, algebra).sparse()
+    placement = select_placement(device)
+    edges = edges_of(A, algebra).require_eliminable()
     wide = isinstance(ordering, str) and ordering == "auto" and _is_wide(edges)
     line, start = f"ordering {edges.pattern.n:,} vertices without small separators", perf_counter()
     if wide:
@@ -125,19 +145,19 @@ def factor(
     analysis = analyse(edges.pattern, ordering)
     if wide:
         announce(line, perf_counter() - start)
-    return Factor(algebra, edges, analysis, count, home)
+    return Factor(algebra, edges, analysis, count, placement)
 
 
 def _is_wide(edges: SparseEntries) -> bool:
-    """Whether the order will take long, for a graph without small separators.
+    """Return whether the ordering will take long, because the graph has no small separators.
 
-    Raises `TooLargeError` where the numbers will not fit into memory, before the minutes that an order takes.
+    Raises `TooLargeError` if the factor will not fit into memory, before the minutes that an ordering takes.
 
-    A graph whose levels are w wide has w² numbers or more: 0.6 to 1.4 times as many of random graphs with 3 and 6 edges
-    a vertex, more where levels are narrow.
+    The factor of a graph whose levels are w wide has about w² entries or more. Random graphs with 3 and 6 edges a
+    vertex have 0.6 to 1.4 times as many, and graphs with narrow levels have more.
     """
     pattern, size = edges.pattern, edges.values.dtype.itemsize
-    if widest_level(pattern) ** 2 * size < _WORTH_A_LOOK:
+    if widest_level(pattern) ** 2 * size < _UNSEARCHED:
         return False
     width = widest_level_of_core(pattern)
     found = f"a search finds {width:,} of its {pattern.n:,} vertices at one distance"
@@ -146,28 +166,30 @@ def _is_wide(edges: SparseEntries) -> bool:
         f"the factor of a graph without small separators ({found})",
         "call shortest_paths or another function of paths with sources=, or pass ordering= to factor it nevertheless",
     )
-    return width**2 * size >= _WORTH_A_LOOK
+    return width**2 * size >= _UNSEARCHED
 
 
 class Factor:
-    """A* of a sparse matrix A (n, n), in factors; made by `factor`. Vertices are 0 … n - 1, or the names A brought.
+    """A* of a sparse matrix A (n, n) as triangular factors, which `factor` returns.
+
+    Vertices are 0 … n - 1, or the names that A has.
 
     Attributes
     ----------
     semiring, dtype, names
-        Of the matrix. Results are of this dtype.
+        The semiring, the dtype and the vertex names of the matrix. Results have this dtype.
     ordering
-        The name of the method that found the elimination order.
+        The name of the method that computed the elimination order.
     order
         (n,) int32: the vertices in the order of their elimination.
     symmetric
-        Whether A equals its transpose and ⊗ commutes: half of the work and of the memory is spared.
+        Whether A equals its transpose and ⊗ commutes, which halves the work and the memory.
     nnz
-        How many numbers the factors hold.
+        The number of entries of the factors.
     operations
-        How many pairs of one ⊗ and one ⊕ it took to find them.
+        The number of pairs of one ⊗ and one ⊕ in the elimination.
     memory
-        Bytes: of the factors and of what is known of their structure.
+        The bytes of the factors and of their structure.
     """
 
     def __init__(
@@ -176,14 +198,15 @@ class Factor:
         edges: SparseEntries,
         analysis: Analysis,
         threads: int | None,
-        home: Any = None,
+        placement: Any = None,
         changed: tuple[Factor, Array] | None = None,
     ) -> None:
-        """Made by `factor`, `refactor` and `update`.
+        """Eliminate the matrix; `factor`, `refactor` and `update` call it.
 
-        ``home``: where the numbers are, by default on the host; ``changed``: a factor, and in which entries it differs.
+        ``placement``: the memory of the factor, by default that of the host. ``changed``: an earlier factor, and the
+        indices of the entries that differ from it.
         """
-        self._home = home or Host()
+        self._placement = placement or HostPlacement()
         self.semiring, self.dtype, self.names = semiring, edges.values.dtype, edges.names
         self._edges, self._analysis, self._threads = edges, analysis, threads
         self._vertices = Vertices(edges.pattern.n, edges.names)
@@ -193,10 +216,10 @@ class Factor:
         commutes = semiring.commutative
         self.symmetric = bool(commutes and edges.pattern.is_symmetric(edges.values))
         self._largest = largest_size(edges.values, edges.scan)
-        own = is_half(self.dtype) and self._home.xp is not np  # a GPU has kernels for halves
+        own = is_half(self.dtype) and self._placement.xp is not np  # a GPU has kernels for float16 and bfloat16
         self._inner = self.dtype if own else inner_dtype(semiring, self.dtype, len(self), self._largest)
         try:
-            with self._home.current():
+            with self._placement.current():
                 self._numbers = self._eliminate(changed)
                 if adds_products(semiring) and edges.values.size:
                     positive = bool(edges.scan.low >= 0)
@@ -205,7 +228,7 @@ class Factor:
             raise error.named(self.names) from None
 
     def __len__(self) -> int:
-        """The number of vertices."""
+        """Return the number of vertices."""
         return self._analysis.n
 
     def __repr__(self) -> str:
@@ -226,21 +249,31 @@ class Factor:
     @property
     def memory(self) -> int:
         a, layout = self._analysis, self._numbers.layout
-        kept = (a.order, a.place, a.of, a.above, a.firsts, a.begins, a.rows, layout.slots, self._edges.values)
-        return int(self._numbers.nbytes + sum(array.nbytes for array in kept))
+        structure = a.order, a.place, a.supernode_of, a.parents, a.pivot_starts, a.row_starts, a.rows
+        arrays = *structure, layout.slots, self._edges.values
+        return int(self._numbers.nbytes + sum(array.nbytes for array in arrays))
 
     def fill(self, cells: int = 800) -> tuple[Array, Array]:
-        """Where the numbers are: how many, and how many edges of the matrix, in each square of a picture of A.
+        """Return the number of entries of the factor, and of edges of A, in each cell of a grid over the matrix.
 
-        Two arrays of integers, (cells, cells) or (n, n) if that is less, rows and columns in the order of elimination.
+        Parameters
+        ----------
+        cells
+            The number of rows and of columns of the grid, at most n.
+
+        Returns
+        -------
+        filled, edges
+            Two int64 arrays, (cells, cells) or (n, n) if that is less. Rows and columns are in the order of
+            elimination.
         """
         a, n = self._analysis, len(self)
         size = min(cells, n)
         cell = np.arange(n) * size // max(1, n)
         filled, edges = np.zeros((size, size), np.int64), np.zeros((size, size), np.int64)
         for s in range(a.count):
-            own = np.bincount(cell[a.firsts[s] : a.firsts[s + 1]], minlength=size)
-            below = np.bincount(cell[a.rows[a.begins[s] : a.begins[s + 1]]], minlength=size)
+            own = np.bincount(cell[a.pivot_starts[s] : a.pivot_starts[s + 1]], minlength=size)
+            below = np.bincount(cell[a.rows[a.row_starts[s] : a.row_starts[s + 1]]], minlength=size)
             mine = np.flatnonzero(own)
             filled[mine] += np.outer(own[mine], own + below)
             filled[:, mine] += np.outer(below, own[mine])
@@ -256,7 +289,7 @@ class Factor:
         return make_plan(self.semiring, dtype, nonnegative=nonnegative, threads=threads)
 
     def _eliminate(self, changed: tuple[Factor, Array] | None) -> FactorNumbers:
-        """The numbers; sets the shift, and the dtype that is computed in, where they are found under potentials."""
+        """Return the factor's numbers; if potentials are needed, also set the shift and the inner dtype."""
         edges, semiring = self._edges, self.semiring
         nonnegative = edges.scan.nonnegative and semiring.tropical == "min"
         if not nonnegative and self._is_rounded():
@@ -274,8 +307,8 @@ class Factor:
         try:
             if changed is not None and changed[0]._may_be_reused(layout, plan):
                 return eliminate_again(changed[0]._numbers, plan, self._values, changed[1])
-            return self._made(layout, plan, keep=changed is not None)
-        except NoStar as failure:
+            return self._run_elimination(layout, plan, keep=changed is not None)
+        except PivotError as failure:
             vertex = int(self.order[failure.place])
         if semiring.tropical is not None:
             name_negative_cycle(*self._signed_edges())
@@ -285,13 +318,13 @@ class Factor:
         raise error
 
     def _may_be_reused(self, layout: FactorLayout, plan: KernelPlan) -> bool:
-        """Whether these numbers were kept, and stand where those of another plan would."""
+        """Return whether an update can reuse these numbers: updates are stored, and layout and plan are equal."""
         own = self._numbers
         same = own.layout is layout and own.plan.dtype == plan.dtype and own.plan.facts == plan.facts
         return own.updates is not None and self._is_plain and same
 
     def _is_rounded(self) -> bool:
-        """Whether floats of both signs are summed, and sums are rounded."""
+        """Return whether the elimination sums floats of both signs, so that sums are rounded."""
         if self.semiring.tropical is None or not is_floating(self.dtype):
             return False
         values, limit = self._edges.values, 2 ** float_limits(self.dtype).nmant
@@ -300,7 +333,7 @@ class Factor:
         return signed and not whole
 
     def _signed_edges(self) -> tuple[int, Array, Array, Array, int]:
-        """The vertices, the edges, and the sign that makes them min-plus edges."""
+        """Return the number of vertices, the edges, and the sign that makes them min-plus edges."""
         pattern, sign = self._edges.pattern, 1 if self.semiring.tropical == "min" else -1
         kept = self._edges.values != self.semiring.zero_for(self.dtype)
         return pattern.n, pattern.rows[kept], pattern.indices[kept], self._edges.values[kept], sign
@@ -312,40 +345,61 @@ class Factor:
         inside = component[rows] == component[columns]
         self._values = sign * np.maximum(reduced, 0.0, where=inside, out=reduced)
         self._shift, self._inner, self.symmetric = sign * h, np.dtype(np.float64), False
-        return self._made(self._analysis.layout(False), self._plan(False))
+        return self._run_elimination(self._analysis.layout(False), self._plan(False))
 
     def _eliminate_exactly(self, potentials: ExactPotentials) -> FactorNumbers:
         self._exact, self._inner, self.symmetric = potentials, np.dtype(np.float64), False
         self._values = np.full(self._edges.values.size, self.semiring.zero_for(self._inner), self._inner)
-        self._values[self._entries(potentials.tails, potentials.heads)] = potentials.sign * potentials.reduced()
-        return self._made(self._analysis.layout(False), self._plan(False))
+        entries = self._edge_indices(potentials.tails, potentials.heads)
+        self._values[entries] = potentials.sign * potentials.reduced_weights()
+        return self._run_elimination(self._analysis.layout(False), self._plan(False))
 
-    def _made(self, layout: FactorLayout, plan: KernelPlan, *, keep: bool = False) -> FactorNumbers:
-        made: FactorNumbers = self._home.eliminate(self._analysis, layout, plan, self._values, keep=keep)
+    def _run_elimination(self, layout: FactorLayout, plan: KernelPlan, *, keep: bool = False) -> FactorNumbers:
+        made: FactorNumbers = self._placement.eliminate(self._analysis, layout, plan, self._values, keep=keep)
         return made
 
     # -------------------------------------------------------------------------------------------------- vectors
 
     def _sweeps(self, *, columns: bool = False, nonnegative: bool = True) -> Any:
-        """For vectors of zeros and ones, or any."""
+        """Return the triangular solver; ``nonnegative``: whether its vectors have no entries below 0."""
         plan = self._plan(nonnegative and self._numbers.plan.facts.nonnegative)
-        return self._home.sweeps(self._numbers, plan, columns=columns)
+        return self._placement.sweeps(self._numbers, plan, columns=columns)
 
     def solve(self, b: Any, *, transposed: bool = False) -> Any:
-        """The least x = A ⊗ x ⊕ b, (n,) or (n, k) for b of that shape: x = A* ⊗ b.
+        """Return the least solution of x = A ⊗ x ⊕ b, which is A* ⊗ b.
 
-        ``transposed``: the least x = x ⊗ A ⊕ b, for every column of b. In min-plus x[i] is then the least sum of b[j]
-        and of a path from j to i (to j from i without it).
+        Parameters
+        ----------
+        b
+            (n,) or (n, k), of the factor's dtype, or of one that fits into it.
+        transposed
+            Solve x = x ⊗ A ⊕ b for every column of b instead. In min-plus x[i] is then the least sum of b[j] and of a
+            path from j to i. Without it the path leads from i to j.
 
-        b is of the factor's dtype, or one that fits into it. Costs twice `nnz` for every column; many columns together
-        take less time for each than one. Raises `ShapeError`, `DTypeError`, `DomainError`, `IntegerOverflowError`.
+        Returns
+        -------
+        array
+            The solution, of the shape of b and the factor's dtype. On a GPU a CuPy array.
 
+        Raises
+        ------
+        ShapeError, DTypeError, DomainError
+            If b has another number of rows, or a dtype that does not fit, or entries outside the domain.
+        IntegerOverflowError
+            If sums of b and of paths may leave the dtype.
+
+        Notes
+        -----
+        It costs twice `nnz` for every column. Many columns together take less time for each than one column.
+
+        Examples
+        --------
         >>> inf = float("inf")
         >>> F = factor([[inf, 3.0, inf], [inf, inf, 1.0], [inf, inf, inf]])
         >>> F.solve([inf, inf, 0.0])  # to vertex 2, from each
         array([4., 1., 0.])
         """
-        given = fitting(aligned(b, self.names), self.semiring, self.dtype)
+        given = convert_right_side(align_labels(b, self.names), self.semiring, self.dtype)
         n = len(self)
         if given.ndim not in (1, 2) or given.shape[0] != n:
             raise ShapeError(f"b is {given.shape}: give shape ({n},) or ({n}, k)")
@@ -362,22 +416,23 @@ class Factor:
             B = given.astype(self._inner)
         matrix = B.reshape(n, -1)
         if self._exact is not None:
-            return self._handed_over(self._home.xp.asarray(self._exact.solve(matrix, transposed).reshape(given.shape)))
+            solution = self._exact.solve(matrix, transposed).reshape(given.shape)
+            return self._decode_result(self._placement.xp.asarray(solution))
         shift = None if self._shift is None else self._shift[:, np.newaxis] * (-1.0 if transposed else 1.0)
         if shift is not None:
             matrix = matrix + shift
-        xp = self._home.xp
-        with self._home.current():
+        xp = self._placement.xp
+        with self._placement.current():
             found = xp.empty(matrix.shape, self._inner)
             sweeps = self._sweeps(columns=not transposed, nonnegative=scan.nonnegative)
             if matrix.shape[1]:
                 sweeps.solve(xp.asarray(np.ascontiguousarray(matrix)), found)
             if shift is not None:
                 found -= xp.asarray(shift)
-            return self._handed_over(found.reshape(given.shape))
+            return self._decode_result(found.reshape(given.shape))
 
-    def _handed_over(self, found: Any) -> Any:
-        """What kernels computed, as the caller holds it."""
+    def _decode_result(self, found: Any) -> Any:
+        """Convert a result of the kernels to the caller's dtype and value of "no path"."""
         if has_inner_zero(self.semiring, self._inner):
             return decode(found, self.semiring, self.dtype)
         return rounded(found, self.dtype)
@@ -386,45 +441,69 @@ class Factor:
 
     @property
     def _is_plain(self) -> bool:
-        """Whether A* is what was eliminated, without potentials."""
+        """Whether the matrix was eliminated without potentials."""
         return self._shift is None and self._exact is None
 
-    def _each_rows(self, vertices: Array, give: Callable[[Array, Array], None], columns: bool = False) -> None:
-        """``give(which, block)`` with rows of A* as the caller holds them, on several threads."""
-        xp, shift = self._home.xp, None if self._shift is None else self._shift * (-1.0 if columns else 1.0)
+    def _visit_rows(self, vertices: Array, receive: Callable[[Array, Array], None], columns: bool = False) -> None:
+        """Call ``receive(which, block)`` on several threads with rows of A* in the caller's dtype."""
+        xp, shift = self._placement.xp, None if self._shift is None else self._shift * (-1.0 if columns else 1.0)
 
         def hand_over(which: Array, block: Any) -> None:
             if self._exact is not None:
-                block = xp.asarray(self._exact.of_rows(vertices[which], np.arange(len(self)), _on_host(block)))
+                found = _copy_to_host(block)
+                block = xp.asarray(self._exact.row_distances(vertices[which], np.arange(len(self)), found))
             if shift is not None:
                 block += xp.asarray(shift) - xp.asarray(shift[vertices[which], np.newaxis])
-            give(which, self._handed_over(block))
+            receive(which, self._decode_result(block))
 
         if vertices.size:
             self._sweeps(columns=columns).rows(vertices, hand_over)
 
-    def _fill(self, vertices: Array, out: Any) -> None:
-        """Rows of A* into ``out``, (r, n) of the caller's dtype."""
+    def _write_rows(self, vertices: Array, out: Any) -> None:
+        """Write rows of A* to ``out``, (r, n) of the caller's dtype."""
 
-        def give(which: Array, block: Any) -> None:
+        def receive(which: Array, block: Any) -> None:
             if is_device_array(out):
-                out[self._home.xp.asarray(which)] = block
+                out[self._placement.xp.asarray(which)] = block
             else:
-                out[which] = _on_host(block)
+                out[which] = _copy_to_host(block)
 
         direct = self._is_plain and self._inner == self.dtype and not has_inner_zero(self.semiring, self.dtype)
-        with self._home.current():
-            if direct and vertices.size:  # as kernels hold them
+        with self._placement.current():
+            if direct and vertices.size:  # the caller's form is that of the kernels
                 self._sweeps().rows_into(vertices, out)
             else:
-                self._each_rows(vertices, give)
+                self._visit_rows(vertices, receive)
 
     def table(self, sources: Any, targets: Any = None) -> Any:
-        """(p, q): the entries of A* from each of p sources to each of q targets, by number or name; to all without.
+        """Return the entries of A* from each source to each target: in min-plus, the distances.
 
-        In min-plus the distances. Costs, with targets, what leads from each vertex to those above it in the elimination
-        tree, and p q times as many operations as the sources and targets have in common there; without, p rows.
+        Parameters
+        ----------
+        sources
+            The p vertices where paths begin, by number or name.
+        targets
+            The q vertices where paths end, by number or name. By default all n vertices.
 
+        Returns
+        -------
+        array
+            (p, q), of the factor's dtype. On a GPU a CuPy array.
+
+        Raises
+        ------
+        VertexError
+            For a source or target that is not a vertex.
+        TooLargeError
+            If the table does not fit into memory.
+
+        Notes
+        -----
+        With targets it costs a climb of the elimination tree from each vertex. Then it costs p q times as many
+        operations as sources and targets have pivots above both. Without targets it costs p rows.
+
+        Examples
+        --------
         >>> import networkx as nx
         >>> G = nx.Graph()
         >>> G.add_weighted_edges_from([("Ulm", "Kiel", 7.0), ("Kiel", "Jena", 4.0)])
@@ -434,20 +513,20 @@ class Factor:
         """
         rows = self._vertices.indices(sources)
         if targets is None:
-            with self._home.current():
+            with self._placement.current():
                 return self._rows(rows, f"{rows.size:,} rows of A*")
         columns = self._vertices.indices(targets)
         needed = rows.size * columns.size * self._inner.itemsize
-        with self._home.current():
-            self._home.demand(needed, f"a table of {rows.size:,} × {columns.size:,}", _IN_PARTS)
-            found = self._home.xp.empty((rows.size, columns.size), self._inner)
+        with self._placement.current():
+            self._placement.demand(needed, f"a table of {rows.size:,} × {columns.size:,}", _SMALLER_CALLS)
+            found = self._placement.xp.empty((rows.size, columns.size), self._inner)
             if found.size:
-                self._home.table(self._sweeps, rows, columns, found)
+                self._placement.table(self._sweeps, rows, columns, found)
             if self._exact is not None:
-                found = self._home.xp.asarray(self._exact.of_rows(rows, columns, _on_host(found)))
+                found = self._placement.xp.asarray(self._exact.row_distances(rows, columns, _copy_to_host(found)))
             if self._shift is not None:
-                found += self._home.xp.asarray(self._shift[columns] - self._shift[rows, np.newaxis])
-            return self._handed_over(found)
+                found += self._placement.xp.asarray(self._shift[columns] - self._shift[rows, np.newaxis])
+            return self._decode_result(found)
 
     def distances(self, sources: Any, targets: Any) -> Any:
         """Return the entries of A* for a list of pairs: in min-plus, the distances from each source to its target.
@@ -489,76 +568,116 @@ class Factor:
         if rows.size != columns.size:
             given = f"{rows.size} source{'s'[: rows.size != 1]} and {columns.size} target{'s'[: columns.size != 1]}"
             raise ShapeError(f"{given}: give two lists of one length, or call table for all combinations")
-        xp = self._home.xp
-        with self._home.current():
+        xp = self._placement.xp
+        with self._placement.current():
             found = xp.empty(rows.size, self._inner)
             if rows.size:
-                self._home.pairs(self._sweeps, rows, columns, found)
+                self._placement.pairs(self._sweeps, rows, columns, found)
             if self._exact is not None:
-                found = xp.asarray(self._exact.of_pairs(rows, columns, _on_host(found)))
+                found = xp.asarray(self._exact.pair_distances(rows, columns, _copy_to_host(found)))
             if self._shift is not None:
                 found += xp.asarray(self._shift[columns] - self._shift[rows])
-            return self._handed_over(found)
+            return self._decode_result(found)
 
-    def _rows(self, rows: Array, what: str, instead: str = _IN_PARTS) -> Any:
-        self._home.demand(rows.size * len(self) * self.dtype.itemsize, what, instead)
-        out = self._home.empty_rows(rows.size, len(self), self.dtype)
-        self._fill(rows, out)
+    def _rows(self, rows: Array, what: str, instead: str = _SMALLER_CALLS) -> Any:
+        self._placement.demand(rows.size * len(self) * self.dtype.itemsize, what, instead)
+        out = self._placement.empty_rows(rows.size, len(self), self.dtype)
+        self._write_rows(rows, out)
         return out
 
     def distance(self, source: Any, target: Any) -> Any:
-        """The entry of A* from one vertex to another, by number or name: the weight of `path`, in min-plus."""
+        """Return the entry of A* for two vertices, by number or name: in min-plus, the weight of `path`."""
         return self.table([source], [target])[0, 0]
 
     def path(self, source: Any, target: Any) -> list[Any]:
-        """The vertices of a best path, by name where there are names, both ends included; ``[source]`` to itself.
+        """Return the vertices of a best path, for a selective ⊕ whose stars are 1̄.
 
-        For a ⊕ that selects, and stars that are 1̄. The first path eliminates once more, on one thread, and keeps as
-        many numbers as the factor has; then a path costs what lies above its ends in the elimination tree, and for each
-        of its edges a search over the supernodes at its vertices. Ties, weights of 0 and cycles of weight 0 do no harm.
+        Parameters
+        ----------
+        source, target
+            The ends of the path, by number or name.
 
-        Raises `NoPathError` where no path leads there, `VertexError`, `AlgebraError` for a ⊕ that adds up.
+        Returns
+        -------
+        list
+            The vertices, both ends included, by name if the graph has names. ``[source]`` if both ends are equal.
 
+        Raises
+        ------
+        NoPathError
+            If no path leads from the source to the target.
+        VertexError
+            For a source or target that is not a vertex.
+        AlgebraError
+            For a ⊕ that adds paths up.
+
+        Notes
+        -----
+        The first path eliminates once more, on one thread, and stores as many numbers as the factor has. Every path
+        costs a climb of the elimination tree from both ends, and a search over the supernodes at the vertices of each
+        edge. Ties, weights of 0 and cycles of weight 0 are handled.
+
+        Examples
+        --------
         >>> inf = float("inf")
         >>> F = factor([[inf, 7.0, 1.0], [inf, inf, inf], [inf, 2.0, inf]])
         >>> F.path(0, 1)
         [0, 2, 1]
         """
         i, j = self._vertices.index(source), self._vertices.index(target)
-        found = self._open.path(i, j) if self._exact is None else self._exact.path(i, j)
+        found = self._open_factor.path(i, j) if self._exact is None else self._exact.path(i, j)
         if not found:
             raise NoPathError(f"no path leads from {self._vertices.name(i)} to {self._vertices.name(j)}")
         return [self._vertices.name(vertex) for vertex in found]
 
     @cached_property
-    def _open(self) -> OpenFactor:
+    def _open_factor(self) -> OpenFactor:
         semiring = self.semiring
         if not semiring.selective:
             raise AlgebraError(f"the ⊕ of {semiring.name} adds paths instead of selecting one, so no path is the best")
         numbers = self._numbers
         try:
             return OpenFactor(self._analysis, numbers.layout, numbers.plan.renewed(semiring), self._values)
-        except NoStar as error:  # that rounding hid from the other elimination
+        except PivotError as error:  # rounding hid this pivot from the first elimination
             raise divergence_error(semiring, int(self.order[error.place])).named(self.names) from None
 
     def rows(self, chunk: int | None = None, *, vertices: Any = None, reduce: Any = None, out: Any = None) -> Any:
-        """All rows of A*, some at a time: n² is never held.
+        """Return all rows of A* in blocks, or a reduction of each row, without holding n² entries.
 
-        Without ``reduce`` an iterator over pairs of the numbers of up to ``chunk`` vertices, in their order, and their
-        rows (k, n). With it an array (n, …) of what it makes of each row:
+        Parameters
+        ----------
+        chunk
+            The largest number of rows in a block of the iterator.
+        vertices
+            The vertices whose rows are computed, by number or name. By default all.
+        reduce
+            The reduction of each row:
 
-        - ``"eccentricity"``: the worst value, the semiring's zero where some vertex is not reached; in max-plus the
-          longest path;
-        - ``"mean"``: of the values of all other vertices that are reached, in float64, NaN where there are none;
-        - ``"closeness"``: r²/((n - 1)·s), where r others are reached and their values sum to s;
-        - ``("histogram", edges)``: how many others have a value in each bin, int64;
-        - ``("nearest", k)``: the numbers of the k others with the best values, the best first, -1 for none, int64;
-        - a function, which takes rows (k, n), in any order and on several threads, and returns an array (k, …).
+            - ``"eccentricity"``: the worst value, which is the semiring's zero if a vertex is not reached; in max-plus
+              the longest path;
+            - ``"mean"``: the mean of the values of the other vertices that are reached, in float64, NaN if there are
+              none;
+            - ``"closeness"``: r²/((n - 1)·s), where r other vertices are reached and their values sum to s;
+            - ``("histogram", edges)``: the number of other vertices with a value in each bin, int64;
+            - ``("nearest", k)``: the numbers of the k other vertices with the best values, the best first, -1 for
+              none, int64;
+            - a function, which takes rows (k, n), in any order and on several threads, and returns an array (k, …).
+        out
+            An array, or the name of an .npy file, for the reductions, or without ``reduce`` for all rows. The first
+            bytes of a file are written last, so an incomplete file is not a valid .npy file.
 
-        ``vertices``: whose rows, by number or name, in place of all. ``out``: an array, or the name of an .npy file,
-        for the result, or for all rows without ``reduce``; it is returned, of a file its `numpy.memmap`. A file that is
-        not whole is no .npy file, for its first bytes are written last. Costs twice `nnz` a row.
+        Returns
+        -------
+        iterator or array
+            With ``out``, the array, or the `numpy.memmap` of the file. Without it, an array (n, …) of the reductions,
+            or an iterator over pairs: the numbers of up to ``chunk`` vertices, in their order, and their rows (k, n).
 
+        Notes
+        -----
+        It costs twice `nnz` a row.
+
+        Examples
+        --------
         >>> inf = float("inf")
         >>> F = factor([[inf, 3.0, inf], [inf, inf, 1.0], [2.0, inf, inf]])
         >>> F.rows(reduce="eccentricity")
@@ -570,72 +689,98 @@ class Factor:
         if chunk is not None and chunk < 1:
             raise ValueError(f"chunk is {chunk}: give a number of rows, 1 or more")
         if reduce is not None:
-            reduced = self._reduced(chosen, reduction(reduce, self.semiring))
+            reduced = self._reduce_rows(chosen, find_reduction(reduce, self.semiring))
             if out is None:
                 return reduced
-            target = _target(out, reduced.shape, reduced.dtype)
+            target = _open_output(out, reduced.shape, reduced.dtype)
             target[...] = reduced
         elif out is None:
-            return self._iterated(chosen, chunk or max(1, _BLOCK // max(1, len(self))))
+            return self._iterate_rows(chosen, chunk or max(1, _BLOCK // max(1, len(self))))
         else:
-            target = _target(out, (chosen.size, len(self)), self.dtype)
-            self._fill(chosen, target)
-        return _ended(out, target)
+            target = _open_output(out, (chosen.size, len(self)), self.dtype)
+            self._write_rows(chosen, target)
+        return _finish_output(out, target)
 
-    def _reduced(self, chosen: Array, reduce: Reduction) -> Array:
-        if reduce.worst and self._is_plain and chosen.size:
+    def _reduce_rows(self, chosen: Array, reduce: Reduction) -> Array:
+        if reduce.needs_only_worst and self._is_plain and chosen.size:
             worst = np.empty(chosen.size, self._inner)
-            with self._home.current():
+            with self._placement.current():
                 self._sweeps().worst(chosen, worst)
-            return np.asarray(self._handed_over(worst))
+            return np.asarray(self._decode_result(worst))
         parts: list[tuple[Array, Array]] = []
 
-        def give(which: Array, block: Any) -> None:
-            reduced = _on_host(reduce.of_rows(chosen[which], _on_host(block) if reduce.named else block))
+        def receive(which: Array, block: Any) -> None:
+            rows = _copy_to_host(block) if reduce.is_builtin else block
+            reduced = _copy_to_host(reduce.reduce_rows(chosen[which], rows))
             if reduced.shape[:1] != (which.size,):
                 raise ShapeError(
                     f"reduce returned shape {reduced.shape} for {which.size} rows: return one result for each row"
                 )
             parts.append((which, reduced))
 
-        with self._home.current():
-            self._each_rows(chosen, give)
+        with self._placement.current():
+            self._visit_rows(chosen, receive)
         if not parts:
-            return np.asarray(reduce.of_rows(chosen, np.empty((0, len(self)), self.dtype)))
+            return np.asarray(reduce.reduce_rows(chosen, np.empty((0, len(self)), self.dtype)))
         out = np.empty((chosen.size, *parts[0][1].shape[1:]), np.result_type(*(part.dtype for _, part in parts)))
         for which, reduced in parts:
             out[which] = reduced
         return out
 
-    def _iterated(self, chosen: Array, chunk: int) -> Iterator[tuple[Array, Array]]:
+    def _iterate_rows(self, chosen: Array, chunk: int) -> Iterator[tuple[Array, Array]]:
         for start in range(0, chosen.size, chunk):
             part = chosen[start : start + chunk]
             yield part, self.table(part if self.names is None else [self.names[v] for v in part])
 
     def closure(self, out: Any = None) -> Any:
-        """A* as a dense matrix (n, n), in ``out`` where it is given: an array of the factor's dtype, or an .npy file.
+        """Return A* as a dense matrix.
 
-        Raises `TooLargeError`, before any work, where n² entries do not fit into memory.
+        Parameters
+        ----------
+        out
+            An array (n, n) of the factor's dtype, or the name of an .npy file, for the result.
+
+        Returns
+        -------
+        array
+            (n, n): ``out``, the `numpy.memmap` of the file, or a new array.
+
+        Raises
+        ------
+        TooLargeError
+            If n² entries do not fit into memory, before any work.
         """
         n = len(self)
         if out is None:
             instead = (
                 "call table for some sources and targets, rows for some rows at a time, or pass out= the name of a file"
             )
-            with self._home.current():
+            with self._placement.current():
                 return self._rows(np.arange(n), f"A* of {n:,} vertices", instead)
         return self.rows(out=out)
 
     # ------------------------------------------------------------------------------------------------- new weights
 
     def refactor(self, A: Any) -> Factor:
-        """The factor of a matrix with the same edges and other weights; the structure is not analysed again.
+        """Return the factor of a matrix with the same edges and other weights, without a new symbolic factorization.
 
-        A is of any kind that `factor` takes, in which some of the edges may be missing. It is converted to the dtype
-        of this factor, which stays as it is. Raises as `factor`, and `ShapeError` where A has an edge that this factor
-        has no place for.
+        Parameters
+        ----------
+        A
+            A matrix of any kind that `factor` takes, in which some of the edges may be missing. It is converted to the
+            dtype of this factor.
+
+        Returns
+        -------
+        Factor
+            The new factor. This factor does not change.
+
+        Raises
+        ------
+        ShapeError
+            If A has an edge that this factor has no entry for. Other errors are those of `factor`.
         """
-        edges = edges_of(A, self.semiring, self.dtype).sparse()
+        edges = edges_of(A, self.semiring, self.dtype).require_eliminable()
         own = self._edges
         if edges.pattern.n != len(self):
             raise ShapeError(f"A has {edges.pattern.n} vertices, the factor {len(self)}")
@@ -643,24 +788,41 @@ class Factor:
             raise ShapeError("A has other vertices than the factor, or the same in another order")
         values = edges.values
         if edges.pattern != own.pattern:
-            at = self._entries(edges.pattern.rows, edges.pattern.indices)
+            at = self._edge_indices(edges.pattern.rows, edges.pattern.indices)
             values = np.full(own.values.size, self.semiring.zero_for(self.dtype), self.dtype)
             values[at] = edges.values
         given = SparseEntries(own.pattern, values, own.names, edges.scan)
-        return Factor(self.semiring, given, self._analysis, self._threads, self._home)
+        return Factor(self.semiring, given, self._analysis, self._threads, self._placement)
 
     def update(self, edges: Iterable[tuple[Any, Any, Any]]) -> Factor:
-        """The factor after the weights of some edges have changed, (from, to, weight) each, by number or name.
+        """Return the factor of the matrix after a change of some weights, bitwise identical to a new `factor`.
 
-        It is that of `factor` on the changed matrix, bit by bit, but only what lies on the way from these edges to the
-        roots of the elimination tree is computed again, and this factor stays as it is. Each direction is an edge of
-        its own; where both of a symmetric matrix do not change alike, everything is computed anew. So it is by the
-        first update of a factor, which from then on keeps what the next ones need, some times `nnz` numbers, and where
-        floats of both signs need potentials.
+        Parameters
+        ----------
+        edges
+            The changes: (from, to, weight) each, with vertices by number or name. Each direction is a separate edge.
+            The semiring's zero removes an edge, whose entry remains. An edge that the matrix of `factor` stored with
+            the weight zero has no entry: store it with another weight, and remove it by this function.
 
-        The semiring's zero removes an edge, whose place remains. An edge that the matrix of `factor` stored with the
-        weight zero has no place: store it with another weight, and remove it by this function. Raises as `refactor`.
+        Returns
+        -------
+        Factor
+            The new factor. This factor does not change.
 
+        Raises
+        ------
+        ShapeError
+            If an edge has no entry in this factor. Other errors are those of `refactor`.
+
+        Notes
+        -----
+        Only the fronts on the ways from these edges to the roots of the elimination tree are computed again. All fronts
+        are computed again in three cases: the two directions of an edge of a symmetric matrix change differently,
+        floats of both signs need potentials, or it is the first update. The first update stores the data that later
+        updates need, some times `nnz` numbers.
+
+        Examples
+        --------
         >>> F = factor([[float("inf"), 7.0, 1.0], [float("inf")] * 3, [float("inf"), 2.0, float("inf")]])
         >>> float(F.update([(0, 1, 2.5)]).distance(0, 1))
         2.5
@@ -670,15 +832,15 @@ class Factor:
             raise ShapeError("an edge is not a triple: give (from, to, weight) for each edge that changes")
         tails = self._vertices.indices([edge[0] for edge in listed])
         heads = self._vertices.indices([edge[1] for edge in listed])
-        own, at = self._edges, self._entries(tails, heads)
+        own, at = self._edges, self._edge_indices(tails, heads)
         values = own.values.copy()
         if listed:
-            values[at] = fitting([edge[2] for edge in listed], self.semiring, self.dtype, "weights")
-        changed = checked(own.pattern, values, self.semiring, own.names).sparse()
-        return Factor(self.semiring, changed, self._analysis, self._threads, self._home, (self, at))
+            values[at] = convert_right_side([edge[2] for edge in listed], self.semiring, self.dtype, "weights")
+        changed = check_values(own.pattern, values, self.semiring, own.names).require_eliminable()
+        return Factor(self.semiring, changed, self._analysis, self._threads, self._placement, (self, at))
 
-    def _entries(self, rows: Array, columns: Array) -> Array:
-        """Where edges stand among those of the pattern. Raises `ShapeError` for one that is not there."""
+    def _edge_indices(self, rows: Array, columns: Array) -> Array:
+        """Return the indices of edges in the pattern. Raises `ShapeError` for an edge that it does not have."""
         n, own = np.int64(len(self)), self._edges.pattern
         there, here = own.rows * n + own.indices, rows * n + columns
         at = np.searchsorted(there, here)
@@ -694,8 +856,8 @@ class Factor:
         return at
 
 
-def _target(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Where a result goes: an array, or a new .npy file, which nobody takes for one before it is `_ended`."""
+def _open_output(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return the caller's array, or a new .npy file, which is valid only after `_finish_output`."""
     if is_npy_name(out):
         made: Array = np.lib.format.open_memmap(out, mode="w+", dtype=dtype, shape=shape)
         _write_first(out, bytes(len(np.lib.format.MAGIC_PREFIX)))
@@ -704,8 +866,8 @@ def _target(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     return given
 
 
-def _ended(out: Any, target: Array) -> Any:
-    """What the caller gets, now that it holds the result."""
+def _finish_output(out: Any, target: Array) -> Any:
+    """Complete the file, if there is one, and return the output for the caller."""
     if not is_npy_name(out):
         return out
     target.flush()  # type: ignore[attr-defined]  # a numpy.memmap
@@ -720,7 +882,7 @@ def _write_first(path: Any, content: bytes) -> None:
         os.fsync(stream.fileno())
 
 
-def _on_host(array: Any) -> Array:
+def _copy_to_host(array: Any) -> Array:
     if is_device_array(array):
         from semiring.arrays.device import to_host
 
@@ -728,10 +890,10 @@ def _on_host(array: Any) -> Array:
     return np.asarray(array)
 
 
-def aligned(b: Any, names: tuple[Hashable, ...] | None) -> Any:
-    """A right-hand side in the order of the vertices: labels of a series or a frame are matched with their names.
+def align_labels(b: Any, names: tuple[Hashable, ...] | None) -> Any:
+    """Return a right-hand side in the order of the vertices, by the labels of a series or a frame.
 
-    Raises `ShapeError` where these are others.
+    Raises `ShapeError` if the labels are not the names of the vertices.
     """
     if names is None or not (hasattr(b, "loc") and hasattr(b, "index")):
         return b
@@ -740,8 +902,8 @@ def aligned(b: Any, names: tuple[Hashable, ...] | None) -> Any:
     return b.loc[list(names)]
 
 
-def fitting(b: Any, semiring: Semiring, dtype: np.dtype[Any], name: str = "b") -> Array:
-    """A right-hand side in the dtype of the matrix; `DTypeError` where it is of one that does not fit into it."""
+def convert_right_side(b: Any, semiring: Semiring, dtype: np.dtype[Any], name: str = "b") -> Array:
+    """Return a right-hand side in the dtype of the matrix. Raises `DTypeError` if its dtype does not fit into it."""
     if not hasattr(b, "dtype") and not hasattr(b, "to_numpy"):
         return np.asarray(as_array(b, semiring, dtype, name=name))
     given = np.asarray(in_host_memory(b, name))
@@ -751,7 +913,7 @@ def fitting(b: Any, semiring: Semiring, dtype: np.dtype[Any], name: str = "b") -
 
 
 def largest_size(values: Array, scan: Scan) -> Any:
-    """The size of the greatest number in an array that a look has seen, "no path" and infinities left out."""
+    """Return the largest magnitude in a scanned array, without "no path" and infinities."""
     if values.dtype.kind == "i":
         return max((abs(int(end)) for end in (scan.low, scan.high) if end is not None), default=0)
     if not is_floating(values.dtype):
@@ -760,9 +922,9 @@ def largest_size(values: Array, scan: Scan) -> Any:
 
 
 def inner_dtype(semiring: Semiring, dtype: np.dtype[Any], n: int, largest: Any, more: int = 0) -> np.dtype[Any]:
-    """The dtype to compute in, where n weights in a row of at most a size, and ``more``, stay below "no path".
+    """Return the dtype to compute in, which is float32 for float16 and bfloat16.
 
-    Of halves it is float32.
+    In a dtype of integers, the sum of n weights of at most ``largest``, and ``more``, stays below "no path".
     """
     inner: np.dtype[Any] | None = dtype
     if not has_inner_zero(semiring, dtype):

@@ -1,4 +1,4 @@
-"""What lists the edges of a graph, as a pattern and its values; nothing of size n² is made on the way."""
+"""Convert inputs that list the edges of a graph to a pattern and values, without memory of size n²."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from semiring.io.network import symmetrize, weighted_edges
 from semiring.kernels.cpu.elimination import structure
 from semiring.sparse.symbolic import Pattern
 
-__all__ = ["SparseEntries", "checked", "edges_of"]
+__all__ = ["SparseEntries", "check_values", "edges_of"]
 
 Array = NDArray[Any]
 
@@ -34,37 +34,37 @@ _MOST = np.iinfo(np.int32).max  # vertices, whose numbers patterns hold as int32
 
 @dataclass(frozen=True, eq=False)
 class SparseEntries:
-    """The entries of a matrix that are not 0̄."""
+    """The entries of a sparse matrix that are not 0̄, with their pattern."""
 
     pattern: Pattern
-    values: Array  # in the order of the pattern, as the caller holds them
+    values: Array  # in the order of the pattern, in the caller's dtype
     names: tuple[Hashable, ...] | None
-    scan: Scan  # what a look at the values found
-    endless: int = -1  # the first edge of unbounded gain: -∞ in min-plus, ∞ in max-plus
+    scan: Scan  # the result of a scan of the values
+    unbounded_edge: int = -1  # the first edge of unbounded gain: -∞ in min-plus, ∞ in max-plus
 
     @property
-    def only_closed(self) -> str:
-        """Why only a closure takes these edges; "" where elimination and searches take them too."""
+    def closure_only_reason(self) -> str:
+        """The reason why only a closure accepts these edges, or "" if elimination and searches accept them too."""
         if not has_loops(self.values.dtype):
             return "floats of 16 bytes, which only the dense closure supports"
-        return "an edge of unbounded gain, which only the dense closure accepts" if self.endless >= 0 else ""
+        return "an edge of unbounded gain, which only the dense closure accepts" if self.unbounded_edge >= 0 else ""
 
-    def sparse(self) -> SparseEntries:
-        """The edges themselves, for elimination and searches.
+    def require_eliminable(self) -> SparseEntries:
+        """Return the entries themselves if elimination and searches accept them.
 
         Raises `DTypeError` for long doubles, `DomainError` for an edge of unbounded gain.
         """
-        if not self.only_closed:
+        if not self.closure_only_reason:
             return self
-        if self.endless < 0:
+        if self.unbounded_edge < 0:
             raise DTypeError(
                 f"the weights are {self.values.dtype}, and sparse elimination and searches take floats of at most 64 "
                 "bits: round them by A.astype(np.float64), or use closure, or the functions of paths without method="
             )
-        place = int(self.pattern.rows[self.endless]), int(self.pattern.indices[self.endless])
+        place = int(self.pattern.rows[self.unbounded_edge]), int(self.pattern.indices[self.unbounded_edge])
         raise DomainError(
-            f"A[{place[0]}, {place[1]}] is {self.values[self.endless]}, an edge of unbounded gain: sparse elimination "
-            "and searches take finite weights. Use closure, or the functions of paths without method=",
+            f"A[{place[0]}, {place[1]}] is {self.values[self.unbounded_edge]}, an edge of unbounded gain: sparse "
+            "elimination and searches take finite weights. Use closure, or the functions of paths without method=",
             place,
         ).named(self.names)
 
@@ -72,9 +72,9 @@ class SparseEntries:
 def edges_of(
     A: Any, semiring: Semiring, dtype: Any = None, reading: Reading = AS_IT_IS, *, check: bool = True
 ) -> SparseEntries:
-    """The edges of a dense or sparse matrix, a frame, a graph, or a `Network`; edges listed twice are added by ⊕.
+    """Return the edges of a matrix, a frame, a graph, or a `Network`; ⊕ adds edges that are listed twice.
 
-    With ``check`` a dense matrix is looked at for the "no edge" of another convention, as `closure` does.
+    With ``check`` a dense matrix is scanned for the "no edge" of another convention, as `closure` does.
 
     Raises `ShapeError`, `DTypeError`, `DeviceError` for an array on a GPU, and `DomainError` for an entry that is NaN
     or outside the domain.
@@ -84,29 +84,29 @@ def edges_of(
         found = take_edges(A, reading)
         if found is not None:
             rows, columns, values = weighted_edges(found, semiring, dtype, directed=reading.directed is not False)
-            return _of_lists(found.size, rows, columns, values, semiring, found.names)
+            return _read_lists(found.size, rows, columns, values, semiring, found.names)
         taken = take(A, semiring, reading)
         A, names = taken.matrix, taken.names
     A = A.unpack() if isinstance(A, BitMatrix) else in_host_memory(A)
     both = names is None and reading.directed is False
     if is_sparse(A):
-        return _of_sparse(A, semiring, dtype, names, both)
+        return _read_sparse(A, semiring, dtype, names, both)
     dense = as_matrix(A, semiring, dtype, square=True)
     if check:
         warn_of_other_zeros(dense, semiring)
     if both:
         dense = symmetrize(dense, semiring)
     rows, columns = np.nonzero(dense != semiring.zero_for(dense.dtype))
-    return checked(_pattern(len(dense), rows, columns), dense[rows, columns], semiring, names)
+    return check_values(_make_pattern(len(dense), rows, columns), dense[rows, columns], semiring, names)
 
 
-def _pattern(n: int, rows: Array, columns: Array) -> Pattern:
-    """Of entries sorted by row and column."""
+def _make_pattern(n: int, rows: Array, columns: Array) -> Pattern:
+    """Return the pattern of entries that are sorted by row and column."""
     starts = np.searchsorted(rows, np.arange(n + 1)).astype(np.int64)
     return Pattern(n, starts, columns.astype(np.int32))
 
 
-def _of_sparse(A: Any, semiring: Semiring, dtype: Any, names: Any, both: bool) -> SparseEntries:
+def _read_sparse(A: Any, semiring: Semiring, dtype: Any, names: Any, both: bool) -> SparseEntries:
     if A.shape[0] != A.shape[1]:
         raise ShapeError(f"A is {A.shape}: a square matrix is needed")
     if A.shape[0] > _MOST:
@@ -119,18 +119,18 @@ def _of_sparse(A: Any, semiring: Semiring, dtype: Any, names: Any, both: bool) -
     ordered = A.format == "csr" and not both and is_ascending(A.indptr, columns)
     if ordered and not (values == semiring.zero_for(dtype)).any():
         pattern = Pattern(n, A.indptr.astype(np.int64), columns.astype(np.int32))
-        return checked(pattern, values, semiring, names)
+        return check_values(pattern, values, semiring, names)
     if both:
         other = np.flatnonzero(rows != columns)
         rows, columns = np.concatenate([rows, columns[other]]), np.concatenate([columns, rows[other]])
         values = np.concatenate([values, values[other]])
-    return _of_lists(n, rows, columns, values, semiring, names, warns=not both)
+    return _read_lists(n, rows, columns, values, semiring, names, warns=not both)
 
 
-def _of_lists(
+def _read_lists(
     n: int, rows: Array, columns: Array, values: Array, semiring: Semiring, names: Any, *, warns: bool = False
 ) -> SparseEntries:
-    """Return the edges that are listed; with ``warns`` a place that is listed twice is reported."""
+    """Return the listed edges; with ``warns``, warn of a pair that is listed twice."""
     kept = values != semiring.zero_for(values.dtype)  # NaN too
     if not kept.all():
         rows, columns, values = rows[kept], columns[kept], values[kept]
@@ -141,12 +141,12 @@ def _of_lists(
         if warns:
             warn_of_duplicates(semiring)
         cells, values = added(rows.astype(np.int64) * n + columns, values, semiring)
-        return checked(_pattern(n, cells // n, cells % n), values, semiring, names)
-    return checked(Pattern(n, starts, columns), values, semiring, names)
+        return check_values(_make_pattern(n, cells // n, cells % n), values, semiring, names)
+    return check_values(Pattern(n, starts, columns), values, semiring, names)
 
 
-def checked(pattern: Pattern, values: Array, semiring: Semiring, names: Any) -> SparseEntries:
-    """The edges of a pattern with these values. Raises `DomainError`, as `edges_of` does."""
+def check_values(pattern: Pattern, values: Array, semiring: Semiring, names: Any) -> SparseEntries:
+    """Return the edges of a pattern with these values. Raises `DomainError`, as `edges_of` does."""
     try:
         scan = check_entries(values, semiring)
         endless = ~np.isfinite(values) & (values != semiring.zero_for(values.dtype))

@@ -1,4 +1,4 @@
-"""`fixed_point`: the least x = A ⊗ x ⊕ b in one call, in the cheapest way that the matrix allows."""
+"""Solve x = A ⊗ x ⊕ b for its least solution in one call, by the cheapest method that the matrix allows."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from semiring.kernels.cpu.elimination import structure, sweeps
 from semiring.kernels.engine import Engine, make_plan
 from semiring.linalg import matmul
 from semiring.sparse.dense_solve import solve_dense
-from semiring.sparse.factorization import Factor, aligned, fitting, inner_dtype, largest_size
+from semiring.sparse.factorization import Factor, align_labels, convert_right_side, inner_dtype, largest_size
 from semiring.sparse.inputs import SparseEntries, edges_of
-from semiring.sparse.numeric import NoStar
+from semiring.sparse.numeric import PivotError
 from semiring.sparse.symbolic import analyse
 from semiring.threads import checked_threads, get_threads
 
@@ -40,18 +40,43 @@ Array = NDArray[Any]
 def fixed_point(
     A: Any, b: Any, semiring: Semiring | str | None = None, *, transposed: bool = False, threads: int | None = None
 ) -> Array:
-    """The least x = A ⊗ x ⊕ b, which is A* ⊗ b: (n,) or (n, k), as b is.
+    """Return the least solution of x = A ⊗ x ⊕ b, which is A* ⊗ b.
 
-    (In NumPy ``solve`` is A x = b; this is x = A x + b.) ``transposed``: the least x = x ⊗ A ⊕ b. In min-plus x[i] is
-    the least sum of a path from i to some j, and b[j].
+    (In NumPy ``solve`` is A x = b; this is x = A x + b.) In min-plus x[i] is the least sum of a path from i to some j,
+    and b[j].
 
-    A dense A is eliminated in blocks, n³/3 pairs: a third of a closure. One that lists edges (sparse, a graph, a frame)
-    is swept once in topological order where it has no cycle, in any semiring; else it is factored, see `factor`. Dense
-    floats of both signs, which rounding could lead astray, take the closure. Several b for one sparse A: `factor`.
+    Parameters
+    ----------
+    A
+        (n, n): a dense or sparse matrix, a graph, a frame, a `Network`.
+    b
+        (n,) or (n, k): the right-hand sides.
+    semiring
+        The semiring; by default that of a `Network`, else min-plus.
+    transposed
+        Solve x = x ⊗ A ⊕ b instead.
+    threads
+        The number of threads; by default `semiring.get_threads()`.
 
-    The semiring is by default that of a `Network`, else min-plus. The dtype is that of A and b together; a sparse A
-    decides it alone. Raises as `closure` and `factor`, and `ShapeError`.
+    Returns
+    -------
+    array
+        The solution, of the shape of b. The dtype is that of A and b together; a sparse A decides it alone.
 
+    Raises
+    ------
+    ShapeError
+        If A is not square, or b has another number of rows. Other errors are those of `closure` and `factor`.
+
+    Notes
+    -----
+    A dense A is eliminated in blocks, which costs n³/3 pairs: a third of a closure. Dense floats of both signs take the
+    closure instead, because rounding could make cycles negative. An acyclic A that lists edges (sparse, a graph, a
+    frame) is swept once in topological order, in any semiring. An A that lists edges and has cycles is factored: call
+    `factor` for several b with one sparse A.
+
+    Examples
+    --------
     >>> inf = float("inf")
     >>> fixed_point([[inf, 3.0, inf], [inf, inf, 1.0], [inf, inf, inf]], [inf, inf, 0.0])
     array([4., 1., 0.])
@@ -59,12 +84,12 @@ def fixed_point(
     algebra = as_semiring(semiring_of(A, semiring))
     count = get_threads() if threads is None else checked_threads(threads)
     if names_vertices(A) or is_sparse(A):
-        edges = edges_of(A, algebra).sparse()
+        edges = edges_of(A, algebra).require_eliminable()
         pattern = edges.pattern
         order = structure.topological_order(pattern.starts, pattern.indices)
         if order.size == pattern.n:
-            return _by_one_sweep(edges, order, b, algebra, transposed)
-        _demand_star(algebra)
+            return _sweep_acyclic(edges, order, b, algebra, transposed)
+        _require_star(algebra)
         return np.asarray(Factor(algebra, edges, analyse(pattern), count).solve(b, transposed=transposed))
     given = A.unpack() if isinstance(A, BitMatrix) else A
     matrix, right = operands(algebra, A=in_host_memory(given), b=in_host_memory(b, "b"))
@@ -72,11 +97,11 @@ def fixed_point(
         raise ShapeError(f"A is {matrix.shape}: a square matrix is needed")
     _check_shape(right, len(matrix))
     warn_of_other_zeros(matrix, algebra)
-    _demand_star(algebra)
-    return _dense(matrix, right, algebra, transposed, count)
+    _require_star(algebra)
+    return _solve_dense(matrix, right, algebra, transposed, count)
 
 
-def _demand_star(semiring: Semiring) -> None:
+def _require_star(semiring: Semiring) -> None:
     if semiring.star_expression is None:
         raise no_star(semiring.name, ", and A may have cycles")
 
@@ -86,7 +111,7 @@ def _check_shape(b: Array, n: int) -> None:
         raise ShapeError(f"b is {b.shape}: ({n},) or ({n}, k) is needed")
 
 
-def _dense(A: Array, b: Array, semiring: Semiring, transposed: bool, threads: int) -> Array:
+def _solve_dense(A: Array, b: Array, semiring: Semiring, transposed: bool, threads: int) -> Array:
     scan, other = check_entries(A, semiring), check_entries(b, semiring, "b")
     n = len(A)
     matrix = b.reshape(n, -1)
@@ -102,7 +127,7 @@ def _dense(A: Array, b: Array, semiring: Semiring, transposed: bool, threads: in
     work, X = encode(A.T if transposed else A, semiring, inner), encode(matrix, semiring, inner)
     try:
         solve_dense(Engine(backend_for(A, semiring, inner), plan), work, X)
-    except NoStar as error:
+    except PivotError as error:
         closure(A, semiring, threads=threads)  # names the cycle
         raise divergence_error(semiring, error.place) from None
     if adds_products(semiring) and n:
@@ -110,11 +135,11 @@ def _dense(A: Array, b: Array, semiring: Semiring, transposed: bool, threads: in
     return np.asarray(decode(X, semiring, A.dtype)).reshape(b.shape)
 
 
-def _by_one_sweep(edges: SparseEntries, order: Array, b: Any, semiring: Semiring, transposed: bool) -> Array:
-    """Heads first: every x[i] waits for those that its edges lead to."""
+def _sweep_acyclic(edges: SparseEntries, order: Array, b: Any, semiring: Semiring, transposed: bool) -> Array:
+    """Solve by one sweep over an acyclic graph, in an order in which every head comes before its tails."""
     pattern, values = edges.pattern, edges.values
     dtype, n = values.dtype, pattern.n
-    right = fitting(aligned(b, edges.names), semiring, dtype)
+    right = convert_right_side(align_labels(b, edges.names), semiring, dtype)
     _check_shape(right, n)
     scan = check_entries(right, semiring, "b")
     integers = has_inner_zero(semiring, dtype)

@@ -1,8 +1,9 @@
-"""The factor of one matrix: its numbers, by fronts of supernodes (`semiring.kernels.cpu.elimination.numbers`).
+"""Compute the numbers of the factor of one matrix, by the fronts of its supernodes.
 
-Subtrees of small fronts are shared out to threads, each one compiled loop. The fronts above them come one after the
-other: the large ones by R-Kleene and the kernels of products, on all threads. Which front goes which way depends on the
-pattern alone, so that the bits do not depend on threads.
+Threads share the subtrees of small fronts; each subtree is one compiled loop
+(`semiring.kernels.cpu.elimination.numbers`). The fronts above the subtrees come one after the other. R-Kleene and the
+kernels of products reduce large ones on all threads. The pattern alone decides the method of a front, so the bits do
+not depend on threads.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.engine import Engine
 from semiring.sparse.symbolic import Analysis, FactorLayout
 
-__all__ = ["FactorNumbers", "NoStar", "eliminate", "eliminate_again", "reduce_large"]
+__all__ = ["FactorNumbers", "PivotError", "eliminate", "eliminate_again", "reduce_large"]
 
 Array = NDArray[Any]
 
-_PANELS = 6  # in which the update of a large symmetric front is computed: 7/12 of the square
+_PANELS = 6  # panels in which the update of a large symmetric front is computed: 7/12 of the square
 
 
-class NoStar(Exception):  # noqa: N818  (it is caught by those who can say more)
-    """The pivot at a place of the elimination has no star."""
+class PivotError(Exception):
+    """The pivot at a place of the elimination has no star; callers convert it to an error with the vertex."""
 
     def __init__(self, place: int) -> None:
         super().__init__(place)
@@ -41,27 +42,27 @@ class NoStar(Exception):  # noqa: N818  (it is caught by those who can say more)
 
 @dataclass(frozen=True)
 class FactorNumbers:
-    """The memory of a factor, and where in it everything is."""
+    """The entries of a factor, with the layout of their memory and the plan of the kernels."""
 
     analysis: Analysis
     layout: FactorLayout
     plan: KernelPlan
     memory: Array
-    updates: dict[int, Array] | None = None  # what fronts above all subtrees get from below them, where it was kept
+    updates: dict[int, Array] | None = None  # stored updates to the fronts above the subtrees, for `eliminate_again`
 
     @property
     def nbytes(self) -> int:
-        """How many bytes all numbers take."""
+        """The number of bytes of the entries and of the stored updates."""
         return int(self.memory.nbytes + sum(update.nbytes for update in (self.updates or {}).values()))
 
 
 def eliminate(
     analysis: Analysis, layout: FactorLayout, plan: KernelPlan, values: Array, *, keep: bool = False
 ) -> FactorNumbers:
-    """The factor of the matrix with the analysed pattern and these values, of the plan's dtype, as kernels hold them.
+    """Return the factor of the matrix with the analysed pattern and ``values``, encoded in the plan's dtype.
 
-    ``keep``: what `eliminate_again` needs. Raises `NoStar` with the first place, of those that were reached, whose
-    pivot has no star.
+    ``keep``: whether to store the updates that `eliminate_again` needs. Raises `PivotError` with the first place, among
+    the places that were reached, whose pivot has no star.
     """
     memory = np.full(layout.size, plan.zero, plan.dtype)
     kernels.scatter_values(values, layout.slots, memory)
@@ -72,16 +73,16 @@ def eliminate(
 
 
 def eliminate_again(numbers: FactorNumbers, plan: KernelPlan, values: Array, changed: Array) -> FactorNumbers:
-    """The factor of other values, which differ from those of ``numbers`` in the ``changed`` entries: the same bits.
+    """Return the factor of values that differ in the ``changed`` entries, bitwise identical to that of `eliminate`.
 
-    ``numbers`` were kept, and stay as they are. Only subtrees with a changed entry are eliminated again, and the fronts
-    above them; all, where these are most of the work. Raises `NoStar`.
+    ``numbers`` must have stored updates, and do not change. Only subtrees with a changed entry and the fronts above
+    them are eliminated again; all fronts are, if these are most of the work. Raises `PivotError`.
     """
     a, layout = numbers.analysis, numbers.layout
     assert numbers.updates is not None
     stale = np.zeros(a.count, np.bool_)
     stale[a.owners[changed]] = True
-    above = a.ancestors(a.firsts[:-1][stale])
+    above = a.ancestors(a.pivot_starts[:-1][stale])
     roots, rest, _ = a.tasks
     again = np.zeros(a.count, np.bool_)
     again[rest] = above[rest]
@@ -95,7 +96,7 @@ def eliminate_again(numbers: FactorNumbers, plan: KernelPlan, values: Array, cha
     edges = np.flatnonzero(np.diff(again, prepend=False, append=False))
     for first, last in zip(
         edges[::2].tolist(), (edges[1::2] - 1).tolist(), strict=True
-    ):  # runs of supernodes lie together
+    ):  # the numbers of a run of supernodes are contiguous
         memory[layout.blocks[first] : layout.blocks[last] + k[last] ** 2] = plan.zero
         for begins in (layout.right, layout.below):
             memory[begins[first] : begins[last] + k[last] * m[last]] = plan.zero
@@ -109,7 +110,7 @@ def eliminate_again(numbers: FactorNumbers, plan: KernelPlan, values: Array, cha
 
 class _Elimination:
     def __init__(self, numbers: FactorNumbers, again: Array | None = None) -> None:
-        """``again``: which supernodes there are to eliminate, (count,) bool; by default all."""
+        """Prepare the elimination of the supernodes in the mask ``again``, (count,) bool; by default all."""
         self.numbers, self.memory, self.plan = numbers, numbers.memory, numbers.plan
         a, layout = numbers.analysis, numbers.layout
         self.sr = ScalarSemiring(self.plan, closing=True)
@@ -124,16 +125,16 @@ class _Elimination:
         a = self.numbers.analysis
         roots, rest, need = a.tasks
         large = a.is_large()
-        # The long ones first: whoever comes late finds short ones.
+        # The long subtrees come first, so that the last tasks are short and threads finish together.
         stale = [root for root in roots if self.again[root]]
         tasks = [(root, int(need[root])) for root in sorted(stale, key=lambda s: (a.lows[s] - s, s))]
-        run_tasks(self.subtree, _in_groups(tasks, self.plan.threads), self.plan.threads)
+        run_tasks(self.subtree, _group_tasks(tasks, self.plan.threads), self.plan.threads)
         self.check()
         backend = backend_for(None, self.plan.semiring, self.plan.dtype)
         engine = Engine(backend, self.plan)
         kids: dict[int, list[int]] = {}
         for s in (*sorted(roots), *rest):
-            kids.setdefault(int(a.above[s]), []).append(s)
+            kids.setdefault(int(a.parents[s]), []).append(s)
         for s in rest:
             if not self.again[s]:
                 continue
@@ -154,10 +155,10 @@ class _Elimination:
 
     def check(self) -> None:
         if self.failed:
-            raise NoStar(min(self.failed))
+            raise PivotError(min(self.failed))
 
     def subtree(self, group: list[tuple[int, int]]) -> None:
-        """Eliminate some subtrees, one after the other."""
+        """Eliminate a group of subtrees, one after the other."""
         a, dtype = self.numbers.analysis, self.plan.dtype
         place, stack = np.empty(a.n, np.int32), np.empty(max(need for _, need in group), dtype)
         for root, _ in group:
@@ -179,12 +180,12 @@ class _Elimination:
 
 
 def reduce_large(engine: Engine, numbers: FactorNumbers, s: int, update: Any) -> bool:
-    """Eliminate the pivots of a large front by products, where its memory lies; whether every one had a star.
+    """Eliminate the pivots of a large front in place by products; return whether every pivot had a star.
 
-    (On a GPU the word of the plan's status tells.)
+    On a GPU the result is in the word of the plan's status instead.
     """
     a, layout, memory, plan = numbers.analysis, numbers.layout, numbers.memory, numbers.plan
-    k, m, first = int(a.pivots[s]), int(a.depths[s]), int(a.firsts[s])
+    k, m, first = int(a.pivots[s]), int(a.depths[s]), int(a.pivot_starts[s])
     S = memory[layout.blocks[s] :][: k * k].reshape(k, k)
     if not rkleene(engine, S, start=first):
         return False
@@ -213,8 +214,8 @@ def reduce_large(engine: Engine, numbers: FactorNumbers, s: int, update: Any) ->
     return True
 
 
-def _in_groups(tasks: list[tuple[int, int]], threads: int) -> list[tuple[list[tuple[int, int]]]]:
-    """Some tasks at a time: a thread asks for work some dozen times."""
+def _group_tasks(tasks: list[tuple[int, int]], threads: int) -> list[tuple[list[tuple[int, int]]]]:
+    """Return groups of tasks, so that a thread fetches work at most some dozen times."""
     groups: list[list[tuple[int, int]]] = [[] for _ in range(min(len(tasks), 8 * threads))]
     for at, task in enumerate(tasks):
         groups[at % len(groups)].append(task)

@@ -1,11 +1,11 @@
-"""The order in which vertices are eliminated.
+"""Compute the order in which vertices are eliminated.
 
 Sources: J. A. George, J. W. H. Liu, "The evolution of the minimum degree ordering algorithm", SIAM Review 31 (1989), as
 SciPy's SuperLU has it; G. Karypis, V. Kumar, "A fast and high quality multilevel scheme for partitioning irregular
 graphs", SIAM J. Sci. Comput. 20 (1998), for METIS and its nested dissection (package pymetis, extra ``sparse``).
 
-Which one ``auto`` takes: minimum degree, which costs a third of METIS's time and leaves as much fill, up to `_METIS`
-vertices; from there METIS, if it is installed. The choice depends on the graph and on what is installed.
+``auto`` takes minimum degree up to `_METIS` vertices, because it costs a third of METIS's time and leaves as much fill.
+Beyond that it takes METIS if it is installed. The choice depends on the graph and on the installed packages.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _METIS = 100_000
 
 
 def elimination_order(starts: Array, indices: Array, ordering: Any = "auto") -> tuple[Array, str]:
-    """The vertices in the order of their elimination, (n,) int32, and the name of the method that found it.
+    """Return the vertices in the order of their elimination, (n,) int32, and the name of the method that found it.
 
     ``starts``, ``indices``: the symmetric pattern in compressed rows, without its diagonal. ``ordering``: one of
     `ORDERINGS`, or the order itself.
@@ -70,7 +70,7 @@ def _nested_dissection(starts: Array, indices: Array) -> Array:
 
 
 def _minimum_degree(starts: Array, indices: Array) -> Array:
-    """SuperLU's multiple minimum degree, found on the way to an incomplete factorization that keeps next to nothing."""
+    """Return SuperLU's multiple minimum degree order, from an incomplete factorization that drops almost everything."""
     from scipy.sparse import csc_array
     from scipy.sparse.linalg import spilu
 

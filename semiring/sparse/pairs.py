@@ -1,7 +1,8 @@
-"""Entries of A* for a list of pairs: labels of both ends at the supernodes above both, and their products.
+"""Compute entries of A* for a list of pairs, by products of the labels of both ends at the supernodes above both.
 
-Few ends climb the tree on their own. Many share what lies above them: their labels come down from the root, with the
-pivots of a supernode side by side (`semiring.kernels.cpu.elimination.pairs`). The operations of both are counted first.
+Few ends climb the tree separately. Many ends share the supernodes above them: their labels come down from the root,
+with the pivots of a supernode side by side (`semiring.kernels.cpu.elimination.pairs`). The operations of both ways are
+counted first, and the cheaper way is taken.
 """
 
 from __future__ import annotations
@@ -22,27 +23,27 @@ __all__ = ["join_pairs"]
 
 Array = NDArray[Any]
 
-# What decides bits: it depends on the pairs and the pattern alone.
+# These constants decide bits. They may depend on the pairs and the pattern alone.
 _LINE = 256  # bytes of labels that come down together: four vectors of AVX-512
-_FEW = 20_000_000  # operations of climbs that are cheaper than to count those of the other way
-_PARTS = 1 << 25  # partial sums that are kept at a time
-# What does not.
+_FEW = 20_000_000  # operations of climbs that are cheaper than counting the operations of the other way
+_PARTS = 1 << 25  # partial sums that are held at a time
+# These constants decide only the time and the memory.
 _TOGETHER = 32  # ends that climb together
 _PIECE = 256  # pairs whose labels a thread joins at a time
-_LABELS = 1 << 28  # bytes of labels that are kept at a time without a look at the free memory
+_LABELS = 1 << 28  # bytes of labels that are held at a time without a query of the free memory
 _GROUP = 4_000_000  # operations that a thread takes at a time, at least
 _ITEM = 1000  # operations that an item costs by itself
 
 
 def join_pairs(rows: TriangularSolves, columns: TriangularSolves, sources: Array, targets: Array, out: Array) -> None:
-    """Out (p,) ← the entries of A* from p sources to p targets, both int arrays of vertices."""
+    """Write to ``out`` (p,) the entries of A* from p sources to p targets, both int arrays of vertices."""
     a = rows.analysis
     tails, heads = a.place[sources], a.place[targets]
-    common = kernels.lowest_common(tails, heads, a.of, a.above)
+    common = kernels.lowest_common(tails, heads, a.supernode_of, a.parents)
     order = np.lexsort((heads, tails, common))
     apart = int(np.searchsorted(common[order], 0))
     out[order[:apart]] = rows.plan.zero  # no tree holds both ends
-    parts = kernels.sums_from_roots(a.above, -(-a.pivots // _width(rows)))
+    parts = kernels.sums_from_roots(a.parents, -(-a.pivots // _width(rows)))
     step = max(1, _PARTS // int(parts.max()))
     for start in range(apart, order.size, step):
         some = order[start : start + step]
@@ -66,14 +67,14 @@ class _Pairs:
         self.shared = bool(rows.numbers.layout.symmetric and rows.plan.semiring.selective)
 
     def join(self, out: Array) -> None:
-        """Out (p,) ← the entry of A* for each pair."""
+        """Write to ``out`` (p,) the entry of A* for each pair."""
         a = self.analysis
         climbing = self.climbing()
         if climbing > _FEW:
-            nodes = np.flatnonzero(a.ancestors(a.firsts[self.common]))
+            nodes = np.flatnonzero(a.ancestors(a.pivot_starts[self.common]))
             starts = np.searchsorted(self.common, a.lows[nodes])
             stops = np.searchsorted(self.common, nodes, "right")
-            tree = a.lows, a.firsts, a.begins, a.rows
+            tree = a.lows, a.pivot_starts, a.row_starts, a.rows
             work = kernels.operations(nodes, starts, stops, self.tails, self.heads, self.shared, *tree)
             if int(work.sum()) < climbing:
                 with self.span(int(work.sum()), "from the roots"):
@@ -91,11 +92,11 @@ class _Pairs:
         """Return the operations of `join_labels`."""
         a = self.analysis
         tails, heads = np.unique(self.tails), np.unique(self.heads)
-        climbs = a.climbs[a.of[tails]].sum() + a.climbs[a.of[heads]].sum()
+        climbs = a.climbs[a.supernode_of[tails]].sum() + a.climbs[a.supernode_of[heads]].sum()
         return int(climbs + a.squares[self.common].sum())
 
     def join_labels(self, out: Array) -> None:
-        """Out ← by the labels of the distinct ends, some pairs at a time."""
+        """Write the entries to ``out`` by the labels of the distinct ends, some pairs at a time."""
         a, sr, zero = self.analysis, self.rows.sr, self.plan.zero
         longest = int((a.heights + a.pivots).max())
         step = max(1, _LABELS // (2 * longest * out.itemsize))
@@ -112,7 +113,7 @@ class _Pairs:
             run_tasks(kernels.join_labels, tasks, self.plan.threads)
 
     def labels(self, sweeps: TriangularSolves, places: Array, common: Array) -> tuple[Array, Array]:
-        """Return the labels of the distinct places, and where that of each place begins."""
+        """Return the labels of the distinct places, and the offset of the label of each place."""
         a, plan = self.analysis, self.plan
         distinct, which = np.unique(places, return_inverse=True)
         limits = np.full(distinct.size, a.count, np.int64)
@@ -120,10 +121,10 @@ class _Pairs:
         ends = np.cumsum(a.heights[limits] + a.pivots[limits])
         at = np.concatenate([[0], ends[:-1]])
         label = np.empty(int(ends[-1]), plan.dtype)
-        folds = sweeps.across, sweeps.along, sweeps.ordinals.ctypes.data
+        folds = sweeps.fold_across, sweeps.fold_along, sweeps.ordinals.ctypes.data
         blocks = sweeps.numbers.layout.blocks
-        numbers = sweeps.numbers.memory, sweeps.towards, blocks, a.heights, plan.zero, plan.one
-        tree, close = (a.of, a.above, *sweeps.tree), not sweeps.columns
+        numbers = sweeps.numbers.memory, sweeps.up_panels, blocks, a.heights, plan.zero, plan.one
+        tree, close = (a.supernode_of, a.parents, *sweeps.tree), not sweeps.columns
         tasks = [
             (*folds, distinct[part], limits[part], close, tree, *numbers, at[part], label)
             for part in _pieces(distinct.size, _TOGETHER)
@@ -134,9 +135,9 @@ class _Pairs:
     # ---------------------------------------------------------------------------------------------- down the tree
 
     def join_columns(self, nodes: Array, starts: Array, stops: Array, work: Array, out: Array) -> None:
-        """Out ← by the labels at each of the supernodes ``nodes``, whose pairs are those from ``starts`` to ``stops``.
+        """Write the entries to ``out`` by the labels at the supernodes ``nodes``.
 
-        ``work``: the operations for each.
+        The pairs of a supernode are those from ``starts`` to ``stops``. ``work``: the operations of each supernode.
         """
         a, plan, rows, columns = self.analysis, self.plan, self.rows, self.columns
         width = _width(rows)
@@ -151,14 +152,14 @@ class _Pairs:
         parts = np.empty(int(ends[-1]), plan.dtype)
 
         cost = work[which] * (right - left) // pivots[which] + _ITEM
-        heavy = np.argsort(-cost, kind="stable")  # the long ones first
+        heavy = np.argsort(-cost, kind="stable")  # long items first, so that threads finish together
         group = np.cumsum(cost[heavy]) // _GROUP
         groups = np.split(heavy, np.flatnonzero(np.diff(group)) + 1)
-        places = int((a.firsts[nodes + 1] - a.firsts[a.lows[nodes]]).max())
+        places = int((a.pivot_starts[nodes + 1] - a.pivot_starts[a.lows[nodes]]).max())
         depth = int(a.depths.max())
-        native = (rows.along, columns.along), *dots_for(plan)
-        tree = a.lows, a.firsts, a.begins, a.rows
-        numbers = rows.numbers.memory, rows.numbers.layout.blocks, (rows.towards, columns.towards)
+        native = (rows.fold_along, columns.fold_along), *dots_for(plan)
+        tree = a.lows, a.pivot_starts, a.row_starts, a.rows
+        numbers = rows.numbers.memory, rows.numbers.layout.blocks, (rows.up_panels, columns.up_panels)
         facts = self.shared, plan.zero, plan.one
         lines = places * _LINE * (1 if self.shared else 2)
         threads = plan.threads
@@ -170,7 +171,7 @@ class _Pairs:
             if free:
                 number, index, X, Y = space = free.pop()
             else:
-                X = np.empty((places, width), plan.dtype)  # of which only the lines of labels are ever touched
+                X = np.empty((places, width), plan.dtype)  # only the lines of labels are ever touched
                 Y = X if self.shared else np.empty_like(X)
                 number, index, X, Y = space = np.empty((2, a.n), np.int32), np.empty(depth, np.int32), X, Y
             kernels.join_columns(

@@ -1,4 +1,4 @@
-"""Best paths by the entries of a factor: see `semiring.kernels.cpu.elimination.paths`."""
+"""Find best paths by the entries of a factor, with the loops of `semiring.kernels.cpu.elimination.paths`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from semiring.kernels.cpu.codegen.scalars import ScalarSemiring
 from semiring.kernels.cpu.elimination import numbers as elimination
 from semiring.kernels.cpu.elimination import paths as kernels
 from semiring.kernels.cpu.elimination import structure
-from semiring.sparse.numeric import NoStar
+from semiring.sparse.numeric import PivotError
 from semiring.sparse.symbolic import Analysis, FactorLayout
 
 __all__ = ["OpenFactor"]
@@ -25,23 +25,23 @@ class OpenFactor:
     """The entries of a factor over earlier pivots, for a selective ⊕ whose stars are 1̄; as large as the factor."""
 
     def __init__(self, analysis: Analysis, layout: FactorLayout, plan: KernelPlan, values: Array) -> None:
-        """``values``: those of the analysed pattern, as kernels hold them."""
+        """Eliminate the matrix with the analysed pattern and ``values``, which are encoded as the kernels hold them."""
         a = self.analysis = analysis
         self.layout, self.plan, self.values = layout, plan, values
         self.sr = ScalarSemiring(plan, closing=True)
         self.memory = np.full(layout.size, plan.zero, plan.dtype)
         elimination.scatter_values(values, layout.slots, self.memory)
         # The supernodes that have each place among their rows.
-        supernodes = structure.rows_of(a.begins, a.rows.size)
+        supernodes = structure.rows_of(a.row_starts, a.rows.size)
         self.ends: Array
         self.ends, order = structure.compressed(a.n, a.rows, supernodes) if a.n else (np.zeros(1, np.int64), supernodes)
         self.lists = supernodes[order]
         *_, need = a.tasks
-        stack = np.empty(int(need.max(initial=0)) + int((a.depths[a.above < 0] ** 2).sum()), plan.dtype)
+        stack = np.empty(int(need.max(initial=0)) + int((a.depths[a.parents < 0] ** 2).sum()), plan.dtype)
         space = (plan.zero, np.empty(a.n, np.int32), stack)
         failed = elimination.reduce_open(self.sr, self.memory, a.tree, layout.fronts, *space)
         if failed >= 0:
-            raise NoStar(int(failed))
+            raise PivotError(int(failed))
         pivots = [self.memory[block : block + k * k : k + 1] for block, k in zip(layout.blocks, a.pivots, strict=True)]
         stars = plan.semiring.star(np.concatenate([*pivots, np.empty(0, plan.dtype)]))
         if not (stars == plan.one).all():
@@ -51,7 +51,7 @@ class OpenFactor:
             )
 
     def path(self, source: int, target: int) -> list[int]:
-        """The vertices of a best path, both ends included; [] where there is none."""
+        """Return the vertices of a best path, both ends included; [] where there is none."""
         a, layout, plan = self.analysis, self.layout, self.plan
         found = kernels.find_walk(
             self.sr,
@@ -61,10 +61,10 @@ class OpenFactor:
             a.pattern.starts,
             a.pattern.indices,
             self.values,
-            a.of,
-            a.above,
-            a.firsts,
-            a.begins,
+            a.supernode_of,
+            a.parents,
+            a.pivot_starts,
+            a.row_starts,
             a.rows,
             self.memory,
             layout.blocks,

@@ -1,4 +1,4 @@
-"""Where the numbers of a factor are found and asked: in the memory of the host, or on a GPU (`on_device`)."""
+"""Select the memory that holds and solves a factor: that of the host, or that of a GPU (`sparse.device`)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from semiring.sparse.pairs import join_pairs
 from semiring.sparse.solve import TriangularSolves, table
 from semiring.sparse.symbolic import Analysis, FactorLayout
 
-__all__ = ["Host", "home_of", "placement_of"]
+__all__ = ["HostPlacement", "placement_of", "select_placement"]
 
 Array = NDArray[Any]
 
 
-class Host:
-    """The memory of the host."""
+class HostPlacement:
+    """The memory of the host as the placement of factors."""
 
     xp = np
     eliminate = staticmethod(eliminate)
@@ -31,39 +31,39 @@ class Host:
     sweeps = TriangularSolves
 
     def current(self) -> AbstractContextManager[Any]:
-        """What calls run in."""
+        """Return the context in which calls run."""
         return nullcontext()
 
     def empty_rows(self, count: int, n: int, dtype: Any) -> Array:
-        """Room for rows (count, n)."""
+        """Return uninitialized rows (count, n)."""
         return np.empty((count, n), dtype)
 
     def prepare(self, analysis: Analysis, layout: FactorLayout) -> None:
-        """Whatever an elimination needs to know before it sees a number."""
+        """Prepare the structure that an elimination needs: on the host there is nothing to do."""
 
     def all_rows(self, numbers: FactorNumbers, plan: KernelPlan, out: Array) -> None:
-        """Out (n, n) ← A*."""
+        """Write A* to ``out`` (n, n)."""
         TriangularSolves(numbers, plan).rows_into(np.arange(len(out)), out)
 
     def table(self, sweeps: Callable[..., TriangularSolves], sources: Array, targets: Array, out: Array) -> None:
-        """Out (p, q) ← the entries of A* from p sources to q targets."""
+        """Write the entries of A* from p sources to q targets to ``out`` (p, q)."""
         table(sweeps(), sweeps(columns=True), sources, targets, out)
 
     def pairs(self, sweeps: Callable[..., TriangularSolves], sources: Array, targets: Array, out: Array) -> None:
-        """Out (p,) ← the entries of A* from p sources to p targets, pair by pair."""
+        """Write the entries of A* from p sources to p targets to ``out`` (p,), pair by pair."""
         join_pairs(sweeps(), sweeps(columns=True), sources, targets, out)
 
 
-def home_of(device: Any) -> Any:
-    """The host for None, else the GPU of that name. Raises `ValueError` for another name, and `DeviceError`."""
+def select_placement(device: Any) -> Any:
+    """Return the host for None, else the GPU of that name. Raises `ValueError` and `DeviceError` for other names."""
     if device is None:
-        return Host()
+        return HostPlacement()
     from semiring.arrays.device import device_number
-    from semiring.sparse.device import Device
+    from semiring.sparse.device import DevicePlacement
 
-    return Device(device_number(device))
+    return DevicePlacement(device_number(device))
 
 
 def placement_of(array: Any) -> Any:
     """Return the memory that holds an array: the host, or the array's GPU."""
-    return home_of(f"cuda:{array.device.id}" if is_device_array(array) else None)
+    return select_placement(f"cuda:{array.device.id}" if is_device_array(array) else None)

@@ -1,7 +1,7 @@
-"""What `Factor.rows` makes of rows of A* by name, so that n² is never held.
+"""Reduce rows of A* for `Factor.rows` by named functions, so that n² entries are never held.
 
 A reduction takes the numbers of k vertices and their rows (k, n), which it may overwrite, and returns an array (k, …).
-The worst value of a row asks for no order of its entries, so it is found where the rows are computed.
+The worst value of a row does not depend on the order of its entries, so the solver computes it with the rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from semiring.algebra import Semiring
 from semiring.arrays.folds import farthest
 from semiring.errors import AlgebraError, UnknownNameError
 
-__all__ = ["REDUCTIONS", "Reduction", "reduction"]
+__all__ = ["REDUCTIONS", "Reduction", "find_reduction"]
 
 Array = NDArray[Any]
 _OfRows: TypeAlias = Callable[[Array, Array], Any]
@@ -25,33 +25,32 @@ _OfRows: TypeAlias = Callable[[Array, Array], Any]
 
 @dataclass(frozen=True)
 class Reduction:
-    """What is made of rows."""
+    """A function that reduces rows, and its requirements."""
 
-    of_rows: _OfRows
-    named: bool = False  # ours, and not the caller's: it takes rows in the memory of the host
-    worst: bool = False  # nothing but their worst values
+    reduce_rows: _OfRows
+    is_builtin: bool = False  # a function of this module: it takes rows in the memory of the host
+    needs_only_worst: bool = False  # the worst value of each row suffices
 
 
-def reduction(asked: Any, semiring: Semiring) -> Reduction:
-    """The reduction that a name stands for, or a pair of a name and its argument, or a function of rows alone.
+def find_reduction(choice: Any, semiring: Semiring) -> Reduction:
+    """Return the reduction of a name, of a pair of a name and its argument, or of a function of rows.
 
-    Raises `UnknownNameError`, `AlgebraError` where the ⊕ does not know it, and `ValueError` for an argument.
+    Raises `UnknownNameError`, `AlgebraError` if the ⊕ does not support it, and `ValueError` for an invalid argument.
     """
-    if callable(asked):
-        return Reduction(lambda _, block: asked(block))
-    name, *arguments = (asked,) if isinstance(asked, str) else asked
+    if callable(choice):
+        return Reduction(lambda _, block: choice(block))
+    name, *arguments = (choice,) if isinstance(choice, str) else choice
     if name not in REDUCTIONS:
         raise UnknownNameError("reduction of rows", str(name), REDUCTIONS)
     if len(arguments) != (name in _WITH_ARGUMENT):
         wanted = f"the pair ({name!r}, {_WITH_ARGUMENT[name]})" if name in _WITH_ARGUMENT else f"{name!r} alone"
-        raise ValueError(f"reduce is {asked!r}: give {wanted}")
-    return Reduction(
-        REDUCTIONS[name](semiring, *arguments), named=True, worst=name == "eccentricity" and semiring.tropical != "max"
-    )
+        raise ValueError(f"reduce is {choice!r}: give {wanted}")
+    needs_only_worst = name == "eccentricity" and semiring.tropical != "max"
+    return Reduction(REDUCTIONS[name](semiring, *arguments), is_builtin=True, needs_only_worst=needs_only_worst)
 
 
 def _ordered(semiring: Semiring, name: str, *, sums: bool) -> str:
-    """By which of "min" and "max" ⊕ selects."""
+    """Return "min" or "max", by which ⊕ selects; raise `AlgebraError` for another ⊕."""
     op = semiring.add.expression.op
     if op not in ("min", "max") or (sums and semiring.tropical is None):
         kind = "min_plus and max_plus" if sums else "a ⊕ that is a minimum or a maximum"
@@ -60,25 +59,25 @@ def _ordered(semiring: Semiring, name: str, *, sums: bool) -> str:
 
 
 def _eccentricity(semiring: Semiring) -> _OfRows:
-    """The worst value of each row, 0̄ where some vertex is not reached; in max-plus the greatest."""
+    """Return a function for the worst value of each row: 0̄ if a vertex is not reached; in max-plus the greatest."""
     if not semiring.selective:
         raise AlgebraError(f"the ⊕ of {semiring.name} adds paths instead of selecting one, so no path is the worst")
     return lambda _, block: farthest(block, semiring)
 
 
-def _others(vertices: Array, block: Array, semiring: Semiring) -> Array:
-    """Which entries are paths to another vertex."""
+def _find_reached(vertices: Array, block: Array, semiring: Semiring) -> Array:
+    """Return a mask of the entries that are paths to another vertex."""
     reached: Array = block != semiring.zero_for(block.dtype)
     reached[np.arange(vertices.size), vertices] = False
     return reached
 
 
 def _mean(semiring: Semiring) -> _OfRows:
-    """The mean over the other vertices that are reached, float64; NaN where there are none."""
+    """Return a function for the mean over the other vertices that are reached, float64; NaN if there are none."""
     _ordered(semiring, "mean", sums=True)
 
     def mean(vertices: Array, block: Array) -> Array:
-        reached = _others(vertices, block, semiring)
+        reached = _find_reached(vertices, block, semiring)
         counts = reached.sum(axis=1)
         sums = block.sum(axis=1, dtype=np.float64, where=reached)
         means: Array = np.divide(sums, counts, out=np.full(counts.size, np.nan), where=counts > 0)
@@ -88,11 +87,11 @@ def _mean(semiring: Semiring) -> _OfRows:
 
 
 def _closeness(semiring: Semiring) -> _OfRows:
-    """(r / (n - 1)) · (r / s), where r others are reached and their distances sum to s; 0 where none is."""
+    """Return a function for (r / (n - 1)) · (r / s), where distances to r other vertices sum to s; 0 for r = 0."""
     _ordered(semiring, "closeness", sums=True)
 
     def closeness(vertices: Array, block: Array) -> Array:
-        reached = _others(vertices, block, semiring)
+        reached = _find_reached(vertices, block, semiring)
         counts = reached.sum(axis=1).astype(np.float64)
         sums = np.abs(block.sum(axis=1, dtype=np.float64, where=reached))
         most, none = max(1, block.shape[1] - 1), np.zeros(counts.size)
@@ -103,13 +102,13 @@ def _closeness(semiring: Semiring) -> _OfRows:
 
 
 def _histogram(semiring: Semiring, bins: Any) -> _OfRows:
-    """How many other vertices are reached with a value in each bin, whose edges are given; as `numpy.histogram`."""
+    """Return a function that counts the other vertices with a value in each bin, as `numpy.histogram` does."""
     edges = np.asarray(bins)
     if edges.ndim != 1 or edges.size < 2 or not (edges[1:] >= edges[:-1]).all():
         raise ValueError(f"the edges of bins are an increasing list of two or more, not {bins!r}")
 
     def histogram(vertices: Array, block: Array) -> Array:
-        rows = zip(block, _others(vertices, block, semiring), strict=True)
+        rows = zip(block, _find_reached(vertices, block, semiring), strict=True)
         found = [np.histogram(row[reached], edges)[0] for row, reached in rows]
         return np.array(found, np.int64).reshape(vertices.size, edges.size - 1)
 
@@ -117,14 +116,14 @@ def _histogram(semiring: Semiring, bins: Any) -> _OfRows:
 
 
 def _nearest(semiring: Semiring, k: Any) -> _OfRows:
-    """The k other vertices with the best values, the best first and of equal ones the lower number; -1 for none."""
+    """Return a function for the k best other vertices, the best first, by number if values are equal; -1 for none."""
     sign = 1 if _ordered(semiring, "nearest", sums=False) == "min" else -1
     if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
         raise ValueError(f"k counts the nearest, 1 or more, and is {k!r}")
 
     def nearest(vertices: Array, block: Array) -> Array:
         out = np.full((vertices.size, k), -1, np.int64)
-        for row, reached, into in zip(block, _others(vertices, block, semiring), out, strict=True):
+        for row, reached, into in zip(block, _find_reached(vertices, block, semiring), out, strict=True):
             ends = np.flatnonzero(reached)
             values = row[ends] if sign > 0 else -row[ends].astype(np.float64 if row.dtype.kind == "u" else row.dtype)
             if ends.size > k:

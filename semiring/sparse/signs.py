@@ -1,15 +1,17 @@
-"""Weights of both signs: negative cycles by exact sums on the edges, and potentials where rounding could hide them.
+"""Handle weights of both signs: find negative cycles by exact sums on the edges, and compute potentials of floats.
 
-Integers, and whole numbers in floats, are summed exactly: a pivot below 0 is a negative cycle, and Bellman-Ford on the
-edges names it. Floats are rounded. A cycle of weight 0 that rounding has made a little negative would be walked again
-and again, for every pivot doubles what the pivots before it gained; so floats of both signs are eliminated under
-potentials h, as w[i, j] + h[i] - h[j] ≥ 0, where nothing can be gained twice. Each strong component has potentials of
-its own, for only there are cycles: edges between components keep their sign, and the magnitudes of one component do not
-disturb another. Where weights of one component differ so much in size that its potentials in float64 would drown some,
-all potentials are exact ones (`exact`). A cycle is negative if its exact
-sum is below what the rounding of its own weights explains (`semiring.algorithms.potentials.sweeps`).
+Integers, and whole numbers in floats, are summed exactly. A pivot below 0 is a negative cycle then, and Bellman-Ford on
+the edges finds its vertices.
 
-Cost: a pass over the edges a sweep, some sweeps; for integers beyond 2⁴⁹ in Python's integers, 0.3 µs an edge.
+Other floats are rounded. Rounding may make a cycle of weight 0 a little negative. An elimination would repeat such a
+cycle, because every pivot doubles the gain of the pivots before it. So floats of both signs are eliminated under
+potentials h, as w[i, j] + h[i] - h[j] ≥ 0, under which no cycle gains. Each strong component has its own potentials,
+because cycles exist only there. Edges between components keep their sign, and the magnitudes of one component do not
+affect another. If the weights of one component differ so much in size that float64 potentials would lose some of them,
+all potentials are exact (`exact_weights`). A cycle is negative if its exact sum is below what the rounding of its own
+weights explains (`semiring.algorithms.potentials.sweeps`).
+
+Cost: some sweeps, a pass over the edges each; for integers beyond 2⁴⁹ in Python's integers, 0.3 µs an edge.
 """
 
 from __future__ import annotations
@@ -37,10 +39,11 @@ _EXACT = 2**49  # sums of whole numbers up to here are exact in float64
 def find_potentials(
     n: int, tails: Array, heads: Array, weights: Array, sign: int
 ) -> tuple[Array, Array] | ExactPotentials:
-    """Potentials h (n,) float64 of float min-plus edges (max-plus, with ``sign`` -1), no two of which have equal ends.
+    """Return potentials h (n,) float64 of min-plus edges with floats, and each vertex's strong component (n,).
 
-    And the number of every vertex's strong component, (n,); or exact potentials, where these would drown a weight.
-    Raises `NegativeCycleError`, and `DomainError` where sums of weights leave the range of the dtype.
+    With ``sign`` -1 the edges are those of max-plus. No two edges may have equal ends. If float64 potentials would lose
+    a weight, exact potentials are returned instead. Raises `NegativeCycleError`, and `DomainError` if sums of weights
+    leave the range of the dtype.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -53,16 +56,16 @@ def find_potentials(
     if not inside.any():
         return np.zeros(n), component
     part = replace(graph, tails=graph.tails[inside], heads=graph.heads[inside], weights=graph.weights[inside])
-    with np.errstate(over="ignore", invalid="ignore"):  # seen by the next line
+    with np.errstate(over="ignore", invalid="ignore"):  # `check_range` detects both
         h = edge_potentials(part)
     check_range(h, float(part.weights.min(initial=0)), float(part.weights.max(initial=0)), weights.dtype)
-    if graph.epsilon and _drowns(part, h, component, count):
+    if graph.epsilon and _loses_weights(part, h, component, count):
         return ExactPotentials(graph, h)
     return h, component
 
 
-def _drowns(graph: SparseGraph, h: Array, component: Array, count: int) -> bool:
-    """Whether potentials of a component disturb one of its weights."""
+def _loses_weights(graph: SparseGraph, h: Array, component: Array, count: int) -> bool:
+    """Return whether the potentials of a component are so large that rounding affects one of its weights."""
     least, low = np.full(count, np.inf), np.zeros(count)
     sizes = np.where(graph.weights == 0, np.inf, np.abs(graph.weights))
     np.minimum.at(least, component[graph.tails], sizes)
@@ -72,7 +75,7 @@ def _drowns(graph: SparseGraph, h: Array, component: Array, count: int) -> bool:
 
 
 def name_negative_cycle(n: int, tails: Array, heads: Array, weights: Array, sign: int) -> None:
-    """Raise `NegativeCycleError` for the cycle that whole numbers of min-plus edges have; return if they have none."""
+    """Raise `NegativeCycleError` if min-plus edges with whole numbers have a negative cycle."""
     largest = max(-float(weights.min(initial=0)), float(weights.max(initial=0)))
     if largest * (n + 1) < _EXACT:
         edge_potentials(edge_graph(n, tails, heads, weights, sign))

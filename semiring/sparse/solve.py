@@ -1,11 +1,11 @@
-"""What is asked of a factor: x = A ⊗ x ⊕ b and x = x ⊗ A ⊕ b, rows and columns of A*, and tables of entries.
+"""Solve with a factor: x = A ⊗ x ⊕ b and x = x ⊗ A ⊕ b, rows and columns of A*, and tables of entries.
 
-A* is the product of what leads up the tree, the stars of the pivot blocks, and what leads down: one sweep from the
-leaves to the roots, one back. Vectors that are asked together are swept some dozen at a time, shared out over threads;
-the bits of each depend on nothing but itself. A table needs the first sweep alone, from the sources and from the
-targets, and joins the two at the pivots above both.
+A* is a product of three parts: the panels that lead up the tree, the stars of the pivot blocks, and the panels that
+lead down. So a solve is one sweep from the leaves to the roots, and one back. The vectors of one call are swept some
+dozen at a time, and threads share them. The bits of each vector do not depend on the other vectors. A table needs only
+the first sweep, from the sources and from the targets, and joins the two at the pivots above both.
 
-Sources: as for `numbers`; the tables after S. Knopp, P. Sanders, D. Schultes, F. Schulz, D. Wagner, "Computing
+Sources: those of `numeric`; the tables follow S. Knopp, P. Sanders, D. Schultes, F. Schulz, D. Wagner, "Computing
 many-to-many shortest paths using highway hierarchies", ALENEX 2007, and V. T. Chakaravarthy and others for matrices.
 """
 
@@ -27,20 +27,20 @@ from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.engine import Engine
 from semiring.sparse.numeric import FactorNumbers
 
-__all__ = ["ABREAST", "TriangularSolves", "table"]
+__all__ = ["VECTORS_PER_SWEEP", "TriangularSolves", "table"]
 
 Array = NDArray[Any]
 
-ABREAST = 32  # vectors that are swept together: of 64 those of a subtree would not stay in the second-level cache
+VECTORS_PER_SWEEP = 32  # with 64 vectors those of a subtree would not stay in the second-level cache
 _SIDES = 256  # sources, and targets, whose labels are held together
-_KERNEL_PAIRS = 1 << 18  # from so many on, labels are joined by the kernels of products
+_KERNEL_PAIRS = 1 << 18  # the number of pairs from which the kernels of products join labels
 
 
 class TriangularSolves:
-    """x ⊗ A* for the factor of A under a plan; of the ``columns``, A* ⊗ x.
+    """The triangular solves of x ⊗ A* for a factor of A; with ``columns``, of A* ⊗ x.
 
-    The plan is of the numbers' semiring and dtype; it may be another, for vectors may have entries below 0 where the
-    matrix has none.
+    The plan has the semiring and dtype of the numbers. It may differ from their plan in its facts, because vectors may
+    have entries below 0 where the matrix has none.
     """
 
     def __init__(self, numbers: FactorNumbers, plan: KernelPlan, *, columns: bool = False) -> None:
@@ -49,42 +49,41 @@ class TriangularSolves:
         opposite = columns and not plan.semiring.commutative
         self.sr = ScalarSemiring(plan, opposite=opposite)
         folds = folds_for(plan, int(a.pivots.max(initial=0)))
-        # x ⊗ R, or of the columns Tᵀ ⊗ x, where the vector lies in one row and the factors go along it: or across.
-        self.across, self.along = (folds.left, folds.right) if columns else (folds.right, folds.left)
+        # x ⊗ R, or Tᵀ ⊗ x for columns. The vector is one row; the factors lie along it or across it.
+        self.fold_across, self.fold_along = (folds.left, folds.right) if columns else (folds.right, folds.left)
         self.ordinals = folds.ordinals
-        self.tree = (a.firsts, a.begins, a.rows)
-        self.towards, self.back = (layout.below, layout.right) if columns else (layout.right, layout.below)
+        self.tree = (a.pivot_starts, a.row_starts, a.rows)
+        self.up_panels, self.down_panels = (layout.below, layout.right) if columns else (layout.right, layout.below)
 
         self.depth, self.width = int(a.depths.max(initial=0)), int(a.pivots.max(initial=0))
 
-    def vector(self, x: Array, source: int = -1) -> None:
-        """The vector x ← x ⊗ A*, (n,) in the order of elimination; ``source``: the only place where it is not 0̄."""
+    def solve_vector(self, x: Array, source: int = -1) -> None:
+        """Replace x (n,), in the order of elimination, by x ⊗ A*; ``source``: the only place where x is not 0̄."""
         a, plan, memory = self.analysis, self.plan, self.numbers.memory
-        up = (x, source, a.of, a.above, *self.tree, memory, self.towards, plan.zero, self.depth)
-        kernels.ascend(self.along, self.ordinals.ctypes.data, *up)
+        up = (x, source, a.supernode_of, a.parents, *self.tree, memory, self.up_panels, plan.zero, self.depth)
+        kernels.ascend(self.fold_along, self.ordinals.ctypes.data, *up)
 
         def descend(nodes: Array) -> None:
             blocks, zero = self.numbers.layout.blocks, plan.zero
-            kernels.descend(
-                self.sr, x, nodes, *self.tree, memory, blocks, self.back, self.columns, zero, self.depth, self.width
-            )
+            factor = memory, blocks, self.down_panels, self.columns
+            kernels.descend(self.sr, x, nodes, *self.tree, *factor, zero, self.depth, self.width)
 
         first, *branches = a.descent(plan.threads)
         descend(first)
         run_tasks(descend, [(nodes,) for nodes in branches], plan.threads)
 
-    def several(self, X: Array, active: Array) -> None:
-        """The same of X (n, r), a vector a column, on this thread; ``active``: see `rows_at_once`."""
+    def solve_vectors(self, X: Array, active: Array) -> None:
+        """Replace the columns of X (n, r) by their solutions, on this thread; ``active``: see `rows_at_once`."""
         memory, blocks, zero = self.numbers.memory, self.numbers.layout.blocks, self.plan.zero
-        through = (*self.tree, memory, blocks, self.towards, self.back, self.columns, zero, self.width)
-        kernels.rows_at_once(self.across, self.ordinals.ctypes.data, X, active, *through)
+        through = (*self.tree, memory, blocks, self.up_panels, self.down_panels, self.columns, zero, self.width)
+        kernels.rows_at_once(self.fold_across, self.ordinals.ctypes.data, X, active, *through)
 
     def solve(self, B: Array, out: Array) -> None:
-        """Out ← A* ⊗ B (or (Bᵀ ⊗ A*)ᵀ), both (n, r), rows by vertex."""
+        """Write A* ⊗ B, or (Bᵀ ⊗ A*)ᵀ, to ``out``: both (n, r), rows by vertex."""
         a = self.analysis
         if B.shape[1] == 1:
             x = B[a.order, 0]
-            self.vector(x)
+            self.solve_vector(x)
             out[a.order, 0] = x
             return
         active = np.ones(a.count, np.bool_)
@@ -92,116 +91,116 @@ class TriangularSolves:
         def some(columns: slice) -> None:
             X = np.empty((a.n, columns.stop - columns.start), self.plan.dtype)
             kernels.gather_columns(B[:, columns], a.order, X)
-            self.several(X, active)
+            self.solve_vectors(X, active)
             kernels.gather_columns(X, a.place, out[:, columns])
 
         run_tasks(some, [(part,) for part in parts(B.shape[1], self.plan.threads)], self.plan.threads)
 
-    def unit_vectors(self, vertices: Array, take: Callable[[Array, Array], None]) -> None:
-        """``take(which, X)`` with rows of A* (columns, where this is for them), some at a time and on several threads.
+    def solve_unit_vectors(self, vertices: Array, receive: Callable[[Array, Array], None]) -> None:
+        """Call ``receive(which, X)`` with rows of A*, or its columns, some at a time and on several threads.
 
-        ``which``: indices into ``vertices`` (r,); X (n, len(which)) is workspace: a row of A* a column, in the order of
-        elimination.
+        ``which``: indices into ``vertices`` (r,). X (n, len(which)) is workspace: each of its columns is a row of A* in
+        the order of elimination.
         """
         a, plan = self.analysis, self.plan
         if vertices.size == 1:
             x = np.full(a.n, plan.zero, plan.dtype)
             source = int(a.place[vertices[0]])
             x[source] = plan.one
-            self.vector(x, source)
-            take(np.zeros(1, np.int64), x[:, np.newaxis])
+            self.solve_vector(x, source)
+            receive(np.zeros(1, np.int64), x[:, np.newaxis])
             return
-        nearby = np.argsort(a.place[vertices], kind="stable")  # neighbours share what lies above them
+        nearby = np.argsort(a.place[vertices], kind="stable")  # neighbours share the supernodes above them
         free: list[Array] = []  # memory that is used again: append and pop are atomic
 
         def some(part: slice) -> None:
             which = nearby[part]
             places, active = a.place[vertices[which]], np.zeros(a.count, np.bool_)
-            kept = free.pop() if free else np.empty(a.n * ABREAST, plan.dtype)
+            kept = free.pop() if free else np.empty(a.n * VECTORS_PER_SWEEP, plan.dtype)
             X = kept[: a.n * which.size].reshape(a.n, which.size)
-            kernels.begin_rows(X, places, active, a.of, a.above, a.firsts, plan.zero, plan.one)
-            self.several(X, active)
-            take(which, X)
+            kernels.begin_rows(X, places, active, a.supernode_of, a.parents, a.pivot_starts, plan.zero, plan.one)
+            self.solve_vectors(X, active)
+            receive(which, X)
             free.append(kept)
 
         run_tasks(some, [(part,) for part in parts(vertices.size, plan.threads)], plan.threads)
 
-    def rows(self, vertices: Array, give: Callable[[Array, Array], None]) -> None:
-        """``give(which, Y)``, as `unit_vectors`, with Y (len(which), n) by vertex, which may be overwritten."""
+    def rows(self, vertices: Array, receive: Callable[[Array, Array], None]) -> None:
+        """Call ``receive(which, Y)``, as `solve_unit_vectors` does; rows Y (len(which), n) may be overwritten."""
 
-        def take(which: Array, X: Array) -> None:
+        def transpose(which: Array, X: Array) -> None:
             Y = np.empty((which.size, self.analysis.n), self.plan.dtype)
             kernels.scatter_rows(X, self.analysis.place, np.arange(which.size), Y)
-            give(which, Y)
+            receive(which, Y)
 
-        self.unit_vectors(vertices, take)
+        self.solve_unit_vectors(vertices, transpose)
 
     def rows_into(self, vertices: Array, out: Array) -> None:
-        """Out (r, n) ← the rows of A* of the vertices (r,)."""
-        self.unit_vectors(vertices, lambda which, X: kernels.scatter_rows(X, self.analysis.place, which, out))
+        """Write the rows of A* of the vertices (r,) to ``out`` (r, n)."""
+        self.solve_unit_vectors(vertices, lambda which, X: kernels.scatter_rows(X, self.analysis.place, which, out))
 
     def worst(self, vertices: Array, out: Array) -> None:
-        """Out (r,) ← the worst entry of each row of A*, for a ⊕ that selects: no row is put into order."""
+        """Write the worst entry of each row of A* to ``out`` (r,), for a selective ⊕, without reordering a row."""
 
-        def take(which: Array, X: Array) -> None:
+        def receive(which: Array, X: Array) -> None:
             found = np.empty(which.size, self.plan.dtype)
             kernels.worst_of_rows(self.sr, X, found)
             out[which] = found
 
-        self.unit_vectors(vertices, take)
+        self.solve_unit_vectors(vertices, receive)
 
 
 def parts(count: int, threads: int) -> list[slice]:
-    """Ranges of at most `ABREAST`, as many as threads can share evenly."""
-    rounds = -(-count // (ABREAST * threads)) * threads
+    """Return slices of at most `VECTORS_PER_SWEEP`, as many as threads can share evenly."""
+    rounds = -(-count // (VECTORS_PER_SWEEP * threads)) * threads
     step = max(1, -(-count // max(1, rounds)))
     return [slice(start, min(count, start + step)) for start in range(0, count, step)]
 
 
 @dataclass
 class _Labels:
-    """What leads from some vertices to all pivots above them."""
+    """The labels of some vertices: the entries from each vertex to all pivots above it."""
 
-    vertices: Array  # indices into what was asked, in the order of places
+    vertices: Array  # indices into the list of sources or targets, in the order of places
     low: Array  # (count,): the number of the first vertex in the subtree of each supernode
-    held: Array  # (count,): how many there are
-    begin: Array  # (count,): where the label of each supernode begins
+    counts: Array  # (count,): the number of these vertices in that subtree
+    begin: Array  # (count,): the offset of the label of each supernode
     label: Array
 
-    def of(self, s: int, pivots: int) -> Array:
-        """The label of one supernode, (pivots, held[s])."""
-        held = int(self.held[s])
-        found: Array = self.label[self.begin[s] : self.begin[s] + pivots * held].reshape(pivots, held)
+    def label_of(self, s: int, pivots: int) -> Array:
+        """Return the label of one supernode, (pivots, counts[s])."""
+        counts = int(self.counts[s])
+        found: Array = self.label[self.begin[s] : self.begin[s] + pivots * counts].reshape(pivots, counts)
         return found
 
 
 def _labels(sweeps: TriangularSolves, vertices: Array, which: Array) -> _Labels:
     a, plan = sweeps.analysis, sweeps.plan
     places = a.place[vertices[which]]
-    low = np.searchsorted(places, a.firsts[a.lows])
-    held = np.searchsorted(places, a.firsts[1:]) - low
-    begin = np.concatenate([[0], np.cumsum(a.pivots * held)])
+    low = np.searchsorted(places, a.pivot_starts[a.lows])
+    counts = np.searchsorted(places, a.pivot_starts[1:]) - low
+    begin = np.concatenate([[0], np.cumsum(a.pivots * counts)])
     label = np.empty(int(begin[-1]), plan.dtype)
     kernels.labels(
-        sweeps.across,
+        sweeps.fold_across,
         sweeps.ordinals.ctypes.data,
         places,
         low,
-        a.of,
+        a.supernode_of,
         *sweeps.tree,
         sweeps.numbers.memory,
-        sweeps.towards,
+        sweeps.up_panels,
         begin,
-        held,
+        counts,
         plan.zero,
         plan.one,
         label,
     )
-    return _Labels(which, low, held, begin, label)
+    return _Labels(which, low, counts, begin, label)
 
 
 def table(rows: TriangularSolves, columns: TriangularSolves, sources: Array, targets: Array, out: Array) -> None:
-    """Out (p, q) ← the entries of A* from p sources to q targets, both int arrays of vertices."""
+    """Write the entries of A* from p sources to q targets, both int arrays of vertices, to ``out`` (p, q)."""
     a, plan = rows.analysis, rows.plan
     found = {}
     for name, sweeps, vertices in (("p", rows, sources), ("q", columns, targets)):
@@ -216,18 +215,18 @@ def table(rows: TriangularSolves, columns: TriangularSolves, sources: Array, tar
 
         step = max(1, min(_SIDES, -(-vertices.size // plan.threads)))
         run_tasks(label, [(nearby[i : i + step],) for i in range(0, vertices.size, step)], plan.threads)
-    run_tasks(_joined, [(rows, p, q, out) for p in found["p"] for q in found["q"]], plan.threads)
+    run_tasks(_join_labels, [(rows, p, q, out) for p in found["p"] for q in found["q"]], plan.threads)
 
 
-def _joined(sweeps: TriangularSolves, p: _Labels, q: _Labels, out: Array) -> None:
+def _join_labels(sweeps: TriangularSolves, p: _Labels, q: _Labels, out: Array) -> None:
     a, plan = sweeps.analysis, replace(sweeps.plan, threads=1)
     memory, blocks = sweeps.numbers.memory, sweeps.numbers.layout.blocks
     engine = Engine(backend_for(None, plan.semiring, plan.dtype), plan)
     block = np.full((p.vertices.size, q.vertices.size), plan.zero, plan.dtype)
-    for s in np.flatnonzero((p.held > 0) & (q.held > 0)).tolist():
-        k, high, wide = int(a.pivots[s]), int(p.held[s]), int(q.held[s])
+    for s in np.flatnonzero((p.counts > 0) & (q.counts > 0)).tolist():
+        k, high, wide = int(a.pivots[s]), int(p.counts[s]), int(q.counts[s])
         S = memory[blocks[s] : blocks[s] + k * k].reshape(k, k)
-        X, Y = p.of(s, k), q.of(s, k)
+        X, Y = p.label_of(s, k), q.label_of(s, k)
         part = block[p.low[s] : p.low[s] + high, q.low[s] : q.low[s] + wide]
         if k * (k + high) * wide >= _KERNEL_PAIRS:
             Z = np.empty((k, wide), plan.dtype)

@@ -1,8 +1,7 @@
-"""What follows from the pattern of a matrix and an elimination order, before any number is seen.
+"""Compute the symbolic factorization: the structure of a factor from the pattern of a matrix and an elimination order.
 
-`analyse` finds the fill, the supernodes and the work; `FactorLayout` says where in memory the numbers go. Both are
-exact: operations (one ⊗ and one ⊕) and bytes are known here. Cost: less than the order itself, O(entries of the
-factor).
+`analyse` finds the fill, the supernodes and the work. `FactorLayout` holds the offsets of the numbers in memory. The
+counts of operations (one ⊗ and one ⊕) and of bytes are exact. Cost: O(entries of the factor), less than the ordering.
 """
 
 from __future__ import annotations
@@ -21,17 +20,18 @@ __all__ = ["Analysis", "FactorLayout", "Pattern", "analyse", "widest_level", "wi
 
 Array = NDArray[Any]
 
-# Supernodes: a subtree of so many places is one; so many pivots are always joined; and a share of holes is allowed.
+# Supernodes: a subtree of `_LEAF` places is one supernode. Up to `_SMALL` pivots are always joined. `_RELAXED` is the
+# share of explicit zeros that a supernode may have.
 _LEAF, _SMALL, _RELAXED = 4, 8, 0.15
-# From so many pairs on, and so many pivots, a front is worth the calls of the kernels of products.
+# A front of at least so many pairs and pivots is worth the calls of the kernels of products.
 _LARGE_PAIRS, _LARGE_PIVOTS = 4_000_000, 24
-_TASK_PAIRS = 1_000_000  # of a subtree that one thread takes, at least
-_PEELED = 64  # rounds in which vertices of one neighbour are taken away
+_TASK_PAIRS = 1_000_000  # the least limit on the pairs of a subtree that is one task
+_PEELED = 64  # rounds in which vertices with one neighbour are removed
 
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """Where a matrix (n, n) has entries: compressed rows, sorted, none twice; and the same by columns."""
+    """The pattern of a sparse matrix (n, n), as sorted compressed rows without duplicates."""
 
     n: int
     starts: Array  # (n + 1,) int64
@@ -39,7 +39,7 @@ class Pattern:
 
     @cached_property
     def columns(self) -> tuple[Array, Array, Array]:
-        """Where columns start, the rows of their entries, and which entries of the rows these are."""
+        """The compressed columns: their starts, the rows of their entries, and the indices of these in the rows."""
         found: tuple[Array, Array, Array] = structure.transposed(self.starts, self.indices)
         return found
 
@@ -50,7 +50,7 @@ class Pattern:
         return found
 
     def is_symmetric(self, values: Array) -> bool:
-        """Whether the matrix of these values equals its transpose."""
+        """Return whether the matrix of these values equals its transpose."""
         if not np.array_equal(np.bincount(self.indices, minlength=self.n), np.diff(self.starts)):
             return False
         _, rows, entries = self.columns
@@ -72,10 +72,10 @@ class Analysis:
     ordering: str  # the method that found the order
     order: Array  # (n,) int32: the vertex at each place
     place: Array  # (n,) int32: the place of each vertex
-    of: Array  # (n,) int32: the supernode of each place
-    above: Array  # (count,) int32: the parent of each supernode, -1 at a root
-    firsts: Array  # (count + 1,) int64: where the pivots of each supernode begin
-    begins: Array  # (count + 1,) int64: where its rows begin
+    supernode_of: Array  # (n,) int32: the supernode of each place
+    parents: Array  # (count,) int32: the parent of each supernode, -1 at a root
+    pivot_starts: Array  # (count + 1,) int64: where the pivots of each supernode begin
+    row_starts: Array  # (count + 1,) int64: where its rows begin
     rows: Array  # int32: the rows below each supernode, sorted places
     _descents: dict[int, list[Array]] = field(default_factory=dict, init=False, repr=False)
     _layouts: dict[bool, FactorLayout] = field(default_factory=dict, init=False, repr=False)
@@ -83,40 +83,40 @@ class Analysis:
 
     @property
     def tree(self) -> tuple[Array, Array, Array, Array]:
-        """What kernels want of it."""
-        return self.firsts, self.begins, self.rows, self.above
+        """The arrays of the elimination tree, in the order in which kernels take them."""
+        return self.pivot_starts, self.row_starts, self.rows, self.parents
 
     @property
     def n(self) -> int:
-        """How many vertices there are."""
+        """The number of vertices of the graph."""
         return self.pattern.n
 
     @property
     def count(self) -> int:
-        """How many supernodes there are."""
-        return self.firsts.size - 1
+        """The number of supernodes of the factor."""
+        return self.pivot_starts.size - 1
 
     @cached_property
     def pivots(self) -> Array:
         """The number of pivots of each supernode, int64."""
-        return np.diff(self.firsts)
+        return np.diff(self.pivot_starts)
 
     @cached_property
     def depths(self) -> Array:
         """The number of rows below each supernode, int64."""
-        return np.diff(self.begins)
+        return np.diff(self.row_starts)
 
     @cached_property
     def owners(self) -> Array:
-        """The supernode whose front each entry of the matrix goes to."""
-        found: Array = self.of[np.minimum(self.place[self.pattern.rows], self.place[self.pattern.indices])]
+        """The supernode whose front holds each entry of the matrix."""
+        found: Array = self.supernode_of[np.minimum(self.place[self.pattern.rows], self.place[self.pattern.indices])]
         return found
 
     @cached_property
     def lows(self) -> Array:
         """The first supernode of each subtree."""
         lows = np.arange(self.count)
-        for s, up in enumerate(self.above.tolist()):
+        for s, up in enumerate(self.parents.tolist()):
             if up >= 0:
                 lows[up] = min(lows[up], lows[s])
         return lows
@@ -124,38 +124,40 @@ class Analysis:
     @cached_property
     def heights(self) -> Array:
         """The number of pivots above each supernode, int64."""
-        return np.asarray(pairs.sums_from_roots(self.above, self.pivots) - self.pivots)
+        return np.asarray(pairs.sums_from_roots(self.parents, self.pivots) - self.pivots)
 
     @cached_property
     def climbs(self) -> Array:
         """The operations of a sweep from each supernode up to its root, int64."""
-        return np.asarray(pairs.sums_from_roots(self.above, self.pivots * self.depths))
+        return np.asarray(pairs.sums_from_roots(self.parents, self.pivots * self.depths))
 
     @cached_property
     def squares(self) -> Array:
         """The entries of the pivot blocks of each supernode and of all above it, int64."""
-        return np.asarray(pairs.sums_from_roots(self.above, self.pivots**2))
+        return np.asarray(pairs.sums_from_roots(self.parents, self.pivots**2))
 
     def pairs(self, symmetric: bool) -> Array:
-        """The operations of each front, ⊗ and ⊕ as one: its closure, its two panels and its update; int64."""
+        """Return the operations of each front, ⊗ and ⊕ as one: its closure, its two panels and its update; int64."""
         k, m = self.pivots, self.depths
         if symmetric:
             return np.asarray(k**3 + k**2 * m + k * m * (m + 1) // 2)
         return np.asarray(k**3 + 2 * k**2 * m + k * m**2)
 
     def is_large(self) -> Array:
-        """Which fronts go to the kernels of products: it depends on the pattern alone, for it decides bits."""
+        """Return a mask of the fronts for the kernels of products; it decides bits, so the pattern alone decides it."""
         k, m = self.pivots, self.depths
         return np.asarray((k >= _LARGE_PIVOTS) & (k * (k + m) ** 2 >= _LARGE_PAIRS))
 
     def ancestors(self, places: Array) -> Array:
-        """Whether each supernode has one of the places, or lies above one, (count,) bool."""
+        """Return whether each supernode has one of the places, or is above such a supernode, (count,) bool."""
         found = np.zeros(self.count, np.bool_)
-        structure.mark_ancestors(places, self.of, self.above, found)
+        structure.mark_ancestors(places, self.supernode_of, self.parents, found)
         return found
 
     def descent(self, threads: int) -> list[Array]:
-        """The supernodes from the roots down: first those above all subtrees of `tasks`, then those of each thread."""
+        """Return the supernodes from the roots down: first those above all subtrees of `tasks`, then those of each
+        thread.
+        """
         if threads not in self._descents:
             roots, rest, _ = self.tasks
             if threads == 1:
@@ -175,7 +177,7 @@ class Analysis:
         return self._descents[threads]
 
     def layout(self, symmetric: bool) -> FactorLayout:
-        """Where the numbers of a symmetric matrix go, or of any; the same object at every call."""
+        """Return the layout of the factor of a symmetric matrix, or of any matrix; the same object at every call."""
         if symmetric not in self._layouts:
             self._layouts[symmetric] = self._new_layout(symmetric)
         return self._layouts[symmetric]
@@ -189,9 +191,9 @@ class Analysis:
             self.pattern.starts,
             self.pattern.indices,
             self.place,
-            self.of,
-            self.firsts,
-            self.begins,
+            self.supernode_of,
+            self.pivot_starts,
+            self.row_starts,
             self.rows,
             blocks,
             right,
@@ -202,9 +204,10 @@ class Analysis:
 
     @cached_property
     def tasks(self) -> tuple[list[int], list[int], Array]:
-        """How the work is divided: the roots of subtrees for one thread each, the supernodes left, and stack sizes.
+        """The division of the work: roots of subtrees for one thread each, remaining supernodes, and stack sizes.
 
-        No subtree has a large front, and none much more work than the others. What is left comes after them, in order.
+        No subtree has a large front, and the work of a subtree is limited. The remaining supernodes come after the
+        subtrees, in order.
         """
         large, work = self.is_large(), self.pairs(False)
         total, heavy, need, held = (
@@ -214,7 +217,7 @@ class Analysis:
             np.zeros(self.count, np.int64),
         )
         sizes = self.depths**2
-        for s, up in enumerate(self.above.tolist()):
+        for s, up in enumerate(self.parents.tolist()):
             need[s] = max(need[s], held[s] + sizes[s])
             if up >= 0:
                 total[up] += total[s]
@@ -223,30 +226,30 @@ class Analysis:
                 held[up] += sizes[s]
         limit = max(_TASK_PAIRS, int(work.sum()) // 64)
         whole = ~heavy & (total <= limit)
-        parents = np.where(self.above >= 0, whole[self.above], False)
+        parents = np.where(self.parents >= 0, whole[self.parents], False)
         return np.flatnonzero(whole & ~parents).tolist(), np.flatnonzero(~whole).tolist(), need
 
 
 @dataclass(frozen=True)
 class FactorLayout:
-    """Where in a factor's memory blocks begin (`semiring.kernels.cpu.elimination.numbers`), and A's entries."""
+    """The offsets of the blocks and of A's entries in a factor's memory, see `kernels.cpu.elimination.numbers`."""
 
     symmetric: bool
     blocks: Array  # (count,) int64
     right: Array
     below: Array
-    slots: Array  # of the entries of A; -1 where the mirrored entry stands for both
+    slots: Array  # the offset of each entry of A; -1 where the mirrored entry stands for both
     size: int
 
     @property
     def fronts(self) -> tuple[Array, Array, Array, bool]:
-        """What kernels want of it."""
+        """The offsets of the fronts, in the order in which kernels take them."""
         return self.blocks, self.right, self.below, self.symmetric
 
 
 def analyse(pattern: Pattern, ordering: Any = "auto") -> Analysis:
-    """The structure of the factor of every matrix of a pattern; errors as in `elimination_order`."""
-    starts, indices = _both_ways(pattern)
+    """Return the structure of the factor of every matrix with a pattern; errors as in `elimination_order`."""
+    starts, indices = _symmetrize(pattern)
     order, method = elimination_order(starts, indices, ordering)
     parent, post = structure.elimination_tree(starts, indices, order)
     order = order[post]
@@ -262,20 +265,21 @@ def analyse(pattern: Pattern, ordering: Any = "auto") -> Analysis:
 
 
 def widest_level(pattern: Pattern) -> int:
-    """How many vertices a search level by level, from the end of a graph, has in its widest level.
+    """Return the number of vertices in the widest level of a breadth-first search from the end of a graph.
 
-    They separate the graph; so an elimination of graphs whose levels are narrow costs little. O(edges).
+    A level separates the graph, so graphs with narrow levels have cheap eliminations. Cost: O(edges).
     """
-    return int(structure.widest_level(*_both_ways(pattern)))
+    return int(structure.widest_level(*_symmetrize(pattern)))
 
 
 def widest_level_of_core(pattern: Pattern) -> int:
-    """`widest_level` of what is left without hubs, which come last, and then without vertices of one neighbour.
+    """Return `widest_level` of the graph without hubs, and then without vertices that have one neighbour.
 
-    Neither makes fill worth the name, and a star's one level is no separator of it. Where what is left has wide levels,
-    as a random graph, every separator is large, but for graphs made of small parts that hang on each other.
+    An elimination takes hubs last, so neither kind causes much fill; and the one level of a star is not a separator of
+    it. If the core has wide levels, as a random graph has, every separator is large. An exception are graphs of small
+    parts that hang on each other.
     """
-    starts, indices = _both_ways(pattern)
+    starts, indices = _symmetrize(pattern)
     rows = structure.rows_of(starts, indices.size)
     kept = np.diff(starts) <= max(64, pattern.n // 64)
     for _ in range(_PEELED):
@@ -290,8 +294,8 @@ def widest_level_of_core(pattern: Pattern) -> int:
     return int(structure.widest_level(starts, indices[there]))
 
 
-def _both_ways(pattern: Pattern) -> tuple[Array, Array]:
-    """The symmetric pattern, without its diagonal."""
+def _symmetrize(pattern: Pattern) -> tuple[Array, Array]:
+    """Return the pattern of A and its transpose together, without the diagonal."""
     first, rows, _ = pattern.columns
     found: tuple[Array, Array] = structure.symmetric_pattern(pattern.starts, pattern.indices, first, rows)
     return found

@@ -164,7 +164,7 @@ def test_answers_are_those_of_the_host(name, dtype, n, device, rng):
         if sr.CATALOGUE[name].selective:
             same(F.rows(reduce="eccentricity"), host.rows(reduce="eccentricity"))
         rows = there(np.empty((n, n), dtype))
-        F._home.all_rows(F._numbers, F._numbers.plan, rows)
+        F._placement.all_rows(F._numbers, F._numbers.plan, rows)
         inside = rows.view(np.ndarray)  # where integers have another "no path"
         none = inside == F._numbers.plan.zero
         same(np.where(none, sr.CATALOGUE[name].zero_for(inside.dtype), inside), host.closure())

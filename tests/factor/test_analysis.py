@@ -44,12 +44,12 @@ def test_every_column_of_the_factor_is_inside_its_supernode(rng, n, ordering):
         below = eliminated(a.pattern, a.order)
         holes = 0
         for s in range(a.count):
-            pivots = range(a.firsts[s], a.firsts[s + 1])
-            rows = a.rows[a.begins[s] : a.begins[s + 1]].tolist()
+            pivots = range(a.pivot_starts[s], a.pivot_starts[s + 1])
+            rows = a.rows[a.row_starts[s] : a.row_starts[s + 1]].tolist()
             assert rows == sorted(set(rows))
             assert rows == sorted(below[pivots[-1]])  # of the last pivot exactly; of the others at least
-            assert all(a.of[p] == s for p in pivots)
-            assert (a.above[s] == a.of[rows[0]]) if rows else (a.above[s] == -1)
+            assert all(a.supernode_of[p] == s for p in pivots)
+            assert (a.parents[s] == a.supernode_of[rows[0]]) if rows else (a.parents[s] == -1)
             for p in pivots:
                 assert below[p] <= {*pivots, *rows}
                 holes += len({q for q in pivots if q > p} | set(rows)) - len(below[p])

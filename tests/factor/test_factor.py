@@ -542,7 +542,7 @@ def test_what_it_costs_is_counted_exactly():
     A = sp.diags_array([np.ones(n - 1), np.ones(n - 1)], offsets=[1, -1], format="csr", dtype=np.float64)
     F = sr.factor(A, ordering="natural")
     a = F._analysis
-    k, m = np.diff(a.firsts), np.diff(a.begins)
+    k, m = np.diff(a.pivot_starts), np.diff(a.row_starts)
     assert F.nnz == (k * (k + m)).sum()
     assert F.operations == (k**3 + k**2 * m + k * m * (m + 1) // 2).sum()
     assert F.memory >= F.nnz * 8

@@ -92,7 +92,7 @@ def check(rng, kind):
         np.testing.assert_array_equal(
             G.table(range(A.shape[0])), sr.factor(A, semiring).refactor(changed).table(range(A.shape[0]))
         )
-        if expected._analysis.firsts.size == G._analysis.firsts.size and expected.symmetric == G.symmetric:
+        if expected._analysis.pivot_starts.size == G._analysis.pivot_starts.size and expected.symmetric == G.symmetric:
             np.testing.assert_allclose(G.closure().astype(float), expected.closure().astype(float), rtol=1e-6)
         F, A = G, changed
 
@@ -274,7 +274,7 @@ def test_a_file_that_is_not_whole_is_none(tmp_path, rng):
     path = tmp_path / "rows.npy"
     np.save(path, np.zeros((40, 40)))  # what stands there already is no excuse
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sr.Factor, "_fill", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(sr.Factor, "_write_rows", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             F.rows(out=path)
     with pytest.raises(ValueError, match="pickled"):
