@@ -31,7 +31,7 @@ from semiring.linalg.contraction.notation import read_notation, split_arguments
 from semiring.linalg.contraction.orders import order_of
 from semiring.linalg.contraction.steps import contract, prepare_terms
 from semiring.linalg.elementwise import reduced_axes
-from semiring.linalg.sequences import Given, arranged
+from semiring.linalg.sequences import ChainArrays, arrange_chain
 
 try:
     import jax
@@ -310,7 +310,7 @@ class _TermOperations:
         """Do nothing: entries that enter no product and no sum are handed back as they are."""
 
 
-def _sequence(As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, steps: int | None) -> tuple[Given, int]:
+def _sequence(As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, steps: int | None) -> tuple[ChainArrays, int]:
     """What the functions of sequences take, and how many steps there are."""
     As, square = jnp.asarray(As), x is None
     if x is None:
@@ -326,8 +326,8 @@ def _sequence(As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, s
         lengths = jnp.asarray(lengths)
         if not jnp.issubdtype(lengths.dtype, jnp.integer):
             raise DTypeError(f"lengths has dtype {lengths.dtype}: lengths are whole numbers of steps")
-    *arrays, steps = arranged(jnp, As, x, weights, lengths, steps, square=square)
-    return Given(*arrays), steps
+    *arrays, steps = arrange_chain(jnp, As, x, weights, lengths, steps, square=square)
+    return ChainArrays(*arrays), steps
 
 
 def _checks(check: bool | None) -> bool | str:

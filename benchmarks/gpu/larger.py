@@ -24,7 +24,7 @@ import semiring as sr
 from benchmarks.common import Table, device_milliseconds, rounded, run
 from benchmarks.gpu.large import weights
 from benchmarks.larger import bytes_through, disk_rate, rounds_of
-from semiring.out_of_core.layout import bytes_moved, bytes_of, shown
+from semiring.out_of_core.layout import bytes_moved, bytes_of, format_bytes
 
 __all__ = ["main"]
 
@@ -103,7 +103,8 @@ def larger(options: argparse.Namespace) -> Table:
             )
     columns = ["what", "s", "of the rate in memory", "rounds", "GiB moved", "of the model's", "of the bound"]
     disk = "" if rate is None else f"; the disk: {rate / 1e9:.2f} GB/s"
-    title = f"A matrix of {shown(nbytes)} in {shown(bytes_of(options.memory))} of the GPU's memory, float32{disk}"
+    memory = format_bytes(bytes_of(options.memory))
+    title = f"A matrix of {format_bytes(nbytes)} in {memory} of the GPU's memory, float32{disk}"
     return Table(title, columns, table)
 
 

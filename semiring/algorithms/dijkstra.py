@@ -15,7 +15,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algorithms.views import Array
-from semiring.arrays.scatter import added
+from semiring.arrays.scatter import add_duplicates
 from semiring.kernels import backend_for
 from semiring.kernels.contract import KernelPlan, has_operation
 
@@ -104,7 +104,7 @@ class Searches:
         for _ in range(self.n):
             ends = (weights, labels[tails]) if self.turned else (labels[tails], weights)
             offers = np.asarray(semiring.mul(*ends))
-            into, best = added(heads, offers.copy(), semiring)
+            into, best = add_duplicates(heads, offers.copy(), semiring)
             best = np.asarray(semiring.add(best, labels[into]))
             gains = np.zeros(self.n, np.bool_)
             gains[into[best != labels[into]]] = True

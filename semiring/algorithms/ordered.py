@@ -14,7 +14,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algorithms.views import Array
-from semiring.arrays.float_order import flipped
+from semiring.arrays.float_order import flip_negative_bits
 from semiring.arrays.parts import pieces
 from semiring.kernels import backend_for
 from semiring.namespaces import array_namespace
@@ -42,7 +42,8 @@ def _identities(semiring: Semiring, back: bool) -> tuple[tuple[Any, Any], ...]:
     """For the zero and the one of the semiring: what the map makes of the float, and its value in int32, or back."""
     floats, integers = np.dtype(np.float32), np.dtype(np.int32)
     elements = semiring.zero_for, semiring.one_for
-    pairs = [(flipped(np.asarray(typed(floats), floats).view(np.int32))[()], typed(integers)) for typed in elements]
+    values = [(np.asarray(typed(floats), floats).view(np.int32), typed(integers)) for typed in elements]
+    pairs = [(flip_negative_bits(bits)[()], integer) for bits, integer in values]
     return tuple((after, before) if back else (before, after) for before, after in pairs)
 
 
@@ -58,7 +59,7 @@ def in_order(A: Array, semiring: Semiring, out: Array, *, back: bool = False) ->
         return
     xp = array_namespace(bits)
     for rows in pieces(bits):
-        part = bits[rows] if back else flipped(bits[rows])
+        part = bits[rows] if back else flip_negative_bits(bits[rows])
         for before, after in pairs:
             part = xp.where(part == before, after, part)
-        out[rows] = flipped(part) if back else part
+        out[rows] = flip_negative_bits(part) if back else part

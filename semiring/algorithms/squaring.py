@@ -19,7 +19,7 @@ import numpy as np
 
 from semiring.algorithms.stars import vertex_without_star
 from semiring.algorithms.views import WORD, Array
-from semiring.arrays.parts import on_host, pieces, some
+from semiring.arrays.parts import any_true, on_host, pieces
 from semiring.errors import AlgebraError
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import Engine
@@ -47,7 +47,7 @@ def squaring(engine: Engine, A: Array) -> None:
     length = 1  # A holds the best of all paths of at most this many edges
     while length < n:
         engine.multiply(square, A, A)
-        if engine.waits and not some((square[rows] != A[rows]).any() for rows in pieces(A)):
+        if engine.waits and not any_true((square[rows] != A[rows]).any() for rows in pieces(A)):
             break
         A[...] = square
         length *= 2

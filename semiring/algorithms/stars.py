@@ -15,7 +15,7 @@ from semiring.advice import advice, matrix_name, option
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import is_proved, max_times, min_times
 from semiring.arrays.parts import on_host
-from semiring.arrays.zero_conventions import outside
+from semiring.arrays.zero_conventions import stacklevel_of_caller
 from semiring.errors import (
     AlgebraError,
     DivergenceError,
@@ -67,7 +67,7 @@ def _warn_of_rounding(semiring: Semiring) -> None:
             f"{semiring.name} is a semiring of numbers, but in {report.dtype} {how} breaks {rounded.law.text} by "
             f"{rounded.rounding}: {loss}. See {advice(f'{semiring.name}.check_axioms()', 'semiring check')}",
             RoundingWarning,
-            stacklevel=outside(),
+            stacklevel=stacklevel_of_caller(),
         )
 
 
@@ -138,7 +138,7 @@ def warn_of_divergence(semiring: Semiring, D: Any) -> None:
             f"walks from vertex {at % n} back to it add up to 1 within the precision of {D.dtype}. Then the sum over "
             "all paths diverges, as for a stochastic matrix, whose rows add up to 1, and the result is rounding error",
             RoundingWarning,
-            stacklevel=outside(),
+            stacklevel=stacklevel_of_caller(),
         )
 
 
@@ -167,7 +167,7 @@ def warn_of_diverging_sum(semiring: Semiring, found: Any, *, nonnegative: bool, 
             "result is made of (I - A)⁻¹, which is not a sum of paths. Scale the weights so that the sum converges. If "
             f"(I - A)⁻¹ is meant, {_silenced(is_closure)}",
             DivergenceWarning,
-            stacklevel=outside(),
+            stacklevel=stacklevel_of_caller(),
         )
 
 

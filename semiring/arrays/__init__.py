@@ -1,1 +1,1 @@
-"""Arrays: whose they are, where they live, what they hold, and the values that kernels see in their place."""
+"""Read operands of any library as arrays, scan their entries, and convert them to the encoding of the kernels."""

@@ -1,4 +1,4 @@
-"""Boolean matrices with 32 entries to a word, and boolean operations as operations on words.
+"""Store boolean matrices with 32 entries to a word, and compute boolean operations as operations on words.
 
 A `BitMatrix` holds uint32 words along its rows: bit b of word w of a row is column 32·w + b, and the tail bits of the
 last word are zero. It is a storage, not an algebra: `matmul`, `closure` and their relatives take it wherever a semiring
@@ -31,9 +31,9 @@ from semiring.namespaces import array_namespace, is_device_array
 __all__ = ["WORD_BITS", "BitMatrix", "pack", "polynomial", "to_bitwise", "truth_table"]
 
 WORD_BITS = 32
-_ENTRIES = 1 << 22  # that are packed at a time
-_UNPACKED = 1 << 20  # that are unpacked at a time
-_MANY = 8  # where one word of so many holds an edge, all are unpacked
+_ENTRIES = 1 << 22  # entries that are packed at a time
+_UNPACKED = 1 << 20  # entries that are unpacked at a time
+_MANY = 8  # if one word of so many holds an edge, all words are unpacked
 Words: TypeAlias = Any  # uint32, NumPy's or CuPy's
 
 _ALL = np.uint32(0xFFFFFFFF)
@@ -102,34 +102,34 @@ class BitMatrix:
 
     @classmethod
     def _view(cls, words: Words, shape: tuple[int, int]) -> BitMatrix:
-        """Words known to be right."""
+        """Return the matrix of valid words without a check."""
         matrix = object.__new__(cls)
         matrix.words, matrix.shape = words, shape
         return matrix
 
     @classmethod
     def zeros(cls, shape: Sequence[int], like: BitMatrix | None = None) -> BitMatrix:
-        """All False, in the memory of the host, or where ``like`` lives."""
+        """Return a matrix of False in the memory of the host, or in that of ``like``."""
         m, n = _shape(shape)
         xp = np if like is None else array_namespace(like.words)
         return cls._view(xp.zeros((m, _words_for(n)), np.uint32), (m, n))
 
     @classmethod
     def empty(cls, shape: Sequence[int], like: BitMatrix) -> BitMatrix:
-        """Words to be written, where ``like`` lives."""
+        """Return an uninitialized matrix in the memory of ``like``."""
         m, n = _shape(shape)
         return cls._view(array_namespace(like.words).empty((m, _words_for(n)), np.uint32), (m, n))
 
     @classmethod
     def full(cls, shape: Sequence[int], value: bool, like: BitMatrix | None = None) -> BitMatrix:
-        """Every entry ``value``."""
+        """Return a matrix whose entries are all ``value``."""
         matrix = cls.zeros(shape, like)
         matrix.fill(value)
         return matrix
 
     @classmethod
     def identity(cls, n: int, like: BitMatrix | None = None) -> BitMatrix:
-        """True on the diagonal, False elsewhere."""
+        """Return a matrix with True on the diagonal and False elsewhere."""
         matrix = cls.zeros((n, n), like)
         i = array_namespace(matrix.words).arange(n)
         matrix.words[i, i // WORD_BITS] = (1 << i % WORD_BITS).astype(np.uint32)
@@ -137,12 +137,36 @@ class BitMatrix:
 
     @classmethod
     def from_edges(cls, tails: ArrayLike, heads: ArrayLike, shape: Sequence[int]) -> BitMatrix:
-        """The matrix of a shape (m, n) that is True where an edge leads: from row ``tails[e]`` to column ``heads[e]``.
+        """Return the matrix that is True at row ``tails[e]`` and column ``heads[e]`` of every edge e.
 
-        Integers (edges,) in any order, repeated or not. Where both are arrays on a GPU, so is the matrix, which is made
-        there: a million vertices are 116 GiB. Raises `ShapeError`, `DTypeError`, `VertexError` for an edge beyond the
-        shape, and `TooLargeError` where the host has no room. Cost: O(edges) beside m · n / 8 bytes of zeros.
+        Parameters
+        ----------
+        tails, heads
+            Integers (edges,) in any order, repeated or not. If both are on a GPU, so is the matrix: a million vertices
+            take 116 GiB.
+        shape
+            The shape (m, n) of the matrix.
 
+        Returns
+        -------
+        BitMatrix
+            The matrix (m, n), in the memory of the arrays.
+
+        Raises
+        ------
+        VertexError
+            For an edge beyond the shape.
+        TooLargeError
+            If the matrix does not fit into the memory of the host.
+        ShapeError, DTypeError, DeviceError
+            If the arrays differ in length, hold no integers, or lie in different memories.
+
+        Notes
+        -----
+        It costs O(edges), and m · n / 8 bytes of zeros.
+
+        Examples
+        --------
         >>> BitMatrix.from_edges([0, 1], [1, 2], (3, 3))
         BitMatrix(3 × 3, 2 set
           .1.
@@ -183,10 +207,11 @@ class BitMatrix:
         return matrix
 
     def edges(self, entries: int = 1 << 24) -> Iterator[tuple[Any, Any]]:
-        """The True entries in parts: (tails, heads) int64 (edges,), row by row, where the words live.
+        """Yield the True entries in parts: (tails, heads) int64 (edges,), row by row, in the memory of the words.
 
-        A part is of as many rows as have so many ``entries``, at least one, and may be without edges. It takes up to a
-        byte an entry of memory and 16 an edge. Cost: a look at all words, and at the bits of those that hold an edge.
+        A part has as many rows as have ``entries`` entries, but at least one, and may be without edges. It takes up to
+        a byte of memory for an entry and 16 for an edge. The cost is a scan of all words, and of the bits of words that
+        hold an edge.
 
         >>> [(tails.tolist(), heads.tolist()) for tails, heads in pack([[True, False], [True, True]]).edges()]
         [([0, 1, 1], [0, 0, 1])]
@@ -209,7 +234,7 @@ class BitMatrix:
 
     @property
     def dtype(self) -> np.dtype[np.bool_]:
-        """bool: the type of the entries, not of the words."""
+        """The dtype of the entries: bool, not that of the words."""
         return np.dtype(np.bool_)
 
     @property
@@ -246,7 +271,7 @@ class BitMatrix:
     # ------------------------------------------------------------------------------------------------- conversions
 
     def unpack(self) -> Any:
-        """The matrix as a new C-ordered bool array (m, n), where the words live."""
+        """Return the matrix as a new C-ordered bool array (m, n), where the words live."""
         m, n = self.shape
         if not m or not n:
             return array_namespace(self.words).zeros((m, n), np.bool_)
@@ -279,29 +304,29 @@ class BitMatrix:
         return entries
 
     def copy(self) -> BitMatrix:
-        """The same entries in words of their own, contiguous."""
+        """Return a copy with contiguous words."""
         return self._view(self.words.copy(), self.shape)
 
     @property
     def on_device(self) -> bool:
-        """Whether the words lie on a GPU."""
+        """Whether the words lie in the memory of a GPU."""
         return is_device_array(self.words)
 
     def to_host(self) -> BitMatrix:
-        """The matrix itself where it is in the memory of the host, else a copy there."""
+        """Return the matrix itself if it is in the memory of the host, else a copy there."""
         return self._view(self.words.get(), self.shape) if self.on_device else self
 
     def to_device(self) -> BitMatrix:
-        """The matrix itself where it is on a GPU, else a copy on the current one. Raises `DeviceError` without one."""
+        """Return the matrix itself if it is on a GPU, else a copy on the current one. Raises `DeviceError`."""
         if self.on_device:
             return self
-        from semiring.arrays.device import moved_to_device
+        from semiring.arrays.device import copy_to_device
 
-        return self._view(moved_to_device(self.words), self.shape)
+        return self._view(copy_to_device(self.words), self.shape)
 
     @property
     def T(self) -> BitMatrix:
-        """The transpose, a new matrix: blocks of 32 × 32 bits by five exchanges (Warren, Hacker's Delight, 7-3)."""
+        """The transpose as a new matrix, by five exchanges for 32 × 32 bits (Warren, Hacker's Delight, 7-3)."""
         m, n = self.shape
         if self.on_device:
             return pack(self.unpack().T)
@@ -315,7 +340,7 @@ class BitMatrix:
         return result
 
     def count(self) -> int:
-        """How many entries are True."""
+        """Return the number of True entries."""
         if self.on_device:
             from semiring.kernels.cuda.entries.packing import count
 
@@ -325,7 +350,7 @@ class BitMatrix:
     # ------------------------------------------------------------------------------------------------- entries, views
 
     def __getitem__(self, key: Any) -> Any:
-        """``A[i, j]``: one entry. ``A[rows]``, ``A[rows, columns]``: a view, its columns as the module says."""
+        """Return one entry for ``A[i, j]``, or a view for ``A[rows]`` and ``A[rows, columns]``, see the module."""
         rows, columns = _pair(key)
         if not isinstance(rows, slice) and not isinstance(columns, slice):
             i, j = _index(rows, self.shape[0], "row"), _index(columns, self.shape[1], "column")
@@ -363,7 +388,7 @@ class BitMatrix:
     # ------------------------------------------------------------------------------------------------- entry by entry
 
     def __eq__(self, other: object) -> bool:
-        """Whether shapes and all entries agree: one truth, as for other Python values."""
+        """Return whether shapes and all entries agree: one truth, as for other Python values."""
         if not isinstance(other, BitMatrix):
             return NotImplemented
         _refuse_apart(self, other)
@@ -379,7 +404,7 @@ class BitMatrix:
         return self._combine(np.bitwise_xor, other)
 
     def __matmul__(self, other: object) -> Any:
-        """No product is meant: there is one in each semiring on bool. Raises `TypeError`."""
+        """Raise `TypeError`, because each semiring on bool has another product."""
         if not isinstance(other, BitMatrix):
             return NotImplemented
         raise TypeError(
@@ -403,8 +428,8 @@ class BitMatrix:
 
 
 def pack(array: Any) -> BitMatrix:
-    """The `BitMatrix` of a 2-D bool array of any memory order and strides (a copy), or of a nested list of truths, or
-    of a SciPy sparse matrix of them.
+    """Return the `BitMatrix` of a 2-D bool array of any memory order and strides (a copy), or of a nested list of
+    truths, or of a SciPy sparse matrix of them.
 
     Integers that are all 0 or 1 are truth values. Raises `DTypeError` for other entries (of weights say which are
     edges, as ``pack(A < inf)``), `ShapeError` unless 2-D.
@@ -514,7 +539,7 @@ _TRANSPOSE_ROWS = 256  # at a time, so that the exchanges stay in cache
 
 
 def _transposed(words: Words) -> Words:
-    """(r, w) words → (32·w, ⌈r/32⌉): the bits transposed."""
+    """Return the transposed bits of words (r, w), as words (32·w, ⌈r/32⌉)."""
     r, w = words.shape
     blocks = np.zeros((_words_for(r), WORD_BITS, w), np.uint32)
     blocks.reshape(-1, w)[:r] = words

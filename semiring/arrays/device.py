@@ -1,4 +1,4 @@
-"""Arrays of any library on a GPU as CuPy arrays and back, without a copy; the device and the stream they live on."""
+"""Convert arrays of any library on a GPU to CuPy arrays and back without a copy, and select their device and stream."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.advice import installing
-from semiring.arrays.tensors import refused_gradients
+from semiring.arrays.tensors import gradients_error
 from semiring.errors import DeviceError, DTypeError
 from semiring.namespaces import is_device_array, library_of
 from semiring.profiling import described, span
 
 __all__ = [
     "addresses",
-    "are_apart",
+    "alignment_error",
+    "are_disjoint",
+    "are_on_current_device",
     "as_cupy",
-    "at_home",
+    "copy_to_device",
     "device_number",
     "device_numbers",
     "exporter",
     "external_stream",
     "free_on_device",
     "load_cupy",
-    "moved_to_device",
     "on_device",
     "one_device",
     "to_host",
-    "unaligned",
     "writable",
 ]
 
@@ -42,7 +42,7 @@ _INSTALL = f"{installing('cuda')} (and an NVIDIA GPU with a driver for CUDA 13)"
 
 
 def load_cupy(what: str = "computing on a GPU") -> Any:
-    """The module CuPy; `DeviceError` says what is missing, the package, the driver or the GPU."""
+    """Return the module CuPy. Raises `DeviceError`, which names the missing package, driver or GPU."""
     module = _loaded()
     if isinstance(module, str):
         raise DeviceError(f"{what} needs {module}")
@@ -51,7 +51,7 @@ def load_cupy(what: str = "computing on a GPU") -> Any:
 
 @cache
 def _loaded() -> Any:
-    """CuPy, or what is missing."""
+    """Return CuPy, or a text that names the missing package, driver or GPU."""
     try:
         import cupy
     except ImportError:
@@ -64,14 +64,14 @@ def _loaded() -> Any:
 
 
 def free_on_device() -> int:
-    """Bytes of the current GPU that a new computation may take, less a margin of an eighth."""
+    """Return the free bytes of the current GPU for a new computation, less a margin of an eighth."""
     cupy = load_cupy()
     cupy.get_default_memory_pool().free_all_blocks()
     return int(cupy.cuda.runtime.memGetInfo()[0]) * 7 // 8
 
 
 def device_number(device: Any) -> int | None:
-    """The number of the GPU that ``device`` names ("cuda", "cuda:1"); None for the current one.
+    """Return the number of the GPU that ``device`` names ("cuda", "cuda:1"); None for the current one.
 
     Raises `ValueError` for any other name: arrays of the host need none.
     """
@@ -85,9 +85,9 @@ def device_number(device: Any) -> int | None:
 
 
 def device_numbers(device: Any) -> tuple[int, ...]:
-    """The numbers of the GPUs that compute together, ("cuda:0", "cuda:1") or "cuda:*"; () where that is one or none.
+    """Return the numbers of the GPUs in ("cuda:0", "cuda:1") or "cuda:*"; () if that is one GPU or none.
 
-    Raises `ValueError` where one is named twice or without its number.
+    Raises `ValueError` if one is named twice or without its number.
     """
     if device == "cuda:*":
         count = int(load_cupy("device='cuda:*'").cuda.runtime.getDeviceCount())
@@ -103,22 +103,23 @@ def device_numbers(device: Any) -> tuple[int, ...]:
 
 
 def one_device(device: Any) -> Any:
-    """What of `device` is one GPU: itself, the only one that it lists, or None where there are several."""
+    """Return the only GPU that ``device`` names, or None if it names several."""
     if device_numbers(device):
         return None
     return "cuda" if device == "cuda:*" else device[0] if isinstance(device, tuple | list) else device
 
 
 def as_cupy(x: Any, name: str = "A") -> Array:
-    """An array of any library on a GPU as a CuPy array of the same memory, ordered behind the work that writes it.
+    """Return an array of any library on a GPU as a CuPy array of the same memory.
 
-    Raises `TypeError` for a tensor that records gradients, and `DTypeError` where CuPy does not know the dtype.
+    Work on it is ordered behind the work that writes the array. Raises `TypeError` for a tensor that records gradients,
+    and `DTypeError` if CuPy does not support the dtype.
     """
     if library_of(x) == "cupy":
         return x
     cupy = load_cupy(f"{name} is a {type(x).__module__}.{type(x).__qualname__} on a GPU: computing there")
     if getattr(x, "requires_grad", False):
-        raise refused_gradients(name)
+        raise gradients_error(name)
     failure: Exception | None = None
     for read in (cupy.from_dlpack, cupy.asarray):
         try:
@@ -129,7 +130,7 @@ def as_cupy(x: Any, name: str = "A") -> Array:
 
 
 def writable(x: Any) -> bool:
-    """Whether results may be written into an array on a GPU: JAX's are immutable."""
+    """Return whether results may be written into an array on a GPU: JAX's are immutable."""
     if library_of(x) in ("jax", "jaxlib"):
         return False
     if hasattr(x, "__dlpack__"):
@@ -137,8 +138,8 @@ def writable(x: Any) -> bool:
     return not x.__cuda_array_interface__["data"][1]
 
 
-def unaligned(name: str, dtype: np.dtype[Any]) -> DeviceError:
-    """The error for an array that no kernel can read, CuPy's included: they would end the process's use of the GPU."""
+def alignment_error(name: str, dtype: np.dtype[Any]) -> DeviceError:
+    """Return the error for an unaligned array, which would make any kernel end the process's use of the GPU."""
     return DeviceError(
         f"{name} has elements at addresses that {dtype.itemsize}, their size in bytes, does not divide, where a GPU "
         f"cannot read a {dtype}: copy its bytes into an array of its own"
@@ -159,37 +160,37 @@ class _Addresses:
 
 
 def addresses(array: Array) -> np.ndarray[Any, Any]:
-    """A NumPy array at the same addresses and strides, to compare with others. **Its elements cannot be read.**"""
+    """Return a NumPy array at the same addresses and strides, for comparisons. **Its elements cannot be read.**"""
     return np.asarray(_Addresses(array))
 
 
-def are_apart(one: Array, other: Array) -> bool:
-    """Whether two arrays lie in memory that does not meet: told at once where both are dense."""
+def are_disjoint(one: Array, other: Array) -> bool:
+    """Return whether two dense arrays share no memory; False for an array that is not dense."""
     if not all(array.flags.c_contiguous or array.flags.f_contiguous for array in (one, other)):
         return False
     first, second = one.data.ptr, other.data.ptr
     return bool(first + one.nbytes <= second or second + other.nbytes <= first)
 
 
-def moved_to_device(array: np.ndarray[Any, Any]) -> Array:
-    """A copy of a NumPy array on the current GPU, in row-major order."""
+def copy_to_device(array: np.ndarray[Any, Any]) -> Array:
+    """Return a copy of a NumPy array on the current GPU, in row-major order."""
     with span("transfer", "to the GPU", moved=2 * array.nbytes, array=described(array)):
         return load_cupy().asarray(array, order="C")
 
 
 def to_host(array: Array) -> np.ndarray[Any, Any]:
-    """A copy of a CuPy array in the memory of the host. Waits for the work that writes it."""
+    """Return a copy of a CuPy array in the memory of the host. Waits for the work that writes it."""
     with span("transfer", "to the host", moved=2 * array.nbytes, array=described(array)):
         copy: np.ndarray[Any, Any] = array.get()
         return copy
 
 
-def exporter(*given: Any) -> Callable[[Array], Any]:
-    """How to hand a CuPy array back, without a copy, in the library of the arguments.
+def exporter(*arguments: Any) -> Callable[[Array], Any]:
+    """Return a function that converts a CuPy array to the library of the arguments, without a copy.
 
-    Of several on a GPU the first that is not CuPy's decides.
+    Among several arguments on a GPU the first that is not CuPy's decides.
     """
-    libraries = [library_of(x) for x in given if is_device_array(x)]
+    libraries = [library_of(x) for x in arguments if is_device_array(x)]
     root = next((library for library in libraries if library != "cupy"), "cupy")
     if root in ("numba", "numba_cuda"):
         return _to_numba
@@ -209,10 +210,10 @@ def _to_numba(result: Array) -> Any:
 
 @contextmanager
 def on_device(arrays: Sequence[Any], device: Any = None) -> Iterator[None]:
-    """The GPU that the arrays live on as the current one; of PyTorch's tensors also PyTorch's current stream.
+    """Make the GPU of the arrays the current one, and for PyTorch's tensors its current stream that of CuPy.
 
-    Raises `DeviceError` where two arrays live on different GPUs, or one on another than ``device`` names. Without CuPy
-    nothing: `as_cupy` will name the array that needs it.
+    Raises `DeviceError` if two arrays live on different GPUs, or one on another GPU than ``device`` names. Without CuPy
+    it does nothing, because `as_cupy` will name the array that needs it.
     """
     number = None if device is None else device_number(device)
     cupy = _loaded()
@@ -231,28 +232,28 @@ def on_device(arrays: Sequence[Any], device: Any = None) -> Iterator[None]:
         finally:
             lent = [x for x in arrays if library_of(x) in ("jax", "jaxlib")]
             if lent:
-                _keep(cupy.cuda.get_current_stream(), cupy.cuda.Event, lent)
+                _hold(cupy.cuda.get_current_stream(), cupy.cuda.Event, lent)
 
 
-_kept: deque[tuple[Any, list[Any]]] = deque()  # arrays, and the event behind the work that reads them
-_keeping = Lock()
+_lent_arrays: deque[tuple[Any, list[Any]]] = deque()  # arrays, and the event behind the work that reads them
+_lent_lock = Lock()
 
 
-def _keep(stream: Any, event: Callable[..., Any], arrays: list[Any]) -> None:
-    """Let arrays live until the work that was enqueued on them has ended, or a little longer, until the next call.
+def _hold(stream: Any, event: Callable[..., Any], arrays: list[Any]) -> None:
+    """Hold references to arrays until the work that was enqueued on them has ended, or until the next call.
 
-    JAX gives the memory of an array that nobody holds to its next computation, which waits for no stream but its own.
+    JAX reuses the memory of an array without references for its next computation, which waits only for JAX's stream.
     """
     if stream.is_capturing():  # a graph has no end to wait for, and a question to an event may end its capture
         return
-    with _keeping:
-        while _kept and _kept[0][0].done:
-            _kept.popleft()
-        _kept.append((stream.record(event(disable_timing=True)), arrays))
+    with _lent_lock:
+        while _lent_arrays and _lent_arrays[0][0].done:
+            _lent_arrays.popleft()
+        _lent_arrays.append((stream.record(event(disable_timing=True)), arrays))
 
 
-def at_home(arrays: Sequence[Any]) -> bool:
-    """Whether all of them are CuPy arrays of the current GPU, so that `on_device` has nothing to change."""
+def are_on_current_device(arrays: Sequence[Any]) -> bool:
+    """Return whether all arrays are CuPy arrays of the current GPU, so that `on_device` has nothing to change."""
     if not all(library_of(x) == "cupy" for x in arrays):
         return False
     current = load_cupy().cuda.runtime.getDevice()

@@ -1,4 +1,4 @@
-"""The caller's values and the kernels' values: conversion of dtypes, and integers that hold "no path".
+"""Convert between the caller's values and the kernels' values: dtypes, and integers that hold "no path".
 
 *Outside*, "no path" in an integer min-plus matrix is the largest value of its dtype (in max-plus the smallest).
 *Inside* a call it is half of that, S = iinfo.max // 2, so that no sum of two values wraps: S + S ≤ iinfo.max.
@@ -10,11 +10,11 @@ What makes one product safe (min-plus; max-plus is its mirror image). Let the nu
 * S + number:       at least S + min(a, b), for a negative number pulls the sentinel down;
 * S + S:            2·S.
 
-So with L = S + min(0, a, b) every candidate without a path is ≥ L, and where a' + b' < L every number is < L: the two
-never mix, in a minimum a number wins over every "no path", and a result is "no path" exactly if it is ≥ L. An
+Let L = S + min(0, a, b). Every candidate without a path is ≥ L then, and if a' + b' < L every number is < L. So the two
+never mix: in a minimum a number wins over every "no path", and a result is "no path" exactly if it is ≥ L. An
 accumulator that starts at S, and tiles padded with S, are candidates without a path. With 0 < L the numbers lie above
--S, so nothing wraps below either. These are the inequalities of `product_encoding`; where they fail, the next wider
-dtype takes over.
+-S, so nothing wraps below either. These are the inequalities of `product_encoding`. If they fail, the next wider dtype
+is used.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from semiring.namespaces import array_namespace, is_device_array
 __all__ = [
     "Encoding",
     "Scan",
+    "assumed_range",
     "check_entries",
     "check_operands",
     "clamp",
     "convert",
     "decode",
     "encode",
+    "first_unrepresentable",
     "has_inner_zero",
     "inner_zero",
     "is_rounded",
     "product_encoding",
-    "promised",
     "rounded",
-    "unfit",
     "wide",
     "widen",
 ]
@@ -61,20 +61,21 @@ Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
 def is_rounded(array: Array, semiring: Semiring) -> bool:
-    """Whether halves are computed in float32, and rounded once: on the host, which has no kernels for them.
+    """Return whether an array of float16 or bfloat16 is computed in float32 and rounded once.
 
-    A sum of many terms would lose most of its digits in theirs. A semiring that knows no float32 keeps its halves.
+    It is on the host, which has no kernels for these dtypes, because a sum of many terms would lose most of its digits
+    in them. A semiring without float32 computes in the array's dtype.
     """
     return type(array) is np.ndarray and is_half(array.dtype) and semiring.supports(np.float32)
 
 
 def wide(array: Array, semiring: Semiring) -> Array:
-    """The array in the dtype that sums of its entries are computed in: float32 where it `is_rounded`, else its own."""
+    """Return the array in the dtype in which sums of its entries are computed: float32 if it `is_rounded`."""
     return array.astype(np.float32) if is_rounded(array, semiring) else array
 
 
 def rounded(array: Array, dtype: np.dtype[Any]) -> Array:
-    """What was computed in a dtype at least as wide, in the caller's: what is beyond its range is ∞ in it."""
+    """Return a result in the caller's dtype, which is at most as wide; values beyond its range become ∞."""
     if array.dtype == dtype:
         return array
     with np.errstate(over="ignore"):
@@ -83,7 +84,7 @@ def rounded(array: Array, dtype: np.dtype[Any]) -> Array:
 
 @lru_cache(maxsize=1024)
 def _extremes(semiring: Semiring, source: np.dtype[Any], target: np.dtype[Any]) -> tuple[tuple[Any, Any], ...]:
-    """The values of the source that stand for ±∞ (the zero or one of the semiring), each with that of the target."""
+    """Return pairs of the source's and the target's values for each of the semiring's zero and one that is ±∞."""
     if not (semiring.supports(source) and semiring.supports(target)):
         return ()
     pairs = []
@@ -95,7 +96,7 @@ def _extremes(semiring: Semiring, source: np.dtype[Any], target: np.dtype[Any]) 
 
 
 def convert(array: Array, semiring: Semiring, dtype: Any, name: str = "A", *, check: bool = True) -> Array:
-    """The array in another dtype; the array itself where it has that dtype already.
+    """Return the array in another dtype; the array itself where it has that dtype already.
 
     Where the zero or the one of the semiring is ±∞, an integer's extreme value stands for it: it is turned into the
     target's ±∞ or extreme value, never into a number. Raises `DTypeError` where an entry has no exact value in an
@@ -133,18 +134,18 @@ def _replace(array: Array, where: Array, value: Any) -> None:
 
 
 def widen(dtype: Any) -> np.dtype[Any] | None:
-    """The next wider signed integer: int16 → int32 → int64 → None."""
+    """Return the next wider signed integer: int16 → int32 → int64 → None."""
     size = np.dtype(dtype).itemsize
     return np.dtype(f"i{2 * size}") if size < 8 else None
 
 
 def has_inner_zero(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
-    """Whether "no path" is another value inside a call than for the caller: integers of min-plus and max-plus."""
+    """Return whether "no path" has another value inside a call: for integers of min-plus and max-plus."""
     return dtype.kind == "i" and semiring.tropical is not None
 
 
 def inner_zero(semiring: Semiring, dtype: Any) -> Any:
-    """0̄ inside a call: half of the caller's value on integers of min-plus and max-plus, else the zero itself."""
+    """Return 0̄ inside a call: half of the caller's value for integers of min-plus and max-plus, else the zero."""
     dtype = np.dtype(dtype)
     zero = semiring.zero_for(dtype)
     if not has_inner_zero(semiring, dtype):
@@ -154,20 +155,20 @@ def inner_zero(semiring: Semiring, dtype: Any) -> Any:
 
 @dataclass(frozen=True)
 class Encoding:
-    """How one product holds entries inside: the dtype, and of integers the value from which on it is "no path"."""
+    """The form of entries inside a product: the dtype, and for integers the limit from which on they are "no path"."""
 
     dtype: np.dtype[Any]
     limit: int | None = None
 
 
-def promised(semiring: Semiring, dtype: np.dtype[Any]) -> Scan:
-    """What ``check=False`` takes for granted of integers: numbers of at most a third of half the range."""
+def assumed_range(semiring: Semiring, dtype: np.dtype[Any]) -> Scan:
+    """Return the range of integers that ``check=False`` assumes: at most a third of half the range of the dtype."""
     third = limits_of(dtype).half // 3 - 1
     return Scan(-third, third, has_zero=True)
 
 
 def product_encoding(semiring: Semiring, dtype: np.dtype[Any], a: Scan, b: Scan, c: Scan | None = None) -> Encoding:
-    """The narrowest dtype, from the operands' own on, in which C ⊕ A ⊗ B neither wraps nor mixes up "no path".
+    """Return the narrowest dtype, from the operands' own on, in which C ⊕ A ⊗ B neither wraps nor mixes up "no path".
 
     Raises `IntegerOverflowError` where not even int64 does; the message names float64, which holds every sum, rounded.
     """
@@ -190,14 +191,14 @@ def product_encoding(semiring: Semiring, dtype: np.dtype[Any], a: Scan, b: Scan,
 
 
 def _mirrored(scan: Scan, sign: int) -> tuple[int, int]:
-    """The least and the greatest number, both negated where ``sign`` is -1 (max-plus); (0, 0) where there is none."""
+    """Return the least and the greatest number of ``sign`` times the entries; (0, 0) if there are no numbers."""
     if scan.low is None or scan.high is None:
         return 0, 0
     return (int(scan.low), int(scan.high)) if sign > 0 else (-int(scan.high), -int(scan.low))
 
 
 def encode(array: Array, semiring: Semiring, dtype: Any = None, *, out: Array | None = None) -> Array:
-    """The caller's integers as the kernels hold them, in ``dtype`` (by default the array's own).
+    """Return the caller's integers in the kernels' encoding, in ``dtype`` (by default the array's own).
 
     The result is written into ``out``, which may be the array itself, or into a new array. The numbers must lie inside
     half the range of the dtype: see `product_encoding`. Semirings and dtypes without a sentinel get a copy.
@@ -220,10 +221,10 @@ def encode(array: Array, semiring: Semiring, dtype: Any = None, *, out: Array | 
 
 
 def clamp(array: Array, bound: Any, least: bool, out: Array, sign: int = 1) -> None:
-    """Out ← ``sign`` · min(array, bound), or ``sign`` · max(array, bound) where not ``least``.
+    """Write ``sign`` · min(array, bound) to ``out``, or ``sign`` · max(array, bound) if ``least`` is False.
 
-    The array holds signed integers, in any shape; ``sign`` is 1 or -1. Out has the same shape, and may be the array
-    itself; or another dtype that holds what is left, of whole numbers in floats too.
+    The array holds signed integers, or whole numbers in floats, in any shape; ``sign`` is 1 or -1. ``out`` has the same
+    shape. It may be the array itself, or have another dtype that holds the results.
     """
     if array.dtype != out.dtype:
         xp = array_namespace(array)
@@ -248,10 +249,11 @@ def decode(
     out: Array | None = None,
     name: str = "the result",
 ) -> Array:
-    """The kernels' entries as the caller holds them: integers that reach ``limit`` (the inner zero) are "no path".
+    """Return the kernels' entries in the caller's encoding; integers that reach ``limit`` become "no path".
 
-    In place where ``dtype`` is the array's own and no ``out`` is given. Raises `IntegerOverflowError`, naming the dtype
-    that would hold it, where a number does not fit ``dtype`` or is its "no path".
+    ``limit`` is by default the inner zero. The result overwrites the array if ``dtype`` is the array's own and no
+    ``out`` is given. Raises `IntegerOverflowError` if a number does not fit ``dtype`` or is its "no path"; the message
+    names the dtype that would hold it.
     """
     dtype = array.dtype if dtype is None else np.dtype(dtype)
     if out is None:
@@ -272,7 +274,7 @@ def decode(
     for source, target in _paired_rows(array, out):
         absent = source >= bound if semiring.tropical == "min" else source <= bound
         if dtype != array.dtype:
-            if (value := unfit(source, absent, outer, dtype)) is not None:
+            if (value := first_unrepresentable(source, absent, outer, dtype)) is not None:
                 raise IntegerOverflowError(
                     f"{name} holds {value}, which {dtype} does not hold beside {int(outer)} for the zero of "
                     f"{semiring.name}: pass {source.dtype} operands"
@@ -283,7 +285,7 @@ def decode(
 
 
 def _select(target: Array, absent: Array, numbers: Array, least: bool) -> None:
-    """Target ← an extreme value of its dtype where ``absent``, and the numbers elsewhere.
+    """Write an extreme value of its dtype to ``target`` where ``absent``, and the numbers elsewhere.
 
     The extreme value is the largest where ``least``, else the smallest. There is no branch for every entry, which a
     mask without a pattern would mispredict: this has five times the speed of np.where.
@@ -301,15 +303,15 @@ def _select(target: Array, absent: Array, numbers: Array, least: bool) -> None:
     (np.maximum if least else np.minimum)(numbers, extremes, out=target)
 
 
-def unfit(source: Array, absent: Array, outer: Any, dtype: np.dtype[Any]) -> int | None:
-    """The first number of the source that the dtype does not hold beside ``outer`` for "no path"; None if all fit."""
+def first_unrepresentable(source: Array, absent: Array, outer: Any, dtype: np.dtype[Any]) -> int | None:
+    """Return the first number that ``dtype`` cannot hold, or that equals ``outer``, its "no path"; or None."""
     limits = limits_of(dtype)
     bad = ((source < limits.min) | (source > limits.max) | (source == int(outer))) & ~absent
     return int(source[bad][:1].max()) if bad.any() else None
 
 
 def _paired_rows(source: Array, target: Array) -> Iterator[tuple[Array, Array]]:
-    """The same rows of two arrays of one shape, some hundred KiB at a time, so that temporaries stay small."""
+    """Yield the same rows of two arrays of one shape, some hundred KiB at a time, so that temporaries stay small."""
     if source.ndim == 0 or source.nbytes <= PIECE or is_device_array(source):
         yield source, target
         return

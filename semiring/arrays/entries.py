@@ -1,4 +1,4 @@
-"""The look at the data: NaN and the domain, the range of the entries, the signs. Once per public call."""
+"""Scan the entries of operands once per public call, for NaN, the domain, their range and their signs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["check_by_threads", "check_entries", "check_operands"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
-_LARGE, _PART = 1 << 28, 1 << 24  # bytes: from where on several threads look, and what one looks at at a time
+_LARGE, _PART = 1 << 28, 1 << 24  # bytes: of an array that several threads scan, and of the part of one task
 _TOGETHER = 8  # threads: more wait for the interpreter
 
 # The ufuncs themselves: on the smallest matrices the methods of an array cost more than the look. Both propagate NaN.
@@ -27,17 +27,17 @@ _least, _greatest = np.minimum.reduce, np.maximum.reduce
 
 
 def check_entries(array: Array, semiring: Semiring, name: str = "A") -> Scan:
-    """One look at every entry: `DomainError` names the first that is NaN or outside the domain, position and value.
+    """Scan every entry, and raise `DomainError` with the first one that is NaN or outside the domain.
 
-    The zero and the one of the semiring are always inside. Costs about as long as reading the array once, and a
-    workspace of half a MiB. An array on a GPU is read there; the call waits for what was found.
+    The zero and the one of the semiring are always inside. The cost is about that of reading the array once, and half a
+    MiB of workspace. An array on a GPU is read there, and the call waits for the result.
     """
     if type(array) is not np.ndarray and is_device_array(array):
         from semiring.kernels.cuda.entries.scan import look
 
         return look(array, semiring, name)
     rule = rule_for(semiring, array.dtype)
-    if rule.ask_nothing or array.size == 0:
+    if rule.needs_no_scan or array.size == 0:
         return Scan(nonnegative=True)
     if rule.tropical:
         numbers = _scan_tropical(array, rule.tropical)
@@ -60,9 +60,9 @@ def _scan_pieces(array: Array, rule: ScanRule, semiring: Semiring, name: str) ->
 
 
 def check_by_threads(array: Array, semiring: Semiring, threads: int) -> Scan:
-    """`check_entries` of a matrix: of a large one of the host by several threads, for one reads it at 8 GB/s."""
+    """Scan a matrix as `check_entries` does, with several threads if it is large: one thread reads 8 GB/s."""
     large = type(array) is np.ndarray and array.ndim == 2 and array.nbytes >= _LARGE
-    if threads < 2 or not large or not array.size or rule_for(semiring, array.dtype).ask_nothing:
+    if threads < 2 or not large or not array.size or rule_for(semiring, array.dtype).needs_no_scan:
         return check_entries(array, semiring)
     from concurrent.futures import ThreadPoolExecutor  # it loads logging, which small calls need not
 
@@ -72,12 +72,12 @@ def check_by_threads(array: Array, semiring: Semiring, threads: int) -> Scan:
         with ThreadPoolExecutor(min(threads, _TOGETHER)) as pool:
             return reduce(or_, pool.map(lambda part: check_entries(part, semiring), parts))
     except DomainError:
-        check_entries(array, semiring)  # says where
+        check_entries(array, semiring)  # it raises the error with the position in the whole array
         raise
 
 
 def check_operands(semiring: Semiring, arrays: Mapping[str, Array]) -> list[Scan]:
-    """`check_entries` of several arrays: of those on a GPU with one wait for all of them."""
+    """Scan several arrays as `check_entries` does, with one wait for all arrays on a GPU."""
     if not any(map(is_device_array, arrays.values())):
         return [check_entries(array, semiring, name) for name, array in arrays.items()]
     from semiring.kernels.cuda.entries.scan import look_at
@@ -88,7 +88,7 @@ def check_operands(semiring: Semiring, arrays: Mapping[str, Array]) -> list[Scan
 
 def _scan_piece(piece: Array, rule: ScanRule, array: Array, semiring: Semiring, name: str) -> Scan:
     low = _least(piece, axis=None)  # NaN where there is one
-    high = _greatest(piece, axis=None) if rule.ask_high else None
+    high = _greatest(piece, axis=None) if rule.needs_high else None
     if low != low:
         refuse_entries(array, semiring, name, nan=True)
     if rule.restricted and not _inside(semiring, low, high):
@@ -100,12 +100,12 @@ def _scan_piece(piece: Array, rule: ScanRule, array: Array, semiring: Semiring, 
 
 
 def _inside(semiring: Semiring, *ends: Any) -> bool:
-    """Whether those ends of a range lie in the domain; None is none."""
+    """Return whether the ends of a range lie in the domain; an end that is None is skipped."""
     return all(end is None or semiring.domain.contains(end) for end in ends)
 
 
 def _scan_tropical(array: Array, tropical: str) -> Scan:
-    """The range of the numbers, in Python integers, and whether "no path" occurs."""
+    """Return the range of the numbers, in Python integers, and whether "no path" occurs."""
     limits = limits_of(array.dtype)
     low, high = limits.max, limits.min
     has_zero = False
@@ -125,7 +125,7 @@ def _scan_tropical(array: Array, tropical: str) -> Scan:
 
 
 def _pieces(array: Array) -> Iterator[Array]:
-    """Views that cover the array once, of at most about `PIECE` bytes, in the order in which it lies in memory."""
+    """Yield views of about `PIECE` bytes that cover the array once, in the order of its memory."""
     if array.nbytes <= PIECE:
         yield array if array.ndim else array.reshape(1)  # NumPy warns where the arithmetic of a number wraps
         return

@@ -1,16 +1,16 @@
-"""Floats as integers in the same order: all that matters about them where ⊕ and ⊗ only select."""
+"""Map floats to integers in the same order, which suffices for semirings whose ⊕ and ⊗ only select."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["NOT_THE_SIGN", "flipped"]
+__all__ = ["NOT_THE_SIGN", "flip_negative_bits"]
 
 NOT_THE_SIGN = 0x7FFFFFFF
 
 
-def flipped(bits: Any) -> Any:
-    """The bits (int32) of float32 as integers in the same order, or back: a number, or an array of any library.
+def flip_negative_bits(bits: Any) -> Any:
+    """Return the bits (int32) of float32 as integers in the same order, or back: a number, or an array of any library.
 
     Of a negative number all bits but the sign are inverted. That is its own inverse.
     """

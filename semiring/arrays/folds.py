@@ -1,4 +1,4 @@
-"""The best or the worst of each row by ⊕."""
+"""Reduce each row of a matrix to its best or its worst value by ⊕."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ __all__ = ["farthest", "fold_rows"]
 
 
 def farthest(values: Any, semiring: Semiring) -> Any:
-    """The value of the farthest vertex of each row of paths (m, n), (m,): the worst, 0̄ where one is not reached.
+    """Return the value of the farthest vertex for each row of paths (m, n), as an array (m,).
 
-    In max-plus the longest: there a path is the better the longer it is, and what is not reached is no path at all.
+    It is the worst value of the row, and 0̄ if a vertex is not reached. In max-plus it is the longest path: the best
+    value of the row, because longer paths are better and vertices that are not reached have no path.
     """
     return fold_rows(values, semiring, worst=semiring.tropical != "max")
 
 
 def fold_rows(values: Any, semiring: Semiring, *, worst: bool) -> Any:
-    """The best of each row of values (m, n) by a ⊕ that selects, or the worst, (m,); n > 0.
+    """Return the best of each row of values (m, n) by a ⊕ that selects, or the worst, (m,); n > 0.
 
-    Where ⊕ is no minimum and no maximum, halves are compared: log n array operations.
+    If ⊕ is neither a minimum nor a maximum, the two halves of the rows are compared in log n array operations.
     """
     op = semiring.add.expression.op
     if op in ("min", "max") and values.dtype.kind != "b":

@@ -1,8 +1,8 @@
-"""Frames: which vertex a row and a column stand for, and results that keep it.
+"""Read the labels of frames, match them between operands, and label the results.
 
-A frame with an index (pandas, or what behaves like it) labels rows and columns; a Polars frame labels columns alone.
-Labels 0 … n - 1 are those that a frame has when nobody gave it any: they agree with all others, place by place.
-No such library is imported here: frames are known by what they can do.
+A frame with an index, as of pandas, labels rows and columns; a Polars frame labels columns alone. Labels 0 … n - 1 are
+the default of a frame without labels, so they agree with any labels, place by place. No library of frames is imported
+here: a frame is recognized by its attributes.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ __all__ = [
     "SOURCES",
     "TARGETS",
     "WEIGHTS",
-    "Taken",
+    "LabelledArray",
     "counts_rows",
     "frame_values",
-    "framed",
-    "guessed_ends",
-    "guessed_weight",
+    "guess_ends",
+    "guess_weight",
     "is_edge_frame",
     "is_frame",
     "is_graph",
     "is_labelled",
     "labelled_product",
     "labelled_square",
+    "make_frame",
     "names_vertices",
     "two_titles",
     "unit_of",
@@ -42,31 +42,31 @@ __all__ = [
 
 Array: TypeAlias = NDArray[Any]
 
-#: What the columns of a list of edges are called, in files and in frames, in any case of letters.
+#: The titles of the columns of a list of edges, in files and in frames, in any case of letters.
 SOURCES = ("source", "from", "src", "tail", "origin", "start", "u")
 TARGETS = ("target", "to", "dst", "dest", "head", "destination", "end", "v")
 WEIGHTS = ("weight", "w", "distance", "dist", "length", "cost", "value", "capacity", "probability", "time", "latency")
 
 
-#: Which titles of targets belong to a title of sources.
+#: The titles of targets that belong to a title of sources.
 _PAIRS = {
     **{"source": ("target",), "from": ("to",), "src": ("dst", "dest"), "tail": ("head",)},
     **{"origin": ("destination", "dest"), "start": ("end",), "u": ("v",)},
 }
 
 
-def guessed_ends(titles: Iterable[Any], source: Any = None, target: Any = None) -> tuple[list[Any], list[Any]]:
-    """The titles that may be those of sources and of targets; one of each where that is known.
+def guess_ends(titles: Iterable[Any], source: Any = None, target: Any = None) -> tuple[list[Any], list[Any]]:
+    """Return the titles that may be those of sources and of targets; one of each if they are unique.
 
-    It is where there is one, or one pair that belongs together: from and to, where there is a source too. ``source``
-    and ``target`` are titles that are known.
+    They are unique if there is one candidate each, or one pair that belongs together: from and to, even beside a column
+    source. ``source`` and ``target`` are titles that the caller named.
     """
-    given = [title for title in titles if isinstance(title, str)]
+    texts = [title for title in titles if isinstance(title, str)]
 
-    def among(usual: Sequence[str], known: Any, other: Any) -> list[Any]:
-        return [known] if known is not None else [t for t in given if t.casefold() in usual and t != other]
+    def candidates(usual: Sequence[str], named: Any, other: Any) -> list[Any]:
+        return [named] if named is not None else [t for t in texts if t.casefold() in usual and t != other]
 
-    tails, heads = among(SOURCES, source, target), among(TARGETS, target, source)
+    tails, heads = candidates(SOURCES, source, target), candidates(TARGETS, target, source)
     pairs = [(t, h) for t in tails for h in heads if str(h).casefold() in _PAIRS.get(str(t).casefold(), ())]
     if len(pairs) == 1 and len(tails) + len(heads) > 2:
         tails, heads = [pairs[0][0]], [pairs[0][1]]
@@ -74,7 +74,7 @@ def guessed_ends(titles: Iterable[Any], source: Any = None, target: Any = None) 
 
 
 def two_titles(columns: Any) -> tuple[Any, Any]:
-    """``columns=``, the titles of the columns where edges begin and end. Raises `TypeError` for what is no pair."""
+    """Return the two titles of ``columns=``, (source, target). Raises `TypeError` for anything but a pair."""
     pair = tuple(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else ()
     if len(pair) != 2:
         raise TypeError(f"columns are the titles of two columns, (source, target), and not {columns!r}")
@@ -82,15 +82,15 @@ def two_titles(columns: Any) -> tuple[Any, Any]:
 
 
 def counts_rows(title: Any) -> bool:
-    """Whether numbers under that title are those of rows: id, index, none, or what pandas makes of none."""
+    """Return whether a column with this title numbers the rows: id, index, no title, or pandas's name for no title."""
     return re.fullmatch(r"id|index|unnamed: \d+|", str(title).casefold()) is not None
 
 
-def guessed_weight(titles: Iterable[Any]) -> tuple[Any, tuple[Any, ...]]:
-    """Which of the titles under which there are numbers is that of the weights, and (); or None, and those it may be.
+def guess_weight(titles: Iterable[Any]) -> tuple[Any, tuple[Any, ...]]:
+    """Return the title of the weights among the titles of columns of numbers, and (); or None and the candidates.
 
-    It is "weight", else the only one that `counts_rows` does not take. A usual title is no better than another: which
-    of a capacity and a latency_ms is meant depends on the question.
+    It is "weight", else the only one for which `counts_rows` is False. Other usual titles have no priority, because the
+    choice between a capacity and a latency_ms depends on the problem.
     """
     given = [title for title in titles if not counts_rows(title)]
     found = [title for title in given if str(title).casefold() == WEIGHTS[0]] or given
@@ -98,7 +98,7 @@ def guessed_weight(titles: Iterable[Any]) -> tuple[Any, tuple[Any, ...]]:
 
 
 def unit_of(title: Any) -> str:
-    """What weights with that title count: km for km, length_km and distance (km); "" where it says no unit."""
+    """Return the unit in a title of weights: km for km, length_km and distance (km); "" if it has none."""
     text = str(title)
     if text.casefold() in WEIGHTS:
         return ""
@@ -115,7 +115,7 @@ _GRAPHS = {
 
 
 def is_graph(x: Any) -> bool:
-    """Whether ``x`` is a `Network`, or a graph of NetworkX, igraph or rustworkx. Imports none of them.
+    """Return whether ``x`` is a `Network`, or a graph of NetworkX, igraph or rustworkx. Imports none of them.
 
     An object can only be of a class whose module is loaded.
     """
@@ -127,46 +127,46 @@ def is_graph(x: Any) -> bool:
 
 
 def is_edge_frame(x: Any) -> bool:
-    """Whether ``x`` is a frame that lists edges: it has a column of `SOURCES`, and one of `TARGETS`.
+    """Return whether ``x`` is a frame that lists edges: it has a column of `SOURCES`, and one of `TARGETS`.
 
     A frame whose index holds the names of its columns is a matrix nevertheless.
     """
     if not is_frame(x):
         return False
-    return all(guessed_ends(x.columns)) and not (is_labelled(x) and set(x.index) == set(x.columns))
+    return all(guess_ends(x.columns)) and not (is_labelled(x) and set(x.index) == set(x.columns))
 
 
 def names_vertices(x: Any) -> bool:
-    """Whether ``x`` is more than a matrix: a frame, a graph, or a `Network`."""
-    if type(x) is np.ndarray or library_of(x) == "cupy":  # told by their type at once
+    """Return whether ``x`` may name its vertices: a frame, a graph, or a `Network`."""
+    if type(x) is np.ndarray or library_of(x) == "cupy":  # their type decides at once
         return False
     return is_frame(x) or is_graph(x)
 
 
-class Taken(NamedTuple):
-    """An argument taken apart: its matrix, and what surrounds it."""
+class LabelledArray(NamedTuple):
+    """The matrix of an argument, the names of its vertices, and the conversion of results to the argument's kind."""
 
     matrix: Any  # (n, n)
     names: tuple[Hashable, ...] | None
-    back: Callable[[Any], Any]  # from a matrix (n, n) to the kind of the argument
+    restore: Callable[[Any], Any]  # from a matrix (n, n) to the kind of the argument
     network: Any = None  # the `Network`, where the argument lists edges
 
 
 def is_frame(x: Any) -> bool:
-    """Whether ``x`` is a table with named columns, of pandas, Polars or the like."""
+    """Return whether ``x`` is a table with named columns, of pandas, Polars or the like."""
     return hasattr(x, "to_numpy") and hasattr(x, "columns")
 
 
 def is_labelled(x: Any) -> bool:
-    """Whether ``x`` is a frame or a series with an index."""
+    """Return whether ``x`` is a frame or a series with an index."""
     return hasattr(x, "index") and hasattr(x, "to_numpy")
 
 
 def frame_values(x: Any, name: str = "A") -> Any:
-    """The entries of a frame or a series as an array; `DTypeError` where some are missing.
+    """Return the entries of a frame or a series as an array. Raises `DTypeError` if entries are missing.
 
-    Columns of the nullable numbers of pandas and Polars have missing entries beside NaN, which no array of numbers
-    holds: pandas would hand over objects, Polars NaN.
+    Columns of nullable numbers of pandas and Polars have missing entries besides NaN. An array of numbers cannot hold
+    them: pandas would return objects, and Polars NaN.
     """
     if hasattr(x, "null_count"):  # Polars
         count = x.null_count()
@@ -188,8 +188,8 @@ def _refuse_missing(missing: bool, name: str) -> None:
 # ------------------------------------------------------------------------------------------------- square frames
 
 
-def labelled_square(frame: Any) -> Taken:
-    """A frame whose rows and columns are the same vertices; columns are put into the order of the rows.
+def labelled_square(frame: Any) -> LabelledArray:
+    """Return the matrix of a frame with the same vertices in rows and columns, its columns in the order of the rows.
 
     Raises `ShapeError` where the labels of the rows are not those of the columns, or one occurs twice.
     """
@@ -213,7 +213,7 @@ def labelled_square(frame: Any) -> Taken:
     names = tuple(index)
     _refuse_repeated(names)
     kind = type(frame)
-    return Taken(frame_values(frame), names, lambda result: kind(result, index=index, columns=header))
+    return LabelledArray(frame_values(frame), names, lambda result: kind(result, index=index, columns=header))
 
 
 def _not_square(frame: Any, rows: int, columns: int) -> ShapeError:
@@ -227,13 +227,14 @@ def _not_square(frame: Any, rows: int, columns: int) -> ShapeError:
     )
 
 
-_FEW = 8  # columns that a table of edges has
+_FEW = 8  # the most columns of a table of edges
 
 
 def _refuse_untitled_edges(frame: Any, columns: Sequence[Any], *, labelled: bool) -> None:
-    """Raise `FormatError` where two columns or three hold texts and then numbers, as edges and weights do.
+    """Raise `FormatError` for a frame that probably lists edges, but has no titles of sources and targets.
 
-    So where rows without labels are as many as titled columns, two of which hold integers, and no diagonal is 0.
+    That is a frame of two or three columns, texts and then numbers. It is also a frame without row labels that has as
+    many rows as titled columns, of which two hold integers, and whose diagonal is not 0.
     """
     if not labelled and 2 < len(columns) == len(frame) <= _FEW and all(isinstance(t, str) for t in columns):
         entries = [np.asarray(frame[title]) for title in columns]
@@ -254,23 +255,23 @@ def _refuse_untitled_edges(frame: Any, columns: Sequence[Any], *, labelled: bool
 
 
 def _holds_texts(column: Any) -> bool:
-    """Whether entries are texts or other objects; numbers that are held as objects are none."""
+    """Return whether a column holds texts or other objects that are not real numbers."""
     kind = column.dtype.kind
     return kind in "UST" or (kind == "O" and not all(isinstance(entry, Real) for entry in column))
 
 
-def _labelled_columns(frame: Any) -> Taken:
-    """A frame without an index: its rows are the same vertices as its columns, in the same order."""
+def _labelled_columns(frame: Any) -> LabelledArray:
+    """Return the matrix of a frame without an index, whose rows are the vertices of its columns in the same order."""
     names = tuple(frame.columns)
     _refuse_untitled_edges(frame, names, labelled=False)
     if len(frame) != len(names):
         raise _not_square(frame, len(frame), len(names))
     kind = type(frame)
-    return Taken(frame_values(frame), names, lambda result: kind(np.asarray(result), schema=list(names)))
+    return LabelledArray(frame_values(frame), names, lambda result: kind(np.asarray(result), schema=list(names)))
 
 
-def framed(matrix: Any, rows: Iterable[Hashable], columns: Iterable[Hashable]) -> Any:
-    """The matrix as a frame of pandas. Raises `MissingExtraError` without pandas."""
+def make_frame(matrix: Any, rows: Iterable[Hashable], columns: Iterable[Hashable]) -> Any:
+    """Return the matrix as a frame of pandas. Raises `MissingExtraError` without pandas."""
     try:
         import pandas as pd
     except ImportError:
@@ -282,10 +283,10 @@ def framed(matrix: Any, rows: Iterable[Hashable], columns: Iterable[Hashable]) -
 
 
 def labelled_product(A: Any, B: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
-    """What a product of frames and series multiplies, and how its result gets the labels of A's rows and B's columns.
+    """Return two operands of a product without labels, and a function that labels the result.
 
-    The columns of A and the rows of B are matched by label; B's are put into the order of A's. Raises `ShapeError`
-    where they are different labels.
+    The columns of A and the rows of B are matched by label: the rows of B come into the order of the columns of A. The
+    result gets the labels of A's rows and B's columns. Raises `ShapeError` if the labels differ.
     """
     outer = [A.index if is_labelled(A) and np.ndim(A) == 2 else None]
     outer.append(B.columns if is_labelled(B) and np.ndim(B) == 2 else None)
@@ -315,16 +316,16 @@ def _unlabelled(labels: Sequence[Hashable]) -> bool:
 
 
 def _agree(these: Sequence[Hashable], those: Sequence[Hashable]) -> bool:
-    """Whether labels agree as they stand: they are equal, or one side has none and so may be anything."""
+    """Return whether labels agree in their present order: they are equal, or one side has the default labels."""
     if these == those:
         return True
     nameless = _unlabelled(these) or _unlabelled(those)
     return nameless and len(these) == len(those) and set(these) != set(those)
 
 
-def _places(wanted: Sequence[Hashable], there: Sequence[Hashable]) -> list[int]:
-    place = {label: position for position, label in enumerate(there)}
-    return [place[label] for label in wanted]
+def _places(labels: Sequence[Hashable], positions: Sequence[Hashable]) -> list[int]:
+    place = {label: position for position, label in enumerate(positions)}
+    return [place[label] for label in labels]
 
 
 def _refuse_repeated(labels: Sequence[Hashable]) -> None:

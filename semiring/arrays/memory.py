@@ -1,4 +1,4 @@
-"""How much memory is free, and a refusal before work begins where a result would not fit."""
+"""Query the free memory, and refuse a result that would not fit before the work begins."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from pathlib import Path
 from semiring.advice import advice, argument
 from semiring.errors import StorageError, TooLargeError
 
-__all__ = ["bytes_of", "demand_memory", "free_memory", "refuse_beyond", "shown"]
+__all__ = ["bytes_of", "demand_memory", "format_bytes", "free_memory", "refuse_beyond"]
 
-_SMALL = 1 << 28  # bytes that nobody is asked about: the system takes longer to tell than a small matrix to be closed
+_SMALL = 1 << 28  # bytes up to which the system is not queried: a query takes longer than closing a small matrix
 
 
 def free_memory() -> int | None:
-    """Bytes that a new computation may take, less a margin of an eighth: of the machine, and of what a container has.
+    """Return the bytes that a new computation may take, in the machine and in its container, less an eighth.
 
-    None where the system does not tell.
+    It is None if the system does not report them.
     """
-    known = [size for size in (_available(), _left_in_container()) if size is not None]
-    return max(0, min(known)) * 7 // 8 if known else None
+    sizes = [size for size in (_available(), _available_in_container()) if size is not None]
+    return max(0, min(sizes)) * 7 // 8 if sizes else None
 
 
 def demand_memory(needed: int, what: str, instead: str) -> None:
-    """Raise `TooLargeError` where so many bytes are more than what is free; ``instead`` is what to call."""
+    """Raise `TooLargeError` if ``needed`` bytes are not free; ``instead`` is the advice in the message."""
     refuse_beyond(needed, free_memory, what, instead)
 
 
 def refuse_beyond(needed: int, free_bytes: Callable[[], int | None], what: str, instead: str) -> None:
-    """`demand_memory` of any memory, whose free bytes a function tells."""
+    """Raise `TooLargeError` if ``needed`` bytes are more than the result of ``free_bytes``."""
     free = free_bytes() if needed > _SMALL else None
     if free is not None and needed > free:
-        raise TooLargeError(f"{what} takes {shown(needed)}, and {shown(free)} are free: {instead}")
+        raise TooLargeError(f"{what} takes {format_bytes(needed)}, and {format_bytes(free)} are free: {instead}")
 
 
-def shown(size: int) -> str:
-    """A number of bytes, rounded up to what a reader would give."""
+def format_bytes(size: int) -> str:
+    """Return a number of bytes as a text, rounded up to a unit."""
     for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
         if size >= 10 * unit or (unit == 1 << 10 and size >= unit):
             return f"{-(-size // unit):,} {name}"
@@ -57,7 +57,7 @@ def _available() -> int | None:
         return None
 
 
-def _left_in_container() -> int | None:
+def _available_in_container() -> int | None:
     folder = Path("/sys/fs/cgroup")
     try:
         return int((folder / "memory.max").read_text()) - int((folder / "memory.current").read_text())
@@ -69,7 +69,7 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 
 
 def bytes_of(size: int | str, name: str = "memory") -> int:
-    """Return a number of bytes from one, or from a text such as ``"8 GiB"``, ``"512MiB"`` or ``"1.5 GB"``.
+    """Return a number of bytes from a number, or from a text such as ``"8 GiB"``, ``"512MiB"`` or ``"1.5 GB"``.
 
     ``name`` is the argument that holds it. Raises `StorageError`.
     """

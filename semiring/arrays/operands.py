@@ -1,9 +1,9 @@
-"""Whose array is this, and where does it live: operands in, results in the caller's own library.
+"""Read operands of any library as NumPy or CuPy arrays, and convert results to the caller's library.
 
-Lists, scalars, NumPy arrays, SciPy sparse matrices and pandas frames give NumPy results. Any other library that speaks
-DLPack or ``__array__`` (PyTorch, JAX) is read without a copy where it can be, and gets its own kind of array back. An
-array on a GPU, of any library that speaks DLPack or ``__cuda_array_interface__``, is a CuPy array inside, without a
-copy, and what is computed from it stays on that GPU.
+Lists, scalars, NumPy arrays, SciPy sparse matrices and pandas frames give NumPy results. Arrays of other libraries that
+support DLPack or ``__array__`` (PyTorch, JAX) are read without a copy if possible, and the result is an array of the
+same library. An array on a GPU is read as a CuPy array without a copy, if its library supports DLPack or
+``__cuda_array_interface__``. Its results stay on that GPU.
 """
 
 from __future__ import annotations
@@ -28,12 +28,11 @@ from semiring.arrays.labels import frame_values, is_graph
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.scatter import scatter
 from semiring.arrays.sparse import check_sparse, is_sparse, stored_entries, warn_of_duplicates
-from semiring.arrays.tensors import array_of, is_half_tensor, refused_gradients, tensor_of
+from semiring.arrays.tensors import array_of, gradients_error, is_half_tensor, tensor_of
 from semiring.errors import DeviceError, DTypeError, ShapeError
 from semiring.namespaces import array_namespace, is_device_array, library_of
 
 __all__ = [
-    "adjacent",
     "as_array",
     "as_matrix",
     "as_output",
@@ -42,6 +41,7 @@ __all__ = [
     "common_dtype",
     "device_of",
     "empty_like",
+    "has_adjacent_elements",
     "in_host_memory",
     "memory_of",
     "on_their_device",
@@ -58,11 +58,11 @@ Result = TypeVar("Result")
 _BOOL = np.dtype(np.bool_)
 _TRUTHS = ("bool",)  # the dtypes of a semiring of truth values alone
 _HOST_DEVICES = (1, 3, 11)  # DLPack's codes of host memory: ordinary, pinned by CUDA, pinned by ROCm
-_AT_HOME = frozenset({np.ndarray, Semiring, list, tuple, str, bool, int, float, type(None)})  # no array on a GPU
+_HOST_TYPES = frozenset({np.ndarray, Semiring, list, tuple, str, bool, int, float, type(None)})  # no array on a GPU
 
 
 def in_host_memory(x: Any, name: str = "A") -> Any:
-    """What NumPy can read of ``x`` without a copy: an array, a masked array, a sparse matrix, or a list or scalar.
+    """Return ``x`` as an object that NumPy reads without a copy: an array, a sparse matrix, a list or a scalar.
 
     Raises `DeviceError` for an array on a GPU, `DTypeError` for a graph, `ShapeError` for a sparse matrix whose index
     arrays are invalid, and `TypeError` for a tensor that records gradients.
@@ -71,7 +71,7 @@ def in_host_memory(x: Any, name: str = "A") -> Any:
         return x
     if hasattr(x, "__dlpack__") and not is_device_array(x):
         if getattr(x, "requires_grad", False):
-            raise refused_gradients(name)
+            raise gradients_error(name)
         if x.__dlpack_device__()[0] in _HOST_DEVICES:
             if is_half_tensor(x):
                 return array_of(x)
@@ -104,7 +104,7 @@ def _kind_of(name: str, x: Any) -> str:
 
 
 def _dense(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) -> Array:
-    """What `in_host_memory` gave, as an array of ``dtype`` in native byte order."""
+    """Return a result of `in_host_memory` as an array of ``dtype`` in native byte order."""
     if isinstance(x, np.ma.MaskedArray):
         result = np.array(convert(np.ma.getdata(x), semiring, dtype, name))
         result[np.ma.getmaskarray(x)] = semiring.zero_for(dtype)
@@ -118,7 +118,7 @@ def _dense(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) -> Array
 
 
 def _from_sparse(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) -> Array:
-    """Stored entries as they are, zeros included, and 0̄ everywhere else; entries stored twice are added by ⊕."""
+    """Return a dense array: stored entries, stored zeros included, and 0̄ elsewhere. ⊕ adds duplicate entries."""
     instead = "factor, condensation and the functions of paths with sources= take the stored entries alone"
     demand_memory(prod(x.shape) * dtype.itemsize, f"{name}, a sparse matrix {x.shape}, as a dense array", instead)
     rows, columns, stored = stored_entries(x)
@@ -139,7 +139,7 @@ def _is_real_number(entry: Any) -> bool:
 
 
 def refuse_unreal(x: Any, name: str = "A") -> None:
-    """Raise for what is no real numbers: `ShapeError` for rows of different lengths, `DTypeError` naming an entry."""
+    """Raise `DTypeError` for entries that are not real numbers, and `ShapeError` for rows of different lengths."""
     if is_sparse(x):
         return
     try:
@@ -176,17 +176,17 @@ def refuse_unreal(x: Any, name: str = "A") -> None:
 
 
 def common_dtype(semiring: Semiring, *arrays: Any) -> np.dtype[Any]:
-    """The promotion by NumPy of what `in_host_memory` gave; `DTypeError` unless the semiring is defined on it.
+    """Return NumPy's promotion of results of `in_host_memory`. Raises `DTypeError` if the semiring lacks the dtype.
 
     In a semiring of truth values alone integers become truth values: see `convert`.
     """
-    # Some are asked for their dtype alone: NumPy takes kinds of sparse matrices for dictionaries, and cannot read CuPy.
-    asked = [np.empty(0, x.dtype) if is_sparse(x) or is_device_array(x) else x for x in arrays]
-    # NumPy knows no number that would be too weak to promote a bfloat16.
-    if any(getattr(getattr(x, "dtype", None), "name", None) == "bfloat16" for x in asked):
-        asked = [x for x in asked if not isinstance(x, float)]
+    # NumPy takes some sparse matrices for dictionaries and cannot read CuPy, so an empty array stands for their dtype.
+    samples = [np.empty(0, x.dtype) if is_sparse(x) or is_device_array(x) else x for x in arrays]
+    # NumPy promotes a bfloat16 even for a Python float, which should not change the dtype.
+    if any(getattr(getattr(x, "dtype", None), "name", None) == "bfloat16" for x in samples):
+        samples = [x for x in samples if not isinstance(x, float)]
     try:
-        dtype = semiring.common_dtype(*asked)
+        dtype = semiring.common_dtype(*samples)
     except np.exceptions.DTypePromotionError:
         found = ", ".join(str(getattr(x, "dtype", type(x).__name__)) for x in arrays)
         raise DTypeError(f"the operands have no common dtype: {found}") from None
@@ -201,23 +201,25 @@ def operands(
     dtype: Any = None,
     *,
     device: Any = None,
-    beside: tuple[Any, ...] = (),
+    scalars: tuple[Any, ...] = (),
     check: bool = True,
     **named: Any,
 ) -> list[Array]:
-    """The arguments as arrays of one dtype, in the order given; copies only where the dtype changes.
+    """Return the arguments as arrays of one dtype, in their order; an array is copied only if its dtype changes.
 
-    The numbers ``beside`` them take part in the promotion alone.
+    ``scalars`` are numbers that take part in the promotion alone. The results are NumPy arrays, or CuPy arrays if the
+    arguments live on a GPU. With a ``device``, arrays of the host are copied there. Numbers remain NumPy's, because
+    kernels take them as arguments.
 
-    NumPy arrays, or CuPy arrays where the arguments live on a GPU; with a ``device`` what does not is moved there.
-    In a semiring of truth values integers that are all 0 or 1 become truth values. On a GPU that is looked at, and
-    waited for; not without ``check``, where every integer but 0 is True.
-    Numbers stay NumPy's: a kernel takes them along. Raises `DeviceError` where some arrays live on a GPU, others not.
+    In a semiring of truth values integers that are all 0 or 1 become truth values. On a GPU they are scanned, and the
+    call waits for the result. Without ``check`` there is no scan, and every integer but 0 is True.
+
+    Raises `DeviceError` if some arrays live on a GPU and some do not.
     """
     given = list(named.values())
     kind = type(given[0])
     is_ours = device is None if kind is np.ndarray else library_of(given[0]) == "cupy"
-    if is_ours and dtype is None and not beside:
+    if is_ours and dtype is None and not scalars:
         first = given[0].dtype
         fits = first.isnative and _is_real(first) and (first.kind not in "iu" or semiring.dtypes != _TRUTHS)
         if fits and all(type(x) is kind and x.dtype == first for x in given):
@@ -225,24 +227,24 @@ def operands(
             return given
     there = device is not None or any(is_device_array(x) for x in given)
     if device is None and there:
-        _refuse_mixture(named)
-    held = [_held(x, name) for name, x in named.items()]
-    for name, x in zip(named, held, strict=True):
+        _refuse_mixed_memory(named)
+    readable = [_read_operand(x, name) for name, x in named.items()]
+    for name, x in zip(named, readable, strict=True):
         refuse_unreal(x, name)
     if dtype is None:
-        dtype = common_dtype(semiring, *held, *beside)
+        dtype = common_dtype(semiring, *readable, *scalars)
     else:
         dtype = np.dtype(dtype)
         semiring.check_dtype(dtype)
     arrays = [
         convert(x, semiring, dtype, name, check=check) if is_device_array(x) else _dense(x, semiring, dtype, name)
-        for name, x in zip(named, held, strict=True)
+        for name, x in zip(named, readable, strict=True)
     ]
     return [_on_device(array) for array in arrays] if there else arrays
 
 
-def _held(x: Any, name: str) -> Any:
-    """What NumPy or CuPy can read of ``x`` without a copy."""
+def _read_operand(x: Any, name: str) -> Any:
+    """Return ``x`` as an object that NumPy or CuPy reads without a copy."""
     if not is_device_array(x):
         return in_host_memory(x, name)
     from semiring.arrays.device import as_cupy
@@ -255,13 +257,13 @@ def _on_device(array: Array) -> Array:
         return array
     if array.ndim == 0:
         return array[()]
-    from semiring.arrays.device import moved_to_device
+    from semiring.arrays.device import copy_to_device
 
-    return moved_to_device(array)
+    return copy_to_device(array)
 
 
-def _refuse_mixture(named: dict[str, Any]) -> None:
-    """`DeviceError` where some arguments live on a GPU and others in the memory of the host; numbers may."""
+def _refuse_mixed_memory(named: dict[str, Any]) -> None:
+    """Raise `DeviceError` if some arguments live on a GPU and some arrays in the memory of the host."""
     for name, x in named.items():
         if not is_device_array(x) and np.ndim(x):
             other, y = next((other, y) for other, y in named.items() if is_device_array(y))
@@ -274,12 +276,11 @@ def _refuse_mixture(named: dict[str, Any]) -> None:
 def as_array(
     x: Any, semiring: Semiring, dtype: Any = None, *, name: str = "A", device: Any = None, check: bool = True
 ) -> Array:
-    """``x`` as a NumPy (on a GPU a CuPy) array of a dtype on which the semiring is defined: its own, or ``dtype``.
+    """Return ``x`` as a NumPy array, or on a GPU a CuPy array, of a dtype on which the semiring is defined.
 
-    Arrays of that dtype are returned as they are, read-only and strided ones too. Lists become float64, or bool where
-    they hold truths or the semiring is one of truths. Masked entries, and entries a sparse matrix does not store,
-    become 0̄; stored zeros stay.
-    Raises `DTypeError`.
+    It is the dtype of ``x``, or ``dtype``. Arrays of that dtype are returned themselves, even if they are read-only or
+    strided. Lists become float64, or bool if they hold truth values or the semiring is one of truth values. Masked
+    entries, and entries that a sparse matrix does not store, become 0̄. Stored zeros remain. Raises `DTypeError`.
     """
     return operands(semiring, dtype, device=device, check=check, **{name: x})[0]
 
@@ -294,7 +295,7 @@ def as_matrix(
     device: Any = None,
     check: bool = True,
 ) -> Array:
-    """`as_array` with two dimensions, of one size where ``square``; raises `ShapeError`."""
+    """Return ``x`` as `as_array` does, and raise `ShapeError` if it is not a matrix, or not ``square``."""
     array = as_array(x, semiring, dtype, name=name, device=device, check=check)
     if array.ndim != 2:
         raise ShapeError(f"{name} has {array.ndim} dimensions, shape {array.shape}: a matrix has two")
@@ -306,11 +307,11 @@ def as_matrix(
 def as_output(
     out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], name: str = "out", *, like: Array | None = None
 ) -> Array:
-    """``out`` as a writable view of ``shape`` and ``dtype``, a NumPy array or (on a GPU) a CuPy array.
+    """Return ``out`` as a writable view of ``shape`` and ``dtype``, a NumPy array or on a GPU a CuPy array.
 
-    Raises `TypeError` for what is no array, `ShapeError`, `DTypeError`, `ValueError` where it is read-only, and
-    `DeviceError` where it lives elsewhere than ``like``.
-    What NumPy reads by ``__array__`` alone may be a copy, and a mask would hide what is written: both are refused.
+    Raises `TypeError` for anything but an array, `ShapeError`, `DTypeError`, `ValueError` if it is read-only, and
+    `DeviceError` if it is not in the memory of ``like``. Objects that support ``__array__`` alone are refused, because
+    NumPy may copy them. Masked arrays are refused, because a mask would hide results.
     """
     there = is_device_array(out)
     writable = there or isinstance(out, np.ndarray) or hasattr(out, "__dlpack__")
@@ -337,7 +338,7 @@ def as_output(
 
 
 def store(target: Array, result: Array) -> None:
-    """Write the result into the target, from a GPU to the memory of the host where they live apart."""
+    """Write the result into the target, by a transfer if the result is on a GPU and the target on the host."""
     if is_device_array(result) and not is_device_array(target):
         from semiring.arrays.device import to_host
 
@@ -345,18 +346,18 @@ def store(target: Array, result: Array) -> None:
     target[...] = result
 
 
-def as_result(*given: Any) -> Callable[[Any], Any]:
-    """How to hand a result back in the library of the arguments ``given``, without a copy where that can be.
+def as_result(*arguments: Any) -> Callable[[Any], Any]:
+    """Return a function that converts a result to the library of the arguments, without a copy if possible.
 
-    A result on a GPU comes to the host where none of the arguments lives on one.
+    A result on a GPU is copied to the host if no argument lives on a GPU.
     """
-    if _AT_HOME.issuperset(map(type, given)):
-        return _hosted
-    if any(is_device_array(x) for x in given):
+    if _HOST_TYPES.issuperset(map(type, arguments)):
+        return _copy_to_host
+    if any(is_device_array(x) for x in arguments):
         from semiring.arrays.device import exporter
 
-        return exporter(*given)
-    for x in given:
+        return exporter(*arguments)
+    for x in arguments:
         if type(x) is np.ndarray or not hasattr(x, "__dlpack__") or isinstance(x, np.ndarray | np.generic):
             continue
         if hasattr(x, "__array_namespace__"):
@@ -364,11 +365,11 @@ def as_result(*given: Any) -> Callable[[Any], Any]:
         else:
             xp = sys.modules.get(type(x).__module__.partition(".")[0])
         if hasattr(xp, "from_dlpack"):
-            return lambda result: _exported(xp, _hosted(result))
-    return _hosted
+            return lambda result: _export(xp, _copy_to_host(result))
+    return _copy_to_host
 
 
-def _hosted(result: Any) -> Any:
+def _copy_to_host(result: Any) -> Any:
     if type(result) is np.ndarray or not is_device_array(result):
         return result
     from semiring.arrays.device import to_host
@@ -376,7 +377,7 @@ def _hosted(result: Any) -> Any:
     return to_host(result)[()] if result.ndim == 0 else to_host(result)
 
 
-def _exported(xp: Any, result: Any) -> Any:
+def _export(xp: Any, result: Any) -> Any:
     array = np.asarray(result)
     if is_bfloat16(array.dtype) and xp.__name__ == "torch":
         return tensor_of(array)
@@ -387,25 +388,25 @@ def _exported(xp: Any, result: Any) -> Any:
 
 
 def memory_of(x: Any) -> Any:
-    """The array that holds the entries: ``x`` itself, or the words of a `BitMatrix`."""
+    """Return the array that holds the entries: ``x`` itself, or the words of a `BitMatrix`."""
     return x.words if isinstance(x, BitMatrix) else x
 
 
 def empty_like(x: Any) -> Any:
-    """An array, or a packed matrix, of the same kind and shape, to be written."""
+    """Return an uninitialized array, or packed matrix, of the same kind and shape."""
     if type(x) is BitMatrix:
         return BitMatrix.empty(x.shape, x)
     return array_namespace(x).empty(x.shape, x.dtype)
 
 
-def adjacent(x: Any) -> bool:
-    """Whether the elements, or words, of a row lie side by side."""
+def has_adjacent_elements(x: Any) -> bool:
+    """Return whether the elements, or words, of a row are adjacent in memory."""
     array = memory_of(x)
     return bool(array.shape[-1] <= 1 or array.strides[-1] == array.itemsize)
 
 
 def same_memory(x: Any, y: Any) -> bool:
-    """Whether two arrays, or two packed matrices, are the same elements in the same order."""
+    """Return whether two arrays, or two packed matrices, are the same elements in the same order."""
     x, y = memory_of(x), memory_of(y)
     if x is y:
         return True
@@ -416,29 +417,29 @@ def same_memory(x: Any, y: Any) -> bool:
     return np.may_share_memory(x, y) and bool(x.ctypes.data == y.ctypes.data)  # the first is an eighth of the time
 
 
-_HERE = nullcontext()
+_UNCHANGED = nullcontext()
 
 
-def device_of(given: tuple[Any, ...], device: Any) -> AbstractContextManager[Any]:
-    """The GPU of the arguments as the current one, on the current stream of their library: see `on_their_device`.
+def device_of(arguments: tuple[Any, ...], device: Any) -> AbstractContextManager[Any]:
+    """Return a context in which the GPU of the arguments is current, on the current stream of their library.
 
-    The context changes nothing where none lives on a GPU and no ``device`` is named. Raises `DeviceError` for arrays on
-    different GPUs.
+    `on_their_device` has the details. The context changes nothing if no argument lives on a GPU and no ``device`` is
+    named. Raises `DeviceError` for arrays on different GPUs.
     """
-    if device is None and _AT_HOME.issuperset(map(type, given)):
-        return _HERE
-    there = [x for x in map(memory_of, given) if is_device_array(x)]
+    if device is None and _HOST_TYPES.issuperset(map(type, arguments)):
+        return _UNCHANGED
+    there = [x for x in map(memory_of, arguments) if is_device_array(x)]
     if device is None and not there:
-        return _HERE
-    from semiring.arrays.device import at_home, on_device, one_device
+        return _UNCHANGED
+    from semiring.arrays.device import are_on_current_device, on_device, one_device
 
     device = one_device(device)
-    if device is None and (not there or at_home(there)):
-        return _HERE
+    if device is None and (not there or are_on_current_device(there)):
+        return _UNCHANGED
     return on_device(there, device)
 
 
-#: Options that say yes or no, and whether None lets the function choose.
+#: The options that are flags, and whether they may be None, which lets the function choose.
 _FLAGS = {
     "check": False,
     "directed": True,
@@ -450,7 +451,7 @@ _FLAGS = {
 
 
 def check_flags(options: Mapping[str, Any]) -> None:
-    """Raise `TypeError` for the value of a flag that is neither True nor False: any text would count as True."""
+    """Raise `TypeError` for a flag that is neither True nor False, because any text would count as True."""
     for name, value in options.items():
         if name in _FLAGS and type(value) is not bool and not isinstance(value, np.bool_):
             if value is None and _FLAGS[name]:
@@ -460,33 +461,33 @@ def check_flags(options: Mapping[str, Any]) -> None:
 
 
 def on_their_device(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """A public function that runs where its arrays live: on their GPU, and on the current stream of their library.
+    """Decorate a public function to run on the GPU of its arrays, and on the current stream of their library.
 
-    That is CuPy's current stream, or PyTorch's for its tensors. Where no argument lives on a GPU and no ``device`` is
-    named, the function runs as it is. While a profile is open, each call is a span of it. Raises `DeviceError` where
-    two arguments live on different GPUs, and `TypeError` as `check_flags`.
+    That is CuPy's current stream, or PyTorch's for its tensors. If no argument lives on a GPU and no ``device`` is
+    named, the function runs unchanged. While a profile is open, each call is a span of it. The decorated function
+    raises `DeviceError` if two arguments live on different GPUs, and `TypeError` as `check_flags` does.
     """
 
     @wraps(function)
     def call(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
         if options:
             check_flags(options)
-        work = _spanned(function) if profiling.active else function
+        work = _with_span(function) if profiling.active else function
         for x in arguments:  # small products feel every microsecond: most calls end here
-            if type(x) not in _AT_HOME:
+            if type(x) not in _HOST_TYPES:
                 break
         else:
-            if not options or (options.get("device") is None and _AT_HOME.issuperset(map(type, options.values()))):
+            if not options or (options.get("device") is None and _HOST_TYPES.issuperset(map(type, options.values()))):
                 return work(*arguments, **options)
-        given = tuple(x for x in (*arguments, *options.values()) if type(x) not in _AT_HOME)
+        given = tuple(x for x in (*arguments, *options.values()) if type(x) not in _HOST_TYPES)
         with device_of(given, options.get("device")):
             return work(*arguments, **options)
 
     return call
 
 
-def _spanned(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """The public function as a span of the open profile, which shows the semiring and the arrays."""
+def _with_span(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Return the public function as a span of the open profile, which shows the semiring and the arrays."""
 
     def name_of(x: Any) -> str:
         return x.name if isinstance(x, Semiring) else x if isinstance(x, str) and x in {*CATALOGUE, *ALIASES} else ""

@@ -1,19 +1,19 @@
-"""Arrays worked on in parts, wherever they live: some rows at a time on the host, many on a GPU.
+"""Process arrays in parts, in any memory: some rows at a time on the host, many rows on a GPU.
 
-Temporaries stay small beside the matrix, and on the host in the second-level cache. Whoever works on an array by these
-functions need not ask where it is.
+Temporaries stay small compared with the matrix, and on the host in the second-level cache. Callers of these functions
+need no case distinction between the host and a GPU.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["clear_zeros", "each_unpacked", "negate", "on_host", "parts", "pieces", "put", "some"]
+__all__ = ["any_true", "clear_zeros", "negate", "on_host", "parts", "pieces", "put"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
@@ -24,7 +24,7 @@ _PIECE_ON_DEVICE, _ROWS_ON_DEVICE = 1 << 21, 256
 
 
 def pieces(A: Array, entries: int = _PIECE) -> Iterator[slice]:
-    """Ranges of rows that cover A, of about ``entries`` entries each, on a device of more."""
+    """Yield ranges of rows that cover A, of about ``entries`` entries each; on a device they have more."""
     columns = max(1, A.shape[1])
     step = max(_ROWS_ON_DEVICE, _PIECE_ON_DEVICE // columns) if is_device_array(A) else max(1, entries // columns)
     for start in range(0, A.shape[0], step):
@@ -32,7 +32,7 @@ def pieces(A: Array, entries: int = _PIECE) -> Iterator[slice]:
 
 
 def parts(shape: tuple[int, ...], there: bool) -> Iterator[tuple[slice, ...]]:
-    """Indices of rows that cover a matrix (m, n), or a stack (count, m, n) of small ones together.
+    """Yield indices of rows that cover a matrix (m, n), or a stack (count, m, n), of which they join small matrices.
 
     ``there``: whether they live on a device.
     """
@@ -53,7 +53,7 @@ def parts(shape: tuple[int, ...], there: bool) -> Iterator[tuple[slice, ...]]:
 
 
 def put(A: Array, where: Array, value: Any) -> None:
-    """A[where] ← value, for a mask of A's shape. On a device the mask is not counted first: that would wait for it."""
+    """Assign a value to the entries of A in a mask of A's shape, without a wait for a device to count the mask."""
     if is_device_array(A):
         from semiring.kernels.cuda.entries.elementwise import select
 
@@ -62,8 +62,8 @@ def put(A: Array, where: Array, value: Any) -> None:
         A[where] = value
 
 
-def some(answers: Iterable[Array]) -> bool:
-    """Whether one of the answers is yes. The host stops at the first; a device is asked once, when it has all."""
+def any_true(answers: Iterable[Array]) -> bool:
+    """Return whether an answer is true; stop at the first one on the host, and wait for a device once, at the end."""
     joined: Any = None
     for answer in answers:
         if is_device_array(answer):
@@ -73,14 +73,8 @@ def some(answers: Iterable[Array]) -> bool:
     return joined is not None and bool(joined)
 
 
-def each_unpacked(words: Array, n: int) -> Callable[[int], Array]:
-    """The rows (n,) of packed truths, words (m, ⌈n/32⌉) uint32 on the host: bit b of word w is column 32·w + b."""
-    octets = np.ascontiguousarray(words, "<u4").view(np.uint8)
-    return lambda row: np.unpackbits(octets[row], count=n, bitorder="little").view(np.bool_)
-
-
 def clear_zeros(A: Array, out: Array) -> None:
-    """Out ← A of floats, any shape, with 0.0 for -0.0. Out, of the same dtype, may be A."""
+    """Write A of floats, of any shape, to ``out`` with 0.0 for -0.0. ``out``, of the same dtype, may be A."""
     if is_device_array(A):
         from semiring.kernels.cuda.entries import elementwise
 
@@ -90,7 +84,7 @@ def clear_zeros(A: Array, out: Array) -> None:
 
 
 def negate(A: Array, out: Array) -> None:
-    """Out ← 0 - A of floats or signed integers, any shape: no -0.0 comes of it. Out, of the same dtype, may be A."""
+    """Write 0 - A of floats or signed integers to ``out``, which may be A and has its dtype. No entry becomes -0.0."""
     if is_device_array(A) and A.dtype.kind != "i":
         from semiring.kernels.cuda.entries import elementwise
 
@@ -100,5 +94,5 @@ def negate(A: Array, out: Array) -> None:
 
 
 def on_host(values: Array) -> Array:
-    """The values as a NumPy array; waits for the device where they are on one."""
+    """Return the values as a NumPy array; if they are on a device, wait for it."""
     return values.get() if is_device_array(values) else np.asarray(values)

@@ -1,4 +1,4 @@
-"""What a look at the entries of an array asks, finds and refuses, wherever the array lives."""
+"""Define the rules, the results and the errors of a scan of an array's entries, in any memory."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ __all__ = ["PIECE", "IntegerRange", "Scan", "ScanRule", "limits_of", "refuse_ent
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
-# A look at the data reads the matrix in pieces that stay in the second-level cache, so that its second question about a
-# piece costs no memory traffic, and a temporary is never larger than a piece.
+# A scan reads the matrix in pieces that stay in the second-level cache. So the second reduction of a piece costs no
+# memory traffic, and a temporary is never larger than a piece.
 PIECE = 1 << 19  # bytes
 
 
 class Scan(NamedTuple):
-    """What one look at an array found.
+    """The result of one scan of an array.
 
-    ``low`` and ``high`` are the least and greatest entries; on integers of min-plus and max-plus those of the
-    *numbers*, "no path" left out. They are None where there is no such entry, and ``high`` also where nobody asked.
+    ``low`` and ``high`` are the least and greatest entries; for integers of min-plus and max-plus those of the
+    *numbers*, without "no path". They are None if there is no such entry, and ``high`` also if the rule does not need
+    it.
     """
 
     low: Any = None
@@ -36,7 +37,7 @@ class Scan(NamedTuple):
     nonnegative: bool = False  # no entry is below zero and no sign bit is set
 
     def __or__(self, other: Scan) -> Scan:
-        """The scan of both arrays together."""
+        """Return the scan of both arrays together."""
         lows = [scan.low for scan in (self, other) if scan.low is not None]
         highs = [scan.high for scan in (self, other) if scan.high is not None]
         return Scan(
@@ -63,11 +64,11 @@ def limits_of(dtype: np.dtype[Any]) -> IntegerRange:
 
 @dataclass(frozen=True)
 class ScanRule:
-    """Which questions the look asks of a semiring's arrays of one dtype."""
+    """The reductions that a scan of a semiring's arrays of one dtype needs."""
 
     tropical: str | None  # "min" or "max": integers with a value for "no path"
-    ask_nothing: bool
-    ask_high: bool
+    needs_no_scan: bool
+    needs_high: bool
     restricted: bool  # some values of the dtype lie outside the domain
     floating: bool
     sign_view: np.dtype[Any] | None  # integers as wide as the floats, to see their sign bits; None of 16 bytes
@@ -80,8 +81,8 @@ def rule_for(semiring: Semiring, dtype: np.dtype[Any]) -> ScanRule:
     bounded_above = restricted and (semiring.domain.upper != np.inf or semiring.domain.upper_open)
     return ScanRule(
         tropical,
-        ask_nothing=dtype.kind in "bu" and not restricted,
-        ask_high=bounded_above
+        needs_no_scan=dtype.kind in "bu" and not restricted,
+        needs_high=bounded_above
         or semiring.tropical == "max"
         or semiring == max_times
         or (dtype.kind == "i" and semiring == plus_times),
@@ -98,7 +99,7 @@ def _outside(values: Array, semiring: Semiring) -> Array:
 
 
 def refuse_entries(array: Array, semiring: Semiring, name: str, *, nan: bool) -> None:
-    """Raise `DomainError` for the first entry that is NaN (or else outside the domain); return if there is none."""
+    """Raise `DomainError` for the first entry that is NaN, or with ``nan=False`` outside the domain, if any."""
     rows = array.reshape(1) if array.ndim == 0 else array
     step = max(1, PIECE // max(1, rows[0].nbytes)) if array_namespace(array) is np else rows.shape[0]
     for start in range(0, rows.shape[0], step):

@@ -1,4 +1,4 @@
-"""Entries listed by row and column, written into a matrix; what is listed more than once is added by ⊕."""
+"""Write entries that are listed by row and column into a matrix; ⊕ adds entries of one place."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 
-__all__ = ["added", "scatter"]
+__all__ = ["add_duplicates", "scatter"]
 
 Array: TypeAlias = NDArray[Any]
 
 
 def scatter(matrix: Array, rows: Array, columns: Array, values: Array, semiring: Semiring) -> bool:
-    """``matrix[rows[e], columns[e]]`` ← ``values[e]``, or where a place is listed again the ⊕ of them in their order.
+    """Write ``values[e]`` to ``matrix[rows[e], columns[e]]``, and return whether a place was listed more than once.
 
-    ``matrix`` (m, n) is C-contiguous; places that are not listed stay. ``rows`` and ``columns`` are integers within it,
-    ``values`` of its dtype. Costs a sort unless the places come in order, and log₂ of the most entries of one place
-    rounds of array operations. Returns whether a place was listed again.
+    ⊕ adds the values of one place in their order. ``matrix`` (m, n) is C-contiguous; places that are not listed do not
+    change. ``rows`` and ``columns`` are integers within it, ``values`` are of its dtype. The cost is a sort, unless the
+    places are in order, and log₂ of the largest number of entries of one place rounds of array operations.
     """
     cells = np.asarray(rows, np.int64) * matrix.shape[1] + columns
     if not (cells[1:] > cells[:-1]).all():
         order = np.argsort(cells, kind="stable")
-        cells, values = added(cells[order], values[order], semiring)
+        cells, values = add_duplicates(cells[order], values[order], semiring)
     matrix.reshape(-1)[cells] = values
     return int(cells.size) < int(np.size(rows))
 
 
-def added(cells: Array, values: Array, semiring: Semiring) -> tuple[Array, Array]:
-    """Sorted cells, each once, with the ⊕ of its values: neighbours in pairs, until no two are left of any cell.
+def add_duplicates(cells: Array, values: Array, semiring: Semiring) -> tuple[Array, Array]:
+    """Return the distinct cells of a sorted list, each with the ⊕ of its values.
 
-    The values are overwritten.
+    Each round adds neighbours in pairs, until every cell occurs once. The values are overwritten.
     """
     while True:
         heads = np.ones(cells.size, bool)

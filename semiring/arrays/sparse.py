@@ -1,8 +1,8 @@
-"""SciPy sparse matrices as operands: the check of their index arrays, and what their stored entries mean.
+"""Validate the index arrays of SciPy sparse matrices, and read their stored entries.
 
-SciPy checks the index arrays of a matrix when it is made, and not when somebody changes them. Its compiled routines and
-ours read and write memory by these numbers. So every public function passes a sparse operand through `check_sparse`
-before it reads an entry. Cost: O(n + m) for n rows and m stored entries, 1 ns an entry of csr.
+SciPy checks the index arrays of a matrix when it is made, but not after a change. Its compiled routines and those of
+this package read and write memory by these numbers. So every public function passes a sparse operand through
+`check_sparse` before it reads an entry. Cost: O(n + m) for n rows and m stored entries, 1 ns an entry of csr.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.arrays.zero_conventions import outside
+from semiring.arrays.zero_conventions import stacklevel_of_caller
 from semiring.errors import ShapeError, SuspiciousWeightsWarning
 
 __all__ = ["check_sparse", "is_ascending", "is_sparse", "stored_entries", "warn_of_duplicates"]
@@ -42,7 +42,7 @@ def check_sparse(x: Any, name: str = "A") -> None:
     x
         A sparse matrix or array in any format of SciPy. It is not changed.
     name
-        What error messages call it.
+        The name of the matrix in error messages.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def stored_entries(x: Any) -> tuple[Array, Array, Array]:
 
     An entry that is stored twice is listed twice. The values may be those of x itself.
     """
-    if x.format in ("csr", "csc"):  # there may be room behind the entries, which SciPy's conversion takes for some
+    if x.format in ("csr", "csc"):  # SciPy's conversion would read unused memory behind the entries
         count = int(x.indptr[-1])
         major, minor = np.repeat(np.arange(x.indptr.size - 1), np.diff(x.indptr)), x.indices[:count]
         rows, columns = (major, minor) if x.format == "csr" else (minor, major)
@@ -97,7 +97,7 @@ def warn_of_duplicates(semiring: Semiring, name: str = "A") -> None:
         "this "
         "SuspiciousWeightsWarning",
         SuspiciousWeightsWarning,
-        stacklevel=outside(),
+        stacklevel=stacklevel_of_caller(),
     )
 
 
@@ -105,7 +105,7 @@ def warn_of_duplicates(semiring: Semiring, name: str = "A") -> None:
 
 
 def _compressed(x: Any, name: str) -> None:
-    """csr, csc and bsr."""
+    """Validate the arrays of a matrix in csr, csc or bsr format."""
     data, (rows, columns) = _array(x, "data", name, 3 if x.format == "bsr" else 1), x.shape
     if x.format == "bsr":
         height, width = data.shape[1:]
@@ -134,7 +134,7 @@ def _compressed(x: Any, name: str) -> None:
 
 
 def _coordinates(x: Any, name: str) -> None:
-    """Coo."""
+    """Validate the arrays of a matrix in coo format."""
     data, ends = _array(x, "data", name, 1), [_indices(x, "row", name), _indices(x, "col", name)]
     for indices, size, array, what in zip(ends, x.shape, ("row", "col"), ("rows", "columns"), strict=True):
         if indices.size != data.size:
@@ -143,7 +143,7 @@ def _coordinates(x: Any, name: str) -> None:
 
 
 def _diagonals(x: Any, name: str) -> None:
-    """Dia."""
+    """Validate the arrays of a matrix in dia format."""
     data, offsets = _array(x, "data", name, 2), _indices(x, "offsets", name)
     if data.shape[0] != offsets.size:
         raise ShapeError(f"{name}.data has {data.shape[0]} diagonals, and {name}.offsets has {offsets.size} entries")
@@ -156,7 +156,7 @@ def _diagonals(x: Any, name: str) -> None:
 
 
 def _lists(x: Any, name: str) -> None:
-    """Lil."""
+    """Validate the lists of a matrix in lil format."""
     rows, data = _array(x, "rows", name, 1), _array(x, "data", name, 1)
     if rows.size != x.shape[0] or data.size != x.shape[0]:
         raise ShapeError(f"{name} has {x.shape[0]} rows, {name}.rows has {rows.size} and {name}.data has {data.size}")
@@ -173,7 +173,7 @@ def _lists(x: Any, name: str) -> None:
 
 
 def _keys(x: Any, name: str) -> None:
-    """Dok."""
+    """Validate the keys of a matrix in dok format."""
     keys = list(x.keys())
     for key in keys:
         if not isinstance(key, tuple) or len(key) != 2:
@@ -197,7 +197,7 @@ _CHECKS: dict[str, Callable[[Any, str], None]] = {
 
 
 def _array(x: Any, array: str, name: str, dimensions: int) -> Array:
-    """Return one of the arrays of x, after a check that it is an array of so many dimensions."""
+    """Return one of the arrays of x, after a check of its number of dimensions."""
     found = getattr(x, array)
     if not isinstance(found, np.ndarray) or found.ndim != dimensions:
         shape = found.shape if isinstance(found, np.ndarray) else type(found).__name__
@@ -208,7 +208,7 @@ def _array(x: Any, array: str, name: str, dimensions: int) -> Array:
 def _indices(x: Any, array: str, name: str) -> Array:
     """Return one of the arrays of x that hold indices, after a check that it holds integers."""
     found = _array(x, array, name, 1)
-    if found.dtype not in (np.int32, np.int64):  # what SciPy's routines take
+    if found.dtype not in (np.int32, np.int64):  # SciPy's routines accept only these
         raise ShapeError(f"{name}.{array} has dtype {found.dtype}, and int32 or int64 is expected")
     return found
 

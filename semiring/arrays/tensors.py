@@ -1,4 +1,4 @@
-"""Tensors of PyTorch where they are not like other arrays: they record gradients, and NumPy cannot read bfloat16."""
+"""Convert tensors of PyTorch that differ from other arrays: NumPy cannot read bfloat16, and some record gradients."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 from semiring.algebra.expressions.tree import is_bfloat16
 from semiring.errors import MissingExtraError
 
-__all__ = ["array_of", "is_half_tensor", "refused_gradients", "tensor_of"]
+__all__ = ["array_of", "gradients_error", "is_half_tensor", "tensor_of"]
 
 
 def is_half_tensor(x: Any) -> bool:
-    """Whether x is a tensor of PyTorch's bfloat16."""
+    """Return whether x is a PyTorch tensor of dtype bfloat16."""
     torch: Any = sys.modules.get("torch")
     return torch is not None and isinstance(x, torch.Tensor) and x.dtype == torch.bfloat16
 
 
 def array_of(tensor: Any) -> Any:
-    """A tensor in the memory of the host as an array of the dtype of ml_dtypes, without a copy."""
+    """Return a tensor in the memory of the host as an array of the dtype of ml_dtypes, without a copy."""
     try:
         dtype = import_module("ml_dtypes").bfloat16
     except ImportError as error:
@@ -30,15 +30,15 @@ def array_of(tensor: Any) -> Any:
 
 
 def tensor_of(array: Any) -> Any:
-    """An array of numbers as a tensor that shares its memory."""
+    """Return an array of numbers as a tensor that shares its memory."""
     torch: Any = sys.modules["torch"]
     if is_bfloat16(array.dtype):
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
 
 
-def refused_gradients(name: str) -> TypeError:
-    """Return the error for a tensor that records gradients, given to a function that does not."""
+def gradients_error(name: str) -> TypeError:
+    """Return the error for a tensor that records gradients, if the function does not support them."""
     return TypeError(
         f"{name} records gradients, which this function does not: use semiring.torch (semiring.torch.matmul for "
         f"semiring.matmul), or pass {name}.detach()"

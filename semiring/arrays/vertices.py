@@ -1,4 +1,4 @@
-"""Vertices by number or by name."""
+"""Look vertices up by number or by name."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _INTEGER = re.compile("0|-?[1-9][0-9]*")  # as Python writes it; 01234 is a text
 
 
 class Vertices:
-    """n vertices, 0 … n - 1, that may have names. ``names``: a tuple of n different ones, or None.
+    """The vertices 0 … n - 1 of a graph, which may have names.
 
-    Raises `ShapeError` where their number is another, or two are equal, and `TypeError` for what is no name.
+    ``names``: n different names in the order of the vertices, or None. Raises `ShapeError` if their number is not n or
+    two are equal, and `TypeError` for a name that is not hashable.
     """
 
     def __init__(self, n: int, names: Iterable[Hashable] | None = None) -> None:
@@ -42,10 +43,10 @@ class Vertices:
         )
 
     def index(self, vertex: Any) -> int:
-        """The number of a vertex, given by name or by number.
+        """Return the number of a vertex from its name or its number.
 
-        By name only, where some names are integers or their texts: there 7 is the vertex 7, else the vertex "7".
-        Raises `VertexError`.
+        If some names are integers or their texts, vertices are looked up by name only: 7 is then the vertex named 7,
+        else the vertex named "7". Raises `VertexError`.
         """
         if self.names is not None and isinstance(vertex, Hashable) and vertex in self._indices:
             return self._indices[vertex]
@@ -67,7 +68,7 @@ class Vertices:
         raise VertexError(f"no vertex is named {vertex!r}: {hint}{rule}")
 
     def indices(self, vertices: Any) -> np.ndarray[Any, Any]:
-        """The numbers of several vertices, int64, in their order; of all of them where that is None."""
+        """Return the numbers of a list of vertices, int64, in their order; None stands for all vertices."""
         if vertices is None:
             return np.arange(self.n)
         if isinstance(vertices, np.ndarray) and vertices.dtype.kind in "iu" and not self._numbers_are_names:
@@ -86,12 +87,12 @@ class Vertices:
         return np.array([self.index(vertex) for vertex in vertices], np.int64)
 
     def name(self, vertex: int) -> Any:
-        """What the vertex of that number is called: its name, or the number."""
+        """Return the name of the vertex of a number, or the number if vertices have no names."""
         return int(vertex) if self.names is None else self.names[vertex]
 
 
 def in_order(names: Iterable[Hashable]) -> tuple[Hashable, ...]:
-    """The names of vertices, from the first on. Raises `TypeError` for a dictionary or a set, which have no order."""
+    """Return the names of vertices as a tuple. Raises `TypeError` for a dictionary or a set, which have no order."""
     if isinstance(names, Mapping | Set):
         raise TypeError(f"names are in the order of the vertices, and a {type(names).__name__} has none: give a list")
     return tuple(names)

@@ -1,11 +1,10 @@
-"""Entries that another convention takes for something else: the 0 of SciPy's matrices and the ∞ of tables of capacities
-for "no edge", 95 for 95 %.
+"""Warn of entries that have another meaning in other conventions.
 
-Zeros are edges here, of weight 0 or ∞, and then every path is: the result is right, and not what was meant. What is
-suspicious depends on the semiring (`_other_zeros`); a matrix in which the zero of the semiring occurs off the diagonal
-never is. Cost: some microseconds, and for a matrix of more than 65,536 entries without "no edge" one pass that counts.
-Of products of probabilities the results are looked at, for weights above 1 may have been meant where none gains by
-them.
+SciPy's matrices have 0 for "no edge", tables of capacities have ∞, and percentages have 95 for 95 %. Here such entries
+are edges, of weight 0 or ∞. The result is right then, but probably not the intended one. Which entries are suspicious
+depends on the semiring (`_other_zeros`). A matrix in which the zero of the semiring occurs off the diagonal never is.
+Cost: some microseconds, and one counting pass for a matrix of more than 65,536 entries without "no edge". For products
+of probabilities the results are checked instead, because weights above 1 may be intended if no cycle gains by them.
 """
 
 from __future__ import annotations
@@ -24,7 +23,13 @@ from semiring.algebra.expressions.tree import is_floating
 from semiring.arrays.scans import PIECE, Scan
 from semiring.errors import SuspiciousWeightsWarning
 
-__all__ = ["minus_one_hint", "outside", "warn_of_other_zeros", "warn_of_other_zeros_on_device", "warn_of_percentages"]
+__all__ = [
+    "minus_one_hint",
+    "stacklevel_of_caller",
+    "warn_of_other_zeros",
+    "warn_of_other_zeros_on_device",
+    "warn_of_percentages",
+]
 
 Array: TypeAlias = Any
 
@@ -42,13 +47,13 @@ class _Suspect(NamedTuple):
     """A value that may stand for "no edge", and how many entries off the diagonal make it suspicious."""
 
     value: Any
-    least: int  # that many entries
-    most: bool = False  # and two thirds of all
-    better: Any = None  # the best of some weights
+    min_count: int  # the number of such entries that is suspicious
+    needs_majority: bool = False  # also two thirds of all entries off the diagonal must be equal to it
+    best: Any = None  # the reduction that returns the best of some weights
 
 
 def warn_of_other_zeros(A: Array, semiring: Semiring) -> None:
-    """Warn where edges of A (..., n, n), in the memory of the host, look as if they were meant to be none.
+    """Warn if edges of A (..., n, n), in the memory of the host, probably mean "no edge" in another convention.
 
     Of a stack the first matrices are examined: one, and as many as have 65,536 entries together.
     """
@@ -64,7 +69,7 @@ def warn_of_other_zeros(A: Array, semiring: Semiring) -> None:
         suspects = tuple(
             suspect
             for suspect in suspects
-            if not suspect.most or 3 * np.count_nonzero(rows == suspect.value) >= 2 * len(rows) * (n - 1)
+            if not suspect.needs_majority or 3 * np.count_nonzero(rows == suspect.value) >= 2 * len(rows) * (n - 1)
         )
     for suspect in suspects:
         if _occurs(matrices, suspect):
@@ -74,7 +79,7 @@ def warn_of_other_zeros(A: Array, semiring: Semiring) -> None:
                 if _is_suspicious(matrix, suspect):
                     position = (*[0] * (A.ndim - 3), *[place] * (A.ndim > 2), *_first_edge(matrix, suspect.value))
                     message = _message(suspect, semiring, A.dtype, position)
-                    warnings.warn(message, SuspiciousWeightsWarning, stacklevel=outside())
+                    warnings.warn(message, SuspiciousWeightsWarning, stacklevel=stacklevel_of_caller())
                     return
 
 
@@ -100,26 +105,26 @@ def _occurs(matrices: Array, suspect: _Suspect) -> bool:
         with np.errstate(invalid="ignore"):  # a NaN of bfloat16; the scan of the entries reports it
             if _greatest(matrices, None) < suspect.value:
                 return False
-    return _count_edges(matrices, suspect.value) >= suspect.least
+    return _count_edges(matrices, suspect.value) >= suspect.min_count
 
 
 @lru_cache(maxsize=256)
 def _other_zeros(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[_Suspect, ...]:
-    """Return what else than the zero of the semiring could have been meant by "no edge": 0 and ∞.
+    """Return the values other than the zero of the semiring that may mean "no edge": 0 and ∞.
 
-    A weight that none is better than is suspicious wherever it occurs: 0 twice where ⊕ is min (once may be an edge) and
-    no weight is below 0, and so in max-plus where none is above 0; ∞ once where ⊕ is max. Elsewhere, as for capacities
-    of 0, most edges have to be equal.
+    The best possible weight is suspicious wherever it occurs. That is 0 if ⊕ is min and no weight is below 0, and 0 in
+    max-plus if no weight is above 0; it must occur twice, because one may be an edge. It is ∞, once, if ⊕ is max. In
+    other cases, such as capacities of 0, most edges must be equal.
     """
     if dtype.kind != "i" and not is_floating(dtype):
         return ()
     infinity = np.inf if is_floating(dtype) else np.iinfo(dtype).max
     zero = semiring.zero_for(dtype)
     twice = semiring in (min_plus, min_max, max_plus)
-    better = _greatest if semiring == max_plus else _least
+    best = _greatest if semiring == max_plus else _least
     suspects = (
-        _Suspect(dtype.type(0), 2 if twice else 1, most=not twice, better=better),
-        _Suspect(dtype.type(infinity), 1, most=semiring not in (max_min, max_plus)),
+        _Suspect(dtype.type(0), 2 if twice else 1, needs_majority=not twice, best=best),
+        _Suspect(dtype.type(infinity), 1, needs_majority=semiring not in (max_min, max_plus)),
     )
     return tuple(suspect for suspect in suspects if suspect.value != zero)
 
@@ -150,18 +155,18 @@ def _first_edge(matrix: Array, value: Any) -> tuple[int, int]:
 
 
 def _is_suspicious(matrix: Array, suspect: _Suspect) -> bool:
-    """Return whether these entries of a matrix, without the zero of the semiring, are more likely no edges."""
+    """Return whether equal entries of a matrix without the zero of the semiring probably mean "no edge"."""
     count, edges = _count_edges(matrix, suspect.value), len(matrix) * (len(matrix) - 1)
-    if count < suspect.least or (suspect.most and 3 * count < 2 * edges):
+    if count < suspect.min_count or (suspect.needs_majority and 3 * count < 2 * edges):
         return False
     if suspect.value != 0:
-        return not suspect.most or count < edges
+        return not suspect.needs_majority or count < edges
     if count == edges:  # no edges in one convention, all of weight 0 in the other: nothing tells them apart
         return False
-    if suspect.most or 3 * count >= 2 * edges:
+    if suspect.needs_majority or 3 * count >= 2 * edges:
         return True
     # Of weights of both signs 0 may be one; where it means no edge, there is a cycle that gains nearly always.
-    return suspect.better(matrix, None) == 0 and not _may_be_distances(matrix, edges - count)
+    return suspect.best(matrix, None) == 0 and not _may_be_distances(matrix, edges - count)
 
 
 def _may_be_distances(matrix: Array, positive: int) -> bool:
@@ -216,7 +221,7 @@ def _message(suspect: _Suspect, semiring: Semiring, dtype: np.dtype[Any], positi
 
 
 def _silenced() -> str:
-    """Return how a caller who means what is suspicious silences the warning."""
+    """Return the part of the message that says how to silence the warning."""
     return f"pass {option('check', False)}{advice(f', or call {_SILENCE}', '')}"
 
 
@@ -231,7 +236,7 @@ def minus_one_hint(weights: Array, *, integers: bool = False) -> str:
 
 
 def warn_of_percentages(products: Array) -> None:
-    """Warn where a product of probabilities is above 1, as of 95 for 95 %. Results are in the memory of the host."""
+    """Warn if a product of probabilities, in the memory of the host, is above 1, as with 95 for 95 %."""
     greatest = float(products.max()) if products.size else 0.0
     if greatest > 1:
         warnings.warn(
@@ -239,12 +244,12 @@ def warn_of_percentages(products: Array) -> None:
             f"weights are percentages, {advice('pass A / 100', 'divide them by 100')}. If they are factors that gain, "
             f"{_silenced()}",
             SuspiciousWeightsWarning,
-            stacklevel=outside(),
+            stacklevel=stacklevel_of_caller(),
         )
 
 
-def outside() -> int:
-    """The level of the stack, as `warnings.warn` of the caller counts it, of the first frame that is not ours."""
+def stacklevel_of_caller() -> int:
+    """Return the ``stacklevel`` for `warnings.warn` of the first frame outside this package."""
     frame, level = sys._getframe(2), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "semiring":
         frame, level = frame.f_back, level + 1

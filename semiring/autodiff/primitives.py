@@ -19,7 +19,7 @@ from semiring.algebra.expressions.tree import array_functions
 from semiring.autodiff import forward, path_trees, scaled, sequences
 from semiring.autodiff.rules import factors, rule_of
 from semiring.errors import AlgebraError
-from semiring.linalg.sequences import Given
+from semiring.linalg.sequences import ChainArrays
 from semiring.namespaces import array_namespace
 
 __all__ = ["PRIMITIVES", "ArrayLibrary", "Primitive"]
@@ -266,21 +266,21 @@ def _trees_gradient(library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays,
 
 
 def _scanned(A: Array, x: Array, weights: Any, lengths: Any, *static: Any) -> Array:
-    return sequences.scanned(Given(A, x, weights, lengths), *static)
+    return sequences.scanned(ChainArrays(A, x, weights, lengths), *static)
 
 
 def _ended(A: Array, x: Array, weights: Any, lengths: Any, *static: Any) -> tuple[Array, Array]:
-    return sequences.ended(Given(A, x, weights, lengths), *static)
+    return sequences.ended(ChainArrays(A, x, weights, lengths), *static)
 
 
 def _pulled(A: Array, x: Array, weights: Any, lengths: Any, *others: Any) -> tuple[Array, Array, Array]:
     """Return `sequences.pulled`; without weights the last is empty."""
-    dA, dx, dw = sequences.pulled(Given(A, x, weights, lengths), *others)
+    dA, dx, dw = sequences.pulled(ChainArrays(A, x, weights, lengths), *others)
     return dA, dx, array_namespace(x).empty((*x.shape[:-1], 0), x.dtype) if dw is None else dw
 
 
 def _batch(library: ArrayLibrary, arrays: Arrays) -> tuple[int, ...]:
-    shape: tuple[int, ...] = library.xp.broadcast_shapes(*Given(*arrays).batches)
+    shape: tuple[int, ...] = library.xp.broadcast_shapes(*ChainArrays(*arrays).batches)
     return shape
 
 

@@ -23,8 +23,8 @@ from semiring.autodiff.rules import factors, rule_of
 from semiring.autodiff.saved_tensors import recycled
 from semiring.autodiff.scaled import ScaledOperand, largest, scaled_product
 from semiring.linalg import matmul
-from semiring.linalg.dispatch import Walker, look, pulls
-from semiring.linalg.sequences import Chain, Given, check_lengths
+from semiring.linalg.dispatch import Walker, scan_operands, pulls
+from semiring.linalg.sequences import Chain, ChainArrays, check_lengths
 from semiring.namespaces import array_namespace
 
 __all__ = ["attained", "ended", "lines", "pulled", "scanned", "segments"]
@@ -56,7 +56,7 @@ def lines(
     return every if fits else len(segments(steps))
 
 
-def scanned(given: Given, steps: int, semiring: Semiring, check: bool) -> Array:
+def scanned(given: ChainArrays, steps: int, semiring: Semiring, check: bool) -> Array:
     """The state after each step, (..., steps, n)."""
     chain = _checked(given, steps, semiring, check)
     result = array_namespace(chain.x).empty((*chain.batch, steps, chain.x.shape[-1]), chain.x.dtype)
@@ -64,12 +64,12 @@ def scanned(given: Given, steps: int, semiring: Semiring, check: bool) -> Array:
     return result
 
 
-def attained(given: Given, steps: int, semiring: Semiring, check: bool) -> Array:
+def attained(given: ChainArrays, steps: int, semiring: Semiring, check: bool) -> Array:
     """The states on a best path to each last state, int32 (..., steps, n): one before each step."""
     return _checked(given, steps, semiring, check).attained()[1]
 
 
-def ended(given: Given, steps: int, semiring: Semiring, check: bool, kept: int) -> tuple[Array, Array]:
+def ended(given: ChainArrays, steps: int, semiring: Semiring, check: bool, kept: int) -> tuple[Array, Array]:
     """The state after the last step, (..., n), and what is kept for the gradient, (..., kept, n), kept from `lines`."""
     chain = _checked(given, steps, semiring, check)
     xp, shape = array_namespace(chain.x), (*chain.batch, kept, chain.x.shape[-1])
@@ -83,15 +83,15 @@ def ended(given: Given, steps: int, semiring: Semiring, check: bool, kept: int) 
     return last.copy(), borders
 
 
-def _checked(given: Given, steps: int, semiring: Semiring, check: bool) -> Chain:
+def _checked(given: ChainArrays, steps: int, semiring: Semiring, check: bool) -> Chain:
     named = {"As": given.A, "x": given.x, "weights": given.weights}
-    look(semiring, check, **{name: array for name, array in named.items() if array is not None})
+    scan_operands(semiring, check, **{name: array for name, array in named.items() if array is not None})
     if check:
         check_lengths(given.lengths, steps)
     return Chain(semiring, *given, steps)
 
 
-def pulled(given: Given, borders: Array, g: Array, steps: int, semiring: Semiring) -> tuple[Array, Array, Array | None]:
+def pulled(given: ChainArrays, borders: Array, g: Array, steps: int, semiring: Semiring) -> tuple[Array, Array, Array | None]:
     """The gradients by A, x and the weights, of what the ends (g (..., 1, n)) or all states (..., steps, n) have as g.
 
     ``borders``: the states before each segment, or all that `ended` keeps.

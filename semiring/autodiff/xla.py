@@ -252,12 +252,12 @@ def _form_of(structure: Any) -> str:
 
 
 def _arranged(form: str, leaves: list[Array]) -> list[Any]:
-    from semiring.linalg.sequences import Given
+    from semiring.linalg.sequences import ChainArrays
 
     def found(place: Any) -> Any:
         return None if place is None else leaves[place]
 
-    return [Given(*map(found, item)) if isinstance(item, list) else found(item) for item in json.loads(form)]
+    return [ChainArrays(*map(found, item)) if isinstance(item, list) else found(item) for item in json.loads(form)]
 
 
 # ------------------------------------------------------------------------------------------------- XLA's structures

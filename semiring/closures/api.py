@@ -21,8 +21,8 @@ from semiring.algorithms.predecessors import Inspection, attach_unbounded
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.device import are_apart
-from semiring.arrays.operands import adjacent, check_flags, device_of, memory_of
+from semiring.arrays.device import are_disjoint
+from semiring.arrays.operands import has_adjacent_elements, check_flags, device_of, memory_of
 from semiring.closures.call import Call, Options, is_tropical
 from semiring.closures.explanation import Explanation
 from semiring.closures.front_ends import close_given, plan_with_warnings
@@ -285,10 +285,11 @@ def _takes_result(out: Any, A: Any) -> bool:
     if out is not A and (type(out) is not type(A) or out.dtype != A.dtype or out.shape != A.shape):
         return False
     if type(A) is np.ndarray:
-        return bool(out.flags.writeable and adjacent(out) and (out is A or not np.may_share_memory(out, A)))
+        is_usable = out.flags.writeable and has_adjacent_elements(out)
+        return bool(is_usable and (out is A or not np.may_share_memory(out, A)))
     if out is A:
-        return adjacent(A)
-    return bool(out.flags.c_contiguous and out.device == A.device and are_apart(out, A))
+        return has_adjacent_elements(A)
+    return bool(out.flags.c_contiguous and out.device == A.device and are_disjoint(out, A))
 
 
 def _is_on_current_gpu(A: Any) -> bool:

@@ -21,7 +21,7 @@ from semiring.algorithms.potentials.reweighting import reweighting
 from semiring.algorithms.potentials.weights import Weights, finite_range
 from semiring.arrays.encoding import inner_zero
 from semiring.arrays.entries import check_by_threads, check_entries
-from semiring.arrays.operands import adjacent, memory_of
+from semiring.arrays.operands import has_adjacent_elements, memory_of
 from semiring.arrays.scans import Scan
 from semiring.graphs.structure import Structure, structure_of, structure_on_device
 from semiring.kernels import named_backend
@@ -144,7 +144,7 @@ class Call:
         """The call for an array as it is: as `of`, which takes a microsecond more."""
         where = named_backend(), profiling.active
         on_host = type(A) is np.ndarray
-        device, in_rows = (None, True) if on_host else (A.device.id, adjacent(A))
+        device, in_rows = (None, True) if on_host else (A.device.id, has_adjacent_elements(A))
         kind = Kind(
             *(options, options.semiring.name, A.dtype, A.shape, "elements", device, in_rows, False),
             *(plus, False, progress is not None, None, *where),
@@ -172,7 +172,7 @@ class Call:
             A.shape,
             storage=fields.pop("storage", storage),
             device=device,
-            adjacent=device is None or strips is not None or adjacent(A),
+            adjacent=device is None or strips is not None or has_adjacent_elements(A),
             traced=inspect is not None,
             reports=progress is not None,
             backend=named_backend(),

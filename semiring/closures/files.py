@@ -50,7 +50,7 @@ from semiring.out_of_core import layout as layouts
 from semiring.out_of_core.buffer_pools import BufferPool, DeviceBufferPool, HostBufferPool
 from semiring.out_of_core.disk import TRUTHS, File, Memory, PackedRows, RowStore, System, rows_of_truths
 from semiring.out_of_core.journal import with_journal
-from semiring.out_of_core.layout import MemoryLimits, StripLayout, limits_of, shown
+from semiring.out_of_core.layout import MemoryLimits, StripLayout, limits_of, format_bytes
 from semiring.out_of_core.run import HostArrayRun, Run, complete, open_for_writing
 from semiring.out_of_core.stored_matrix import PIVOT, StoredMatrix, as_stored, is_npy_name, new_file, new_pivot_file
 
@@ -148,14 +148,14 @@ def _close_stored(request: Request, source: StoredMatrix, home: StoredMatrix | N
     whole, kept = _whole(request, source.n, source.dtype), request.journal is not None or request.pivots is not None
     fits = not kept and whole <= limits.computing and source.size + _BESIDE <= limits.host
     if fits or source.n == 0 or (home is None and request.memory is None and not kept):
-        request.note(f"a file of {shown(source.size)}, closed in memory")
+        request.note(f"a file of {format_bytes(source.size)}, closed in memory")
         return _in_memory(request, source, home, close)
     if home is not None and not kept and _fits_packed(request, source, limits):
         return _in_memory(request, source, home, close, packed=True)
     if home is None:
         raise StorageError(
-            f"the closure of a file of {shown(source.size)} by strips, in {shown(limits.computing)} of memory, goes to "
-            "an .npy file: give its name, out='closed.npy'"
+            f"the closure of a file of {format_bytes(source.size)} by strips, in {format_bytes(limits.computing)} of "
+            "memory, goes to an .npy file: give its name, out='closed.npy'"
         )
     _check_method(request)
     if source.is_column_major and not request.semiring.commutative:
@@ -236,7 +236,7 @@ def _in_memory(
     with File(SYSTEM, source.path, os.O_RDONLY) as file:
         _place(file, source, packed).read(0, memory_of(A))
     if packed:
-        request.explain("files", f"a file of {shown(source.size)}, closed in memory, 32 truth values to a word")
+        request.explain("files", f"a file of {format_bytes(source.size)}, closed in memory, 32 truth values to a word")
         closed = close(request.but(A, out=A, memory=None, journal=None, pivots=None))
     else:
         A = A.T if source.is_column_major else A
@@ -311,7 +311,7 @@ def _close_array(request: Request, close: _Close) -> Any:
     layout = bench.layout()
     run = HostArrayRun(A, home, layout, bench.room(layout), options.threads)
     request.explain(
-        "files", f"an array of {shown(A.nbytes)} in {shown(layout.memory)} of the GPU's memory: {_told(layout)}"
+        "files", f"an array of {format_bytes(A.nbytes)} in {format_bytes(layout.memory)} of the GPU's memory: {_told(layout)}"
     )
     return by_strips(request, bench.call(request, A, partial(check_by_threads, threads=options.threads)), run)
 
@@ -319,14 +319,14 @@ def _close_array(request: Request, close: _Close) -> Any:
 def _told(layout: StripLayout) -> str:
     count = len(layout.rounds)
     return (
-        f"strips of {layout.rows} rows, {shown(layout.traffic)} read and written in {count} round{'s' * (count != 1)}"
+        f"strips of {layout.rows} rows, {format_bytes(layout.traffic)} read and written in {count} round{'s' * (count != 1)}"
     )
 
 
 def _looked_at(source: StoredMatrix, view: Any, semiring: Semiring) -> Scan:
     """`check_entries`, some rows at a time: to read them takes a fifth of the time of touching them in a map."""
     found, rows = Scan(nonnegative=True), max(1, _LOOK // source.row)
-    if rule_for(semiring, source.dtype).ask_nothing:
+    if rule_for(semiring, source.dtype).needs_no_scan:
         return found
     memory = Memory(min(rows, source.n), source.n, source.dtype)
     try:
@@ -384,8 +384,8 @@ class _Bench:
         found = self._cut(memory, self.threads)
         if isinstance(found, int):
             raise StorageError(
-                f"{shown(memory)} of memory are too small for {self._widest} rows of {n} {self._dtype}, which are one "
-                f"block of pivots, and some more to work on: it takes {shown(found)}"
+                f"{format_bytes(memory)} of memory are too small for {self._widest} rows of {n} {self._dtype}, which "
+                f"are one block of pivots, and some more to work on: it takes {format_bytes(found)}"
             )
         found = found.with_last_round(int(self._cycles))
         if not self._limits.device:
@@ -394,9 +394,9 @@ class _Bench:
         piece = min(_STAGE, (self._limits.host - overhead) // _STAGES) // found.row
         if piece < 1:
             raise StorageError(
-                f"{shown(self._limits.host)} of the host's memory are too small for {_STAGES} rows of {n} "
+                f"{format_bytes(self._limits.host)} of the host's memory are too small for {_STAGES} rows of {n} "
                 f"{self._dtype}, which go to the GPU and back: it takes "
-                f"{shown(_STAGES * found.row + overhead)}"
+                f"{format_bytes(_STAGES * found.row + overhead)}"
             )
         return replace(found, piece=piece)
 
@@ -446,8 +446,8 @@ def _by_strips(request: Request, source: StoredMatrix, home: StoredMatrix, limit
         if request.memory is not None and journal.layout.memory > limits.computing and not journal.state.is_finished:
             journal.close()
             raise StorageError(
-                f"{name}: the run was begun in {shown(journal.layout.memory)} of memory and goes on in as much, which "
-                f"is more than {shown(limits.computing)}"
+                f"{name}: the run was begun in {format_bytes(journal.layout.memory)} of memory and goes on in as much, "
+                f"which is more than {format_bytes(limits.computing)}"
             )
         now = f"in round {journal.state.round + 1} of {len(journal.layout.rounds)}"
         why = (
@@ -464,5 +464,5 @@ def _by_strips(request: Request, source: StoredMatrix, home: StoredMatrix, limit
     run = Run(SYSTEM, source, home, layout, bench.room(layout), name, team=request.team, pivots=pivots)
     if name is not None:
         layout = with_journal(layout, run.in_place, request.team.ranks.size)
-    request.explain("files", f"a file of {shown(source.size)} in {shown(layout.memory)} of memory: {_told(layout)}")
+    request.explain("files", f"a file of {format_bytes(source.size)} in {format_bytes(layout.memory)} of memory: {_told(layout)}")
     return by_strips(request, call, run)

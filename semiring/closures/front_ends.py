@@ -18,7 +18,7 @@ from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.labels import names_vertices
 from semiring.arrays.memory import demand_memory
-from semiring.arrays.operands import adjacent, as_output, as_result, memory_of, operands, same_memory, store
+from semiring.arrays.operands import has_adjacent_elements, as_output, as_result, memory_of, operands, same_memory, store
 from semiring.arrays.sparse import check_sparse, is_sparse
 from semiring.arrays.zero_conventions import warn_of_other_zeros, warn_of_other_zeros_on_device
 from semiring.closures.call import Call, Options
@@ -104,7 +104,7 @@ def close_array(A: Array, options: Options, home: Any = None, **wanted: Any) -> 
     Home may be A; else it shares no memory with it. ``wanted``: as `Call.of`. A result whose columns are adjacent is
     that of the transpose, whose rows are: (Aᵀ)* = (A*)ᵀ where ⊗ commutes.
     """
-    columns = home is not None and home.ndim == 2 and not adjacent(home) and adjacent(home.T)
+    columns = home is not None and home.ndim == 2 and not has_adjacent_elements(home) and has_adjacent_elements(home.T)
     copied = is_half(A.dtype) and not (is_device_array(A) and stays_float16(A.dtype, options))
     if columns and options.semiring.commutative and not copied:
         close(Call.of(A.T, options, turned=True, **wanted), home.T)
@@ -139,7 +139,7 @@ def _close_named(request: Request) -> Any:
         closed = close_given(request.but(taken.matrix, reading=AS_IT_IS))
     except (DivergenceError, DomainError) as error:
         raise error.named(taken.names) from None
-    return taken.back(closed) if request.out is None else closed
+    return taken.restore(closed) if request.out is None else closed
 
 
 # ------------------------------------------------------------------------------------------------- the host by name

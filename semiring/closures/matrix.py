@@ -18,8 +18,8 @@ import numpy as np
 
 from semiring.algorithms.packed import loops as packed_loops
 from semiring.arrays.bits import BitMatrix, pack
-from semiring.arrays.encoding import clamp, unfit
-from semiring.arrays.operands import adjacent, same_memory
+from semiring.arrays.encoding import clamp, first_unrepresentable
+from semiring.arrays.operands import has_adjacent_elements, same_memory
 from semiring.arrays.parts import parts, put
 from semiring.errors import IntegerOverflowError
 from semiring.namespaces import array_namespace, is_device_array
@@ -170,7 +170,7 @@ class EncodedMatrix:
         """
         if self.storage == "bits":
             return home if self.packed else None
-        if home is not None and adjacent(home):
+        if home is not None and has_adjacent_elements(home):
             if home.dtype == self.dtype:
                 return home
             if self.dtype.itemsize <= home.dtype.itemsize:  # each row at the start of its own
@@ -258,7 +258,7 @@ class EncodedMatrix:
             rows = map_.decode(rows, at, rows if checked else out)
         if checked:
             put(rows, absent, 0)
-            if (worst := unfit(rows, absent, self.none, out.dtype)) is not None:
+            if (worst := first_unrepresentable(rows, absent, self.none, out.dtype)) is not None:
                 raise IntegerOverflowError(
                     f"a distance of {worst} does not fit {out.dtype} beside {self.none} for no path: use int64 or "
                     "float64"

@@ -14,7 +14,7 @@ from semiring.closures.plan import Draft, Rewrite, text_of
 from semiring.closures.planner import plan_of
 from semiring.errors import AlgebraError
 from semiring.out_of_core.last_round import NO_LAST_ROUND, LastRound
-from semiring.out_of_core.layout import shown
+from semiring.out_of_core.layout import format_bytes
 
 __all__ = ["PieceWork", "Pieces", "planned"]
 
@@ -86,7 +86,8 @@ def planned(call: Call, *, last_round: bool = False) -> PieceWork:
         if found.last_round is None or not last_round:
             raise AlgebraError(
                 f"{text_of(found.why, call)}: that needs the whole matrix in memory, and this matrix is closed by "
-                f"{strips.called} of them; read it and close it in memory, which takes {shown(call.A.nbytes)} at least"
+                f"{strips.called} of them; read it and close it in memory, which takes {format_bytes(call.A.nbytes)} "
+                "at least"
             )
         ending = ending & found.last_round(call)
     d = plan.draft

@@ -18,7 +18,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algorithms.methods import Method
-from semiring.arrays.operands import adjacent, empty_like
+from semiring.arrays.operands import empty_like, has_adjacent_elements
 from semiring.closures.call import Call, Kind
 from semiring.closures.costs import CostEstimate
 from semiring.closures.maps import MapOfCall
@@ -211,7 +211,7 @@ class Plan:
         if call.explanation is not None:
             self.explain(call)
         d, A = self.draft, call.A
-        if self._is_plain and (home is None or (home.dtype == d.matrix.dtype and adjacent(home))):
+        if self._is_plain and (home is None or (home.dtype == d.matrix.dtype and has_adjacent_elements(home))):
             D = home = empty_like(A) if home is None else home
             plain: Any = self.method
             D, original, kept = plain.read(self._matrix, A, D, call.inspect)

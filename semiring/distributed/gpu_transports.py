@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from semiring.arrays.device import load_cupy, moved_to_device, to_host
+from semiring.arrays.device import copy_to_device, load_cupy, to_host
 from semiring.distributed.mpi_communicator import is_cuda_aware
 from semiring.distributed.transports import Groups, Ranks
 from semiring.errors import DeviceError
@@ -35,7 +35,7 @@ class OwnDevice:
     def moved(self, own: Array) -> Array:
         """A copy on this GPU, which is the current one from now on."""
         load_cupy().cuda.Device(self.number).use()
-        return moved_to_device(own)
+        return copy_to_device(own)
 
 
 def own_device(ranks: Ranks) -> OwnDevice:

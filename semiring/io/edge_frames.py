@@ -14,8 +14,8 @@ from semiring.arrays.labels import (
     WEIGHTS,
     counts_rows,
     frame_values,
-    guessed_ends,
-    guessed_weight,
+    guess_ends,
+    guess_weight,
     unit_of,
 )
 from semiring.errors import DTypeError, FormatError, UnknownNameError
@@ -41,7 +41,7 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
     rest = [title for title in titles if title not in (tail, head) and not counts_rows(title)]
     numbers = [title for title in rest if _holds_numbers(frame[title])]
     numbers = numbers or [title for title in rest if str(title).casefold() in WEIGHTS or not _holds_texts(frame[title])]
-    column, candidates = (weight, ()) if weight is not None else guessed_weight(numbers or rest)
+    column, candidates = (weight, ()) if weight is not None else guess_weight(numbers or rest)
     shown = ", ".join(map(repr, candidates))
     ambiguity = (
         f"the weights may be any of the columns {shown}: name one by weight=, here or in semiring.network_of, or leave "

@@ -35,7 +35,7 @@ from typing import Any, BinaryIO, Protocol, TypeAlias
 import numpy as np
 
 from semiring.advice import advice, option
-from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, counts_rows, guessed_ends, guessed_weight, unit_of
+from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, counts_rows, guess_ends, guess_weight, unit_of
 from semiring.errors import FormatError, did_you_mean
 from semiring.io.network import Edges
 from semiring.io.text import (
@@ -300,7 +300,7 @@ def split_line(line: str, delimiter: str, place: str) -> list[str]:
 
 
 def _names_columns(fields: Sequence[str]) -> bool:
-    return all(guessed_ends(fields))
+    return all(guess_ends(fields))
 
 
 def _is_header(first: Row, next_rows: Sequence[Row], weight: str | None, place: str) -> bool:
@@ -432,7 +432,7 @@ def _ends(
     last. It must be the column of the weights: the only column of numbers, or titled like weights.
     """
     lowered = ["" if column == weight else field.casefold() for column, field in enumerate(fields)]
-    tails, heads = guessed_ends(lowered)
+    tails, heads = guess_ends(lowered)
     for found, what in ((tails, "source"), (heads, "target")):
         if len(found) > 1:
             shown = " and ".join(repr(fields[lowered.index(title)]) for title in found)

@@ -17,7 +17,7 @@ from semiring.advice import advice, option
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.labels import WEIGHTS, guessed_weight, is_edge_frame, is_frame, is_graph, labelled_square, unit_of
+from semiring.arrays.labels import WEIGHTS, guess_weight, is_edge_frame, is_frame, is_graph, labelled_square, unit_of
 from semiring.arrays.operands import as_matrix
 from semiring.errors import DTypeError, FormatError
 from semiring.io.edge_frames import edges_of_frame
@@ -257,7 +257,7 @@ def guessed_title(titles: Mapping[str, list[Any]]) -> tuple[str, tuple[str, ...]
     numbers = [title for title, values in titles.items() if any(isinstance(value, Real) for value in values)]
     usual = [title for title in numbers if title.casefold() in WEIGHTS]
     others = [title for title in numbers if not all(isinstance(value, bool | None) for value in titles[title])]
-    title, candidates = guessed_weight(others or usual)
+    title, candidates = guess_weight(others or usual)
     texts = [] if numbers else [title for title, values in titles.items() if _are_numbers(title, values)]
     return title or "weight", candidates or tuple(texts)
 

@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import ALIASES, CATALOGUE
-from semiring.arrays.labels import Taken, is_edge_frame, is_frame, is_graph, labelled_square, names_vertices, two_titles
+from semiring.arrays.labels import (
+    LabelledArray,
+    is_edge_frame,
+    is_frame,
+    is_graph,
+    labelled_square,
+    names_vertices,
+    two_titles,
+)
 from semiring.arrays.operands import as_matrix
 from semiring.io.edge_frames import edges_of_frame
 from semiring.io.graphs import edges_of_graph, network_of
@@ -80,7 +88,7 @@ def take(x: Any, semiring: Semiring, reading: Reading = AS_IT_IS) -> Taken:
     other matrix they stay as computed. Errors are those of `network_of`.
     """
     if not names_vertices(x):
-        return Taken(x if reading == AS_IT_IS else reading.network(x, semiring).matrix, None, as_it_is)
+        return LabelledArray(x if reading == AS_IT_IS else reading.network(x, semiring).matrix, None, as_it_is)
     if not (is_graph(x) or reading.lists_edges(x)):
         labelled = labelled_square(x)
         if reading != AS_IT_IS:
@@ -89,7 +97,7 @@ def take(x: Any, semiring: Semiring, reading: Reading = AS_IT_IS) -> Taken:
         same = dtype == labelled.matrix.dtype
         return labelled if same else labelled._replace(matrix=as_matrix(labelled.matrix, semiring, dtype))
     network = reading.network(x, semiring)
-    return Taken(network.matrix, network.names, lambda result: replace(network, matrix=result), network)
+    return LabelledArray(network.matrix, network.names, lambda result: replace(network, matrix=result), network)
 
 
 def take_edges(x: Any, reading: Reading = AS_IT_IS) -> Edges | None:

@@ -18,9 +18,9 @@ from semiring.advice import advice, fewer_paths, option
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import CATALOGUE, as_semiring
 from semiring.algebra.expressions.tree import float_limits
-from semiring.arrays.labels import framed
+from semiring.arrays.labels import make_frame
 from semiring.arrays.memory import demand_memory
-from semiring.arrays.scatter import added, scatter
+from semiring.arrays.scatter import add_duplicates, scatter
 from semiring.arrays.vertices import Vertices
 from semiring.errors import AlgebraError, DomainError, FormatError, MissingExtraError, SemiringError, ShapeError
 from semiring.io.text import is_exact
@@ -244,7 +244,7 @@ def assemble_sparse(
     rows, columns, weights = weighted_edges(found, semiring, dtype, directed=directed)
     cells = rows.astype(np.int64) * found.size + columns
     order = np.argsort(cells, kind="stable")
-    cells, values = added(cells[order], weights[order], semiring)
+    cells, values = add_duplicates(cells[order], weights[order], semiring)
     starts = np.searchsorted(cells, np.arange(found.size + 1) * found.size)
     matrix: Any = csr_array((values, cells % max(1, found.size), starts), shape=(found.size, found.size))
     known: dict[str, Any] = {"semiring": semiring, "combined": cells.size < rows.size}

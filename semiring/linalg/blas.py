@@ -23,7 +23,7 @@ from semiring.arrays.encoding import (
 from semiring.arrays.operands import as_array, as_output, as_result, in_host_memory, on_their_device, operands, store
 from semiring.errors import DeviceError, DTypeError, ShapeError
 from semiring.linalg import packed
-from semiring.linalg.dispatch import demand_products, destination, encoding, engine_for, inside, look
+from semiring.linalg.dispatch import demand_products, choose_destination, encoding, engine_for, encode_operand, scan_operands
 from semiring.linalg.elementwise import scaled_sum
 from semiring.linalg.products import matmul
 from semiring.linalg.ranges import demand_range, may_wrap, size_of, sizes
@@ -35,7 +35,7 @@ Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
 def _semiring_after(operand: Any, name: str, semiring: Semiring | str) -> Semiring:
-    """The semiring, unless one stands in the place of the operand before it, where BLAS has a matrix."""
+    """Return the semiring, unless one stands in the place of the operand before it, where BLAS has a matrix."""
     if isinstance(operand, str | Semiring):
         raise TypeError(f"{operand!r} is given for {name}: pass it as semiring={operand!r}")
     return as_semiring(semiring)
@@ -164,7 +164,7 @@ def ger(
     threads: int | None = None,
     device: Any = None,
 ) -> Any:
-    """A ⊕ (α ⊗ x ⊗ yᵀ), the rank-one update, x (m,), y (n,), A (m, n); without A the product alone. See `gemm`.
+    """Return a ⊕ (α ⊗ x ⊗ yᵀ), the rank-one update, x (m,), y (n,), A (m, n); without A the product alone. See `gemm`.
 
     >>> ger([0, 1], [5, 2, 7])
     array([[5., 2., 7.],
@@ -228,7 +228,7 @@ def dot(
 def _gather(
     semiring: Semiring, alpha: Any, beta: Any, read: dict[str, Any], device: Any, check: bool
 ) -> tuple[dict[str, Array], Any, Any]:
-    """The arrays that are read, and α and β as scalars, all of one dtype."""
+    """Return the arrays that are read, and α and β as scalars, all of one dtype."""
     scalars = {name: value for name, value in (("alpha", alpha), ("beta", beta)) if value is not None}
     for name, value in scalars.items():
         if is_device_array(value):
@@ -280,7 +280,7 @@ def _general(
     if beta is not None and beta == zero:
         C = beta = None
     named = dict(zip(names, (A, B) if C is None else (A, B, C), strict=False))
-    a, b, c = [*look(semiring, check, **named), Scan(nonnegative=True)][:3]
+    a, b, c = [*scan_operands(semiring, check, **named), Scan(nonnegative=True)][:3]
     for name, scalar in (("alpha", alpha), ("beta", beta)):
         if scalar is not None and check:
             check_entries(np.asarray(scalar), semiring, name)
@@ -290,7 +290,7 @@ def _general(
     nonnegative = a.nonnegative and b.nonnegative and c.nonnegative and alpha is None and beta is None
 
     target = None if out is None else as_output(out, shape, dtype, like=None if apart else A)
-    result = destination(target, shape, dtype, A, B, addend=addend)
+    result = choose_destination(target, shape, dtype, A, B, addend=addend)
     if check and has_inner_zero(semiring, dtype):  # a promise speaks of α ⊗ A and β ⊗ C as they are
         a, c = _shifted(a, alpha), _shifted(c, beta)
     terms = (a, b) if has_product else (Scan(), Scan())
@@ -309,7 +309,7 @@ def _general(
     if addend is not None:
         work[...] = _scaled(semiring, addend, beta, c, code)
     if has_product:
-        left, right = _scaled(semiring, A, alpha, a, code), B if code is None else inside(B, semiring, b, code)
+        left, right = _scaled(semiring, A, alpha, a, code), B if code is None else encode_operand(B, semiring, b, code)
         kernel = engine.multiply if addend is None else engine.multiply_add
         kernel(work, left, right)
     elif addend is None:
@@ -330,7 +330,7 @@ def _shifted(scan: Scan, scalar: Any) -> Scan:
 def _scaled(semiring: Semiring, array: Array, scalar: Any, scan: Scan, code: Encoding | None) -> Array:
     """``scalar`` ⊗ array as the kernels hold it; a missing scalar is one. The zero stays the zero."""
     if scalar is None:
-        return array if code is None else inside(array, semiring, scan, code)
+        return array if code is None else encode_operand(array, semiring, scan, code)
     dtype, xp = array.dtype if code is None else code.dtype, array_namespace(array)
     terms = {"x": dtype.type(scalar), "y": array.astype(dtype, copy=False)}
     product = semiring.mul.expression.evaluate(terms, dtype, xp)

@@ -17,13 +17,13 @@ from semiring.algebra.catalogue import plus_times
 from semiring.arrays.encoding import (
     Encoding,
     Scan,
+    assumed_range,
     check_operands,
     decode,
     encode,
     has_inner_zero,
     is_rounded,
     product_encoding,
-    promised,
 )
 from semiring.errors import ShapeError
 from semiring.kernels import backend_for, device_backend
@@ -62,17 +62,17 @@ def look(semiring: Semiring, check: bool, **arrays: Array) -> list[Scan]:
     if check:
         return check_operands(semiring, arrays)
     return [
-        promised(semiring, array.dtype) if has_inner_zero(semiring, array.dtype) else Scan()
+        assumed_range(semiring, array.dtype) if has_inner_zero(semiring, array.dtype) else Scan()
         for array in arrays.values()
     ]
 
 
 def overlaps(array: Array, *others: Array) -> bool:
-    """Whether an element of ``array`` may be an element of one of the others. Interleaved views do not overlap."""
+    """Return whether an element of ``array`` may be an element of one of the others. Interleaved views do not overlap."""
     if is_device_array(array):
-        from semiring.arrays.device import addresses, are_apart
+        from semiring.arrays.device import addresses, are_disjoint
 
-        if all(are_apart(array, other) for other in others):
+        if all(are_disjoint(array, other) for other in others):
             return False
         array, others = addresses(array), tuple(addresses(other) for other in others)
     # NumPy's answer is exact if it takes no more work than this, as for views of one matrix; else it is True.
@@ -101,7 +101,7 @@ def destination(
 
 
 def batch_shape(A: Array, B: Array) -> tuple[int, ...]:
-    """The common leading dimensions of two stacks of matrices."""
+    """Return the common leading dimensions of two stacks of matrices."""
     try:
         return np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
     except ValueError:
@@ -111,7 +111,7 @@ def batch_shape(A: Array, B: Array) -> tuple[int, ...]:
 def engine_for(
     array: Array, semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool, threads: int | None
 ) -> Engine:
-    """The engine for products of ``dtype`` where ``array`` lives."""
+    """Return the engine for products of ``dtype`` where ``array`` lives."""
     count = get_threads() if threads is None else checked_threads(threads)
     if type(array) is not np.ndarray and is_device_array(array):
         profiled = profiling.active and profiling.collects()
@@ -168,7 +168,7 @@ def multiply_into(semiring: Semiring, C: Array, A: Array, B: Array, a: Scan, b: 
 
 
 def is_told(semiring: Semiring, A: Array, B: Array, threads: int | None) -> bool:
-    """Whether C = A ⊗ B is NaN or ∞ where a look at the operands, of one dtype, would refuse them."""
+    """Return whether C = A ⊗ B is NaN or ∞ where a look at the operands, of one dtype, would refuse them."""
     m, n = (A.shape[-2] if A.ndim > 1 else 1), (B.shape[-1] if B.ndim > 1 else 1)
     by_row = n > 1
     if by_row and (m > 1 or max(A.ndim, B.ndim) > 2):  # most products
@@ -218,7 +218,7 @@ class Walker:
     prepared: Any
 
     def walk(self, x: Array, steps: Steps) -> Array:
-        """The states (m, n) after the steps."""
+        """Return the states (m, n) after the steps."""
         x = np.array(x, order="C")
         self.kernels.walk(self.plan, self.prepared, x, steps)
         return x
@@ -239,7 +239,7 @@ def walker(semiring: Semiring, B: Array, threads: int | None) -> Walker | None:
 
 
 def pulls(semiring: Semiring, dtype: np.dtype[Any], n: int) -> bool:
-    """Whether the backend of the host knows gradients of steps by one matrix (n, n)."""
+    """Return whether the backend of the host knows gradients of steps by one matrix (n, n)."""
     if has_inner_zero(semiring, dtype):
         return False
     backend: Any = backend_for(None, semiring, dtype)  # as in `engine_for`
@@ -288,7 +288,7 @@ def _each(kernel: Callable[..., None], A: Array, B: Array, C: Array, *more: Arra
 
 
 def _joined(batch: tuple[int, ...], *arrays: Array) -> int:
-    """How many of the last dimensions of the batch are one, with one stride, in each of the arrays."""
+    """Return how many of the last dimensions of the batch are one, with one stride, in each of the arrays."""
     for start in range(len(batch)):
         axes = [i for i in range(start, len(batch)) if batch[i] > 1]
         if all(array.strides[i] == array.strides[j] * batch[j] for array in arrays for i, j in pairwise(axes)):
@@ -297,7 +297,7 @@ def _joined(batch: tuple[int, ...], *arrays: Array) -> int:
 
 
 def _stacked(array: Array, whole: int) -> Array:
-    """The first ``whole`` dimensions as one: a view."""
+    """Return the first ``whole`` dimensions as one: a view."""
     if whole < 2:
         return array
     batch, matrix = array.shape[:whole], array.shape[whole:]

@@ -15,8 +15,8 @@ from semiring.arrays.labels import is_labelled, labelled_product, labelled_squar
 from semiring.arrays.operands import as_matrix, as_output, as_result, on_their_device, operands, store
 from semiring.errors import AlgebraError, ShapeError
 from semiring.linalg import packed
-from semiring.linalg.dispatch import batch_shape, destination, is_told, look, multiply_into, witness_into
-from semiring.linalg.elementwise import identity, whole
+from semiring.linalg.dispatch import batch_shape, choose_destination, reveals_invalid_entries, scan_operands, multiply_into, witness_into
+from semiring.linalg.elementwise import identity, require_integer
 from semiring.linalg.ranges import may_wrap
 from semiring.namespaces import array_namespace, is_device_array
 
@@ -108,18 +108,18 @@ def matmul(
         product = matmul(A, B, semiring, out=out, check=check, threads=threads, device=device)
         return labelled(product) if out is None else out
     given = left, right = operands(semiring, device=device, check=check, A=A, B=B)
-    late = check and is_told(semiring, left, right, threads)
-    a, b = (Scan(), Scan()) if late else look(semiring, check, A=left, B=right)
+    late = check and reveals_invalid_entries(semiring, left, right, threads)
+    a, b = (Scan(), Scan()) if late else scan_operands(semiring, check, A=left, B=right)
     left, right, shape, axes = _aligned(left, right)
     target = None if out is None else as_output(out, shape, left.dtype, like=left if device is None else None)
-    result = destination(None if late else target, shape, left.dtype, left, right)
+    result = choose_destination(None if late else target, shape, left.dtype, left, right)
     C = result[axes] if axes else result
     if left.shape[-1] and C.size:
         multiply_into(semiring, C, left, right, a, b, threads)
     else:
         C[...] = semiring.zero_for(left.dtype)
     if late and not (np.maximum.reduce(C, axis=None) < np.inf):  # NaN included
-        look(semiring, True, A=given[0], B=given[1])
+        scan_operands(semiring, True, A=given[0], B=given[1])
     if target is None:
         return as_result(A, B)(result if result.ndim else result[()])
     if result is not target:
@@ -152,7 +152,7 @@ def matmul_witness(
     threads: int | None = None,
     device: Any = None,
 ) -> tuple[Any, Any]:
-    """The product and its witness: (C, W) with C = A ⊗ B and C[i, j] = A[i, W[i, j]] ⊗ B[W[i, j], j].
+    """Return the product and its witness: (C, W) with C = A ⊗ B and C[i, j] = A[i, W[i, j]] ⊗ B[W[i, j], j].
 
     W holds the smallest such k, and -1 where C is the zero. It is int32 (int64 for k ≥ 2³¹). Operands, shapes and
     errors as in `matmul`; `AlgebraError` where ⊕ is not selective (then no single k attains a sum). On the host it
@@ -168,7 +168,7 @@ def matmul_witness(
     if isinstance(A, BitMatrix) or isinstance(B, BitMatrix):
         return packed.matmul_witness(A, B, semiring, threads, device)
     left, right = operands(semiring, device=device, check=check, A=A, B=B)
-    a, b = look(semiring, check, A=left, B=right)
+    a, b = scan_operands(semiring, check, A=left, B=right)
     left, right, shape, axes = _aligned(left, right)
     xp = array_namespace(left)
     result = xp.full(shape, semiring.zero_for(left.dtype), left.dtype)
@@ -201,16 +201,16 @@ def power(
     array([[ 0.,  2.],
            [inf,  3.]])
     """
-    semiring, exponent = as_semiring(semiring), whole(k, "the exponent")
+    semiring, exponent = as_semiring(semiring), require_integer(k, "the exponent")
     if exponent < 0:
         raise ValueError(f"the exponent is {exponent}: a matrix over a semiring has no inverse, so k is at least 0")
     if isinstance(A, BitMatrix):
         return packed.power(A, exponent, semiring, threads, device)
     if is_labelled(A):
         taken = labelled_square(A)
-        return taken.back(power(taken.matrix, exponent, semiring, check=check, threads=threads, device=device))
+        return taken.restore(power(taken.matrix, exponent, semiring, check=check, threads=threads, device=device))
     given = as_matrix(A, semiring, square=True, device=device, check=check)
-    look(semiring, check, A=given)
+    scan_operands(semiring, check, A=given)
     back, base = as_result(A), wide(given, semiring)
     if exponent == 0:
         there = "cuda" if is_device_array(base) else None

@@ -26,8 +26,8 @@ from semiring.arrays.encoding import has_inner_zero, rounded, wide
 from semiring.arrays.operands import as_result, on_their_device, operands
 from semiring.errors import AlgebraError, DTypeError, ShapeError
 from semiring.kernels.contract import Steps
-from semiring.linalg.dispatch import Walker, look, walker
-from semiring.linalg.elementwise import identity, multiply, whole
+from semiring.linalg.dispatch import Walker, scan_operands, walker
+from semiring.linalg.elementwise import identity, multiply, require_integer
 from semiring.linalg.products import matmul, matmul_witness
 from semiring.linalg.ranges import may_wrap
 from semiring.namespaces import array_namespace, is_device_array
@@ -315,7 +315,7 @@ def _steps(A: Any, weights: Any, steps: int | None) -> int:
     """How many steps the arrays, and the caller, say there are."""
     said = {} if A.ndim == 2 else {"As": int(A.shape[0])}
     said |= {} if weights is None else {"weights": int(weights.shape[0])}
-    said |= {} if steps is None else {"steps": whole(steps, "the number of steps")}
+    said |= {} if steps is None else {"steps": require_integer(steps, "the number of steps")}
     if not said:
         raise ValueError(
             "the number of steps is not known, as one matrix is given for all of them: pass steps or weights"
@@ -344,7 +344,7 @@ def _chain(
     named = {"As": As, "x": x, "weights": weights}
     named = {name: value for name, value in named.items() if value is not None}
     arrays = dict(zip(named, operands(semiring, device=device, check=check, **named), strict=True))
-    look(semiring, check, **arrays)
+    scan_operands(semiring, check, **arrays)
     dtype = arrays["As"].dtype
     arrays = {name: wide(array, semiring) for name, array in arrays.items()}
     A, square = arrays["As"], x is None

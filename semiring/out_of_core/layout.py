@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 from semiring.advice import option
 from semiring.arrays import memory as system
 from semiring.arrays.bits import WORD_BITS
-from semiring.arrays.memory import bytes_of, shown
+from semiring.arrays.memory import bytes_of, format_bytes
 from semiring.errors import StorageError
 from semiring.kernels.engine import cut
 from semiring.out_of_core.disk import PAGE
@@ -35,10 +35,10 @@ __all__ = [
     "StripLayout",
     "bytes_moved",
     "bytes_of",
+    "format_bytes",
     "free_memory",
     "layout_for",
     "limits_of",
-    "shown",
 ]
 
 Range: TypeAlias = tuple[int, int]

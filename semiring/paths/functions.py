@@ -16,7 +16,7 @@ from semiring.algebra.catalogue import as_semiring, boolean, max_min, max_plus, 
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.device import one_device
-from semiring.arrays.labels import Taken, is_frame, labelled_square, names_vertices
+from semiring.arrays.labels import LabelledArray, is_frame, labelled_square, names_vertices
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import (
     as_matrix,
@@ -162,12 +162,12 @@ class _PathRequest(NamedTuple):
     device: Any
     options: dict[str, Any]  # of closure
 
-    def taken(self, A: Any) -> Taken:
+    def taken(self, A: Any) -> LabelledArray:
         """A as a matrix of all pairs, with the names of vertices."""
         taken = take(A, self.semiring, self.reading)
-        return taken if taken.network is None else taken._replace(back=as_it_is)
+        return taken if taken.network is None else taken._replace(restore=as_it_is)
 
-    def all_paths(self, taken: Taken) -> Paths:
+    def all_paths(self, taken: LabelledArray) -> Paths:
         """The paths between all pairs."""
         A, semiring, one = taken.matrix, self.semiring, one_device(self.device)
         names = taken.names if self.names is None else self.names
@@ -178,7 +178,7 @@ class _PathRequest(NamedTuple):
         try:
             if not self.predecessors:
                 closed = closure(A, semiring, device=self.device, **self.options)
-                return Paths(taken.back(closed), semiring, names=names, weights=A)
+                return Paths(taken.restore(closed), semiring, names=names, weights=A)
             matrix = as_matrix(A.unpack() if isinstance(A, BitMatrix) else A, semiring, square=True, device=one)
             distances, found = closure_with_predecessors(matrix, semiring, device=self.device, **self.options)
         except (DivergenceError, DomainError) as error:
@@ -186,7 +186,7 @@ class _PathRequest(NamedTuple):
             raise stated.named(names) from None
         back = as_result(A)
         weights = matrix if one is None else A
-        return Paths(taken.back(back(distances)), semiring, back(found), names=names, weights=weights)
+        return Paths(taken.restore(back(distances)), semiring, back(found), names=names, weights=weights)
 
     def some_paths(self, A: Any, sources: Any, targets: Any, limit: Any) -> Paths:
         """The paths between some vertices, or within a limit."""
@@ -201,7 +201,7 @@ class _PathRequest(NamedTuple):
             taken = self.taken(A)
             vertices = Vertices(taken.matrix.shape[-1], taken.names if self.names is None else self.names)
             rows, columns = _asked(vertices, sources, targets)
-            found = self._replace(names=None).all_paths(taken._replace(names=None, back=as_it_is))
+            found = self._replace(names=None).all_paths(taken._replace(names=None, restore=as_it_is))
             said = Explanation(self.semiring.name, method=self.options["method"], backend="cuda")
             return SomePaths(Answer(rows, columns, None, *some_of(found, rows, columns), said), self.semiring, vertices)
         progress = as_progress(self.options["progress"], "paths")
@@ -225,7 +225,7 @@ class _PathRequest(NamedTuple):
             threads=get_threads() if threads is None else checked_threads(threads),
             all_paths=lambda matrix, method: self._replace(
                 names=None, options=self.options | {"method": method}
-            ).all_paths(Taken(matrix, None, as_it_is)),
+            ).all_paths(LabelledArray(matrix, None, as_it_is)),
         )
         if progress is not None:
             progress(1, 1)
@@ -351,7 +351,7 @@ def transitive_closure(  # type: ignore[misc]  # predecessors is one of the opti
     back: Callable[[Any], Any] = as_it_is
     if is_frame(A) and not Reading(options.get("weight"), None, options.get("columns")).lists_edges(A):
         taken = labelled_square(A)
-        A, back = taken.matrix, as_it_is if some else taken.back
+        A, back = taken.matrix, as_it_is if some else taken.restore
         options["names"] = taken.names if options.get("names") is None else options["names"]
     if not names_vertices(A):
         _refuse_stack(A)

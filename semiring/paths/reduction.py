@@ -47,7 +47,7 @@ def transitive_reduction(A: Any, *, threads: int | None = None) -> Any:
     """
     if names_vertices(A):
         taken = take(A, boolean)
-        return taken.back(_reduced(pack(taken.matrix), taken.names, threads).unpack())
+        return taken.restore(_reduced(pack(taken.matrix), taken.names, threads).unpack())
     reduced = _reduced(A if isinstance(A, BitMatrix) else pack(A), None, threads)
     return reduced if isinstance(A, BitMatrix) else reduced.unpack()
 

@@ -17,7 +17,7 @@ from semiring.algorithms.expansion import DirectEdges, expanded
 from semiring.algorithms.predecessors import nearest_tree, path_sums
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.folds import farthest, fold_rows
-from semiring.arrays.labels import framed
+from semiring.arrays.labels import make_frame
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import as_matrix
 from semiring.arrays.parts import on_host, pieces
@@ -141,7 +141,7 @@ class Paths:
 
         Raises `MissingExtraError` without pandas.
         """
-        return framed(on_host(self._distances), *self._ends)
+        return make_frame(on_host(self._distances), *self._ends)
 
     def _as_network(self) -> Network:
         """The matrix with the names of its vertices, for `semiring.write`."""

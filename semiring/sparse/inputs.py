@@ -15,7 +15,7 @@ from semiring.arrays.encoding import check_entries, convert
 from semiring.arrays.labels import names_vertices
 from semiring.arrays.operands import as_matrix, common_dtype, in_host_memory
 from semiring.arrays.scans import Scan
-from semiring.arrays.scatter import added
+from semiring.arrays.scatter import add_duplicates
 from semiring.arrays.sparse import is_ascending, is_sparse, stored_entries, warn_of_duplicates
 from semiring.arrays.zero_conventions import warn_of_other_zeros
 from semiring.errors import DomainError, DTypeError, ShapeError, TooLargeError
@@ -140,7 +140,7 @@ def _read_lists(
     if not ((rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])).all():
         if warns:
             warn_of_duplicates(semiring)
-        cells, values = added(rows.astype(np.int64) * n + columns, values, semiring)
+        cells, values = add_duplicates(rows.astype(np.int64) * n + columns, values, semiring)
         return check_values(_make_pattern(n, cells // n, cells % n), values, semiring, names)
     return check_values(Pattern(n, starts, columns), values, semiring, names)
 

@@ -19,7 +19,7 @@ from semiring.linalg.contraction.notation import Notation, Subscripts, read_nota
 from semiring.linalg.contraction.orders import order_of
 from semiring.linalg.contraction.steps import contract, prepare_terms
 from semiring.linalg.elementwise import reduced_axes
-from semiring.linalg.sequences import arranged
+from semiring.linalg.sequences import arrange_chain
 
 try:
     import torch
@@ -297,7 +297,7 @@ def _sequence(
         zero, one = _elements(key, _name(As))
         n = As.shape[-1] if As.dim() else 0
         x = torch.full((n, n), zero, dtype=As.dtype, device=As.device).fill_diagonal_(one)
-    return *arranged(torch, As, x, weights, lengths, steps, square=square), key
+    return *arrange_chain(torch, As, x, weights, lengths, steps, square=square), key
 
 
 def _cycles(A: Tensor, closed: Tensor, semiring: Semiring | str, rule: Rule | None) -> Tensor:

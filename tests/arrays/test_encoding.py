@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 import semiring as sr
 from semiring.arrays import entries
 from semiring.arrays.encoding import (
+    assumed_range,
     check_entries,
     convert,
     decode,
     encode,
     inner_zero,
     product_encoding,
-    promised,
     widen,
 )
 from semiring.arrays.scans import PIECE, Scan
@@ -326,6 +326,6 @@ def test_the_narrowest_dtype_that_holds_the_sums():
     with pytest.raises(IntegerOverflowError, match="float64"):
         product_encoding(sr.min_plus, np.dtype("int64"), Scan(0, 2**62), small)
     for dtype in INTEGERS:
-        promise = promised(sr.min_plus, np.dtype(dtype))
+        promise = assumed_range(sr.min_plus, np.dtype(dtype))
         assert product_encoding(sr.min_plus, np.dtype(dtype), promise, promise, promise).dtype == dtype
         assert promise.high >= TOP[dtype] // 6 - 2

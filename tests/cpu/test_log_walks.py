@@ -10,7 +10,7 @@ from tiers import quick
 import semiring as sr
 from semiring.autodiff import sequences as gradients
 from semiring.kernels.cpu.product import log_walks
-from semiring.linalg.sequences import Given
+from semiring.linalg.sequences import ChainArrays
 
 pytestmark = pytest.mark.full  # each test compiles kernels of its own
 
@@ -97,7 +97,7 @@ def pulled(A, x, w, lengths, g, dtype, kept=None):
     """The gradients of what has g by the ends (m, n), or by all states (steps, m, n)."""
     A, x, g = A[None, None].astype(dtype), x.astype(dtype), g.astype(dtype)
     steps, w = len(w), w.swapaxes(0, 1).astype(dtype)
-    given = Given(A, x, w, lengths)
+    given = ChainArrays(A, x, w, lengths)
     if kept is None:
         kept = gradients.lines(sr.log_plus, A.shape, x.shape[:1], x.shape[1], steps, np.dtype(dtype).name, True)
     _, borders = gradients.ended(given, steps, sr.log_plus, True, kept)

@@ -415,7 +415,7 @@ def test_a_matrix_of_bits_on_a_device(cp, rng):
 
 def test_arrays_of_jax_live_until_what_reads_them_has_ended(monkeypatch):
     """JAX would give their memory to its next computation, whatever a stream of CuPy's still does."""
-    monkeypatch.setattr(memory, "_kept", deque())
+    monkeypatch.setattr(memory, "_lent_arrays", deque())
     events = []
 
     def event(**_):
@@ -426,14 +426,14 @@ def test_arrays_of_jax_live_until_what_reads_them_has_ended(monkeypatch):
     arrays = [np.zeros(3) for _ in range(3)]
     alive = list(map(weakref.ref, arrays))
     for _ in range(2):
-        memory._keep(stream, event, [arrays.pop(0)])
+        memory._hold(stream, event, [arrays.pop(0)])
     assert all(reference() is not None for reference in alive)
     events[0].done = True
-    memory._keep(stream, event, [arrays.pop(0)])
+    memory._hold(stream, event, [arrays.pop(0)])
     assert [reference() is not None for reference in alive] == [False, True, True]
-    monkeypatch.setattr(memory, "_kept", deque([(None, [])]))  # asked nothing during a capture
-    memory._keep(SimpleNamespace(is_capturing=lambda: True), event, [np.zeros(1)])
-    assert len(memory._kept) == 1
+    monkeypatch.setattr(memory, "_lent_arrays", deque([(None, [])]))  # asked nothing during a capture
+    memory._hold(SimpleNamespace(is_capturing=lambda: True), event, [np.zeros(1)])
+    assert len(memory._lent_arrays) == 1
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda:", "cuda:x", "gpu", 0])

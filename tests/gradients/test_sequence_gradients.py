@@ -15,7 +15,7 @@ from semiring.autodiff import sequences
 from semiring.autodiff.saved_tensors import recycled
 from semiring.autodiff.sequences import segments
 from semiring.errors import AlgebraError, DTypeError, ShapeError
-from semiring.linalg.sequences import Given
+from semiring.linalg.sequences import ChainArrays
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -158,7 +158,7 @@ def test_memory_grows_with_the_root_of_the_steps(rng):
     for steps in (100, 1600):
         A, x = rng.random((n, n)) - 4, rng.random((rows, n))
         tracemalloc.start()
-        given = Given(A[None], x)
+        given = ChainArrays(A[None], x)
         _, borders = sequences.ended(given, steps, sr.log_plus, False, len(segments(steps)))
         sequences.pulled(given, borders, np.ones((rows, 1, n)), steps, sr.log_plus)
         peaks.append(tracemalloc.get_traced_memory()[1])

@@ -12,7 +12,7 @@ import numpy as np
 
 from semiring.algebra.expressions.tree import float_limits, is_half
 from semiring.algorithms.views import Array
-from semiring.arrays.parts import on_host, pieces, some
+from semiring.arrays.parts import any_true, on_host, pieces
 from semiring.errors import DomainError, IntegerOverflowError
 from semiring.namespaces import array_namespace
 
@@ -156,7 +156,7 @@ class Weights:
 def _whole_numbers(A: Array) -> bool:
     """Whether every finite entry is a whole number; the host stops at the first piece where one is not."""
     rint = array_namespace(A).rint
-    return not some((A[rows] != rint(A[rows])).any() for rows in pieces(A))
+    return not any_true((A[rows] != rint(A[rows])).any() for rows in pieces(A))
 
 
 def relative_rounding(dtype: Any) -> float:

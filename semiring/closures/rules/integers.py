@@ -21,7 +21,7 @@ import numpy as np
 from semiring.algebra.catalogue import min_plus
 from semiring.arrays.encoding import inner_zero, widen
 from semiring.arrays.operands import same_memory
-from semiring.arrays.parts import parts, some
+from semiring.arrays.parts import any_true, parts
 from semiring.closures.call import Call
 from semiring.closures.maps import NEGATED, Shifted
 from semiring.closures.matrix import EncodedMatrix
@@ -105,7 +105,7 @@ def _comes_near(largest: int, D: Any) -> bool:
     """Whether a closed entry came within the ``largest`` weight of "no path": a longer path may have been cut off."""
     none = inner_zero(min_plus, D.dtype)
     bound = D.dtype.type(int(none) - largest)
-    return some(((D[at] >= bound) & (D[at] < none)).any() for at in parts(D.shape, is_device_array(D)))
+    return any_true(((D[at] >= bound) & (D[at] < none)).any() for at in parts(D.shape, is_device_array(D)))
 
 
 def near_no_path(call: Call, D: Any) -> dict[str, Any] | None:

@@ -21,7 +21,7 @@ import numpy as np
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.methods import Method
 from semiring.algorithms.schedule import schedule_for
-from semiring.arrays.operands import adjacent, empty_like
+from semiring.arrays.operands import empty_like, has_adjacent_elements
 from semiring.closures.call import Call, is_tropical
 from semiring.closures.method_run import of_matrix
 from semiring.closures.plan import Draft, NotApplicable, Rewrite, Work
@@ -121,11 +121,11 @@ def _one(call: Call, number: int, index: tuple[int, ...], alike: bool, home: Any
     report = call.progress and partial(_report, call.progress, number, prod(call.kind.shape[:-2]))
     known = {"scan": call.scan} if alike else {}
     A = call.A[index]
-    turned = not adjacent(home) and call.semiring.commutative and adjacent(home.T)
+    turned = not has_adjacent_elements(home) and call.semiring.commutative and has_adjacent_elements(home.T)
     return call.part(
         A.T if turned else A,
         turned=turned,
-        adjacent=call.kind.device is None or adjacent(A.T if turned else A),
+        adjacent=call.kind.device is None or has_adjacent_elements(A.T if turned else A),
         progress=report,
         matrix_of_stack=number,
         **known,

@@ -21,7 +21,7 @@ from semiring.linalg.contraction.notation import Notation, number_of, read_notat
 from semiring.linalg.contraction.orders import ContractionOrder, order_of
 from semiring.linalg.contraction.plans import ContractionPlan, Layout, Problem, plan_of
 from semiring.linalg.contraction.steps import Choice, Choices, contract, contract_blocks, prepare_terms
-from semiring.linalg.dispatch import is_told, look, multiply_into
+from semiring.linalg.dispatch import reveals_invalid_entries, scan_operands, multiply_into
 from semiring.linalg.elementwise import add, is_sum_of_numpy, multiply, reduce
 from semiring.linalg.products import matmul_witness
 from semiring.linalg.ranges import may_wrap
@@ -74,32 +74,32 @@ class ArrayOperations:
         C = array_namespace(left).empty((*left.shape[:-1], right.shape[-1]), left.dtype)
         unscanned = _unscanned(left, right, names)
         if not left.shape[-1] or not C.size:
-            look(self.semiring, self.check, **unscanned)
+            scan_operands(self.semiring, self.check, **unscanned)
             C[...] = self.semiring.zero_for(C.dtype)
             return C
-        late = bool(unscanned) and self.check and is_told(self.semiring, left, right, self.threads)
+        late = bool(unscanned) and self.check and reveals_invalid_entries(self.semiring, left, right, self.threads)
         a, b = (Scan(), Scan()) if late else self._scan(left, right, names)
         multiply_into(self.semiring, C, left, right, a, b, self.threads)
         if late and not (np.maximum.reduce(C, axis=None) < np.inf):  # NaN included
-            look(self.semiring, True, **unscanned)
+            scan_operands(self.semiring, True, **unscanned)
         return C
 
     def _scan(self, left: Array, right: Array, names: tuple[str, str]) -> list[Scan]:
         """Return what is known of both: results of floats are elements of the domain, and need no scan."""
         if self.scans_results or not self.check or all(names):
-            return look(self.semiring, self.check, **{names[0] or "left": left, names[1] or "right": right})
+            return scan_operands(self.semiring, self.check, **{names[0] or "left": left, names[1] or "right": right})
         if names[0]:
-            return [*look(self.semiring, True, **{names[0]: left}), Scan()]
-        return [Scan(), *look(self.semiring, True, **{names[1]: right})] if names[1] else [Scan(), Scan()]
+            return [*scan_operands(self.semiring, True, **{names[0]: left}), Scan()]
+        return [Scan(), *scan_operands(self.semiring, True, **{names[1]: right})] if names[1] else [Scan(), Scan()]
 
     def product_witness(self, left: Array, right: Array, names: tuple[str, str]) -> tuple[Array, Array]:
         """Return the product and its witness."""
-        look(self.semiring, self.check, **_unscanned(left, right, names))
+        scan_operands(self.semiring, self.check, **_unscanned(left, right, names))
         return matmul_witness(left, right, self.semiring, check=self.scans_results, threads=self.threads)
 
     def entrywise(self, left: Array, right: Array, names: tuple[str, str]) -> Array:
         """Return the entrywise product, in pieces that need no large workspace."""
-        look(self.semiring, self.check, **_unscanned(left, right, names))
+        scan_operands(self.semiring, self.check, **_unscanned(left, right, names))
         shape, xp = np.broadcast_shapes(left.shape, right.shape), array_namespace(left)
         if is_device_array(left):
             return xp.asarray(multiply(left, right, self.semiring, check=self.scans_results))
@@ -114,7 +114,7 @@ class ArrayOperations:
         if not is_sum_of_numpy(self.semiring):
             return None
         if name:
-            look(self.semiring, self.check, **{name: x})
+            scan_operands(self.semiring, self.check, **{name: x})
         return array_namespace(x).asarray(reduce(x, self.semiring, tuple(axes), check=self.scans_results))
 
     def ones(self, x: Array, shape: tuple[int, int]) -> Array:
@@ -135,7 +135,7 @@ class ArrayOperations:
 
     def verify(self, x: Array, name: str) -> None:
         """Scan the entries."""
-        look(self.semiring, self.check, **{name: x})
+        scan_operands(self.semiring, self.check, **{name: x})
 
 
 def _unscanned(left: Array, right: Array, names: tuple[str, str]) -> dict[str, Array]:
@@ -217,7 +217,7 @@ def _widen(arrays: list[Array], semiring: Semiring) -> None:
 def _raise_for_operand(error: DomainError, semiring: Semiring, given: list[Any], device: Any) -> None:
     """Raise the error of an operand as the caller knows it, where an entry of an operand is to blame."""
     named = {f"operand {place}": x for place, x in enumerate(given)}
-    look(semiring, True, **dict(zip(named, operands(semiring, device=device, **named), strict=True)))
+    scan_operands(semiring, True, **dict(zip(named, operands(semiring, device=device, **named), strict=True)))
     raise error
 
 

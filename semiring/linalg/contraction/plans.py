@@ -15,7 +15,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import adds_exponentials
-from semiring.arrays.memory import shown as shown_bytes
+from semiring.arrays.memory import format_bytes
 from semiring.arrays.scans import PIECE
 from semiring.errors import TooLargeError
 from semiring.linalg.contraction.notation import Notation, display
@@ -81,7 +81,7 @@ class ContractionPlan:
     def __str__(self) -> str:
         rows = [("contraction", "batch × rows × inner × columns", "pairs", "result")]
         rows += [
-            (step.subscripts, " × ".join(map(str, step.shape)), f"{step.pairs:,}", shown_bytes(step.result_bytes))
+            (step.subscripts, " × ".join(map(str, step.shape)), f"{step.pairs:,}", format_bytes(step.result_bytes))
             for step in self.steps
         ]
         widths = [max(len(row[column]) for row in rows) for column in range(4)]
@@ -95,7 +95,7 @@ class ContractionPlan:
             for row in rows
         ]
         cut = "".join(f", {display(label)} in {parts} parts" for label, parts in self.slices.items())
-        return "\n".join([self.subscripts, *lines, f"{self.pairs:,} pairs, {shown_bytes(self.memory)} of memory{cut}"])
+        return "\n".join([self.subscripts, *lines, f"{self.pairs:,} pairs, {format_bytes(self.memory)} of memory{cut}"])
 
 
 # ------------------------------------------------------------------------------------------------------------ layouts
@@ -272,8 +272,8 @@ def plan_of(problem: Problem, limit: int | None) -> ContractionPlan:
         _, _, least, _, cut = min(cuts, default=(0, 0, memory, "", blocks))
         if least >= memory:
             raise TooLargeError(
-                f"memory_limit is {shown_bytes(limit)}, and the contraction takes {shown_bytes(memory)} at the least, "
-                f"{shown_bytes(_result_bytes(problem))} of them for the result: give that much, or another optimize="
+                f"memory_limit is {format_bytes(limit)}, and the contraction takes {format_bytes(memory)} at the "
+                f"least, {format_bytes(_result_bytes(problem))} of them for the result: give that much, or another optimize="
             )
         memory, blocks = least, cut
     return ContractionPlan(

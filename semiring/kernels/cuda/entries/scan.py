@@ -12,7 +12,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_floating
-from semiring.arrays.device import load_cupy, unaligned
+from semiring.arrays.device import alignment_error, load_cupy
 from semiring.arrays.scans import Scan, refuse_entries, rule_for
 from semiring.kernels.cuda.entries.prepared_launch import Prepared
 from semiring.logs import KEPT, Compilation
@@ -38,7 +38,7 @@ def look_at(semiring: Semiring, arrays: Mapping[str, Array]) -> dict[str, Scan]:
     Raises `DomainError` for the first entry of the first array that is NaN or outside the domain.
     """
     scans = {name: Scan(nonnegative=True) for name in arrays}
-    asked = [name for name, array in arrays.items() if array.size and not rule_for(semiring, array.dtype).ask_nothing]
+    asked = [name for name, array in arrays.items() if array.size and not rule_for(semiring, array.dtype).needs_no_scan]
     if not asked:
         return scans
     cupy = load_cupy()
@@ -182,7 +182,7 @@ def _launch(cupy: Any, array: Array, name: str, semiring: Semiring, result: int)
     dtype, size = array.dtype, array.itemsize
     layout = MemoryOrder.of(array.data.ptr, array.shape, array.strides, size)
     if layout is None:
-        raise unaligned(name, dtype)
+        raise alignment_error(name, dtype)
     if len(layout.sizes) > 3:
         array = cupy.ascontiguousarray(array)
         layout = MemoryOrder(array.data.ptr, (array.size,), (1,))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from semiring.arrays.device import unaligned
+from semiring.arrays.device import alignment_error
 
 __all__ = ["LARGEST", "Placement", "is_nonnegative", "on_pairs", "pieces", "without_neutral"]
 
@@ -32,7 +32,7 @@ class Placement:
         """The layout of a 2-D or 3-D CuPy array. Raises `DeviceError` where an element is not aligned."""
         size = array.itemsize
         if array.data.ptr % size or any(stride % size for stride in array.strides if stride):
-            raise unaligned("an operand", array.dtype)
+            raise alignment_error("an operand", array.dtype)
         *leading, rows, columns = array.shape
         *steps, row, column = (stride // size for stride in array.strides)
         return cls(array.data.ptr % 16, (rows, columns), (row, column), size, *leading, *steps)

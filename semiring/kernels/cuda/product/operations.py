@@ -11,7 +11,7 @@ import cupy
 import numpy as np
 
 from semiring.algebra.expressions import Expression
-from semiring.arrays.float_order import flipped
+from semiring.arrays.float_order import flip_negative_bits
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.entries.elementwise import flip
 from semiring.kernels.cuda.entries.packing import empty_words, pack, unpack
@@ -237,4 +237,4 @@ def _flipped(array: Any) -> Any:
 
 
 def _order_of(value: Any) -> int:
-    return int(flipped(int(np.asarray(value, np.float32).view(np.int32))))
+    return int(flip_negative_bits(int(np.asarray(value, np.float32).view(np.int32))))
