@@ -310,7 +310,9 @@ class _TermOperations:
         """Do nothing: entries that enter no product and no sum are handed back as they are."""
 
 
-def _sequence(As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, steps: int | None) -> tuple[ChainArrays, int]:
+def _sequence(
+    As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, steps: int | None
+) -> tuple[ChainArrays, int]:
     """What the functions of sequences take, and how many steps there are."""
     As, square = jnp.asarray(As), x is None
     if x is None:

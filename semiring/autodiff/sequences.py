@@ -23,7 +23,7 @@ from semiring.autodiff.rules import factors, rule_of
 from semiring.autodiff.saved_tensors import recycled
 from semiring.autodiff.scaled import ScaledOperand, largest, scaled_product
 from semiring.linalg import matmul
-from semiring.linalg.dispatch import Walker, scan_operands, pulls
+from semiring.linalg.dispatch import Walker, has_gradient_kernel, scan_operands
 from semiring.linalg.sequences import Chain, ChainArrays, check_lengths
 from semiring.namespaces import array_namespace
 
@@ -38,7 +38,7 @@ _KEPT = 1 << 27  # bytes of what is kept of all steps; of more, only every √Tt
 
 
 def segments(steps: int, least: int = 1) -> list[range]:
-    """The steps in runs of about √T, or of the ``least`` length."""
+    """Return the steps in runs of about √T, or of the ``least`` length."""
     length = max(least, isqrt(max(0, steps - 1)) + 1)
     return [range(start, min(steps, start + length)) for start in range(0, steps, length)]
 
@@ -46,18 +46,18 @@ def segments(steps: int, least: int = 1) -> list[range]:
 def lines(
     semiring: Semiring, A: tuple[int, ...], batch: tuple[int, ...], n: int, steps: int, dtype: str, on_host: bool
 ) -> int:
-    """How many vectors `ended` keeps for each sequence, A in the shape that `Chain` takes.
+    """Return how many vectors `ended` keeps for each sequence, A in the shape that `Chain` takes.
 
     One for each segment; or two for each step, where a backend takes gradients through many.
     """
     every = 2 * steps
     one = on_host and dtype == "float32" and steps > 1 and prod(A[:-2]) == 1 and prod(batch) > 1
-    fits = one and prod(batch) * every * n * 4 <= _KEPT and pulls(semiring, np.dtype(np.float32), n)
+    fits = one and prod(batch) * every * n * 4 <= _KEPT and has_gradient_kernel(semiring, np.dtype(np.float32), n)
     return every if fits else len(segments(steps))
 
 
 def scanned(given: ChainArrays, steps: int, semiring: Semiring, check: bool) -> Array:
-    """The state after each step, (..., steps, n)."""
+    """Return the state after each step, (..., steps, n)."""
     chain = _checked(given, steps, semiring, check)
     result = array_namespace(chain.x).empty((*chain.batch, steps, chain.x.shape[-1]), chain.x.dtype)
     chain.scan(result)
@@ -65,12 +65,14 @@ def scanned(given: ChainArrays, steps: int, semiring: Semiring, check: bool) -> 
 
 
 def attained(given: ChainArrays, steps: int, semiring: Semiring, check: bool) -> Array:
-    """The states on a best path to each last state, int32 (..., steps, n): one before each step."""
-    return _checked(given, steps, semiring, check).attained()[1]
+    """Return the states on a best path to each last state, int32 (..., steps, n): one before each step."""
+    return _checked(given, steps, semiring, check).best_path()[1]
 
 
 def ended(given: ChainArrays, steps: int, semiring: Semiring, check: bool, kept: int) -> tuple[Array, Array]:
-    """The state after the last step, (..., n), and what is kept for the gradient, (..., kept, n), kept from `lines`."""
+    """Return the state after the last step, (..., n), and what is kept for the gradient, (..., kept, n), kept from
+    `lines`.
+    """
     chain = _checked(given, steps, semiring, check)
     xp, shape = array_namespace(chain.x), (*chain.batch, kept, chain.x.shape[-1])
     borders = recycled(shape, chain.x.dtype) if xp is np else xp.empty(shape, chain.x.dtype)
@@ -91,8 +93,11 @@ def _checked(given: ChainArrays, steps: int, semiring: Semiring, check: bool) ->
     return Chain(semiring, *given, steps)
 
 
-def pulled(given: ChainArrays, borders: Array, g: Array, steps: int, semiring: Semiring) -> tuple[Array, Array, Array | None]:
-    """The gradients by A, x and the weights, of what the ends (g (..., 1, n)) or all states (..., steps, n) have as g.
+def pulled(
+    given: ChainArrays, borders: Array, g: Array, steps: int, semiring: Semiring
+) -> tuple[Array, Array, Array | None]:
+    """Return the gradients by A, x and the weights, of what the ends (g (..., 1, n)) or all states (..., steps, n) have
+    as g.
 
     ``borders``: the states before each segment, or all that `ended` keeps.
     """
@@ -113,7 +118,7 @@ class _Backward:
         self.dw = self.xp.empty((*chain.batch, *rows), np.float32 if narrow else np.float64)
         self.right: ScaledOperand | None = None
         self.later: list[tuple[Array, Array, Array]] = []
-        walks = narrow and self.xp is np and pulls(chain.semiring, chain.x.dtype, chain.x.shape[-1])
+        walks = narrow and self.xp is np and has_gradient_kernel(chain.semiring, chain.x.dtype, chain.x.shape[-1])
         self.walker = chain.walker if walks and not self._far_apart() else None  # knows gradients of many steps
 
     @cached_property
@@ -122,7 +127,7 @@ class _Backward:
         return _Exponentials(self.xp, self.chain.A) if self.one and self.rule == "log_plus" else None
 
     def run(self, borders: Array) -> tuple[Array, Array, Array | None]:
-        """The gradients by A, x and the weights, in the dtype of the chain and the shapes of its arrays."""
+        """Return the gradients by A, x and the weights, in the dtype of the chain and the shapes of its arrays."""
         chain, xp = self.chain, self.xp
         every, steps = self.g.shape[-2] == chain.steps, chain.steps
         exponent = 0 if self.walker is None else self._exponent()
@@ -148,18 +153,20 @@ class _Backward:
         return restored(self.dA), restored(_summed_to(G, chain.x.shape)), None if dw is None else restored(dw)
 
     def _exponent(self) -> int:
-        """A power of two by which gradients are divided while they are float32, where they are far from 1."""
+        """Return a power of two by which gradients are divided while they are float32, where they are far from 1."""
         greatest = float(np.abs(self.g).max(initial=0))
         exponent = int(np.frexp(greatest)[1]) if 0 < greatest < np.inf else 0
         return exponent if abs(exponent) > _FAR else 0
 
     def _far_apart(self) -> bool:
-        """Whether some row of the batch has gradients so small that they would be nothing beside those of another."""
+        """Return whether some row of the batch has gradients so small that they would be nothing beside those of
+        another.
+        """
         greatest = np.abs(self.g).max(axis=(-2, -1), initial=0)
         return bool((greatest[greatest > 0] < np.ldexp(greatest.max(initial=0), -_APART)).any())
 
     def _borders(self, runs: list[range]) -> Array:
-        """The states before each run of steps."""
+        """Return the states before each run of steps."""
         borders, x = np.empty((*self.chain.batch, len(runs), self.chain.x.shape[-1]), np.float32), self.chain.start
         for place, run in enumerate(runs):
             borders[..., place, :] = x
@@ -175,14 +182,14 @@ class _Backward:
     def _pulled(self, walker: Walker, factors: Array, sums: Array, run: range, G: Array, every: bool) -> Array | None:
         """`_segment` in one call of the backend; None where values forbid it."""
         chain, n, part = self.chain, G.shape[-1], slice(run.start, run.stop)
-        steps = chain.of_rows(
+        steps = chain.flatten_steps(
             run,
             factors=factors,
             sums=sums,
             more=self.g[..., part, :] if every else None,
             by_weights=None if chain.weights is None else self.dw[..., part, :],
         )
-        H = np.array(chain.rows(G, 1), np.float32, order="C")
+        H = np.array(chain.flatten_batch(G, 1), np.float32, order="C")
         return H.reshape(G.shape) if walker.pull(H, steps, self.dA.reshape(n, n)) else None
 
     def _segment(self, x: Array, run: range, G: Array, every: bool) -> Array:
@@ -194,10 +201,10 @@ class _Backward:
                 y, W = self.shared.product(before)
             y = next(chain.states(before, range(t, t + 1)))[1] if y is None else y
             kept.append((before, y, W))
-            before = chain.after(t, before, y)
+            before = chain.next_state(t, before, y)
         for t, (before, y, W) in zip(reversed(run), reversed(kept), strict=True):
             G = G + self.g[..., t, :] if every else G
-            going = chain.going(t)
+            going = chain.active_rows(t)
             H = G if going is None else xp.where(going, G, 0)
             if chain.weights is not None:
                 H = self._through_weights(t, y, chain.weights[..., t, :], H)
@@ -215,7 +222,7 @@ class _Backward:
         return xp.where(there, H * by_y, 0)
 
     def _through_product(self, t: int, x: Array, y: Array, W: Any, H: Array) -> Array:
-        """The gradient by x of y = x ⊗ Aₜ, (..., n), and that by Aₜ into ``dA``."""
+        """Return the gradient by x of y = x ⊗ Aₜ, (..., n), and that by Aₜ into ``dA``."""
         chain, xp, n = self.chain, self.xp, x.shape[-1]
         if isinstance(W, _Sums):
             return W.pulled(H.reshape(-1, n)).reshape(x.shape)
@@ -320,7 +327,7 @@ class _Exponentials:
         return y.astype(x.dtype).reshape(x.shape), _Sums(self, X, S)
 
     def by_matrix(self) -> Array:
-        """The gradient by A of all that was pulled."""
+        """Return the gradient by A of all that was pulled."""
         left, right = (self.xp.concatenate(parts) for parts in zip(*self.factors, strict=True))
         self.factors.clear()
         return _matmul(self.xp, left.T, right) * self.E
@@ -335,7 +342,7 @@ class _Sums:
     S: Array
 
     def pulled(self, G: Array) -> Array:
-        """The gradient by x (rows, n) of what has G by y."""
+        """Return the gradient by x (rows, n) of what has G by y."""
         xp, there = self.by.xp, self.S > 0
         Q = xp.where(there, G, 0) / xp.where(there, self.S, 1)
         self.by.factors.append((self.X, Q))
@@ -343,7 +350,7 @@ class _Sums:
 
 
 def _there(semiring: Semiring, rule: str, y: Array, weights: Array) -> Array:
-    """Where y ⊗ w has a gradient: everywhere in plus_times, else where neither is "no path"."""
+    """Return where y ⊗ w has a gradient: everywhere in plus_times, else where neither is "no path"."""
     zero = semiring.zero_for(y.dtype)
     if rule == "plus_times":
         return np.True_
@@ -351,7 +358,7 @@ def _there(semiring: Semiring, rule: str, y: Array, weights: Array) -> Array:
 
 
 def _evaluate(xp: Any, half: Expression, x: Array, y: Array, there: Array) -> Any:
-    """A derivative of ⊗; that of a place that is not used is not NaN."""
+    """Return a derivative of ⊗; that of a place that is not used is not NaN."""
     values = {"x": x, "y": y}
     values = {name: xp.where(there, values[name], 1) for name in half.variables}
     return half.evaluate(values, x.dtype, xp) if values else float(half.evaluate({}, np.dtype(np.float64)))
@@ -367,7 +374,7 @@ def _matmul(xp: Any, X: Array, Y: Array) -> Array:
 
 
 def _summed_to(terms: Array, shape: tuple[int, ...]) -> Array:
-    """The sum over the dimensions that ``shape`` was broadcast along."""
+    """Return the sum over the dimensions that ``shape`` was broadcast along."""
     wide = np.float64
     terms = terms.sum(tuple(range(terms.ndim - len(shape))), wide) if terms.ndim > len(shape) else terms
     axes = tuple(axis for axis, size in enumerate(shape) if size == 1 and terms.shape[axis] != 1)

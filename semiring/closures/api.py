@@ -22,7 +22,7 @@ from semiring.algorithms.progress import Progress, as_progress
 from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.device import are_disjoint
-from semiring.arrays.operands import has_adjacent_elements, check_flags, device_of, memory_of
+from semiring.arrays.operands import check_flags, device_of, has_adjacent_elements, memory_of
 from semiring.closures.call import Call, Options, is_tropical
 from semiring.closures.explanation import Explanation
 from semiring.closures.front_ends import close_given, plan_with_warnings

@@ -50,7 +50,7 @@ from semiring.out_of_core import layout as layouts
 from semiring.out_of_core.buffer_pools import BufferPool, DeviceBufferPool, HostBufferPool
 from semiring.out_of_core.disk import TRUTHS, File, Memory, PackedRows, RowStore, System, rows_of_truths
 from semiring.out_of_core.journal import with_journal
-from semiring.out_of_core.layout import MemoryLimits, StripLayout, limits_of, format_bytes
+from semiring.out_of_core.layout import MemoryLimits, StripLayout, format_bytes, limits_of
 from semiring.out_of_core.run import HostArrayRun, Run, complete, open_for_writing
 from semiring.out_of_core.stored_matrix import PIVOT, StoredMatrix, as_stored, is_npy_name, new_file, new_pivot_file
 
@@ -311,16 +311,15 @@ def _close_array(request: Request, close: _Close) -> Any:
     layout = bench.layout()
     run = HostArrayRun(A, home, layout, bench.room(layout), options.threads)
     request.explain(
-        "files", f"an array of {format_bytes(A.nbytes)} in {format_bytes(layout.memory)} of the GPU's memory: {_told(layout)}"
+        "files",
+        f"an array of {format_bytes(A.nbytes)} in {format_bytes(layout.memory)} of the GPU's memory: {_told(layout)}",
     )
     return by_strips(request, bench.call(request, A, partial(check_by_threads, threads=options.threads)), run)
 
 
 def _told(layout: StripLayout) -> str:
     count = len(layout.rounds)
-    return (
-        f"strips of {layout.rows} rows, {format_bytes(layout.traffic)} read and written in {count} round{'s' * (count != 1)}"
-    )
+    return f"strips of {layout.rows} rows, {format_bytes(layout.traffic)} read and written in {count} round{'s' * (count != 1)}"
 
 
 def _looked_at(source: StoredMatrix, view: Any, semiring: Semiring) -> Scan:
@@ -464,5 +463,7 @@ def _by_strips(request: Request, source: StoredMatrix, home: StoredMatrix, limit
     run = Run(SYSTEM, source, home, layout, bench.room(layout), name, team=request.team, pivots=pivots)
     if name is not None:
         layout = with_journal(layout, run.in_place, request.team.ranks.size)
-    request.explain("files", f"a file of {format_bytes(source.size)} in {format_bytes(layout.memory)} of memory: {_told(layout)}")
+    request.explain(
+        "files", f"a file of {format_bytes(source.size)} in {format_bytes(layout.memory)} of memory: {_told(layout)}"
+    )
     return by_strips(request, call, run)

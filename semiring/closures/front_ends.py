@@ -18,7 +18,15 @@ from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.labels import names_vertices
 from semiring.arrays.memory import demand_memory
-from semiring.arrays.operands import has_adjacent_elements, as_output, as_result, memory_of, operands, same_memory, store
+from semiring.arrays.operands import (
+    as_output,
+    as_result,
+    has_adjacent_elements,
+    memory_of,
+    operands,
+    same_memory,
+    store,
+)
 from semiring.arrays.sparse import check_sparse, is_sparse
 from semiring.arrays.zero_conventions import warn_of_other_zeros, warn_of_other_zeros_on_device
 from semiring.closures.call import Call, Options

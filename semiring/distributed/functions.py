@@ -48,7 +48,7 @@ from semiring.io.atomic import sync_folder
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, KernelPlan
 from semiring.kernels.tolerance import tolerance_for
-from semiring.linalg.dispatch import encoding, engine_for, encode_operand
+from semiring.linalg.dispatch import encode_operand, encoding, engine_for
 from semiring.linalg.ranges import demand_range, may_wrap, size_of
 from semiring.namespaces import array_namespace
 from semiring.out_of_core.layout import free_memory
@@ -486,7 +486,9 @@ def matmul(
     x, y = agreed(ranks, lambda: [left._team.on(np.ascontiguousarray(each.own)) for each in (left, right)])
     code = encoding(algebra, x, *scans)
     if code is not None:
-        x, y = agreed(ranks, lambda: [encode_operand(*own, code) for own in ((x, algebra, scans[0]), (y, algebra, scans[1]))])
+        x, y = agreed(
+            ranks, lambda: [encode_operand(*own, code) for own in ((x, algebra, scans[0]), (y, algebra, scans[1]))]
+        )
     elif may_wrap(algebra, dtype):
         demand_range(dtype, left.n * size_of(scans[0]) * size_of(scans[1]), lambda: np.array(np.inf), "A ⊗ B")
     C = array_namespace(x).empty(x.shape, x.dtype)

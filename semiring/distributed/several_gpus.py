@@ -19,7 +19,6 @@ from semiring.algorithms.progress import ReportingEngine
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import may_diverge
 from semiring.arrays.device import load_cupy
-from semiring.arrays.memory import format_bytes
 from semiring.distributed.closing import close_tiles
 from semiring.distributed.gpu_transports import DeviceLinks, by_copies
 from semiring.distributed.grid import Grid, Share

@@ -14,7 +14,6 @@ from semiring.arrays.labels import (
     WEIGHTS,
     counts_rows,
     frame_values,
-    guess_ends,
     guess_weight,
     unit_of,
 )

@@ -35,7 +35,7 @@ from typing import Any, BinaryIO, Protocol, TypeAlias
 import numpy as np
 
 from semiring.advice import advice, option
-from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, counts_rows, guess_ends, guess_weight, unit_of
+from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, counts_rows, guess_ends, unit_of
 from semiring.errors import FormatError, did_you_mean
 from semiring.io.network import Edges
 from semiring.io.text import (

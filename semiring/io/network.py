@@ -18,7 +18,6 @@ from semiring.advice import advice, fewer_paths, option
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import CATALOGUE, as_semiring
 from semiring.algebra.expressions.tree import float_limits
-from semiring.arrays.labels import make_frame
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.scatter import add_duplicates, scatter
 from semiring.arrays.vertices import Vertices

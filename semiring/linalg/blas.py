@@ -1,4 +1,4 @@
-"""The names of the BLAS, over any semiring: gemm, gemv, ger, axpy, dot."""
+"""Provide gemm, gemv, ger, axpy and dot of the BLAS over any semiring."""
 
 from __future__ import annotations
 
@@ -23,7 +23,14 @@ from semiring.arrays.encoding import (
 from semiring.arrays.operands import as_array, as_output, as_result, in_host_memory, on_their_device, operands, store
 from semiring.errors import DeviceError, DTypeError, ShapeError
 from semiring.linalg import packed
-from semiring.linalg.dispatch import demand_products, choose_destination, encoding, engine_for, encode_operand, scan_operands
+from semiring.linalg.dispatch import (
+    choose_destination,
+    demand_products,
+    encode_operand,
+    encoding,
+    engine_for,
+    scan_operands,
+)
 from semiring.linalg.elementwise import scaled_sum
 from semiring.linalg.products import matmul
 from semiring.linalg.ranges import demand_range, may_wrap, size_of, sizes
@@ -35,7 +42,7 @@ Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
 def _semiring_after(operand: Any, name: str, semiring: Semiring | str) -> Semiring:
-    """Return the semiring, unless one stands in the place of the operand before it, where BLAS has a matrix."""
+    """Return the semiring, and raise `TypeError` if the operand before it, a matrix in BLAS, is a semiring."""
     if isinstance(operand, str | Semiring):
         raise TypeError(f"{operand!r} is given for {name}: pass it as semiring={operand!r}")
     return as_semiring(semiring)
@@ -72,15 +79,41 @@ def gemm(
     threads: int | None = None,
     device: Any = None,
 ) -> Any:
-    """D = (α ⊗ A ⊗ B) ⊕ (β ⊗ C), in this order of factors.
+    """Return (α ⊗ A ⊗ B) ⊕ (β ⊗ C), in this order of factors.
 
-    A (m, k) and B (k, n), each transposed first where so asked (a view, never a copy), C (m, n). α is 1̄ by default. C
-    and β are given together, as in BLAS, or neither: `ValueError` otherwise. β = 1̄ adds C as it is, which is
-    ``beta=0`` in min_plus and max_plus; with β = 0̄ **C is not read**, as in every BLAS. ``out`` may be C itself, or any
-    operand. Operands, dtypes (α and β take part as in NumPy's promotion), ``check``, ``threads``, ``device`` and
-    errors as in `matmul`; α and β are numbers of the host. Costs m·k·n pairs, and two copies of A where α is not the
-    one, of C where β is not.
+    Parameters
+    ----------
+    A, B, C
+        Matrices (m, k), (k, n) and (m, n), as in `matmul`.
+    semiring
+        A `Semiring` or the name of one in the catalogue.
+    alpha, beta
+        Numbers of the host, which take part in NumPy's promotion of the dtypes. α is 1̄ by default. C and β are given
+        together, as in BLAS, or neither. β = 1̄ adds C unchanged, which is ``beta=0`` in min_plus and max_plus. With
+        β = 0̄ **C is not read**, as in every BLAS.
+    transpose_a, transpose_b
+        Transpose A or B first, as a view and never as a copy.
+    out
+        The array for the result. It may be C itself, or any operand.
+    check, threads, device
+        As in `matmul`.
 
+    Returns
+    -------
+    array
+        The result (m, n), or ``out``.
+
+    Raises
+    ------
+    ValueError
+        If only one of C and β is given. Other errors are those of `matmul`.
+
+    Notes
+    -----
+    It costs m·k·n pairs, two copies of A if α is not 1̄, and two copies of C if β is not 1̄.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> A, C = np.array([[0.0, 2.0], [1.0, 0.0]]), np.array([[9.0, 1.0], [0.0, 9.0]])
     >>> gemm(A, A, C, "min_plus", alpha=5, beta=0)
@@ -105,7 +138,7 @@ def gemm(
             raise ShapeError(f"{name} is {array.shape}: gemm takes matrices (see matmul for stacks of them)")
     left, right = (arrays["A"].T if transpose_a else arrays["A"]), (arrays["B"].T if transpose_b else arrays["B"])
     result = _general(
-        semiring, left, right, arrays.get("C"), first, second, out, check, threads, apart=device is not None
+        semiring, left, right, arrays.get("C"), first, second, out, check, threads, may_be_apart=device is not None
     )
     return as_result(A, B, *read.values())(result) if out is None else out
 
@@ -125,7 +158,7 @@ def gemv(
     threads: int | None = None,
     device: Any = None,
 ) -> Any:
-    """(α ⊗ A ⊗ x) ⊕ (β ⊗ y) for a matrix A (m, n), x (n,) and y (m,); with ``transpose`` Aᵀ in place of A.
+    """Return (α ⊗ A ⊗ x) ⊕ (β ⊗ y) for A (m, n), x (n,) and y (m,); with ``transpose``, of Aᵀ in place of A.
 
     Everything else as in `gemm`: y and β are given together, or neither. Costs m·n pairs.
 
@@ -144,10 +177,12 @@ def gemv(
         sizes = f"inner sizes {matrix.shape[1]} and {len(vector)} differ"
         raise ShapeError(f"A is {matrix.shape}, x is {vector.shape}: {sizes}")
     column = None if last is None else last[:, None]
-    like, apart = matrix if device is None else None, device is not None
+    like, may_be_apart = matrix if device is None else None, device is not None
     target = None if out is None else as_output(out, matrix.shape[:1], matrix.dtype, like=like)[:, None]
     right = vector[:, None]
-    result = _general(semiring, matrix, right, column, first, second, target, check, threads, "Axy", apart=apart)
+    result = _general(
+        semiring, matrix, right, column, first, second, target, check, threads, "Axy", may_be_apart=may_be_apart
+    )
     return as_result(A, x, y)(result[:, 0]) if out is None else out
 
 
@@ -164,7 +199,9 @@ def ger(
     threads: int | None = None,
     device: Any = None,
 ) -> Any:
-    """Return a ⊕ (α ⊗ x ⊗ yᵀ), the rank-one update, x (m,), y (n,), A (m, n); without A the product alone. See `gemm`.
+    """Return the rank-one update A ⊕ (α ⊗ x ⊗ yᵀ) for x (m,), y (n,) and A (m, n), or without A the product.
+
+    Other parameters and errors are those of `gemm`.
 
     >>> ger([0, 1], [5, 2, 7])
     array([[5., 2., 7.],
@@ -176,8 +213,10 @@ def ger(
     if column.ndim != 1 or row.ndim != 1:
         raise ShapeError(f"x is {column.shape}, y is {row.shape}: ger takes vectors")
     one = None if A is None else semiring.one_for(column.dtype)
-    left, right, apart = column[:, None], row[None, :], device is not None
-    result = _general(semiring, left, right, arrays.get("A"), first, one, out, check, threads, "xyA", apart=apart)
+    left, right, may_be_apart = column[:, None], row[None, :], device is not None
+    result = _general(
+        semiring, left, right, arrays.get("A"), first, one, out, check, threads, "xyA", may_be_apart=may_be_apart
+    )
     return as_result(x, y, A)(result) if out is None else out
 
 
@@ -192,7 +231,9 @@ def axpy(
     check: bool = True,
     device: Any = None,
 ) -> Any:
-    """(α ⊗ x) ⊕ y, entry by entry; α, x and y of any shapes that broadcast. As `multiply`; ``out`` may be an operand.
+    """Return (α ⊗ x) ⊕ y entry by entry, for α, x and y of shapes that broadcast.
+
+    Other parameters and errors are those of `multiply`. ``out`` may be an operand.
 
     >>> axpy(2, [1, 4], [9, 5])
     array([3., 5.])
@@ -210,7 +251,9 @@ def dot(
     threads: int | None = None,
     device: Any = None,
 ) -> Any:
-    """⊕ᵢ x[i] ⊗ y[i] of two vectors of one length, a scalar (on a GPU an array without dimensions). See `matmul`.
+    """Return ⊕ᵢ x[i] ⊗ y[i] of two vectors of one length, as a scalar; on a GPU as an array without dimensions.
+
+    Other parameters and errors are those of `matmul`.
 
     >>> dot([1, 2, 3], [3, 0, 1])
     np.float64(2.0)
@@ -228,7 +271,7 @@ def dot(
 def _gather(
     semiring: Semiring, alpha: Any, beta: Any, read: dict[str, Any], device: Any, check: bool
 ) -> tuple[dict[str, Array], Any, Any]:
-    """Return the arrays that are read, and α and β as scalars, all of one dtype."""
+    """Return the operands, and α and β as scalars, all of one dtype."""
     scalars = {name: value for name, value in (("alpha", alpha), ("beta", beta)) if value is not None}
     for name, value in scalars.items():
         if is_device_array(value):
@@ -236,7 +279,7 @@ def _gather(
     # The zero or the one of ±∞ exists in every dtype, as its extreme value, so it takes no part in the promotion.
     infinite = {name for name, value in scalars.items() if isinstance(value, float) and isinf(value)}
     finite = tuple(in_host_memory(value, name) for name, value in scalars.items() if name not in infinite)
-    arrays = dict(zip(read, operands(semiring, device=device, beside=finite, check=check, **read), strict=True))
+    arrays = dict(zip(read, operands(semiring, device=device, scalars=finite, check=check, **read), strict=True))
     dtype = next(iter(arrays.values())).dtype
     for name, value in scalars.items():
         if name in infinite:
@@ -263,11 +306,11 @@ def _general(
     threads: int | None,
     names: str = "ABC",
     *,
-    apart: bool = False,
+    may_be_apart: bool = False,
 ) -> Array:
-    """(α ⊗ A ⊗ B) ⊕ (β ⊗ C) of arrays of one dtype; a missing α is one, a missing C zero, a missing β one.
+    """Return (α ⊗ A ⊗ B) ⊕ (β ⊗ C) of arrays of one dtype; without α it is 1̄, without C 0̄, without β 1̄.
 
-    ``apart``: the target may live elsewhere than the operands.
+    ``may_be_apart``: whether the target may be in another memory than the operands.
     """
     dtype, shape = A.dtype, (A.shape[0], B.shape[1])
     if A.shape[1] != B.shape[0]:
@@ -289,10 +332,10 @@ def _general(
     alpha, beta = (None if scalar is None or scalar == one else scalar for scalar in (alpha, beta))
     nonnegative = a.nonnegative and b.nonnegative and c.nonnegative and alpha is None and beta is None
 
-    target = None if out is None else as_output(out, shape, dtype, like=None if apart else A)
+    target = None if out is None else as_output(out, shape, dtype, like=None if may_be_apart else A)
     result = choose_destination(target, shape, dtype, A, B, addend=addend)
-    if check and has_inner_zero(semiring, dtype):  # a promise speaks of α ⊗ A and β ⊗ C as they are
-        a, c = _shifted(a, alpha), _shifted(c, beta)
+    if check and has_inner_zero(semiring, dtype):  # check=False makes assumptions on α ⊗ A and β ⊗ C
+        a, c = _shift_scan(a, alpha), _shift_scan(c, beta)
     terms = (a, b) if has_product else (Scan(), Scan())
     code = encoding(semiring, result, *terms, c if addend is not None else Scan())
     if check and may_wrap(semiring, dtype):
@@ -307,9 +350,9 @@ def _general(
     work = result if code is None or code.dtype == dtype else array_namespace(A).empty(shape, code.dtype)
     engine = engine_for(work, semiring, work.dtype, nonnegative, threads)
     if addend is not None:
-        work[...] = _scaled(semiring, addend, beta, c, code)
+        work[...] = _scale(semiring, addend, beta, c, code)
     if has_product:
-        left, right = _scaled(semiring, A, alpha, a, code), B if code is None else encode_operand(B, semiring, b, code)
+        left, right = _scale(semiring, A, alpha, a, code), B if code is None else encode_operand(B, semiring, b, code)
         kernel = engine.multiply if addend is None else engine.multiply_add
         kernel(work, left, right)
     elif addend is None:
@@ -321,14 +364,14 @@ def _general(
     return result
 
 
-def _shifted(scan: Scan, scalar: Any) -> Scan:
+def _shift_scan(scan: Scan, scalar: Any) -> Scan:
     if scalar is None or scan.low is None:
         return scan
     return Scan(scan.low + int(scalar), scan.high + int(scalar), scan.has_zero)
 
 
-def _scaled(semiring: Semiring, array: Array, scalar: Any, scan: Scan, code: Encoding | None) -> Array:
-    """``scalar`` ⊗ array as the kernels hold it; a missing scalar is one. The zero stays the zero."""
+def _scale(semiring: Semiring, array: Array, scalar: Any, scan: Scan, code: Encoding | None) -> Array:
+    """Return ``scalar`` ⊗ array in the kernels' encoding; without a scalar it is 1̄. The zero stays the zero."""
     if scalar is None:
         return array if code is None else encode_operand(array, semiring, scan, code)
     dtype, xp = array.dtype if code is None else code.dtype, array_namespace(array)

@@ -1,4 +1,4 @@
-"""From checked arrays to kernels: one product of the caller's values, batches and integers included."""
+"""Dispatch products of validated arrays to kernels, including batches and the encoding of integers."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ if TYPE_CHECKING:
 __all__ = [
     "Walker",
     "batch_shape",
+    "choose_destination",
     "demand_products",
-    "destination",
+    "encode_operand",
     "engine_for",
-    "inside",
-    "is_told",
-    "look",
+    "has_gradient_kernel",
+    "make_walker",
     "multiply_into",
     "overlaps",
-    "pulls",
-    "walker",
+    "reveals_invalid_entries",
+    "scan_operands",
     "witness_into",
 ]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
-def look(semiring: Semiring, check: bool, **arrays: Array) -> list[Scan]:
-    """What is known of the entries: by a look at them, or with ``check=False`` by the caller's promise.
+def scan_operands(semiring: Semiring, check: bool, **arrays: Array) -> list[Scan]:
+    """Return a scan of each array, or with ``check=False`` the range of entries that it assumes.
 
-    Arrays on a GPU are looked at together: the call waits for them once, or with ``check=False`` not at all.
+    Arrays on a GPU are scanned together: the call waits once, or with ``check=False`` not at all.
     """
     if check:
         return check_operands(semiring, arrays)
@@ -68,7 +68,7 @@ def look(semiring: Semiring, check: bool, **arrays: Array) -> list[Scan]:
 
 
 def overlaps(array: Array, *others: Array) -> bool:
-    """Return whether an element of ``array`` may be an element of one of the others. Interleaved views do not overlap."""
+    """Return whether an array may share an element with one of the others; interleaved views do not overlap."""
     if is_device_array(array):
         from semiring.arrays.device import addresses, are_disjoint
 
@@ -80,14 +80,14 @@ def overlaps(array: Array, *others: Array) -> bool:
     return any(np.may_share_memory(array, other, max_work=work) for other in others)
 
 
-def destination(
+def choose_destination(
     target: Array | None, shape: tuple[int, ...], dtype: np.dtype[Any], *operands: Array, addend: Array | None = None
 ) -> Array:
-    """``target`` where kernels may write into it, else a new array where the operands live.
+    """Return ``target`` if kernels may write into it, else a new array in the memory of the operands.
 
-    Kernels may write into a target that lives where the operands do and shares no element with them. The caller copies
-    the ``addend`` into it first: NumPy copies rightly whatever the two share; on a GPU they must be the same view, or
-    share no element either.
+    Kernels may write into a target in the memory of the operands that shares no element with them. The caller copies
+    the ``addend`` into it first. On the host they may overlap, as NumPy copies correctly then. On a GPU they must be
+    the same view, or share no element.
     """
     if target is None and type(operands[0]) is np.ndarray:
         return np.empty(shape, dtype)
@@ -111,7 +111,7 @@ def batch_shape(A: Array, B: Array) -> tuple[int, ...]:
 def engine_for(
     array: Array, semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool, threads: int | None
 ) -> Engine:
-    """Return the engine for products of ``dtype`` where ``array`` lives."""
+    """Return the engine for products of ``dtype`` in the memory of ``array``."""
     count = get_threads() if threads is None else checked_threads(threads)
     if type(array) is not np.ndarray and is_device_array(array):
         profiled = profiling.active and profiling.collects()
@@ -137,38 +137,38 @@ def _engine(semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool, threads
 
 
 def encoding(semiring: Semiring, C: Array, *scans: Scan) -> Encoding | None:
-    """How the kernels hold a product like C and what it is made of; None where they take all as it is."""
+    """Return the encoding of a product like C and of its operands, or None if kernels use the caller's values."""
     if has_inner_zero(semiring, C.dtype):
         return product_encoding(semiring, C.dtype, *scans)
     return Encoding(np.dtype(np.float32)) if is_rounded(C, semiring) else None
 
 
-def inside(array: Array, semiring: Semiring, scan: Scan, code: Encoding) -> Array:
-    """Entries as the kernels hold them: the array itself where nothing is to be changed."""
+def encode_operand(array: Array, semiring: Semiring, scan: Scan, code: Encoding) -> Array:
+    """Return an operand in the kernels' encoding, which is the array itself if the encoding changes nothing."""
     if array.dtype == code.dtype and not scan.has_zero:
         return array
     return encode(array, semiring, code.dtype)
 
 
 def multiply_into(semiring: Semiring, C: Array, A: Array, B: Array, a: Scan, b: Scan, threads: int | None) -> None:
-    """C ← A ⊗ B, stacks of matrices with k ≥ 1 of one dtype; C shares nothing with A and B and is not read."""
+    """Write A ⊗ B to C, stacks of matrices with k ≥ 1 of one dtype; C is not read and shares no memory with them."""
     dtype, code = C.dtype, encoding(semiring, C, a, b)
     if code is None:
         if may_wrap(semiring, dtype):
             demand_products(A, B, a, b, threads)
         engine = engine_for(C, semiring, dtype, a.nonnegative and b.nonnegative, threads)
-        _each(engine.multiply, A, B, C, stacks=engine.backend.stacks)
+        _apply_to_matrices(engine.multiply, A, B, C, stacks=engine.backend.stacks)
         return
     engine = engine_for(C, semiring, code.dtype, a.nonnegative and b.nonnegative, threads)
     result = C if code.dtype == dtype else array_namespace(C).empty(C.shape, code.dtype)
-    left, right = inside(A, semiring, a, code), inside(B, semiring, b, code)
-    _each(engine.multiply, left, right, result, stacks=engine.backend.stacks)
+    left, right = encode_operand(A, semiring, a, code), encode_operand(B, semiring, b, code)
+    _apply_to_matrices(engine.multiply, left, right, result, stacks=engine.backend.stacks)
     if a.has_zero or b.has_zero or result is not C:
         decode(result, semiring, dtype, limit=code.limit, out=C)
 
 
-def is_told(semiring: Semiring, A: Array, B: Array, threads: int | None) -> bool:
-    """Return whether C = A ⊗ B is NaN or ∞ where a look at the operands, of one dtype, would refuse them."""
+def reveals_invalid_entries(semiring: Semiring, A: Array, B: Array, threads: int | None) -> bool:
+    """Return whether C = A ⊗ B has a NaN or ∞ wherever a scan of the operands, of one dtype, would refuse them."""
     m, n = (A.shape[-2] if A.ndim > 1 else 1), (B.shape[-1] if B.ndim > 1 else 1)
     by_row = n > 1
     if by_row and (m > 1 or max(A.ndim, B.ndim) > 2):  # most products
@@ -194,9 +194,9 @@ def demand_products(
     addend: tuple[Array, Scan, int] | None = None,
     what: str = "A ⊗ B",
 ) -> None:
-    """Raise `IntegerOverflowError` where an entry of A ⊗ B in plus_times may leave the integers.
+    """Raise `IntegerOverflowError` if an entry of A ⊗ B in plus_times may leave its dtype.
 
-    Or one of ``scale`` · A ⊗ B, plus the ``addend``: a matrix, what is known of it, and how many times it is added.
+    The entries are those of ``scale`` · A ⊗ B plus the ``addend``: a matrix, its scan, and its factor.
     """
     most = A.shape[-1] * size_of(a) * size_of(b) * scale
 
@@ -211,7 +211,7 @@ def demand_products(
 
 @dataclass(frozen=True)
 class Walker:
-    """Steps by one matrix, where a backend has them: `semiring.kernels.contract.SequenceKernels`."""
+    """The kernels of a backend for steps by one matrix, see `semiring.kernels.contract.SequenceKernels`."""
 
     plan: KernelPlan
     kernels: SequenceKernels
@@ -224,12 +224,12 @@ class Walker:
         return x
 
     def pull(self, G: Array, steps: Steps, by_matrix: Array) -> bool:
-        """G ← the gradient by the first states."""
+        """Overwrite G with the gradient by the first states, and return whether the kernels support it."""
         return self.kernels.pull(self.plan, self.prepared, G, steps, by_matrix)
 
 
-def walker(semiring: Semiring, B: Array, threads: int | None) -> Walker | None:
-    """What takes rows of floats through steps by B (n, n); None where no backend saves work."""
+def make_walker(semiring: Semiring, B: Array, threads: int | None) -> Walker | None:
+    """Return kernels that take rows of floats through steps by B (n, n), or None if they would save no work."""
     if has_inner_zero(semiring, B.dtype):
         return None
     engine = engine_for(B, semiring, B.dtype, False, threads)
@@ -238,8 +238,8 @@ def walker(semiring: Semiring, B: Array, threads: int | None) -> Walker | None:
     return None if kernels is None or prepared is None else Walker(engine.plan, kernels, prepared)
 
 
-def pulls(semiring: Semiring, dtype: np.dtype[Any], n: int) -> bool:
-    """Return whether the backend of the host knows gradients of steps by one matrix (n, n)."""
+def has_gradient_kernel(semiring: Semiring, dtype: np.dtype[Any], n: int) -> bool:
+    """Return whether the backend of the host has kernels for gradients of steps by one matrix (n, n)."""
     if has_inner_zero(semiring, dtype):
         return False
     backend: Any = backend_for(None, semiring, dtype)  # as in `engine_for`
@@ -251,23 +251,25 @@ def pulls(semiring: Semiring, dtype: np.dtype[Any], n: int) -> bool:
 def witness_into(
     semiring: Semiring, C: Array, W: Array, A: Array, B: Array, a: Scan, b: Scan, threads: int | None
 ) -> None:
-    """`multiply_into`, with the smallest k that attains each entry in W, -1 where the entry is zero."""
+    """Write A ⊗ B to C, and to W the smallest k that attains each entry, or -1 where the entry is zero."""
     dtype, code = C.dtype, encoding(semiring, C, a, b)
     if code is not None:
-        A, B = inside(A, semiring, a, code), inside(B, semiring, b, code)
+        A, B = encode_operand(A, semiring, a, code), encode_operand(B, semiring, b, code)
     engine = engine_for(C, semiring, A.dtype, a.nonnegative and b.nonnegative, threads)
     xp = array_namespace(C)
     result = C if A.dtype == dtype else xp.empty(C.shape, A.dtype)
     result[...], W[...] = engine.plan.zero, -1
-    _each(lambda C, A, B, W: engine.multiply_add_witness(C, W, A, B), A, B, result, W)
+    _apply_to_matrices(lambda C, A, B, W: engine.multiply_add_witness(C, W, A, B), A, B, result, W)
     if code is not None:
         decode(result, semiring, dtype, limit=code.limit, out=C)
-        # A sentinel plus a negative number looked better than the sentinel; and a number may be rounded to the zero.
+        # A sentinel plus a negative number is less than the sentinel, and a number may be rounded to the zero.
         xp.copyto(W, -1, where=xp.equal(C, semiring.zero_for(dtype)))
 
 
-def _each(kernel: Callable[..., None], A: Array, B: Array, C: Array, *more: Array, stacks: bool = False) -> None:
-    """The kernel on every pair of matrices of two stacks; with ``stacks`` it takes 3-D arrays."""
+def _apply_to_matrices(
+    kernel: Callable[..., None], A: Array, B: Array, C: Array, *more: Array, stacks: bool = False
+) -> None:
+    """Apply a kernel to every pair of matrices of two stacks; with ``stacks`` the kernel takes 3-D arrays."""
     if C.ndim == 2:
         kernel(C, A, B, *more)
         return
@@ -279,16 +281,18 @@ def _each(kernel: Callable[..., None], A: Array, B: Array, C: Array, *more: Arra
         kernel(tall[0], A.reshape(rows, A.shape[-1]), B, *tall[1:])
         return
     xp = array_namespace(C)
-    # What has the shape stays as it is: views that repeat are read-only, and loops are compiled for those once more.
+    # Only other shapes are broadcast, because the views are read-only, and loops are compiled again for those.
     A, B = (X if X.shape[:-2] == batch else xp.broadcast_to(X, batch + X.shape[-2:]) for X in (A, B))
-    whole = _joined(batch, C, A, B) if stacks else 0  # how many of the last dimensions of the batch are one launch
+    whole = (
+        _joinable_dimensions(batch, C, A, B) if stacks else 0
+    )  # how many of the last dimensions of the batch are one launch
     for index in np.ndindex(batch[: len(batch) - whole]):
         parts = [array[index] for array in (C, A, B, *more)]
-        kernel(*(_stacked(part, whole) for part in parts))
+        kernel(*(_join_dimensions(part, whole) for part in parts))
 
 
-def _joined(batch: tuple[int, ...], *arrays: Array) -> int:
-    """Return how many of the last dimensions of the batch are one, with one stride, in each of the arrays."""
+def _joinable_dimensions(batch: tuple[int, ...], *arrays: Array) -> int:
+    """Return the number of last dimensions of the batch that have one common stride in each of the arrays."""
     for start in range(len(batch)):
         axes = [i for i in range(start, len(batch)) if batch[i] > 1]
         if all(array.strides[i] == array.strides[j] * batch[j] for array in arrays for i, j in pairwise(axes)):
@@ -296,8 +300,8 @@ def _joined(batch: tuple[int, ...], *arrays: Array) -> int:
     return 0
 
 
-def _stacked(array: Array, whole: int) -> Array:
-    """Return the first ``whole`` dimensions as one: a view."""
+def _join_dimensions(array: Array, whole: int) -> Array:
+    """Return a view whose first ``whole`` dimensions are joined."""
     if whole < 2:
         return array
     batch, matrix = array.shape[:whole], array.shape[whole:]

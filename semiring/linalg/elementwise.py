@@ -1,4 +1,4 @@
-"""Entry by entry: sums, products and reductions; and the matrices of zeros and ones."""
+"""Compute entrywise sums, entrywise products and reductions, and make matrices of zeros and ones."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ __all__ = [
     "multiply",
     "reduce",
     "reduced_axes",
+    "require_integer",
     "scaled_sum",
-    "whole",
     "zeros",
 ]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
-_Gathered: TypeAlias = tuple[dict[str, Array], list[Scan], tuple[int, ...]]
+_Operands: TypeAlias = tuple[dict[str, Array], list[Scan], tuple[int, ...]]
 
 
-def whole(number: Any, what: str) -> int:
-    """A whole number from a caller; `TypeError` that says ``what`` it is for anything else."""
+def require_integer(number: Any, what: str) -> int:
+    """Return a caller's number as an int. Raises `TypeError`, which names ``what`` it is, for anything else."""
     try:
         return index(number)
     except TypeError:
@@ -58,7 +58,7 @@ def _dtype(semiring: Semiring, dtype: Any) -> np.dtype[Any]:
 def zeros(
     shape: int | Sequence[int], semiring: Semiring | str = "min_plus", dtype: Any = None, *, device: Any = None
 ) -> Array:
-    """An array filled with the zero of the semiring; float64 by default, or the first dtype it is defined on.
+    """Return an array filled with the zero of the semiring; float64 by default, or the first dtype it is defined on.
 
     With ``device="cuda"`` (or ``"cuda:1"``) a CuPy array on that GPU.
 
@@ -72,14 +72,16 @@ def zeros(
 
 @on_their_device
 def identity(n: int, semiring: Semiring | str = "min_plus", dtype: Any = None, *, device: Any = None) -> Array:
-    """The n × n matrix with the one of the semiring on its diagonal and the zero elsewhere; otherwise as `zeros`.
+    """Return the n × n matrix with the one of the semiring on its diagonal and the zero elsewhere.
+
+    Other parameters are those of `zeros`.
 
     >>> identity(2, "max_plus")
     array([[  0., -inf],
            [-inf,   0.]])
     """
     semiring = as_semiring(semiring)
-    if whole(n, "the size of an identity") < 0:
+    if require_integer(n, "the size of an identity") < 0:
         raise ValueError(f"the size of an identity is at least 0, not {n}")
     result = zeros((n, n), semiring, dtype, device=device)
     result.reshape(-1)[:: n + 1] = semiring.one_for(result.dtype)
@@ -104,7 +106,9 @@ def add(
     check: bool = True,
     device: Any = None,
 ) -> Any:
-    """A ⊕ B entry by entry. Shapes broadcast; operands, dtypes and errors as in `matmul`. ``out`` may be an operand.
+    """Return A ⊕ B entry by entry, for operands of shapes that broadcast.
+
+    Operands, dtypes, other parameters and errors are those of `matmul`. ``out`` may be an operand.
 
     >>> add([1, 5], [3, 2], "max_plus")
     array([3., 5.])
@@ -123,7 +127,7 @@ def multiply(
     check: bool = True,
     device: Any = None,
 ) -> Any:
-    """A ⊗ B entry by entry (not the matrix product: that is `matmul`). As `add`.
+    """Return A ⊗ B entry by entry, for operands as in `add`; `matmul` is the product of matrices.
 
     The zero absorbs everything. On integers of min-plus and max-plus a sum that does not fit the dtype, or that would
     mean "no path", raises `IntegerOverflowError`.
@@ -138,27 +142,27 @@ def multiply(
 def _entrywise(which: str, semiring: Semiring, A: Any, B: Any, out: Any, check: bool, device: Any) -> Any:
     if isinstance(A, BitMatrix) or isinstance(B, BitMatrix):
         return packed.entrywise(which, A, B, semiring, out, device)
-    arrays, scans, shape = _gathered(semiring, check, device, A=A, B=B)
+    arrays, scans, shape = _gather_operands(semiring, check, device, A=A, B=B)
     left, right = (wide(array, semiring) for array in arrays.values())
     _demand_range(semiring, which, left, right, scans)
     result = _apply(semiring, which, left, right, check and not _sums_fit(left.dtype, *scans))
-    return _delivered(result, shape, arrays, out, device, as_result(A, B))
+    return _deliver(result, shape, arrays, out, device, as_result(A, B))
 
 
 def scaled_sum(semiring: Semiring, alpha: Any, x: Any, y: Any, out: Any, check: bool, device: Any) -> Any:
-    """(α ⊗ x) ⊕ y, entry by entry."""
-    arrays, scans, shape = _gathered(semiring, check, device, alpha=alpha, x=x, y=y)
+    """Return (α ⊗ x) ⊕ y entry by entry, as `axpy` does."""
+    arrays, scans, shape = _gather_operands(semiring, check, device, alpha=alpha, x=x, y=y)
     factor, terms, addend = (wide(array, semiring) for array in arrays.values())
     _demand_range(semiring, "mul", factor, terms, scans[:2])
     scaled = _apply(semiring, "mul", factor, terms, check and not _sums_fit(terms.dtype, *scans[:2]))
     if check and may_wrap(semiring, scaled.dtype):
         _demand_range(semiring, "add", scaled, addend, [check_entries(scaled, semiring), scans[2]])
     result = _apply(semiring, "add", scaled, addend, check)
-    return _delivered(result, shape, arrays, out, device, as_result(x, y, alpha))
+    return _deliver(result, shape, arrays, out, device, as_result(x, y, alpha))
 
 
-def _gathered(semiring: Semiring, check: bool, device: Any, **named: Any) -> _Gathered:
-    """The operands in one dtype and memory, what a look found in each, and the shape to which they broadcast."""
+def _gather_operands(semiring: Semiring, check: bool, device: Any, **named: Any) -> _Operands:
+    """Return the operands in one dtype and memory, a scan of each, and the shape to which they broadcast."""
     arrays = dict(zip(named, operands(semiring, device=device, check=check, **named), strict=True))
     try:
         shape = np.broadcast_shapes(*(array.shape for array in arrays.values()))
@@ -169,7 +173,7 @@ def _gathered(semiring: Semiring, check: bool, device: Any, **named: Any) -> _Ga
 
 
 def _demand_range(semiring: Semiring, which: str, left: Array, right: Array, scans: Sequence[Scan]) -> None:
-    """Raise `IntegerOverflowError` where a sum or a product of integers leaves their dtype; not where nobody looked."""
+    """Raise `IntegerOverflowError` if a sum or a product of scanned integers leaves their dtype."""
     if not scans or not may_wrap(semiring, left.dtype):
         return
     a, b = map(size_of, scans)
@@ -184,9 +188,9 @@ def _demand_range(semiring: Semiring, which: str, left: Array, right: Array, sca
 
 
 def _sums_fit(dtype: np.dtype[Any], a: Scan, b: Scan) -> bool:
-    """Whether the ranges of two arrays of integers show that no sum leaves the dtype or is its extreme value.
+    """Return whether the ranges of two arrays of integers show that no sum leaves the dtype or is its extreme value.
 
-    Then nobody has to look at the sums, which on a GPU means to wait for them.
+    The sums need no scan then, so that the call does not wait for a GPU.
     """
     if dtype.kind != "i":
         return False
@@ -197,7 +201,7 @@ def _sums_fit(dtype: np.dtype[Any], a: Scan, b: Scan) -> bool:
 
 
 def _apply(semiring: Semiring, which: str, left: Array, right: Array, check: bool) -> Array:
-    """⊕ or ⊗ of arrays. On a GPU without ``check`` nobody looks at sums of integers, so the host does not wait."""
+    """Return ⊕ or ⊗ of arrays; on a GPU without ``check`` sums of integers are not scanned, so no call waits."""
     operation: Operation = getattr(semiring, which)
     if not (is_device_array(left) or is_device_array(right)):
         return operation(left, right)
@@ -211,7 +215,7 @@ def _apply(semiring: Semiring, which: str, left: Array, right: Array, check: boo
     return result.astype(left.dtype, copy=False)  # CuPy takes bfloat16 to float32
 
 
-def _delivered(
+def _deliver(
     result: Array, shape: tuple[int, ...], arrays: dict[str, Array], out: Any, device: Any, back: Callable[[Any], Any]
 ) -> Any:
     like = next((array for array in arrays.values() if is_device_array(array)), next(iter(arrays.values())))
@@ -230,13 +234,13 @@ _UFUNCS = {
 
 @lru_cache(maxsize=256)
 def _ufunc(add: Expression) -> np.ufunc | None:
-    """The NumPy function that is ⊕, where there is one."""
+    """Return the NumPy function that computes ⊕, or None."""
     plain = len(add.args) == 2 and {arg.leaf for arg in add.args if arg.op == "var"} == {"x", "y"}
     return _UFUNCS.get(add.op) if plain else None
 
 
 def is_sum_of_numpy(semiring: Semiring) -> bool:
-    """Return whether a function of NumPy is ⊕, so that `reduce` is one pass without a workspace."""
+    """Return whether a function of NumPy computes ⊕, so that `reduce` is one pass without a workspace."""
     return _ufunc(semiring.add.expression) is not None
 
 
@@ -250,13 +254,40 @@ def reduce(
     check: bool = True,
     device: Any = None,
 ) -> Any:
-    """The ⊕ of all entries (``axis=None``), or along one axis or several. The sum of no entries is the zero.
+    """Return the ⊕ of all entries, or along one or several axes.
 
-    ``keepdims``: the axes that are added up stay, with the size 1, so that the result broadcasts against A.
-    The order of the additions, which shows in the rounding of plus_times and log_plus, depends on the shape of A and
-    its order in memory. Costs about as long as reading A. On a GPU the sum of all is an array without dimensions.
-    Raises as NumPy does for an axis that A has not (`numpy.exceptions.AxisError`) or that is named twice (ValueError).
+    Parameters
+    ----------
+    A
+        An array of any shape.
+    semiring
+        A `Semiring` or the name of one in the catalogue.
+    axis
+        An axis, a tuple of axes, or None for all axes.
+    keepdims
+        Keep the reduced axes with size 1, so that the result broadcasts against A.
+    check, device
+        As in `matmul`.
 
+    Returns
+    -------
+    array or scalar
+        The sums. The sum of no entries is the zero. On a GPU the sum of all entries is an array without dimensions.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError
+        For an axis that A does not have.
+    ValueError
+        For an axis that is named twice.
+
+    Notes
+    -----
+    The order of the additions depends on the shape of A and its order in memory. It affects the rounding of plus_times
+    and log_plus. The cost is about that of reading A.
+
+    Examples
+    --------
     >>> reduce([[3, 1], [2, 5]], "min_plus"), reduce([[3, 1], [2, 5]], "max_plus", axis=0)
     (np.float64(1.0), array([3., 5.]))
     """
@@ -266,16 +297,16 @@ def reduce(
     scan = check_operands(semiring, {"A": given})[0] if check else Scan()
     array = wide(given, semiring)
     axes = reduced_axes(axis, array.ndim)
-    kept = [size for i, size in enumerate(array.shape) if i not in axes]
+    remaining = [size for i, size in enumerate(array.shape) if i not in axes]
     if not axes:
         result = array.copy()
     elif array.size == 0:
-        result = array_namespace(array).full(kept, semiring.zero_for(array.dtype), array.dtype)
+        result = array_namespace(array).full(remaining, semiring.zero_for(array.dtype), array.dtype)
     else:
         if may_wrap(semiring, array.dtype):
-            most = size_of(scan) * (array.size // max(1, prod(kept)))
+            most = size_of(scan) * (array.size // max(1, prod(remaining)))
             demand_range(array.dtype, most, lambda: sizes(array).sum(axis=axes), "a sum of entries of A")
-        result = _sum(semiring, array, axes, kept)
+        result = _sum(semiring, array, axes, remaining)
     if keepdims:
         result = result.reshape([1 if i in axes else size for i, size in enumerate(array.shape)])
     result = rounded(result, given.dtype)
@@ -283,7 +314,7 @@ def reduce(
 
 
 def reduced_axes(axis: Any, dimensions: int) -> tuple[int, ...]:
-    """The axes that ``axis`` of `reduce` means, in ascending order; NumPy's errors where it means none."""
+    """Return the axes of the argument ``axis`` of `reduce`, in ascending order. Raises NumPy's errors."""
     if axis is None:
         return tuple(range(dimensions))
     several = axis if isinstance(axis, tuple) else (axis,)
@@ -303,7 +334,7 @@ def reduced_axes(axis: Any, dimensions: int) -> tuple[int, ...]:
     return tuple(axes)
 
 
-def _sum(semiring: Semiring, array: Array, axes: tuple[int, ...], kept: list[int]) -> Array:
+def _sum(semiring: Semiring, array: Array, axes: tuple[int, ...], remaining: list[int]) -> Array:
     ufunc = _ufunc(semiring.add.expression)
     if ufunc is not None and is_device_array(array):
         from semiring.kernels.cuda.entries.elementwise import reduction
@@ -311,11 +342,11 @@ def _sum(semiring: Semiring, array: Array, axes: tuple[int, ...], kept: list[int
         return reduction(semiring.add.expression.op, array.dtype)(array, axis=axes)
     if ufunc is not None:
         return np.asarray(ufunc.reduce(array, axis=axes, dtype=array.dtype))
-    return _fold(semiring, array_namespace(array).moveaxis(array, axes, range(len(axes))).reshape(-1, *kept))
+    return _fold(semiring, array_namespace(array).moveaxis(array, axes, range(len(axes))).reshape(-1, *remaining))
 
 
 def _fold(semiring: Semiring, terms: Array) -> Array:
-    """The ⊕ along the first axis, by halves: log n array operations, and rounding errors that grow with log n."""
+    """Return the ⊕ along the first axis, by halves, in log n array operations with O(log n) rounding errors."""
     xp = array_namespace(terms)
     while terms.shape[0] > 1:
         half = terms.shape[0] // 2

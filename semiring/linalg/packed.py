@@ -1,7 +1,7 @@
-"""Linear algebra on `BitMatrix`: 32 truth values to a word, for every semiring that is defined on bool.
+"""Compute products and sums of `BitMatrix` operands, 32 truth values to a word, for every semiring on bool.
 
-Words on a GPU are multiplied there, and the result is one of words on it. With a ``device`` operands of the host are
-moved there, and the result comes back.
+Words on a GPU are multiplied there, and the words of the result lie there. With a ``device``, operands of the host are
+copied to it, and the result is copied back.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _BOOL = np.dtype(np.bool_)
 
 
 def _bits(x: Any, semiring: Semiring, name: str) -> BitMatrix:
-    """A `BitMatrix` itself, or any other matrix of truths, packed."""
+    """Return a `BitMatrix` itself, or any other matrix of truths, packed."""
     semiring.check_dtype(_BOOL)
     return x if isinstance(x, BitMatrix) else pack(as_matrix(x, semiring, _BOOL, name=name))
 
 
-def _gathered(semiring: Semiring, device: Any, **named: Any) -> list[BitMatrix]:
-    """The operands packed and in one memory. Raises `DeviceError` where they are not and no ``device`` is named."""
+def _gather_operands(semiring: Semiring, device: Any, **named: Any) -> list[BitMatrix]:
+    """Return the operands packed and in one memory, on ``device`` if it is named. Raises `DeviceError`."""
     packed = [_bits(x, semiring, name) for name, x in named.items()]
     if device is not None:
         return [x.to_device() for x in packed]
@@ -46,14 +46,14 @@ def _gathered(semiring: Semiring, device: Any, **named: Any) -> list[BitMatrix]:
     return packed
 
 
-def _returned(result: BitMatrix, *given: Any) -> BitMatrix:
-    """The result where the operands were."""
-    there = any(x.on_device if isinstance(x, BitMatrix) else is_device_array(x) for x in given)
+def _move_to_operands(result: BitMatrix, *operands: Any) -> BitMatrix:
+    """Return the result in the memory of the operands."""
+    there = any(x.on_device if isinstance(x, BitMatrix) else is_device_array(x) for x in operands)
     return result if there else result.to_host()
 
 
 def _truth(semiring: Semiring, scalar: Any, name: str) -> bool | None:
-    """α or β as the truth value it is."""
+    """Return α or β as a truth value, or None."""
     if scalar is None:
         return None
     value = as_array(scalar, semiring, _BOOL, name=name)
@@ -62,8 +62,8 @@ def _truth(semiring: Semiring, scalar: Any, name: str) -> bool | None:
     return bool(value)
 
 
-def _into(out: Any, shape: tuple[int, int], *others: BitMatrix) -> BitMatrix:
-    """``out`` where it fits, lives with the operands and shares nothing with them, else a new matrix."""
+def _choose_output(out: Any, shape: tuple[int, int], *others: BitMatrix) -> BitMatrix:
+    """Return ``out`` if it is in the memory of the operands and shares no word with them, else a new matrix."""
     if out is None:
         return BitMatrix.zeros(shape, others[0])
     if not isinstance(out, BitMatrix):
@@ -74,24 +74,24 @@ def _into(out: Any, shape: tuple[int, int], *others: BitMatrix) -> BitMatrix:
     return BitMatrix.zeros(shape, others[0]) if apart or overlaps(out.words, *(x.words for x in others)) else out
 
 
-def _handed_back(out: Any, result: BitMatrix, *given: Any) -> BitMatrix:
+def _deliver(out: Any, result: BitMatrix, *operands: Any) -> BitMatrix:
     if out is None:
-        return _returned(result, *given)
+        return _move_to_operands(result, *operands)
     if out is not result:
         store(out.words, result.words)
-    return out  # type: ignore[no-any-return]  # _into saw that it is a BitMatrix
+    return out  # type: ignore[no-any-return]  # _choose_output saw that it is a BitMatrix
 
 
 def matmul(A: Any, B: Any, semiring: Semiring, out: Any, threads: int | None, device: Any = None) -> BitMatrix:
-    """`semiring.matmul` where an operand is a `BitMatrix`; the other may be any matrix of truths."""
-    left, right = _gathered(semiring, device, A=A, B=B)
+    """Compute `semiring.matmul` for a `BitMatrix` and another one, or any other matrix of truth values."""
+    left, right = _gather_operands(semiring, device, A=A, B=B)
     if left.shape[1] != right.shape[0]:
         raise ShapeError(
             f"A is {left.shape}, B is {right.shape}: inner sizes {left.shape[1]} and {right.shape[0]} differ"
         )
-    result = _into(out, (left.shape[0], right.shape[1]), left, right)
+    result = _choose_output(out, (left.shape[0], right.shape[1]), left, right)
     _multiply(semiring, result, left, right, threads)
-    return _handed_back(out, result, A, B)
+    return _deliver(out, result, A, B)
 
 
 def _multiply(semiring: Semiring, C: BitMatrix, A: BitMatrix, B: BitMatrix, threads: int | None) -> None:
@@ -110,8 +110,8 @@ def _multiply(semiring: Semiring, C: BitMatrix, A: BitMatrix, B: BitMatrix, thre
 def matmul_witness(
     A: Any, B: Any, semiring: Semiring, threads: int | None, device: Any = None
 ) -> tuple[BitMatrix, Any]:
-    """`semiring.matmul_witness` where an operand is a `BitMatrix`: the entries are unpacked for it."""
-    left, right = _gathered(semiring, device, A=A, B=B)
+    """Compute `semiring.matmul_witness` for a `BitMatrix` operand, on unpacked entries."""
+    left, right = _gather_operands(semiring, device, A=A, B=B)
     if left.shape[1] != right.shape[0]:
         raise ShapeError(
             f"A is {left.shape}, B is {right.shape}: inner sizes {left.shape[1]} and {right.shape[0]} differ"
@@ -121,12 +121,12 @@ def matmul_witness(
     C, W = xp.full(shape, semiring.zero_for(_BOOL), _BOOL), xp.full(shape, -1, np.int32)
     if left.shape[1] and C.size:
         witness_into(semiring, C, W, left.unpack(), right.unpack(), Scan(), Scan(), threads)
-    result = _returned(pack(C), A, B)
+    result = _move_to_operands(pack(C), A, B)
     return result, W if result.on_device or not is_device_array(W) else W.get()
 
 
 def power(A: BitMatrix, exponent: int, semiring: Semiring, threads: int | None, device: Any = None) -> BitMatrix:
-    """`semiring.power` of a `BitMatrix`."""
+    """Compute `semiring.power` of a `BitMatrix`."""
     semiring.check_dtype(_BOOL)
     if device is not None and not A.on_device:
         return power(A.to_device(), exponent, semiring, threads).to_host()
@@ -147,8 +147,8 @@ def power(A: BitMatrix, exponent: int, semiring: Semiring, threads: int | None, 
 
 
 def entrywise(which: str, A: Any, B: Any, semiring: Semiring, out: Any, device: Any = None) -> BitMatrix:
-    """⊕ (``"add"``) or ⊗ (``"mul"``) of two matrices of one shape, a word at a time."""
-    left, right = _gathered(semiring, device, A=A, B=B)
+    """Return ⊕ (``"add"``) or ⊗ (``"mul"``) of two matrices of one shape, a word at a time."""
+    left, right = _gather_operands(semiring, device, A=A, B=B)
     if left.shape != right.shape:
         raise ShapeError(f"A is {left.shape}, B is {right.shape}: packed matrices do not broadcast")
     if which == "add":
@@ -159,9 +159,9 @@ def entrywise(which: str, A: Any, B: Any, semiring: Semiring, out: Any, device: 
         words = (left.words | right.words) if semiring.zero_for(_BOOL) else (left.words & right.words)
     if words.shape[1]:
         words[:, -1] &= left.tail
-    result = _into(out, left.shape, left)
+    result = _choose_output(out, left.shape, left)
     result.words[...] = words
-    return _handed_back(out, result, A, B)
+    return _deliver(out, result, A, B)
 
 
 def gemm(
@@ -176,8 +176,8 @@ def gemm(
     threads: int | None,
     device: Any = None,
 ) -> BitMatrix:
-    """`semiring.gemm` where an operand is a `BitMatrix`: α and β are zero or one, so each term is there or not."""
-    left, right = _gathered(semiring, device, A=A, B=B)
+    """Compute `semiring.gemm` for a `BitMatrix` operand; α and β are 0̄ or 1̄, so they drop or keep a term."""
+    left, right = _gather_operands(semiring, device, A=A, B=B)
     left, right = left.T if transpose[0] else left, right.T if transpose[1] else right
     zero = bool(semiring.zero_for(_BOOL))
     alpha, beta = _truth(semiring, alpha, "alpha"), _truth(semiring, beta, "beta")
@@ -187,5 +187,5 @@ def gemm(
         result = matmul(left, right, semiring, None, threads)
     if beta is not None and beta != zero:
         result = entrywise("add", result, C, semiring, None, device)
-    _into(out, result.shape, result)
-    return _handed_back(out, result, A, B)
+    _choose_output(out, result.shape, result)
+    return _deliver(out, result, A, B)

@@ -1,4 +1,4 @@
-"""Products of matrices, vectors and stacks of them, and powers."""
+"""Multiply matrices, vectors and stacks of matrices, and compute powers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ from semiring.arrays.labels import is_labelled, labelled_product, labelled_squar
 from semiring.arrays.operands import as_matrix, as_output, as_result, on_their_device, operands, store
 from semiring.errors import AlgebraError, ShapeError
 from semiring.linalg import packed
-from semiring.linalg.dispatch import batch_shape, choose_destination, reveals_invalid_entries, scan_operands, multiply_into, witness_into
+from semiring.linalg.dispatch import (
+    batch_shape,
+    choose_destination,
+    multiply_into,
+    reveals_invalid_entries,
+    scan_operands,
+    witness_into,
+)
 from semiring.linalg.elementwise import identity, require_integer
 from semiring.linalg.ranges import may_wrap
 from semiring.namespaces import array_namespace, is_device_array
@@ -26,7 +33,7 @@ Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
 class _ProductOptions(TypedDict, total=False):
-    """What every overload of `matmul` takes, besides the operands and the semiring."""
+    """The options of every overload of `matmul`."""
 
     out: Any
     check: bool
@@ -58,40 +65,58 @@ def matmul(
     threads: int | None = None,
     device: Any = None,
 ) -> Any:
-    """C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j].
+    """Return the product C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j].
 
     Parameters
     ----------
     A, B
         Matrices (m, k) and (k, n), or stacks of them whose leading dimensions broadcast, as in NumPy's matmul; a 1-D
-        operand is one row (left) or one column (right), and loses that dimension again. Lists, read-only and strided
-        arrays, SciPy sparse matrices; `BitMatrix` for a semiring on bool, with a `BitMatrix` as result. Of pandas
-        frames and series the columns of A and the rows of B are matched by label, and the result keeps the others.
-        Arrays on a GPU (CuPy, PyTorch, JAX, Numba) are multiplied there, on the current stream, and the result is one.
+        operand is one row (left) or one column (right), and the result lacks that dimension. They may be lists,
+        read-only and strided arrays, SciPy sparse matrices, or `BitMatrix` for a semiring on bool, with a `BitMatrix`
+        as result. The columns of A and the rows of B of pandas frames and series are matched by label, and the result
+        has the rows of A and the columns of B. Arrays on a GPU (CuPy, PyTorch, JAX, Numba) are multiplied there, on the
+        current stream, and so is the result.
     semiring
         A `Semiring` or the name of one in the catalogue.
     out
-        Where the result goes: an array of the result's shape and dtype. It may be one of the operands.
+        An array of the result's shape and dtype, for the result. It may be one of the operands.
     check
-        Look at every entry for NaN and the domain. Without it nothing that depends on the data is raised, and integers
-        of min-plus and max-plus are taken to be at most a sixth of their dtype's range in size; those of plus_times are
-        computed modulo 2ᵇ. On a GPU the call waits
-        once, for what the look found; without it the call waits for nothing.
+        Scan every entry for NaN and the domain. Without it, no error that depends on the data is raised. Integers of
+        min-plus and max-plus are then assumed to be at most a sixth of their dtype's range in magnitude, and those of
+        plus_times are computed modulo 2ᵇ. On a GPU the call waits once, for the scan; without it the call does not
+        wait.
     threads
-        By default what `set_threads` says. The result does not depend on it.
+        The number of threads, by default that of `set_threads`. The result does not depend on it.
     device
-        ``"cuda"`` or ``"cuda:1"`` computes on that GPU: operands that are not there are copied, and the result comes
-        back to where they are.
+        ``"cuda"`` or ``"cuda:1"`` computes on that GPU. Operands in another memory are copied to it, and the result is
+        copied back.
 
-    The dtype is NumPy's promotion of the operands'. With k = 0 every entry is the zero. On integers of min-plus and
-    max-plus the extreme value of the dtype is "no path" and stays so; where sums could leave half the dtype's range, a
-    wider one takes over inside. On integers of plus_times sums that may leave the dtype are refused.
+    Returns
+    -------
+    array
+        The product, in NumPy's promotion of the operands' dtypes. With k = 0 every entry is the zero.
 
-    Raises `ShapeError`, `DTypeError`, `DomainError` (an entry is NaN or outside the domain), `IntegerOverflowError`
-    (a result does not fit the dtype; it names one that would hold it) or `DeviceError` (operands live apart, or there
-    is no GPU). Costs m·k·n pairs, and beyond the result packing buffers; and a copy of what is promoted, of integers
-    among which is "no path", or which need a wider dtype inside, and of a result whose ``out`` is an operand.
+    Raises
+    ------
+    ShapeError, DTypeError
+        If the shapes do not fit, or the semiring is not defined on the dtype.
+    DomainError
+        If an entry is NaN or outside the domain.
+    IntegerOverflowError
+        If a result does not fit the dtype. The message names a dtype that would hold it.
+    DeviceError
+        If the operands are in different memories, or there is no GPU.
 
+    Notes
+    -----
+    On integers of min-plus and max-plus the extreme value of the dtype is "no path". If sums could leave half the
+    dtype's range, a wider dtype is used inside. On integers of plus_times, sums that may leave the dtype are refused.
+
+    It costs m·k·n pairs, and packing buffers. These are copied: operands of another dtype, integers that include "no
+    path" or need a wider dtype inside, and a result whose ``out`` is an operand.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> A = np.array([[0, 3], [np.inf, 1]])
     >>> matmul(A, A, "min_plus")
@@ -108,17 +133,17 @@ def matmul(
         product = matmul(A, B, semiring, out=out, check=check, threads=threads, device=device)
         return labelled(product) if out is None else out
     given = left, right = operands(semiring, device=device, check=check, A=A, B=B)
-    late = check and reveals_invalid_entries(semiring, left, right, threads)
-    a, b = (Scan(), Scan()) if late else scan_operands(semiring, check, A=left, B=right)
-    left, right, shape, axes = _aligned(left, right)
+    scans_result = check and reveals_invalid_entries(semiring, left, right, threads)
+    a, b = (Scan(), Scan()) if scans_result else scan_operands(semiring, check, A=left, B=right)
+    left, right, shape, axes = _align_dimensions(left, right)
     target = None if out is None else as_output(out, shape, left.dtype, like=left if device is None else None)
-    result = choose_destination(None if late else target, shape, left.dtype, left, right)
+    result = choose_destination(None if scans_result else target, shape, left.dtype, left, right)
     C = result[axes] if axes else result
     if left.shape[-1] and C.size:
         multiply_into(semiring, C, left, right, a, b, threads)
     else:
         C[...] = semiring.zero_for(left.dtype)
-    if late and not (np.maximum.reduce(C, axis=None) < np.inf):  # NaN included
+    if scans_result and not (np.maximum.reduce(C, axis=None) < np.inf):  # NaN included
         scan_operands(semiring, True, A=given[0], B=given[1])
     if target is None:
         return as_result(A, B)(result if result.ndim else result[()])
@@ -127,8 +152,8 @@ def matmul(
     return out
 
 
-def _aligned(A: Array, B: Array) -> tuple[Array, Array, tuple[int, ...], tuple[Any, ...]]:
-    """Operands with at least two dimensions, the shape of the result, and the index that gives it two as well."""
+def _align_dimensions(A: Array, B: Array) -> tuple[Array, Array, tuple[int, ...], tuple[Any, ...]]:
+    """Return operands with two or more dimensions, the result's shape, and the index that gives the result two axes."""
     if not A.ndim or not B.ndim:
         raise ShapeError(f"A is {A.shape}, B is {B.shape}: a scalar is no operand of a product (see multiply)")
     left, right = A[None, :] if A.ndim == 1 else A, B[:, None] if B.ndim == 1 else B
@@ -169,7 +194,7 @@ def matmul_witness(
         return packed.matmul_witness(A, B, semiring, threads, device)
     left, right = operands(semiring, device=device, check=check, A=A, B=B)
     a, b = scan_operands(semiring, check, A=left, B=right)
-    left, right, shape, axes = _aligned(left, right)
+    left, right, shape, axes = _align_dimensions(left, right)
     xp = array_namespace(left)
     result = xp.full(shape, semiring.zero_for(left.dtype), left.dtype)
     witness = xp.full(shape, -1, np.int32 if left.shape[-1] < 2**31 else np.int64)
@@ -190,7 +215,7 @@ def power(
     threads: int | None = None,
     device: Any = None,
 ) -> Any:
-    """Aᵏ = A ⊗ … ⊗ A by repeated squaring; A⁰ is the identity.
+    """Return Aᵏ = A ⊗ … ⊗ A by repeated squaring; A⁰ is the identity.
 
     In min-plus, entry (i, j) is the least weight of a walk of exactly k edges. A is (n, n), dense, sparse or a
     `BitMatrix`; k ≥ 0. Costs at most 2·log₂ k products and three matrices. ``device`` and errors as in `matmul`, and
@@ -215,7 +240,7 @@ def power(
     if exponent == 0:
         there = "cuda" if is_device_array(base) else None
         return back(identity(base.shape[0], semiring, given.dtype, device=there))
-    # Entries of products are elements again; integers must be looked at every time, for "no path" and their range.
+    # Entries of products are elements again; integers must be scanned every time, for "no path" and their range.
     again = check and (has_inner_zero(semiring, base.dtype) or may_wrap(semiring, base.dtype))
     result: Array | None = None
     while True:

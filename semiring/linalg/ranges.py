@@ -1,8 +1,8 @@
-"""Integers of plus_times: a product, and a sum of many, leaves their dtype soon, and NumPy's arithmetic then wraps.
+"""Detect results of plus_times that may leave an integer dtype, because NumPy's arithmetic would wrap.
 
-A look at the operands tells how large results can be at most. Where that is more than the dtype holds, the sizes of
-the terms are added up in float64, which costs as much again; where these fit neither, the call is refused, though
-terms of both signs might have cancelled. Integers of min_plus and max_plus: `semiring.arrays.encoding`.
+The scans of the operands bound the results. If the bound is more than the dtype holds, the magnitudes of the terms are
+added up in float64, which costs as much as the product. If these sums do not fit either, the call is refused, although
+terms of both signs might cancel. `semiring.arrays.encoding` handles integers of min_plus and max_plus.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
 def may_wrap(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
-    """Whether results of this semiring may leave its dtype without a word from the machine."""
+    """Return whether results of this semiring may leave the dtype without an error."""
     return dtype.kind == "i" and semiring == plus_times
 
 
 def size_of(scan: Scan) -> int:
-    """The size of the largest entry; 0 where nobody looked, or there is none."""
+    """Return the magnitude of the largest scanned entry; 0 if there is none, or no scan."""
     return max((abs(int(end)) for end in (scan.low, scan.high) if end is not None), default=0)
 
 
 def sizes(array: Array) -> Array:
-    """The sizes of the entries, in float64."""
+    """Return the magnitudes of the entries in float64."""
     return array_namespace(array).abs(array.astype(np.float64))
 
 
 def demand_range(dtype: np.dtype[Any], most: int, sums: Callable[[], Array], what: str) -> None:
-    """Raise `IntegerOverflowError` where ``most``, or else the greatest of the ``sums`` of sizes, leaves the dtype."""
+    """Raise `IntegerOverflowError` if the bound ``most`` and the greatest of the ``sums`` both leave the dtype."""
     limit = limits_of(dtype).max
     if most <= limit:
         return

@@ -1,13 +1,13 @@
-"""Products along a sequence: x ⊗ A₁ ⊗ A₂ ⊗ …, all of its prefixes, and the states that attain it.
+"""Compute products along a sequence, x ⊗ A₁ ⊗ A₂ ⊗ …, all of its prefixes, and the states that attain it.
 
 A step takes a vector x, a row of states, to (x ⊗ Aₜ) ⊗ wₜ: a product, and a product entry by entry with the weights of
 the step. That is the forward algorithm of a hidden Markov model in `log_plus`, Viterbi's in `max_plus`, and the same
 for a linear-chain CRF: Aₜ are the transitions, wₜ the emissions.
 
 A `Chain` holds such a sequence with the dimensions of the batch in front, as many in each array, so that they
-broadcast. Steps follow each other, one product a step for the whole batch. Where matrices are small, that is mostly
-the cost of calls; then neighbours are multiplied side by side, in log₂ T calls and with more work (Blelloch, Prefix
-sums and their applications, 1990). Which way is taken depends on shapes alone.
+broadcast. Steps follow each other, one product a step for the whole batch. With small matrices, the calls cost more
+than the products. Neighbours are multiplied side by side then, in log₂ T calls and with more work (Blelloch, Prefix
+sums and their applications, 1990). The choice depends on shapes alone.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from semiring.arrays.encoding import has_inner_zero, rounded, wide
 from semiring.arrays.operands import as_result, on_their_device, operands
 from semiring.errors import AlgebraError, DTypeError, ShapeError
 from semiring.kernels.contract import Steps
-from semiring.linalg.dispatch import Walker, scan_operands, walker
+from semiring.linalg.dispatch import Walker, make_walker, scan_operands
 from semiring.linalg.elementwise import identity, multiply, require_integer
 from semiring.linalg.products import matmul, matmul_witness
 from semiring.linalg.ranges import may_wrap
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["Chain", "arranged", "check_lengths", "multi_dot", "multi_dot_witness", "scan"]
+__all__ = ["Chain", "arrange_chain", "check_lengths", "multi_dot", "multi_dot_witness", "scan"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
-_FEWEST = 8  # steps from which on neighbours are multiplied side by side
+_FEWEST = 8  # the number of steps from which on neighbours are multiplied side by side
 _SMALL = 1 << 12  # pairs of a step's matrices: products of fewer take less time than a call
 _SMALL_ON_DEVICE = 1 << 20
 _NARROW, _NARROW_ON_DEVICE = 16, 64  # rows of such matrices: one for each step takes so many times the result's memory
 
 
-#: How many dimensions are an array's own, behind those of the batch, in the order of `Given`.
+#: The number of dimensions of each array behind those of the batch, in the order of `ChainArrays`.
 _OWN = (3, 1, 2, 0)
 
 
-class Given(NamedTuple):
+class ChainArrays(NamedTuple):
     """The arrays of a `Chain`, of any library."""
 
     A: Any
@@ -56,7 +56,7 @@ class Given(NamedTuple):
 
     @property
     def batches(self) -> list[tuple[int, ...]]:
-        """The dimensions of each that belong to the batch: they broadcast."""
+        """The dimensions of the batch of each array, which broadcast."""
         found = ((array, own) for array, own in zip(self, _OWN, strict=True) if array is not None)
         return [tuple(array.shape[: array.ndim - own]) for array, own in found]
 
@@ -77,60 +77,60 @@ class Chain:
     @cached_property
     def batch(self) -> tuple[int, ...]:
         """The dimensions of the batch."""
-        return np.broadcast_shapes(*Given(self.A, self.x, self.weights, self.lengths).batches)
+        return np.broadcast_shapes(*ChainArrays(self.A, self.x, self.weights, self.lengths).batches)
 
     @cached_property
     def start(self) -> Array:
-        """X in the shape of the batch."""
+        """The first states, broadcast to the shape of the batch."""
         return array_namespace(self.x).broadcast_to(self.x, (*self.batch, self.x.shape[-1]))
 
     def matrix(self, t: int) -> Array:
-        """The matrix of a step, (..., n, n)."""
+        """Return the matrix of a step, (..., n, n)."""
         return self.A[..., t if self.A.shape[-3] > 1 else 0, :, :]
 
-    def going(self, t: int) -> Array | None:
-        """Where the batch takes a step, (..., 1); None for everywhere."""
+    def active_rows(self, t: int) -> Array | None:
+        """Return a mask (..., 1) of the rows of the batch that take step t, or None for all rows."""
         return None if self.lengths is None else (self.lengths > t)[..., None]
 
-    def weighed(self, t: int, y: Array) -> Array:
-        """Y ⊗ wₜ."""
+    def apply_weights(self, t: int, y: Array) -> Array:
+        """Return y ⊗ wₜ for the weights of step t."""
         if self.weights is None:
             return y
-        return multiply(y, self.weights[..., t, :], self.semiring, check=self._looks)
+        return multiply(y, self.weights[..., t, :], self.semiring, check=self._needs_scan)
 
     def states(self, x: Array, steps: range) -> Iterator[tuple[int, Array, Array]]:
-        """Each step t with x ⊗ Aₜ and the x after it, both (..., n), from the ``x`` before the first of the steps."""
+        """Yield each step t with x ⊗ Aₜ and the x after it, both (..., n), from the ``x`` before the first step."""
         for t in steps:
-            y = self._by(t, x, matmul)
-            yield t, y, (x := self.after(t, x, y))
+            y = self._multiply_step(t, x, matmul)
+            yield t, y, (x := self.next_state(t, x, y))
 
-    def walk(self, x: Array, run: range, states: Array | None = None, kept: Array | None = None) -> Array:
-        """The state after a run of steps, (..., n), from that before it.
+    def walk(self, x: Array, run: range, states: Array | None = None, saved: Array | None = None) -> Array:
+        """Return the state after a run of steps, (..., n), from that before it.
 
-        ``states`` (..., steps, n) ← the state after each; ``kept`` (..., 2 · steps, n) ← what gradients want of them,
-        NaN where there is none.
+        It writes the state after each step to ``states`` (..., steps, n), and the data for gradients to ``saved``
+        (..., 2 · steps, n), NaN if there are none.
         """
         if self.walker is None:
             last = x
             for t, _, last in self.states(x, run):
                 if states is not None:
                     states[..., t - run.start, :] = last
-            if kept is not None:
-                kept[...] = np.nan
+            if saved is not None:
+                saved[...] = np.nan
             return last
-        halves = (None, None) if kept is None else (kept[..., : len(run), :], kept[..., len(run) :, :])
-        steps = self.of_rows(run, states=states, factors=halves[0], sums=halves[1])
-        return self.walker.walk(self.rows(x, 1), steps).reshape(x.shape)
+        halves = (None, None) if saved is None else (saved[..., : len(run), :], saved[..., len(run) :, :])
+        steps = self.flatten_steps(run, states=states, factors=halves[0], sums=halves[1])
+        return self.walker.walk(self.flatten_batch(x, 1), steps).reshape(x.shape)
 
-    def of_rows(self, run: range, **arrays: Array | None) -> Steps:
-        """A run of steps as a backend takes them: the dimensions of the batch are one."""
+    def flatten_steps(self, run: range, **arrays: Array | None) -> Steps:
+        """Return a run of steps for a backend, with one dimension for the batch."""
         lengths = None if self.lengths is None else self.lengths - run.start
         arrays["weights"] = None if self.weights is None else self.weights[..., run.start : run.stop, :]
-        of_steps = {name: self.rows(array, 2) for name, array in arrays.items()}
-        return Steps(len(run), lengths=self.rows(lengths, 0), **of_steps)
+        of_steps = {name: self.flatten_batch(array, 2) for name, array in arrays.items()}
+        return Steps(len(run), lengths=self.flatten_batch(lengths, 0), **of_steps)
 
-    def rows(self, array: Array | None, own: int) -> Array | None:
-        """The dimensions of the batch as one, of an array with so many of its own: a view where they all are there."""
+    def flatten_batch(self, array: Array | None, own: int) -> Array | None:
+        """Return an array with one dimension for the batch, a view if possible; ``own``: its other dimensions."""
         if array is None:
             return None
         shape = array.shape[array.ndim - own :]
@@ -138,23 +138,23 @@ class Chain:
             array = array_namespace(array).broadcast_to(array, (*self.batch, *shape))
         return array.reshape(prod(self.batch), *shape)
 
-    def after(self, t: int, x: Array, y: Array) -> Array:
-        """The state after a step, from the one before it and y = x ⊗ Aₜ."""
-        found, going = self.weighed(t, y), self.going(t)
+    def next_state(self, t: int, x: Array, y: Array) -> Array:
+        """Return the state after a step, from the one before it and y = x ⊗ Aₜ."""
+        found, going = self.apply_weights(t, y), self.active_rows(t)
         return found if going is None else array_namespace(x).where(going, found, x)
 
     def witnesses(self, x: Array, t: int) -> tuple[Array, Array]:
-        """X ⊗ Aₜ, and the smallest state before that attains each entry, -1 where none does: (..., n)."""
-        found: tuple[Array, Array] = self._by(t, x, matmul_witness)
+        """Return x ⊗ Aₜ, and the smallest state before that attains each entry, or -1, both (..., n)."""
+        found: tuple[Array, Array] = self._multiply_step(t, x, matmul_witness)
         return found
 
     @cached_property
-    def _looks(self) -> bool:
-        """Whether operands of every step must be looked at: integers, for "no path" and their range."""
+    def _needs_scan(self) -> bool:
+        """Whether the operands of every step need a scan: integers, for "no path" and their range."""
         return has_inner_zero(self.semiring, self.x.dtype) or may_wrap(self.semiring, self.x.dtype)
 
-    def _by(self, t: int, x: Array, product: Callable[..., Any]) -> Any:
-        """A product x ⊗ Aₜ for x (..., n); rows that meet the same matrix are rows of one product."""
+    def _multiply_step(self, t: int, x: Array, product: Callable[..., Any]) -> Any:
+        """Return a product x ⊗ Aₜ for x (..., n); rows that meet the same matrix are rows of one product."""
         A, n = self.matrix(t), x.shape[-1]
         if prod(A.shape[:-2]) == 1:
             left, right = x.reshape(prod(x.shape[:-1]), n), A.reshape(n, n)
@@ -164,23 +164,23 @@ class Chain:
             left, right = x, A[..., 0, :, :]
         else:
             left, right = x[..., None, :], A
-        results = product(left, right, self.semiring, check=self._looks, threads=self.threads)
+        results = product(left, right, self.semiring, check=self._needs_scan, threads=self.threads)
         if isinstance(results, tuple):
             return tuple(result.reshape(x.shape) for result in results)
         return results.reshape(x.shape)
 
     @cached_property
     def walker(self) -> Walker | None:
-        """What takes the batch through all steps, where one matrix serves them, and a backend has work in common."""
+        """The kernels for all steps of the batch by one matrix, or None if a backend has none that save work."""
         n = self.x.shape[-1]
         if self.steps < 2 or prod(self.batch) < 2 or prod(self.A.shape[:-2]) > 1:
             return None
-        return walker(self.semiring, self.A.reshape(n, n), self.threads)
+        return make_walker(self.semiring, self.A.reshape(n, n), self.threads)
 
     # -------------------------------------------------------------------------------------------------- side by side
 
     @cached_property
-    def _side_by_side(self) -> bool:
+    def _uses_prefix_products(self) -> bool:
         """Whether the matrices of all steps are so small that more products in fewer calls are faster."""
         n, there = self.x.shape[-1], is_device_array(self.x)
         pairs = prod(self._shape[:-3]) * n**3
@@ -195,11 +195,11 @@ class Chain:
         return (*np.broadcast_shapes(*shapes), self.steps, *self.A.shape[-2:])
 
     def _matrices(self) -> Array:
-        """Aₜ ⊗ diag(wₜ) of every step, the identity where the batch takes none: (steps, ..., n, n)."""
+        """Return Aₜ ⊗ diag(wₜ) of every step, (steps, ..., n, n); the identity for rows that take no step."""
         xp = array_namespace(self.A)
         M = xp.broadcast_to(self.A, self._shape)
         if self.weights is not None:
-            M = multiply(M, self.weights[..., None, :], self.semiring, check=self._looks)
+            M = multiply(M, self.weights[..., None, :], self.semiring, check=self._needs_scan)
         if self.lengths is not None:
             t, n = xp.arange(self.steps)[:, None, None], self.A.shape[-1]
             one = identity(n, self.semiring, self.A.dtype, device="cuda" if is_device_array(self.A) else None)
@@ -207,15 +207,15 @@ class Chain:
         return xp.moveaxis(M, -3, 0)
 
     @cached_property
-    def _given(self) -> bool:
-        """Whether the caller gave the matrices of all steps as they are, and nothing else."""
+    def _is_plain_product(self) -> bool:
+        """Whether the chain is the product of one matrix for each step, without vectors, weights or lengths."""
         return self.square and self.A.shape[-3] == self.steps and self.weights is None and self.lengths is None
 
     def _products(self, A: Array, B: Array) -> Array:
-        return matmul(A, B, self.semiring, check=self._looks, threads=self.threads)
+        return matmul(A, B, self.semiring, check=self._needs_scan, threads=self.threads)
 
     def _prefixes(self, M: Array) -> Array:
-        """M₁, M₁ ⊗ M₂, … along the first axis: neighbours are joined, their prefixes found, and the rest from those."""
+        """Return M₁, M₁ ⊗ M₂, … along the first axis, by the prefixes of the products of neighbours."""
         if M.shape[0] == 1:
             return M
         joined = self._prefixes(self._products(M[:-1:2], M[1::2]))
@@ -225,8 +225,8 @@ class Chain:
             result[2::2] = self._products(joined[: (M.shape[0] - 1) // 2], M[2::2])
         return result
 
-    def _joined(self, M: Array) -> Array:
-        """M₁ ⊗ M₂ ⊗ … along the first axis."""
+    def _join(self, M: Array) -> Array:
+        """Return M₁ ⊗ M₂ ⊗ … along the first axis."""
         while M.shape[0] > 1:
             pairs = self._products(M[:-1:2], M[1::2])
             M = array_namespace(M).concatenate([pairs, M[-1:]]) if M.shape[0] % 2 else pairs
@@ -235,8 +235,8 @@ class Chain:
     # ------------------------------------------------------------------------------------------------------- results
 
     def scan(self, out: Array) -> None:
-        """Out (..., steps, n) ← the state after each step."""
-        if self._side_by_side:
+        """Write the state after each step to ``out`` (..., steps, n)."""
+        if self._uses_prefix_products:
             products = array_namespace(out).moveaxis(self._prefixes(self._matrices()), 0, -3)
             if self.square:  # (..., 1, steps, n, n)
                 out[...] = products[..., 0, :, :, :].swapaxes(-2, -3)
@@ -246,24 +246,24 @@ class Chain:
         self.walk(self.start, range(self.steps), out)
 
     def end(self) -> Array:
-        """The state after the last step, (..., n)."""
-        if self.steps and (self._side_by_side or self._given):
-            product = self._joined(self._matrices())
+        """Return the state after the last step, (..., n)."""
+        if self.steps and (self._uses_prefix_products or self._is_plain_product):
+            product = self._join(self._matrices())
             return (
                 product[..., 0, :, :] if self.square else self._products(self.start[..., None, :], product)[..., 0, :]
             )
         return self.walk(self.start, range(self.steps)) if self.steps else self.start.copy()
 
-    def attained(self) -> tuple[Array, Array]:
-        """The last state, and the states (..., steps, n) on the way there: one before each step, for every last one."""
+    def best_path(self) -> tuple[Array, Array]:
+        """Return the last state, and for each of its entries the states (..., steps, n) before the steps."""
         xp, x = array_namespace(self.x), self.start
         W = xp.empty((*self.batch, self.steps, x.shape[-1]), np.int32)
         for t in range(self.steps):
             y, W[..., t, :] = self.witnesses(x, t)
-            x = self.after(t, x, y)
+            x = self.next_state(t, x, y)
         here = xp.broadcast_to(xp.arange(x.shape[-1], dtype=np.int32), x.shape)
         for t in reversed(range(self.steps)):
-            going = self.going(t)
+            going = self.active_rows(t)
             before = xp.take_along_axis(W[..., t, :], xp.maximum(here, 0), -1)
             before = xp.where(here < 0, here, before)
             W[..., t, :] = before if going is None else xp.where(going, before, -1)
@@ -276,10 +276,10 @@ class Chain:
 # ------------------------------------------------------------------------------------------------------ what is given
 
 
-def arranged(
+def arrange_chain(
     xp: Any, A: Any, x: Any, weights: Any, lengths: Any, steps: int | None, *, square: bool = False
 ) -> tuple[Any, Any, Any, Any, int]:
-    """What `Chain` takes, from arrays of the namespace ``xp`` with their steps in front; and how many steps there are.
+    """Return the arrays of a `Chain` from arrays of the namespace ``xp`` with their steps in front, and the steps.
 
     A (n, n) or (T, ..., n, n), x (..., n), weights (T, ..., n) or None, lengths (...) or None. ``square``: x (n, n)
     holds the rows of the identity, which become the last dimension of the batch. Raises `ShapeError` and `ValueError`.
@@ -296,7 +296,7 @@ def arranged(
         lengths = None if lengths is None else lengths[..., None]
     A = A[None] if A.ndim == 2 else xp.moveaxis(A, 0, -3)
     weights = None if weights is None else xp.moveaxis(weights, 0, -2)
-    given = Given(A, x, weights, lengths)
+    given = ChainArrays(A, x, weights, lengths)
     batches = given.batches
     try:
         rank = len(np.broadcast_shapes(*batches))
@@ -312,7 +312,7 @@ def arranged(
 
 
 def _steps(A: Any, weights: Any, steps: int | None) -> int:
-    """How many steps the arrays, and the caller, say there are."""
+    """Return the number of steps in the arrays and in ``steps``. Raises `ShapeError` if they differ."""
     said = {} if A.ndim == 2 else {"As": int(A.shape[0])}
     said |= {} if weights is None else {"weights": int(weights.shape[0])}
     said |= {} if steps is None else {"steps": require_integer(steps, "the number of steps")}
@@ -329,7 +329,7 @@ def _steps(A: Any, weights: Any, steps: int | None) -> int:
 
 
 def check_lengths(lengths: Any, steps: int) -> None:
-    """Raise `ValueError` where a row is to take more steps than there are, or fewer than none."""
+    """Raise `ValueError` if a length is negative or larger than the number of steps."""
     if lengths is not None and bool(((lengths < 0) | (lengths > steps)).any()):
         raise ValueError(
             f"lengths are 0 to {steps}, the number of steps, and these reach from {int(lengths.min())} to "
@@ -340,7 +340,7 @@ def check_lengths(lengths: Any, steps: int) -> None:
 def _chain(
     As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, steps: Any, check: bool, threads: Any, device: Any
 ) -> tuple[Chain, np.dtype[Any]]:
-    """What the arguments say, and the dtype of the results."""
+    """Return the chain of the arguments of a public function, and the dtype of the results."""
     named = {"As": As, "x": x, "weights": weights}
     named = {name: value for name, value in named.items() if value is not None}
     arrays = dict(zip(named, operands(semiring, device=device, check=check, **named), strict=True))
@@ -356,7 +356,7 @@ def _chain(
         lengths = xp.asarray(lengths)
         if lengths.dtype.kind not in "iu":
             raise DTypeError(f"lengths has dtype {lengths.dtype}: lengths are whole numbers of steps")
-    A, rows, weights, lengths, steps = arranged(xp, A, rows, arrays.get("weights"), lengths, steps, square=square)
+    A, rows, weights, lengths, steps = arrange_chain(xp, A, rows, arrays.get("weights"), lengths, steps, square=square)
     if check:
         check_lengths(lengths, steps)
     return Chain(semiring, A, rows, weights, lengths, steps, square, threads), dtype
@@ -375,7 +375,7 @@ def multi_dot(
     threads: int | None = None,
     device: Any = None,
 ) -> Any:
-    """A₁ ⊗ A₂ ⊗ … ⊗ A_T, or x ⊗ A₁ ⊗ … ⊗ A_T: the last of what `scan` returns.
+    """Return A₁ ⊗ A₂ ⊗ … ⊗ A_T, or x ⊗ A₁ ⊗ … ⊗ A_T: the last result of `scan`.
 
     Parameters
     ----------
@@ -383,25 +383,40 @@ def multi_dot(
         The matrices of all steps, (T, ..., n, n), or one that serves each of them, (n, n). Dimensions between are a
         batch: they broadcast with those of ``x``, ``weights`` and ``lengths``.
     x
-        Vectors (..., n), each a row on the left of the first matrix. Those that meet the same matrices are the rows of
-        one product a step. Without x the result is the product of the matrices themselves, (..., n, n).
+        Vectors (..., n), each a row on the left of the first matrix. Vectors with the same matrices are the rows of one
+        product a step. Without x the result is the product of the matrices, (..., n, n).
     semiring
         A `Semiring` or the name of one in the catalogue.
     weights
-        What the entries are multiplied by after each step, (T, ..., n): the step is (x ⊗ Aₜ) ⊗ wₜ, as if Aₜ were
-        Aₜ ⊗ diag(wₜ). Emissions of a hidden Markov model, which need no matrix for each sequence then.
+        The factors of the entries after each step, (T, ..., n): the step is (x ⊗ Aₜ) ⊗ wₜ, as if Aₜ were
+        Aₜ ⊗ diag(wₜ). For example, the emissions of a hidden Markov model, which then need no matrix for each sequence.
     lengths
-        How many of the steps each sequence of the batch takes, (...), from 0 to T.
+        The number of steps that each sequence of the batch takes, (...), from 0 to T.
     steps
-        T, where neither As nor weights say it.
+        T, needed if neither As nor weights have a dimension for the steps.
     check, threads, device
         As in `matmul`.
 
-    The result is (..., n), in the dtype and library of the operands: see `matmul`. Raises `ShapeError`, `ValueError`
-    for lengths or steps out of range, and what `matmul` raises. Costs T·n² pairs for each vector, T·n³ without x; where
-    few states make that less than a call costs, log₂ T calls of T·n³ pairs and as many matrices. On which way is taken,
-    and so on the shapes, the rounding depends.
+    Returns
+    -------
+    array
+        (..., n), or without x (..., n, n), in the dtype and library of the operands, as in `matmul`.
 
+    Raises
+    ------
+    ShapeError
+        If shapes do not fit.
+    ValueError
+        For lengths or steps out of range. Other errors are those of `matmul`.
+
+    Notes
+    -----
+    It costs T·n² pairs for each vector, and T·n³ without x. If n is so small that calls would cost more than pairs, it
+    takes log₂ T calls with T·n³ pairs and the memory of T matrices instead. The choice depends on the shapes, and the
+    rounding depends on the choice.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> roads = np.array([[[0, 3], [9, 1]], [[5, 1], [1, 2]]])
     >>> multi_dot(roads, [0.0, np.inf])
@@ -428,7 +443,7 @@ def scan(
     threads: int | None = None,
     device: Any = None,
 ) -> Any:
-    """All prefixes of `multi_dot`: x ⊗ A₁, x ⊗ A₁ ⊗ A₂, …, x ⊗ A₁ ⊗ … ⊗ A_T, along a new first dimension.
+    """Return all prefixes of `multi_dot`: x ⊗ A₁, x ⊗ A₁ ⊗ A₂, …, x ⊗ A₁ ⊗ … ⊗ A_T, along a new first dimension.
 
     (T, ..., n), without x (T, ..., n, n). Beyond the length of a sequence its last state is repeated. Parameters,
     errors and cost as in `multi_dot`.
@@ -459,7 +474,7 @@ def multi_dot_witness(
     threads: int | None = None,
     device: Any = None,
 ) -> tuple[Any, Any]:
-    """`multi_dot` with an x, and the best path to each state: (C, W), C (..., n) and W (T, ..., n) of int32.
+    """Return `multi_dot` of a vector and the best path to each state: C (..., n) and W (T, ..., n) of int32.
 
     W[:, ..., j] are the states before the steps on a best path that ends in j:
 
@@ -479,6 +494,6 @@ def multi_dot_witness(
     if x is None:
         raise TypeError("x is None: pass the states before the first step")
     chain, dtype = _chain(As, x, semiring, weights, lengths, steps, check, threads, device)
-    C, W = chain.attained()
+    C, W = chain.best_path()
     back = as_result(As, x, weights)
     return back(rounded(C, dtype)), back(array_namespace(W).moveaxis(W, -2, 0))

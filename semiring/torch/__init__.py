@@ -80,7 +80,8 @@ def matmul(A: Tensor, B: Tensor, semiring: Semiring | str = "min_plus", *, check
 
 
 def closure(A: Tensor, semiring: Semiring | str = "min_plus", *, reflexive: bool = True, check: bool = True) -> Tensor:
-    """A* = I ⊕ A ⊕ A² ⊕ …, differentiable by A; with ``reflexive=False`` A⁺ = A ⊗ A*. In min-plus: all distances.
+    """Return A* = I ⊕ A ⊕ A² ⊕ …, differentiable by A; with ``reflexive=False`` A⁺ = A ⊗ A*. In min-plus: all
+    distances.
 
     A (..., n, n) is a tensor whose entries are the weights of edges, the semiring's zero where there is none.
 
@@ -162,7 +163,7 @@ def scan(
     steps: int | None = None,
     check: bool = True,
 ) -> Tensor:
-    """All prefixes of `multi_dot`, (T, ..., n), without x (T, ..., n, n), with gradients: see `semiring.scan`.
+    """Return all prefixes of `multi_dot`, (T, ..., n), without x (T, ..., n, n), with gradients: see `semiring.scan`.
 
     Beyond the length of a sequence its last state is repeated. Parameters, gradient, errors and cost as in `multi_dot`.
 
@@ -181,7 +182,7 @@ def reduce(
     keepdims: bool = False,
     check: bool = True,
 ) -> Tensor:
-    """The ⊕ of all entries, or along one axis or several, differentiable by A: see `semiring.reduce`.
+    """Return the ⊕ of all entries, or along one axis or several, differentiable by A: see `semiring.reduce`.
 
     It is the product with a vector of ones, and so is its gradient: that of `matmul`.
 
@@ -301,7 +302,7 @@ def _sequence(
 
 
 def _cycles(A: Tensor, closed: Tensor, semiring: Semiring | str, rule: Rule | None) -> Tensor:
-    """A⁺ from A*. For a selective ⊕ they differ on the diagonal alone, where the empty path is one."""
+    """Return a⁺ from A*. For a selective ⊕ they differ on the diagonal alone, where the empty path is one."""
     if rule != "selective":
         return matmul(A, closed, semiring, check=False)
     loops = matmul(closed.unsqueeze(-2), A.mT.unsqueeze(-1), semiring, check=False)
@@ -323,7 +324,7 @@ def _check_tensors(**named: Tensor) -> None:
 
 
 def _is_rounded(x: Tensor) -> bool:
-    """Whether halves are computed in float32, and rounded once: see `semiring.arrays.encoding.is_rounded`."""
+    """Return whether halves are computed in float32, and rounded once: see `semiring.arrays.encoding.is_rounded`."""
     return x.device.type == "cpu" and x.dtype in (torch.float16, torch.bfloat16)
 
 
@@ -370,5 +371,5 @@ def _elements(key: str, dtype: str) -> tuple[Any, Any]:
 
 
 def _name(x: Tensor) -> str:
-    """The name of the dtype, which NumPy has too."""
+    """Return the name of the dtype, which NumPy has too."""
     return str(x.dtype).removeprefix("torch.")

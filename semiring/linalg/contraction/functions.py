@@ -1,4 +1,4 @@
-"""`einsum`, its plan and its witness: what users call, on arrays of NumPy and CuPy and of what these can read."""
+"""Provide `einsum`, its plan and its witness for arrays that NumPy or CuPy can read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from semiring.linalg.contraction.notation import Notation, number_of, read_notat
 from semiring.linalg.contraction.orders import ContractionOrder, order_of
 from semiring.linalg.contraction.plans import ContractionPlan, Layout, Problem, plan_of
 from semiring.linalg.contraction.steps import Choice, Choices, contract, contract_blocks, prepare_terms
-from semiring.linalg.dispatch import reveals_invalid_entries, scan_operands, multiply_into
+from semiring.linalg.dispatch import multiply_into, reveals_invalid_entries, scan_operands
 from semiring.linalg.elementwise import add, is_sum_of_numpy, multiply, reduce
 from semiring.linalg.products import matmul_witness
 from semiring.linalg.ranges import may_wrap
@@ -35,7 +35,7 @@ _LARGE = 1 << 28  # bytes of all intermediate results, from which on a call comp
 
 
 class ArrayOperations:
-    """`semiring.linalg.contraction.steps.TermOperations` on arrays of NumPy and CuPy."""
+    """The implementation of `TermOperations` for arrays of NumPy and CuPy."""
 
     def __init__(self, semiring: Semiring, dtype: np.dtype[Any], check: bool, threads: int | None) -> None:
         self.semiring, self.check, self.threads = semiring, check, threads
@@ -61,11 +61,11 @@ class ArrayOperations:
         return _transpose(x, axes).reshape([prod(x.shape[axis] for axis in group) for group in groups])
 
     def reshape(self, x: Array, shape: Sequence[int]) -> Array:
-        """Return a view."""
+        """Return a view in another shape."""
         return x.reshape(tuple(shape))
 
     def align(self, x: Array, axes: Sequence[int | None]) -> Array:
-        """Return a view."""
+        """Return a view with the axes in this order, and an axis of size 1 for None."""
         view = _transpose(x, [axis for axis in axes if axis is not None])
         return view[tuple(None if axis is None else slice(None) for axis in axes)] if None in axes else view
 
@@ -77,15 +77,17 @@ class ArrayOperations:
             scan_operands(self.semiring, self.check, **unscanned)
             C[...] = self.semiring.zero_for(C.dtype)
             return C
-        late = bool(unscanned) and self.check and reveals_invalid_entries(self.semiring, left, right, self.threads)
-        a, b = (Scan(), Scan()) if late else self._scan(left, right, names)
+        scans_result = (
+            bool(unscanned) and self.check and reveals_invalid_entries(self.semiring, left, right, self.threads)
+        )
+        a, b = (Scan(), Scan()) if scans_result else self._scan(left, right, names)
         multiply_into(self.semiring, C, left, right, a, b, self.threads)
-        if late and not (np.maximum.reduce(C, axis=None) < np.inf):  # NaN included
+        if scans_result and not (np.maximum.reduce(C, axis=None) < np.inf):  # NaN included
             scan_operands(self.semiring, True, **unscanned)
         return C
 
     def _scan(self, left: Array, right: Array, names: tuple[str, str]) -> list[Scan]:
-        """Return what is known of both: results of floats are elements of the domain, and need no scan."""
+        """Return a scan of both; results of floats are elements of the domain, and need no scan."""
         if self.scans_results or not self.check or all(names):
             return scan_operands(self.semiring, self.check, **{names[0] or "left": left, names[1] or "right": right})
         if names[0]:
@@ -110,7 +112,7 @@ class ArrayOperations:
         return result
 
     def sum_axes(self, x: Array, axes: Sequence[int], name: str) -> Array | None:
-        """Return the sum where NumPy has it: others, such as log-sum-exp, are faster as products with ones."""
+        """Return the sum if NumPy has it, else None, because other sums are faster as products with ones."""
         if not is_sum_of_numpy(self.semiring):
             return None
         if name:
@@ -130,11 +132,11 @@ class ArrayOperations:
         return x
 
     def empty(self, x: Array, shape: Sequence[int]) -> Array:
-        """Return an array to be written."""
+        """Return an uninitialized array of a shape."""
         return array_namespace(x).empty(tuple(shape), x.dtype)
 
     def verify(self, x: Array, name: str) -> None:
-        """Scan the entries."""
+        """Scan the entries of an array."""
         scan_operands(self.semiring, self.check, **{name: x})
 
 
@@ -169,10 +171,10 @@ def _read(
     arguments: Sequence[Any], semiring: Semiring, check: bool, device: Any
 ) -> tuple[Notation, Mapping[str, int], list[Any], list[Array]]:
     """Return the notation, the sizes of its labels, the operands as given, and these as arrays of one dtype."""
-    form, given = split_arguments(arguments)
-    if not given:
+    form, inputs = split_arguments(arguments)
+    if not inputs:
         raise TypeError("einsum takes at least one operand, as in einsum('ij->i', A)")
-    for place, x in enumerate(given):
+    for place, x in enumerate(inputs):
         if isinstance(x, BitMatrix):
             raise DTypeError(f"operand {place} is a BitMatrix: einsum takes arrays, pass its unpack()")
         if type(x) is not np.ndarray and (is_frame(x) or is_labelled(x)):
@@ -180,11 +182,11 @@ def _read(
                 f"operand {place} is a {type(x).__name__} with labels of its own, and einsum finds axes by place "
                 "alone: pass its to_numpy()"
             )
-    named = {f"operand {place}": x for place, x in enumerate(given)}
+    named = {f"operand {place}": x for place, x in enumerate(inputs)}
     arrays = operands(semiring, device=device, check=check, **named)
     xp = array_namespace(*arrays)
     arrays = [xp.asarray(x) if isinstance(x, np.generic) else x for x in arrays]  # numbers beside arrays on a GPU
-    return *read_notation(form, tuple(x.shape for x in arrays)), given, arrays
+    return *read_notation(form, tuple(x.shape for x in arrays)), inputs, arrays
 
 
 def _order(notation: Notation, sizes: Mapping[str, int], optimize: Any, semiring: Semiring) -> ContractionOrder:
@@ -196,12 +198,12 @@ def _problem(
     sizes: Mapping[str, int],
     order: ContractionOrder,
     semiring: Semiring,
-    given: list[Any],
+    inputs: list[Any],
     arrays: list[Array],
 ) -> Problem:
     halves = is_rounded(arrays[0], semiring)
     itemsize = 4 if halves else arrays[0].itemsize
-    copied = tuple(halves or getattr(x, "dtype", None) != y.dtype for x, y in zip(given, arrays, strict=True))
+    copied = tuple(halves or getattr(x, "dtype", None) != y.dtype for x, y in zip(inputs, arrays, strict=True))
     layouts = tuple(Layout(tuple(x.shape), tuple(x.strides)) for x in arrays)
     result_itemsize = arrays[0].itemsize if halves else None
     return Problem(notation, sizes, order.path, semiring, itemsize, layouts, copied, result_itemsize)
@@ -214,9 +216,9 @@ def _widen(arrays: list[Array], semiring: Semiring) -> None:
             arrays[place] = x.astype(np.float32)
 
 
-def _raise_for_operand(error: DomainError, semiring: Semiring, given: list[Any], device: Any) -> None:
-    """Raise the error of an operand as the caller knows it, where an entry of an operand is to blame."""
-    named = {f"operand {place}": x for place, x in enumerate(given)}
+def _raise_for_operand(error: DomainError, semiring: Semiring, inputs: list[Any], device: Any) -> None:
+    """Raise the error with the caller's name of the operand if an operand has an invalid entry."""
+    named = {f"operand {place}": x for place, x in enumerate(inputs)}
     scan_operands(semiring, True, **dict(zip(named, operands(semiring, device=device, **named), strict=True)))
     raise error
 
@@ -278,15 +280,15 @@ def einsum(
     (array([0., 0.]), np.float64(8.0))
     """
     algebra = as_semiring(semiring)
-    notation, sizes, given, arrays = _read((subscripts, *operands), algebra, check, device)
+    notation, sizes, inputs, arrays = _read((subscripts, *operands), algebra, check, device)
     order = _order(notation, sizes, optimize, algebra)
     dtype = arrays[0].dtype
     blocks: dict[str, int] = {}
     if memory_limit is not None:
         limit = bytes_of(memory_limit, "memory_limit")
-        blocks = plan_of(_problem(notation, sizes, order, algebra, given, arrays), limit).blocks
+        blocks = plan_of(_problem(notation, sizes, order, algebra, inputs, arrays), limit).blocks
     elif order.entries * dtype.itemsize > _LARGE and not is_device_array(arrays[0]):
-        memory = _problem(notation, sizes, order, algebra, given, arrays).memory({})
+        memory = _problem(notation, sizes, order, algebra, inputs, arrays).memory({})
         demand_memory(memory, f"einsum of {notation.text!r}", "give memory_limit=, which computes it in parts")
     _widen(arrays, algebra)
     ops = ArrayOperations(algebra, arrays[0].dtype, check, threads)
@@ -294,10 +296,10 @@ def einsum(
         terms = prepare_terms(ops, notation, sizes, arrays)
         result = contract_blocks(ops, terms, order.path, notation.output, blocks, sizes)
     except DomainError as error:
-        _raise_for_operand(error, algebra, given, device)
+        _raise_for_operand(error, algebra, inputs, device)
         raise
     result = rounded(result, dtype)
-    return as_result(*given)(result if result.ndim else result[()])
+    return as_result(*inputs)(result if result.ndim else result[()])
 
 
 def einsum_path(
@@ -308,7 +310,7 @@ def einsum_path(
     memory_limit: int | str | None = None,
     device: Any = None,
 ) -> ContractionPlan:
-    """Return what `einsum` would do with these operands: its steps, pairs and memory.
+    """Return the plan of `einsum` for these operands: its steps, pairs and memory.
 
     No entry takes part: the plan depends on shapes, strides and dtypes. ``memory`` is what a call on the host holds at
     its peak beside the operands. Two things come on top: some MiB of packing buffers, which a process keeps, and
@@ -326,10 +328,10 @@ def einsum_path(
     1,100,000 pairs, 9 KiB of memory
     """
     algebra = as_semiring(semiring)
-    notation, sizes, given, arrays = _read((subscripts, *operands), algebra, False, device)
+    notation, sizes, inputs, arrays = _read((subscripts, *operands), algebra, False, device)
     order = _order(notation, sizes, optimize, algebra)
     limit = None if memory_limit is None else bytes_of(memory_limit, "memory_limit")
-    return plan_of(_problem(notation, sizes, order, algebra, given, arrays), limit)
+    return plan_of(_problem(notation, sizes, order, algebra, inputs, arrays), limit)
 
 
 @on_their_device
@@ -359,7 +361,7 @@ def einsum_witness(
     algebra = as_semiring(semiring)
     if not algebra.selective:
         raise AlgebraError(f"{algebra.name} has no witnesses: x ⊕ y is not always one of x and y")
-    notation, sizes, given, arrays = _read((subscripts, *operands), algebra, check, device)
+    notation, sizes, inputs, arrays = _read((subscripts, *operands), algebra, check, device)
     order = _order(notation, sizes, optimize, algebra)
     dtype = arrays[0].dtype
     _widen(arrays, algebra)
@@ -368,10 +370,10 @@ def einsum_witness(
     try:
         result = contract(ops, prepare_terms(ops, notation, sizes, arrays), order.path, notation.output, choices)
     except DomainError as error:
-        _raise_for_operand(error, algebra, given, device)
+        _raise_for_operand(error, algebra, inputs, device)
         raise
-    back = as_result(*given)
-    where = _assignment(choices.found, result, notation.output, algebra)
+    back = as_result(*inputs)
+    where = _assignment(choices.steps, result, notation.output, algebra)
     result = rounded(result, dtype)
     labels = {label: where[label] for term in notation.terms for label in term if label not in notation.output}
     return back(result if result.ndim else result[()]), {

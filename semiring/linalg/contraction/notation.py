@@ -1,4 +1,4 @@
-"""The notation of `numpy.einsum`: which label each axis of each operand has, and which labels the result has.
+"""Read the notation of `numpy.einsum`: the label of each axis of each operand, and the labels of the result.
 
 A label is one letter, of any alphabet. Axes that an ellipsis stands for have labels of their own, which no letter of a
 caller can be, counted from the right as NumPy broadcasts.
@@ -26,7 +26,7 @@ _LETTERS, _IDEOGRAPHS = ascii_uppercase + ascii_lowercase, 0x4E00
 
 
 class Notation(NamedTuple):
-    """The labels of the axes of each operand, and of the result: one character each."""
+    """The labels of the axes of each operand and of the result, one character each."""
 
     terms: tuple[str, ...]
     output: str
@@ -38,7 +38,7 @@ class Notation(NamedTuple):
 
 
 def display(text: str) -> str:
-    """Return labels as a reader knows them; an axis of the ellipsis is a digit in brackets, 0 for the last axis."""
+    """Return labels as a text; an axis of the ellipsis is a digit in brackets, 0 for the last axis."""
     return "".join(f"[{ord(one) - _FIRST}]" if _FIRST <= ord(one) < _FIRST + _MOST else one for one in text)
 
 

@@ -1,9 +1,9 @@
-"""The order of the pairwise contractions.
+"""Compute the order of the pairwise contractions.
 
 A path is a list of pairs of places, as `numpy.einsum_path` has it: the terms at both places leave the list, and their
-contraction is appended to it. Where ⊗ commutes, opt_einsum finds the path of three or more operands (Smith and Gray,
-2018). Where it does not, only neighbours may be contracted, which opt_einsum does not know; then the best bracketing
-is found as that of a chain of matrices (Cormen et al., section 14.2), in time n³.
+contraction is appended to it. If ⊗ commutes, opt_einsum finds the path of three or more operands (Smith and Gray,
+2018). If it does not, only neighbours may be contracted, which opt_einsum does not support. The best bracketing is then
+found as that of a chain of matrices (Cormen et al., section 14.2), in time n³.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ __all__ = ["ContractionOrder", "Path", "order_of"]
 Path: TypeAlias = tuple[tuple[int, ...], ...]
 
 
-class ContractionOrder(NamedTuple):
-    """A path, and how many entries its results have in all."""
+class Order(NamedTuple):
+    """A path, and the total number of entries of its results."""
 
     path: Path
     entries: int
@@ -120,13 +120,13 @@ def _by_opt_einsum(notation: Notation, sizes: dict[str, int], strategy: str) -> 
 def _bracketing(notation: Notation, sizes: dict[str, int]) -> Path:
     """Return the path of neighbours with the fewest pairs."""
     terms, count = [set(term) for term in notation.terms], len(notation.terms)
-    kept: dict[tuple[int, int], set[str]] = {}
+    needed: dict[tuple[int, int], set[str]] = {}
     for first in range(count):
         inside: set[str] = set()
         for last in range(first, count):
             inside |= terms[last]
             outside = set(notation.output).union(*terms[:first], *terms[last + 1 :])
-            kept[first, last] = inside & outside
+            needed[first, last] = inside & outside
     best: dict[tuple[int, int], tuple[int, int]] = {(place, place): (0, place) for place in range(count)}
     for length in range(1, count):
         for first in range(count - length):
@@ -135,7 +135,7 @@ def _bracketing(notation: Notation, sizes: dict[str, int]) -> Path:
                 (
                     best[first, cut][0]
                     + best[cut + 1, last][0]
-                    + prod(sizes[label] for label in kept[first, cut] | kept[cut + 1, last]),
+                    + prod(sizes[label] for label in needed[first, cut] | needed[cut + 1, last]),
                     cut,
                 )
                 for cut in range(first, last)

@@ -1,4 +1,4 @@
-"""What a contraction will do: its steps, its pairs and its memory, found without reading an entry.
+"""Plan a contraction: predict its steps, its pairs and its memory without reading an entry.
 
 `_Shadow` computes on arrays that consist of a shape and strides. It runs the functions of `steps` as the arrays of a
 library do, and counts the bytes of every result and every copy while something refers to them.
@@ -52,7 +52,7 @@ class PlannedStep:
 
 @dataclass(frozen=True)
 class ContractionPlan:
-    """What `einsum` does for operands of these shapes. Printed, it is a table of the steps.
+    """The plan of `einsum` for operands of some shapes, which prints as a table of the steps.
 
     Attributes
     ----------
@@ -101,8 +101,8 @@ class ContractionPlan:
 # ------------------------------------------------------------------------------------------------------------ layouts
 
 
-class _MemoryMeter:
-    """The bytes that are in use, and the most that have been."""
+class _Meter:
+    """The bytes that are in use, and their maximum."""
 
     def __init__(self) -> None:
         self.used = self.most = 0
@@ -137,7 +137,7 @@ class Layout:
         return Layout(shape, tuple(self.strides[axis] for axis in axes), self.buffer)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Write nothing."""
+        """Write nothing, because a layout has no entries."""
 
 
 def _contiguous(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
@@ -148,7 +148,7 @@ def _contiguous(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
 
 
 class _Shadow:
-    """`semiring.linalg.contraction.steps.TermOperations` on layouts."""
+    """The implementation of `TermOperations` for layouts, which counts memory."""
 
     def __init__(self, semiring: Semiring, itemsize: int) -> None:
         self.semiring, self.itemsize, self.meter = semiring, itemsize, _MemoryMeter()
@@ -273,7 +273,8 @@ def plan_of(problem: Problem, limit: int | None) -> ContractionPlan:
         if least >= memory:
             raise TooLargeError(
                 f"memory_limit is {format_bytes(limit)}, and the contraction takes {format_bytes(memory)} at the "
-                f"least, {format_bytes(_result_bytes(problem))} of them for the result: give that much, or another optimize="
+                f"least, {format_bytes(_result_bytes(problem))} of them for the result: give that much, or another "
+                "optimize="
             )
         memory, blocks = least, cut
     return ContractionPlan(

@@ -1,4 +1,4 @@
-"""A contraction as products, sums and entrywise products, on the arrays of any library.
+"""Compute a contraction by products, sums and entrywise products, on the arrays of any library.
 
 Two terms are contracted by a stack of products. Their labels fall into four groups: the *batch*, in both and in the
 result; the *inner* labels, in both and summed; *rows*, of the left term alone; *columns*, of the right one alone. Each
@@ -48,7 +48,7 @@ class Term(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Which of the summed entries attains each entry of a result: the index of all summed axes as one."""
+    """The index, over all summed axes as one, of the summed entry that attains each entry of a result."""
 
     labels: str  # of the axes of ``witness``
     summed: str
@@ -57,7 +57,7 @@ class Choice(NamedTuple):
 
 
 class TermOperations(Protocol):
-    """What a library provides. ``name`` says that the entries of an operand have not been scanned yet."""
+    """The operations that a library provides; a ``name`` marks an operand whose entries need a scan."""
 
     def strides(self, x: Array) -> tuple[int, ...]:
         """Return how far the entries of each axis lie apart."""
@@ -91,7 +91,7 @@ class TermOperations(Protocol):
 
 
 class BlockOperations(TermOperations, Protocol):
-    """What contractions in blocks need too."""
+    """The operations that contractions in blocks need in addition."""
 
     def add_into(self, x: Array, y: Array) -> Array:
         """Return x ⊕ y of one shape; x may be overwritten."""
@@ -107,15 +107,15 @@ class Choices:
     """
 
     def __init__(self, product: Callable[[Array, Array, tuple[str, str]], tuple[Array, Array]]) -> None:
-        self.product, self.found = product, list[Choice]()
+        self.product, self.steps = product, list[Choice]()
 
 
 def stride_of_group(shape: Sequence[int], strides: Sequence[int], axes: Iterable[int]) -> int | None:
     """Return the stride of several axes as one; None where their entries have no common stride."""
-    kept = [axis for axis in axes if shape[axis] != 1]
-    if any(strides[one] != strides[other] * shape[other] for one, other in pairwise(kept)):
+    remaining = [axis for axis in axes if shape[axis] != 1]
+    if any(strides[one] != strides[other] * shape[other] for one, other in pairwise(remaining)):
         return None
-    return strides[kept[-1]] if kept else 0
+    return strides[remaining[-1]] if remaining else 0
 
 
 def prepare_terms(ops: TermOperations, notation: Notation, sizes: Mapping[str, int], arrays: list[Array]) -> list[Term]:
@@ -145,10 +145,10 @@ def contract(ops: TermOperations, terms: list[Term], path: Path, output: str, ch
         some = sorted((terms.pop(place) for place in sorted(places, reverse=True)), key=_span, reverse=True)
         while len(some) > 1:
             left, right = some.pop(), some.pop()
-            kept = set(output).union(*[term.labels for term in terms], *[term.labels for term in some])
+            remaining = set(output).union(*[term.labels for term in terms], *[term.labels for term in some])
             pair = [left, right]
             del left, right
-            some.append(_pair(ops, pair, kept, "" if some or terms else output, choices))
+            some.append(_pair(ops, pair, remaining, "" if some or terms else output, choices))
         terms.append(some.pop())
     term = _sum_out(ops, terms.pop(), set(output), choices)
     if term.name:
@@ -160,20 +160,22 @@ def _span(term: Term) -> tuple[int, int]:
     return term.span
 
 
-def _pair(ops: TermOperations, pair: list[Term], kept: set[str], wanted: str, choices: Choices | None) -> Term:
-    """Return the contraction of two terms to the labels that are kept; ``wanted`` is their order, where one is.
+def _pair(
+    ops: TermOperations, pair: list[Term], remaining: set[str], result_labels: str, choices: Choices | None
+) -> Term:
+    """Return the contraction of two terms to the ``remaining`` labels, in the order of ``result_labels`` if given.
 
     The list is emptied, so that the arrays of both terms are free as soon as they are not needed.
     """
     right, left = pair.pop(), pair.pop()
-    left = _sum_out(ops, left, kept.union(right.labels), choices)
-    right = _sum_out(ops, right, kept.union(left.labels), choices)
+    left = _sum_out(ops, left, remaining.union(right.labels), choices)
+    right = _sum_out(ops, right, remaining.union(left.labels), choices)
     span, names = (left.span[0], right.span[1]), (left.name, right.name)
     sizes = dict(zip(left.labels + right.labels, left.array.shape + right.array.shape, strict=True))
-    batch, inner, rows, columns = _groups(left.labels, right.labels, kept)
+    batch, inner, rows, columns = _groups(left.labels, right.labels, remaining)
     if not inner and not _is_outer(batch, rows, columns, sizes):
         large, small = (left, right) if len(left.labels) >= len(right.labels) else (right, left)
-        labels = wanted or large.labels + "".join(label for label in small.labels if label not in large.labels)
+        labels = result_labels or large.labels + "".join(label for label in small.labels if label not in large.labels)
         x, y = (
             ops.align(term.array, [term.labels.index(label) if label in term.labels else None for label in labels])
             for term in (left, right)
@@ -191,16 +193,16 @@ def _pair(ops: TermOperations, pair: list[Term], kept: set[str], wanted: str, ch
         return Term(ops.reshape(ops.product(x, y, names), shape), labels, span)
     C, W = choices.product(x, y, names)
     if inner:
-        choices.found.append(Choice(labels, inner, tuple(sizes[label] for label in inner), ops.reshape(W, shape)))
+        choices.steps.append(Choice(labels, inner, tuple(sizes[label] for label in inner), ops.reshape(W, shape)))
     return Term(ops.reshape(C, shape), labels, span)
 
 
-def _groups(left: str, right: str, kept: set[str]) -> tuple[str, str, str, str]:
+def _groups(left: str, right: str, remaining: set[str]) -> tuple[str, str, str, str]:
     """Return the labels of the batch, the inner ones, and those of rows and of columns."""
     shared = [label for label in left if label in right]
     rows = "".join(label for label in left if label not in right)
     columns = "".join(label for label in right if label not in left)
-    batch, inner = ("".join(label for label in shared if (label in kept) == wanted) for wanted in (True, False))
+    batch, inner = ("".join(label for label in shared if (label in remaining) == is_kept) for is_kept in (True, False))
     return batch, inner, rows, columns
 
 
@@ -266,7 +268,7 @@ def _sum_out(ops: TermOperations, term: Term, needed: set[str], choices: Choices
     if choices is None:
         return Term(ops.reshape(ops.product(left, right, names), shape), rest, span)
     C, W = choices.product(left, right, names)
-    choices.found.append(Choice(rest, summed, tuple(sizes[label] for label in summed), ops.reshape(W, shape)))
+    choices.steps.append(Choice(rest, summed, tuple(sizes[label] for label in summed), ops.reshape(W, shape)))
     return Term(ops.reshape(C, shape), rest, span)
 
 
@@ -281,7 +283,7 @@ def contract_blocks(
     """Return the contraction, computed for blocks of some labels in turn: as many indices of each label at a time."""
     if not blocks:
         return contract(ops, terms, path, output)
-    outer, inner = ([label for label in blocks if (label in output) == kept] for kept in (True, False))
+    outer, inner = ([label for label in blocks if (label in output) == remaining] for remaining in (True, False))
     result: Array = None
     for place in _starts(outer, blocks, sizes):
         part: Array = None
