@@ -1,8 +1,8 @@
-"""What NetworkX loads of the backend ``semiring`` before a call is worth computing here: this, and nothing of NumPy.
+"""Describe the backend ``semiring`` to NetworkX without loading NumPy.
 
-NetworkX reads `get_info` of every installed backend when it is imported, and asks `interface.should_run` before every
-call. That must cost a script nothing that it does not get back: this package stands apart from `semiring`, and imports
-the standard library only. What computes is in `semiring.compat.networkx`.
+NetworkX reads `get_info` of every installed backend when it is imported, and calls `interface.should_run` before every
+call. Scripts that gain nothing must not pay for that. So this package is separate from `semiring`, and imports the
+standard library only. The computations are in `semiring.compat.networkx`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ FUNCTIONS: dict[str, str] = {
 
 
 def get_info() -> dict[str, Any]:
-    """The entry point ``networkx.backend_info``."""
+    """Return the entry point ``networkx.backend_info``."""
     return {
         "backend_name": "semiring",
         "project": "semiring",

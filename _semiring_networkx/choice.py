@@ -1,7 +1,8 @@
-"""Whether a call of NetworkX should run here: by its arguments, by the size of the graph, and by how connected it is.
+"""Decide whether a call of NetworkX should run here, by its arguments, the size of the graph, and its connectivity.
 
-NetworkX asks before every call. So a size that is too small is seen in microseconds, without a look at the edges. A
-graph that is large enough is searched from a few vertices: if they reach few others, NetworkX's searches end early.
+NetworkX calls these functions before every call. So a graph that is too small is rejected in microseconds, without a
+scan of the edges. A graph that is large enough is searched from a few vertices. If they reach few vertices, NetworkX's
+own searches end early.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ __all__ = ["can_run", "should_run"]
 
 @dataclass(frozen=True)
 class _Function:
-    """The arguments that are served of a function that NetworkX dispatches, and the sizes from which it is faster here.
+    """The supported arguments of a function that NetworkX dispatches, and the sizes from which it is faster here.
 
-    ``nodes``: vertices from which a call is faster here, conversion included. ``first``: vertices from which one call
-    saves more time than the compiler takes to start. ``density``: the largest part of all pairs that may be edges.
-    ``searches``: whether NetworkX takes less time where few vertices can be reached.
+    ``nodes``: the number of vertices from which a call is faster here, conversion included. ``first``: the number from
+    which one call saves more time than the compiler takes to start. ``density``: the largest share of all pairs that
+    may be edges. ``searches``: whether NetworkX takes less time if few vertices can be reached.
 
-    ``plain``: parameters, with their positions, that are served only where they are left out (or False). ``weight``:
-    the position and the name of the weight; ``default`` where it is left out. ``connected``: whether NetworkX is done
-    at once where not all vertices are connected. ``whole``: not served for weights that are floats, whose sums may
-    differ from NetworkX's in the last bit. ``cutoff``: there is one, and searches that stop at it are faster.
-    ``itemsize``: the bytes of an entry of the closed matrix.
+    ``plain``: parameters, with their positions, that are supported only if they are omitted or False. ``weight``: the
+    position and the name of the weight; ``default``: its default. ``connected``: whether NetworkX ends early if some
+    vertices are not connected. ``whole``: whether weights that are floats are refused, because their sums may differ
+    from NetworkX's in the last bit. ``cutoff``: whether there is one, at which searches stop early. ``itemsize``: the
+    bytes of an entry of the closed matrix.
     """
 
     nodes: int = 20
@@ -78,9 +79,9 @@ _FUNCTIONS = {
     "wiener_index": _Function(weight=(1, "weight"), default=None, connected=True),
 }
 
-_MOST_MEMORY = 0.2  # of the machine's, for the matrix
-_PROBES = 3  # searches to see how far they get
-_REACHED = 0.25  # of the vertices, which searches must reach for a closure to be faster
+_MOST_MEMORY = 0.2  # the largest share of the machine's memory for the matrix
+_PROBES = 3  # the number of searches that estimate how many vertices can be reached
+_REACHED = 0.25  # the share of the vertices that searches must reach for a closure to be faster
 
 
 @cache
@@ -97,7 +98,7 @@ def _argument(args: Any, kwargs: Any, position: int, name: str, default: Any = N
 
 
 def can_run(name: str, args: Any, kwargs: Any) -> bool | str:
-    """Return whether the arguments are served, without a look at the graph; otherwise why not."""
+    """Return True if the arguments are supported, else the reason, without a scan of the graph."""
     function = _FUNCTIONS.get(name)
     if function is None:
         return f"there is no {name} here"
@@ -109,7 +110,7 @@ def can_run(name: str, args: Any, kwargs: Any) -> bool | str:
 
 
 def should_run(name: str, args: Any, kwargs: Any) -> bool | str:
-    """Return whether a dense closure takes less time than NetworkX, conversions included; otherwise why not."""
+    """Return True if a dense closure takes less time than NetworkX, conversions included, else the reason."""
     function = _FUNCTIONS[name]
     G = _argument(args, kwargs, 0, "G")
     weight = None if function.weight is None else _argument(args, kwargs, *function.weight, function.default)
@@ -135,7 +136,7 @@ def should_run(name: str, args: Any, kwargs: Any) -> bool | str:
     if function.connected:
         if 0 in degrees or not _is_connected(G, n):
             return "not connected: NetworkX sees it at once"
-    elif sizes.searches and _reached(G, n) < max(_REACHED * n, sizes.nodes / 2):
+    elif sizes.searches and _mean_reached(G, n) < max(_REACHED * n, sizes.nodes / 2):
         return "searches reach few vertices"
     return _worth_starting(n / (_HOPS if hops else sizes.first))
 
@@ -157,14 +158,14 @@ def _is_connected(G: Any, n: int) -> bool:
     return _search(G._adj, source, n) == n and (not G.is_directed() or _search(G._pred, source, n) == n)
 
 
-def _reached(G: Any, n: int) -> float:
-    """Return how many vertices a search reaches, on average of a few sources."""
+def _mean_reached(G: Any, n: int) -> float:
+    """Return the mean number of vertices that searches from a few sources reach."""
     sources = list(islice(G, 0, None, max(1, n // _PROBES)))[:_PROBES]
     return sum(_search(G._adj, source, n) for source in sources) / len(sources)
 
 
 def _search(neighbours: Any, source: Any, n: int) -> int:
-    """Return how many vertices a breadth-first search reaches; it stops when these are all n."""
+    """Return the number of vertices that a breadth-first search reaches; it stops when these are all n."""
     seen, level = {source}, [source]
     while level and len(seen) < n:
         found = []
@@ -178,7 +179,7 @@ def _search(neighbours: Any, source: Any, n: int) -> int:
     return len(seen)
 
 
-_declined = 0.0  # of the time that the compiler takes to start: what declined calls would have saved
+_declined = 0.0  # the time that declined calls would have saved, as a share of the start of the compiler
 
 
 def _worth_starting(size: float) -> bool | str:

@@ -1,6 +1,6 @@
-"""What NetworkX loads when it first dispatches to this backend: the functions, the conversions, and who should run.
+"""Provide the functions and the conversions that NetworkX loads when it first dispatches to this backend.
 
-A function is loaded when it is first called: NetworkX looks at them all the time.
+A function is loaded when it is first called, because NetworkX inspects the functions before every call.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ MODULES = {
 }
 
 
-def _ask_for_no_more_notes(given: tuple[Any, ...]) -> None:
-    """Let NetworkX say once, not at every call, that it uses a graph again that it has converted."""
-    for graph in given:
+def _silence_repeated_notes(arguments: tuple[Any, ...]) -> None:
+    """Silence NetworkX's note that it reuses a converted graph, after the first time."""
+    for graph in arguments:
         if getattr(graph, "__networkx_backend__", None) == "semiring":
             if graph.used:
                 import networkx as nx
@@ -50,10 +50,10 @@ def _ask_for_no_more_notes(given: tuple[Any, ...]) -> None:
             graph.used = True
 
 
-def _later(name: str) -> Any:
+def _lazy_function(name: str) -> Any:
     def function(*args: Any, **kwargs: Any) -> Any:
         served = getattr(import_module(f"semiring.compat.networkx.{MODULES[name]}"), name)
-        _ask_for_no_more_notes((*args, *kwargs.values()))
+        _silence_repeated_notes((*args, *kwargs.values()))
         try:
             return served(*args, **kwargs)
         except TypeError:
@@ -69,7 +69,7 @@ def _later(name: str) -> Any:
     return function
 
 
-globals().update({name: _later(name) for name in FUNCTIONS})
+globals().update({name: _lazy_function(name) for name in FUNCTIONS})
 
 
 def convert_from_nx(
@@ -83,7 +83,7 @@ def convert_from_nx(
     name: str | None = None,
     graph_name: str | None = None,
 ) -> ConvertedGraph:
-    """The vertices, the edges and the weights ``edge_attrs`` of a NetworkX graph as arrays; O(n + m) in Python."""
+    """Return vertices, edges and the weights ``edge_attrs`` of a NetworkX graph as arrays, in O(n + m) in Python."""
     from semiring.compat.networkx.graph import ConvertedGraph
 
     if isinstance(graph, ConvertedGraph):
@@ -99,5 +99,5 @@ def convert_from_nx(
 
 
 def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
-    """The NetworkX graph that a graph was converted from; results are NetworkX's already."""
+    """Return the NetworkX graph that a graph was converted from; results are NetworkX's already."""
     return result.source if getattr(result, "__networkx_backend__", None) == "semiring" else result

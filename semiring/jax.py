@@ -206,7 +206,7 @@ def multi_dot_witness(
     given, steps = _sequence(As, jnp.asarray(x), algebra, weights, lengths, steps)
     batch = jnp.broadcast_shapes(*given.batches)
     shape = jax.ShapeDtypeStruct((*batch, steps, given.x.shape[-1]), np.int32)
-    W = call(sequences.attained, shape, (jax.lax.stop_gradient(given),), steps, algebra, _checks(check))
+    W = call(sequences.best_states, shape, (jax.lax.stop_gradient(given),), steps, algebra, _checks(check))
     ends: Array = _multi_dot(*given, steps, algebra, _checks(check))[0]
     return ends.astype(jnp.asarray(As).dtype), jnp.moveaxis(W, -2, 0)
 
@@ -417,7 +417,7 @@ def _differentiable(primitive: Primitive) -> Callable[..., Any]:
         arrays, static = primitive.split(arguments)
         chosen, static = primitive.recorded(static)
         outputs = _FUNCTIONS[chosen.name](*arrays, *static)
-        return outputs if chosen is primitive else outputs[0], chosen.kept(arrays, outputs)
+        return outputs if chosen is primitive else outputs[0], chosen.saved_arrays(arrays, outputs)
 
     def backward(*arguments: Any) -> Any:
         *given, kept, g = arguments

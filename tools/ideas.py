@@ -1,4 +1,4 @@
-"""The pictures of ``docs/structure.md``: what each step spares, on graphs small enough to be seen."""
+"""Draw the pictures of ``docs/structure.md``, which show the work that each step avoids, on small graphs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _save(figure: Any, path: Path) -> None:
 
 
 def _cells(axes: Any, colours: Any, title: str, texts: Any = None) -> None:
-    """A matrix as squares, each of its colour, with texts in them."""
+    """Draw a matrix as coloured squares with texts in them."""
     n, m = np.shape(colours)
     for i in range(n):
         for j in range(m):
@@ -110,7 +110,7 @@ def bottleneck(path: Path) -> None:
 
 
 def _joins(W: Any, a: int, b: int) -> bool:
-    """Whether an edge is in the maximum spanning tree: no path of wider edges joins its ends."""
+    """Return whether an edge is in the maximum spanning tree: no path of wider edges joins its ends."""
     return not sr.closure(W[a, b] < W, "boolean")[a, b]
 
 

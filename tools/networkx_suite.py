@@ -1,4 +1,4 @@
-"""NetworkX's own tests, run with this backend in the place of its functions; and how often the backend really ran.
+"""Run NetworkX's own tests with this backend in place of its functions, and count the calls of the backend.
 
     python tools/networkx_suite.py            # the modules of the functions that the backend has: half a minute
     python tools/networkx_suite.py --all      # the whole suite of the installed NetworkX: some minutes
@@ -56,7 +56,7 @@ COLUMNS = ("function", "tests it ran in", "calls that ran", "declined", "raised"
 
 
 class Counts:
-    """A plugin of pytest: which tests reached which function of the backend, and how that ended."""
+    """A plugin of pytest that counts the tests that reach each function of the backend, by their outcome."""
 
     def __init__(self) -> None:
         self.test = ""
@@ -95,7 +95,7 @@ class Counts:
             self.outcomes["xfailed" if xfailed else report.outcome] += 1
 
     def rows(self, names: list[str]) -> list[tuple[Any, ...]]:
-        """Of a table of all functions, under `COLUMNS`."""
+        """Return the rows of a table of all functions, with the columns `COLUMNS`."""
         kinds = ("ran", "declined", "raised")
         return [(f"`{name}`", len(self.tests[name]), *(self.calls[name][kind] for kind in kinds)) for name in names]
 

@@ -1,4 +1,4 @@
-"""The pages of the documentation: run their examples, and refresh the pictures and tables that follow from them.
+"""Run the examples of the pages of the documentation, and refresh their pictures and tables.
 
     python -m tools.pages
 
@@ -49,17 +49,17 @@ def blocks(page: Path, language: str) -> list[Block]:
 
 
 def pages_with(language: str) -> list[Path]:
-    """The pages that have blocks of it."""
+    """Return the pages that have blocks of it."""
     return [page for page in PAGES if blocks(page, language)]
 
 
 def pictures_of(page: Path) -> list[str]:
-    """The names of the files of ``docs/pictures`` that the page shows."""
+    """Return the names of the files of ``docs/pictures`` that the page shows."""
     return _PICTURE.findall(page.read_text(encoding="utf-8"))
 
 
 def drawn_by(page: Path) -> list[str]:
-    """Those that its examples make, in the current folder."""
+    """Return the names of the pictures that the examples of a page draw in the current folder."""
     from tools.plots import PLOTS
 
     return [name for name in dict.fromkeys(pictures_of(page)) if name not in PLOTS]
@@ -89,12 +89,12 @@ def run_examples(page: Path, *, gpu: bool) -> None:
 
 
 def drawn_text(svg: str) -> list[str]:
-    """The texts in a drawing by matplotlib, which writes each as a comment beside its outlines."""
+    """Return the texts in a drawing by matplotlib, which writes each as a comment beside its outlines."""
     return sorted(text.strip() for text in re.findall(r"<!--(.*?)-->", svg, re.S))
 
 
 def compact(svg: str) -> str:
-    """The drawing with outlines to a hundredth of a point: half the bytes, and nothing to see."""
+    """Return the drawing with outlines to a hundredth of a point: half the bytes, and nothing to see."""
 
     def rounded(outline: re.Match[str]) -> str:
         return re.sub(r"-?\d+\.\d+", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), outline[0])
@@ -122,13 +122,13 @@ def draw(folder: Path) -> Iterator[Path]:
 
 
 def table_of(name: str) -> Table:
-    """``FILE/TABLE``: the table of that name in ``docs/data/FILE.csv``."""
+    """Return the table of a name ``FILE/TABLE``, from ``docs/data/FILE.csv``."""
     file, _, table = name.partition("/")
     return read(DATA / f"{file}.csv")[table]
 
 
 def rows_of(name: str) -> list[dict[str, str]]:
-    """Its rows, a cell by the name of its column."""
+    """Return the rows of a table, as dictionaries by the names of the columns."""
     table = table_of(name)
     return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
 
@@ -180,7 +180,9 @@ SUMMARIES = {"summary/how-long": how_long}
 
 
 def with_tables(text: str) -> str:
-    """The text of a page with the tables that ``<!-- table: FILE/TABLE -->`` asks for, and where each was measured."""
+    """Return the text of a page with the tables that ``<!-- table: FILE/TABLE -->`` asks for, and where each was
+    measured.
+    """
 
     def shown(found: re.Match[str]) -> str:
         table = SUMMARIES[found[2]]() if found[2] in SUMMARIES else table_of(found[2])

@@ -1,4 +1,4 @@
-"""The plots that no example of a page draws: of the tables in ``docs/data``, a bar or point a row, and of ideas."""
+"""Draw the plots that no example of a page draws: those of the tables in ``docs/data``, and those of ideas."""
 
 from __future__ import annotations
 

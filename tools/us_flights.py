@@ -21,7 +21,7 @@ DATA = Path(__file__).parent.parent / "semiring" / "data"
 
 
 def great_circle(a: tuple[float, float], b: tuple[float, float]) -> float:
-    """Kilometres between two points (latitude, longitude) in degrees, by the haversine formula."""
+    """Return the kilometres between two points (latitude, longitude) in degrees, by the haversine formula."""
     (phi, lam), (psi, mu) = ([math.radians(angle) for angle in point] for point in (a, b))
     chord = math.sin((psi - phi) / 2) ** 2 + math.cos(phi) * math.cos(psi) * math.sin((mu - lam) / 2) ** 2
     return 2 * EARTH_RADIUS * math.asin(math.sqrt(chord))

@@ -1,11 +1,11 @@
-"""Gradients of products and closures, for the libraries that differentiate: `semiring.torch`, `semiring.jax`.
+"""Compute gradients of products and closures for `semiring.torch` and `semiring.jax`.
 
 Three kinds of ⊕ have a gradient, see `semiring.autodiff.rules`:
 
 * a selective one (min, max). C[i, j] is the one term a ⊗ b that was selected, so its derivatives are those of ⊗ there
-  and 0 elsewhere: the gradient where the best term is alone, a subgradient where several tie. The derivative of ⊗ is
-  found from its expression, see `derivatives`. An entry D[i, j] of a closure is the product along one best path; on the
-  tree of the best paths from i it is D[i, p] ⊗ A[p, j] for the vertex p before j, so that gradients flow up the trees,
+  and 0 elsewhere. That is the gradient if one term is best, and a subgradient if several tie. The derivative of ⊗ is
+  computed from its expression, see `derivatives`. An entry D[i, j] of a closure is the product along one best path. On
+  the tree of the best paths from i it is D[i, p] ⊗ A[p, j] for the vertex p before j. So gradients flow up the trees,
   see `path_trees`.
 * log_plus. C[i, j] = log Σₖ exp(A[i, k] + B[k, j]) has the derivative exp(A[i, k] + B[k, j] - C[i, j]) by both. The
   closure S = A* has exp(S[i, k] + A[k, l] + S[l, j] - S[i, j]) by A[k, l]: from ds = s·da·s for s = exp(S), a = exp(A).
@@ -15,7 +15,6 @@ Three kinds of ⊕ have a gradient, see `semiring.autodiff.rules`:
 `primitives` is the table of all of them: computation, shapes and gradient. `semiring.torch.operators` and
 `semiring.jax` register it with their libraries.
 
-What this package adds to the linear algebra acts on NumPy arrays; `path_trees` and `scaled` on CuPy's too. Derivatives
-that are made of gathers, scatters and such products are themselves differentiable, which is how second derivatives
-come.
+The functions of this package act on NumPy arrays; those of `path_trees` and `scaled` act on CuPy's too. Derivatives
+consist of gathers, scatters and such products, which are differentiable, so second derivatives exist.
 """

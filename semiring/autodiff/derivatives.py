@@ -1,4 +1,4 @@
-"""Derivatives of expressions, as expressions."""
+"""Differentiate expressions symbolically."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _ZERO, _ONE = constant(0), constant(1)
 
 @cache
 def derivative(expression: Expression, variable: str) -> Expression:
-    """∂expression/∂variable.
+    """Return the derivative ∂expression/∂variable as an expression.
 
-    Where a min or a max ties, the derivative is that of its first argument; where a ``where`` switches, that of the
-    side it is on; abs has 0 at 0, floor everywhere. Raises `AlgebraError` for bit operations, which have none.
+    If a min or a max ties, the derivative is that of its first argument. The derivative of ``where`` is that of the
+    selected side. It is 0 for abs at 0, and for floor everywhere. Raises `AlgebraError` for bit operations, which have
+    none.
 
     >>> from semiring.algebra.expressions import parse
     >>> derivative(parse("max(x, y) * y", ("x", "y")), "x").text
@@ -55,7 +56,7 @@ def _binary(expression: Expression, u: Expression, v: Expression, du: Expression
 
 
 def _outer(expression: Expression, u: Expression) -> Expression:
-    """The derivative of a function of one argument by its argument."""
+    """Return the derivative of a function of one argument by its argument."""
     op = expression.op
     if op == "neg":
         return constant(-1)
@@ -76,7 +77,7 @@ def _outer(expression: Expression, u: Expression) -> Expression:
     raise AlgebraError(f"{expression} has no derivative: {op} acts on bits")
 
 
-# Sums and products with 0 and 1 are not built: an expression that is a constant costs nothing where it is evaluated.
+# Sums and products with 0 and 1 are simplified, because a constant expression costs nothing in an evaluation.
 
 
 def _sum(u: Expression, v: Expression) -> Expression:

@@ -1,4 +1,4 @@
-"""What operators of other libraries compute: products and closures of stacks, with what their gradients need."""
+"""Compute products and closures of stacks for operators of other libraries, with the data for their gradients."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from semiring.closures import closure_of_rounded, closure_with_predecessors
 from semiring.linalg import matmul, matmul_witness, multiply
 from semiring.namespaces import array_namespace
 
-__all__ = ["closed", "closed_with_trees", "entrywise", "product", "product_with_witness"]
+__all__ = ["closure_with_trees", "entrywise", "product", "product_with_witness", "stack_closure"]
 
 Array: TypeAlias = Any
 
 
 def product(A: Array, B: Array, semiring: Semiring, check: bool) -> Array:
-    """A ⊗ B for A (..., m, k), B (..., k, n) with as many dimensions as A, those in front broadcasting."""
+    """Return A ⊗ B for A (..., m, k), B (..., k, n) with as many dimensions as A, those in front broadcasting."""
     result: Array = matmul(*_as_stacks(A, B), semiring, check=check)
     return result.reshape(*np.broadcast_shapes(A.shape[:-2], B.shape[:-2]), *result.shape[-2:])
 
@@ -42,13 +42,15 @@ def _as_stacks(A: Array, B: Array) -> tuple[Array, Array]:
     return A, (B.reshape(B.shape[-2:]) if B.ndim > 2 and prod(B.shape[:-2]) == 1 else B)
 
 
-def closed(A: Array, semiring: Semiring, reflexive: bool, check: bool, rounded_to: str = "") -> Array:
-    """A*, or A⁺, for A (..., n, n). ``rounded_to``: the dtype whose rounding the entries bring, where it is not A's."""
+def stack_closure(A: Array, semiring: Semiring, reflexive: bool, check: bool, rounded_to: str = "") -> Array:
+    """Return A*, or A⁺, for A (..., n, n). ``rounded_to``: the dtype whose rounding the entries bring, where it is not
+    A's.
+    """
     return closure_of_rounded(A, semiring, numpy_dtype(rounded_to or A.dtype), reflexive=reflexive, check=check)
 
 
-def closed_with_trees(A: Array, semiring: Semiring, check: bool, rounded_to: str = "") -> tuple[Array, Array]:
-    """A* and int32 predecessors, for A (..., n, n): row i of each matrix is a tree of best paths from i.
+def closure_with_trees(A: Array, semiring: Semiring, check: bool, rounded_to: str = "") -> tuple[Array, Array]:
+    """Return A* and int32 predecessors, for A (..., n, n): row i of each matrix is a tree of best paths from i.
 
     Negative where there is no path, and on the diagonal. ``rounded_to`` as in `closed`.
     """

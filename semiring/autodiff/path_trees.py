@@ -1,4 +1,4 @@
-"""Sums along the trees of best paths: up from the leaves, and down from the roots.
+"""Compute sums along the trees of best paths, up from the leaves and down from the roots.
 
 Row i of pred holds a tree with root i: pred[i, j] is the vertex before j on the path from i. Entries of the matrices c,
 g, x, y, z belong to its vertices. With M the linear map (M y)[i, j] = c[i, j] · y[i, pred[i, j]], where there is a
@@ -6,8 +6,9 @@ predecessor and it is not the root,
 
     `sums_down`: y = x + M y,        `sums_up`: z = g + Mᵀ z:
 
-z gathers what the branches below a vertex have, each edge weighing c; y what the path to it has. They are transposes of
-each other, which makes each the gradient of the other. The root takes no part: what is known of it is a constant, 1̄.
+z sums the values of the branches below a vertex, with the weight c of each edge, and y those of the path to it. The two
+maps are transposes of each other, so each is the gradient of the other. The root takes no part, because its value is
+the constant 1̄.
 
 On the CPU a row takes O(n), vertices in an order in which each comes after all below it. On a GPU all rows take
 O(n log h) together, for paths of h edges: (I - M)⁻¹ = (I + M)(I + M²)(I + M⁴)…, and M² is M with the pointers doubled.
@@ -38,7 +39,7 @@ _ROWS = 1 << 15  # entries for which another thread pays
 
 
 def sums_up(c: Array, g: Array, pred: Array) -> Array:
-    """Z (..., n, n) with z[i, p] = g[i, p] + the sum of c[i, j]·z[i, j] over the j whose predecessor is p ≠ i.
+    """Return z (..., n, n) with z[i, p] = g[i, p] + the sum of c[i, j]·z[i, j] over the j whose predecessor is p ≠ i.
 
     c, g (..., n, n) of one floating dtype, pred (..., n, n) of integers, negative where there is none; NumPy or CuPy.
     """
@@ -46,7 +47,7 @@ def sums_up(c: Array, g: Array, pred: Array) -> Array:
 
 
 def sums_down(c: Array, x: Array, pred: Array) -> Array:
-    """Y (..., n, n) with y[i, j] = x[i, j] + c[i, j]·y[i, p] for the predecessor p ≠ i of j. Operands as `sums_up`."""
+    """Return y (..., n, n) with y[i, j] = x[i, j] + c[i, j]·y[i, p] for the predecessor p ≠ i of j, as in `sums_up`."""
     return _sums(c, x, pred, up=False)
 
 
@@ -68,9 +69,9 @@ def _sums(c: Array, values: Array, pred: Array, *, up: bool) -> Array:
 @cached
 @njit(**OUTER)
 def _rows(c, values, pred, first, last, up):
-    """Rows first … last - 1 of ``values``, in place: in the order of the leaves, or against it."""
+    """Update rows first … last - 1 of ``values`` in place, from the leaves up, or from the roots down."""
     n = values.shape[1]
-    below = np.empty(n, np.int32)  # children that are still waited for
+    below = np.empty(n, np.int32)  # the number of children that are not yet processed
     order = np.empty(n, np.int32)
     for row in range(first, last):
         root = row % n
@@ -105,7 +106,7 @@ def _rows(c, values, pred, first, last, up):
 
 
 def doubling(c: Array, values: Array, pred: Array, n: int, *, up: bool) -> Array:
-    """The sums of rows (rows, n), row r with the root r mod n, by array operations, in ⌈log₂ h⌉ steps."""
+    """Return the sums of rows (rows, n), row r with the root r mod n, by array operations, in ⌈log₂ h⌉ steps."""
     xp = array_namespace(c)
     rows = xp.arange(values.shape[0])[:, None]
     parent = xp.where((pred < 0) | (pred == rows % n), -1, pred)

@@ -1,4 +1,4 @@
-"""The table of what other libraries differentiate: how each primitive is computed, its shapes, and its gradient.
+"""Define the table of differentiable primitives: the computation, the shapes and the gradient of each.
 
 `semiring.torch.operators` and `semiring.jax` register each primitive with their library and translate arrays. They add
 nothing to the mathematics. A gradient consists of operations of the library and of other primitives, so it is compiled,
@@ -89,7 +89,7 @@ class Primitive:
     keeps
         Which operands and outputs, counted together, the gradient takes.
     gradient
-        Gives the gradient by each operand, of the library, what is kept, the static arguments, the gradients by the
+        Gives the gradient by each operand, of the library, what is saved, the static arguments, the gradients by the
         outputs, and which gradients are needed. None: the operand has none, or it is not needed.
     plan
         Gives arguments that follow from the operands as the caller has them, before they are batched. None: there are
@@ -115,8 +115,8 @@ class Primitive:
         count = len(self.arrays)
         return tuple(arguments[:count]), tuple(arguments[count:])
 
-    def kept(self, arrays: Arrays, outputs: Any) -> tuple[Any, ...]:
-        """Return what the gradient takes of the operands and the outputs."""
+    def saved_arrays(self, arrays: Arrays, outputs: Any) -> tuple[Any, ...]:
+        """Return the operands and outputs that the gradient takes."""
         everything = (*arrays, *(outputs if self.outputs > 1 else (outputs,)))
         return tuple(everything[place] for place in self.keeps)
 
@@ -155,8 +155,8 @@ def _product_shape(library: ArrayLibrary, A: Array, B: Array) -> tuple[int, ...]
     return (*library.xp.broadcast_shapes(A.shape[:-2], B.shape[:-2]), A.shape[-2], B.shape[-1])
 
 
-def _product_gradient(library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
-    (A, B, C), (g,) = kept, g
+def _product_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
+    (A, B, C), (g,) = saved, g
     xp, dA, dB = library.xp, None, None
     if rule_of(static[0]) == "plus_times":
         dA = g @ _transposed(B) if needs[0] else None
@@ -178,8 +178,8 @@ def _negated(library: ArrayLibrary, C: Array) -> Array:
     return library.xp.where(library.xp.isneginf(C), -np.inf, -C)
 
 
-def _witness_gradient(library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
-    A, B, W = kept
+def _witness_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
+    A, B, W = saved
     xp = library.xp
     if not A.shape[-1]:  # sums of no terms
         return xp.zeros_like(A), xp.zeros_like(B)
@@ -221,9 +221,9 @@ def _scatter(library: ArrayLibrary, terms: Array, W: Array, axis: int, operand: 
 
 
 def _entrywise_gradient(
-    library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
+    library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
 ) -> Gradients:
-    A, B, C = kept
+    A, B, C = saved
     xp, semiring = library.xp, static[0]
     # An entry that is 0̄ has no gradient, as in `matmul`; 0 of plus_times is a number like others.
     there = (
@@ -241,8 +241,8 @@ def _entrywise_gradient(
 # ----------------------------------------------------------------------------------------------------------- closures
 
 
-def _closure_gradient(library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
-    (A, S), (g,) = kept, g
+def _closure_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
+    (A, S), (g,) = saved, g
     back = _transposed(S)
     if rule_of(static[0]) == "plus_times":
         return (back @ g @ back,)
@@ -252,8 +252,8 @@ def _closure_gradient(library: ArrayLibrary, kept: Arrays, static: Any, g: Array
     return (library.call("scaled_product", through, _negated(library, S), ones, back, A),)
 
 
-def _trees_gradient(library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
-    A, D, pred = kept
+def _trees_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
+    A, D, pred = saved
     xp, there, dtype = library.xp, pred >= 0, g[0].dtype
     wide = xp.promote_types(dtype, xp.float32)
     dx, dy = _selected(library, static[0], D, A, pred)
@@ -265,17 +265,17 @@ def _trees_gradient(library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays,
 # ---------------------------------------------------------------------------------------------------------- sequences
 
 
-def _scanned(A: Array, x: Array, weights: Any, lengths: Any, *static: Any) -> Array:
-    return sequences.scanned(ChainArrays(A, x, weights, lengths), *static)
+def _scan_states(A: Array, x: Array, weights: Any, lengths: Any, *static: Any) -> Array:
+    return sequences.scan_states(ChainArrays(A, x, weights, lengths), *static)
 
 
-def _ended(A: Array, x: Array, weights: Any, lengths: Any, *static: Any) -> tuple[Array, Array]:
-    return sequences.ended(ChainArrays(A, x, weights, lengths), *static)
+def _final_state(A: Array, x: Array, weights: Any, lengths: Any, *static: Any) -> tuple[Array, Array]:
+    return sequences.final_state(ChainArrays(A, x, weights, lengths), *static)
 
 
-def _pulled(A: Array, x: Array, weights: Any, lengths: Any, *others: Any) -> tuple[Array, Array, Array]:
-    """Return `sequences.pulled`; without weights the last is empty."""
-    dA, dx, dw = sequences.pulled(ChainArrays(A, x, weights, lengths), *others)
+def _pull_back(A: Array, x: Array, weights: Any, lengths: Any, *others: Any) -> tuple[Array, Array, Array]:
+    """Return `sequences.pull_back`; without weights the last is empty."""
+    dA, dx, dw = sequences.pull_back(ChainArrays(A, x, weights, lengths), *others)
     return dA, dx, array_namespace(x).empty((*x.shape[:-1], 0), x.dtype) if dw is None else dw
 
 
@@ -285,41 +285,41 @@ def _batch(library: ArrayLibrary, arrays: Arrays) -> tuple[int, ...]:
 
 
 def _lines(library: ArrayLibrary, arrays: Arrays, steps: int, semiring: Semiring, check: bool) -> tuple[int]:
-    """Return how many vectors are kept for the gradient of each sequence."""
+    """Return the number of vectors that are saved for the gradient of each sequence."""
     A, x, batch = arrays[0], arrays[1], _batch(library, arrays)
     name, on_host = library.dtype_name(x), library.is_on_host(x)
-    return (sequences.lines(semiring, tuple(A.shape), batch, x.shape[-1], steps, name, on_host),)
+    return (sequences.count_saved_vectors(semiring, tuple(A.shape), batch, x.shape[-1], steps, name, on_host),)
 
 
-def _scan_gradient(library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
-    *given, X = kept
-    x, length = given[1], len(sequences.segments(static[0])[0])
+def _scan_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
+    *inputs, X = saved
+    x, length = inputs[1], len(sequences.segments(static[0])[0])
     first = library.xp.broadcast_to(x, (*X.shape[:-2], x.shape[-1]))[..., None, :]
     between = X[..., length - 1 : static[0] - 1 : length, :]  # the last state of each segment, but the last one's
-    return _through_steps(library, given, library.xp.concatenate([first, between], -2), g[0], static)
+    return _through_steps(library, inputs, library.xp.concatenate([first, between], -2), g[0], static)
 
 
 def _multi_dot_gradient(
-    library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
+    library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
 ) -> Gradients:
-    *given, borders = kept
-    return _through_steps(library, given, borders, g[0][..., None, :], static)
+    *inputs, borders = saved
+    return _through_steps(library, inputs, borders, g[0][..., None, :], static)
 
 
-def _through_steps(library: ArrayLibrary, given: Arrays, borders: Array, g: Array, static: Any) -> Gradients:
-    dA, dx, dw = library.call("sequence_gradient", *given, borders, g, *static[:2])
-    return dA, dx, None if given[2] is None else dw, None
+def _through_steps(library: ArrayLibrary, inputs: Arrays, borders: Array, g: Array, static: Any) -> Gradients:
+    dA, dx, dw = library.call("sequence_gradient", *inputs, borders, g, *static[:2])
+    return dA, dx, None if inputs[2] is None else dw, None
 
 
-def _no_gradient(library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
+def _no_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
     raise AlgebraError("the gradient of a sequence has no second derivative: multiply the steps one by one with matmul")
 
 
 # ----------------------------------------------------------------------------------------------- of gradients
 
 
-def _scaled_gradient(library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
-    (X, alpha, Y, beta, gamma, R), (g,) = kept, g
+def _scaled_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
+    (X, alpha, Y, beta, gamma, R), (g,) = saved, g
     dX = dY = None
     if needs[0] or needs[1]:
         dX = library.call("scaled_product", g, gamma, _transposed(Y), _transposed(beta), alpha)
@@ -328,16 +328,16 @@ def _scaled_gradient(library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays
     return dX, None if dX is None else X * dX, dY, None if dY is None else Y * dY, g * R
 
 
-def _sums_up_gradient(library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
-    c, pred, z = kept
+def _sums_up_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
+    c, pred, z = saved
     y = library.call("sums_down", c, g[0], pred)
     return _by_factors(library, z, y, pred), y, None
 
 
 def _sums_down_gradient(
-    library: ArrayLibrary, kept: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
+    library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
 ) -> Gradients:
-    c, pred, y = kept
+    c, pred, y = saved
     z = library.call("sums_up", c, g[0], pred)
     return _by_factors(library, z, y, pred), z, None
 
@@ -387,7 +387,7 @@ _TABLE = (
         "closure",
         ("A",),
         ("semiring", "reflexive", "check", "rounded_to"),
-        forward.closed,
+        forward.stack_closure,
         lambda library, A, *static: ((A.shape, None),),
         (0, 1),
         _closure_gradient,
@@ -397,7 +397,7 @@ _TABLE = (
         "closure_trees",
         ("A",),
         ("semiring", "check", "rounded_to"),
-        forward.closed_with_trees,
+        forward.closure_with_trees,
         lambda library, A, *static: ((A.shape, None), (A.shape, "int32")),
         (0, 1, 2),
         _trees_gradient,
@@ -407,18 +407,18 @@ _TABLE = (
         "scan",
         _OPERANDS,
         ("steps", "semiring", "check"),
-        _scanned,
+        _scan_states,
         lambda library, A, x, weights, lengths, steps, *static: (
             ((*_batch(library, (A, x, weights, lengths)), steps, x.shape[-1]), None),
         ),
         (0, 1, 2, 3, 4),
         _scan_gradient,
     ),
-    Primitive(  # the state after the last step, (..., n), and what is kept for the gradient, (..., lines, n)
+    Primitive(  # the state after the last step, (..., n), and what is saved for the gradient, (..., lines, n)
         "multi_dot",
         _OPERANDS,
         ("steps", "semiring", "check"),
-        _ended,
+        _final_state,
         lambda library, A, x, weights, lengths, steps, semiring, check, lines: (
             ((*_batch(library, (A, x, weights, lengths)), x.shape[-1]), None),
             ((*_batch(library, (A, x, weights, lengths)), lines, x.shape[-1]), None),
@@ -432,7 +432,7 @@ _TABLE = (
         "sequence_gradient",
         (*_OPERANDS, "borders", "g"),
         ("steps", "semiring"),
-        _pulled,
+        _pull_back,
         lambda library, A, x, weights, *others: (
             (A.shape, None),
             (x.shape, None),

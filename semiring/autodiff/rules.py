@@ -1,4 +1,4 @@
-"""Which gradient a semiring has, and semirings as text, which is what operators of other libraries can carry."""
+"""Select the gradient rule of a semiring, and convert semirings to texts for operators of other libraries."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Rule: TypeAlias = Literal["selective", "log_plus", "plus_times"]
 
 @lru_cache(maxsize=256)
 def rule_of(semiring: Semiring) -> Rule:
-    """How products and closures are differentiated.
+    """Return the rule by which products and closures are differentiated.
 
-    Raises `AlgebraError` where they are not: ⊕ is neither selective nor that of log_plus or plus_times, or ⊗ acts on
+    Raises `AlgebraError` if there is none: ⊕ is neither selective nor that of log_plus or plus_times, or ⊗ acts on
     bits.
     """
     if "float64" not in semiring.dtypes and "float32" not in semiring.dtypes:
         raise AlgebraError(f"{semiring.name} has no gradient: it is defined on {', '.join(semiring.dtypes)} only")
-    for rule, known in (("log_plus", log_plus), ("plus_times", plus_times)):
-        operations = (known.add.expression, known.mul.expression, known.zero)
+    for rule, example in (("log_plus", log_plus), ("plus_times", plus_times)):
+        operations = (example.add.expression, example.mul.expression, example.zero)
         if (semiring.add.expression, semiring.mul.expression, semiring.zero) == operations:
             return rule  # type: ignore[return-value]  # the loop is over the names of rules
     if not semiring.selective:
@@ -41,16 +41,16 @@ def rule_of(semiring: Semiring) -> Rule:
 
 @lru_cache(maxsize=256)
 def factors(semiring: Semiring) -> tuple[Expression, Expression]:
-    """The derivatives of x ⊗ y by x and by y."""
+    """Return the derivatives of x ⊗ y by x and by y."""
     product = semiring.mul.expression
     return derivative(product, "x"), derivative(product, "y")
 
 
-_known: dict[str, Semiring] = {}
+_custom_semirings: dict[str, Semiring] = {}
 
 
 def key_of(semiring: Semiring | str) -> str:
-    """Text that stands for the semiring, in this process and in others: its name in the catalogue, or its definition.
+    """Return a text for the semiring, valid in every process: its name in the catalogue, or its definition.
 
     Raises `UnknownNameError` as `as_semiring`.
     """
@@ -59,15 +59,15 @@ def key_of(semiring: Semiring | str) -> str:
         return semiring.name
     add, mul, zero, one, star, domain, contract, dtypes = semiring.definition
     key = json.dumps([semiring.name, add, mul, zero, one, star, str(domain), contract, dtypes])
-    _known.setdefault(key, semiring)
+    _custom_semirings.setdefault(key, semiring)
     return key
 
 
 def semiring_of(key: str) -> Semiring:
-    """The semiring for which `key_of` gave the text."""
+    """Return the semiring of a text that `key_of` returned."""
     if key in CATALOGUE:
         return CATALOGUE[key]
-    if key not in _known:
+    if key not in _custom_semirings:
         name, add, mul, zero, one, star, domain, contract, dtypes = json.loads(key)
-        _known[key] = Semiring(name, add, mul, zero, one, star, domain, contract=contract, dtypes=dtypes)
-    return _known[key]
+        _custom_semirings[key] = Semiring(name, add, mul, zero, one, star, domain, contract=contract, dtypes=dtypes)
+    return _custom_semirings[key]

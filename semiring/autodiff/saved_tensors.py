@@ -1,4 +1,4 @@
-"""Memory that is used again: a page that a process has never touched takes longer to get than to fill."""
+"""Reuse the memory of saved arrays, because getting a new page takes longer than filling it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["recycled"]
+__all__ = ["allocate_recycled"]
 
 Array: TypeAlias = NDArray[Any]
 
-_LEAST, _MOST = 1 << 20, 1 << 27  # bytes: less is what the allocator keeps itself, more is not held back from others
+_LEAST, _MOST = 1 << 20, 1 << 27  # bytes: the allocator reuses less itself; more would take memory from other uses
 _waiting: deque[Array] = deque(maxlen=1)
 
 
 class _Block:
-    """Memory that waits for the next array from when the last one on it is gone, until other memory does."""
+    """Memory that becomes available for the next array when the last array on it is deleted."""
 
     def __init__(self, memory: Array) -> None:
         self.memory, self.__array_interface__ = memory, memory.__array_interface__
@@ -27,8 +27,8 @@ class _Block:
         waiting.append(self.memory)
 
 
-def recycled(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """An array of any contents, in memory of an earlier one that is gone, if that had once to four times its size."""
+def allocate_recycled(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return an uninitialized array in the memory of a deleted one, if that has one to four times its size."""
     size = prod(shape) * dtype.itemsize
     if not _LEAST <= size <= _MOST:
         return np.empty(shape, dtype)
@@ -36,6 +36,6 @@ def recycled(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         memory = _waiting.pop()
     except IndexError:
         memory = np.empty(size, np.uint8)
-    if not size <= memory.size <= 4 * size:  # a small array does not hold what is large
+    if not size <= memory.size <= 4 * size:  # a small array does not hold large memory
         memory = np.empty(size, np.uint8)
     return np.asarray(_Block(memory))[:size].view(dtype).reshape(shape)

@@ -1,4 +1,4 @@
-"""Products of matrices whose entries are mantissas with exponents, and sums of them that no exponent spoils."""
+"""Multiply matrices whose entries are mantissas with exponents, without overflow or underflow of the sums."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ __all__ = ["ScaledOperand", "largest", "scaled_product"]
 
 Array: TypeAlias = Any
 
-# Terms below e⁻⁷⁴⁵ vanish in float64. Where an entry is scaled by at most e⁶⁰⁰ afterwards, what vanished was e⁻¹⁴⁵ of a
-# mantissa: nothing. Other entries are added up term by term.
+# Terms below e⁻⁷⁴⁵ vanish in float64. If an entry is scaled by at most e⁶⁰⁰ afterwards, the lost terms were below e⁻¹⁴⁵
+# of a mantissa, which is negligible. Other entries are added up term by term.
 _SAFE = 600.0
 _CHUNK = 1 << 20  # terms at a time
 
 
 def scaled_product(X: Array, alpha: Array, Y: Array, beta: Array, gamma: Array) -> Array:
-    """R[p, q] = Σᵣ X[p, r] · Y[r, q] · exp(alpha[p, r] + beta[r, q] + gamma[p, q]).
+    """Return R[p, q] = Σᵣ X[p, r] · Y[r, q] · exp(alpha[p, r] + beta[r, q] + gamma[p, q]).
 
     X, alpha (..., m, k); Y, beta (..., k, n); gamma (..., m, n), of the same leading dimensions, arrays of NumPy or
-    CuPy. Exponents are below ∞; -∞ makes a term 0, whatever its mantissa. The result has the dtype of X; within, all
-    is float64. A term whose exponents add up to a number that exp can take is right whatever each of them is.
+    CuPy. Exponents are below ∞; -∞ makes a term 0 for any mantissa. The result has the dtype of X; the computation is
+    in float64. A term is right if exp of the sum of its exponents is in range, for any size of the single exponents.
 
-    Cost: one product of matrices and an exp for each entry of the operands, where exponents do not spread further than
-    float64 does; an exp for each term of the entries where they do.
+    Cost: one product of matrices and an exp for each entry of the operands. Entries whose exponents spread further than
+    the range of float64 cost an exp for each term.
     """
     xp = array_namespace(X)
     wide = [xp.asarray(operand, dtype=xp.float64) for operand in (X, alpha, Y, beta, gamma)]
@@ -43,7 +43,7 @@ def scaled_product(X: Array, alpha: Array, Y: Array, beta: Array, gamma: Array) 
 
 
 class ScaledOperand:
-    """The right operand of products: matrices Y with exponents beta (k, n), prepared once."""
+    """The right operand of several products: a matrix Y with exponents beta (k, n), prepared once."""
 
     def __init__(self, xp: Any, Y: Array, beta: Array) -> None:
         self.xp, self.Y, self.beta = xp, Y, beta
@@ -51,12 +51,12 @@ class ScaledOperand:
         self.mantissas = _mantissas(xp, Y, beta - self.columns)
 
     def product(self, X: Array, alpha: Array, gamma: Array) -> Array:
-        """Σᵣ X[p, r] · Y[r, q] · exp(alpha[p, r] + beta[r, q] + gamma[p, q]), in float64."""
+        """Return Σᵣ X[p, r] · Y[r, q] · exp(alpha[p, r] + beta[r, q] + gamma[p, q]) in float64."""
         xp, rows = self.xp, largest(self.xp, alpha, 1)
         P = _mantissas(xp, X, alpha - rows)
         exponent = gamma + rows + self.columns
         far = exponent > _SAFE
-        # On the host by our own kernel, on our own threads: two libraries with threads wait for each other.
+        # On the host this package's kernel multiplies, because two libraries with threads would wait for each other.
         product = matmul(P, self.mantissas, plus_times, check=False) if xp is np else P @ self.mantissas
         R = product * xp.exp(xp.where(far, 0.0, exponent))
         if bool(far.any()):
@@ -65,7 +65,7 @@ class ScaledOperand:
 
 
 def largest(xp: Any, exponents: Array, axis: int) -> Array:
-    """The largest exponents along an axis, which is kept; 0 where all of them are -∞."""
+    """Return the largest exponents along an axis, which is kept; 0 where all of them are -∞."""
     largest = exponents.max(axis=axis, keepdims=True)
     return xp.where(largest == -xp.inf, 0.0, largest)
 
@@ -75,7 +75,7 @@ def _mantissas(xp: Any, X: Array, exponents: Array) -> Array:
 
 
 def _add_terms(xp: Any, R: Array, X: Array, alpha: Array, Y: Array, beta: Array, gamma: Array, far: Array) -> None:
-    """The entries at the indices ``far`` (count, 2), term by term."""
+    """Compute the entries of R at the indices ``far`` (count, 2), term by term."""
     step = max(1, _CHUNK // X.shape[1])
     Y, beta = Y.T, beta.T
     for start in range(0, far.shape[0], step):

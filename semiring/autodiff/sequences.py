@@ -1,10 +1,11 @@
-"""Gradients of products along a sequence (`semiring.linalg.sequences`), with memory for √T of its T steps.
+"""Compute gradients of products along a sequence (`semiring.linalg.sequences`) with memory for √T of its T steps.
 
-Forward, the vectors before every ⌈√T⌉th step are kept. Backward, those between are computed again, segment by segment
-from the last one, and the gradient goes through each step by the rule of the semiring (`semiring.autodiff`). Where one
-matrix serves all steps, the terms of its gradient in a segment are one product; and in log_plus its exponentials are
-taken once (`_Exponentials`). A backend with `semiring.kernels.contract.SequenceKernels` takes gradients through a
-whole segment in one call. The forward pass then keeps what the gradients need of all steps, where that is little.
+The forward pass saves the vectors before every ⌈√T⌉th step. The backward pass computes the vectors between them again,
+segment by segment from the last one, and the gradient goes through each step by the rule of the semiring
+(`semiring.autodiff`). If one matrix serves all steps, the terms of its gradient in a segment are one product, and in
+log_plus its exponentials are computed once (`_Exponentials`). A backend with `kernels.contract.SequenceKernels`
+takes gradients through a whole segment in one call. The forward pass then saves the data for the gradients of all
+steps, if they are small.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import plus_times
 from semiring.algebra.expressions import Expression
 from semiring.autodiff.rules import factors, rule_of
-from semiring.autodiff.saved_tensors import recycled
+from semiring.autodiff.saved_tensors import allocate_recycled
 from semiring.autodiff.scaled import ScaledOperand, largest, scaled_product
 from semiring.linalg import matmul
 from semiring.linalg.dispatch import Walker, has_gradient_kernel, scan_operands
 from semiring.linalg.sequences import Chain, ChainArrays, check_lengths
 from semiring.namespaces import array_namespace
 
-__all__ = ["attained", "ended", "lines", "pulled", "scanned", "segments"]
+__all__ = ["best_states", "count_saved_vectors", "final_state", "pull_back", "scan_states", "segments"]
 
 Array: TypeAlias = Any
 
 _FAR = 20  # binary digits by which the greatest gradient may be away from 1
 _APART = 30  # binary digits by which the rows of a batch may be apart, where gradients are float32
 _RUN = 64  # steps that a backend takes back at a time, and adds up in float32
-_KEPT = 1 << 27  # bytes of what is kept of all steps; of more, only every √Tth state is
+_SAVED = 1 << 27  # the most bytes of saved data of all steps; beyond it only every √Tth state is saved
 
 
 def segments(steps: int, least: int = 1) -> list[range]:
@@ -43,41 +44,42 @@ def segments(steps: int, least: int = 1) -> list[range]:
     return [range(start, min(steps, start + length)) for start in range(0, steps, length)]
 
 
-def lines(
+def count_saved_vectors(
     semiring: Semiring, A: tuple[int, ...], batch: tuple[int, ...], n: int, steps: int, dtype: str, on_host: bool
 ) -> int:
-    """Return how many vectors `ended` keeps for each sequence, A in the shape that `Chain` takes.
+    """Return the number of vectors that `final_state` saves for each sequence, with A in the shape that `Chain` takes.
 
-    One for each segment; or two for each step, where a backend takes gradients through many.
+    It is one for each segment, or two for each step if a backend takes gradients through many steps.
     """
     every = 2 * steps
     one = on_host and dtype == "float32" and steps > 1 and prod(A[:-2]) == 1 and prod(batch) > 1
-    fits = one and prod(batch) * every * n * 4 <= _KEPT and has_gradient_kernel(semiring, np.dtype(np.float32), n)
+    fits = one and prod(batch) * every * n * 4 <= _SAVED and has_gradient_kernel(semiring, np.dtype(np.float32), n)
     return every if fits else len(segments(steps))
 
 
-def scanned(given: ChainArrays, steps: int, semiring: Semiring, check: bool) -> Array:
+def scan_states(inputs: ChainArrays, steps: int, semiring: Semiring, check: bool) -> Array:
     """Return the state after each step, (..., steps, n)."""
-    chain = _checked(given, steps, semiring, check)
+    chain = _checked(inputs, steps, semiring, check)
     result = array_namespace(chain.x).empty((*chain.batch, steps, chain.x.shape[-1]), chain.x.dtype)
     chain.scan(result)
     return result
 
 
-def attained(given: ChainArrays, steps: int, semiring: Semiring, check: bool) -> Array:
+def best_states(inputs: ChainArrays, steps: int, semiring: Semiring, check: bool) -> Array:
     """Return the states on a best path to each last state, int32 (..., steps, n): one before each step."""
-    return _checked(given, steps, semiring, check).best_path()[1]
+    return _checked(inputs, steps, semiring, check).best_path()[1]
 
 
-def ended(given: ChainArrays, steps: int, semiring: Semiring, check: bool, kept: int) -> tuple[Array, Array]:
-    """Return the state after the last step, (..., n), and what is kept for the gradient, (..., kept, n), kept from
-    `lines`.
+def final_state(inputs: ChainArrays, steps: int, semiring: Semiring, check: bool, saved: int) -> tuple[Array, Array]:
+    """Return the state after the last step, (..., n), and the data for the gradient, (..., saved, n).
+
+    ``saved`` is the result of `count_saved_vectors`.
     """
-    chain = _checked(given, steps, semiring, check)
-    xp, shape = array_namespace(chain.x), (*chain.batch, kept, chain.x.shape[-1])
-    borders = recycled(shape, chain.x.dtype) if xp is np else xp.empty(shape, chain.x.dtype)
+    chain = _checked(inputs, steps, semiring, check)
+    xp, shape = array_namespace(chain.x), (*chain.batch, saved, chain.x.shape[-1])
+    borders = allocate_recycled(shape, chain.x.dtype) if xp is np else xp.empty(shape, chain.x.dtype)
     last = chain.start
-    if kept > steps:
+    if saved > steps:
         return chain.walk(last, range(steps), None, borders), borders
     for place, run in enumerate(segments(steps)):
         borders[..., place, :] = last
@@ -85,23 +87,23 @@ def ended(given: ChainArrays, steps: int, semiring: Semiring, check: bool, kept:
     return last.copy(), borders
 
 
-def _checked(given: ChainArrays, steps: int, semiring: Semiring, check: bool) -> Chain:
-    named = {"As": given.A, "x": given.x, "weights": given.weights}
+def _checked(inputs: ChainArrays, steps: int, semiring: Semiring, check: bool) -> Chain:
+    named = {"As": inputs.A, "x": inputs.x, "weights": inputs.weights}
     scan_operands(semiring, check, **{name: array for name, array in named.items() if array is not None})
     if check:
-        check_lengths(given.lengths, steps)
-    return Chain(semiring, *given, steps)
+        check_lengths(inputs.lengths, steps)
+    return Chain(semiring, *inputs, steps)
 
 
-def pulled(
-    given: ChainArrays, borders: Array, g: Array, steps: int, semiring: Semiring
+def pull_back(
+    inputs: ChainArrays, borders: Array, g: Array, steps: int, semiring: Semiring
 ) -> tuple[Array, Array, Array | None]:
-    """Return the gradients by A, x and the weights, of what the ends (g (..., 1, n)) or all states (..., steps, n) have
-    as g.
+    """Return the gradients by A, x and the weights from the gradients g of the last state, or of all states.
 
-    ``borders``: the states before each segment, or all that `ended` keeps.
+    ``g`` is (..., 1, n) or (..., steps, n). ``borders``: the states before each segment, or the data that `final_state`
+    saved.
     """
-    return _Backward(Chain(semiring, *given, steps), g).run(borders)
+    return _Backward(Chain(semiring, *inputs, steps), g).run(borders)
 
 
 class _Backward:
@@ -138,19 +140,19 @@ class _Backward:
         for place, run in reversed(list(enumerate(runs))):
             found = None
             if self.walker is not None:
-                kept = borders if whole else self._kept(borders[..., place, :], run)
+                saved = borders if whole else self._save_run(borders[..., place, :], run)
                 first, middle = (run.start, steps) if whole else (0, len(run))
-                factors, sums = (kept[..., at : at + len(run), :] for at in (first, first + middle))
-                found = self._pulled(self.walker, factors, sums, run, G, every)
-            if found is None and whole:  # what was kept is not enough
+                factors, sums = (saved[..., at : at + len(run), :] for at in (first, first + middle))
+                found = self._pull_run(self.walker, factors, sums, run, G, every)
+            if found is None and whole:  # what was saved is not enough
                 borders, whole = self._borders(runs), False
             G = self._segment(borders[..., place, :], run, G, every) if found is None else found
         dw = None if chain.weights is None else _summed_to(self.dw, chain.weights.shape)
 
-        def restored(array: Array) -> Array:
+        def restore(array: Array) -> Array:
             return (xp.ldexp(array, exponent) if exponent else array).astype(chain.x.dtype, copy=False)
 
-        return restored(self.dA), restored(_summed_to(G, chain.x.shape)), None if dw is None else restored(dw)
+        return restore(self.dA), restore(_summed_to(G, chain.x.shape)), None if dw is None else restore(dw)
 
     def _exponent(self) -> int:
         """Return a power of two by which gradients are divided while they are float32, where they are far from 1."""
@@ -159,9 +161,7 @@ class _Backward:
         return exponent if abs(exponent) > _FAR else 0
 
     def _far_apart(self) -> bool:
-        """Return whether some row of the batch has gradients so small that they would be nothing beside those of
-        another.
-        """
+        """Return whether a row of the batch has gradients that are negligible compared with those of another row."""
         greatest = np.abs(self.g).max(axis=(-2, -1), initial=0)
         return bool((greatest[greatest > 0] < np.ldexp(greatest.max(initial=0), -_APART)).any())
 
@@ -173,14 +173,14 @@ class _Backward:
             x = self.chain.walk(x, run)
         return borders
 
-    def _kept(self, x: Array, run: range) -> Array:
-        """What `ended` keeps where that is little, of a run of steps."""
-        kept = np.empty((*self.chain.batch, 2 * len(run), x.shape[-1]), np.float32)
-        self.chain.walk(x, run, None, kept)
-        return kept
+    def _save_run(self, x: Array, run: range) -> Array:
+        """Return the data for the gradients of a run of steps."""
+        saved = np.empty((*self.chain.batch, 2 * len(run), x.shape[-1]), np.float32)
+        self.chain.walk(x, run, None, saved)
+        return saved
 
-    def _pulled(self, walker: Walker, factors: Array, sums: Array, run: range, G: Array, every: bool) -> Array | None:
-        """`_segment` in one call of the backend; None where values forbid it."""
+    def _pull_run(self, walker: Walker, factors: Array, sums: Array, run: range, G: Array, every: bool) -> Array | None:
+        """Return the result of `_segment` by one call of the backend, or None if it does not support the values."""
         chain, n, part = self.chain, G.shape[-1], slice(run.start, run.stop)
         steps = chain.flatten_steps(
             run,
@@ -194,15 +194,15 @@ class _Backward:
 
     def _segment(self, x: Array, run: range, G: Array, every: bool) -> Array:
         chain, xp = self.chain, self.xp
-        kept, before = [], x
+        saved, before = [], x
         for t in run:
             y, W = chain.witnesses(before, t) if self.rule == "selective" else (None, None)
             if self.shared is not None:
                 y, W = self.shared.product(before)
             y = next(chain.states(before, range(t, t + 1)))[1] if y is None else y
-            kept.append((before, y, W))
+            saved.append((before, y, W))
             before = chain.next_state(t, before, y)
-        for t, (before, y, W) in zip(reversed(run), reversed(kept), strict=True):
+        for t, (before, y, W) in zip(reversed(run), reversed(saved), strict=True):
             G = G + self.g[..., t, :] if every else G
             going = chain.active_rows(t)
             H = G if going is None else xp.where(going, G, 0)
@@ -225,22 +225,22 @@ class _Backward:
         """Return the gradient by x of y = x ⊗ Aₜ, (..., n), and that by Aₜ into ``dA``."""
         chain, xp, n = self.chain, self.xp, x.shape[-1]
         if isinstance(W, _Sums):
-            return W.pulled(H.reshape(-1, n)).reshape(x.shape)
+            return W.pull_back(H.reshape(-1, n)).reshape(x.shape)
         A = chain.matrix(t)
         dA = self.dA[..., t if self.dA.shape[-3] > 1 else 0, :, :]
-        given = [array for array in (x, y, H, W) if array is not None]
+        inputs = [array for array in (x, y, H, W) if array is not None]
         if prod(A.shape[:-2]) == 1:
             A, dA = A.reshape(n, n), dA.reshape(n, n)
-            given = [array.reshape(-1, n) for array in given]
+            inputs = [array.reshape(-1, n) for array in inputs]
         elif A.shape[-3] == 1:
             A, dA = A[..., 0, :, :], dA[..., 0, :, :]
         else:
-            given = [array[..., None, :] for array in given]
-        rows, y, H = given[:3]
+            inputs = [array[..., None, :] for array in inputs]
+        rows, y, H = inputs[:3]
         if self.rule == "plus_times":
             d, dM = _product(xp, H, A.swapaxes(-1, -2)), _product(xp, rows.swapaxes(-1, -2), H)
         elif self.rule == "selective":
-            d, dM = self._through_witness(rows, A, given[3], H)
+            d, dM = self._through_witness(rows, A, inputs[3], H)
         else:
             d, dM = self._through_sums(rows, A, y, H)
         if dM is not None:
@@ -248,7 +248,7 @@ class _Backward:
         return d.reshape(x.shape)
 
     def _through_sums(self, x: Array, A: Array, y: Array, H: Array) -> tuple[Array, Array | None]:
-        """Of y = log Σₖ exp(x + A): exp(x[k] + A[k, j] − y[j]) is the derivative by both."""
+        """Return the gradients of y = log Σₖ exp(x + A), whose derivative by both is exp(x[k] + A[k, j] − y[j])."""
         xp = self.xp
         minus = xp.where(xp.isneginf(y), -xp.inf, -y.astype(np.float64))
         if x.shape[-2] == 1:
@@ -266,7 +266,7 @@ class _Backward:
         return d, scaled_product(xp.ones(left.shape), left, H, minus, whole)
 
     def _add_later(self) -> None:
-        """The gradient by the one matrix, of all steps of a segment: one product."""
+        """Add the gradient by the one matrix for all steps of a segment, by one product."""
         xp, A = self.xp, self.chain.A
         if self.shared is not None and self.shared.factors:
             self.dA += self.shared.by_matrix().reshape(A.shape)
@@ -277,7 +277,7 @@ class _Backward:
         self.later.clear()
 
     def _through_witness(self, x: Array, A: Array, W: Array, H: Array) -> tuple[Array, Array]:
-        """Of y = x[W] ⊗ A[W]: to the one term that was selected."""
+        """Return the gradients of y = x[W] ⊗ A[W], which go to the selected terms."""
         xp, there = self.xp, W >= 0
         place = xp.maximum(W, 0)
         A = xp.broadcast_to(A, (*W.shape[:-2], *A.shape[-2:]))
@@ -291,12 +291,12 @@ class _Backward:
 
 
 class _Exponentials:
-    """Products y = log Σₖ exp(x + A) by one matrix A, and their gradients: E = exp A is taken once.
+    """The products y = log Σₖ exp(x + A) by one matrix A, and their gradients, with E = exp A computed once.
 
-    With X = exp x and S = X · E the derivative exp(x[k] + A[k, j] − y[j]) is X[k] · E[k, j] / S[j], so that of G the
-    gradients are X ∘ (G / S · Eᵀ) by x, and E ∘ (Xᵀ · G / S) by A. Exponentials are relative to the greatest of a row
-    of x and a column of A, which cancel in the derivatives. All is float64: with float32
-    errors of a long sequence are ten times as large.
+    With X = exp x and S = X · E the derivative exp(x[k] + A[k, j] − y[j]) is X[k] · E[k, j] / S[j]. So the gradients
+    for G are X ∘ (G / S · Eᵀ) by x, and E ∘ (Xᵀ · G / S) by A. Exponentials are relative to the greatest of a row of x
+    and a column of A, which cancel in the derivatives. The computation is in float64, because errors of a long sequence
+    are ten times as large in float32.
     """
 
     def __init__(self, xp: Any, A: Array) -> None:
@@ -312,7 +312,7 @@ class _Exponentials:
         return self.xp.where(exponents < self.lowest, 0, self.xp.exp(exponents))
 
     def product(self, x: Array) -> tuple[Array | None, _Sums | None]:
-        """For x (..., n): y, and what its gradient needs; None and None where a sum is too small."""
+        """Return y for x (..., n), and the data for its gradient; None and None if a sum is too small."""
         xp, wide = self.xp, x.reshape(-1, x.shape[-1]).astype(np.float64)
         rows = largest(xp, wide, 1)
         with np.errstate(all="ignore"):
@@ -337,16 +337,16 @@ class _Exponentials:
 class _Sums:
     """A product by `_Exponentials`."""
 
-    by: _Exponentials
+    exponentials: _Exponentials
     X: Array
     S: Array
 
-    def pulled(self, G: Array) -> Array:
+    def pull_back(self, G: Array) -> Array:
         """Return the gradient by x (rows, n) of what has G by y."""
-        xp, there = self.by.xp, self.S > 0
+        xp, there = self.exponentials.xp, self.S > 0
         Q = xp.where(there, G, 0) / xp.where(there, self.S, 1)
-        self.by.factors.append((self.X, Q))
-        return self.X * _matmul(xp, Q, self.by.E.T)
+        self.exponentials.factors.append((self.X, Q))
+        return self.X * _matmul(xp, Q, self.exponentials.E.T)
 
 
 def _there(semiring: Semiring, rule: str, y: Array, weights: Array) -> Array:
@@ -369,7 +369,7 @@ def _product(xp: Any, X: Array, Y: Array) -> Array:
 
 
 def _matmul(xp: Any, X: Array, Y: Array) -> Array:
-    """X · Y; on the host by our own kernel, on our own threads: two libraries with threads wait for each other."""
+    """Return X · Y, on the host by this package's kernel, because two libraries with threads wait for each other."""
     return matmul(X, Y, plus_times, check=False) if xp is np else X @ Y
 
 

@@ -319,7 +319,8 @@ def _close_array(request: Request, close: _Close) -> Any:
 
 def _told(layout: StripLayout) -> str:
     count = len(layout.rounds)
-    return f"strips of {layout.rows} rows, {format_bytes(layout.traffic)} read and written in {count} round{'s' * (count != 1)}"
+    traffic = format_bytes(layout.traffic)
+    return f"strips of {layout.rows} rows, {traffic} read and written in {count} round{'s' * (count != 1)}"
 
 
 def _looked_at(source: StoredMatrix, view: Any, semiring: Semiring) -> Scan:

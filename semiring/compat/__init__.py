@@ -1,7 +1,7 @@
-"""Look-alikes of other libraries: change one line, or none, and keep the script.
+"""Replace functions of other libraries in scripts with one changed line, or none.
 
-`semiring.compat.csgraph` stands in for `scipy.sparse.csgraph`, `semiring.compat.networkx` is a backend that NetworkX
-dispatches to. Here the conventions are theirs: 0 in a dense array of csgraph is no edge.
+`semiring.compat.csgraph` replaces `scipy.sparse.csgraph`, and `semiring.compat.networkx` is a backend to which NetworkX
+dispatches. Both use the conventions of these libraries: 0 in a dense array of csgraph is no edge.
 """
 
 from importlib import import_module

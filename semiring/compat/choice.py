@@ -1,4 +1,4 @@
-"""Who is faster, SciPy or a dense closure, with the graph as it is given: what `semiring.compat.csgraph` goes by."""
+"""Define the thresholds by which `semiring.compat.csgraph` chooses between SciPy and a dense closure."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ import numpy as np
 
 __all__ = ["CONVERSION", "FEW", "POTENTIALS", "VALIDATED", "VALIDATION", "least_weight"]
 
-#: Vertices, up to which SciPy is asked. It is done in less than a millisecond; this library's compiler takes half a
-#: second to start, which would double the time of a script that closes one small graph. The size alone decides: equal
-#: calls get equal bits, whenever they are made. Thousands of small graphs are closed together, by `closure` of a stack.
+#: The number of vertices up to which SciPy computes. It takes less than a millisecond. This library's compiler takes
+#: half a second to start, which would double the time of a script that closes one small graph. The size alone decides,
+#: so equal calls give bitwise identical results. Use `closure` of a stack for thousands of small graphs.
 FEW = 64
 
-# In pairs of a dense closure in float64, as in `semiring.algorithms.schedule`.
-VALIDATION, VALIDATED = 7.5e6, 500.0  # of SciPy's validation of a dense array, and of an entry of it
-CONVERSION = 3e6  # from a sparse graph to a dense one
-POTENTIALS = 1.25e7  # for those of a small sparse graph
+# Costs in pairs of a dense closure in float64, as in `semiring.algorithms.schedule`.
+VALIDATION, VALIDATED = 7.5e6, 500.0  # SciPy's validation of a dense array, and of one of its entries
+CONVERSION = 3e6  # the conversion of a sparse graph to a dense one
+POTENTIALS = 1.25e7  # the potentials of a small sparse graph
 
 
 def least_weight(csgraph: Any) -> Any:
-    """The least weight of a graph that SciPy may be asked about; None for others.
+    """Return the least weight of a graph that SciPy may process, or None.
 
-    SciPy is not asked about dense arrays of more than `FEW` vertices, nor about those in another order than C's (it
-    returns them as they are), nor about what is no square matrix of numbers, nor where there is a NaN or -∞.
+    It is None for dense arrays of more than `FEW` vertices, and for dense arrays in another order than C's, because
+    SciPy returns them unchanged. It is also None for anything but a square matrix of numbers, and if an entry is NaN or
+    -∞.
     """
     if type(csgraph) is np.ndarray or type(csgraph) is np.ma.MaskedArray:
         if not 0 < csgraph.size <= FEW**2 or csgraph.ndim != 2 or not csgraph.flags.c_contiguous:

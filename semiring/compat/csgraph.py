@@ -1,16 +1,19 @@
-"""`scipy.sparse.csgraph` with one changed import: its shortest paths between all pairs at the speed of this library.
+"""Replace `scipy.sparse.csgraph` by one changed import, with faster shortest paths between all pairs.
 
     import semiring.compat.csgraph as csgraph           # was: import scipy.sparse.csgraph as csgraph
 
 `floyd_warshall`, `johnson` and `shortest_path` have SciPy's signatures, defaults, dtypes, sentinels and errors; every
-other name is SciPy's own. Graphs are read as SciPy reads them: ∞, NaN, 0 and what is within 1e-8 of 0 are no edges of a
-dense array, masked entries are none of a masked one, and what is not stored is none of a sparse one. Results are
-float64, predecessors int32 with -9999 for none.
+other name is SciPy's own. Graphs are read as SciPy reads them. In a dense array ∞, NaN, 0 and entries within 1e-8 of 0
+are no edges, in a masked array masked entries are none, and in a sparse matrix entries that are not stored are none.
+Results are float64, predecessors int32 with -9999 for none.
 
-Where it differs: rounding and cycles of weight 0 never make a false `NegativeCycleError`, nor predecessors that lead in
-a circle; an error that is raised has the vertices of a cycle in its attribute ``cycle``; arrays in Fortran's order are
-closed too, which SciPy 1.17 returns as they were; where only edges are counted, there is no warning of negative
-weights; of several shortest paths another one may be found, as SciPy's documentation allows.
+Differences from SciPy:
+
+* Rounding and cycles of weight 0 never cause a false `NegativeCycleError`, nor predecessors that form a cycle.
+* An error has the vertices of a cycle in its attribute ``cycle``.
+* Arrays in Fortran's order are closed too, which SciPy 1.17 returns unchanged.
+* With ``unweighted`` there is no warning of negative weights.
+* Another one of several shortest paths may be returned, as SciPy's documentation allows.
 """
 
 from __future__ import annotations
@@ -64,7 +67,7 @@ def floyd_warshall(
     unweighted: bool = False,
     overwrite: bool = False,
 ) -> Any:
-    """All shortest distances, as `scipy.sparse.csgraph.floyd_warshall` returns them.
+    """Return all shortest distances, as `scipy.sparse.csgraph.floyd_warshall` returns them.
 
     csgraph (n, n): a dense or masked array, or a sparse one in the formats csr, csc or lil. Not ``directed``: the
     lighter one of the edges i → j and j → i serves both ways. ``unweighted``: every edge counts 1. ``overwrite``: a
@@ -79,9 +82,9 @@ def floyd_warshall(
     csgraph = _plainer(csgraph)
     low = None if overwrite else choice.least_weight(csgraph)
     if low is not None and csgraph.shape[0] <= choice.FEW:
-        found = _floyd_by_scipy(csgraph, low, directed, return_predecessors, unweighted)
-        if found is not None:
-            return found
+        result = _floyd_by_scipy(csgraph, low, directed, return_predecessors, unweighted)
+        if result is not None:
+            return result
     if _is_plain(csgraph):
         D = csgraph if overwrite and csgraph.flags.c_contiguous else csgraph.copy(order="C")
         _without_null_edges(D)
@@ -103,7 +106,7 @@ def johnson(
     return_predecessors: bool = False,
     unweighted: bool = False,
 ) -> Any:
-    """Shortest distances for any signs, as `scipy.sparse.csgraph.johnson` returns them, all or those from ``indices``.
+    """Return all shortest distances, or those from ``indices``, as `scipy.sparse.csgraph.johnson` returns them.
 
     csgraph as in `floyd_warshall`, in any sparse format. A negative loop is a negative cycle here. The graph is closed
     densely, or Dijkstra's algorithm runs from each of the ``indices``, under potentials where weights are negative:
@@ -120,9 +123,9 @@ def johnson(
         return _scipy.dijkstra(csgraph, directed, indices, return_predecessors, unweighted)
     if few and not unweighted and _has_one_form(csgraph):
         sources = _sources(indices, csgraph)
-        found = _floyd_by_scipy(csgraph, low, directed, return_predecessors, unweighted)
-        if found is not None:
-            return _from_sources(found, sources, return_predecessors)
+        result = _floyd_by_scipy(csgraph, low, directed, return_predecessors, unweighted)
+        if result is not None:
+            return _from_sources(result, sources, return_predecessors)
     if _is_plain(csgraph):
         n, count = csgraph.shape[0], None if indices is None else np.size(indices)
         if dense_is_faster(n, 0, 8, count, choice.VALIDATION + n * n * choice.VALIDATED):
@@ -134,15 +137,15 @@ def johnson(
             return _from_sources(_johnson_dense(D, directed, return_predecessors), sources, return_predecessors)
     graph = validate_graph(csgraph, directed, np.float64, dense_output=False)
     n = graph.shape[0]
-    if np.isnan(graph.data).any() or np.isneginf(graph.data).any():  # it is SciPy's to say what comes of these
+    if np.isnan(graph.data).any() or np.isneginf(graph.data).any():  # the results are SciPy's
         return _scipy.johnson(csgraph, directed, indices, return_predecessors, unweighted)
     rows, shape = _rows_and_shape(indices, n)
     if unweighted:
         graph = csr_array((np.ones(graph.data.shape), graph.indices, graph.indptr), shape=graph.shape)
     signed = bool((graph.data < 0).any())
     if n and dense_is_faster(n, graph.nnz, 8, rows.size, choice.POTENTIALS if signed else -choice.CONVERSION):
-        found = _johnson_dense(_as_dense(graph), directed, return_predecessors)
-        return _from_sources(found, None if indices is None else (rows, shape), return_predecessors)
+        result = _johnson_dense(_as_dense(graph), directed, return_predecessors)
+        return _from_sources(result, None if indices is None else (rows, shape), return_predecessors)
     return _johnson_sparse(graph, directed, rows, shape, return_predecessors)
 
 
@@ -155,11 +158,11 @@ def shortest_path(
     overwrite: bool = False,
     indices: Any = None,
 ) -> Any:
-    """Shortest distances by any method, as `scipy.sparse.csgraph.shortest_path` returns them.
+    """Return shortest distances by any method, as `scipy.sparse.csgraph.shortest_path` returns them.
 
     ``method``: ``"FW"`` is `floyd_warshall`, ``"J"`` `johnson`; ``"D"`` and ``"BF"`` are SciPy's `dijkstra` and
-    `bellman_ford`. ``"auto"`` takes a graph for what SciPy's takes it for (a negative loop is a negative cycle only in
-    a sparse graph) and computes by what is fastest here: a dense closure, for most graphs of up to 10⁴ vertices.
+    `bellman_ford`. ``"auto"`` reads a graph as SciPy's ``"auto"`` does: a negative loop is a negative cycle only in a
+    sparse graph. It computes by the fastest method here: a dense closure, for most graphs of up to 10⁴ vertices.
     """
     if method == "auto":
         return _by_what_is_fastest(csgraph, directed, return_predecessors, unweighted, overwrite, indices)
@@ -186,7 +189,7 @@ def _by_what_is_fastest(
 
 
 def _stored(csgraph: Any) -> int:
-    """How many edges there are, as csgraph's ``method="auto"`` counts them."""
+    """Return the number of edges, as csgraph's ``method="auto"`` counts them."""
     if issparse(csgraph):
         return int(csgraph.nnz)
     if isinstance(csgraph, np.ma.MaskedArray):
@@ -198,13 +201,13 @@ def _stored(csgraph: Any) -> int:
 
 
 def _check(csgraph: Any) -> None:
-    """Raise `ShapeError`, a ValueError, for a sparse graph whose index arrays SciPy would follow out of its memory."""
+    """Raise `ShapeError`, a ValueError, for a sparse graph with invalid index arrays, with which SciPy would crash."""
     if issparse(csgraph) and csgraph.ndim == 2:
         check_sparse(csgraph, "csgraph")
 
 
 def _is_plain(csgraph: Any) -> bool:
-    """Whether the input is what most are: then there is a shorter way than SciPy's validation, which makes masks."""
+    """Return whether the input is a square float64 array, which needs no validation by SciPy with masks."""
     return (
         type(csgraph) is np.ndarray
         and csgraph.dtype == _FLOAT64
@@ -214,32 +217,32 @@ def _is_plain(csgraph: Any) -> bool:
 
 
 def _plainer(csgraph: Any) -> Any:
-    """An array for a list or a frame, and csr for lil, which would be converted twice."""
+    """Return an array for a list or a frame, and csr for lil, which would be converted twice."""
     if isinstance(csgraph, list) or is_frame(csgraph):
         return np.array(csgraph)
     return csgraph.tocsr() if getattr(csgraph, "format", None) == "lil" else csgraph
 
 
 def _has_one_form(csgraph: Any) -> bool:
-    """Whether SciPy's johnson and floyd_warshall see the same edges, no loop among them that is a negative cycle."""
+    """Return whether SciPy's johnson and floyd_warshall read the same edges, without a negative loop."""
     same = type(csgraph) is np.ndarray or getattr(csgraph, "format", None) in ("csr", "csc")
     return same and bool(csgraph.diagonal().min() >= 0)
 
 
 def _floyd_by_scipy(csgraph: Any, low: Any, directed: bool, return_predecessors: bool, unweighted: bool) -> Any:
-    """What SciPy's floyd_warshall makes of weights from ``low`` on; None where rounding may have misled it.
+    """Return the result of SciPy's floyd_warshall for weights ≥ ``low``, or None if rounding may have falsified it.
 
-    That is where it finds a negative cycle, or predecessors that lead in a circle.
+    It may have if SciPy finds a negative cycle, or predecessors that form a cycle.
     """
     try:
-        found = _scipy.floyd_warshall(csgraph, directed, return_predecessors, unweighted)
+        result = _scipy.floyd_warshall(csgraph, directed, return_predecessors, unweighted)
     except NegativeCycleError:
         return None
-    return None if return_predecessors and low < 0 and _lead_in_a_circle(found[1]) else found
+    return None if return_predecessors and low < 0 and _lead_in_a_circle(result[1]) else result
 
 
 def _lead_in_a_circle(P: Array) -> bool:
-    """Whether some of the predecessors P (..., n) do not lead back to a vertex without one."""
+    """Return whether some of the predecessors P (..., n) do not lead back to a vertex without one."""
     back = np.where(P < 0, np.arange(P.shape[-1]), P)
     ends = back
     for _ in range(P.shape[-1].bit_length()):
@@ -248,7 +251,7 @@ def _lead_in_a_circle(P: Array) -> bool:
 
 
 def _without_null_edges(D: Array) -> None:
-    """∞ for what csgraph takes for no edge in a dense array: NaN, infinities, and what `isclose` cannot tell from 0."""
+    """Write ∞ to the entries that are no edges in a dense array of csgraph: NaN, infinities, and those close to 0."""
     for rows in pieces(D):
         part = D[rows]
         null = ~(np.abs(part) > NULL)
@@ -257,7 +260,7 @@ def _without_null_edges(D: Array) -> None:
 
 
 def _count_edges(D: Array) -> None:
-    """1 for every edge."""
+    """Write 1 to every entry that is an edge."""
     for rows in pieces(D):
         part = D[rows]
         np.copyto(part, 1.0, where=~np.isinf(part))
@@ -269,38 +272,38 @@ def _without_loops(D: Array) -> None:
 
 
 def _as_dense(graph: Any) -> Array:
-    """A dense matrix from csr: ∞ for what is not stored; stored zeros are edges, of parallel ones the least."""
+    """Return a dense matrix from csr: ∞ for what is not stored; stored zeros are edges, of parallel ones the least."""
     dense: Array = _scipy.csgraph_to_dense(graph, null_value=np.inf)
     return np.ascontiguousarray(dense)
 
 
 def _rows_and_shape(indices: Any, n: int) -> tuple[Array, tuple[int, ...]]:
-    """The sources, flat and ≥ 0, and the shape of the distances from them; ValueError for what is out of range."""
+    """Return the sources, flat and ≥ 0, and the shape of the distances. Raises ValueError for one out of range."""
     if indices is None:
         return np.arange(n, dtype=_INT32), (n, n)
     if type(indices) is int and 0 <= indices < n:
         return np.array((indices,), _INT32), (n,)
-    found = np.array(indices, order="C", dtype=_INT32)
-    rows = np.atleast_1d(found).reshape(-1)
+    result = np.array(indices, order="C", dtype=_INT32)
+    rows = np.atleast_1d(result).reshape(-1)
     rows[rows < 0] += n
     if np.any(rows < 0) or np.any(rows >= n):
         raise ValueError("indices out of range 0...N")
-    return rows, (*found.shape, n)
+    return rows, (*result.shape, n)
 
 
 def _sources(indices: Any, csgraph: Any) -> tuple[Array, tuple[int, ...]] | None:
-    """`_rows_and_shape`, or None for all."""
+    """Return the result of `_rows_and_shape`, or None for all sources."""
     return None if indices is None else _rows_and_shape(indices, csgraph.shape[0])
 
 
-def _from_sources(found: Any, sources: tuple[Array, tuple[int, ...]] | None, return_predecessors: bool) -> Any:
-    """The rows of the sources, of the matrix (n, n) or the two that were found."""
+def _from_sources(result: Any, sources: tuple[Array, tuple[int, ...]] | None, return_predecessors: bool) -> Any:
+    """Return the rows of the sources, of the matrix (n, n) or the two that were found."""
     if sources is None:
-        return found
+        return result
     rows, shape = sources
     if return_predecessors:
-        return tuple(matrix[rows].reshape(shape) for matrix in found)
-    return found[rows].reshape(shape)
+        return tuple(matrix[rows].reshape(shape) for matrix in result)
+    return result[rows].reshape(shape)
 
 
 # ------------------------------------------------------------------------------------------------------ closures
@@ -315,13 +318,13 @@ def _johnson_dense(D: Array, directed: bool, return_predecessors: bool) -> Any:
 
 
 def _close(D: Array, directed: bool, return_predecessors: bool, message: str) -> Any:
-    """The closure of D (n, n), float64, C's order, a diagonal of zeros, ∞ for no edge; in place.
+    """Return the closure of D (n, n), float64, C's order, a diagonal of zeros, ∞ for no edge; in place.
 
-    ``message`` of a negative cycle: what stands for ``{node}`` is one of its vertices, for ``{nodes}`` all vertices on
-    such cycles, in the strong components where there is one.
+    In the ``message`` about a negative cycle, ``{node}`` becomes one of its vertices, and ``{nodes}`` all vertices of
+    the strong components with negative cycles.
     """
     unknown = None
-    if np.isnan(D.min(initial=0)):  # stored NaN: SciPy's loop passes them by, and leaves them where they were
+    if np.isnan(D.min(initial=0)):  # stored NaN: SciPy's loop skips them and leaves them in place
         unknown = np.isnan(D)
     if not directed and unknown is None and D.size <= 1 << 16:
         np.minimum(D, D.T, out=D)
@@ -349,7 +352,7 @@ def _close(D: Array, directed: bool, return_predecessors: bool, message: str) ->
 
 
 def _symmetric(D: Array) -> Array:
-    """The lighter one of i → j and j → i for both, in D's memory; of a NaN and a number what SciPy's loop takes."""
+    """Return the lighter one of i → j and j → i for both, in D's memory; for a NaN and a number SciPy's choice."""
     for i in range(0, D.shape[0], 256):  # by blocks, so that the columns read fit the cache
         for j in range(i, D.shape[0], 256):
             upper, lower = D[i : i + 256, j : j + 256], D[j : j + 256, i : i + 256]
@@ -364,20 +367,20 @@ def _symmetric(D: Array) -> Array:
 
 
 def _on_negative_cycles(D: Array, error: NegativeCycle | None) -> Array:
-    """The vertices of the strong components that have a negative cycle, as SciPy's message shows them."""
+    """Return the vertices of the strong components that have a negative cycle, as SciPy's message shows them."""
     _, component = _scipy.connected_components(csr_array(np.inf > D), connection="strong")
-    found: list[int] = []
+    result: list[int] = []
     D = D.copy()
     while error is not None and error.cycle:
         vertices = np.flatnonzero(component == component[error.cycle[0]])
-        found.extend(vertices.tolist())
+        result.extend(vertices.tolist())
         D[vertices, :], D[:, vertices] = np.inf, np.inf
         try:
             closure(D)
             error = None
         except NegativeCycle as another:
             error = another
-    return np.array(sorted(found))
+    return np.array(sorted(result))
 
 
 def _negative_cycle(message: str, cycle: tuple[int, ...]) -> NegativeCycleError:
@@ -387,7 +390,7 @@ def _negative_cycle(message: str, cycle: tuple[int, ...]) -> NegativeCycleError:
 
 
 def _johnson_sparse(graph: Any, directed: bool, rows: Array, shape: tuple[int, ...], return_predecessors: bool) -> Any:
-    """Potentials where weights are below 0, then Dijkstra's algorithm on the weights that they make ≥ 0."""
+    """Run Dijkstra's algorithm from the rows, under potentials if some weights are below 0."""
     edges = graph.tocoo()
     signed = bool((edges.data < 0).any())
     if signed and not directed:  # there and back over a negative edge is a negative cycle

@@ -19,6 +19,7 @@ from semiring.algorithms.progress import ReportingEngine
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import may_diverge
 from semiring.arrays.device import load_cupy
+from semiring.arrays.memory import format_bytes
 from semiring.distributed.closing import close_tiles
 from semiring.distributed.gpu_transports import DeviceLinks, by_copies
 from semiring.distributed.grid import Grid, Share
@@ -72,7 +73,7 @@ def _close(devices: tuple[int, ...], engine: Engine, A: Array) -> None:
         with alone:
             found = run_ranks(len(devices), partial(_rank, devices, plan, grid, A, report), pool)
     except MemoryError:
-        share = shown(A.nbytes // len(devices))
+        share = format_bytes(A.nbytes // len(devices))
         raise TooLargeError(
             f"one of the GPUs {', '.join(map(str, devices))} has too little free memory for its share, {share} and two "
             f"panels of {max(stop - start for start, stop in blocks)} rows. Name more GPUs, or use strips on one "

@@ -14,6 +14,7 @@ from semiring.arrays.labels import (
     WEIGHTS,
     counts_rows,
     frame_values,
+    guess_ends,
     guess_weight,
     unit_of,
 )
@@ -29,7 +30,7 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
     for name in (source, target, weight):
         if name is not None and name not in titles:
             raise UnknownNameError("column", name, map(str, titles))
-    tails, heads = guessed_ends(titles, source, target)
+    tails, heads = guess_ends(titles, source, target)
     tail, head = _only(tails, SOURCES, "source"), _only(heads, TARGETS, "target")
     if tail == head:
         raise FormatError(f"source and target are both the column {tail!r}: name two columns")

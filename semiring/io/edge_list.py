@@ -35,7 +35,7 @@ from typing import Any, BinaryIO, Protocol, TypeAlias
 import numpy as np
 
 from semiring.advice import advice, option
-from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, counts_rows, guess_ends, unit_of
+from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, counts_rows, guess_ends, guess_weight, unit_of
 from semiring.errors import FormatError, did_you_mean
 from semiring.io.network import Edges
 from semiring.io.text import (
@@ -407,7 +407,7 @@ def _named_columns(
     numbers = [column for column in rest if any(map(_is_quantity, fields_of(column)))]
     usual = [column for column in rest if lowered[column] in WEIGHTS]
     missing = [column for column in usual if not fields_of(column)]
-    title, candidates = guessed_weight(fields[column] for column in [*numbers, *missing] or usual)
+    title, candidates = guess_weight(fields[column] for column in [*numbers, *missing] or usual)
     if candidates:
         shown = ", ".join(map(repr, candidates))
         hint = _RENAME if len(set(candidates)) < len(candidates) else ""

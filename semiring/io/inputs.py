@@ -77,11 +77,11 @@ def names_file(x: Any) -> bool:
 
 
 def as_it_is(result: Any) -> Any:
-    """Return the result unchanged, as `Taken.back` does for a matrix."""
+    """Return the result unchanged, as `LabelledArray.restore` does for a matrix."""
     return result
 
 
-def take(x: Any, semiring: Semiring, reading: Reading = AS_IT_IS) -> Taken:
+def take(x: Any, semiring: Semiring, reading: Reading = AS_IT_IS) -> LabelledArray:
     """Return the matrix and the names of x, and a function that converts a result back to the kind of x.
 
     For a square frame results are frames. For a frame of edges, a graph or a `Network` they are networks. For any

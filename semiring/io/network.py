@@ -18,6 +18,7 @@ from semiring.advice import advice, fewer_paths, option
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import CATALOGUE, as_semiring
 from semiring.algebra.expressions.tree import float_limits
+from semiring.arrays.labels import make_frame
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.scatter import add_duplicates, scatter
 from semiring.arrays.vertices import Vertices
@@ -119,7 +120,7 @@ class Network:
 
         Raises `MissingExtraError` without pandas.
         """
-        return framed(self.matrix, self._vertex_names, self._vertex_names)
+        return make_frame(self.matrix, self._vertex_names, self._vertex_names)
 
     def to_networkx(self) -> Any:
         """Return a ``networkx.DiGraph``, or a ``networkx.Graph`` if the network is undirected.

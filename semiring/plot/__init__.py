@@ -1,4 +1,4 @@
-"""Pictures: a network with a path on it, a closure as a heat map, the fill of a factor. Needs the extra ``plot``."""
+"""Plot a network with a path, a closure as a heat map, or the fill of a factor. Needs the extra ``plot``."""
 
 from semiring.plot.fill import plot_fill
 from semiring.plot.heat_map import plot_matrix

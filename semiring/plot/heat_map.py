@@ -1,4 +1,4 @@
-"""A closure as a heat map."""
+"""Plot a closure as a heat map."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def plot_matrix(
     title: str = "",
     unit: str = "",
 ) -> Figure:
-    """A heat map of an (n, n) closure, a row for each source; pairs with the semiring's zero are shown apart, in grey.
+    """Return a heat map of an (n, n) closure, a row for each source; pairs with the semiring's zero are shown apart, in
+    grey.
 
     Rows and columns of named vertices are sorted so that alike ones are neighbours; numbered ones keep their order. Of
     a matrix of more than 2000 rows evenly spaced ones are drawn. Raises `ShapeError` where a matrix is not square or
@@ -81,7 +82,7 @@ def plot_matrix(
 
 
 def _nearness(array: Any, none: Any, *, small_is_near: bool) -> Any:
-    """Larger for pairs that are closer, 0 for pairs that are not connected."""
+    """Return values that are larger for closer pairs, and 0 for pairs that are not connected."""
     if array.dtype.kind == "b":
         return array.astype(float)
     values = array.astype(float)

@@ -1,4 +1,4 @@
-"""Names beside vertices: as many as there is room for."""
+"""Place names beside vertices, as many as there is room for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where to draw vertices whose positions are not known: NetworkX's layouts, from the edges alone."""
+"""Compute positions of vertices without coordinates by NetworkX's layouts, from the edges alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A network as a picture, with a path drawn on it."""
+"""Plot a network with a path drawn on it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def plot_network(
     values_label: str = "",
     title: str = "",
 ) -> Figure:
-    """The network with ``path`` (vertices in order, by number or by name) drawn on it; or what `network_of` takes.
+    """Return the network with ``path`` (vertices in order, by number or by name) drawn on it; or what `network_of`
+    takes.
 
     ``values`` (n,) colours the vertices, by distance from one of them say; those with the semiring's zero are shown
     apart, as unreachable. ``values_label`` is the title of the colour bar. Vertices stand at ``network.positions``, on
@@ -99,7 +100,7 @@ def plot_network(
 
 
 def _geometry(network: Network, there: Any, edges: Any) -> tuple[Any, Any]:
-    """Where the vertices stand, and a function from pairs of vertices to the polylines between them."""
+    """Return where the vertices stand, and a function from pairs of vertices to the polylines between them."""
     if network.positions is None:
         placed = layout(there)
         return placed, lambda pairs: placed[pairs]
@@ -131,7 +132,7 @@ def _frame(axes: Any, placed: Any) -> None:
 
 
 def _marker_sizes(there: Any) -> Any:
-    """Areas in square points: larger for vertices with more edges, smaller when there are many vertices."""
+    """Return areas in square points: larger for vertices with more edges, smaller for many vertices."""
     n = max(len(there), 1)
     degree = (there | there.T).sum(1)
     share = degree / max(int(degree.max(initial=0)), 1)
@@ -139,7 +140,7 @@ def _marker_sizes(there: Any) -> Any:
 
 
 def _draw_arrows(axes: Any, placed: Any, edges: Any, legs: Any) -> None:
-    """A small network: an arrow for each edge, bent where the opposite edge exists; those of the path stand out."""
+    """Draw the arrows of a small network, bent if the opposite edge exists, and emphasize those of the path."""
     pairs, on_path = ({(int(i), int(j)) for i, j in group} for group in (edges, legs))
     for i, j in sorted(pairs | on_path):
         look = {"color": EDGE_COLOR, "lw": 0.9, "alpha": 0.75, "mutation_scale": 9}
@@ -151,7 +152,7 @@ def _draw_arrows(axes: Any, placed: Any, edges: Any, legs: Any) -> None:
 
 
 def _draw_lines(axes: Any, edges: Any, curves: Any, legs: Any) -> None:
-    """A larger network: a faint line for each pair of neighbours, and the path in one strong line."""
+    """Draw a faint line for each pair of neighbours of a larger network, and the path as one strong line."""
     from matplotlib import patheffects
     from matplotlib.collections import LineCollection
 
@@ -189,7 +190,7 @@ def _draw_vertices(
 
 
 def _labels(network: Network, there: Any, path: Sequence[int], placed: Any) -> list[Label]:
-    """Which vertices are named, the most important first."""
+    """Return the labels of the vertices that are named, the most important first."""
     names = [str(name) for name in (range(len(there)) if network.names is None else network.names)]
 
     def text(vertex: int) -> str:

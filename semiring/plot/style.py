@@ -1,4 +1,4 @@
-"""What the pictures have in common: colours that colour-blind readers tell apart, words for what weights measure."""
+"""Define the style of all pictures: colours for colour-blind readers, and words for the quantities of weights."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _QUANTITIES = {
 
 
 def quantity(semiring: Semiring) -> tuple[str, str]:
-    """What an entry of a closure measures, and what the zero means."""
+    """Return the quantity that an entry of a closure measures, and the meaning of the zero."""
     return _QUANTITIES.get(semiring.name, (f"entry of the {semiring.name} closure", "zero"))
 
 
 def require_matplotlib() -> None:
-    """Raise `MissingExtraError` unless matplotlib is there."""
+    """Raise `MissingExtraError` unless matplotlib is installed."""
     try:
         import matplotlib.figure  # noqa: F401  # only whether it is there
     except ImportError:
@@ -56,7 +56,7 @@ def require_matplotlib() -> None:
 
 
 def new_figure(width: float, height: float) -> Any:
-    """An empty figure with an off-screen canvas, whatever the user's matplotlib is set to."""
+    """Return an empty figure with an off-screen canvas, for any setting of the user's matplotlib."""
     require_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -69,7 +69,7 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def plain(text: str) -> str:
-    """Text in which a dollar sign is a dollar sign, not the beginning of a formula."""
+    """Return a text with its dollar signs escaped, so that they begin no formula."""
     return text.replace("$", r"\$")
 
 
@@ -82,7 +82,7 @@ def any_letters() -> Iterator[None]:
 
 
 def headline(axes: Any, title: str, subtitle: str) -> None:
-    """A title in bold with a fainter line below it, both from the left edge."""
+    """Write a title in bold with a fainter line below it, both from the left edge."""
     axes.set_title(plain(title), loc="left", fontsize=13, fontweight="bold", color=INK, pad=24 if subtitle else 10)
     if subtitle:
         axes.annotate(
@@ -99,7 +99,9 @@ def headline(axes: Any, title: str, subtitle: str) -> None:
 
 
 def color_scale(values: Any) -> tuple[Any, str]:
-    """The norm that maps the finite values to colours, and which ends hold infinite ones ("neither", "max", ...)."""
+    """Return the norm that maps the finite values to colours, and which ends hold infinite ones ("neither", "max",
+    ...).
+    """
     from matplotlib.colors import Normalize
 
     finite = values[np.isfinite(values)]
@@ -111,7 +113,7 @@ def color_scale(values: Any) -> tuple[Any, str]:
 
 
 def add_color_bar(figure: Any, mappable: Any, axes: Any, label: str, extend: str) -> None:
-    """A slim colour bar with its label."""
+    """Add a slim colour bar with its label."""
     bar = figure.colorbar(mappable, ax=axes, shrink=0.75, aspect=32, pad=0.015, extend=extend)
     bar.set_label(plain(label), color=INK, fontsize=9.5)
     bar.ax.tick_params(labelsize=8.5, color=FAINT_INK, labelcolor=INK)
@@ -120,7 +122,7 @@ def add_color_bar(figure: Any, mappable: Any, axes: Any, label: str, extend: str
 
 
 def check_picture(path: str | os.PathLike[str]) -> str:
-    """The format of a picture by the ending of its file's name; `FormatError` where it is none of `FORMATS`."""
+    """Return the format of a picture by the ending of its file's name; `FormatError` where it is none of `FORMATS`."""
     ending = os.path.splitext(os.fspath(path))[1].lower().removeprefix(".")
     if ending not in FORMATS:
         raise FormatError(f"{os.fspath(path)}: a picture goes to a file that ends in .{', .'.join(FORMATS)}")

@@ -40,14 +40,14 @@ torch.utils._pytree.register_constant(Semiring)
 
 
 def matmul(A: Tensor, B: Tensor, semiring: Semiring | str = "min_plus", *, check: bool = True) -> Tensor:
-    """C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], differentiable by A and B.
+    """Return the product C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], differentiable by A and B.
 
     A (..., m, k), B (..., k, n) are tensors of one dtype on one device, of any strides; leading dimensions broadcast, a
-    1-D operand is one row (left) or one column (right), as in `torch.matmul`. ``check`` looks for NaN and entries
+    1-D operand is one row (left) or one column (right), as in `torch.matmul`. ``check`` scans for NaN and entries
     outside the domain.
 
-    The gradient. For a selective ⊕ it flows to the one term that was selected, the smallest k where several tie,
-    through the derivative of ⊗ there: a subgradient where terms tie. For log_plus and plus_times it is exact. An entry
+    For a selective ⊕ the gradient flows to the selected term, the one with the smallest k if several tie, through the
+    derivative of ⊗ there. It is a subgradient if terms tie. For log_plus and plus_times it is exact. An entry
     that is the zero (no path) has the gradient 0. Other semirings have none: `AlgebraError` where an operand requires
     it. On integers and truth values everything is as in `semiring.matmul`.
 
@@ -80,13 +80,14 @@ def matmul(A: Tensor, B: Tensor, semiring: Semiring | str = "min_plus", *, check
 
 
 def closure(A: Tensor, semiring: Semiring | str = "min_plus", *, reflexive: bool = True, check: bool = True) -> Tensor:
-    """Return A* = I ⊕ A ⊕ A² ⊕ …, differentiable by A; with ``reflexive=False`` A⁺ = A ⊗ A*. In min-plus: all
-    distances.
+    """Return A* = I ⊕ A ⊕ A² ⊕ …, differentiable by A; with ``reflexive=False`` A⁺ = A ⊗ A*.
+
+    In min-plus the entries are all distances.
 
     A (..., n, n) is a tensor whose entries are the weights of edges, the semiring's zero where there is none.
 
-    The gradient. For a selective ⊕ each entry is the product along one best path, and its gradient flows to the edges
-    of that path: a subgradient where several are best. For log_plus and plus_times it is exact. Pairs without a path
+    For a selective ⊕ each entry is the product along one best path, and its gradient flows to the edges of that path.
+    It is a subgradient if several paths are best. For log_plus and plus_times it is exact. Pairs without a path
     have the gradient 0, and so has the diagonal of A*, which is 1̄. Other semirings have none: `AlgebraError` where A
     requires it.
 
@@ -128,7 +129,7 @@ def multi_dot(
     steps: int | None = None,
     check: bool = True,
 ) -> Tensor:
-    """A₁ ⊗ A₂ ⊗ … ⊗ A_T, or x ⊗ A₁ ⊗ … ⊗ A_T, differentiable by As, x and the weights: see `semiring.multi_dot`.
+    """Return A₁ ⊗ … ⊗ A_T, or x ⊗ A₁ ⊗ … ⊗ A_T, differentiable by As, x and the weights: see `semiring.multi_dot`.
 
     As (T, ..., n, n), or (n, n) for all steps; x (..., n); weights (T, ..., n), by which the entries are multiplied
     after each step; lengths (...), how many of the steps a sequence takes. The result is (..., n), or (..., n, n).
@@ -239,7 +240,7 @@ def einsum(
 
 
 class _TensorOperations:
-    """`semiring.linalg.contraction.steps.TermOperations` on tensors, by differentiable functions alone."""
+    """The implementation of `TermOperations` for tensors, by differentiable functions alone."""
 
     def __init__(self, semiring: Semiring | str, check: bool) -> None:
         self.semiring, self.check = semiring, check
@@ -269,19 +270,19 @@ class _TensorOperations:
         return result
 
     def sum_axes(self, x: Tensor, axes: Any, name: str) -> None:
-        """Return None: a sum is a product with ones, as in `reduce`."""
+        """Return None, because a sum is computed as a product with ones, as in `reduce`."""
 
     def ones(self, x: Tensor, shape: tuple[int, int]) -> Tensor:
         return torch.full(shape, _elements(_key(self.semiring), _name(x))[1], dtype=x.dtype, device=x.device)
 
     def verify(self, x: Tensor, name: str) -> None:
-        """Do nothing: entries that enter no product and no sum are handed back as they are."""
+        """Do nothing, because entries that enter no product and no sum are returned unchanged."""
 
 
 def _sequence(
     As: Tensor, x: Tensor | None, semiring: Semiring | str, weights: Tensor | None, lengths: Any, steps: int | None
 ) -> tuple[Any, ...]:
-    """What the operators of sequences take."""
+    """Return the arguments of the operators of sequences."""
     named = {"As": As, "x": x, "weights": weights}
     given = {name: tensor for name, tensor in named.items() if tensor is not None}
     _check_tensors(**given)
@@ -302,7 +303,7 @@ def _sequence(
 
 
 def _cycles(A: Tensor, closed: Tensor, semiring: Semiring | str, rule: Rule | None) -> Tensor:
-    """Return a⁺ from A*. For a selective ⊕ they differ on the diagonal alone, where the empty path is one."""
+    """Return A⁺ from A*; for a selective ⊕ they differ only on the diagonal, because of the empty path."""
     if rule != "selective":
         return matmul(A, closed, semiring, check=False)
     loops = matmul(closed.unsqueeze(-2), A.mT.unsqueeze(-1), semiring, check=False)
@@ -324,7 +325,7 @@ def _check_tensors(**named: Tensor) -> None:
 
 
 def _is_rounded(x: Tensor) -> bool:
-    """Return whether halves are computed in float32, and rounded once: see `semiring.arrays.encoding.is_rounded`."""
+    """Return whether float16 and bfloat16 are computed in float32 and rounded once: see `encoding.is_rounded`."""
     return x.device.type == "cpu" and x.dtype in (torch.float16, torch.bfloat16)
 
 
@@ -364,12 +365,12 @@ def _order(subscripts: Subscripts, shapes: tuple[tuple[int, ...], ...], optimize
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _elements(key: str, dtype: str) -> tuple[Any, Any]:
-    """0̄ and 1̄ as numbers of Python."""
+    """Return 0̄ and 1̄ as Python numbers."""
     semiring = semiring_of(key)
     kind = np.dtype(np.float32 if dtype == "bfloat16" else dtype)
     return semiring.zero_for(kind).item(), semiring.one_for(kind).item()
 
 
 def _name(x: Tensor) -> str:
-    """Return the name of the dtype, which NumPy has too."""
+    """Return the name of the dtype in NumPy."""
     return str(x.dtype).removeprefix("torch.")

@@ -1,4 +1,4 @@
-"""The custom operators behind `semiring.torch`: each `semiring.autodiff.primitives` is registered with PyTorch.
+"""Register each primitive of `semiring.autodiff.primitives` with PyTorch as a custom operator of `semiring.torch`.
 
 An operator takes its semiring as text (`semiring.autodiff.rules.key_of`). Backward passes call operators by their
 `Differentiable`, so they are compiled, batched and differentiated like everything else.
@@ -53,7 +53,7 @@ def _exported(convert: Callable[[Any], Tensor], results: Any) -> Any:
 
 
 class _Torch:
-    """The operations of PyTorch that the table of primitives takes."""
+    """The implementation of `ArrayLibrary` for PyTorch."""
 
     xp = torch
 
@@ -93,7 +93,7 @@ _LIBRARY: ArrayLibrary = _Torch()
 
 
 def _schema(primitive: Primitive) -> str:
-    """Return what PyTorch calls the signature of an operator."""
+    """Return the schema of an operator, in PyTorch's notation."""
     types = {bool: "bool", int: "int", str: "str", Semiring: "str"}
     arrays = (f"Tensor? {name[:-1]}" if name.endswith("?") else f"Tensor {name}" for name in primitive.arrays)
     static = (f"{types[STATIC[name]]} {name}" for name in primitive.static)
@@ -160,7 +160,7 @@ class Differentiable:
     def _keep(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         arrays, ctx.static = self.primitive.split(inputs)
         ctx.set_materialize_grads(False)  # zeros in the place of no gradient take time
-        ctx.save_for_backward(*self.primitive.kept(arrays, output))
+        ctx.save_for_backward(*self.primitive.saved_arrays(arrays, output))
 
     def _backward(self, ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         nothing, count = self._nothing, len(self.primitive.arrays)
@@ -170,7 +170,7 @@ class Differentiable:
         return *self.primitive.gradient(_LIBRARY, ctx.saved_tensors, static, gradients, needs), *nothing
 
     def _batched(self, info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> tuple[Any, Any]:
-        """The rule of `torch.func.vmap`: all operators take stacks, whose new dimension comes first."""
+        """Return the rule of `torch.func.vmap`: all operators take stacks, whose new dimension comes first."""
         stacks = [
             x if not isinstance(x, Tensor) else x.expand(info.batch_size, *x.shape) if d is None else x.movedim(d, 0)
             for x, d in zip(arguments, in_dims, strict=True)

@@ -12,7 +12,7 @@ from tiers import full
 
 import semiring as sr
 from semiring.autodiff import sequences
-from semiring.autodiff.saved_tensors import recycled
+from semiring.autodiff.saved_tensors import allocate_recycled
 from semiring.autodiff.sequences import segments
 from semiring.errors import AlgebraError, DTypeError, ShapeError
 from semiring.linalg.sequences import ChainArrays
@@ -159,8 +159,8 @@ def test_memory_grows_with_the_root_of_the_steps(rng):
         A, x = rng.random((n, n)) - 4, rng.random((rows, n))
         tracemalloc.start()
         given = ChainArrays(A[None], x)
-        _, borders = sequences.ended(given, steps, sr.log_plus, False, len(segments(steps)))
-        sequences.pulled(given, borders, np.ones((rows, 1, n)), steps, sr.log_plus)
+        _, borders = sequences.final_state(given, steps, sr.log_plus, False, len(segments(steps)))
+        sequences.pull_back(given, borders, np.ones((rows, 1, n)), steps, sr.log_plus)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 5 * peaks[0]  # 16 times as many steps; their states alone are 16 MiB
@@ -300,25 +300,25 @@ def test_lengths_beyond_the_steps_are_refused(lengths):
 
 def test_what_is_kept_for_gradients_uses_memory_that_is_free_again():
     shape, dtype = (3, 1 << 17), np.dtype(np.float32)
-    first = recycled(shape, dtype)
+    first = allocate_recycled(shape, dtype)
     place, view = first.ctypes.data, first[1:].reshape(-1)
     view[:] = 7
     del first
-    second = recycled(shape, dtype)  # the view is still there
+    second = allocate_recycled(shape, dtype)  # the view is still there
     second[:] = 5
     assert second.ctypes.data != place
     assert (view == 7).all()
     del view
-    third = recycled((2, 1 << 17), dtype)
+    third = allocate_recycled((2, 1 << 17), dtype)
     assert third.ctypes.data == place
     assert third.shape == (2, 1 << 17)
     del second, third
-    larger = recycled((4, 1 << 20), dtype)
+    larger = allocate_recycled((4, 1 << 20), dtype)
     larger[:] = 1
     assert larger.flags.writeable
     assert larger.dtype == dtype
     place = larger.ctypes.data
     del larger
-    small = recycled((1, 1 << 18), dtype)
+    small = allocate_recycled((1, 1 << 18), dtype)
     assert not place <= small.ctypes.data < place + (1 << 24), "a small array does not hold what is large"
-    assert isinstance(recycled((1, (1 << 25) + 1), dtype).base, type(None)), "beyond 128 MiB nothing is kept"
+    assert isinstance(allocate_recycled((1, (1 << 25) + 1), dtype).base, type(None)), "beyond 128 MiB nothing is kept"

@@ -1,9 +1,9 @@
-"""The NetworkX backend ``semiring``: a script that uses NetworkX runs faster and stays as it is.
+"""Run functions of NetworkX faster as its backend ``semiring``, without changes to a script.
 
     NETWORKX_BACKEND_PRIORITY=semiring python script.py
 
-NetworkX (from 3.4 on) finds the backend by its entry points, which are in the package `_semiring_networkx`: there it
-asks before every call who is faster, and converts a graph once (`graph`). Here is what computes: `pairs`, `measures`,
-`reachability`. Results are what NetworkX returns, by type, keys and order of the outer keys, but distances are Python's
-numbers where weights are NumPy's or bool; what it has an error for is left to it.
+NetworkX (from 3.4 on) finds the backend by its entry points, which are in the package `_semiring_networkx`. It calls
+`should_run` there before every call, and converts a graph once (`graph`). The modules `pairs`, `measures` and
+`reachability` compute. Results have NetworkX's types, keys and order of the outer keys. Distances are Python's numbers
+even if weights are NumPy's or bool. Calls for which NetworkX raises an error are declined.
 """

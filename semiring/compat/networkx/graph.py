@@ -1,4 +1,4 @@
-"""A NetworkX graph as arrays: what NetworkX hands to the backend after conversion, and keeps in its cache."""
+"""Convert a NetworkX graph to arrays, which NetworkX passes to the backend and keeps in its cache."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _MISSING = _Missing()
 
 @dataclass(frozen=True)
 class EdgeWeights:
-    """One weight for every pair of neighbours (m,): rows → columns, both ways where the graph is undirected.
+    """The weights (m,) of all pairs of neighbours, rows → columns, in both directions if the graph is undirected.
 
     ``kind`` says what Python's own sums of them would be: "int", "float", "mixed" or "other", which has no values.
-    ``hidden``: whether edges were left out for having the weight None.
+    ``has_hidden``: whether edges were left out for having the weight None.
     """
 
     kind: str
     rows: Array
     columns: Array
     values: Array
-    hidden: bool = False
+    has_hidden: bool = False
 
     def matrix(self, n: int, dtype: Any, none: Any) -> Array:
-        """(n, n), ``none`` where there is no edge."""
+        """Return a dense matrix (n, n) of the weights, with ``none`` where there is no edge."""
         dense = np.full((n, n), none, dtype)
         dense[self.rows, self.columns] = self.values
         return dense
@@ -50,8 +50,8 @@ class EdgeWeights:
 class ConvertedGraph:
     """The vertices and edges of a NetworkX graph, numbered in its order.
 
-    Weights are read when NetworkX converts the graph, and kept: as its documentation says, who changes attributes of a
-    graph by hand has to clear ``G.__networkx_cache__``.
+    Weights are read when NetworkX converts the graph, and are cached. As its documentation says, code that changes
+    attributes of a graph directly has to clear ``G.__networkx_cache__``.
     """
 
     __networkx_backend__ = "semiring"
@@ -75,23 +75,23 @@ class ConvertedGraph:
         return iter(self.nodes)
 
     def is_directed(self) -> bool:
-        """Whether edges lead one way."""
+        """Return whether the edges have a direction."""
         return self.directed
 
     def is_multigraph(self) -> bool:
-        """Whether there may be several edges between two vertices."""
+        """Return whether there may be several edges between two vertices."""
         return self.multigraph
 
     @cached_property
     def names(self) -> Array:
-        """(n,) object: the vertices, to be indexed by arrays."""
+        """The vertices as an object array (n,), which arrays can index."""
         names = np.empty(len(self.nodes), object)
         for i, node in enumerate(self.nodes):  # one by one: a tuple would be taken for a row
             names[i] = node
         return names
 
     def _neighbours(self) -> list[Mapping[Any, Any]]:
-        """By vertex: neighbour → the attributes of the edge, or key → attributes in a multigraph."""
+        """Return for each vertex its neighbours with the attributes of the edge, or in a multigraph of each key."""
         adjacency = dict(self.source.adjacency())
         return [adjacency[node] for node in self.nodes]
 
@@ -104,7 +104,7 @@ class ConvertedGraph:
             self._weights[attribute] = kinds, weights
 
     def weights(self, weight: Any, missing: type = int) -> EdgeWeights:
-        """The weights by the name of an attribute, by a function (u, v, attributes) → weight, or 1 each for None.
+        """Return the weights by an attribute's name, or a function (u, v, attributes) → weight; 1 each for None.
 
         An edge without the attribute weighs 1, of the type ``missing``. Hidden edges, of weight None, are left out; of
         parallel edges the lightest counts.
@@ -152,7 +152,7 @@ class ConvertedGraph:
 
 
 def _parallel(entries: Iterable[Any], attribute: Any) -> tuple[list[Any], Array]:
-    """The weights of all edges of a multigraph, and where those of each pair of neighbours begin."""
+    """Return the weights of all edges of a multigraph, and where those of each pair of neighbours begin."""
     raw: list[Any] = []
     first: list[int] = []
     for edges in entries:
@@ -172,7 +172,7 @@ def _kind(kinds: set[type]) -> str:
 def _as_weights(
     kinds: set[type], raw: list[Any], rows: Array, columns: Array, first: Array | None = None
 ) -> EdgeWeights:
-    """``first``: where the weights of each pair of neighbours begin, if there may be several."""
+    """Return the weights of edges; ``first``: the start of the weights of each pair, if there may be several."""
     hidden = type(None) in kinds and first is None
     if hidden:
         seen = np.fromiter((value is not None for value in raw), np.bool_, len(raw))
@@ -188,7 +188,7 @@ def _as_weights(
 
 
 def _symmetric(weights: EdgeWeights) -> bool:
-    """Whether the weights there are those back: in an undirected view of a directed graph they need not be."""
+    """Return whether both directions have equal weights, which an undirected view of a directed graph may not have."""
     if weights.kind == "other":
         return True
     there, back = np.lexsort((weights.columns, weights.rows)), np.lexsort((weights.rows, weights.columns))
@@ -205,5 +205,5 @@ def _both_ways(weights: EdgeWeights) -> EdgeWeights:
         np.concatenate([rows, columns[other]]),
         np.concatenate([columns, rows[other]]),
         np.concatenate([values, values[other]]),
-        weights.hidden,
+        weights.has_hidden,
     )

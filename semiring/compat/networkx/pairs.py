@@ -11,11 +11,11 @@ import numpy as np
 from semiring.compat.networkx.graph import Array, ConvertedGraph
 from semiring.compat.networkx.solve import (
     Distances,
-    closed,
+    close_in_place,
     distances,
     floyd_warshall_by_edges,
     hops,
-    named,
+    refuse_function,
     weighted_matrix,
 )
 from semiring.errors import NegativeCycleError
@@ -39,8 +39,8 @@ def _infinity() -> float:
 
 
 def floyd_warshall_numpy(G: ConvertedGraph, nodelist: Any = None, weight: Any = "weight") -> Array:
-    """As `networkx.floyd_warshall_numpy`."""
-    named(weight)
+    """Compute `networkx.floyd_warshall_numpy` of a converted graph."""
+    refuse_function(weight)
     D = weighted_matrix(G, weight)
     if nodelist is not None:
         if not (len(nodelist) == len(G) == len(set(nodelist))) or set(nodelist) != set(G.nodes):
@@ -49,21 +49,21 @@ def floyd_warshall_numpy(G: ConvertedGraph, nodelist: Any = None, weight: Any = 
         order = [index[node] for node in nodelist]
         D = D[np.ix_(order, order)]
     try:
-        return closed(D)
+        return close_in_place(D)
     except NegativeCycleError as error:
         raise NotImplementedError("there is a negative cycle: NetworkX returns what its loop makes of it") from error
 
 
 def floyd_warshall(G: ConvertedGraph, weight: Any = "weight") -> dict[Any, Any]:
-    """As `networkx.floyd_warshall`: {source: {target: distance}}, ∞ where there is no path."""
+    """Compute `networkx.floyd_warshall`: {source: {target: distance}}, ∞ where there is no path."""
     return _all_of(_by_floyd_warshall(G, weight, paths=False), weight)
 
 
 def floyd_warshall_predecessor_and_distance(G: ConvertedGraph, weight: Any = "weight") -> tuple[dict[Any, Any], ...]:
-    """As `networkx.floyd_warshall_predecessor_and_distance`: {source: {target: vertex before it}}, then distances."""
-    found = _by_floyd_warshall(G, weight, paths=True)
-    assert found.before is not None
-    nodes, before = G.nodes, found.before
+    """Compute `networkx.floyd_warshall_predecessor_and_distance`: {source: {target: predecessor}}, then distances."""
+    result = _by_floyd_warshall(G, weight, paths=True)
+    assert result.predecessors is not None
+    nodes, before = G.nodes, result.predecessors
     loops = set(G.rows[G.rows == G.columns].tolist())  # there an edge v → v is a path from v to v
     predecessors = {}
     ends = G.rows if G.directed else np.column_stack([G.rows, G.columns]).reshape(-1)
@@ -75,25 +75,25 @@ def floyd_warshall_predecessor_and_distance(G: ConvertedGraph, weight: Any = "we
             row[node] = node
         if row:
             predecessors[node] = row
-    return predecessors, _all_of(found, weight)
+    return predecessors, _all_of(result, weight)
 
 
 def _by_floyd_warshall(G: ConvertedGraph, weight: Any, *, paths: bool) -> Distances:
-    named(weight)
+    refuse_function(weight)
     return distances(G, weight, missing=float if floyd_warshall_by_edges() else int, negative=True, paths=paths)
 
 
-def _all_of(found: Distances, weight: Any) -> dict[Any, Any]:
-    """{source: {target: distance}} with ∞ for no path; there, as in NetworkX, is ∞ also what is not there."""
-    nodes, infinity = found.graph.nodes, float("inf")
-    own = [0 if found.whole else 0.0] * len(nodes)
-    for i in _without_a_loop_of_zero(found.graph, weight):
+def _all_of(result: Distances, weight: Any) -> dict[Any, Any]:
+    """Return {source: {target: distance}} with ∞ for no path, and as in NetworkX ∞ for missing keys."""
+    nodes, infinity = result.graph.nodes, float("inf")
+    own = [0 if result.whole else 0.0] * len(nodes)
+    for i in _without_a_loop_of_zero(result.graph, weight):
         own[i] = 0
     rows = {}
-    unreached = found.whole and not found.connected
-    for i, (node, values) in enumerate(zip(nodes, found.matrix.tolist(), strict=True)):
+    unreached = result.whole and not result.is_connected
+    for i, (node, values) in enumerate(zip(nodes, result.matrix.tolist(), strict=True)):
         if unreached:
-            for j in np.flatnonzero(found.matrix[i] == found.none).tolist():
+            for j in np.flatnonzero(result.matrix[i] == result.none).tolist():
                 values[j] = infinity
         values[i] = own[i]
         rows[node] = defaultdict(_infinity, zip(nodes, values, strict=True))
@@ -101,7 +101,7 @@ def _all_of(found: Distances, weight: Any) -> dict[Any, Any]:
 
 
 def _without_a_loop_of_zero(G: ConvertedGraph, weight: Any) -> list[int]:
-    """The vertices whose distance from themselves is the int 0: that of no edges, and not of a loop that weighs 0.0."""
+    """Return the vertices whose distance from themselves is the int 0, because they have no loop of weight 0.0."""
     if not floyd_warshall_by_edges():
         return list(range(len(G)))
     weights = G.weights(weight, float)
@@ -113,7 +113,7 @@ def _without_a_loop_of_zero(G: ConvertedGraph, weight: Any) -> list[int]:
 
 
 def all_pairs_shortest_path_length(G: ConvertedGraph, cutoff: Any = None) -> Iterator[tuple[Any, dict[Any, int]]]:
-    """As `networkx.all_pairs_shortest_path_length`."""
+    """Compute `networkx.all_pairs_shortest_path_length` of a converted graph."""
     # A level is entered while the cutoff is above the one before it: 2.5 lets the third in.
     return hops(G).rows(None if cutoff is None else np.ceil(cutoff))  # type: ignore[return-value]
 
@@ -121,50 +121,52 @@ def all_pairs_shortest_path_length(G: ConvertedGraph, cutoff: Any = None) -> Ite
 def all_pairs_dijkstra_path_length(
     G: ConvertedGraph, cutoff: Any = None, weight: Any = "weight"
 ) -> Iterator[tuple[Any, dict[Any, Any]]]:
-    """As `networkx.all_pairs_dijkstra_path_length`."""
-    found = distances(G, weight, hidden=True)
-    if cutoff is not None and not found.whole:
+    """Compute `networkx.all_pairs_dijkstra_path_length` of a converted graph."""
+    result = distances(G, weight, hidden=True)
+    if cutoff is not None and not result.whole:
         raise NotImplementedError("rounding might put a distance on the other side of the cutoff")
-    return found.rows(cutoff)
+    return result.rows(cutoff)
 
 
 def all_pairs_bellman_ford_path_length(
     G: ConvertedGraph, weight: Any = "weight"
 ) -> Iterator[tuple[Any, dict[Any, Any]]]:
-    """As `networkx.all_pairs_bellman_ford_path_length`."""
+    """Compute `networkx.all_pairs_bellman_ford_path_length` of a converted graph."""
     return _bounded(G, weight).rows()
 
 
 def all_pairs_dijkstra(
     G: ConvertedGraph, cutoff: Any = None, weight: Any = "weight"
 ) -> Iterator[tuple[Any, tuple[dict[Any, Any], dict[Any, list[Any]]]]]:
-    """As `networkx.all_pairs_dijkstra`."""
-    found = _paths(G, weight, cutoff)
-    return ((node, (lengths, paths)) for node, lengths, paths in found.paths())
+    """Compute `networkx.all_pairs_dijkstra` of a converted graph."""
+    result = _paths(G, weight, cutoff)
+    return ((node, (lengths, paths)) for node, lengths, paths in result.paths())
 
 
 def all_pairs_dijkstra_path(
     G: ConvertedGraph, cutoff: Any = None, weight: Any = "weight"
 ) -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
-    """As `networkx.all_pairs_dijkstra_path`."""
-    found = _paths(G, weight, cutoff)
-    return ((node, paths) for node, _, paths in found.paths())
+    """Compute `networkx.all_pairs_dijkstra_path` of a converted graph."""
+    result = _paths(G, weight, cutoff)
+    return ((node, paths) for node, _, paths in result.paths())
 
 
 def all_pairs_bellman_ford_path(
     G: ConvertedGraph, weight: Any = "weight"
 ) -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
-    """As `networkx.all_pairs_bellman_ford_path`."""
+    """Compute `networkx.all_pairs_bellman_ford_path` of a converted graph."""
     return ((node, paths) for node, _, paths in _bounded(G, weight, paths=True).paths())
 
 
 def johnson(G: ConvertedGraph, weight: Any = "weight") -> dict[Any, dict[Any, list[Any]]]:
-    """As `networkx.johnson`."""
+    """Compute `networkx.johnson` of a converted graph."""
     return {node: paths for node, _, paths in _bounded(G, weight, paths=True).paths()}
 
 
 def _bounded(G: ConvertedGraph, weight: Any, *, paths: bool = False) -> Distances:
-    """The distances by weights of both signs; of a negative cycle the error that NetworkX has, with its vertices."""
+    """Return the distances by weights of both signs; of a negative cycle the error that NetworkX has, with its
+    vertices.
+    """
     try:
         return distances(G, weight, negative=True, paths=paths)
     except NotImplementedError as error:
@@ -172,12 +174,12 @@ def _bounded(G: ConvertedGraph, weight: Any, *, paths: bool = False) -> Distance
             raise
         from networkx import NetworkXUnbounded
 
-        found = error.__cause__
-        around = " → ".join(str(node) for node in (*found.names, *found.names[:1]))
-        raise NetworkXUnbounded(f"Negative cycle detected: {around or found}") from None
+        result = error.__cause__
+        around = " → ".join(str(node) for node in (*result.names, *result.names[:1]))
+        raise NetworkXUnbounded(f"Negative cycle detected: {around or result}") from None
 
 
 def _paths(G: ConvertedGraph, weight: Any, cutoff: Any) -> Distances:
     if cutoff is not None:
-        raise NotImplementedError("paths within a cutoff are found by searches that stop there")
+        raise NotImplementedError("paths within a cutoff are result by searches that stop there")
     return distances(G, weight, hidden=True, paths=True)

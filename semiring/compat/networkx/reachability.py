@@ -1,4 +1,4 @@
-"""The functions of NetworkX that return a graph of what reaches what."""
+"""Compute the functions of NetworkX that return a graph of the pairs with a path between them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from semiring.compat.networkx.graph import Array, ConvertedGraph
 
 __all__ = ["transitive_closure", "transitive_closure_dag"]
 
-_ENTRIES = 1 << 20  # of the matrix that are listed at a time
+_ENTRIES = 1 << 20  # entries of the matrix that are listed at a time
 
 
 def transitive_closure(G: ConvertedGraph, reflexive: Any = False) -> Any:
-    """As `networkx.transitive_closure`: a copy of the graph, with an edge wherever there is a path.
+    """Compute `networkx.transitive_closure`: a copy of the graph, with an edge wherever there is a path.
 
     ``reflexive``: loops at all vertices (True), at those on a directed cycle (False), or no new ones (None).
     """
@@ -30,7 +30,7 @@ def transitive_closure(G: ConvertedGraph, reflexive: Any = False) -> Any:
 
 
 def transitive_closure_dag(G: ConvertedGraph, topo_order: Any = None) -> Any:
-    """As `networkx.transitive_closure_dag`."""
+    """Compute `networkx.transitive_closure_dag` of a converted graph."""
     if topo_order is not None:
         _check_order(G, list(topo_order))
     reached = _reached(G, cycles=True)
@@ -50,7 +50,7 @@ def _check_order(G: ConvertedGraph, order: list[Any]) -> None:
 
 
 def _reached(G: ConvertedGraph, *, cycles: bool) -> BitMatrix:
-    """(n, n): whether a path leads from i to j; from i to i only along a cycle, where those count."""
+    """Return a matrix (n, n) of the pairs with a path; with ``cycles``, a path from i to i must be a cycle."""
     return closure(_edges(G, G.rows, G.columns), boolean, reflexive=not cycles)
 
 
@@ -64,7 +64,7 @@ def _edges(G: ConvertedGraph, tails: Array, heads: Array) -> BitMatrix:
 
 
 def _with_edges(G: ConvertedGraph, reached: BitMatrix) -> Any:
-    """A copy of the NetworkX graph with the edges that it has not."""
+    """Return a copy of the NetworkX graph with the missing edges added."""
     copy, names = G.source.copy(), G.names
     for tails, heads in (reached & ~_edges(G, G.rows, G.columns)).edges(_ENTRIES):
         if not G.directed:

@@ -1,6 +1,6 @@
-"""Distances between all pairs of a converted graph, and the dictionaries that NetworkX makes of them.
+"""Compute distances between all pairs of a converted graph, and NetworkX's dictionaries of them.
 
-What is not served raises NotImplementedError: NetworkX then runs its own function, errors and all.
+Cases that are not supported raise NotImplementedError. NetworkX then runs its own function, which may raise its errors.
 """
 
 from __future__ import annotations
@@ -19,50 +19,58 @@ from semiring.closures import closure, closure_with_predecessors
 from semiring.compat.networkx.graph import Array, ConvertedGraph, EdgeWeights
 from semiring.errors import IntegerOverflowError, NegativeCycleError
 
-__all__ = ["Distances", "closed", "distances", "floyd_warshall_by_edges", "hops", "named", "weighted_matrix"]
+__all__ = [
+    "Distances",
+    "close_in_place",
+    "distances",
+    "floyd_warshall_by_edges",
+    "hops",
+    "refuse_function",
+    "weighted_matrix",
+]
 
 _EXACT_FLOAT = 2**53  # whole numbers below it are exact in float64
 
 
 @dataclass(frozen=True)
 class Distances:
-    """All distances (n, n) of a graph; ``whole`` where they are Python's ints, else floats.
+    """All distances (n, n) of a graph, as Python's ints if ``whole``, else as floats.
 
-    ``none`` stands for no path and is greater than every distance. ``before`` (n, n) int32, if it was asked for: the
-    vertex before j on the path from i, negative for none.
+    ``none`` stands for no path and is greater than every distance. ``predecessors``: None if not requested, or (n, n)
+    int32, the vertex before j on the path from i, negative for none.
     """
 
     graph: ConvertedGraph
     matrix: Array
     none: Any
     whole: bool
-    before: Array | None = None
+    predecessors: Array | None = None
 
     def __len__(self) -> int:
         return len(self.graph)
 
     @property
-    def connected(self) -> bool:
-        """Whether every vertex reaches every other one."""
+    def is_connected(self) -> bool:
+        """Whether every vertex reaches every other vertex."""
         return not self.matrix.size or bool(self.matrix.max() != self.none)
 
     def as_number(self, value: Any) -> int | float:
-        """A distance as Python's number: a sum of floats, but 0 edges, which weigh the int 0."""
+        """Return a distance as Python's number: a sum of floats, but 0 edges, which weigh the int 0."""
         return int(value) if self.whole or value == 0 else float(value)
 
     def rows(self, cutoff: Any = None) -> Iterator[tuple[Any, dict[Any, int | float]]]:
-        """(vertex, {reached: distance}) for every vertex; the inner keys by distance, the vertex itself first."""
+        """Yield (vertex, {reached: distance}) for every vertex; keys ascend by distance, the vertex itself first."""
         for i, node in enumerate(self.graph.nodes):
             yield node, self._lengths(i, self._ascending(i, cutoff))
 
     def paths(self) -> Iterator[tuple[Any, dict[Any, int | float], dict[Any, list[Any]]]]:
-        """(vertex, {reached: distance}, {reached: path}) for every vertex, in the order of `rows`."""
-        assert self.before is not None
+        """Yield (vertex, {reached: distance}, {reached: path}) for every vertex, in the order of `rows`."""
+        assert self.predecessors is not None
         nodes = self.graph.nodes
         for i, node in enumerate(nodes):
             order = self._ascending(i)
             reached = order.tolist()
-            found = self._paths(i, reached, self.before[i].tolist())
+            found = self._paths(i, reached, self.predecessors[i].tolist())
             yield node, self._lengths(i, order), {nodes[j]: found[j] for j in reached}
 
     def _lengths(self, i: int, order: Array) -> dict[Any, int | float]:
@@ -71,7 +79,7 @@ class Distances:
         return dict(zip(self.graph.names[order].tolist(), values, strict=True))
 
     def _ascending(self, i: int, cutoff: Any = None) -> Array:
-        """What vertex i reaches, within the ``cutoff``: itself first, then by distance."""
+        """Return the vertices that vertex i reaches within the ``cutoff``: itself first, then by distance."""
         row = self.matrix[i]
         order: Array = row.argsort()
         sorted_row = row[order]
@@ -98,7 +106,7 @@ class Distances:
 
 @cache
 def floyd_warshall_by_edges() -> bool:
-    """Whether floyd_warshall is that of NetworkX before 3.7: it goes edge by edge, and counts 1.0 where none is given.
+    """Return whether NetworkX is older than 3.7, so that floyd_warshall goes edge by edge, with default weight 1.0.
 
     From 3.7 on it goes from vertex to vertex, an edge without a weight counts the int 1, and no loop is a distance.
     """
@@ -108,17 +116,17 @@ def floyd_warshall_by_edges() -> bool:
 
 
 def hops(graph: ConvertedGraph) -> Distances:
-    """The distances where every edge counts 1."""
+    """Return the distances where every edge counts 1."""
     n = len(graph)
     dtype = np.dtype(np.int16 if n < 1 << 13 else np.int32)  # paths fit the half of the range that closures use
     none = min_plus.zero_for(dtype)
     D = np.full((n, n), none, dtype)
     D[graph.rows, graph.columns] = 1
-    return Distances(graph, closed(D), none, True)
+    return Distances(graph, close_in_place(D), none, True)
 
 
-def closed(D: Array) -> Array:
-    """D* in min-plus, in place."""
+def close_in_place(D: Array) -> Array:
+    """Overwrite D with D* in min-plus, and return it."""
     result: Array = closure(D, out=D)
     return result
 
@@ -131,18 +139,18 @@ def distances(
     negative: bool = False,
     hidden: bool = False,
     paths: bool = False,
-    searched: bool = False,
+    by_searches: bool = False,
 ) -> Distances:
-    """The distances by a weight, as NetworkX names it.
+    """Return the distances by a weight, as NetworkX names it.
 
     ``negative``: weights of both signs are served; ``hidden``: edges may be hidden by the weight None, as only
-    Dijkstra's algorithm has it. ``missing``: the type of the 1 that an edge without a weight counts. ``searched``:
+    Dijkstra's algorithm has it. ``missing``: the type of the 1 that an edge without a weight counts. ``by_searches``:
     weights are ≥ 0, and sums of floats are those of NetworkX's searches to the last bit.
     """
     if weight is None and missing is int and not paths:
         return hops(graph)
     weights = graph.weights(weight, missing)
-    if weights.kind not in ("int", "float") or (weights.hidden and not hidden):
+    if weights.kind not in ("int", "float") or (weights.has_hidden and not hidden):
         raise NotImplementedError(f"the weights {weight!r} are not of one type, all int or all float")
     low, high = (weights.values.min(), weights.values.max()) if weights.values.size else (0, 0)
     if low < 0 and not negative:
@@ -153,7 +161,7 @@ def distances(
     dtype: np.dtype[Any] = np.dtype(np.float64)
     if weights.kind == "int" and largest < 2**30:
         dtype = np.dtype(np.int16 if largest < 2**14 else np.int32)
-    if searched and not (largest < _EXACT_FLOAT and bool((weights.values == np.rint(weights.values)).all())):
+    if by_searches and not (largest < _EXACT_FLOAT and bool((weights.values == np.rint(weights.values)).all())):
         return Distances(graph, _by_searches(len(graph), weights), np.inf, False)
     try:
         return _solve(graph, weights, dtype, paths)
@@ -163,7 +171,7 @@ def distances(
 
 
 def _by_searches(n: int, weights: EdgeWeights) -> Array:
-    """All distances (n, n) by Dijkstra's algorithm: each is the least sum, added up from its source on, as NetworkX's.
+    """Return all distances (n, n) by Dijkstra's algorithm, which adds up each path from its source on, as NetworkX.
 
     A closure adds the parts of a path in another order. Rounding never makes a sum of weights ≥ 0 less than its first
     term, nor orders two sums the other way, so that the least sum is the same in whatever order vertices are scanned.
@@ -191,7 +199,7 @@ def _solve(graph: ConvertedGraph, weights: EdgeWeights, dtype: np.dtype[Any], pa
     else:
         D = weights.matrix(n, dtype, none)
         try:
-            D = closed(D)
+            D = close_in_place(D)
         except IntegerOverflowError as error:
             raise NotImplementedError("distances too long for their dtype") from error
     if whole and dtype.kind == "f":
@@ -202,16 +210,16 @@ def _solve(graph: ConvertedGraph, weights: EdgeWeights, dtype: np.dtype[Any], pa
     return Distances(graph, D, none, whole, before)
 
 
-def named(weight: Any) -> None:
-    """Decline a function, which NetworkX's Floyd-Warshall takes for the name of an attribute that no edge has."""
+def refuse_function(weight: Any) -> None:
+    """Refuse a function, which NetworkX's Floyd-Warshall takes for the name of an attribute that no edge has."""
     if callable(weight):
         raise NotImplementedError("floyd_warshall takes a function for the name of an attribute")
 
 
 def weighted_matrix(graph: ConvertedGraph, weight: Any) -> Array:
-    """(n, n) float64: the weights of the edges, 0 on the diagonal and ∞ for no edge, as numbers of any type."""
+    """Return the weights as float64 (n, n), with 0 on the diagonal and ∞ for no edge, for numbers of any type."""
     weights = graph.weights(weight, float)
-    if weights.kind == "other" or weights.hidden:
+    if weights.kind == "other" or weights.has_hidden:
         raise NotImplementedError(f"the weights {weight!r} are not all int or float")
     D = weights.matrix(len(graph), np.float64, np.inf)
     if D.diagonal().min(initial=0) < 0:

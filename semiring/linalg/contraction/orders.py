@@ -23,7 +23,7 @@ __all__ = ["ContractionOrder", "Path", "order_of"]
 Path: TypeAlias = tuple[tuple[int, ...], ...]
 
 
-class Order(NamedTuple):
+class ContractionOrder(NamedTuple):
     """A path, and the total number of entries of its results."""
 
     path: Path

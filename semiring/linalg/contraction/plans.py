@@ -101,7 +101,7 @@ class ContractionPlan:
 # ------------------------------------------------------------------------------------------------------------ layouts
 
 
-class _Meter:
+class _MemoryMeter:
     """The bytes that are in use, and their maximum."""
 
     def __init__(self) -> None:
