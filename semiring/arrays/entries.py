@@ -51,12 +51,12 @@ def check_entries(array: Array, semiring: Semiring, name: str = "A") -> Scan:
 
 
 def _scan_pieces(array: Array, rule: ScanRule, semiring: Semiring, name: str) -> Scan:
-    found: Scan | None = None
+    result: Scan | None = None
     for piece in _pieces(array):
         scan = _scan_piece(piece, rule, array, semiring, name)
-        found = scan if found is None else found | scan
-    assert found is not None
-    return found
+        result = scan if result is None else result | scan
+    assert result is not None
+    return result
 
 
 def check_by_threads(array: Array, semiring: Semiring, threads: int) -> Scan:
@@ -82,8 +82,8 @@ def check_operands(semiring: Semiring, arrays: Mapping[str, Array]) -> list[Scan
         return [check_entries(array, semiring, name) for name, array in arrays.items()]
     from semiring.kernels.cuda.entries.scan import look_at
 
-    found = look_at(semiring, {name: array for name, array in arrays.items() if is_device_array(array)})
-    return [found[name] if name in found else check_entries(array, semiring, name) for name, array in arrays.items()]
+    result = look_at(semiring, {name: array for name, array in arrays.items() if is_device_array(array)})
+    return [result[name] if name in result else check_entries(array, semiring, name) for name, array in arrays.items()]
 
 
 def _scan_piece(piece: Array, rule: ScanRule, array: Array, semiring: Semiring, name: str) -> Scan:

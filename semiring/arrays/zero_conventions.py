@@ -113,8 +113,8 @@ def _other_zeros(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[_Suspect, ..
     """Return the values other than the zero of the semiring that may mean "no edge": 0 and ∞.
 
     The best possible weight is suspicious wherever it occurs. That is 0 if ⊕ is min and no weight is below 0, and 0 in
-    max-plus if no weight is above 0; it must occur twice, because one may be an edge. It is ∞, once, if ⊕ is max. In
-    other cases, such as capacities of 0, most edges must be equal.
+    max-plus if no weight is above 0. Such a 0 must occur twice, because one 0 may be an edge. The best weight is ∞ if ⊕
+    is max, and one ∞ suffices. In other cases, such as capacities of 0, most edges must be equal.
     """
     if dtype.kind != "i" and not is_floating(dtype):
         return ()

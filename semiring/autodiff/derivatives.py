@@ -1,4 +1,4 @@
-"""Differentiate expressions symbolically."""
+"""Differentiate the expressions of a semiring symbolically."""
 
 from __future__ import annotations
 

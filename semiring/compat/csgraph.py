@@ -4,8 +4,8 @@
 
 `floyd_warshall`, `johnson` and `shortest_path` have SciPy's signatures, defaults, dtypes, sentinels and errors; every
 other name is SciPy's own. Graphs are read as SciPy reads them. In a dense array ∞, NaN, 0 and entries within 1e-8 of 0
-are no edges, in a masked array masked entries are none, and in a sparse matrix entries that are not stored are none.
-Results are float64, predecessors int32 with -9999 for none.
+are no edges. Masked entries of a masked array are no edges, and neither are entries that a sparse matrix does not
+store. Results are float64, predecessors int32 with -9999 for none.
 
 Differences from SciPy:
 

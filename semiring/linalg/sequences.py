@@ -57,8 +57,8 @@ class ChainArrays(NamedTuple):
     @property
     def batches(self) -> list[tuple[int, ...]]:
         """The dimensions of the batch of each array, which broadcast."""
-        found = ((array, own) for array, own in zip(self, _OWN, strict=True) if array is not None)
-        return [tuple(array.shape[: array.ndim - own]) for array, own in found]
+        result = ((array, own) for array, own in zip(self, _OWN, strict=True) if array is not None)
+        return [tuple(array.shape[: array.ndim - own]) for array, own in result]
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ class Chain:
     def walk(self, x: Array, run: range, states: Array | None = None, saved: Array | None = None) -> Array:
         """Return the state after a run of steps, (..., n), from that before it.
 
-        It writes the state after each step to ``states`` (..., steps, n), and the data for gradients to ``saved``
-        (..., 2 · steps, n), NaN if there are none.
+        It writes the state after each step to ``states`` (..., steps, n). It writes the data for gradients to ``saved``
+        (..., 2 · steps, n), or NaN if the backend has none.
         """
         if self.walker is None:
             last = x
@@ -140,13 +140,13 @@ class Chain:
 
     def next_state(self, t: int, x: Array, y: Array) -> Array:
         """Return the state after a step, from the one before it and y = x ⊗ Aₜ."""
-        found, going = self.apply_weights(t, y), self.active_rows(t)
-        return found if going is None else array_namespace(x).where(going, found, x)
+        result, going = self.apply_weights(t, y), self.active_rows(t)
+        return result if going is None else array_namespace(x).where(going, result, x)
 
     def witnesses(self, x: Array, t: int) -> tuple[Array, Array]:
         """Return x ⊗ Aₜ, and the smallest state before that attains each entry, or -1, both (..., n)."""
-        found: tuple[Array, Array] = self._multiply_step(t, x, matmul_witness)
-        return found
+        result: tuple[Array, Array] = self._multiply_step(t, x, matmul_witness)
+        return result
 
     @cached_property
     def _needs_scan(self) -> bool:

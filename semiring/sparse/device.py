@@ -47,8 +47,8 @@ class DevicePlacement:
 
     def current(self) -> AbstractContextManager[Any]:
         """Return a context in which this GPU is the current one."""
-        found: AbstractContextManager[Any] = self.xp.cuda.Device(self.number)
-        return found
+        result: AbstractContextManager[Any] = self.xp.cuda.Device(self.number)
+        return result
 
     def empty_rows(self, count: int, n: int, dtype: Any) -> DeviceArray:
         """Return uninitialized rows (count, n), into which a sweep writes without another copy."""
@@ -103,11 +103,11 @@ class DevicePlacement:
         """
         rows = sweeps()
         a = rows.tree.analysis
-        wanted = a.ancestors(a.place[targets])
+        needed = a.ancestors(a.place[targets])
         chosen = self.xp.asarray(targets)
         for part in rows.parts(sources.size):
             X = self.xp.empty((a.n, part.stop - part.start), out.dtype)
-            rows.sweep(sources[part], X, wanted)
+            rows.sweep(sources[part], X, needed)
             out[part] = X[chosen].T
 
     def pairs(self, sweeps: Callable[..., _DeviceSolves], sources: Array, targets: Array, out: DeviceArray) -> None:
@@ -128,8 +128,8 @@ class DevicePlacement:
         kept = analysis.on_devices
         if self.number not in kept:
             kept[self.number] = _Tree(analysis, self.xp)
-        found: _Tree = kept[self.number]
-        return found
+        result: _Tree = kept[self.number]
+        return result
 
 
 class _Tree:
@@ -153,9 +153,9 @@ class _Tree:
 
         Another stream may read a copy only after the stream of the copy has finished it, so the host waits here.
         """
-        found = tuple(map(self.xp.asarray, arrays))
+        result = tuple(map(self.xp.asarray, arrays))
         self.xp.cuda.get_current_stream().synchronize()
-        return found
+        return result
 
     def places(self, layout: FactorLayout) -> tuple[DeviceArray, DeviceArray]:
         """Return the places in the factor of the entries of the matrix, and the indices of these entries."""
@@ -268,10 +268,10 @@ class _DeviceSolves:
         step = max(1, min(_ENTRIES, free_on_device() // (4 * size)) // n)
         return [slice(start, min(count, start + step)) for start in range(0, count, step)]
 
-    def sweep(self, vertices: Array, X: DeviceArray, wanted: Array | None = None) -> None:
+    def sweep(self, vertices: Array, X: DeviceArray, needed: Array | None = None) -> None:
         """Write rows of A* to the columns of X (n, r), which is contiguous; its rows are in the order of vertices.
 
-        ``wanted``: a mask of the supernodes that need values, which includes all supernodes above them. By default all.
+        ``needed``: a mask of the supernodes that need values, which includes all supernodes above them. By default all.
         """
         tree, a, r = self.tree, self.tree.analysis, vertices.size
         if not X.size:
@@ -291,13 +291,13 @@ class _DeviceSolves:
         )
         numbers = self.numbers.memory, self.blocks, self.up_panels, self.turned, work
         self._kernel("ascend")((-(-r // 128),), (128,), (*shape, places, *where, *numbers))
-        self._descend(X, places, wanted)
+        self._descend(X, places, needed)
 
-    def _descend(self, X: DeviceArray, places: DeviceArray | int, wanted: Array | None = None) -> None:
+    def _descend(self, X: DeviceArray, places: DeviceArray | int, needed: Array | None = None) -> None:
         tree, r = self.tree, X.shape[1]
         groups, descend = -(-r // _COLUMNS), self._kernel("descend")
         for level, nodes in zip(tree.levels, tree.nodes, strict=True):
-            chosen = nodes if wanted is None else tree.xp.asarray(level[wanted[level]].astype(np.int32))
+            chosen = nodes if needed is None else tree.xp.asarray(level[needed[level]].astype(np.int32))
             if not chosen.size:
                 continue
             shape = X, np.int64(r), np.int32(r), chosen, np.int32(groups)

@@ -42,8 +42,8 @@ def fixed_point(
 ) -> Array:
     """Return the least solution of x = A ⊗ x ⊕ b, which is A* ⊗ b.
 
-    (In NumPy ``solve`` is A x = b; this is x = A x + b.) In min-plus x[i] is the least sum of a path from i to some j,
-    and b[j].
+    NumPy's ``solve`` solves A x = b; this function solves x = A x + b. In min-plus x[i] is the least sum of b[j] and a
+    path from i to some j.
 
     Parameters
     ----------

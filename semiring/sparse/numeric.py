@@ -84,39 +84,39 @@ def eliminate_again(numbers: FactorNumbers, plan: KernelPlan, values: Array, cha
     stale[a.owners[changed]] = True
     above = a.ancestors(a.pivot_starts[:-1][stale])
     roots, rest, _ = a.tasks
-    again = np.zeros(a.count, np.bool_)
-    again[rest] = above[rest]
+    is_stale = np.zeros(a.count, np.bool_)
+    is_stale[rest] = above[rest]
     for root in roots:
-        again[a.lows[root] : root + 1] = above[root]
+        is_stale[a.lows[root] : root + 1] = above[root]
     work = a.pairs(layout.symmetric)
-    if 2 * work[again].sum() > work.sum():
+    if 2 * work[is_stale].sum() > work.sum():
         return eliminate(a, layout, plan, values, keep=True)
     memory = numbers.memory.copy()
     k, m = a.pivots, a.depths
-    edges = np.flatnonzero(np.diff(again, prepend=False, append=False))
+    edges = np.flatnonzero(np.diff(is_stale, prepend=False, append=False))
     for first, last in zip(
         edges[::2].tolist(), (edges[1::2] - 1).tolist(), strict=True
     ):  # the numbers of a run of supernodes are contiguous
         memory[layout.blocks[first] : layout.blocks[last] + k[last] ** 2] = plan.zero
         for begins in (layout.right, layout.below):
             memory[begins[first] : begins[last] + k[last] * m[last]] = plan.zero
-    entries = np.flatnonzero(again[a.owners])
+    entries = np.flatnonzero(is_stale[a.owners])
     kernels.scatter_values(values[entries], layout.slots[entries], memory)
     found = FactorNumbers(a, layout, plan, memory, dict(numbers.updates))
-    with profiling.span("method", "elimination", shape=(a.n, a.n), fronts=int(again.sum())):
-        _Elimination(found, again).run()
+    with profiling.span("method", "elimination", shape=(a.n, a.n), fronts=int(is_stale.sum())):
+        _Elimination(found, is_stale).run()
     return found
 
 
 class _Elimination:
-    def __init__(self, numbers: FactorNumbers, again: Array | None = None) -> None:
-        """Prepare the elimination of the supernodes in the mask ``again``, (count,) bool; by default all."""
+    def __init__(self, numbers: FactorNumbers, is_stale: Array | None = None) -> None:
+        """Prepare the elimination of the supernodes in the mask ``is_stale``, (count,) bool; by default all."""
         self.numbers, self.memory, self.plan = numbers, numbers.memory, numbers.plan
         a, layout = numbers.analysis, numbers.layout
         self.sr = ScalarSemiring(self.plan, closing=True)
         self.folds = folds_for(self.plan, int(a.pivots.max(initial=0)))
         self.where = (a.tree, layout.fronts)
-        self.again = np.ones(a.count, np.bool_) if again is None else again
+        self.is_stale = np.ones(a.count, np.bool_) if is_stale is None else is_stale
         self.updates: dict[int, Array] = {} if numbers.updates is None else numbers.updates
         self.failed: list[int] = []
         self.place = np.empty(a.n, np.int32)
@@ -126,7 +126,7 @@ class _Elimination:
         roots, rest, need = a.tasks
         large = a.is_large()
         # The long subtrees come first, so that the last tasks are short and threads finish together.
-        stale = [root for root in roots if self.again[root]]
+        stale = [root for root in roots if self.is_stale[root]]
         tasks = [(root, int(need[root])) for root in sorted(stale, key=lambda s: (a.lows[s] - s, s))]
         run_tasks(self.subtree, _group_tasks(tasks, self.plan.threads), self.plan.threads)
         self.check()
@@ -136,7 +136,7 @@ class _Elimination:
         for s in (*sorted(roots), *rest):
             kids.setdefault(int(a.parents[s]), []).append(s)
         for s in rest:
-            if not self.again[s]:
+            if not self.is_stale[s]:
                 continue
             m = int(a.depths[s])
             update = np.full(m * m, self.plan.zero, self.plan.dtype)

@@ -95,8 +95,8 @@ def _closeness(semiring: Semiring) -> _OfRows:
         counts = reached.sum(axis=1).astype(np.float64)
         sums = np.abs(block.sum(axis=1, dtype=np.float64, where=reached))
         most, none = max(1, block.shape[1] - 1), np.zeros(counts.size)
-        found: Array = np.divide(counts * counts, sums * most, out=none, where=sums > 0)
-        return found
+        result: Array = np.divide(counts * counts, sums * most, out=none, where=sums > 0)
+        return result
 
     return closeness
 
@@ -109,8 +109,8 @@ def _histogram(semiring: Semiring, bins: Any) -> _OfRows:
 
     def histogram(vertices: Array, block: Array) -> Array:
         rows = zip(block, _find_reached(vertices, block, semiring), strict=True)
-        found = [np.histogram(row[reached], edges)[0] for row, reached in rows]
-        return np.array(found, np.int64).reshape(vertices.size, edges.size - 1)
+        result = [np.histogram(row[reached], edges)[0] for row, reached in rows]
+        return np.array(result, np.int64).reshape(vertices.size, edges.size - 1)
 
     return histogram
 

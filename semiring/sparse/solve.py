@@ -143,9 +143,9 @@ class TriangularSolves:
         """Write the worst entry of each row of A* to ``out`` (r,), for a selective ⊕, without reordering a row."""
 
         def receive(which: Array, X: Array) -> None:
-            found = np.empty(which.size, self.plan.dtype)
-            kernels.worst_of_rows(self.sr, X, found)
-            out[which] = found
+            result = np.empty(which.size, self.plan.dtype)
+            kernels.worst_of_rows(self.sr, X, result)
+            out[which] = result
 
         self.solve_unit_vectors(vertices, receive)
 
@@ -170,8 +170,8 @@ class _Labels:
     def label_of(self, s: int, pivots: int) -> Array:
         """Return the label of one supernode, (pivots, counts[s])."""
         counts = int(self.counts[s])
-        found: Array = self.label[self.begin[s] : self.begin[s] + pivots * counts].reshape(pivots, counts)
-        return found
+        result: Array = self.label[self.begin[s] : self.begin[s] + pivots * counts].reshape(pivots, counts)
+        return result
 
 
 def _labels(sweeps: TriangularSolves, vertices: Array, which: Array) -> _Labels:
@@ -202,11 +202,11 @@ def _labels(sweeps: TriangularSolves, vertices: Array, which: Array) -> _Labels:
 def table(rows: TriangularSolves, columns: TriangularSolves, sources: Array, targets: Array, out: Array) -> None:
     """Write the entries of A* from p sources to q targets, both int arrays of vertices, to ``out`` (p, q)."""
     a, plan = rows.analysis, rows.plan
-    found = {}
+    result = {}
     for name, sweeps, vertices in (("p", rows, sources), ("q", columns, targets)):
         nearby = np.argsort(a.place[vertices], kind="stable")
         sides: list[_Labels] = []
-        found[name] = sides
+        result[name] = sides
 
         def label(
             which: Array, sweeps: TriangularSolves = sweeps, vertices: Array = vertices, sides: list[_Labels] = sides
@@ -215,7 +215,7 @@ def table(rows: TriangularSolves, columns: TriangularSolves, sources: Array, tar
 
         step = max(1, min(_SIDES, -(-vertices.size // plan.threads)))
         run_tasks(label, [(nearby[i : i + step],) for i in range(0, vertices.size, step)], plan.threads)
-    run_tasks(_join_labels, [(rows, p, q, out) for p in found["p"] for q in found["q"]], plan.threads)
+    run_tasks(_join_labels, [(rows, p, q, out) for p in result["p"] for q in result["q"]], plan.threads)
 
 
 def _join_labels(sweeps: TriangularSolves, p: _Labels, q: _Labels, out: Array) -> None:

@@ -40,14 +40,14 @@ class Pattern:
     @cached_property
     def columns(self) -> tuple[Array, Array, Array]:
         """The compressed columns: their starts, the rows of their entries, and the indices of these in the rows."""
-        found: tuple[Array, Array, Array] = structure.transposed(self.starts, self.indices)
-        return found
+        result: tuple[Array, Array, Array] = structure.transposed(self.starts, self.indices)
+        return result
 
     @cached_property
     def rows(self) -> Array:
         """The row of every entry, int32."""
-        found: Array = structure.rows_of(self.starts, self.indices.size)
-        return found
+        result: Array = structure.rows_of(self.starts, self.indices.size)
+        return result
 
     def is_symmetric(self, values: Array) -> bool:
         """Return whether the matrix of these values equals its transpose."""
@@ -109,8 +109,8 @@ class Analysis:
     @cached_property
     def owners(self) -> Array:
         """The supernode whose front holds each entry of the matrix."""
-        found: Array = self.supernode_of[np.minimum(self.place[self.pattern.rows], self.place[self.pattern.indices])]
-        return found
+        result: Array = self.supernode_of[np.minimum(self.place[self.pattern.rows], self.place[self.pattern.indices])]
+        return result
 
     @cached_property
     def lows(self) -> Array:
@@ -150,9 +150,9 @@ class Analysis:
 
     def ancestors(self, places: Array) -> Array:
         """Return whether each supernode has one of the places, or is above such a supernode, (count,) bool."""
-        found = np.zeros(self.count, np.bool_)
-        structure.mark_ancestors(places, self.supernode_of, self.parents, found)
-        return found
+        result = np.zeros(self.count, np.bool_)
+        structure.mark_ancestors(places, self.supernode_of, self.parents, result)
+        return result
 
     def descent(self, threads: int) -> list[Array]:
         """Return the supernodes from the roots down: first those above all subtrees of `tasks`, then those of each
@@ -161,7 +161,7 @@ class Analysis:
         if threads not in self._descents:
             roots, rest, _ = self.tasks
             if threads == 1:
-                found = [np.arange(self.count - 1, -1, -1)]
+                result = [np.arange(self.count - 1, -1, -1)]
             else:
                 groups: list[list[int]] = [[] for _ in range(threads)]
                 sizes = [0] * threads
@@ -169,11 +169,11 @@ class Analysis:
                     lightest = sizes.index(min(sizes))
                     groups[lightest].append(root)
                     sizes[lightest] += root - int(self.lows[root])
-                found = [np.array(rest[::-1], np.int64)]
+                result = [np.array(rest[::-1], np.int64)]
                 for group in groups:
                     ranges = [np.arange(s, self.lows[s] - 1, -1) for s in sorted(group, reverse=True)]
-                    found.append(np.concatenate([*ranges, np.empty(0, np.int64)]).astype(np.int64))
-            self._descents[threads] = found
+                    result.append(np.concatenate([*ranges, np.empty(0, np.int64)]).astype(np.int64))
+            self._descents[threads] = result
         return self._descents[threads]
 
     def layout(self, symmetric: bool) -> FactorLayout:
@@ -187,7 +187,7 @@ class Analysis:
         blocks = np.concatenate([[0], np.cumsum(k * k)])
         right = blocks[-1] + np.concatenate([[0], np.cumsum(k * m)])
         below = right if symmetric else right + right[-1] - right[0]
-        found = structure.slots(
+        result = structure.slots(
             self.pattern.starts,
             self.pattern.indices,
             self.place,
@@ -200,7 +200,7 @@ class Analysis:
             below,
             symmetric,
         )
-        return FactorLayout(symmetric, blocks[:-1], right[:-1], below[:-1], found, int(below[-1]))
+        return FactorLayout(symmetric, blocks[:-1], right[:-1], below[:-1], result, int(below[-1]))
 
     @cached_property
     def tasks(self) -> tuple[list[int], list[int], Array]:
@@ -297,5 +297,5 @@ def widest_level_of_core(pattern: Pattern) -> int:
 def _symmetrize(pattern: Pattern) -> tuple[Array, Array]:
     """Return the pattern of A and its transpose together, without the diagonal."""
     first, rows, _ = pattern.columns
-    found: tuple[Array, Array] = structure.symmetric_pattern(pattern.starts, pattern.indices, first, rows)
-    return found
+    result: tuple[Array, Array] = structure.symmetric_pattern(pattern.starts, pattern.indices, first, rows)
+    return result

@@ -70,8 +70,8 @@ class Distances:
         for i, node in enumerate(nodes):
             order = self._ascending(i)
             reached = order.tolist()
-            found = self._paths(i, reached, self.predecessors[i].tolist())
-            yield node, self._lengths(i, order), {nodes[j]: found[j] for j in reached}
+            result = self._paths(i, reached, self.predecessors[i].tolist())
+            yield node, self._lengths(i, order), {nodes[j]: result[j] for j in reached}
 
     def _lengths(self, i: int, order: Array) -> dict[Any, int | float]:
         values = self.matrix[i, order].tolist()
@@ -93,15 +93,15 @@ class Distances:
 
     def _paths(self, i: int, reached: list[int], before: list[int]) -> dict[int, list[Any]]:
         nodes = self.graph.nodes
-        found = {i: [nodes[i]]}
+        result = {i: [nodes[i]]}
         for j in reached:
             waiting = []
-            while j not in found:  # edges of weight 0 lead to vertices that are no farther
+            while j not in result:  # edges of weight 0 lead to vertices that are no farther
                 waiting.append(j)
                 j = before[j]
             for j in reversed(waiting):
-                found[j] = [*found[before[j]], nodes[j]]
-        return found
+                result[j] = [*result[before[j]], nodes[j]]
+        return result
 
 
 @cache
@@ -174,13 +174,13 @@ def _by_searches(n: int, weights: EdgeWeights) -> Array:
     """Return all distances (n, n) by Dijkstra's algorithm, which adds up each path from its source on, as NetworkX.
 
     A closure adds the parts of a path in another order. Rounding never makes a sum of weights ≥ 0 less than its first
-    term, nor orders two sums the other way, so that the least sum is the same in whatever order vertices are scanned.
+    term, and it never reverses the order of two sums. So the least sum does not depend on the order of the vertices.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import dijkstra
 
-    found: Array = dijkstra(csr_array((weights.values, (weights.rows, weights.columns)), shape=(n, n)))
-    return found
+    result: Array = dijkstra(csr_array((weights.values, (weights.rows, weights.columns)), shape=(n, n)))
+    return result
 
 
 def _solve(graph: ConvertedGraph, weights: EdgeWeights, dtype: np.dtype[Any], paths: bool) -> Distances:

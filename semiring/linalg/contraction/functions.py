@@ -267,10 +267,23 @@ def einsum(
     float16 and bfloat16 are computed in float32 on the host, and rounded once. The order of the operands does not
     depend on their entries, so equal calls give bitwise equal results.
 
-    Raises `ValueError` for what is no notation, `ShapeError`, `AlgebraError` for a path that exchanges operands of a ⊗
-    that does not commute, `MissingExtraError` without opt_einsum, `TooLargeError` where the memory does not suffice,
-    and what `matmul` raises. `einsum_path` says what a call costs.
+    Raises
+    ------
+    ValueError
+        For invalid subscripts.
+    AlgebraError
+        For a path that exchanges operands of a ⊗ that does not commute.
+    TooLargeError
+        If the memory does not suffice.
+    ShapeError, MissingExtraError
+        If shapes do not fit, or opt_einsum is missing. Other errors are those of `matmul`.
 
+    See Also
+    --------
+    einsum_path : The cost of a call.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> roads = np.array([[0.0, 3.0], [8.0, 0.0]])
     >>> einsum("ij,jk->ik", roads, roads)
@@ -347,9 +360,9 @@ def einsum_witness(
     """Return `einsum`, and for each summed label the index that attains each entry of the result.
 
     The second value is a dictionary from each summed label, a letter or the number in a list, to int32 indices in the
-    shape of the result: with all of them in place, the ⊗ of the operands is the entry. They are -1 where the entry is
-    the zero. Of several assignments with this value it is one of them, the same one in every call. In max-plus on
-    logarithms it is the most probable explanation; along a chain, Viterbi's path.
+    shape of the result. The ⊗ of the operands at these indices is the entry. The indices are -1 where the entry is the
+    zero. If several assignments have this value, every call returns the same one. In max-plus on logarithms it is the
+    most probable explanation; along a chain, Viterbi's path.
 
     Parameters and errors as in `einsum`, and `AlgebraError` where ⊕ is not selective. Every step keeps the witness of
     its result, of four bytes an entry.

@@ -1,13 +1,13 @@
 """Compute a contraction by products, sums and entrywise products, on the arrays of any library.
 
-Two terms are contracted by a stack of products. Their labels fall into four groups: the *batch*, in both and in the
-result; the *inner* labels, in both and summed; *rows*, of the left term alone; *columns*, of the right one alone. Each
-group becomes one axis, (batch, rows, inner) ⊗ (batch, inner, columns): a view where strides allow, else a copy. Labels
-that one term alone has and the result has not are summed before, as ⊗ distributes over ⊕. Without inner labels the
-product is an outer one, or entrywise.
+Two terms are contracted by a stack of products. Their labels form four groups. Labels of the *batch* are in both terms
+and in the result. *Inner* labels are in both terms and are summed. Labels of *rows* are in the left term alone, and
+those of *columns* in the right term alone. Each group becomes one axis, (batch, rows, inner) ⊗ (batch, inner, columns),
+by a view if strides allow, else by a copy. Labels of one term alone that the result lacks are summed before, as ⊗
+distributes over ⊕. Without inner labels the product is an outer one, or entrywise.
 
-`TermOperations` is what a library provides. The planner provides it too, on shapes alone, and counts memory: it runs
-the same functions, so that it sees every copy.
+A library implements `TermOperations`. The planner implements it too, on shapes alone, and counts memory. It runs the
+same functions, so it counts every copy.
 """
 
 from __future__ import annotations
