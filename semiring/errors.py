@@ -37,10 +37,8 @@ class SemiringError(Exception):
 
 
 class SuspiciousWeightsWarning(UserWarning):
-    """Entries look as if they were meant to be something else.
-
-    Examples are the 0 of SciPy's matrices in min-plus, which may have been meant as no edge, and a product of
-    probabilities above 1, as of percentages.
+    """Entries look as if they were meant to be no edges, such as the 0 of SciPy's matrices in min-plus; or a product of
+    probabilities is above 1, as of percentages.
     """
 
 
@@ -49,10 +47,8 @@ class DivergenceWarning(UserWarning):
 
 
 class RoundingWarning(UserWarning):
-    """Rounding decides the result.
-
-    The laws of a semiring hold for numbers, and the rounding of a dtype breaks one by far. Or a closure of log_plus is
-    so near divergence that its numbers say nothing.
+    """Rounding decides: the laws of a semiring hold for numbers, and that of a dtype breaks one by far; or a closure of
+    log_plus is so near divergence that its numbers say nothing.
     """
 
 

@@ -159,7 +159,7 @@ class _Addresses:
 
 
 def addresses(array: Array) -> np.ndarray[Any, Any]:
-    """A NumPy array at the same addresses and strides, to compare with others. Its elements *cannot be read*."""
+    """A NumPy array at the same addresses and strides, to compare with others. **Its elements cannot be read.**"""
     return np.asarray(_Addresses(array))
 
 
