@@ -44,6 +44,7 @@ class Block:
 
 
 def blocks(page: Path, language: str) -> list[Block]:
+    """Return the blocks of code of a page in one language."""
     found = (Block(lang, body, bool(gpu)) for gpu, lang, body in _FENCE.findall(page.read_text(encoding="utf-8")))
     return [block for block in found if block.language == language]
 
@@ -197,6 +198,7 @@ def with_tables(text: str) -> str:
 
 
 def main() -> None:
+    """Write the tables and the pictures of all pages again."""
     for page in PAGES:
         page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
     os.environ |= ENVIRONMENT

@@ -1,4 +1,6 @@
-"""A closure in place that fills a GPU, checked row by row: python -m benchmarks.gpu.large [--n 131072] [--rows 64]
+"""A closure in place that fills a GPU, checked row by row.
+
+    python -m benchmarks.gpu.large [--n 131072] [--rows 64]
 
 Min-plus in float32, whole-numbered weights from 1 to 2²⁰, so that every sum of a short path is exact. The matrix is
 made on the GPU, 1024 rows at a time, each from a seed of its own; so it can be made again, a piece at a time, after it

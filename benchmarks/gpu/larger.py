@@ -1,4 +1,6 @@
-"""Closures of matrices larger than the GPU's memory: python -m benchmarks.gpu.larger [--n 65536] [--memory 3GiB]
+"""Closures of matrices larger than the GPU's memory.
+
+    python -m benchmarks.gpu.larger [--n 65536] [--memory 3GiB]
 
 Min-plus in float32, the matrix of `benchmarks.gpu.large`. It is closed in the memory of the GPU first, and then by
 strips of rows: an array of the host in ordinary, pageable memory, and with ``--rows file journal`` an .npy file in

@@ -1,4 +1,6 @@
-"""Closures of whole numbers in narrower integers, on a GPU: python -m benchmarks.gpu.narrow [--sizes 8192 ...]
+"""Closures of whole numbers in narrower integers, on a GPU.
+
+    python -m benchmarks.gpu.narrow [--sizes 8192 ...]
 
 Checked min-plus closures, by the clock, as `auto` does them and in the dtype that came in (a method asked for by its
 name stays there); the results are compared bit for bit. Weights: from 1 to 1000 between all vertices; the same on 60

@@ -28,6 +28,8 @@ class Console(RegexLexer):
 
 
 class WithoutTrailingBlankLines(SphinxTransform):
+    """Remove the blank line at the end of each block of code."""
+
     default_priority = 100
 
     def apply(self, **_: Any) -> None:
@@ -54,11 +56,13 @@ _BARRED = re.compile("([01])\u0304")
 
 
 def draw_bars(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _tree: Any) -> None:
+    """Draw the bars over the digits 0̄ and 1̄ in the body of a page."""
     if "body" in context:
         context["body"] = barred(context["body"])
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    """Register this extension with Sphinx."""
     app.connect("html-page-context", draw_bars)
     app.add_lexer("console", Console)
     app.add_transform(WithoutTrailingBlankLines)

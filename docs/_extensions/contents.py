@@ -33,5 +33,6 @@ def insert(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _d
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    """Register this extension with Sphinx."""
     app.connect("html-page-context", insert)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

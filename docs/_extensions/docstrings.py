@@ -52,6 +52,7 @@ def shorten(
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    """Register this extension with Sphinx."""
     sentences = Sentences()
     app.connect("autodoc-process-docstring", end_sections, priority=_BEFORE_NAPOLEON)
     app.connect("autodoc-process-docstring", sentences.keep, priority=_BEFORE_NAPOLEON)

@@ -19,15 +19,18 @@ def converted(text: str, *, display: bool) -> str:
 
 
 def inline(writer: Any, node: nodes.math) -> None:
+    """Write a formula inside a line as MathML."""
     writer.body.append(converted(node.astext(), display=False))
     raise nodes.SkipNode
 
 
 def block(writer: Any, node: nodes.math_block) -> None:
+    """Write a formula on lines of its own as MathML."""
     writer.body.append(f'<div class="math">{converted(node.astext(), display=True)}</div>')
     raise nodes.SkipNode
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    """Register this extension with Sphinx."""
     app.add_html_math_renderer("mathml", inline_renderers=(inline, None), block_renderers=(block, None))
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -30,5 +30,6 @@ def find(app: Sphinx, env: BuildEnvironment, node: pending_xref, shown: nodes.No
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    """Register this extension with Sphinx."""
     app.connect("missing-reference", find)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -22,6 +22,7 @@ def fetched(text: str) -> list[str]:
 
 
 def look(app: Sphinx, failure: Exception | None) -> None:
+    """Warn of each file of the site that a page would fetch from elsewhere."""
     if failure is not None or app.builder.format != "html":
         return
     for path in sorted(Path(app.outdir).rglob("*")):
@@ -31,5 +32,6 @@ def look(app: Sphinx, failure: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    """Register this extension with Sphinx."""
     app.connect("build-finished", look)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

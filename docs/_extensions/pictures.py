@@ -73,5 +73,6 @@ class ThemedPictures(SphinxTransform):
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    """Register this extension with Sphinx."""
     app.add_transform(ThemedPictures)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

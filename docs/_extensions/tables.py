@@ -16,6 +16,8 @@ _LONG = 36  # letters from which on a single column of prose is too much beside 
 
 
 class StackProse(SphinxTransform):
+    """Give tables of prose the class by which a narrow screen stacks their cells."""
+
     default_priority = 100
 
     def apply(self, **_: Any) -> None:
@@ -38,5 +40,6 @@ class StackProse(SphinxTransform):
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    """Register this extension with Sphinx."""
     app.add_transform(StackProse)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

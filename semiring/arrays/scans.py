@@ -58,6 +58,7 @@ class IntegerRange(NamedTuple):
 
 @cache
 def limits_of(dtype: np.dtype[Any]) -> IntegerRange:
+    """Return the least and the greatest integer of a dtype, and the size of "no path" inside a call."""
     limits = np.iinfo(dtype)
     return IntegerRange(int(limits.min), int(limits.max), int(limits.max) // 2)
 
@@ -76,6 +77,7 @@ class ScanRule:
 
 @lru_cache(maxsize=1024)
 def rule_for(semiring: Semiring, dtype: np.dtype[Any]) -> ScanRule:
+    """Return what a scan of arrays of this dtype must find for this semiring."""
     tropical = semiring.tropical if dtype.kind == "i" else None
     restricted = not semiring.domain.everything and dtype.kind != "b"
     bounded_above = restricted and (semiring.domain.upper != np.inf or semiring.domain.upper_open)

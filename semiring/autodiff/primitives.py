@@ -36,7 +36,7 @@ class ArrayLibrary(Protocol):
 
     @property
     def xp(self) -> Any:
-        """The module, with where, ones_like, zeros_like, isneginf, broadcast_to, broadcast_shapes, concatenate, …"""
+        """The module, with where, ones_like, zeros_like, isneginf, broadcast_to, broadcast_shapes, concatenate, etc."""
 
     def call(self, name: str, *arguments: Any) -> Any:
         """Call a primitive so that it can be differentiated: its arrays, then its static arguments."""

@@ -103,8 +103,10 @@ def _magnitude(x: Array) -> Array:
 
 
 def tolerance(rtol: float, D: Array, A: Array, semiring: Semiring) -> Array:
-    """What each entry of D may be off by: ``rtol`` times itself where ⊗ only ever adds up relative errors (sums and
-    products of values ≥ 0), else times the largest finite magnitude in A and D. Integers are exact.
+    """Return the tolerance of each entry of D.
+
+    It is ``rtol`` times the entry where ⊗ only ever adds up relative errors (sums and products of values ≥ 0), else
+    ``rtol`` times the largest finite magnitude in A and D. Integers are exact.
     """
     if not is_floating(D.dtype):
         return np.zeros(D.shape, np.int64)
@@ -132,8 +134,9 @@ def close(x: Array, y: Array, allowed: Array) -> Array:
 
 
 def compare(actual: Array, expected: Array, allowed: Array, said: str, name: str) -> None:
-    """Raise `AssertionError` naming the first entry of ``actual`` that is not the expected one, and how many
-    there are.
+    """Raise `AssertionError` if an entry of ``actual`` is not the expected one.
+
+    The error names the first such entry, and their number.
     """
     if actual.shape != expected.shape:
         raise AssertionError(f"{name} is {actual.shape}, but {said} is {expected.shape}")

@@ -149,9 +149,9 @@ def check_path(
     rtol: float | None = None,
     atol: float = 0.0,
 ) -> None:
-    """``path`` is a list of different vertices joined by edges of A, from ``source`` to ``target``, and its weight
-    is ``distance``.
+    """Assert that ``path`` is a path of the weight ``distance`` from ``source`` to ``target``.
 
+    A path is a list of different vertices joined by edges of A.
     The weight is 1̄ ⊗ A[v₀, v₁] ⊗ A[v₁, v₂] ⊗ …; for min-plus and max-plus it is added up exactly. ``rtol`` is
     relative to the sum of the magnitudes. ``atol`` comes on top: where signs are mixed, a closure may have rounded at
     the magnitude of its largest entries. What is None is not checked. O(length).

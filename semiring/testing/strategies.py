@@ -51,8 +51,10 @@ def semirings(*, dtype: Any = None, examples: bool = True, **properties: bool) -
 
 
 def elements(semiring: Semiring | str, dtype: Any = "float64") -> SearchStrategy[Any]:
-    """Return every element of the domain in ``dtype``, the corners often: zero, one, the ends of the domain and of the
-    dtype, -0.0, subnormal numbers, ±∞ where they belong to the domain. Never NaN. Values are Python numbers.
+    """Return every element of the domain in ``dtype``, the corners often.
+
+    Corners are zero, one, the ends of the domain and of the dtype, -0.0, subnormal numbers, and ±∞ where they belong to
+    the domain. NaN is never drawn. Values are Python numbers.
     Raises `DTypeError` where the semiring is not defined on the dtype: `semirings` takes it too, as ``dtype=``.
     """
     semiring, dtype = as_semiring(semiring), np.dtype(dtype)
@@ -76,9 +78,10 @@ def elements(semiring: Semiring | str, dtype: Any = "float64") -> SearchStrategy
 
 
 def exact_elements(semiring: Semiring | str, dtype: Any = "float64", *, largest: int = 32) -> SearchStrategy[Any]:
-    """Elements on which the operations do not round, in any order: whole numbers up to ``largest`` in magnitude
-    within the domain, sixty-fourths where the domain lies within [0, 1] (powers of ½ where ⊗ is a product), and the
-    zero.
+    """Return elements on which the operations do not round, in any order.
+
+    They are whole numbers up to ``largest`` in magnitude within the domain, sixty-fourths where the domain lies within
+    [0, 1] (powers of ½ where ⊗ is a product), and the zero.
 
     So equality is exact and no tolerance hides a bug. log_plus rounds everything: there they are only small.
     Raises `DTypeError` as `elements` does.

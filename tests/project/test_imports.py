@@ -157,6 +157,14 @@ def test_every_module_has_a_layer():
     assert not unplaced, f"say in LAYERS where {sorted(unplaced)} belong"
 
 
+def test_the_page_on_architecture_has_these_layers():
+    page = (ROOT.parent / "docs" / "architecture.md").read_text("utf-8")
+    section = re.search(r"^## Layers\n(.*?)^## ", page, re.M | re.S)
+    assert section is not None
+    rows = re.findall(r"^\| (`.*?) \|", section[1], re.M)
+    assert [set(re.findall(r"`([\w.]+)`", row)) for row in rows] == LAYERS
+
+
 def test_imports_never_point_back():
     assert [arrow for name, path in MODULES.items() for arrow in arrows_back(name, path)] == []
 

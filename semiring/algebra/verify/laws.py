@@ -31,6 +31,8 @@ class Algebra(Protocol):
 
 @dataclass(frozen=True)
 class Element:
+    """A value of an algebra, with the operators + and * of that algebra."""
+
     algebra: Algebra
     value: Any
 

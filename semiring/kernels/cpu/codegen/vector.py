@@ -47,6 +47,7 @@ class ElementType:
 
 
 def constant_vector(element: ir.Type, value: Any, lanes: int) -> Value:
+    """Return a constant vector whose lanes all hold one value."""
     return ir.Constant(ir.VectorType(element, lanes), [value] * lanes)
 
 

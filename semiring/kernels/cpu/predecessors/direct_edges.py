@@ -41,6 +41,7 @@ TURNED = 16  # rows that are turned back at a time: a line of the cache holds so
 
 
 def kernel(function: Any) -> Any:
+    """Compile a loop that Python calls, and keep its code on disk."""
     return cached(njit(function, **OUTER))
 
 

@@ -55,6 +55,7 @@ FRACTION, ONE = (1 << 52) - 1, 1023 << 52
 
 
 def kernel(function: Any) -> Any:
+    """Compile a loop that Python calls, and keep its code on disk."""
     return cached(njit(function, **OUTER, fastmath={"contract"}))
 
 

@@ -42,6 +42,7 @@ inner = njit(**PART)
 
 
 def outer(function: Any) -> Any:
+    """Compile a loop that Python calls, and keep its code on disk."""
     return cached(njit(function, **OUTER))
 
 
@@ -57,6 +58,7 @@ def close_block(bits, job, workspace):
 
 @inner
 def has_negative_zero(A):
+    """Return whether an entry of A is -0.0."""
     found = 0
     for i in range(A.shape[0]):
         for j in range(A.shape[0]):
