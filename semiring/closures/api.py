@@ -1,6 +1,6 @@
 """`closure`: A* = I ⊕ A ⊕ A² ⊕ …, of dense, packed and sparse matrices, in any semiring with a star.
 
-A front end makes a call on an array of what was given, and the planner finds out how it is closed.
+A front end converts the operand to a call on an array, and the planner chooses how the array is closed.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from semiring.threads import checked_threads, get_threads
 __all__ = ["METHODS", "Explanation", "closure", "closure_of_rounded", "closure_with_predecessors"]
 
 Array: TypeAlias = Any
-_Given: TypeAlias = NDArray[Any] | list[Any]
+_ArrayOrList: TypeAlias = NDArray[Any] | list[Any]
 
 
 class _ClosureOptions(TypedDict, total=False):
-    """What every overload of `closure` takes, besides A, the semiring and ``explain``."""
+    """The options of every overload of `closure`, in addition to A, the semiring and ``explain``."""
 
     method: str
     reflexive: bool
@@ -72,7 +72,7 @@ def closure(
 ) -> BitMatrix: ...
 @overload
 def closure(
-    A: _Given,
+    A: _ArrayOrList,
     semiring: Semiring | str | None = ...,
     *,
     explain: Literal[False] = ...,
@@ -80,7 +80,7 @@ def closure(
 ) -> NDArray[Any]: ...
 @overload
 def closure(
-    A: _Given,
+    A: _ArrayOrList,
     semiring: Semiring | str | None = ...,
     *,
     explain: Literal[True, "full"],
@@ -115,109 +115,126 @@ def closure(
     columns: tuple[str, str] | None = None,
     explain: bool | Literal["full"] = False,
 ) -> Any:
-    """A* = I ⊕ A ⊕ A² ⊕ …; with ``reflexive=False`` A⁺ = A ⊗ A*. In min-plus: all shortest distances.
+    """Return the closure A* = I ⊕ A ⊕ A² ⊕ … of a matrix; in min-plus all shortest distances.
+
+    With ``reflexive=False`` the closure is A⁺ = A ⊗ A*.
 
     Parameters
     ----------
     A
-        (..., n, n): A[i, j] is the weight of the edge i → j, the semiring's zero (∞ in min-plus) means no edge, and 0
-        is a weight. A NumPy array of any strides, a list, an array of another library in host memory, a SciPy sparse
-        matrix (entries it does not store are no edges, stored zeros are weights), or a `BitMatrix` for semirings on
-        bool; or an array on an NVIDIA GPU, of any library that speaks DLPack, which is closed there. Also a square
-        frame of pandas or Polars, and what lists edges: such a frame, a graph of NetworkX, igraph or rustworkx, a
-        `Network`. Also the name of an .npy file, or a `numpy.memmap`; and the name of any other file that
-        `semiring.read` reads, such as a list of edges in ``"roads.csv"``, which is closed as its `Network`.
+        (..., n, n): A[i, j] is the weight of the edge i → j. The semiring's zero (∞ in min-plus) means no edge, and 0
+        is a weight. An array is a NumPy array of any strides, a list, an array of another library in host memory, a
+        SciPy sparse matrix (entries that it does not store are no edges, stored zeros are weights), or a `BitMatrix`
+        for semirings on bool. An array on an NVIDIA GPU, of any library with DLPack, is closed there. A square frame of
+        pandas or Polars, a frame that lists edges, a graph of NetworkX, igraph or rustworkx, and a `Network` have named
+        vertices. The name of an .npy file, or a `numpy.memmap`, is closed as an array. Any other file that
+        `semiring.read` reads, such as a list of edges in ``"roads.csv"``, is closed as its `Network`.
     semiring
         A `Semiring` with a star, or a name of the catalogue, in lower case; by default that of a `Network`, else
         min-plus.
     method
-        One of `METHODS`, or of your own (`semiring.extend.register_method`). ``"auto"`` chooses by size, sparsity and
-        semiring; ``explain`` says what and why. The algorithms of papers are among them, to compare with. An error for
-        an unknown name, or for a method that runs elsewhere, lists the methods for this device.
+        One of `METHODS`, or a method of your own (`semiring.extend.register_method`). ``"auto"`` chooses by size,
+        sparsity and semiring; ``explain`` prints the choice and the reason. The algorithms of papers are there for
+        comparison. The error for an unknown name, or for a method of another device, lists the methods for this device.
     out
-        Where the result goes; may be A itself. In place the memory beyond the matrix is that of some panels, O(n ·
-        1024), and for truth values also an eighth of the matrix. One copy more of the matrix is taken
+        The memory for the result; may be A itself. In place the memory beyond the matrix is that of some panels,
+        O(n · 1024), and for truth values also an eighth of the matrix. One copy more of the matrix is made
 
         - by `squaring`;
         - where ⊕ is not idempotent and ``reflexive`` is False;
         - where neither the entries of a row nor those of a column are adjacent, and for a stack whose rows are not;
         - of float16 and bfloat16, in float32, unless ``compute_dtype`` says otherwise;
-        - in float64 while potentials are found, if shortest paths are so long that it takes an elimination.
+        - in float64 during the search for potentials, if shortest paths are so long that it takes an elimination.
 
-        ``johnson`` takes the edges, and 32 MiB. For more on a GPU see the page on closures.
-        The name of an .npy file is written, and ``numpy.memmap`` of it returned. Without it the closure of a file is
-        an array in memory.
+        ``johnson`` needs memory for the edges, and 32 MiB. The page on closures has the memory on a GPU.
+        If ``out`` is the name of an .npy file, the result is written there, and a `numpy.memmap` of it is returned.
+        Without it the closure of a file is an array in memory.
     memory
-        How much memory the work on a matrix in a file may take, in bytes or as a text such as ``"8 GiB"``: where it
-        does not fit, it is closed by strips of rows that are read and written while others are worked on, with the same
-        bits. With ``device`` the memory of the GPU, also for an array of the host; a dict such as
-        ``{"device": "40 GiB", "host": "1 GiB"}`` bounds both. By default what is free, less an eighth.
+        The largest memory of a closure of a file, in bytes or as a text such as ``"8 GiB"``. A matrix that does not fit
+        is closed by strips of rows, which are read and written during the work on other strips. The result is bitwise
+        identical. With ``device`` it bounds the memory of the GPU, also for an array of the host; a dict such as
+        ``{"device": "40 GiB", "host": "1 GiB"}`` bounds both. The default is the free memory, less an eighth.
     journal
-        The name of a file that says how far a closure by strips is. After whatever stopped it, the same call goes on
-        from there, and gives the bits that an undisturbed one would; after its end it returns at once. Without one, a
-        matrix that is closed in place is lost with the run.
+        The name of a file that records the progress of a closure by strips. If the run stops for any reason, the same
+        call continues it, with a bitwise identical result. After the end of the run the call returns at once. Without a
+        journal, a matrix that is closed in place is lost if the run stops.
     pivots
-        The name of an .npy file (n, n) int32 that is made: of a matrix in a file, the vertices that best paths lead
-        over, from which `Paths` of the closure finds a path when it is asked for one. Where ⊕ is selective; costs a
-        quarter more computing, and 4 bytes more for each entry that is moved.
+        The name of a new .npy file, (n, n) int32, for a matrix in a file and a selective ⊕. It receives a vertex on a
+        best path for each pair of vertices, from which `Paths` of the closure finds paths. Costs a quarter more
+        computing, and 4 bytes more for each entry that is moved.
     progress
-        True draws a bar with the time that is left, on the terminal or in the notebook (tqdm's where that is
-        installed). A function ``progress(done, total)`` is called as the work goes on, ``done`` never falling; an
-        exception it raises stops it.
+        True draws a bar with the remaining time, on the terminal or in the notebook (tqdm's bar if that is installed).
+        A function is called as ``progress(done, total)`` during the work, and ``done`` never decreases. An exception
+        that it raises stops the work.
     reflexive
         Whether the empty path counts: A*, or A⁺, whose diagonal holds only cycles.
     check
-        Whether to look for NaN and entries outside the domain, and to warn of what looks like the "no edge" of another
-        convention (`SuspiciousWeightsWarning`). Without the look such entries give any
-        result; min_plus and max_plus look in any case, for the signs of the weights decide how they are closed. On a
-        GPU a call waits for it after the look and at its end, and in between for large matrices of min_plus and
-        max_plus, to see whether whole numbers fit narrower integers; without the look it waits for nothing and raises
-        nothing that depends on the data: min_plus weights below 0 (in max_plus above) then make the result NaN, and
-        integers must be ≥ 0 and small enough for no path to come near half their range.
+        Whether to validate the entries, and to warn of the "no edge" of another convention
+        (`SuspiciousWeightsWarning`). Without validation, NaN and entries outside the domain give an arbitrary result.
+        min_plus and max_plus scan the entries in any case, because the signs of the weights decide the method. On a GPU
+        a call with validation waits for the scan and for the result. For large matrices of min_plus and max_plus it
+        also waits to learn whether whole numbers fit narrower integers. A call without validation waits for nothing,
+        and raises nothing that depends on the data. Then min_plus weights below 0 (max_plus weights above 0) make the
+        result NaN. Integers must then be ≥ 0, and so small that no path comes near half their range.
     threads
-        How many threads; by default `get_threads`. The result does not depend on it.
+        The number of threads; by default `get_threads`. The result does not depend on it.
     device
-        ``"cuda"``, or ``"cuda:1"`` for the GPU of that number: move what lives in the memory of the host to the GPU,
-        and the result back; by strips of rows where the GPU has no room for all. ``"cpu"``: move what lives on a GPU to
-        the memory of the host, and the result back. By default the matrix is closed where it lives. ``("cuda:0",
-        "cuda:1")``, or ``"cuda:*"`` for all of the host: several GPUs close it together, each some of its rows,
-        wherever it lives, whatever its structure; of a stack each closes some matrices.
+        By default the matrix is closed where it is. ``"cuda"``, or ``"cuda:1"`` for the GPU of that number: an array of
+        the host is copied to the GPU, and the result back. It is closed by strips of rows if the GPU's memory is too
+        small. ``"cpu"``: an array of a GPU is copied to the host, and the result back. With ``("cuda:0", "cuda:1")``,
+        or ``"cuda:*"`` for all GPUs of the host, several GPUs close an array of the host or of a GPU together. Each GPU
+        closes some rows, without structure analysis, or some matrices of a stack.
     structure
-        Whether work may be spared where the graph allows it: True; False; or the name of a rule that may, or several of
+        Whether the structure of the graph may reduce the work: True, False, or the names of one or more of the rules
         ``"bottleneck"``, ``"hops"``, ``"reachability"``, ``"separators"``, ``"searches"``, ``"components"``,
-        ``"undirected"``. The page on structure has the idea and the rounding of each; ``explain`` says what was found.
-        With ``method="auto"``, from 1,536 vertices on; hops of a sparse matrix from 256 on.
+        ``"undirected"``. The page on structure has the idea and the rounding of each; ``explain`` prints the detected
+        structure. It applies with ``method="auto"`` to 1,536 or more vertices; hops of a sparse matrix to 256 or more.
     compute_dtype
         The dtype of the arithmetic. By default float16 and bfloat16 are computed in float32 and rounded once, with the
         same result on every device. ``"float16"`` closes a float16 matrix on a GPU in float16, in about half the time
         and without the copy in float32, and a float16 file by strips. Then every sum and product along a path is
         rounded, and the result depends on the device and the method.
     weight, directed, columns
-        How edges are read, as in `network_of`: the column or attribute of the weights; False for edges in both
-        directions, of a matrix in memory too; the titles of the columns where the edges of a frame begin and end.
+        How edges are read, as in `network_of`. ``weight`` is the column or attribute of the weights. ``directed=False``
+        adds the reverse of each edge, also for a matrix in memory. ``columns`` are the titles of the two columns in
+        which a frame lists the ends of edges.
     explain
         Return ``(result, Explanation)``. An explanation prints the method, what was detected and used, and the
-        predicted cost; ``"full"`` also prints the rules that were tried, which its property ``rules`` holds.
+        predicted cost; ``"full"`` also prints all rules, which its property ``rules`` holds.
 
-    Returns the closure, in A's dtype and library; a `BitMatrix` for a `BitMatrix`, a dense array for a sparse matrix,
-    a frame with the labels of rows and columns for a frame, a `Network` for what lists edges and for a file other than
-    .npy.
+    Returns
+    -------
+    D
+        The closure, in A's dtype and library. It is a `BitMatrix` for a `BitMatrix`, and a dense array for a sparse
+        matrix. A frame gives a frame with the labels of rows and columns. A graph, a list of edges and a file other
+        than .npy give a `Network`.
 
-    Raises `NegativeCycleError` with the vertices of a negative (max-plus: positive) cycle, before anything is
-    written; a cycle whose weight the rounding of its own entries explains does not count, and neither does one of
-    weight 0. `DivergenceError` where another semiring's pivot has no star, `DomainError`, `IntegerOverflowError`,
-    `AlgebraError` for a semiring without a star or one whose laws are refuted (`RoundingWarning` where only rounding
-    breaks them), `DTypeError`, `ShapeError`. After a `DivergenceError` other than a negative cycle, and after an
-    `IntegerOverflowError`, what was closed in place is undefined. Of a stack all matrices are looked at before the
-    first is written, and the error says which one it is about: `DivergenceError.matrix`.
+    Raises
+    ------
+    NegativeCycleError
+        With the vertices of a negative (max-plus: positive) cycle, before anything is written. A cycle of weight 0 does
+        not count, and neither does a cycle that is negative only because of the rounding of its entries.
+    DivergenceError
+        If a pivot of another semiring has no star. Then a matrix that is closed in place is undefined. For a stack,
+        ``error.matrix`` is the index of the matrix. All matrices are scanned before the first one is written.
+    IntegerOverflowError
+        If a distance does not fit the integers. Then a matrix that is closed in place is undefined.
+    DomainError, DTypeError, ShapeError
+        For NaN and entries outside the domain, for other dtypes, and for a matrix that is not square.
+    AlgebraError
+        For a semiring without a star, or one whose laws are refuted (`RoundingWarning` if only rounding breaks them).
 
+    Notes
+    -----
     A sum of floats beyond their range is ∞, which is "no path": weights of 10³⁸ need float64.
 
     An edge of weight -∞ in min-plus (+∞ in max-plus) makes every path over it -∞ (+∞), and a cycle over it is a
-    negative one. plus_times gives what elimination without pivoting reaches: (I - A)⁻¹ where no pivot is 1; the sum
-    itself converges only where the spectral radius is below 1 (`DivergenceWarning` where the result shows that it is
-    not, with ``check``). Costs n³ pairs. Sources: see `semiring.algorithms`.
+    negative one. In plus_times the result is that of elimination without pivoting: (I - A)⁻¹ if no pivot is 1. The sum
+    itself converges only if the spectral radius is below 1. With ``check``, a `DivergenceWarning` follows if the result
+    shows that it is not. Costs n³ pairs. Sources: see `semiring.algorithms`.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> inf = float("inf")
     >>> closure(np.array([[inf, 3.0, 8.0], [inf, inf, 2.0], [1.0, inf, inf]]))
@@ -225,20 +242,20 @@ def closure(
            [3., 0., 2.],
            [1., 4., 0.]])
     """
-    if not (reflexive is True is check and explain is False and directed is None):  # small calls feel a microsecond
+    if not (reflexive is True is check and explain is False and directed is None):  # saves a microsecond
         full = isinstance(explain, str) and explain == "full"
         check_flags({"reflexive": reflexive, "check": check, "explain": full or explain, "directed": directed})
-    semiring, (one, several) = semiring_of(A, semiring), _where(device)
+    semiring, (one, several) = semiring_of(A, semiring), _split_device(device)
     if several and getattr(A, "ndim", 2) > 2:
-        asked = {"method": method, "reflexive": reflexive, "check": check, "threads": threads, "structure": structure}
-        asked |= {"directed": directed, "compute_dtype": compute_dtype}
-        return _close_by_several(several, A, out, explain, semiring=semiring, **asked)
-    options = _options(semiring, method, threads, check, structure, several, compute_dtype, given=(A, device))
+        shared = {"method": method, "reflexive": reflexive, "check": check, "threads": threads, "structure": structure}
+        shared |= {"directed": directed, "compute_dtype": compute_dtype}
+        return _close_by_several(several, A, out, explain, semiring=semiring, **shared)
+    options = _options(semiring, method, threads, check, structure, several, compute_dtype, operand=(A, device))
     progress = as_progress(progress)
     rare = device, memory, journal, pivots, weight, directed, columns
     plain = not explain and not profiling.active and rare.count(None) == len(rare)
     if plain and _is_plain(A, out, options):
-        call = Call.of_array(A, options, not reflexive, progress)
+        call = Call.from_plain_array(A, options, not reflexive, progress)
         return plan_with_warnings(call).run(call, out)
     reading = Reading(weight, directed, columns)
     reading.check(A)
@@ -246,10 +263,10 @@ def closure(
     if explain:
         explanation = Explanation(options.semiring.name, method=method, threads=options.threads, full=explain == "full")
     request = Request(
-        A,
-        options,
-        not reflexive,
-        out,
+        operand=A,
+        options=options,
+        plus=not reflexive,
+        out=out,
         device=one,
         devices=several,
         memory=memory,
@@ -264,9 +281,9 @@ def closure(
 
 
 def _is_plain(A: Any, out: Any, options: Options) -> bool:
-    """Whether no front end has anything to do: an array whose closure goes to a new one, or to one of its kind.
+    """Return whether a call needs no front end: A is an array, and the result is new or such an array too.
 
-    It lives in the memory of the host or on the current GPU. Raises `DTypeError` and `AlgebraError` as front ends do.
+    The arrays are in host memory or on the current GPU. Raises `DTypeError` and `AlgebraError` as front ends do.
     """
     kind = type(A)
     if kind is not np.ndarray and not (kind.__module__ == "cupy" and _is_on_current_gpu(A)):
@@ -274,14 +291,14 @@ def _is_plain(A: Any, out: Any, options: Options) -> bool:
     dtype = A.dtype
     if A.ndim < 2 or A.shape[-1] != A.shape[-2] or dtype.kind not in "fiub" or not dtype.isnative:
         return False
-    if dtype.kind in "iu" and options.semiring.dtypes == ("bool",):  # which may be truth values
+    if dtype.kind in "iu" and options.semiring.dtypes == ("bool",):  # integers that may be truth values
         return False
     check_star(options.semiring, dtype)
-    return out is None or _takes_result(out, A)
+    return out is None or _may_write_to(out, A)
 
 
-def _takes_result(out: Any, A: Any) -> bool:
-    """Whether the closure of A may be written to ``out`` as it is: A itself, or an array of its kind apart from it."""
+def _may_write_to(out: Any, A: Any) -> bool:
+    """Return whether the closure of A may be written to ``out``: A itself, or a like array that does not overlap A."""
     if out is not A and (type(out) is not type(A) or out.dtype != A.dtype or out.shape != A.shape):
         return False
     if type(A) is np.ndarray:
@@ -297,11 +314,11 @@ def _is_on_current_gpu(A: Any) -> bool:
     return type(A).__name__ == "ndarray" and bool(A.device.id == current)
 
 
-def _close_by_several(devices: tuple[int, ...], A: Any, out: Any, explain: bool | str, **asked: Any) -> Any:
-    """The closure of a stack, each matrix by one of several GPUs."""
+def _close_by_several(devices: tuple[int, ...], A: Any, out: Any, explain: bool | str, **options: Any) -> Any:
+    """Close a stack by several GPUs, each matrix by one GPU."""
     if explain:
         raise DeviceError("explain= is for one matrix, or for a stack on one GPU: leave it out, or name one GPU")
-    return closed_stack(devices, A, out, partial(closure, **asked))
+    return closed_stack(devices, A, out, partial(closure, **options))
 
 
 def _options(
@@ -312,49 +329,52 @@ def _options(
     structure: Any,
     several: Any,
     compute_dtype: Any = None,
-    given: tuple[Any, Any] = (None, None),
+    operand: tuple[Any, Any] = (None, None),
 ) -> Options:
-    """What a call asks for; ``several``: GPUs that are to spread it as it is. Raises where no call can ask for that.
+    """Return the validated options of a call; ``several``: the GPUs that close it together without its structure.
 
-    ``given``: the matrix and the device of the call, for an error to list the methods there.
+    ``operand``: the matrix and the device of the call, for an error that lists the methods there. Raises
+    `UnknownNameError` for a method or a rule, and `DTypeError` for a dtype of the arithmetic.
     """
     algebra, allowed = as_semiring(semiring), allowed_rules(structure)
     if method != "auto" and method not in METHODS:
-        raise UnknownNameError("closure method", method, methods_for(_kind_of_device(*given)))
+        raise UnknownNameError("closure method", method, methods_for(_kind_of_device(*operand)))
     count = get_threads() if threads is None else checked_threads(threads)
     structures = frozenset() if several else allowed
     return Options(algebra, method, count, bool(check), structures, _compute_dtype(compute_dtype))
 
 
 def _kind_of_device(A: Any, device: Any) -> str:
-    """Return where a matrix is closed, "cpu" or "cuda"."""
+    """Return the kind of the device on which a matrix is closed, "cpu" or "cuda"."""
     if device is None:
         return "cuda" if is_device_array(memory_of(A)) else "cpu"
     return "cpu" if device == "cpu" else "cuda"
 
 
-def _compute_dtype(given: Any) -> np.dtype[Any] | None:
-    """Return the dtype of ``compute_dtype=``; raise `DTypeError` for one that no closure is computed in on request."""
-    if given is None:
+def _compute_dtype(requested: Any) -> np.dtype[Any] | None:
+    """Return the dtype of ``compute_dtype=``; raise `DTypeError` for a dtype that cannot be requested."""
+    if requested is None:
         return None
     try:
-        found: np.dtype[Any] | None = np.dtype(given)
+        dtype: np.dtype[Any] | None = np.dtype(requested)
     except TypeError:
-        found = None
-    if found != np.float16:
-        raise DTypeError(f"compute_dtype is {given!r}, and only 'float16' can be requested: leave it out, or convert A")
-    return found
+        dtype = None
+    if dtype != np.float16:
+        raise DTypeError(
+            f"compute_dtype is {requested!r}, and only 'float16' can be requested: leave it out, or convert A"
+        )
+    return dtype
 
 
 def _close(request: Request) -> Any:
-    """What the front ends return for a request."""
-    there = device_of((request.given, request.out), None if request.device == "cpu" else request.device)
-    with profiling.span("call", "closure", semiring=request.semiring.name), there:
+    """Run the front ends on the device of a request, in a span of a profile."""
+    device = device_of((request.operand, request.out), None if request.device == "cpu" else request.device)
+    with profiling.span("call", "closure", semiring=request.semiring.name), device:
         return close_given(request)
 
 
-def _where(device: Any) -> tuple[Any, tuple[int, ...]]:
-    """The one device, or the GPUs that compute together."""
+def _split_device(device: Any) -> tuple[Any, tuple[int, ...]]:
+    """Split ``device=`` into one device, or the numbers of several GPUs that compute together."""
     if device is None:
         return None, ()
     from semiring.arrays.device import device_numbers, one_device
@@ -366,7 +386,7 @@ _ALL = frozenset(STRUCTURES)
 
 
 def allowed_rules(structure: bool | str | Iterable[str]) -> frozenset[str]:
-    """The names of the rules that may use the structure of the graph; `UnknownNameError` for another name."""
+    """Return the names of the rules that ``structure=`` allows. Raises `UnknownNameError` for another name."""
     if structure is True:
         return _ALL
     names = frozenset([structure] if isinstance(structure, str) else structure or ())
@@ -384,15 +404,15 @@ def closure_of_rounded(
     check: bool = True,
     threads: int | None = None,
 ) -> Array:
-    """`closure` of an array A (..., n, n) whose entries bring the rounding of another dtype, or of their own.
+    """Return the closure of an array A (..., n, n) whose entries were rounded to the dtype ``rounded_to``.
 
-    So halves that the caller has made float32 keep their idea of a negative cycle, and what he computes of the closure
-    is rounded once, at its end.
+    A caller that has converted float16 or bfloat16 to float32 gets the same test for negative cycles as `closure` of
+    the original array. It can compute with the closure in float32, and round once at the end.
     """
     if rounded_to == A.dtype:
         return closure(A, semiring, reflexive=reflexive, check=check, threads=threads)
     options = _options(semiring, "auto", threads, check, True, None)
-    return _close(Request(A, options, not reflexive, rounded_to=rounded_to))
+    return _close(Request(operand=A, options=options, plus=not reflexive, rounded_to=rounded_to))
 
 
 def closure_with_predecessors(
@@ -407,19 +427,21 @@ def closure_with_predecessors(
     device: Any = None,
     rounded_to: Any = None,
 ) -> tuple[Array, Array]:
-    """(A*, predecessors) for a selective ⊕ and an array A (n, n); see `semiring.algorithms.predecessors`.
+    """Return A* and the predecessor matrix of an array A (n, n), for a selective ⊕.
 
-    Errors as for `closure`; `AlgebraError` where ⊕ is not selective. ``device``: several GPUs, or None.
-    ``rounded_to`` as in `closure_of_rounded`.
+    ``device``: several GPUs, or None. ``rounded_to`` as in `closure_of_rounded`. Raises the errors of `closure`, and
+    `AlgebraError` if ⊕ is not selective. Source: `semiring.algorithms.predecessors`.
     """
     progress = as_progress(progress, "paths")
     if not semiring.selective:
         raise AlgebraError(f"predecessors need a selective ⊕, which {semiring.name} does not have: use closure")
     if method not in METHODS or takes_edges(method):
         raise UnknownNameError("closure method with predecessors", method, matrix_methods())
-    inspection, several = Inspection(), _where(device)[1]
+    inspection, several = Inspection(), _split_device(device)[1]
     options = _options(semiring, method, threads, check, structure, several)
-    request = Request(A, options, devices=several, rounded_to=rounded_to, progress=progress, inspect=inspection)
+    request = Request(
+        operand=A, options=options, devices=several, rounded_to=rounded_to, progress=progress, inspect=inspection
+    )
     D = _close(request)
     if inspection.found is None:  # closed as packed bits, or empty
         inspection.look(engine_of(make_plan(semiring, D.dtype, threads=options.threads), D), D, A)

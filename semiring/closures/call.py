@@ -1,8 +1,7 @@
-"""A call of `closure`: what was asked for, and what scans of the entries have found.
+"""A call of `closure`: its array, its options, and the results of scans of the entries.
 
-A `Kind` is what is known of a call before anybody looks at its entries. Calls of one kind differ in their entries
-alone. A *scan* is one pass over the entries, or one search in them. A `Call` makes each scan once, when a question
-first needs its result.
+A `Kind` describes a call without reading its entries. Calls of one kind differ only in their entries. A *scan* is one
+pass over the entries, or one search in them. A `Call` makes each scan once, when a question first needs its result.
 """
 
 from __future__ import annotations
@@ -35,79 +34,86 @@ if TYPE_CHECKING:
 __all__ = ["Call", "Kind", "Options", "Part", "Strips", "is_tropical"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array; a `BitMatrix`; a SciPy sparse matrix
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
-_SMALL = 1 << 24  # bytes: the least of fewer is found alone, for a look at the signs would read them once more
+_SMALL = 1 << 24  # bytes: below this size one reduction finds the least weight, and no scan of the signs follows
 _least, _greatest = np.minimum.reduce, np.maximum.reduce
 
 
 class Options(NamedTuple):
-    """What a public call asks for that decides how matrices of a kind are closed."""
+    """The options of a public call that decide how matrices of a kind are closed."""
 
     semiring: Semiring
     method: str = "auto"  # as the caller named it
     threads: int = 1
     check: bool = True
     structure: frozenset[str] = frozenset()  # the names of the rules that may use the structure of the graph
-    compute_dtype: Any = None  # the dtype that the caller wants the arithmetic in; None is the library's choice
+    compute_dtype: Any = None  # the dtype of the arithmetic that the caller requested; None: the library chooses
 
 
 class Part(NamedTuple):
-    """What a call inherits whose matrix is a part of another, already read through the maps of that one."""
+    """Decisions that a call for a part of a matrix inherits; its entries were already read through the outer maps."""
 
-    after: str  # the rule that made it: those that follow are asked
-    semiring: Semiring  # in which it is closed, whatever the semiring of the caller
-    method: str  # which was chosen for the whole matrix
-    examined: bool  # whether the structure of the whole was scanned
+    after_rule: str  # the rule that made the part: the rules behind it apply to the part
+    semiring: Semiring  # in which the part is closed, whatever the semiring of the caller
+    method: str  # the method of the whole matrix
+    may_use_structure: bool  # whether the structure of the whole matrix was scanned
 
 
 class Strips(NamedTuple):
-    """How a matrix is closed of which there are only some rows, or tiles, where they are worked on."""
+    """The source of a matrix that is closed in pieces: strips of rows of a file, or tiles of several ranks."""
 
-    scan: Callable[[Array, Semiring], Scan]  # `check_entries` of its array
-    sample: Array  # (0, n): of the library of the rows that are worked on
+    scan: Callable[[Array, Semiring], Scan]  # computes what `check_entries` does for the whole matrix
+    sample: Array  # (0, n): an empty array of the library and device in which pieces are closed
     storage: Literal["elements", "bits"] = "elements"
-    called: str = "strips"  # what these are, in an error
-    whole: str = "the file"  # and what holds all of them
+    piece_name: str = "strips"  # the plural that errors print
+    whole_name: str = "the file"  # what errors call the memory that holds all pieces
+
+
+class StripKind(NamedTuple):
+    """The part of `Strips` that belongs to the kind of a call."""
+
+    piece_name: str
+    storage: Literal["elements", "bits"]
 
 
 class Kind(NamedTuple):
-    """What is known of a call before any scan of its entries: plans are kept by it."""
+    """The properties of a call that need no scan of its entries: the cache key of plans."""
 
     options: Options
-    name: str  # of the semiring: equal ones may be called differently, and errors print the name
+    name: str  # of the semiring: equal semirings may have different names, and errors print the name
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     storage: Literal["elements", "bits", "sparse"] = "elements"
     device: int | None = None  # the number of the GPU that holds the array
-    adjacent: bool = True  # whether the entries of a row lie side by side; asked on a GPU alone
-    turned: bool = False  # whether columns are closed for rows: edges are the caller's, reversed
+    has_adjacent_rows: bool = True  # whether the entries of a row lie side by side; always True on the host
+    is_transposed: bool = False  # whether the array is the transpose of the caller's: all edges are reversed
     plus: bool = False  # A⁺ instead of A*
-    traced: bool = False  # whether predecessors are found
-    reports: bool = False  # whether progress is reported
-    rounded_to: Any = None  # the dtype whose rounding the entries bring, where it is not theirs
-    backend: str | None = None  # the one that the environment names
-    profiled: bool = False
+    needs_predecessors: bool = False
+    has_progress: bool = False  # whether progress is reported
+    rounded_to: Any = None  # the dtype to which the entries were rounded, if it differs from their own
+    backend: str | None = None  # the backend that the environment names
+    is_profiled: bool = False
     part: Part | None = None
-    strips: tuple[str, str] | None = None  # of `Strips`: what it is called, and its storage
-    devices: tuple[int, ...] = ()  # the GPUs that close it together
-    spread: Method | None = None  # and how
+    strips: StripKind | None = None
+    devices: tuple[int, ...] = ()  # the GPUs that close the matrix together
+    joint_method: Method | None = None  # the method by which these GPUs do so
 
 
 @lru_cache(maxsize=1024)
 def is_tropical(semiring: Semiring) -> bool:
-    """Whether closures of the semiring are those of min-plus or max-plus: negative cycles have no star in it."""
+    """Return whether closures of the semiring are those of min-plus or max-plus: negative cycles have no star."""
     return semiring.tropical is not None and (semiring.divergence is not None or semiring.absorptive)
 
 
 @lru_cache(maxsize=1024)
-def _one_end_decides(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
-    """Whether the least weight says all: then no number is outside the domain."""
+def _least_decides(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
+    """Return whether the least weight decides the signs, because every number except NaN is in the domain."""
     return dtype.kind == "f" and is_tropical(semiring) and semiring.domain.everything
 
 
-class _FoundOnce:
-    """A property that is found once, and kept: `functools.cached_property` takes a lock before Python 3.12."""
+class _CachedScan:
+    """A property that is computed once for each call: `functools.cached_property` takes a lock before Python 3.12."""
 
     def __init__(self, find: Callable[[Any], Any]) -> None:
         self._find, self._name, self.__doc__ = find, find.__name__, find.__doc__
@@ -115,39 +121,52 @@ class _FoundOnce:
     def __get__(self, call: Any, _: Any) -> Any:
         if call is None:
             return self
-        found = call.__dict__[self._name] = self._find(call)
-        return found
+        result = call.__dict__[self._name] = self._find(call)
+        return result
 
 
 class Call:
-    """The array of one call, its kind, and what scans of it have found.
+    """The array of one call, its kind, and the results of scans of the array.
 
-    ``known`` sets results of scans in advance, by their names: those of a part of another call.
+    Parameters
+    ----------
+    A
+        The array (n, n) or (..., n, n), a `BitMatrix`, or a SciPy sparse matrix.
+    kind
+        The kind of the call.
+    results
+        Attributes of this call, and results of scans by their names. A part of another call inherits results so.
     """
 
     progress: Callable[[int, int], None] | None = None
     inspect: Inspection | None = None
-    explanation: Explanation | None = None  # None where nobody wants to read it
+    explanation: Explanation | None = None  # None: no explanation was requested
     strips: Strips | None = None
-    depth = 0  # of the lines of an explanation
+    depth = 0  # the indentation of the lines of an explanation
     matrix_of_stack = 0  # the number of the matrix in the stack that it belongs to; only the first is explained
     stack: tuple[int, ...] = ()  # (...) of the caller's (..., n, n), where that is not the shape of the array
-    wider: np.dtype[Any] | None = None  # the integers of a second attempt
+    wider: np.dtype[Any] | None = None  # the integer dtype of a second attempt
 
-    def __init__(self, A: Array, kind: Kind, **known: Any) -> None:
+    def __init__(self, A: Array, kind: Kind, **results: Any) -> None:
         self.A, self.kind = A, kind
-        if known:
-            self.__dict__.update(known)
+        if results:
+            self.__dict__.update(results)
 
     @classmethod
-    def of_array(cls, A: Array, options: Options, plus: bool, progress: Any = None) -> Call:
-        """The call for an array as it is: as `of`, which takes a microsecond more."""
-        where = named_backend(), profiling.active
-        on_host = type(A) is np.ndarray
-        device, in_rows = (None, True) if on_host else (A.device.id, has_adjacent_elements(A))
+    def from_plain_array(cls, A: Array, options: Options, plus: bool, progress: Any = None) -> Call:
+        """Return the call for an array without further options, a microsecond faster than `from_array`."""
+        is_on_host = type(A) is np.ndarray
         kind = Kind(
-            *(options, options.semiring.name, A.dtype, A.shape, "elements", device, in_rows, False),
-            *(plus, False, progress is not None, None, *where),
+            options,
+            options.semiring.name,
+            A.dtype,
+            A.shape,
+            device=None if is_on_host else A.device.id,
+            has_adjacent_rows=is_on_host or has_adjacent_elements(A),
+            plus=plus,
+            has_progress=progress is not None,
+            backend=named_backend(),
+            is_profiled=profiling.active,
         )
         call = cls(A, kind)
         if progress is not None:
@@ -155,16 +174,23 @@ class Call:
         return call
 
     @classmethod
-    def of(
-        cls, A: Array, options: Options, *, inspect: Any = None, progress: Any = None, strips: Any = None, **known: Any
+    def from_array(
+        cls,
+        A: Array,
+        options: Options,
+        *,
+        inspect: Any = None,
+        progress: Any = None,
+        strips: Any = None,
+        **results: Any,
     ) -> Call:
-        """The call for an array, or a `BitMatrix`; ``known``: also fields of its `Kind`."""
+        """Return the call for an array or a `BitMatrix`; ``results`` may also hold fields of its `Kind`."""
         memory = memory_of(A) if strips is None else strips.sample
         device = memory.device.id if is_device_array(memory) else None
-        fields = {name: known.pop(name) for name in list(known) if name in Kind._fields}
+        fields = {name: results.pop(name) for name in list(results) if name in Kind._fields}
         storage = "bits" if memory is not A and strips is None else "elements"
         if strips is not None:
-            fields["strips"] = strips.called, strips.storage
+            fields["strips"] = StripKind(strips.piece_name, strips.storage)
         kind = Kind(
             options,
             options.semiring.name,
@@ -172,54 +198,56 @@ class Call:
             A.shape,
             storage=fields.pop("storage", storage),
             device=device,
-            adjacent=device is None or strips is not None or has_adjacent_elements(A),
-            traced=inspect is not None,
-            reports=progress is not None,
+            has_adjacent_rows=device is None or strips is not None or has_adjacent_elements(A),
+            needs_predecessors=inspect is not None,
+            has_progress=progress is not None,
             backend=named_backend(),
-            profiled=profiling.active,
+            is_profiled=profiling.active,
             **fields,
         )
-        return cls(A, kind, inspect=inspect, progress=progress, strips=strips, **known)
+        return cls(A, kind, inspect=inspect, progress=progress, strips=strips, **results)
 
     def part(self, A: Array, **changes: Any) -> Call:
-        """The call for another array; ``changes`` of fields of its kind, and what is known of the entries.
+        """Return the call for another array, whose explanation is indented one level deeper.
 
-        It explains itself one level deeper. Nothing is known of its entries, but for what is said.
+        ``changes``: fields of its kind, attributes, and results of scans. It inherits no other results of scans.
         """
         fields = {name: changes.pop(name) for name in list(changes) if name in Kind._fields}
         kind = self.kind._replace(dtype=A.dtype, shape=A.shape, **fields)
         changes = {"progress": self.progress, "inspect": self.inspect, **changes}
-        kind = kind._replace(traced=changes["inspect"] is not None, reports=changes["progress"] is not None)
+        kind = kind._replace(
+            needs_predecessors=changes["inspect"] is not None, has_progress=changes["progress"] is not None
+        )
         place = {"explanation": self.explanation, "depth": self.depth + 1, "strips": self.strips}
         return Call(A, kind, **{**place, **changes})
 
-    def again(self, **answers: Any) -> Call:
-        """The same call, with all that is known of its entries, and other ``answers``."""
+    def with_answers(self, **answers: Any) -> Call:
+        """Return the same call with all its results of scans, and with ``answers`` in place of some of them."""
         other = object.__new__(Call)
         other.__dict__.update(self.__dict__, **answers)
         return other
 
-    def found(self, find: Callable[[Call], Found]) -> Found:
-        """What ``find(call)`` has found, once for a call."""
-        kept = self.__dict__.setdefault("_found", {})
-        if find not in kept:
-            kept[find] = find(self)
-        return kept[find]  # type: ignore[no-any-return]
+    def result_of(self, scan: Callable[[Call], Result]) -> Result:
+        """Return ``scan(call)``, which runs once for each call."""
+        results = self.__dict__.setdefault("_results", {})
+        if scan not in results:
+            results[scan] = scan(self)
+        return results[scan]  # type: ignore[no-any-return]
 
-    def set_found(self, find: Callable[[Call], Found], value: Found) -> None:
-        """Keep what another run has found by ``find``."""
-        self.__dict__.setdefault("_found", {})[find] = value
+    def set_result(self, scan: Callable[[Call], Result], value: Result) -> None:
+        """Set the result of ``scan`` to that of an earlier run."""
+        self.__dict__.setdefault("_results", {})[scan] = value
 
     def note(self, reason: str) -> None:
-        """Add a reason to the explanation, if somebody wants to read one."""
+        """Add a reason to the explanation, if one was requested."""
         if self.explanation is not None:
             self.explanation.note(reason)
 
-    # ------------------------------------------------------------------------------------------------ what is asked
+    # --------------------------------------------------------------------------------------------------- the options
 
     @property
     def semiring(self) -> Semiring:
-        """As the caller named it."""
+        """The semiring of the caller."""
         return self.kind.options.semiring
 
     @property
@@ -236,71 +264,71 @@ class Call:
         return -1 if self.kind.part is None and self.semiring.tropical == "max" and is_tropical(self.semiring) else 1
 
     @property
-    def waits(self) -> bool:
-        """Whether a device may be waited for; if not, nothing that depends on the data is raised."""
+    def may_synchronize(self) -> bool:
+        """Whether the call may wait for a device; otherwise it raises nothing that depends on the data."""
         k = self.kind
         return k.options.check or k.device is None or k.strips is not None
 
     @property
-    def scanned(self) -> bool:
-        """Whether the entries are scanned: in min-plus and max-plus their signs and range decide."""
+    def may_scan(self) -> bool:
+        """Whether scans may read the entries: in min-plus and max-plus their signs and range decide the plan."""
         k = self.kind
-        return k.options.check or (self.waits and is_tropical(k.options.semiring)) or k.part is not None
+        return k.options.check or (self.may_synchronize and is_tropical(k.options.semiring)) or k.part is not None
 
-    def caller(self, vertices: Sequence[int]) -> list[int]:
-        """The vertices of a path or a cycle as the caller walks it, so that an error is right where it is raised."""
-        found = list(map(int, vertices))
-        return found[::-1] if self.kind.turned else found
+    def caller_vertices(self, vertices: Sequence[int]) -> list[int]:
+        """Return the vertices of a path or a cycle in the caller's direction, for an error."""
+        path = list(map(int, vertices))
+        return path[::-1] if self.kind.is_transposed else path
 
     # --------------------------------------------------------------------------------------------------- the entries
 
-    @_FoundOnce
+    @_CachedScan
     def none(self) -> Any:
-        """What stands for "no path" in the array."""
+        """The value for "no path" in the array."""
         k = self.kind
         return inner_zero(k.part.semiring, k.dtype) if k.part is not None else k.options.semiring.zero_for(k.dtype)
 
-    @_FoundOnce
+    @_CachedScan
     def scan(self) -> Scan:
-        """NaN, the domain, the range and the signs. Raises `DomainError`.
+        """The range and the signs of the entries. Raises `DomainError` for NaN and entries outside the domain.
 
-        Without ``check`` min-plus weights are taken to be ≥ 0, and nothing is known of others.
+        Without ``check`` weights of min-plus count as ≥ 0, and the range in other semirings is unknown.
         """
         semiring = self.semiring
-        if not self.scanned:
+        if not self.may_scan:
             return Scan(0, 0) if is_tropical(semiring) else Scan()
-        A = self.A.T if self.kind.turned and self.strips is None else self.A  # errors name the caller's entry
+        A = self.A.T if self.kind.is_transposed and self.strips is None else self.A  # errors name the caller's entry
         if self.strips is not None:
-            found = self.strips.scan(A, semiring)
+            scan = self.strips.scan(A, semiring)
         elif type(A) is np.ndarray and A.nbytes < _SMALL:
-            found = check_entries(A, semiring)
+            scan = check_entries(A, semiring)
         else:
-            found = check_by_threads(A, semiring, self.threads)
-        if semiring.tropical is not None and found.low is None:  # no numbers at all
-            return Scan(0, 0, nonnegative=found.nonnegative)
-        return found
+            scan = check_by_threads(A, semiring, self.threads)
+        if semiring.tropical is not None and scan.low is None:  # the matrix has no edges
+            return Scan(0, 0, nonnegative=scan.nonnegative)
+        return scan
 
-    @_FoundOnce
-    def one_end(self) -> bool:
-        """Whether the least weight is found alone: in a small matrix of floats, of which nobody asks more."""
+    @_CachedScan
+    def needs_least_only(self) -> bool:
+        """Whether a reduction finds the least weight without a scan: in a small matrix of floats in host memory."""
         k = self.kind
-        if k.part is not None or not _one_end_decides(k.options.semiring, k.dtype):
+        if k.part is not None or not _least_decides(k.options.semiring, k.dtype):
             return False
         return type(self.A) is np.ndarray and 0 < self.A.nbytes < _SMALL
 
-    @_FoundOnce
+    @_CachedScan
     def least(self) -> Any:
-        """The least weight as min-plus sees it, None where it is unknown. Raises `DomainError`.
+        """The least weight as min-plus reads it, None where it is unknown. Raises `DomainError`.
 
-        Of a small matrix of floats one end of their range says all, and takes half as long as the whole scan: all of
-        them but NaN are in the domain, if that is not a user's.
+        In a small matrix of floats one end of the range suffices, which takes half as long as the whole scan. All
+        floats except NaN are in the domain, unless a user has restricted it.
         """
         A, semiring = self.A, self.kind.options.semiring
-        if self.one_end and "scan" not in self.__dict__:
-            found = _least(A, None) if semiring.tropical == "min" else -_greatest(A, None)
-            if found != found:
-                check_entries(A.T if self.kind.turned else A, semiring)  # raises, and names the entry
-            return found
+        if self.needs_least_only and "scan" not in self.__dict__:
+            least = _least(A, None) if semiring.tropical == "min" else -_greatest(A, None)
+            if least != least:
+                check_entries(A.T if self.kind.is_transposed else A, semiring)  # raises, and names the entry
+            return least
         low, high, *_ = self.scan
         if self.sign > 0:
             return low
@@ -308,34 +336,34 @@ class Call:
 
     @property
     def greatest(self) -> Any:
-        """The greatest weight as min-plus sees it, None where it is unknown."""
+        """The greatest weight as min-plus reads it, None where it is unknown."""
         low, high, *_ = self.scan
         if self.sign > 0:
             return high
         return None if low is None else -low
 
-    @_FoundOnce
+    @_CachedScan
     def weights(self) -> Weights:
-        """The weights of min-plus, as the search for potentials sees them."""
+        """The weights of min-plus in the form that the search for potentials reads."""
         k = self.kind
         if k.dtype.kind == "f":
             low, high = finite_range(self.A, self.sign)
         else:
             low, high = int(self.least), int(self.greatest)
         unbounded = k.part is None and bool(self.least == -np.inf)
-        return Weights.of(self.A, self.sign, self.none, low, high, unbounded, k.turned, k.rounded_to)
+        return Weights.of(self.A, self.sign, self.none, low, high, unbounded, k.is_transposed, k.rounded_to)
 
-    @_FoundOnce
+    @_CachedScan
     def potentials(self) -> Array | Exact:
-        """Potentials (n,) under which no weight is below 0, or exact ones.
+        """Potentials (n,) under which no weight is below 0, in floating point or exact.
 
         Raises `NegativeCycleError`; `DomainError` where sums of weights may leave the range of floats.
         """
         return reweighting(self.weights, self.threads, in_memory=self.strips is None)
 
-    @_FoundOnce
+    @_CachedScan
     def structure(self) -> Structure:
-        """What one look at the graph finds: symmetry, few edges, one weight, components."""
+        """The structure of the graph, found by one scan: symmetry, few edges, one weight, components."""
         from semiring.kernels import backend_for
 
         k, part = self.kind, self.kind.part

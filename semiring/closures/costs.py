@@ -1,7 +1,8 @@
-"""Predicted costs of the ways to close a matrix, in one unit, so that rules compare them and `explain` shows them.
+"""Predicted costs of the rules that close a matrix, in one unit, so that rules compare and `explain` prints them.
 
-The unit is a pair of the dense closure in float64. Costs follow from the graph, the dtype and which rules the caller
-allows, never from a machine: they decide bits. The numbers were fitted where docs/benchmarks/thresholds.md says.
+The unit is a pair of the dense closure in float64. Costs follow from the graph, the dtype and the rules that the
+caller allows. They never depend on a machine, because they decide bits. docs/benchmarks/thresholds.md has the
+measurements from which the numbers were fitted.
 """
 
 from __future__ import annotations
@@ -17,66 +18,81 @@ from semiring.graphs.structure import NO_STRUCTURE, Structure
 
 __all__ = ["CostEstimate", "compare_costs"]
 
-_TRIANGLE = 0.6  # of the time of n³ pairs that one triangle takes
-_COMPONENTS = 0.15  # of it, that components take beside the pairs that are left
-_HOPS, _ROUNDS = 50.0, 450.0  # pairs an entry, and at most so many more where a path leads
-_TREE = 250.0  # pairs an entry: the passes over the matrix
+_TRIANGLE = 0.6  # the share of the time of n³ pairs that one triangle takes
+_COMPONENTS = 0.15  # the share of that time that components take beside their own pairs
+_HOPS, _ROUNDS = 50.0, 450.0  # pairs for each entry, and at most so many more for each reachable pair of vertices
+_TREE = 250.0  # pairs for each entry: the passes over the matrix
 
 
 class CostEstimate(dict[str, float]):
-    """What the ways that were compared cost, in pairs, by their names."""
+    """The predicted costs of the compared rules in pairs, by the names of the rules."""
 
     @property
     def cheapest(self) -> str:
-        """The name of the way that costs least."""
+        """The name of the rule of the lowest cost."""
         return min(self, key=self.__getitem__)
 
     def __str__(self) -> str:
         ordered = sorted(self.items(), key=lambda item: item[1])
-        return ", ".join(f"{way} {pairs:.2g}" for way, pairs in ordered) + " pairs"
+        return ", ".join(f"{name} {pairs:.2g}" for name, pairs in ordered) + " pairs"
 
 
 def compare_costs(
-    way: str,
+    name: str,
     n: int,
     dtype: np.dtype[Any],
-    seen: Structure = NO_STRUCTURE,
+    structure: Structure = NO_STRUCTURE,
     *,
     edges: int = 0,
     allowed: frozenset[str] = frozenset(),
     **rivals: Callable[[], bool],
 ) -> CostEstimate:
-    """What a rule would cost, what the dense closure would, and rivals, one after the other until one costs less.
+    """Compare the cost of a rule with the dense closure and with rivals, until a rival costs less.
 
-    ``rivals``: whether a rule finds what it needs. Those not ``allowed``, which may not spare work, are none. The price
-    of some takes a search for components, or for an elimination order: nobody asks where that would cost more.
+    Parameters
+    ----------
+    name
+        The rule.
+    n, dtype
+        The number of vertices, and the dtype in which the matrix is read.
+    structure
+        The structure of the graph. Some costs search it for components, or for an elimination order.
+    edges
+        The number of edges, for searches and elimination orders.
+    allowed
+        The names of the rivals that may use the structure of the graph.
+    rivals
+        A function for each rival that returns whether the rival applies. A rival is skipped if the prediction of its
+        cost would take longer than the rule itself.
+
+    Returns the predicted costs in pairs.
     """
-    costs = CostEstimate({name: _cost(name, n, dtype, seen, edges) for name in ("dense", way)})
+    costs = CostEstimate({each: _cost(each, n, dtype, structure, edges) for each in ("dense", name)})
     for rival, applies in rivals.items():
-        worth = costs.cheapest == way and _least(rival, n, edges) < costs[way]
+        worth = costs.cheapest == name and _lower_bound(rival, n, edges) < costs[name]
         if worth and rival in allowed and applies():
-            costs[rival] = _cost(rival, n, dtype, seen, edges)
+            costs[rival] = _cost(rival, n, dtype, structure, edges)
     return costs
 
 
-def _least(way: str, n: int, edges: int) -> float:
-    """What a way costs at least, and to find out how much."""
-    return WRITTEN * n * n + analysis_operations(n, edges) if way == "separators" else 0.0
+def _lower_bound(name: str, n: int, edges: int) -> float:
+    """Return a lower bound of the cost of a rule, with the time for predicting it."""
+    return WRITTEN * n * n + analysis_operations(n, edges) if name == "separators" else 0.0
 
 
-def _cost(way: str, n: int, dtype: np.dtype[Any], seen: Structure, edges: int) -> float:
+def _cost(name: str, n: int, dtype: np.dtype[Any], structure: Structure, edges: int) -> float:
     dense = dense_operations(n, dtype.itemsize)
-    match way:
+    match name:
         case "searches":
-            return search_operations(n, edges, share=seen.mean_reach)
+            return search_operations(n, edges, share=structure.mean_reach)
         case "separators":
-            return operations(seen.analysis, seen.is_symmetric)
+            return operations(structure.analysis, structure.is_symmetric)
         case "components":
-            return dense * (_COMPONENTS + (1 - _COMPONENTS) * seen.components.pairs() / n**3)
+            return dense * (_COMPONENTS + (1 - _COMPONENTS) * structure.components.pairs() / n**3)
         case "undirected":
             return dense * _TRIANGLE
         case "hops":
-            return (_HOPS + _ROUNDS * seen.mean_reach) * n * n
+            return (_HOPS + _ROUNDS * structure.mean_reach) * n * n
         case "bottleneck":
             return _TREE * n * n
     return dense

@@ -1,6 +1,6 @@
 """The report of ``explain=True``: the method, what was detected and used, and the predicted cost.
 
-The planner fills in an `Explanation` by its methods; how the text reads is decided here alone.
+The planner fills in an `Explanation` by its methods. This module alone decides the text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from semiring.advice import advice
 
 __all__ = ["Explanation", "Link", "gpu_names"]
 
-#: What `Explanation.rules` and the line of the cost call a rule, and an alternative whose cost is predicted.
+#: The names of rules and of predicted alternatives in `Explanation.rules` and in the line of the cost.
 _LABELS = {
     "files": "matrix in a file",
     "names": "labels",
@@ -48,8 +48,8 @@ _LABELS = {
     "plus": "irreflexive closure",
 }
 
-#: Rules for another kind of input (a file, a stack, integers, ...). `Explanation.rules` does not repeat why such a rule
-#: does not apply, which the first line shows already.
+#: Rules for another kind of input (a file, a stack, integers, ...). `Explanation.rules` omits the reason why such a
+#: rule does not apply, because the first line shows the input.
 _OTHER_INPUT = frozenset(
     (
         *("files", "names", "bits", "sparse", "half", "gaining", "stacks", "edges"),
@@ -62,7 +62,7 @@ _ALWAYS = frozenset(("arrays", "method", "entries"))
 
 
 def gpu_names(devices: Sequence[int]) -> list[str]:
-    """Return the names of the GPUs with these numbers, as ``device=`` takes them."""
+    """Return the names of the GPUs with these numbers, in the form of ``device=``."""
     return [f"cuda:{number}" for number in devices]
 
 
@@ -81,84 +81,93 @@ class Link(NamedTuple):
 
 
 def _label(step: str) -> str:
-    """Return what an explanation calls a rule or an alternative."""
+    """Return the name of a rule or an alternative in an explanation."""
     return _LABELS.get(step, step)
 
 
 @dataclass
 class Explanation:
-    """What a call chose, and why: printed, in three to six lines; in `rules`, with the rules that were tried.
+    """The choices of a call and their reasons: a summary of three to six lines, and in `rules` all rules.
 
-    ``method``, ``backend``, ``storage`` and ``threads`` name what computed the result, ``reasons`` what was detected
-    and used, ``costs`` the predicted operations of the alternatives, and ``chain`` holds a `Link` for each rule.
-    ``full`` prints `rules` in place of the summary.
+    Attributes
+    ----------
+    method, backend, storage, threads
+        The method, backend, storage and threads that computed the result.
+    reasons
+        The structure and properties that were detected and used.
+    costs
+        The predicted operations of the alternatives, by name.
+    chain
+        A `Link` for each rule.
+    full
+        Whether ``str`` prints `rules` in place of the summary.
     """
 
     semiring: str = ""
     shape: tuple[int, ...] = ()
-    dtype: np.dtype[Any] | None = None  # None where there is no matrix yet
+    dtype: np.dtype[Any] | None = None  # None before the first matrix
     method: str = ""
     backend: str = ""
-    devices: tuple[int, ...] = ()  # the numbers of the GPUs that close it together
+    devices: tuple[int, ...] = ()  # the numbers of the GPUs that close the matrix together
     storage: str = "elements"
     threads: int = 1
     reasons: list[str] = field(default_factory=list)
     chain: list[Link] = field(default_factory=list)
-    subject: str = ""  # of a call that computes other than the closure of the matrix
-    told: bool = True  # whether the caller requested an explanation
+    subject: str = ""  # the first line, for a call that does not compute the closure of a whole matrix
+    is_requested: bool = True  # whether the caller requested an explanation
     full: bool = False
     costs: dict[str, float] = field(default_factory=dict)
 
-    def about(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        """Keep the shape and dtype of the first matrix: the one that the caller gave."""
+    def set_matrix(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        """Set the shape and dtype by the first matrix, which is the caller's."""
         if self.dtype is None:
             self.shape, self.dtype = shape, dtype
 
-    def closed_by(self, method: str, backend: str, storage: str = "elements", devices: tuple[int, ...] = ()) -> None:
-        """Keep the method, backend and GPUs that close a matrix: the one that the caller gave, or its first part."""
-        if method != self.method:  # a rule found an easier way than the one that was chosen first
+    def set_method(self, method: str, backend: str, storage: str = "elements", devices: tuple[int, ...] = ()) -> None:
+        """Set the method, backend and GPUs that close the caller's matrix or its first part."""
+        if method != self.method:  # a later rule replaced the method, so the reasons for the first one are wrong
             self.reasons = [reason for reason in self.reasons if not self.method or self.method not in reason]
         self.method, self.backend, self.devices = method, backend, devices
         self.storage = "packed bits" if storage == "bits" else "elements"
 
     def note(self, reason: str) -> None:
-        """Add a reason, unless it is there already or no explanation was requested."""
-        if self.told and reason and reason not in self.reasons:
+        """Add a reason, unless it was added before or no explanation was requested."""
+        if self.is_requested and reason and reason not in self.reasons:
             self.reasons.append(reason)
 
-    def say(self, *link: Any) -> None:
+    def add_rule(self, *link: Any) -> None:
         """Add the answer of a rule: the fields of a `Link`."""
         self.chain.append(Link(*link))
 
     def predict(self, costs: Mapping[str, float]) -> None:
-        """Keep the predicted operations of the alternatives, if a dense closure is one of them and none are known."""
+        """Set the predicted operations of the alternatives, if they include a dense closure and were not set before."""
         if "dense" in costs and not self.costs:
             self.costs = dict(costs)
 
     @property
     def rules(self) -> str:
-        """The summary, the rules that applied (✓), and those that did not (·) by their reasons, each reason once.
+        """The summary, the rules that applied (✓), and the remaining rules (·) grouped by their reasons.
 
-        Rules for another kind of input are only named. ``chain`` has the reason of each rule.
+        Rules for another kind of input are listed by name only. ``chain`` has the reason of each rule.
         """
         applied = [link for link in self.chain if link.applies and link.step not in _ALWAYS and link.why != "min-plus"]
         reasons: dict[str, list[str]] = {}
-        others: list[str] = []
+        unexplained: list[str] = []
         for link in self.chain:
             if link.applies or link.step in _ALWAYS or any(link.step == other.step for other in applied):
                 continue
-            labels = others if link.step in _OTHER_INPUT else reasons.setdefault(link.why, [])
+            labels = unexplained if link.step in _OTHER_INPUT else reasons.setdefault(link.why, [])
             if (label := _label(link.step)) not in labels:
                 labels.append(label)
         lines = [f"✓ {_label(link.step)}: {link.why}{self._cost_of(link)}" for link in applied]
         lines += [f"· {', '.join(labels)}: {why}" for why, labels in reasons.items()]
-        lines += [f"· for other input: {', '.join(others)}"] if others else []
+        lines += [f"· for other input: {', '.join(unexplained)}"] if unexplained else []
         below = {link.why for link in applied} | set(reasons)
         because = [reason for reason in self.reasons if reason not in below]
         return "\n".join([*self._summary(because), "  rules", *(f"    {line}" for line in lines)])
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Return the text as HTML for a notebook."""
         from semiring.terminal import html_lines
 
         return html_lines(str(self))
@@ -170,7 +179,7 @@ class Explanation:
         return "\n".join([*self._summary(self.reasons), *([f"  more     {more}"] if self.chain else [])])
 
     def _summary(self, reasons: Sequence[str]) -> list[str]:
-        """Return the lines without the rules, with these reasons: at most five."""
+        """Return the lines of the summary with these reasons, at most five lines."""
         size = " × ".join(map(str, self.shape))
         first, rest = reasons[:1], reasons[1:]
         return [
@@ -181,7 +190,7 @@ class Explanation:
         ]
 
     def _cost_of(self, link: Link) -> str:
-        """Return the cost of a link in brackets, with labels, and without prices that the line of the cost shows."""
+        """Return the cost of a link in brackets, with labels, without the costs that the line of the cost shows."""
         shown = len(self.costs) <= 2
         parts = [part for part in link.cost.split("; ") if part and not (shown and part.endswith(" pairs"))]
         return f"  [{re.sub(r'[a-z]+(?= [0-9])', lambda name: _label(name[0]), '; '.join(parts))}]" if parts else ""

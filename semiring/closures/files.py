@@ -1,10 +1,10 @@
-"""A matrix in a file, or in more memory than a GPU has: closed as a whole where there is room for it, else by strips.
+"""Closures of matrices in files, or larger than the memory of a GPU: as a whole if they fit, else by strips.
 
-Strips are some rows, in the memory where the kernels work. Both by blocked Floyd-Warshall, whose bits do not depend on
-the memory. By strips the maps of the rules are done when a strip is read first, and undone when it is written
-last; a rule that does more than to map is refused.
+A strip is a group of rows in the memory of the kernels. Both use blocked Floyd-Warshall, whose bits do not depend on
+the memory. The maps of the rules are applied when a strip is first read, and undone when it is last written. A rule
+that does more than add a map is an error.
 
-A journal has all that a run needs to go on without its input: the maps, and what is looked for at the end.
+A journal holds the maps and the state of the last validation, so that a run continues without its input.
 
 Cost: n³ pairs, and by strips `semiring.out_of_core.layout.bytes_moved`. Source: `semiring.out_of_core.rounds`, and of
 the journal `semiring.out_of_core.journal`.
@@ -35,9 +35,9 @@ from semiring.arrays.device import free_on_device, load_cupy
 from semiring.arrays.entries import check_by_threads, check_entries
 from semiring.arrays.operands import as_output, as_result, memory_of, operands, same_memory
 from semiring.arrays.scans import Scan, rule_for
-from semiring.closures.by_strips import by_strips, found_journal
 from semiring.closures.call import Call, Strips, is_tropical
 from semiring.closures.request import Request
+from semiring.closures.strip_closures import close_by_strips, find_journal
 from semiring.distributed.transports import Team
 from semiring.errors import AlgebraError, DeviceError, DomainError, DTypeError, ShapeError, StorageError
 from semiring.io.atomic import atomic_file
@@ -60,42 +60,42 @@ _Close: TypeAlias = Callable[[Request], Any]
 
 SYSTEM = System()
 _METHOD = "blocked_floyd_warshall"
-_BESIDE = 16 << 20  # bytes of a closure in memory beside its matrices, on two threads
-_LOOK = 1 << 20  # bytes that are read at a time to look at them
-_LARGE = 1 << 28  # bytes: nobody asks a GPU whether it has room for less
-_STAGE, _STAGES = 64 << 20, 4  # bytes of pinned memory through which rows go to a GPU and back, and how often
+_WORKSPACE = 16 << 20  # bytes of a closure in memory in addition to its matrices, on two threads
+_SCAN = 1 << 20  # bytes of a file that a scan reads at a time
+_LARGE = 1 << 28  # bytes: a smaller matrix fits every GPU, so its free memory is not queried
+_STAGE, _STAGES = 64 << 20, 4  # bytes of a buffer of pinned memory between host and GPU, and the number of buffers
 
 
 def wants_files(request: Request) -> bool:
-    """Whether the matrix is that of a file, the result goes to one, or there is no room for it where it is closed."""
-    kept = request.journal is not None or request.pivots is not None
-    asked = request.memory is not None or kept or is_npy_name(request.given) or is_npy_name(request.out)
-    return asked or _is_too_large(request.given, request.out) or _is_too_large_there(request)
+    """Return whether the matrix or the result is a file, or the matrix does not fit the memory that closes it."""
+    has_file = request.journal is not None or request.pivots is not None
+    has_file = has_file or request.memory is not None or is_npy_name(request.operand) or is_npy_name(request.out)
+    return has_file or _is_too_large(request.operand, request.out) or _is_too_large_for_gpu(request)
 
 
 def close_file(request: Request, close: _Close) -> Any:
-    """Return the closure of the matrix of a file, in memory or as strips.
+    """Return the closure of the matrix of a file, in memory or by strips.
 
-    ``close(request)`` closes a matrix in memory: it is `close_given`, whose module imports this one.
+    ``close(request)`` closes a matrix in memory. It is `close_given`, whose module imports this one.
 
-    Raises `OSError`, `FormatError`, `ShapeError`, `DTypeError`; `StorageError` for a memory that is too small, files
-    that cannot be written, and a journal of another run; `AlgebraError` for a method or a semiring that strips do not
-    take.
+    Raises `OSError`, `FormatError`, `ShapeError` and `DTypeError` for the files. Raises `StorageError` if the memory is
+    too small, a file cannot be written, or the journal belongs to another run. Raises `AlgebraError` for a method or a
+    semiring that strips do not support.
     """
-    source = as_stored(request.given)
+    source = as_stored(request.operand)
     if source is not None:
-        return _close_stored(request, source, _home(request.out, source), close)
+        return _close_stored(request, source, _target_of(request.out, source), close)
     refuse_options_of_files(request)
     if request.memory is not None or not is_npy_name(request.out):
         return _close_array(request, close)
     request.explain("files", "in memory", quiet=True)
-    found = close(request.but(request.given, out=None))
-    return _saved(os.fspath(request.out), found.matrix if isinstance(found, Network) else found)
+    closed = close(request.with_operand(request.operand, out=None))
+    return _save(os.fspath(request.out), closed.matrix if isinstance(closed, Network) else closed)
 
 
 def refuse_options_of_files(request: Request) -> None:
-    """Raise where a matrix in memory is to be closed with what only one in a file has."""
-    named = isinstance(request.given, str | os.PathLike)
+    """Raise `StorageError` for a matrix in memory with an option that needs a file."""
+    named = isinstance(request.operand, str | os.PathLike)
     where = "another kind of file" if named else "memory"
     if request.pivots is not None:
         raise StorageError(
@@ -103,8 +103,8 @@ def refuse_options_of_files(request: Request) -> None:
             "paths, finds the predecessors of all pairs there"
         )
     if request.journal is not None or (request.memory is not None and request.device is None):
-        if named and not os.path.exists(request.given):
-            raise FileNotFoundError(errno.ENOENT, "no such file", os.fspath(request.given))
+        if named and not os.path.exists(request.operand):
+            raise FileNotFoundError(errno.ENOENT, "no such file", os.fspath(request.operand))
         raise StorageError(
             f"{option('memory')} and {option('journal')} are for a matrix in an .npy file, and A is in {where}. Leave "
             "them out, or save A as .npy and give the name of the file. With device='cuda', memory= bounds its memory"
@@ -112,47 +112,48 @@ def refuse_options_of_files(request: Request) -> None:
 
 
 def _is_too_large(A: Any, out: Any) -> bool:
-    """Whether both are maps of files, of more than the memory that is free."""
+    """Return whether both matrices are memory maps of files larger than the free memory."""
     return isinstance(A, np.memmap) and isinstance(out, np.memmap) and A.ndim == 2 and A.nbytes > layouts.free_memory()
 
 
-def _is_too_large_there(request: Request) -> bool:
-    """Whether an array of the host is to be closed on a GPU that has no room for it."""
-    A, device = request.given, request.device
+def _is_too_large_for_gpu(request: Request) -> bool:
+    """Return whether an array of the host is to be closed on a GPU whose free memory is too small for it."""
+    A, device = request.operand, request.device
     if device is None or not isinstance(A, np.ndarray) or A.ndim != 2 or A.nbytes < _LARGE:
         return False
-    return A.nbytes + _BESIDE > free_on_device()
+    return A.nbytes + _WORKSPACE > free_on_device()
 
 
 def _limits(request: Request) -> MemoryLimits:
-    """The memory that a call may take."""
+    """Return the memory limits of a call."""
     return limits_of(request.memory, None if request.device is None else free_on_device)
 
 
-def _home(out: Any, source: StoredMatrix) -> StoredMatrix | None:
-    """The file of ``out``, if it is one: what is mapped, the file of A itself, or a new one."""
+def _target_of(out: Any, source: StoredMatrix) -> StoredMatrix | None:
+    """Return the file of ``out``: a mapped file, the file of A, or a new file; None if the result stays in memory."""
     if not is_npy_name(out) or (os.path.exists(out) and os.path.samefile(out, source.path)):
         return as_stored(out, "out")
     return new_file(os.fsdecode(out), source)
 
 
-def _close_stored(request: Request, source: StoredMatrix, home: StoredMatrix | None, close: _Close) -> Any:
+def _close_stored(request: Request, source: StoredMatrix, target: StoredMatrix | None, close: _Close) -> Any:
     check_star(request.semiring, source.dtype)
-    if home is not None:
-        _check_home(source, home)
+    if target is not None:
+        _check_target(source, target)
     if request.pivots is not None:
         _check_pivots(request)
         if source.n == 0:
-            _saved(os.fsdecode(request.pivots), np.empty((0, 0), PIVOT))
+            _save(os.fsdecode(request.pivots), np.empty((0, 0), PIVOT))
     limits = _limits(request)
-    whole, kept = _whole(request, source.n, source.dtype), request.journal is not None or request.pivots is not None
-    fits = not kept and whole <= limits.computing and source.size + _BESIDE <= limits.host
-    if fits or source.n == 0 or (home is None and request.memory is None and not kept):
+    needed = _bytes_in_memory(request, source.n, source.dtype)
+    needs_strips = request.journal is not None or request.pivots is not None
+    fits = not needs_strips and needed <= limits.computing and source.size + _WORKSPACE <= limits.host
+    if fits or source.n == 0 or (target is None and request.memory is None and not needs_strips):
         request.note(f"a file of {format_bytes(source.size)}, closed in memory")
-        return _in_memory(request, source, home, close)
-    if home is not None and not kept and _fits_packed(request, source, limits):
-        return _in_memory(request, source, home, close, packed=True)
-    if home is None:
+        return _in_memory(request, source, target, close)
+    if target is not None and not needs_strips and _fits_packed(request, source, limits):
+        return _in_memory(request, source, target, close, packed=True)
+    if target is None:
         raise StorageError(
             f"the closure of a file of {format_bytes(source.size)} by strips, in {format_bytes(limits.computing)} of "
             "memory, goes to an .npy file: give its name, out='closed.npy'"
@@ -162,20 +163,20 @@ def _close_stored(request: Request, source: StoredMatrix, home: StoredMatrix | N
         raise AlgebraError(
             f"{source.path} is in Fortran order, and ⊗ of {request.semiring.name} does not commute: save it in C order"
         )
-    return _by_strips(request, source, home, limits)
+    return _by_strips(request, source, target, limits)
 
 
-def _whole(request: Request, n: int, dtype: np.dtype[Any]) -> int:
-    """The bytes that a closure in memory takes at most: potentials may need copies in float64 and of integers."""
+def _bytes_in_memory(request: Request, n: int, dtype: np.dtype[Any]) -> int:
+    """Return the largest memory of a closure as a whole: potentials may need copies in float64 and in integers."""
     semiring = request.semiring
     copies = (dtype.itemsize if request.plus and not semiring.idempotent else 0) + 24 * is_tropical(semiring)
-    copies += 4 if is_half(dtype) else 0  # in float32
-    return (dtype.itemsize + copies) * n * n + _beside(request)
+    copies += 4 if is_half(dtype) else 0  # a copy in float32
+    return (dtype.itemsize + copies) * n * n + _workspace(request)
 
 
-def _beside(request: Request) -> int:
-    """The bytes beside the matrices there, with what products on many threads copy."""
-    return _BESIDE + max(0, request.options.threads - 2) * layouts.HOST.bit_bytes_per_thread
+def _workspace(request: Request) -> int:
+    """Return the bytes in addition to the matrices, with the copies that products on many threads make."""
+    return _WORKSPACE + max(0, request.options.threads - 2) * layouts.HOST.bit_bytes_per_thread
 
 
 def _check_method(request: Request) -> None:
@@ -189,7 +190,7 @@ def _check_method(request: Request) -> None:
 
 
 def _check_pivots(request: Request) -> None:
-    """Raise where no pivots are kept."""
+    """Raise an error if the request cannot store pivots."""
     semiring = request.semiring
     if not semiring.selective:
         raise AlgebraError(f"pivots= need a selective ⊕, and that of {semiring.name} is not: leave pivots out")
@@ -203,65 +204,66 @@ def _check_pivots(request: Request) -> None:
         raise StorageError(f"pivots is {request.pivots!r}, give the name of an .npy file, pivots='pivots.npy'")
 
 
-def _check_home(source: StoredMatrix, home: StoredMatrix) -> None:
-    if not home.is_writable:
-        raise StorageError(f"out, {home.path}, is read-only")
-    if (home.n, home.dtype) != (source.n, source.dtype):
-        kind = ShapeError if home.n != source.n else DTypeError
+def _check_target(source: StoredMatrix, target: StoredMatrix) -> None:
+    if not target.is_writable:
+        raise StorageError(f"out, {target.path}, is read-only")
+    if (target.n, target.dtype) != (source.n, source.dtype):
+        kind = ShapeError if target.n != source.n else DTypeError
         raise kind(
-            f"out, {home.path}, holds {home.n} × {home.n} {home.dtype}, and A {source.n} × {source.n} {source.dtype}: "
-            "give another name for out=, or a file of this shape and dtype"
+            f"out, {target.path}, holds {target.n} × {target.n} {target.dtype}, and A {source.n} × {source.n} "
+            f"{source.dtype}: give another name for out=, or a file of this shape and dtype"
         )
-    if home.is_column_major != source.is_column_major:
+    if target.is_column_major != source.is_column_major:
         raise StorageError("A and out differ in order, C and Fortran: give another name for out=")
-    if home.start != source.start and os.path.exists(home.path) and home.overlaps(source):
+    if target.start != source.start and os.path.exists(target.path) and target.overlaps(source):
         raise StorageError("A and out= are parts of one file that overlap: give the same part, or another file")
 
 
 # ------------------------------------------------------------------------------------------------------------ in memory
 
 
-def _saved(path: str, found: Any) -> Any:
-    """The result, in a file of its own."""
+def _save(path: str, matrix: Any) -> Any:
+    """Write a matrix to a new .npy file, and return its memory map."""
     with atomic_file(path) as stream:
-        write_npy(stream, np.asarray(found))
+        write_npy(stream, np.asarray(matrix))
     return np.load(path, mmap_mode="r")
 
 
 def _in_memory(
-    request: Request, source: StoredMatrix, home: StoredMatrix | None, close: _Close, *, packed: bool = False
+    request: Request, source: StoredMatrix, target: StoredMatrix | None, close: _Close, *, packed: bool = False
 ) -> Any:
-    """The closure of the matrix of a file, read as a whole; ``packed``: of truth values, 32 to a word."""
+    """Close the matrix of a file in memory; ``packed``: as truth values, 32 to a word."""
     A: Any = BitMatrix.zeros((source.n, source.n)) if packed else np.empty((source.n, source.n), source.dtype)
     with File(SYSTEM, source.path, os.O_RDONLY) as file:
         _place(file, source, packed).read(0, memory_of(A))
     if packed:
         request.explain("files", f"a file of {format_bytes(source.size)}, closed in memory, 32 truth values to a word")
-        closed = close(request.but(A, out=A, memory=None, journal=None, pivots=None))
+        closed = close(request.with_operand(A, out=A, memory=None, journal=None, pivots=None))
     else:
         A = A.T if source.is_column_major else A
         own = request.options.method == "auto" and source.dtype != np.bool_  # truth values are exact by any method
         options = request.options._replace(method=_METHOD) if own else request.options
         request.explain("files", "read from a file", quiet=True)
-        ours = A if source.dtype.kind != "i" else None  # integers may have to begin again in a wider dtype
-        out = request.out if home is None else None
-        closed = close(request.but(A, home=ours, out=out, options=options, memory=None, journal=None, pivots=None))
-    return closed if home is None else _written(home, request.team, closed)
+        out_buffer = A if source.dtype.kind != "i" else None  # integers may be read again, in a wider dtype
+        out = request.out if target is None else None
+        in_memory = {"memory": None, "journal": None, "pivots": None}
+        closed = close(request.with_operand(A, out_buffer=out_buffer, out=out, options=options, **in_memory))
+    return closed if target is None else _write(target, request.team, closed)
 
 
-def _written(home: StoredMatrix, team: Team, found: Any) -> Any:
-    """The result, in the file; words were read column after column where that holds columns."""
+def _write(target: StoredMatrix, team: Team, closed: Any) -> Any:
+    """Write the result to the file. PackedRows words are already in the file's order of entries."""
 
     def write() -> None:
-        packed = isinstance(found, BitMatrix)
-        with open_for_writing(SYSTEM, home) as file:
-            rows = found.T if home.is_column_major and not packed else found
-            _place(file, home, packed).write(0, np.ascontiguousarray(memory_of(rows)))
-            complete(file, home)
+        packed = isinstance(closed, BitMatrix)
+        with open_for_writing(SYSTEM, target) as file:
+            rows = closed.T if target.is_column_major and not packed else closed
+            _place(file, target, packed).write(0, np.ascontiguousarray(memory_of(rows)))
+            complete(file, target)
 
     if team.is_first:
-        team.begin(write)  # the other ranks get here when it is there
-    return home.result()
+        team.begin(write)  # the other ranks wait until the file exists
+    return target.result()
 
 
 def _place(file: File, matrix: StoredMatrix, packed: bool) -> RowStore:
@@ -270,7 +272,7 @@ def _place(file: File, matrix: StoredMatrix, packed: bool) -> RowStore:
 
 
 def _fits_packed(request: Request, source: StoredMatrix, limits: MemoryLimits) -> bool:
-    """Whether truth values are closed in memory 32 to a word: an eighth of the file."""
+    """Return whether truth values fit the memory as packed bits, which take an eighth of the file."""
     method, n = request.options.method, source.n
     if source.dtype != np.bool_ or limits.device or (source.is_column_major and not request.semiring.commutative):
         return False
@@ -279,55 +281,54 @@ def _fits_packed(request: Request, source: StoredMatrix, limits: MemoryLimits) -
     if not packs(request.semiring, on_device=False):
         return False
     matrices = 1 if request.semiring.idempotent or not request.plus else 2
-    rows = max(n, TRUTHS) * 2  # that are packed, and copies of panels of words
-    return matrices * n * -(-n // WORD_BITS) * 4 + rows + 256 * n + _beside(request) <= limits.host
+    rows = max(n, TRUTHS) * 2  # bytes of rows before they are packed, and copies of panels of words
+    return matrices * n * -(-n // WORD_BITS) * 4 + rows + 256 * n + _workspace(request) <= limits.host
 
 
 # ------------------------------------------------------------------------------------------------------------ by strips
 
 
 def _close_array(request: Request, close: _Close) -> Any:
-    """The closure of an array of the host in the memory of a GPU."""
+    """Close an array of the host within a bound of GPU memory, as a whole or by strips."""
     options, semiring = request.options, request.semiring
-    (A,) = operands(semiring, A=request.given)
+    (A,) = operands(semiring, A=request.operand)
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise ShapeError(f"A is {A.shape}: a closure by strips needs one square matrix, shape (n, n)")
     check_star(semiring, A.dtype)
     limits = _limits(request)
-    if _whole(request, len(A), A.dtype) <= limits.device or not A.size:
+    if _bytes_in_memory(request, len(A), A.dtype) <= limits.device or not A.size:
         method = _METHOD if options.method == "auto" and A.dtype != np.bool_ else options.method
         request.explain("files", "in the memory of the GPU", quiet=True)
-        closed = close(request.but(A, memory=None, options=options._replace(method=method)))
-        return as_result(request.given)(closed)
+        closed = close(request.with_operand(A, memory=None, options=options._replace(method=method)))
+        return as_result(request.operand)(closed)
     _check_method(request)
     if is_npy_name(request.out):
         raise StorageError(
             "out= is a file, and A is an array larger than the memory of the GPU: save A, and give the name of its file"
         )
-    home = np.empty(A.shape, A.dtype) if request.out is None else as_output(request.out, A.shape, A.dtype)
-    if np.may_share_memory(home, A) and not same_memory(home, A):
+    target = np.empty(A.shape, A.dtype) if request.out is None else as_output(request.out, A.shape, A.dtype)
+    if np.may_share_memory(target, A) and not same_memory(target, A):
         raise StorageError("A and out= overlap: give A itself, or another array")
-    bench = _Bench(request, len(A), A.dtype, limits)
-    layout = bench.layout()
-    run = HostArrayRun(A, home, layout, bench.room(layout), options.threads)
+    setup = _StripSetup(request, len(A), A.dtype, limits)
+    layout = setup.layout()
+    run = HostArrayRun(A, target, layout, setup.room(layout), options.threads)
     request.explain(
-        "files",
-        f"an array of {format_bytes(A.nbytes)} in {format_bytes(layout.memory)} of the GPU's memory: {_told(layout)}",
+        "files", f"an array of {format_bytes(A.nbytes)} in {format_bytes(layout.memory)} of the GPU's memory: {_describe(layout)}"
     )
-    return by_strips(request, bench.call(request, A, partial(check_by_threads, threads=options.threads)), run)
+    return close_by_strips(request, setup.call(request, A, partial(check_by_threads, threads=options.threads)), run)
 
 
-def _told(layout: StripLayout) -> str:
+def _describe(layout: StripLayout) -> str:
     count = len(layout.rounds)
     traffic = format_bytes(layout.traffic)
     return f"strips of {layout.rows} rows, {traffic} read and written in {count} round{'s' * (count != 1)}"
 
 
-def _looked_at(source: StoredMatrix, view: Any, semiring: Semiring) -> Scan:
-    """`check_entries`, some rows at a time: to read them takes a fifth of the time of touching them in a map."""
-    found, rows = Scan(nonnegative=True), max(1, _LOOK // source.row)
-    if rule_for(semiring, source.dtype).needs_no_scan:
-        return found
+def _scan_file(source: StoredMatrix, view: Any, semiring: Semiring) -> Scan:
+    """Return `check_entries` of a file, in a fifth of the time that reading its memory map takes."""
+    scan, rows = Scan(nonnegative=True), max(1, _SCAN // source.row)
+    if rule_for(semiring, source.dtype).ask_nothing:
+        return scan
     memory = Memory(min(rows, source.n), source.n, source.dtype)
     try:
         with File(SYSTEM, source.path, os.O_RDONLY) as file:
@@ -335,15 +336,15 @@ def _looked_at(source: StoredMatrix, view: Any, semiring: Semiring) -> Scan:
             for first in range(0, source.n, rows):
                 part = memory.rows_at(place.phase(first), min(rows, source.n - first))
                 place.read(first, part)
-                found |= check_entries(part, semiring)
+                scan |= check_entries(part, semiring)
     except DomainError:
-        check_entries(view.T if source.is_column_major else view, semiring)  # says where
+        check_entries(view.T if source.is_column_major else view, semiring)  # raises, and names the entry
         raise
-    return found
+    return scan
 
 
-class _Bench:
-    """Where strips of n × n entries are worked on, and how they are cut."""
+class _StripSetup:
+    """The backend, storage and memory for a closure by strips of an n × n matrix, and the layout of its strips."""
 
     def __init__(self, request: Request, n: int, dtype: np.dtype[Any], limits: MemoryLimits) -> None:
         self._n, self._dtype, self._limits, self._ranks = n, dtype, limits, request.team.ranks.size
@@ -367,47 +368,50 @@ class _Bench:
         self._width, self._entry = width, entry
         self.threads = self._threads(request.options.threads)
 
-    def _threads(self, asked: int) -> int:
-        """So many threads, of those asked for, that what more than two copy takes a quarter of the memory to spare."""
-        few, copies = min(2, asked), self._costs.thread_bytes(self.storage)
-        spare = self._limits.computing - self._cut(0, few)  # type: ignore[operator]  # no memory is too little
-        return min(asked, few + max(0, spare) // 4 // copies) if copies else asked
+    def _threads(self, requested: int) -> int:
+        """Return a number of threads, so that the copies of all but two take at most a quarter of the spare memory."""
+        few, copies = min(2, requested), self._costs.thread_bytes(self.storage)
+        spare = self._limits.computing - self._layout_in(0, few)  # type: ignore[operator]  # 0 bytes: the need
+        return min(requested, few + max(0, spare) // 4 // copies) if copies else requested
 
-    def _cut(self, memory: int, threads: int) -> StripLayout | int:
+    def _layout_in(self, memory: int, threads: int) -> StripLayout | int:
+        """Return the layout of strips in so many bytes, or the number of bytes that is needed if these are too few."""
         costs = replace(self._costs, overhead=self._costs.overhead + threads * self._costs.thread_bytes(self.storage))
-        cut = self._blocks, self._copies, memory, costs, self.storage == "bits", self._ranks, self._pivots
-        return layouts.layout_for(self._n, self._dtype.itemsize, *cut)
+        form = self._blocks, self._copies, memory, costs, self.storage == "bits", self._ranks, self._pivots
+        return layouts.layout_for(self._n, self._dtype.itemsize, *form)
 
     def layout(self) -> StripLayout:
-        """Raises `StorageError` where the memory is too small."""
+        """Return the layout of the strips. Raises `StorageError` if the memory is too small."""
         n, memory = self._n, self._limits.computing
-        found = self._cut(memory, self.threads)
-        if isinstance(found, int):
+        layout = self._layout_in(memory, self.threads)
+        if isinstance(layout, int):
             raise StorageError(
-                f"{format_bytes(memory)} of memory are too small for {self._widest} rows of {n} {self._dtype}, which "
-                f"are one block of pivots, and some more to work on: it takes {format_bytes(found)}"
+                f"{format_bytes(memory)} of memory are too small for {self._widest} rows of {n} {self._dtype}, which are one "
+                f"block of pivots, and some more to work on: it takes {format_bytes(layout)}"
             )
-        found = found.with_last_round(int(self._cycles))
+        layout = layout.with_last_round(int(self._cycles))
         if not self._limits.device:
-            return found
-        overhead = layouts.HOST.overhead + 2 * layouts.HOST.bytes_per_thread  # the host looks at rows and moves them
-        piece = min(_STAGE, (self._limits.host - overhead) // _STAGES) // found.row
+            return layout
+        overhead = layouts.HOST.overhead + 2 * layouts.HOST.bytes_per_thread  # the host scans rows and moves them
+        piece = min(_STAGE, (self._limits.host - overhead) // _STAGES) // layout.row
         if piece < 1:
             raise StorageError(
                 f"{format_bytes(self._limits.host)} of the host's memory are too small for {_STAGES} rows of {n} "
                 f"{self._dtype}, which go to the GPU and back: it takes "
-                f"{format_bytes(_STAGES * found.row + overhead)}"
+                f"{format_bytes(_STAGES * layout.row + overhead)}"
             )
-        return replace(found, piece=piece)
+        return replace(layout, piece=piece)
 
-    def call(self, request: Request, A: Any, scan: Callable[[Any, Semiring], Scan], *, turned: bool = False) -> Call:
-        """The call that is closed by strips; ``scan`` as `check_entries`."""
+    def call(
+        self, request: Request, A: Any, scan: Callable[[Any, Semiring], Scan], *, is_transposed: bool = False
+    ) -> Call:
+        """Return the call for a closure by strips; ``scan`` computes the result of `check_entries`."""
         options = request.options._replace(method=_METHOD, threads=self.threads)
-        call = Call.of(
+        call = Call.from_array(
             A,
             options,
             strips=Strips(scan, self.sample, self.storage),
-            turned=turned,
+            is_transposed=is_transposed,
             plus=request.plus,
             rounded_to=request.rounded_to,
             progress=request.progress,
@@ -417,32 +421,34 @@ class _Bench:
         return call
 
     def room(self, layout: StripLayout) -> BufferPool:
-        """The memory of a layout."""
+        """Return the pool of buffers for a layout."""
         if self._limits.device:
             return DeviceBufferPool(self._width, self._entry, self._limits.device, layout.piece, self._pivots > 0)
         return HostBufferPool(self._width, self._entry, self._pivots > 0)
 
     def _copies(self, rows: int) -> int:
-        """Bytes of the copies that products with strips of so many rows need."""
-        most = max(workspace(self._engine, self._n, rows + 1, self._widest)) * self._entry.itemsize
+        """Return the bytes of the copies that products with strips of so many rows make."""
+        copies = max(workspace(self._engine, self._n, rows + 1, self._widest)) * self._entry.itemsize
         if self.storage == "bits" and not self._limits.device:
-            most += 4 * rows_of_truths(self._n) * self._n  # two stages, and what is packed or unpacked
-        return most + self._copied * self._n * (rows + 1 + self._widest)
+            copies += 4 * rows_of_truths(self._n) * self._n  # two stages, and rows that are packed or unpacked
+        return copies + self._copied * self._n * (rows + 1 + self._widest)
 
 
-def _by_strips(request: Request, source: StoredMatrix, home: StoredMatrix, limits: MemoryLimits) -> Any:
-    bench = _Bench(request, source.n, source.dtype, limits)
-    call = bench.call(request, source.view(), partial(_looked_at, source), turned=source.is_column_major)
-    name, backend = None if request.journal is None else os.fsdecode(request.journal), bench.backend
-    pivots = None if request.pivots is None else new_pivot_file(request.pivots, home)
-    matrices = [source.real_path, home.real_path]
+def _by_strips(request: Request, source: StoredMatrix, target: StoredMatrix, limits: MemoryLimits) -> Any:
+    setup = _StripSetup(request, source.n, source.dtype, limits)
+    call = setup.call(request, source.view(), partial(_scan_file, source), is_transposed=source.is_column_major)
+    name, backend = None if request.journal is None else os.fsdecode(request.journal), setup.backend
+    pivots = None if request.pivots is None else new_pivot_file(request.pivots, target)
+    matrices = [source.real_path, target.real_path]
     if pivots is not None and pivots.real_path in matrices:
         raise StorageError(f"{pivots.path} is the file of the matrix: give another name for pivots=")
     if name is not None and os.path.realpath(name) in (*matrices, *([pivots.real_path] if pivots else [])):
         raise StorageError(f"{name} is the file of the matrix: give another name for the journal")
-    journal = None if name is None else found_journal(SYSTEM, name, request, source, home, backend.name)
+    journal = None if name is None else find_journal(SYSTEM, name, request, source, target, backend.name)
     if journal is not None:
-        run = Run(SYSTEM, source, home, journal.layout, bench.room(journal.layout), name, journal, request.team, pivots)
+        run = Run(
+            SYSTEM, source, target, journal.layout, setup.room(journal.layout), name, journal, request.team, pivots
+        )
         if request.memory is not None and journal.layout.memory > limits.computing and not journal.state.is_finished:
             journal.close()
             raise StorageError(
@@ -457,14 +463,12 @@ def _by_strips(request: Request, source: StoredMatrix, home: StoredMatrix, limit
         )
         request.explain("files", why)
         if request.explanation is not None:
-            request.explanation.about(call.kind.shape, call.kind.dtype)
-            request.explanation.closed_by(_METHOD, backend.name, bench.storage)
-        return by_strips(request, call, run)
-    layout = bench.layout()
-    run = Run(SYSTEM, source, home, layout, bench.room(layout), name, team=request.team, pivots=pivots)
+            request.explanation.set_matrix(call.kind.shape, call.kind.dtype)
+            request.explanation.set_method(_METHOD, backend.name, setup.storage)
+        return close_by_strips(request, call, run)
+    layout = setup.layout()
+    run = Run(SYSTEM, source, target, layout, setup.room(layout), name, team=request.team, pivots=pivots)
     if name is not None:
         layout = with_journal(layout, run.in_place, request.team.ranks.size)
-    request.explain(
-        "files", f"a file of {format_bytes(source.size)} in {format_bytes(layout.memory)} of memory: {_told(layout)}"
-    )
-    return by_strips(request, call, run)
+    request.explain("files", f"a file of {format_bytes(source.size)} in {format_bytes(layout.memory)} of memory: {_describe(layout)}")
+    return close_by_strips(request, call, run)

@@ -1,7 +1,7 @@
-"""Front ends: what was given becomes a call on an array, and its result becomes what the caller gets.
+"""Front ends: they convert the operand of `closure` to a call on an array, and the result to the caller's form.
 
-A matrix in a file, names of vertices, words of truth values, stored edges, arrays of other libraries and of other
-devices: each is taken apart here, and the planner sees a `Call`. The bits are those of the array.
+There is one for a matrix in a file, names of vertices, packed truth values, stored edges, and arrays of other libraries
+and devices. The planner receives a `Call`. The result is bitwise identical to that of the array.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
 def close_given(request: Request) -> Any:
-    """What the caller gets for a request: ``out`` where he gave an array for it.
+    """Return the closure for a request in the caller's form, or ``out`` if it is an array.
 
-    Raises `OSError`, `FormatError`, `StorageError` for files; `ShapeError`, `DTypeError`, `DeviceError`; and what the
-    closure of the matrix raises.
+    Raises `OSError`, `FormatError` and `StorageError` for files, `ShapeError`, `DTypeError` and `DeviceError` for
+    arrays, and the errors of the closure.
     """
     result, out = _close(request), request.out
     return result if out is None or is_npy_name(out) else out
@@ -61,30 +61,30 @@ def _close(request: Request) -> Any:
 
     if request.device == "cpu":
         return _close_on_the_host(request)
-    if names_file(request.given):
+    if names_file(request.operand):
         refuse_options_of_files(request)
-        network = request.reading.network_in_file(request.given, request.semiring)
-        return _close(replace(request, given=network, reading=AS_IT_IS))
+        network = request.reading.network_in_file(request.operand, request.semiring)
+        return _close(replace(request, operand=network, reading=AS_IT_IS))
     if wants_files(request):
         return close_file(request, close_given)
-    if request.reading != AS_IT_IS or names_vertices(request.given):
+    if request.reading != AS_IT_IS or names_vertices(request.operand):
         return _close_named(request)
     if _goes_to_a_gpu(request):
         return _close_packed_on_the_way(request)
-    if isinstance(request.given, BitMatrix):
-        return _close_bits(request, request.given, request.out)
-    if request.device is None and is_sparse(request.given):
+    if isinstance(request.operand, BitMatrix):
+        return _close_bits(request, request.operand, request.out)
+    if request.device is None and is_sparse(request.operand):
         return _close_sparse(request)
     return _close_any_array(request)
 
 
 def plan_with_warnings(call: Call) -> Plan:
-    """Return the plan of a call. Warn where edges look as if they were meant to be none."""
+    """Return the plan of a call. Warn if edges look like the "no edge" of another convention."""
     warns = call.kind.options.check and call.kind.storage == "elements"
     try:
         plan = plan_of(call)
     except SemiringError:
-        if warns:  # the error alone may not say what was meant
+        if warns:  # the warning may name the cause of the error
             _warn(call)
         raise
     if warns:
@@ -92,36 +92,36 @@ def plan_with_warnings(call: Call) -> Plan:
     return plan
 
 
-def close(call: Call, home: Any = None) -> Any:
-    """Return the closure of a call's matrix, in ``home`` or in a new array. Warn as `plan_with_warnings` does."""
-    return plan_with_warnings(call).run(call, home)
+def close(call: Call, out_buffer: Any = None) -> Any:
+    """Return the closure of a call's matrix, in ``out_buffer`` or in a new array. Warn as `plan_with_warnings` does."""
+    return plan_with_warnings(call).run(call, out_buffer)
 
 
 def _warn(call: Call) -> None:
-    known = call.__dict__
+    results = call.__dict__
     if call.kind.device is not None:
-        if "scan" in known:  # of halves the copy in float32 was scanned
+        if "scan" in results:  # for float16 and bfloat16 the copy in float32 was scanned
             warn_of_other_zeros_on_device(call.A, call.semiring, call.scan)
-    elif (least := known.get("least")) is None or not least > 0:  # else there is no 0, and no ∞ of an edge
+    elif (least := results.get("least")) is None or not least > 0:  # weights above 0 leave nothing to warn of
         warn_of_other_zeros(call.A, call.semiring)
 
 
-def close_array(A: Array, options: Options, home: Any = None, **wanted: Any) -> Any:
-    """The closure of an array (..., n, n) of a dtype of the semiring, in ``home`` or in a new array.
+def close_array(A: Array, options: Options, out_buffer: Any = None, **fields: Any) -> Any:
+    """Return the closure of an array (..., n, n) of a dtype of the semiring, in ``out_buffer`` or in a new array.
 
-    Home may be A; else it shares no memory with it. ``wanted``: as `Call.of`. A result whose columns are adjacent is
-    that of the transpose, whose rows are: (Aᵀ)* = (A*)ᵀ where ⊗ commutes.
+    ``out_buffer`` is A, or shares no memory with it. ``fields`` are those of `Call.from_array`. For a result with
+    adjacent columns the transpose is closed, which has adjacent rows: (Aᵀ)* = (A*)ᵀ where ⊗ commutes.
     """
-    columns = home is not None and home.ndim == 2 and not has_adjacent_elements(home) and has_adjacent_elements(home.T)
+    columns = out_buffer is not None and out_buffer.ndim == 2 and not has_adjacent_elements(out_buffer) and has_adjacent_elements(out_buffer.T)
     copied = is_half(A.dtype) and not (is_device_array(A) and stays_float16(A.dtype, options))
     if columns and options.semiring.commutative and not copied:
-        close(Call.of(A.T, options, turned=True, **wanted), home.T)
-        return home
-    return close(Call.of(A, options, **wanted), home)
+        close(Call.from_array(A.T, options, is_transposed=True, **fields), out_buffer.T)
+        return out_buffer
+    return close(Call.from_array(A, options, **fields), out_buffer)
 
 
-def _wanted(request: Request) -> dict[str, Any]:
-    wanted = {
+def _fields_of_call(request: Request) -> dict[str, Any]:
+    fields = {
         "plus": request.plus,
         "inspect": request.inspect,
         "progress": request.progress,
@@ -132,19 +132,19 @@ def _wanted(request: Request) -> dict[str, Any]:
     if request.devices:
         from semiring.distributed.several_gpus import by_devices
 
-        wanted |= {"devices": request.devices, "spread": by_devices(request.devices)}
-    return wanted
+        fields |= {"devices": request.devices, "joint_method": by_devices(request.devices)}
+    return fields
 
 
 # ------------------------------------------------------------------------------------------------- names of vertices
 
 
 def _close_named(request: Request) -> Any:
-    """A frame, a graph or a network is its matrix; the result gets the names back."""
-    taken = take(request.given, request.semiring, request.reading)
+    """Close the matrix of a frame, a graph or a network, and label the result with its names."""
+    taken = take(request.operand, request.semiring, request.reading)
     request.explain("names", "a matrix, whose vertices have names", quiet=True)
     try:
-        closed = close_given(request.but(taken.matrix, reading=AS_IT_IS))
+        closed = close_given(request.with_operand(taken.matrix, reading=AS_IT_IS))
     except (DivergenceError, DomainError) as error:
         raise error.named(taken.names) from None
     return taken.restore(closed) if request.out is None else closed
@@ -154,27 +154,27 @@ def _close_named(request: Request) -> Any:
 
 
 def _close_on_the_host(request: Request) -> Any:
-    """What lives on a GPU is closed in the memory of the host, and the result goes back; anything else as it is."""
-    A, out = request.given, request.out
+    """Close an array of a GPU in host memory, and copy the result back. Close any other operand where it is."""
+    A, out = request.operand, request.out
     if not is_device_array(memory_of(A)):
         return close_given(replace(request, device=None))
     from semiring.arrays.device import as_cupy, to_host
 
     request.explain("arrays", "moved to the memory of the host", quiet=True)
     packed = isinstance(A, BitMatrix)
-    here = BitMatrix(to_host(A.words), A.shape) if packed else to_host(as_cupy(A))
-    closed = close_given(request.but(here, device=None, out=None))
+    copy = BitMatrix(to_host(A.words), A.shape) if packed else to_host(as_cupy(A))
+    closed = close_given(request.with_operand(copy, device=None, out=None))
     if packed:
-        home = BitMatrix.empty(A.shape, A) if out is None else out
-        home.words[...] = array_namespace(home.words).asarray(closed.words)
-        return home
+        result = BitMatrix.empty(A.shape, A) if out is None else out
+        result.words[...] = array_namespace(result.words).asarray(closed.words)
+        return result
     if out is not None and not is_device_array(out):
         as_output(out, closed.shape, closed.dtype)[...] = closed
         return out
-    there = array_namespace(as_cupy(A)).asarray(closed)
+    moved = array_namespace(as_cupy(A)).asarray(closed)
     if out is None:
-        return as_result(A)(there)
-    as_output(out, there.shape, there.dtype, like=there)[...] = there
+        return as_result(A)(moved)
+    as_output(out, moved.shape, moved.dtype, like=moved)[...] = moved
     return out
 
 
@@ -182,108 +182,108 @@ def _close_on_the_host(request: Request) -> Any:
 
 
 def _close_bits(request: Request, A: BitMatrix, out: Any) -> Any:
-    """A `BitMatrix` is closed as it is stored. Cost: n³ bit pairs."""
+    """Close a `BitMatrix` in its packed storage. Cost: n³ bit pairs."""
     if A.shape[0] != A.shape[1]:
         raise ShapeError(f"A is {A.shape}: a closure needs a square matrix")
     check_star(request.semiring, A.dtype)
     if out is not None and (not isinstance(out, BitMatrix) or out.shape != A.shape):
         raise ShapeError(f"out must be a BitMatrix of shape {A.shape}, or None")
     request.explain("bits", "a BitMatrix stays packed")
-    home = BitMatrix.empty(A.shape, A) if out is None else out
-    call = Call.of(A, request.options, **_wanted(request))
+    out_buffer = BitMatrix.empty(A.shape, A) if out is None else out
+    call = Call.from_array(A, request.options, **_fields_of_call(request))
     call.depth += request.explanation is not None
-    return close(call, home)
+    return close(call, out_buffer)
 
 
 def _goes_to_a_gpu(request: Request) -> bool:
-    """Whether it is a matrix of truth values of the host, to be closed on one GPU, which would pack it there."""
-    A, options = request.given, request.options
+    """Return whether a bool matrix of the host is to be closed on one GPU, where it would be packed."""
+    A, options = request.operand, request.options
     if request.device is None or request.devices or type(A) is not np.ndarray or A.dtype != np.bool_:
         return False
     if A.ndim != 2 or A.shape[0] != A.shape[1] or type(request.out) not in (type(None), np.ndarray):
         return False
-    wanted = options.method == "auto" and request.inspect is None and options.semiring.supports(A.dtype)
-    large = wanted and len(A) >= closure_speed("cuda", A.dtype).pack
-    return large and packs(options.semiring, on_device=True)
+    may_pack = options.method == "auto" and request.inspect is None and options.semiring.supports(A.dtype)
+    may_pack = may_pack and len(A) >= closure_speed("cuda", A.dtype).pack
+    return may_pack and packs(options.semiring, on_device=True)
 
 
 def _close_packed_on_the_way(request: Request) -> Any:
-    """Truth values of the host are packed on their way to a GPU: it holds n²/8 bytes, not n²."""
+    """Pack a bool matrix of the host while it is copied to a GPU, which then holds n²/8 bytes instead of n²."""
     from semiring.kernels.cuda.entries.packing import pack_moved, unpack_moved
 
-    A, out = request.given, request.out
+    A, out = request.operand, request.out
     check_star(request.semiring, A.dtype)
-    there = np.empty(A.shape, A.dtype) if out is None else as_output(out, A.shape, A.dtype)
+    result = np.empty(A.shape, A.dtype) if out is None else as_output(out, A.shape, A.dtype)
     request.explain("bits", "truth values, packed on the way to the GPU")
     words = BitMatrix(pack_moved(A), A.shape)
-    call = Call.of(words, request.options, **_wanted(request))
+    call = Call.from_array(words, request.options, **_fields_of_call(request))
     call.depth += request.explanation is not None
     closed = close(call, words)
-    unpack_moved(closed.words, there)
-    return there
+    unpack_moved(closed.words, result)
+    return result
 
 
 # ------------------------------------------------------------------------------------------------------ stored edges
 
 
 def _close_sparse(request: Request) -> Any:
-    """A SciPy sparse matrix: what it does not store is no edge, and a stored 0 is a weight.
+    """Close a SciPy sparse matrix: entries that it does not store are no edges, and a stored 0 is a weight.
 
     Raises `ShapeError`, `DTypeError` for complex numbers, and `TooLargeError` if the closure does not fit the memory.
     """
-    A, options = request.given, request.options
+    A, options = request.operand, request.options
     check_sparse(A)
     if A.shape[0] != A.shape[1]:
         raise ShapeError(f"A is {A.shape}: a closure needs a square matrix")
-    n, dtype, home = A.shape[0], np.dtype(A.dtype), None
-    if dtype.kind == "c":  # no semiring has them, and the planner would look for their "no path"
+    n, dtype, out_buffer = A.shape[0], np.dtype(A.dtype), None
+    if dtype.kind == "c":  # no semiring supports complex numbers, and the planner would need their "no path"
         options.semiring.check_dtype(dtype)
     if request.out is None:
         demand_memory(n * n * dtype.itemsize, f"the closure of {n:,} vertices", fewer_paths())
     else:
-        home = as_output(request.out, A.shape, dtype)
-    call = Call.of(A, options, storage="sparse", **_wanted(request))
-    return close(call, home)
+        out_buffer = as_output(request.out, A.shape, dtype)
+    call = Call.from_array(A, options, storage="sparse", **_fields_of_call(request))
+    return close(call, out_buffer)
 
 
 # ----------------------------------------------------------------------------------------------------------- arrays
 
 
 def _close_any_array(request: Request) -> Any:
-    """What was given, as an array of one dtype where it is to be computed; and the result in the caller's library.
+    """Close an array of any library on the requested device, and return the result in the caller's library.
 
-    Lists and arrays of other libraries are read without a copy where that can be. With ``device`` an array of the host
-    is moved to the GPU, and closed there in place: what was moved is ours. (Integers are not, for they may have to
-    begin again in a wider dtype.)
+    Lists and arrays of other libraries are read without a copy where possible. With ``device`` an array of the host is
+    copied to the GPU, and the copy is closed in place. (A copy of integers is kept, because they may be read again, in
+    a wider dtype.)
 
     Raises `ShapeError`, `DTypeError`, `DeviceError`, and `AlgebraError` for a semiring without a star.
     """
-    A, out, options, semiring = request.given, request.out, request.options, request.semiring
+    A, out, options, semiring = request.operand, request.out, request.options, request.semiring
     (array,) = operands(semiring, device=request.device, check=options.check, A=A)
     on_device = is_device_array(array)
     moved = on_device and not is_device_array(A)
-    home, back = array if moved and array.dtype.kind != "i" else request.home, None
+    out_buffer, back = array if moved and array.dtype.kind != "i" else request.out_buffer, None
     if out is None:
         back = as_result(A)
     elif on_device and request.device is not None and not is_device_array(out):
         back = partial(store, as_output(out, array.shape, array.dtype))
     else:
-        home = out
+        out_buffer = out
     if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
         raise ShapeError(f"A is {array.shape}: a closure needs square matrices, shape (n, n) or (..., n, n)")
     check_star(semiring, array.dtype)
     xp = array_namespace(array)
-    if home is None:
-        home = xp.empty(array.shape, array.dtype)
+    if out_buffer is None:
+        out_buffer = xp.empty(array.shape, array.dtype)
     else:
-        home = as_output(home, array.shape, array.dtype, like=array)
-        if same_memory(home, array):
-            array = home
-        elif xp.may_share_memory(home, array):
+        out_buffer = as_output(out_buffer, array.shape, array.dtype, like=array)
+        if same_memory(out_buffer, array):
+            array = out_buffer
+        elif xp.may_share_memory(out_buffer, array):
             array = array.copy()
     request.explain("arrays", "moved to the GPU" if moved else "an array", quiet=True)
-    wanted = _wanted(request)
+    fields = _fields_of_call(request)
     if request.explanation is not None:
-        wanted["depth"] += 1
-    closed = close_array(array, options, home, **wanted)
+        fields["depth"] += 1
+    closed = close_array(array, options, out_buffer, **fields)
     return closed if back is None else back(closed)

@@ -1,11 +1,10 @@
-"""How the entries of a matrix are read, and the two passes over it: the first read and the last write of a call.
+"""The encoding of a matrix's entries, and the two passes over it: the first read and the last write of a call.
 
 A rule that only changes how entries are read (their sign, a shift by potentials, another value for "no path") adds a
 map, and nothing is computed. When the method is about to close the matrix, `EncodedMatrix.encode` reads the caller's
 array once, through all maps, into the memory of the result. `EncodedMatrix.decode` undoes the maps of the closed matrix
-in one pass. A map that converts a whole array in one pass does so. Otherwise some rows are taken at a time, and all
-maps are applied to them while they are in the cache. Nothing here holds entries, so one plan serves all arrays of its
-kind.
+in one pass. A map that converts a whole array in one pass does so. Otherwise all maps are applied to some rows at a
+time, while these are in the cache. An encoding holds no entries, so one plan serves all arrays of its kind.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from semiring.namespaces import array_namespace, is_device_array
 __all__ = ["EncodedMatrix", "EntryMap"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
-At: TypeAlias = tuple[Any, ...]  # which rows of a matrix, or of which matrices of a stack; () is all of it
+Index: TypeAlias = tuple[Any, ...]  # the index of some rows of a matrix, or of some matrices of a stack; () is all
 
 _ALL = slice(None)
 
@@ -35,60 +34,70 @@ _ALL = slice(None)
 class EntryMap:
     """A pending change of the entries of one matrix (n, n), or of a stack (count, n, n).
 
-    What `encode` and `decode` return may be made in ``out``, memory of that shape in the dtype that the matrix is read
-    in, or is wanted in. It may be the memory of the rows, and need not be used.
+    `encode` and `decode` may return their result in ``out``, or in other memory. ``out`` has the shape of the rows. Its
+    dtype is that of the encoded matrix, or that of the result. It may be the memory of the rows.
     """
 
-    name = ""  # a journal identifies the map by it
-    is_negation = False  # whether it changes the sign of every number, and nothing else
-    may_change_numbers = False  # apart from their sign
-    is_one_pass = False  # whether it converts a whole array in one pass
+    name = ""  # identifies the map in a journal
+    is_negation = False  # whether the map only changes the sign of every number
+    may_change_numbers = False  # whether the map may change numbers, apart from their sign
+    is_one_pass = False  # whether the map converts a whole array in one pass
 
-    def encode(self, rows: Array, at: At | None, out: Array) -> Array:
+    def encode(self, rows: Array, index: Index | None, out: Array) -> Array:
         """Return some rows with the change applied.
 
-        ``at`` None: ``rows`` (1, n) holds the diagonal. There h[i] - h[i] = 0, so a shift leaves it alone.
+        ``index`` None: ``rows`` (1, n) holds the diagonal. There h[i] - h[i] = 0, so a shift does not change it.
         """
         raise NotImplementedError
 
-    def decode(self, rows: Array, at: At, out: Array) -> Array:
-        """Return the same rows of the result with the change undone. By default there is nothing to undo."""
+    def decode(self, rows: Array, index: Index, out: Array) -> Array:
+        """Return the same rows of the result with the change undone. The default returns them unchanged."""
         return rows
 
-    def beside(self, array: Array, rows: Any = _ALL, columns: Any = _ALL) -> EntryMap:
+    def restrict(self, array: Array, rows: Any = _ALL, columns: Any = _ALL) -> EntryMap:
         """Return the map for some rows and columns of the matrix, with vectors on the device of ``array``."""
         return self
 
-    def of_call(self, call: Any) -> EntryMap:
-        """Return the map of one call: another one if it needs the result of a scan (`MapOfCall`)."""
+    def bind(self, call: Any) -> EntryMap:
+        """Return the map for one call, which differs from this map if it needs the result of a scan (`CallMap`)."""
         return self
 
 
 @dataclass(frozen=True)
 class EncodedMatrix:
-    """How the entries of an array are read: through ``maps``, in ``dtype``, with ``inner`` for "no path".
+    """The encoding of the entries of an array: read through ``maps``, in ``dtype``, with ``inner`` for "no path".
 
     `encode` reads the array. `decode` restores the encoding ``outer``, whose maps are the first ones of this matrix.
     Neither keeps entries, so one object serves all arrays of its kind.
     """
 
     source: np.dtype[Any]  # the dtype of the array
-    none: Any  # "no path" in the array
+    none: Any  # the value for "no path" in the array
     dtype: np.dtype[Any]
-    inner: Any  # "no path" as it is read
+    inner: Any  # the value for "no path" in the encoded matrix
     maps: tuple[EntryMap, ...] = ()
-    #: How integers get another value for "no path" inside. "held": min(entry, inner) is enough, because weights are ≥ 0
-    #: and one that reaches ``inner`` may count as no edge. "masked": the absent entries are remembered and put back.
+    #: How the entries of absent edges become ``inner``, for integers. "held": min(entry, inner) suffices, because
+    #: weights are ≥ 0 and a weight that reaches ``inner`` may count as no edge. "masked": absent entries are masked.
     sentinel: Literal["", "masked", "held"] = ""
     storage: Literal["elements", "bits"] = "elements"
-    packed: bool = False  # whether the array is a `BitMatrix`
-    turned: bool = False  # whether the edges of the array are the caller's, reversed
+    is_packed: bool = False  # whether the array is a `BitMatrix`
+    is_transposed: bool = False  # whether the array is the transpose of the caller's
     outer: EncodedMatrix | None = None
 
     @classmethod
-    def of(cls, dtype: np.dtype[Any], none: Any, *, packed: bool = False, turned: bool = False) -> EncodedMatrix:
+    def unchanged(
+        cls, dtype: np.dtype[Any], none: Any, *, is_packed: bool = False, is_transposed: bool = False
+    ) -> EncodedMatrix:
         """Return the encoding of a matrix whose entries are read unchanged."""
-        return cls(dtype, none, dtype, none, storage="bits" if packed else "elements", packed=packed, turned=turned)
+        return cls(
+            dtype,
+            none,
+            dtype,
+            none,
+            storage="bits" if is_packed else "elements",
+            is_packed=is_packed,
+            is_transposed=is_transposed,
+        )
 
     def relative_to(self, outer: EncodedMatrix) -> EncodedMatrix:
         """Return the same encoding, whose `decode` restores the encoding ``outer``."""
@@ -96,8 +105,8 @@ class EncodedMatrix:
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether the entries as they are read equal those of the array."""
-        stored = self.storage == "elements" or self.packed
+        """Whether the encoded entries equal those of the array."""
+        stored = self.storage == "elements" or self.is_packed
         same = not self.sentinel and self.dtype == self.source and stored
         return same and not any(map_.may_change_numbers or map_.is_negation for map_ in self.maps)
 
@@ -118,16 +127,16 @@ class EncodedMatrix:
             return self.sentinel == "held" and self.dtype == self.source
         return self.storage == "elements" and all(map_.is_one_pass for map_ in self.maps)
 
-    def bound(self, call: Any) -> EncodedMatrix:
-        """Return the encoding with the maps that the scans of one call have found."""
-        return replace(self, maps=tuple(map_.of_call(call) for map_ in self.maps))
+    def bind(self, call: Any) -> EncodedMatrix:
+        """Return the encoding with the maps for one call, which hold the results of its scans."""
+        return replace(self, maps=tuple(map_.bind(call) for map_ in self.maps))
 
-    def beside(self, array: Array, rows: Any = _ALL, columns: Any = _ALL) -> EncodedMatrix:
+    def restrict(self, array: Array, rows: Any = _ALL, columns: Any = _ALL) -> EncodedMatrix:
         """Return the encoding of some rows and columns of the matrix, with vectors on the device of ``array``."""
-        outer = None if self.outer is None else self.outer.beside(array, rows, columns)
-        return replace(self, maps=tuple(map_.beside(array, rows, columns) for map_ in self.maps), outer=outer)
+        outer = None if self.outer is None else self.outer.restrict(array, rows, columns)
+        return replace(self, maps=tuple(map_.restrict(array, rows, columns) for map_ in self.maps), outer=outer)
 
-    def read(self, part: Array, at: At | None, out: Array | None = None) -> Array:
+    def read(self, part: Array, index: Index | None, out: Array | None = None) -> Array:
         """Read some entries of the array through all maps into ``out``; the loops if ``at`` is None."""
         if out is None:
             out = array_namespace(part).empty(part.shape, self.dtype)
@@ -136,12 +145,12 @@ class EncodedMatrix:
             return out
         numbers, memory = part, out
         if self.sentinel:
-            absent = part == self.none  # a mask, for maps may move numbers to where a value for "no path" is
+            absent = part == self.none  # a mask, because maps may turn numbers into a value for "no path"
             numbers = memory = out if out.dtype == np.int64 else array_namespace(part).empty(part.shape, np.int64)
             numbers[...] = part
             put(numbers, absent, 0)
         for map_ in self.maps:
-            numbers = map_.encode(numbers, at, memory)
+            numbers = map_.encode(numbers, index, memory)
         if numbers is not out and not same_memory(numbers, out):
             out[...] = numbers
         if self.sentinel:
@@ -154,27 +163,27 @@ class EncodedMatrix:
         return self.read(loops[np.newaxis], None)[0]
 
     def range(self, array: Array) -> tuple[Any, Any]:
-        """Return bounds of the numbers of the array, as they are read."""
-        ends = []
-        for at in parts(array.shape, is_device_array(array)):
-            rows = self.read(array[at], at)
+        """Return the least and the greatest encoded number of the array."""
+        bounds = []
+        for index in parts(array.shape, is_device_array(array)):
+            rows = self.read(array[index], index)
             if self.sentinel:
                 put(rows, rows == self.inner, 0)
-            ends += [rows.min(), rows.max()]
-        return min(ends, default=0), max(ends, default=0)
+            bounds += [rows.min(), rows.max()]
+        return min(bounds, default=0), max(bounds, default=0)
 
-    def memory_in(self, home: Any, array: Any) -> Any:
-        """Memory for the entries as they are read: that of ``home`` (of any dtype and strides) wherever it will do.
+    def memory_in(self, out_buffer: Any, array: Any) -> Any:
+        """Return memory for the encoded entries: that of ``out_buffer`` if it is adjacent and large enough, or new.
 
-        Of truth values that are packed first, None.
+        ``out_buffer`` may have any dtype and strides. Returns None for truth values that are packed first.
         """
         if self.storage == "bits":
-            return home if self.packed else None
-        if home is not None and has_adjacent_elements(home):
-            if home.dtype == self.dtype:
-                return home
-            if self.dtype.itemsize <= home.dtype.itemsize:  # each row at the start of its own
-                return home.view(self.dtype)[..., : home.shape[-1]]
+            return out_buffer if self.is_packed else None
+        if out_buffer is not None and has_adjacent_elements(out_buffer):
+            if out_buffer.dtype == self.dtype:
+                return out_buffer
+            if self.dtype.itemsize <= out_buffer.dtype.itemsize:  # each row occupies the start of a row
+                return out_buffer.view(self.dtype)[..., : out_buffer.shape[-1]]
         return array_namespace(array).empty(array.shape, self.dtype)
 
     # ------------------------------------------------------------------------------ the first read and the last write
@@ -210,14 +219,14 @@ class EncodedMatrix:
     def encode(self, source: Any, D: Any, first: int = 0) -> Any:
         """D ← the entries of ``source`` through all maps: the first write of a call. Returns D, or new words.
 
-        D may be the memory of the source, or the beginnings of its rows. The source may be a strip of the matrix, which
-        begins with its row ``first``.
+        D may be the memory of the source, or the beginnings of its rows. The source may be a strip of the matrix that
+        begins with the row ``first``.
         """
         if self.is_one_pass:
             self.read(source, (), D)
         elif self.storage == "elements":
-            for at in parts(source.shape, is_device_array(source)):
-                self.read(source[at], _below(at, first), D[at])
+            for index in parts(source.shape, is_device_array(source)):
+                self.read(source[index], _below(index, first), D[index])
         elif not isinstance(source, BitMatrix):
             return pack(source)
         elif D.words is not source.words:
@@ -225,37 +234,38 @@ class EncodedMatrix:
         return D
 
     def decode(self, D: Any, out: Any, first: int = 0) -> None:
-        """Out ← D with the maps undone: the last write of a call. Out may be D, or have D in its rows' beginnings.
+        """Out ← D with the maps undone: the last write of a call.
 
-        Raises `IntegerOverflowError` where a distance does not fit the caller's integers.
+        ``out`` may be D, or may contain D in the beginnings of its rows. Raises `IntegerOverflowError` if a distance
+        does not fit the caller's integers.
         """
         if self.storage == "bits":
             if self.needs_packing:
                 D.unpack_into(out)
             return
-        there, maps = is_device_array(D), self._undone_maps
-        if self._is_recoded and there and self.dtype == self.source and not self._undoes_numbers:
+        on_device, maps = is_device_array(D), self._undone_maps
+        if self._is_recoded and on_device and self.dtype == self.source and not self._undoes_numbers:
             from semiring.kernels.cuda.entries.elementwise import replace_beyond
 
-            replace_beyond(D, self.inner, self.none, out, sign=self.sign)  # all of it by one kernel
+            replace_beyond(D, self.inner, self.none, out, sign=self.sign)  # one kernel for the whole matrix
             return
         if not self._is_recoded and all(map_.is_one_pass for map_ in maps):
             self._undo(D, (), out)
             return
-        with np.errstate(over="ignore"):  # a distance beyond the range of floats is ∞, as it is without potentials
-            for at in parts(D.shape, there):
-                rows = D[at]
-                self._undo(rows, _below(at, first), rows if D is out else out[at])
+        with np.errstate(over="ignore"):  # a distance beyond the range of floats is ∞, as without potentials
+            for index in parts(D.shape, on_device):
+                rows = D[index]
+                self._undo(rows, _below(index, first), rows if D is out else out[index])
 
-    def _undo(self, rows: Array, at: At, out: Array) -> None:
-        """Out ← some rows. Of integers, what reaches "no path" is that of the caller, and all else fits beside it."""
+    def _undo(self, rows: Array, index: Index, out: Array) -> None:
+        """Out ← some rows with the maps undone; entries of at least ``inner`` become the caller's "no path"."""
         maps, is_recoded = self._undone_maps, self._is_recoded
         absent = rows >= self.inner if is_recoded else None
         checked = is_recoded and (self._undoes_numbers or out.dtype.itemsize < rows.dtype.itemsize)
-        if is_recoded:  # every number fits a dtype that is as wide, and every sum int64
+        if is_recoded:  # every number fits a dtype of the same width, and every sum fits int64
             rows = rows.astype(np.int64 if checked else out.dtype, copy=False)
         for map_ in maps:
-            rows = map_.decode(rows, at, rows if checked else out)
+            rows = map_.decode(rows, index, rows if checked else out)
         if checked:
             put(rows, absent, 0)
             if (worst := first_unrepresentable(rows, absent, self.none, out.dtype)) is not None:
@@ -269,6 +279,6 @@ class EncodedMatrix:
             put(out, absent, self.none)
 
 
-def _below(at: At, first: int) -> At:
-    """Where some rows of a strip lie in the matrix, which has the strip from its row ``first`` on."""
-    return (slice(at[0].start + first, at[0].stop + first),) if first and at else at
+def _below(index: Index, first: int) -> Index:
+    """Return the index in the matrix of some rows of a strip that begins with the row ``first``."""
+    return (slice(index[0].start + first, index[0].stop + first),) if first and index else index

@@ -1,4 +1,4 @@
-"""A method at work: its kernels, progress, what is kept for predecessors, and what the kernels noticed."""
+"""The run of a method: its kernels, progress, the inputs of the predecessor search, and errors of the kernels."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
 class MethodRun:
-    """Closes the matrix of a plan by a method. It keeps nothing of one matrix, so that it serves all of its kind."""
+    """A method with the kernels of one kind of call. It keeps no state of a matrix, so it serves all calls."""
 
     def __init__(self, call: Call, draft: Draft, method: str | Method) -> None:
         k, d, m = call.kind, draft, draft.matrix
         self.kind, self.draft = k, d
-        self.method: Method = k.spread or method_named(method)
+        self.method: Method = k.joint_method or method_named(method)
         array = memory_of(call.A) if call.strips is None else call.strips.sample
         self.on_device, self.xp = is_device_array(array), array_namespace(array)
-        self.words, self.waits = m.storage == "bits", call.waits
+        self.words, self.may_synchronize = m.storage == "bits", call.may_synchronize
         self.backend = backend_for(array, d.semiring, m.dtype, m.storage)
         self.method.check(self.backend, m.storage)
         self.plan = d.kernel_plan(k.options.threads)
@@ -65,14 +65,14 @@ class MethodRun:
         self._sums = adds_exponentials(d.semiring) and checks and not self.on_device
         self._series = adds_products(d.semiring) and checks and not self.words
         speed, capabilities = closure_speed(self.backend.name, m.dtype, m.storage), self.backend.capabilities
-        self._total: int | None = None  # pairs to report
+        self._total: int | None = None  # the number of pairs that progress reports as the total
         self._panel, n = speed.panel, k.shape[-1]
         recorder = capabilities.streams if 0 < n <= speed.graph and capabilities.provides("replay") else None
-        self._recorder = recorder if self.method.recorded and not k.reports else None
-        self._cycles_recorder = None if self.words else recorder  # of many small launches
-        # R-Kleene of a block is the block's closure, and a microsecond less is much where there are few vertices.
+        self._recorder = recorder if self.method.recorded and not k.has_progress else None
+        self._cycles_recorder = None if self.words else recorder  # many small launches are replayed as one
+        # R-Kleene of one block is the block's closure. Calling the kernel directly saves a microsecond.
         schedule = schedule_for(self.backend.name, m.dtype, m.storage, d.semiring)
-        few = n <= schedule.leaf and not k.reports and not k.profiled
+        few = n <= schedule.leaf and not k.has_progress and not k.is_profiled
         self._is_block = self.method.close is rkleene and few and not self.on_device and not self.words
 
     def __str__(self) -> str:
@@ -82,9 +82,9 @@ class MethodRun:
 
     @property
     def pairs(self) -> float | None:
-        """The (⊕, ⊗) pairs of the method, at most; None where a rule chose the method and has predicted them."""
+        """An upper bound of the method's (⊕, ⊗) pairs; None where the rule that chose the method predicts them."""
         n, pairs = self.kind.shape[-1], self.method.pairs
-        if self.draft.chosen or self.kind.strips:
+        if self.draft.structural_method or self.kind.strips:
             return None
         return float(prod(self.draft.stack) * (n**3 if pairs is None else pairs(n, n)))
 
@@ -96,12 +96,19 @@ class MethodRun:
         return "" if pairs is None else f"{pairs:.2g} pairs{' at most' if varies else ''}"
 
     def close(self, call: Call, D: Any, original: Array | None = None) -> None:
-        """D ← D* in place: a matrix, a `BitMatrix`, or what else the method takes. The inspection of the call sees it.
+        """D ← D* in place, then run the predecessor search of the call, if it has one.
 
-        ``original``: a matrix that equals D, shares no memory with it and stays as it is, if there is one; D need not
-        hold it where the method reads another matrix than it writes.
+        Parameters
+        ----------
+        call
+            The call, with its progress callback and its inspection.
+        D
+            An array, a `BitMatrix`, or another matrix that the method supports.
+        original
+            An unchanged matrix that equals D and shares no memory with it, if there is one. If the method reads another
+            matrix than it writes, D need not hold the entries.
 
-        Raises `DivergenceError`, naming the vertex, where a pivot has no star; D is then undefined.
+        Raises `DivergenceError` with the vertex where a pivot has no star; D is then undefined.
         """
         inspect, progress = call.inspect, call.progress
         if self._is_block:
@@ -131,9 +138,9 @@ class MethodRun:
             inspect.look(engine, A, before)
 
     def _close_block(self, call: Call, D: Array, original: Array | None) -> None:
-        """The same by one kernel."""
+        """Close a matrix of one block by one kernel, as `close` does."""
         inspect = call.inspect
-        # Where nothing is noticed, one plan serves all calls.
+        # If no pivot can diverge, the plan needs no status, and one plan serves all calls.
         plan = self.plan.renewed(self.draft.semiring) if self._diverges else self.plan
         before: Any = original if inspect is None or original is not None else D.copy()
         self.backend.close_block(plan, D)
@@ -142,47 +149,60 @@ class MethodRun:
             inspect.look(self._engine(plan), D, before)
 
     def read(self, matrix: EncodedMatrix, A: Any, D: Any, inspect: Inspection | None) -> tuple[Any, Array | None, Any]:
-        """D ← A as it is read. Returns D, or new words; A for `close`, where it equals D; what A⁺ needs of it."""
-        kept, original = self._kept(matrix, A, D) if self.draft.plus else None, None
+        """D ← the encoded entries of A.
+
+        Returns
+        -------
+        D
+            D, or new packed words.
+        original
+            A if it equals D and shares no memory with it, else None.
+        operand
+            The argument of `drop_empty_paths`, if A⁺ is computed, else None.
+        """
+        operand, original = self._operand(matrix, A, D) if self.draft.plus else None, None
         if (self.method.apart or inspect is not None) and matrix.is_unchanged and not same_memory(A, D):
             original = A
-        return D if self.method.apart and original is not None else matrix.encode(A, D), original, kept
+        return D if self.method.apart and original is not None else matrix.encode(A, D), original, operand
 
-    def _kept(self, m: EncodedMatrix, A: Any, D: Any) -> Any:
-        """What is needed of A for A⁺ when D, which may be its memory, holds A*: the loops where ⊕ is idempotent."""
+    def _operand(self, m: EncodedMatrix, A: Any, D: Any) -> Any:
+        """Return the part of A from which A⁺ follows when D, perhaps in A's memory, holds A*.
+
+        This is the diagonal if ⊕ is idempotent, else the whole matrix.
+        """
         if self.draft.semiring.idempotent:
             return m.diagonal(A)
         if self.words:
             return A if isinstance(A, BitMatrix) and not same_memory(A, D) else pack(A)  # a copy
         return A.copy() if same_memory(A, D) else A.astype(self.draft.dtype, copy=False)
 
-    def drop_empty_paths(self, kept: Any, D: Any) -> None:
-        """A* → A⁺ in place."""
+    def drop_empty_paths(self, operand: Any, D: Any) -> None:
+        """D ← A⁺ where D holds A*; ``operand`` is the third result of `read`."""
         if self.draft.semiring.idempotent:
             if self._cycles_recorder is None:
-                cycles_from_closure(self.plan, kept, D)
+                cycles_from_closure(self.plan, operand, D)
                 return
-            D.diagonal()[...] = kept  # on a device it can be written
+            D.diagonal()[...] = operand  # the diagonal of an array on a device is writable
             self._cycles_recorder.replay(self.plan, D, self._engine, cycles_in_place)
             return
-        irreflexive_product(engine_of(self.plan, memory_of(D)), memory_of(kept), memory_of(D))
+        irreflexive_product(engine_of(self.plan, memory_of(D)), memory_of(operand), memory_of(D))
         if self.words:
             clear_tail(self.draft.semiring, D)
 
     def engine(self) -> Engine:
-        """Its kernels, for one call; what they notice goes to the status of its plan."""
+        """Return an engine for one call; its kernels write the vertex of a diverging pivot to the plan's status."""
         plan = self.plan.renewed(self.draft.semiring)
-        if self.on_device and self.waits and self._diverges:
-            plan.status.word = self.xp.full(1, -1, np.int32)  # where kernels of a device say it
+        if self.on_device and self.may_synchronize and self._diverges:
+            plan.status.word = self.xp.full(1, -1, np.int32)  # kernels of a device write the vertex here
         return self._engine(plan)
 
     def _engine(self, plan: KernelPlan) -> Engine:
-        """The engine of a plan. One that is recorded may ask a device nothing."""
-        waits = not self.on_device or (self.waits and self._recorder is None)
+        """Return the engine of a plan. A recorded engine must not wait for the device."""
+        waits = not self.on_device or (self.may_synchronize and self._recorder is None)
         return Engine(self.backend, plan, self._panel, waits=waits)
 
     def _check(self, call: Call, plan: KernelPlan, D: Array) -> None:
-        """Raise `DivergenceError` where a kernel has met a pivot without a star; warn where that cannot be told."""
+        """Raise `DivergenceError` if a pivot had no star; warn if only the result shows that the sum diverges."""
         semiring, stack = self.kind.options.semiring, call.stack or self.draft.stack
         if self._diverges and plan.status.read() >= 0:
             which, vertex = divmod(plan.status.diverged, self.kind.shape[-1])
@@ -194,23 +214,23 @@ class MethodRun:
             warn_of_diverging_sum(semiring, D, nonnegative=self.draft.at_least_zero, is_closure=True)
 
     def _divergence(self, call: Call, which: int, vertex: int, D: Array) -> DivergenceError:
-        """Return the error for a vertex whose pivot has no star, with what its matrix says of the cycle."""
+        """Return the error for a vertex whose pivot has no star, with the cycle or the pivot if A still holds it."""
         semiring, check, A, pivot = call.semiring, self.kind.options.check, call.A, None
-        if isinstance(A, np.ndarray) and call.strips is None and not same_memory(A, D):  # else it is lost, or far away
+        if isinstance(A, np.ndarray) and call.strips is None and not same_memory(A, D):
             A = A.reshape(-1, *A.shape[-2:])[which]
             if semiring in (max_times, min_times):
-                found = scales(A, semiring, self.kind.rounded_to)
-                if isinstance(found, list):
-                    return gain_error(semiring, call.caller(found), weights_around(A, found), check=check)
+                cycle = scales(A, semiring, self.kind.rounded_to)
+                if isinstance(cycle, list):
+                    return gain_error(semiring, call.caller_vertices(cycle), weights_around(A, cycle), check=check)
             elif not is_half(A.dtype):
-                pivot = lost_pivot(A.T if self.kind.turned else A, semiring, vertex)
+                pivot = lost_pivot(A.T if self.kind.is_transposed else A, semiring, vertex)
         return divergence_error(semiring, vertex, pivot=pivot, check=check)
 
 
-def of_matrix(error: SemiringError, where: Sequence[Any]) -> SemiringError:
-    """An error about the entries of a matrix, as one of the stack in which it has that place; others as they are."""
+def of_matrix(error: SemiringError, index: Sequence[Any]) -> SemiringError:
+    """Return an error about entries with the index of its matrix in the stack; other errors are unchanged."""
     if isinstance(error, DivergenceError | DomainError | IntegerOverflowError):
-        place = tuple(map(int, where))
+        place = tuple(map(int, index))
         about = f"{error}; this is about the matrix A[{', '.join(map(str, place))}] of the stack"
         error.args = (about, *error.args[1:])
         if isinstance(error, DivergenceError):

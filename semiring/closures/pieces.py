@@ -1,4 +1,4 @@
-"""A matrix in pieces: what the rules leave of it, if all that they do can be done to a piece at a time."""
+"""Plans for a matrix in pieces (strips or tiles), whose encoding is applied to one piece at a time."""
 
 from __future__ import annotations
 
@@ -16,83 +16,88 @@ from semiring.errors import AlgebraError
 from semiring.out_of_core.last_round import NO_LAST_ROUND, LastRound
 from semiring.out_of_core.layout import format_bytes
 
-__all__ = ["PieceWork", "Pieces", "planned"]
+__all__ = ["PieceWork", "Pieces", "plan_pieces"]
 
 Array: TypeAlias = Any
 
-_MAPPED = 1 << 21  # entries to which maps are done at a time: on a GPU there are some copies of them
+_MAPPED = 1 << 21  # entries that are encoded at a time: on a GPU maps make some copies of them
 
 
 @dataclass
 class PieceWork:
-    """What is left to do when all scans are over."""
+    """The plan of a matrix in pieces, with the results of all scans."""
 
     call: Call
-    draft: Draft  # what the rules have decided
-    outer: EncodedMatrix  # the matrix as it was given
-    inner: EncodedMatrix  # and as the method sees it
-    #: Asked of closed rows before maps are undone: it raises where they must be read in another way.
-    again: Callable[[Call, Array], Any] | None = None
-    last: LastRound = NO_LAST_ROUND
+    draft: Draft  # the decisions of the rules
+    outer: EncodedMatrix  # the encoding of the caller's matrix
+    inner: EncodedMatrix  # the encoding in which the method closes it
+    #: Validates closed rows before maps are undone. It raises if the matrix must be read in a wider dtype.
+    replan: Callable[[Call, Array], Any] | None = None
+    last_round: LastRound = NO_LAST_ROUND
 
-    def on(self, sample: Array, *vertices: Any) -> Pieces:
-        """What is done to pieces that live where ``sample`` does; ``vertices``: of which rows and columns they are."""
-        return Pieces(self, self.inner.relative_to(self.outer).beside(sample, *vertices))
+    def pieces_on(self, sample: Array, *vertices: Any) -> Pieces:
+        """Return the encoding for pieces on the device of ``sample``; ``vertices``: the indices of rows and columns."""
+        return Pieces(self, self.inner.relative_to(self.outer).restrict(sample, *vertices))
 
     def method(self) -> MethodRun:
-        """The method that closes the pieces."""
+        """Return the run of the method that closes the pieces."""
         method: str | Method = self.draft.method
         return MethodRun(self.call, self.draft, method)
 
 
 class Pieces(NamedTuple):
-    """The first and the last visit of a piece, in place; it begins with the row ``first`` of the matrix."""
+    """The first and the last visit of a piece, in place; a piece begins with the row ``first`` of the matrix."""
 
     work: PieceWork
     matrix: EncodedMatrix
 
     def encode(self, first: int, piece: Array) -> None:
-        """Do the maps to it."""
+        """Encode a piece in place."""
         m = self.matrix
         if m.maps or not m.is_unchanged:
-            for start, rows in self._some(piece):
+            for start, rows in self._row_groups(piece):
                 m.encode(rows, rows, first + start)
 
     def decode(self, first: int, piece: Array) -> None:
-        """Undo them. Raises what closed rows are asked for: there is no reading them once more."""
+        """Decode a closed piece in place.
+
+        Raises `IntegerOverflowError` if the matrix must be read in a wider dtype, because a piece cannot be read again.
+        """
         work = self.work
-        for start, rows in self._some(piece):
-            if work.again is not None:
-                work.again(work.call, rows)
+        for start, rows in self._row_groups(piece):
+            if work.replan is not None:
+                work.replan(work.call, rows)
             self.matrix.decode(rows, rows, first + start)
 
-    def _some(self, piece: Array) -> Iterator[tuple[int, Array]]:
-        """Rows to which maps are done at a time, and the first of each; none of words, which no map changes."""
+    def _row_groups(self, piece: Array) -> Iterator[tuple[int, Array]]:
+        """Yield groups of rows that are encoded at a time, each with its first row; nothing for packed words."""
         if piece.size and self.matrix.storage == "elements":
             step = max(1, _MAPPED // piece.shape[1])
             yield from ((start, piece[start : start + step]) for start in range(0, len(piece), step))
 
 
-def planned(call: Call, *, last_round: bool = False) -> PieceWork:
-    """What the rules leave, where that can be done by strips or tiles. Raises `AlgebraError`.
+def plan_pieces(call: Call, *, last_round: bool = False) -> PieceWork:
+    """Return the plan of a matrix in pieces; ``last_round``: whether a round may follow the last pivot.
 
-    ``last_round``: whether there may be a round after the last pivot.
+    Raises `AlgebraError` if a rule needs the whole matrix, or a wider dtype.
     """
     plan, strips, ending = plan_of(call), call.strips, NO_LAST_ROUND
     assert strips is not None
-    for _, found in plan.answers:
-        if not isinstance(found, Rewrite) or (found.by_rows and not found.ends):
+    for _, answer in plan.answers:
+        if not isinstance(answer, Rewrite) or (answer.is_rowwise and not answer.is_final):
             continue
-        if found.last_round is None or not last_round:
+        if answer.last_round is None or not last_round:
             raise AlgebraError(
-                f"{text_of(found.why, call)}: that needs the whole matrix in memory, and this matrix is closed by "
-                f"{strips.called} of them; read it and close it in memory, which takes {format_bytes(call.A.nbytes)} "
-                "at least"
+                f"{text_of(answer.why, call)}: that needs the whole matrix in memory, and this matrix is closed by "
+                f"{strips.piece_name} of them; read it and close it in memory, which takes {format_bytes(call.A.nbytes)} at "
+                "least"
             )
-        ending = ending & found.last_round(call)
+        ending = ending & answer.last_round(call)
     d = plan.draft
     if d.dtype != call.kind.dtype:
-        raise AlgebraError(f"{strips.called} of {call.kind.dtype} cannot hold {d.dtype}: close the matrix in memory")
+        raise AlgebraError(
+            f"{strips.piece_name} of {call.kind.dtype} cannot hold {d.dtype}: close the matrix in memory"
+        )
     if call.explanation is not None:
         plan.explain(call)
-    return PieceWork(call, d, plan.outer, d.matrix.bound(call), d.again, ending)
+    return PieceWork(call, d, plan.outer, d.matrix.bind(call), d.replan, ending)

@@ -1,9 +1,9 @@
-"""What will be done for every call whose entries answer the questions in the same way.
+"""Plans: how to close every matrix whose entries answer the questions of the rules in the same way.
 
-A `Draft` is what the rules have decided so far. A `Plan` is the last draft: an encoding of the entries, and a method
-that closes them, or a function that does it by calls on parts. It holds no entries. What belongs to one call
-(potentials, components, the weight of the edges) is found by scans of the `Call`, and taken from there when the plan
-runs.
+A `Draft` holds the decisions of the rules that ran so far. A `Plan` is the last draft: an encoding of the entries, and
+a method that closes them, or a function that closes them by calls on parts. It holds no entries. Potentials,
+components and the weight of the edges belong to one call. Scans of the `Call` find them, and the plan reads them when
+it runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from semiring.algorithms.methods import Method
 from semiring.arrays.operands import empty_like, has_adjacent_elements
 from semiring.closures.call import Call, Kind
 from semiring.closures.costs import CostEstimate
-from semiring.closures.maps import MapOfCall
+from semiring.closures.entry_maps import CallMap
 from semiring.closures.matrix import EncodedMatrix, EntryMap
 from semiring.closures.method_run import MethodRun
 from semiring.kernels.contract import KernelPlan
@@ -35,68 +35,68 @@ Text: TypeAlias = "str | Callable[[Call], str]"
 
 
 class Stage(NamedTuple):
-    """What is done to the closed matrix when the maps that came later are undone."""
+    """A change of the closed matrix, applied after the later maps are undone and before the earlier ones."""
 
-    matrix: EncodedMatrix  # as it is read then
-    finish: Callable[[Call, Array], Any]
+    matrix: EncodedMatrix  # the encoding of the closed matrix at that point
+    finish: Callable[[Call, Array], Any]  # ``finish(call, D)`` changes the closed matrix D in place
 
 
 @dataclass(frozen=True)
 class Draft:
-    """What the rules have decided so far, for all calls on a path."""
+    """The decisions of the rules that ran so far, which hold for all calls on a path."""
 
     semiring: Semiring  # in which the matrix is closed: min-plus for max-plus
     matrix: EncodedMatrix
     method: str | Method = ""
-    method_of: Callable[[Call], Method] | None = None  # where it needs what a scan has found
-    chosen: str = ""  # the method that a rule has found for matrices of such a structure, if one has
-    nonnegative: bool = False  # whether no entry, as it is read, is below 0, and no sign bit is set
-    at_least_zero: bool = False  # whether no entry is below 0
-    signed: bool = False  # whether a weight of min-plus is below 0, as it is read
-    examined: bool = False  # whether the structure of the graph may be asked for
-    plus: bool = False
-    stack: tuple[int, ...] = ()  # (...) of the caller's (..., n, n), where all of these are closed together
-    #: ``again(call, D)``, asked of closed rows, some or all: the answers under which the call is planned again, or
-    #: None.
-    again: Callable[[Call, Array], dict[str, Any] | None] | None = None
+    method_of: Callable[[Call], Method] | None = None  # makes the method from the result of a scan
+    structural_method: str = ""  # the name of the method that a rule has found for matrices of this structure
+    nonnegative: bool = False  # whether no encoded entry is below 0, and no sign bit is set
+    at_least_zero: bool = False  # whether no encoded entry is below 0
+    has_negative_weight: bool = False  # whether an encoded weight of min-plus is below 0
+    may_use_structure: bool = False  # whether questions about the structure of the graph are allowed
+    plus: bool = False  # A⁺ instead of A*
+    stack: tuple[int, ...] = ()  # (...) of the caller's (..., n, n), where all matrices are closed together
+    #: ``replan(call, D)`` validates closed rows D. It returns None, or answers with which the call is planned again.
+    replan: Callable[[Call, Array], dict[str, Any] | None] | None = None
     stages: tuple[Stage, ...] = ()
-    #: ``close(work, D)`` closes the matrix in D, which has the shape and dtype in which it is read; it reads it by
-    #: ``work.read(D)``. Where it is ``in_home``, D is the memory of the result.
+    #: ``close(work, D)`` closes the matrix in D, which has the shape and dtype of the encoded matrix, and calls
+    #: ``work.read(D)`` for its entries. If it ``needs_out_buffer``, D is the caller's output, or None.
     close: Callable[[Work, Any], Any] | None = None
-    in_home: bool = False
+    needs_out_buffer: bool = False
 
     @classmethod
-    def of(cls, call: Call) -> Draft:
-        """What is decided before the first rule."""
+    def from_call(cls, call: Call) -> Draft:
+        """Return the draft that the first rule receives."""
         k, semiring = call.kind, call.semiring
-        matrix = EncodedMatrix.of(k.dtype, call.none, packed=k.storage == "bits", turned=k.turned)
+        matrix = EncodedMatrix.unchanged(
+            k.dtype, call.none, is_packed=k.storage == "bits", is_transposed=k.is_transposed
+        )
         if k.strips is not None:
-            words = k.strips[1] == "bits"
-            matrix = replace(matrix, storage="bits" if words else "elements", packed=words)
+            matrix = replace(matrix, storage=k.strips.storage, is_packed=k.strips.storage == "bits")
         if k.part is None:
             return cls(semiring, matrix, plus=k.plus)
-        return cls(k.part.semiring, matrix, k.part.method, examined=k.part.examined, plus=k.plus)
+        return cls(k.part.semiring, matrix, k.part.method, may_use_structure=k.part.may_use_structure, plus=k.plus)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the entries as they are read."""
+        """The dtype of the encoded entries."""
         return self.matrix.dtype
 
-    def but(self, **changes: Any) -> Draft:
-        """Another draft, with ``changes`` of this one or of its matrix."""
+    def replace(self, **changes: Any) -> Draft:
+        """Return a copy of this draft with ``changes`` of its fields, or of fields of its matrix."""
         own = {name: changes.pop(name) for name in list(changes) if name in _FIELDS}
         if changes:
             own["matrix"] = replace(own.get("matrix", self.matrix), **changes)
         return replace(self, **own)
 
-    def mapped(self, map_: EntryMap, **changes: Any) -> Draft:
-        """The draft whose matrix is read through one map more."""
-        return self.but(maps=(*self.matrix.maps, map_), **changes)
+    def with_map(self, map_: EntryMap, **changes: Any) -> Draft:
+        """Return a copy of this draft whose matrix is read through one map more."""
+        return self.replace(maps=(*self.matrix.maps, map_), **changes)
 
     def kernel_plan(self, threads: int) -> KernelPlan:
-        """The plan under which kernels close the matrix."""
+        """Return the kernel plan for closing the matrix."""
         m, semiring, nonnegative = self.matrix, self.semiring, self.nonnegative
-        if nonnegative and semiring.tropical is None:  # kernels also read 0̄ and 1̄, so these need a clear sign bit too
+        if nonnegative and semiring.tropical is None:  # kernels also read 0̄ and 1̄, which must have clear sign bits too
             nonnegative = m.dtype.kind == "f" and min(semiring.zero_for(m.dtype), semiring.one_for(m.dtype)) >= 0
         return make_plan(semiring, m.dtype, nonnegative=nonnegative, storage=m.storage, threads=threads)
 
@@ -105,55 +105,55 @@ _FIELDS = frozenset(Draft.__dataclass_fields__)
 
 
 class NotApplicable(NamedTuple):
-    """Why a rule does not apply."""
+    """The reason why a rule does not apply."""
 
     why: Text
-    costs: Callable[[Call], CostEstimate | None] | None = None  # what it would cost, and the others do
-    note: str = ""  # a reason of the explanation
+    costs: Callable[[Call], CostEstimate | None] | None = None  # the predicted costs of this rule and its rivals
+    note: str = ""  # an additional reason for the explanation
 
 
 class Rewrite(NamedTuple):
-    """What a rule that applies makes of a draft."""
+    """The draft that a rule makes of an earlier draft, with the reason."""
 
     why: Text
     draft: Draft
     quiet: bool = False  # listed among the rules, but not among the reasons
-    by_rows: bool = True  # whether no more is to be done than can be done to some rows at a time
-    #: What does the rest where all strips are visited once more.
+    is_rowwise: bool = True  # whether the rewrite can be applied to some rows at a time, as strips require
+    #: The work on a rewrite that is not rowwise, if it can be done in one more round over all strips.
     last_round: Callable[[Call], LastRound] | None = None
     costs: Callable[[Call], CostEstimate | None] | None = None
-    notes: Callable[[Call], Sequence[str]] | None = None  # more reasons
+    notes: Callable[[Call], Sequence[str]] | None = None  # additional reasons for the explanation
 
     @property
-    def ends(self) -> bool:
-        """Whether no rule is asked after this one."""
+    def is_final(self) -> bool:
+        """Whether no rule runs after this one."""
         return self.draft.close is not None
 
 
 class Work(NamedTuple):
-    """A plan at work on a call."""
+    """The run of a plan on one call: the argument of the functions that close a matrix by parts."""
 
     plan: Plan
     call: Call
-    matrix: EncodedMatrix  # as it is closed
+    matrix: EncodedMatrix  # the encoding in which the matrix is closed
 
     @property
     def draft(self) -> Draft:
         return self.plan.draft
 
     def read(self, D: Any) -> Any:
-        """D ← the matrix as it is read, for what closes it in place. What `show` wants is returned."""
+        """D ← the encoded matrix. Return a copy of it for `find_predecessors`, or None if none are needed."""
         self.matrix.encode(self.call.A, D)
         return None if self.call.inspect is None else D.copy()
 
-    def show(self, D: Any, before: Any) -> None:
-        """Let who asked to see it look at the closed matrix."""
+    def find_predecessors(self, D: Any, before: Any) -> None:
+        """Run the predecessor search on the closed matrix D; ``before`` is the encoded matrix."""
         if self.call.inspect is not None:
             self.call.inspect.look(engine_of(self.plan.kernel_plan, D), D, before)
 
 
 class Plan:
-    """The end of a path: what the rules have decided for all calls that give these answers."""
+    """The decisions of the rules for all calls that give the same answers: the end of a path."""
 
     def __init__(
         self,
@@ -164,20 +164,20 @@ class Plan:
         plan_of: Callable[[Call], Plan],
     ) -> None:
         self.kind: Kind = call.kind
-        self._plan_of = plan_of  # of the planner, for a call with other answers
+        self._plan_of = plan_of  # the planner's function, for a call with other answers
         self.draft, self.path, self.answers = draft, path, answers
-        self.outer = Draft.of(call).matrix
+        self.outer = Draft.from_call(call).matrix
         levels = [self.outer, *(stage.matrix for stage in draft.stages), draft.matrix]
-        self._bound = any(isinstance(map_, MapOfCall) for map_ in draft.matrix.maps)
+        self._bound = any(isinstance(map_, CallMap) for map_ in draft.matrix.maps)
         self._levels = [inner.relative_to(outer) for outer, inner in pairwise(levels)]
         self._matrix = draft.matrix.relative_to(self.outer)
         self.method: MethodRun | None = None
         if draft.close is None and draft.method_of is None:
             self.method = MethodRun(call, draft, draft.method)
         plain = self.method is not None and not (
-            self._bound or draft.stages or draft.again or self._matrix.needs_packing
+            self._bound or draft.stages or draft.replan or self._matrix.needs_packing
         )
-        #: Whether the matrix is read, closed and written, and nothing else: what few vertices take is felt.
+        #: Whether the matrix is only read, closed and written. This short route matters for few vertices.
         self._is_plain = plain and draft.dtype == self.outer.dtype and draft.matrix.storage == "elements"
 
     @cached_property
@@ -186,7 +186,7 @@ class Plan:
         return self.draft.kernel_plan(self.kind.options.threads)
 
     def method_for(self, call: Call) -> MethodRun:
-        """The method that closes the matrix of a call, where no function does."""
+        """Return the method that closes the matrix of a call, for a draft without a function ``close``."""
         if self.method is not None:
             return self.method
         assert self.draft.method_of is not None
@@ -196,135 +196,138 @@ class Plan:
         """Return the encoding in which the matrix is closed, relative to the array; and those from stage to stage."""
         if not self._bound:
             return self._matrix, self._levels
-        inner = self.draft.matrix.bound(call)
-        levels = [self.outer, *(stage.matrix.bound(call) for stage in self.draft.stages), inner]
+        inner = self.draft.matrix.bind(call)
+        levels = [self.outer, *(stage.matrix.bind(call) for stage in self.draft.stages), inner]
         matrix = inner.relative_to(self.outer)
         if len(levels) == 2:
             return matrix, [matrix]
         return matrix, [later.relative_to(earlier) for earlier, later in pairwise(levels)]
 
-    def run(self, call: Call, home: Any = None) -> Any:
-        """The closure of the call's array, in ``home`` or in a new array. Home may be the array.
+    def run(self, call: Call, out_buffer: Any = None) -> Any:
+        """Return the closure of the call's array, in ``out_buffer`` or in a new array.
 
-        Between the first write and the last the memory is that of home, wherever it will do.
+        ``out_buffer`` may be the array itself. The matrix is closed in its memory if that is large enough and adjacent.
         """
         if call.explanation is not None:
             self.explain(call)
         d, A = self.draft, call.A
-        if self._is_plain and (home is None or (home.dtype == d.matrix.dtype and has_adjacent_elements(home))):
-            D = home = empty_like(A) if home is None else home
+        if self._is_plain and (out_buffer is None or (out_buffer.dtype == d.matrix.dtype and has_adjacent_elements(out_buffer))):
+            D = out_buffer = empty_like(A) if out_buffer is None else out_buffer
             plain: Any = self.method
-            D, original, kept = plain.read(self._matrix, A, D, call.inspect)
+            D, original, operand = plain.read(self._matrix, A, D, call.inspect)
             plain.close(call, D, original)
             if d.plus:
-                plain.drop_empty_paths(kept, D)
+                plain.drop_empty_paths(operand, D)
             if self._matrix.needs_decoding:
-                self._matrix.decode(D, home)
-            return home
+                self._matrix.decode(D, out_buffer)
+            return out_buffer
         matrix, levels = self.encodings(call)
-        if d.close is not None and d.in_home:
-            return d.close(Work(self, call, matrix), home)
+        if d.close is not None and d.needs_out_buffer:
+            return d.close(Work(self, call, matrix), out_buffer)
         method = None if d.close is not None else self.method or self.method_for(call)
-        if home is None and not matrix.needs_packing:
-            home = empty_like(A)
-        D = matrix.memory_in(home, A)
+        if out_buffer is None and not matrix.needs_packing:
+            out_buffer = empty_like(A)
+        D = matrix.memory_in(out_buffer, A)
         if method is not None:
-            D, original, kept = method.read(matrix, A, D, call.inspect)
+            D, original, operand = method.read(matrix, A, D, call.inspect)
             method.close(call, D, original)
             if d.plus:
-                method.drop_empty_paths(kept, D)
+                method.drop_empty_paths(operand, D)
         else:
             D = d.close(Work(self, call, matrix), D)  # type: ignore[misc]
-        if d.again is not None and (answers := d.again(call, D)) is not None:
-            return self._once_more(call.again(**answers), home)
+        if d.replan is not None and (answers := d.replan(call, D)) is not None:
+            return self._run_again(call.with_answers(**answers), out_buffer)
         for stage, between in zip(d.stages[::-1], levels[:0:-1], strict=False):
             if between.needs_decoding:
                 between.decode(D, D)
             stage.finish(call, D)
-        if home is None:
+        if out_buffer is None:
             return D.unpack()
-        if levels[0].needs_decoding or D is not home:
-            levels[0].decode(D, home)
-        return home
+        if levels[0].needs_decoding or D is not out_buffer:
+            levels[0].decode(D, out_buffer)
+        return out_buffer
 
-    def _once_more(self, call: Call, home: Any) -> Any:
-        """The call, planned with other answers, from the source."""
+    def _run_again(self, call: Call, out_buffer: Any) -> Any:
+        """Plan a call with other answers, and close its matrix from the source."""
         plan = self._plan_of(call)
         if call.explanation is not None:
-            call.explanation.say(call.depth, "again", True, f"in {plan.draft.dtype}")
-        return plan.run(call, home)
+            call.explanation.add_rule(call.depth, "again", True, f"in {plan.draft.dtype}")
+        return plan.run(call, out_buffer)
 
-    def same_as(self, other: Plan) -> bool:
-        """Whether the same rules apply, for the same answers to the same questions."""
-        mine, others = (
-            [(name, type(found), found.why if isinstance(found.why, str) else "") for name, found in plan.answers]
+    def is_equal_to(self, other: Plan) -> bool:
+        """Return whether the same rules apply, for the same answers to the same questions."""
+        first, second = (
+            [(name, type(answer), answer.why if isinstance(answer.why, str) else "") for name, answer in plan.answers]
             for plan in (self, other)
         )
-        return mine == others and self.path == other.path and _form(self.draft) == _form(other.draft)
+        return first == second and self.path == other.path and _comparable(self.draft) == _comparable(other.draft)
 
     # --------------------------------------------------------------------------------------------------- explanation
 
     def rules(self, call: Call) -> str:
-        """The path and the answer of every rule, as text."""
-        lines = [f"  ? {asked.text:<24} {found}" for asked, found in self.path]
-        for name, found in self.answers:
-            lines.append(f"  {'✓' if isinstance(found, Rewrite) else '·'} {name:<14} {text_of(found.why, call)}")
+        """Return the path and the answer of every rule as text."""
+        lines = [f"  ? {question.text:<24} {answer}" for question, answer in self.path]
+        for name, answer in self.answers:
+            lines.append(f"  {'✓' if isinstance(answer, Rewrite) else '·'} {name:<14} {text_of(answer.why, call)}")
         return "\n".join(lines)
 
     def explain(self, call: Call) -> None:
-        """Tell the explanation of a call what this plan does to it."""
-        explanation, k, before = call.explanation, call.kind, Draft.of(call)
+        """Add the rules and the method of this plan to the explanation of a call."""
+        explanation, k, before = call.explanation, call.kind, Draft.from_call(call)
         assert explanation is not None
-        explanation.about(k.shape, k.dtype)
+        explanation.set_matrix(k.shape, k.dtype)
         is_first = call.matrix_of_stack == 0
-        for name, found in self.answers:
-            applies, costs = isinstance(found, Rewrite), found.costs and found.costs(call)
-            why = text_of(found.why, call)
+        for name, answer in self.answers:
+            applies, costs = isinstance(answer, Rewrite), answer.costs and answer.costs(call)
+            why = text_of(answer.why, call)
             if is_first:
-                explanation.say(call.depth, name, applies, why, _cost(found, before, costs))
+                explanation.add_rule(call.depth, name, applies, why, _cost(answer, before, costs))
             if not applies:
-                explanation.note(found.note)
+                explanation.note(answer.note)
                 continue
-            if found.notes is not None:
-                for note in found.notes(call):
+            if answer.notes is not None:
+                for note in answer.notes(call):
                     explanation.note(note)
             if name == "method":
-                explanation.method = found.draft.method
-            if not found.quiet:
+                explanation.method = answer.draft.method
+            if not answer.quiet:
                 explanation.note(why)
             if costs and is_first:
                 explanation.predict(costs)
-            before = found.draft
+            before = answer.draft
         if self.draft.close is not None:
             return
         method = self.method_for(call)
         if is_first:
-            explanation.say(call.depth, "method", True, str(method), method.cost)
+            explanation.add_rule(call.depth, "method", True, str(method), method.cost)
             backend = "cuda" if k.devices else method.backend.name
-            explanation.closed_by(method.method.name, backend, self.draft.matrix.storage, k.devices)
+            explanation.set_method(method.method.name, backend, self.draft.matrix.storage, k.devices)
             explanation.predict({} if method.pairs is None else {"dense": method.pairs})
 
 
 def text_of(why: Text, call: Call) -> str:
-    """Return the reason of a rule, which may be a function of the call that it was asked about."""
+    """Return the reason of a rule, which may be a function of the call."""
     return why(call) if callable(why) else why
 
 
-def _form(d: Draft) -> tuple[Any, ...]:
-    """What of a draft can be compared: functions and maps are made anew by every rule."""
-    m, method = d.matrix, d.method if isinstance(d.method, str) else d.method.name
-    maps = tuple(type(map_) for map_ in m.maps)
-    kept = d.semiring, method, d.nonnegative, d.signed, d.examined, d.plus, d.stack, len(d.stages), d.in_home
-    return (*kept, maps, m.dtype, m.inner, m.sentinel, m.storage, d.close is None, d.again is None)
+def _comparable(d: Draft) -> tuple[Any, ...]:
+    """Return the properties of a draft that can be compared. Each run of a rule makes new functions and maps."""
+    m = d.matrix
+    return (
+        *(d.semiring, d.method if isinstance(d.method, str) else d.method.name),
+        *(d.nonnegative, d.has_negative_weight, d.may_use_structure, d.plus, d.stack, len(d.stages)),
+        *(d.needs_out_buffer, d.close is None, d.replan is None),
+        *(tuple(type(map_) for map_ in m.maps), m.dtype, m.inner, m.sentinel, m.storage),
+    )
 
 
-def _cost(found: NotApplicable | Rewrite, before: Draft, costs: CostEstimate | None) -> str:
-    """What an answer costs, beside what other ways would, and whether the input must survive the work."""
-    said = [str(costs)] if costs else []
-    if isinstance(found, Rewrite):
-        now = found.draft
-        if not said and not found.ends and (now.matrix.maps, now.dtype) != (before.matrix.maps, before.dtype):
-            said.append("no extra pass over the matrix")
-        if now.again is not None and before.again is None:
-            said.append("the input is kept until the result is there")
-    return "; ".join(said)
+def _cost(answer: NotApplicable | Rewrite, before: Draft, costs: CostEstimate | None) -> str:
+    """Return the costs of a rule and its rivals, and whether the input must survive until the result exists."""
+    texts = [str(costs)] if costs else []
+    if isinstance(answer, Rewrite):
+        after = answer.draft
+        if not texts and not answer.is_final and (after.matrix.maps, after.dtype) != (before.matrix.maps, before.dtype):
+            texts.append("no extra pass over the matrix")
+        if after.replan is not None and before.replan is None:
+            texts.append("the input is kept until the result is there")
+    return "; ".join(texts)

@@ -1,14 +1,13 @@
-"""One planner: a plan is a path in a decision tree of questions.
+"""The planner: a plan is a path in a decision tree of questions.
 
-A rule sees a call through a `Recorder`. It reads the kind of the call, and asks questions about the entries. A question
-has a few discrete answers. The questions and answers of a call, in their order, are a path; it determines the plan, for
-rules are pure functions of what they see. There is one tree for each kind of call, whose inner nodes are questions and
-whose leaves are plans. A later call of the same kind answers the questions on its way through the tree, and runs no
-rule.
+A rule reads a call through a `Recorder`: the kind of the call, and answers to questions about the entries. A question
+has a few discrete answers. The questions and answers of a call, in their order, are a path. The path determines the
+plan, because rules are pure functions of the kind and the answers. There is one tree for each kind of call. Its inner
+nodes are questions, and its leaves are plans. A later call of the same kind walks through the tree, and runs no rule.
 
-Explaining or profiling a call changes nothing about its plan, because there is no other way to one. When `verify` is
-set, as in the tests, the rules run again on every call and must give the plan that was kept: a rule that reads
-something else than its questions is found so.
+Explaining or profiling a call does not change its plan, because the planner is the only source of plans. If `verify` is
+set, as in the tests, the rules run again on every call and must give the cached plan. This finds a rule that reads
+anything except the kind and its questions.
 
 Cost: one look-up and the scans on the path, some microseconds; a new path takes 0.1 ms. At most `KINDS` trees are kept.
 """
@@ -27,7 +26,7 @@ from semiring.algebra import Semiring
 from semiring.algorithms.methods import is_structural, method_named
 from semiring.arrays.operands import memory_of
 from semiring.closures.call import Call, Kind, is_tropical
-from semiring.closures.maps import UNSIGNED
+from semiring.closures.entry_maps import POSITIVE_ZEROS
 from semiring.closures.plan import Draft, NotApplicable, Plan, Rewrite, text_of
 from semiring.closures.questions import Question, question, signs
 from semiring.errors import AlgebraError, MethodError
@@ -50,35 +49,35 @@ __all__ = [
     "with_signs",
 ]
 
-KINDS = 4096  # trees that are kept: one for each kind of call
+KINDS = 4096  # the bound of the number of cached trees, one for each kind of call
 Answer = TypeVar("Answer")
 
-#: Whether the rules run again on every call, and must give the plan that was kept.
+#: Whether the rules run again on every call, and must give the cached plan.
 verify = False
 
 
 class Recorder:
-    """What a rule sees of a call: its kind, and the answers to questions. It records the path."""
+    """The view of a call that rules receive: its kind, and the answers to questions. It records the path."""
 
     def __init__(self, call: Call, draft: Draft | None = None) -> None:
         self._call, self.kind = call, call.kind
         self.path: list[tuple[Question[Any], Any]] = []
         self._answers: dict[Question[Any], Any] = {}
 
-    def ask(self, asked: Question[Answer]) -> Answer:
-        """The answer to a question, which is found once for a call."""
-        if asked not in self._answers:
-            if self.waits:
-                found = asked.find(self._call)
-                self.path.append((asked, found))
-            elif asked.default is None:
-                raise MethodError(f"{asked!r} has no default, and this call may not wait for the GPU")
+    def ask(self, query: Question[Answer]) -> Answer:
+        """Return the answer to a question, which is computed once for each call."""
+        if query not in self._answers:
+            if self.may_synchronize:
+                answer = query.find(self._call)
+                self.path.append((query, answer))
+            elif query.default is None:
+                raise MethodError(f"{query!r} has no default, and this call may not wait for the GPU")
             else:
-                found = asked.default
-            self._answers[asked] = found
-        return self._answers[asked]  # type: ignore[no-any-return]
+                answer = query.default
+            self._answers[query] = answer
+        return self._answers[query]  # type: ignore[no-any-return]
 
-    # What the kind says, by the names that rules use.
+    # Properties of the kind, by the names that rules use.
 
     @property
     def semiring(self) -> Semiring:
@@ -91,37 +90,37 @@ class Recorder:
         return self.kind.options.method
 
     @property
-    def named_structural(self) -> bool:
-        """Whether the caller named a method that needs a graph with some structure."""
+    def has_structural_method(self) -> bool:
+        """Whether the caller named a method for graphs of one structure."""
         return is_structural(self.method)
 
     @property
-    def chooses(self) -> bool:
-        """Whether the choice of the method is the planner's."""
-        return self.method == "auto" or self.named_structural
+    def may_choose_method(self) -> bool:
+        """Whether the planner chooses the method."""
+        return self.method == "auto" or self.has_structural_method
 
     @property
     def n(self) -> int:
-        """How many vertices there are."""
+        """The number of vertices."""
         return self.kind.shape[-1]
 
     @property
     def on_device(self) -> bool:
-        """Whether the array lives on a GPU; of strips, where these are worked on does not count."""
+        """Whether the array is on a GPU; False for strips, even if a GPU closes them."""
         return self.kind.device is not None and self.kind.strips is None
 
     @property
-    def waits(self) -> bool:
-        """Whether a device may be waited for."""
-        return self._call.waits
+    def may_synchronize(self) -> bool:
+        """Whether the call may wait for a device."""
+        return self._call.may_synchronize
 
     @property
-    def scanned(self) -> bool:
+    def may_scan(self) -> bool:
         """Whether the entries may be scanned for their range."""
-        return self._call.scanned
+        return self._call.may_scan
 
     def backend(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> Backend:
-        """The backend that closes such a matrix where this one lives."""
+        """Return the backend for a matrix of this semiring, dtype and storage in the memory of the call's array."""
         strips = self._call.strips
         return backend_for(memory_of(self._call.A) if strips is None else strips.sample, semiring, dtype, storage)
 
@@ -135,16 +134,16 @@ class Rule:
 
     find: Callable[[Recorder, Draft], NotApplicable | Rewrite]
     name: str
-    structure: bool = False  # whether it uses the structure of the graph, where the caller and the size allow that
-    methods: tuple[str, ...] = ()  # those that it leads to, by which a caller may ask for it
-    reads_entries: bool = False  # whether it is given the call too: then no plan is kept
+    structure: bool = False  # whether the rule uses the structure of the graph, if the caller and the size allow that
+    methods: tuple[str, ...] = ()  # the methods that the rule leads to: ``method=`` with one of them requests the rule
+    reads_entries: bool = False  # whether ``find`` also receives the call: then no plan is cached
 
     def answer(self, q: Recorder, d: Draft, call: Call) -> NotApplicable | Rewrite:
-        """What the rule says of a call."""
-        if self.structure and not d.examined:
+        """Apply the rule to a call and a draft, if the options of the call allow it."""
+        if self.structure and not d.may_use_structure:
             return NotApplicable("structure analysis was not run")
         if self.structure and q.method not in self.methods:
-            if q.named_structural:
+            if q.has_structural_method:
                 return NotApplicable("another method was named")
             if self.name not in q.kind.options.structure:
                 return NotApplicable("disabled by structure=")
@@ -164,24 +163,24 @@ _rules: tuple[Rule, ...] = ()
 
 
 def rules_in_order() -> tuple[Rule, ...]:
-    """Return all rules as they are asked: those of the library, and those that were registered."""
+    """Return the rules of the library and the registered rules, in the order in which they run."""
     return _rules
 
 
 def set_rules(rules: tuple[Rule, ...]) -> None:
-    """Let these rules be asked from now on, and forget all plans."""
+    """Replace the rules of the planner, and forget all plans."""
     global _rules
     _rules = rules
     forget_plans()
 
 
 class _Node:
-    """One question, and where each of its answers leads."""
+    """A question, and the subtree or plan for each of its answers."""
 
-    __slots__ = ("answer", "asked", "branches")
+    __slots__ = ("answer", "branches", "question")
 
-    def __init__(self, asked: Question[Any]) -> None:
-        self.asked, self.answer = asked, asked.answer
+    def __init__(self, query: Question[Any]) -> None:
+        self.question, self.answer = query, query.answer
         self.branches: dict[Any, _Node | Plan] = {}
 
 
@@ -190,99 +189,104 @@ _trees: dict[Kind, _Node | Plan] = {}
 
 @on_change
 def forget_plans() -> None:
-    """Begin with empty trees: what a rule, a method or a backend decides has changed.
+    """Replace all trees by empty ones, after a change of the rules, the methods or the backends.
 
-    The trees are other ones, so that a thread that plans by the former rules puts its plan where nobody finds it.
+    A thread that still plans by the former rules adds its plan to the former trees, which no later call reads.
     """
     global _trees
     _trees = {}
 
 
 def plan_of(call: Call) -> Plan:
-    """The plan of a call: one look-up, and one scan for each question on its path. Raises what a scan does."""
+    """Return the plan of a call, by one look-up and one scan for each question on its path.
+
+    Raises the errors of the scans and, on a new path, those of the rules.
+    """
     node = _trees.get(call.kind)
     while node.__class__ is _Node:
-        answer = node.asked.find if profiling.active else node.answer
+        answer = node.question.find if profiling.active else node.answer
         node = node.branches.get(answer(call))
     if node is None:
-        return _grown(call)
+        return _add_plan(call)
     if verify:
         _verify(call, node)  # type: ignore[arg-type]
     return node  # type: ignore[return-value]
 
 
-def solve(call: Call, home: Any = None) -> Any:
-    """The closure of a call's matrix, in ``home`` or in a new array."""
-    return plan_of(call).run(call, home)
+def solve(call: Call, out_buffer: Any = None) -> Any:
+    """Return the closure of a call's matrix, in ``out_buffer`` or in a new array."""
+    return plan_of(call).run(call, out_buffer)
 
 
-def _planned(call: Call) -> tuple[Plan, Recorder]:
-    """A new plan, by the rules."""
+def _make_plan(call: Call) -> Plan:
+    """Run the rules on a call, and return the new plan."""
     q, answers = Recorder(call), []
-    draft, rules = Draft.of(call), rules_in_order()
+    draft, rules = Draft.from_call(call), rules_in_order()
     part = call.kind.part
     first = 0
     if part is not None:
-        first = 1 + [each.name for each in rules].index(part.after)
-        draft = _of_part(q, draft)
+        first = 1 + [each.name for each in rules].index(part.after_rule)
+        draft = _draft_of_part(q, draft)
     for each in rules[first:]:
-        found = each.answer(q, draft, call)
-        if q.method in each.methods and part is None and isinstance(found, NotApplicable):
+        answer = each.answer(q, draft, call)
+        if q.method in each.methods and part is None and isinstance(answer, NotApplicable):
             needs = method_named(q.method).structure
             raise AlgebraError(
-                f"{q.method} closes {needs}, and does not close this matrix: {text_of(found.why, call)}. Use "
+                f"{q.method} closes {needs}, and does not close this matrix: {text_of(answer.why, call)}. Use "
                 f"{option('method', 'auto')}, or another method"
             )
-        answers.append((each.name, found))
-        if isinstance(found, Rewrite):
-            draft = found.draft
-            if found.ends:
+        answers.append((each.name, answer))
+        if isinstance(answer, Rewrite):
+            draft = answer.draft
+            if answer.is_final:
                 break
-    return Plan(call, draft, q.path, answers, plan_of), q
+    return Plan(call, draft, q.path, answers, plan_of)
 
 
 def with_signs(q: Recorder, d: Draft) -> Draft:
-    """Return the draft with the signs of its entries; those of max-plus are read as they are until `minplus`."""
-    found = q.ask(signs)
-    negated = is_tropical(d.semiring) and d.semiring.tropical == "max"  # `signs` is about the negatives
-    return d.but(nonnegative=found == "clear", at_least_zero=found in ("clear", "zero") and not negated)
+    """Return the draft with the signs of its entries; weights of max-plus are not negated before `minplus`."""
+    answer = q.ask(signs)
+    negated = is_tropical(d.semiring) and d.semiring.tropical == "max"  # `signs` classifies the negatives
+    return d.replace(nonnegative=answer == "clear", at_least_zero=answer in ("clear", "zero") and not negated)
 
 
-def _of_part(q: Recorder, d: Draft) -> Draft:
-    """The draft of a part of another matrix, whose signs are known."""
+def _draft_of_part(q: Recorder, d: Draft) -> Draft:
+    """Return the draft for a part of another matrix, with the signs of its entries."""
     d = with_signs(q, d)
     if not is_tropical(d.semiring):
         return d
     if not d.at_least_zero:
-        return d.but(signed=True)
-    return d if d.nonnegative else d.mapped(UNSIGNED, nonnegative=True)
+        return d.replace(has_negative_weight=True)
+    return d if d.nonnegative else d.with_map(POSITIVE_ZEROS, nonnegative=True)
 
 
-def _grown(call: Call) -> Plan:
-    """Run the rules for a new path, and put the plan into its tree."""
+def _add_plan(call: Call) -> Plan:
+    """Run the rules for a new path, and add the plan to the tree of its kind."""
     trees = _trees  # before the rules are read: see `forget_plans`
-    plan, _ = _planned(call)
-    if not _keeps_plans():
+    plan = _make_plan(call)
+    if not _may_cache_plans():
         return plan
     if len(trees) >= KINDS:
-        for kind in list(trees)[: KINDS // 2]:  # the oldest; a thread may have been faster
+        for kind in list(trees)[: KINDS // 2]:  # the oldest kinds; another thread may remove them at the same time
             trees.pop(kind, None)
     branches: dict[Any, Any] = trees
     key: Any = call.kind
-    for asked, found in plan.path:
-        node = branches.setdefault(key, _Node(asked))
-        if node.__class__ is not _Node or node.asked is not asked:
-            raise AssertionError(f"a rule is no function of what it asked: {node!r}, and then {asked!r}")
-        branches, key = node.branches, found
-    kept: Plan = branches.setdefault(key, plan)  # another thread may have been here
-    return kept
+    for query, answer in plan.path:
+        node = branches.setdefault(key, _Node(query))
+        if node.__class__ is not _Node or node.question is not query:
+            raise AssertionError(f"a rule is no function of what it asked: {node!r}, and then {query!r}")
+        branches, key = node.branches, answer
+    cached: Plan = branches.setdefault(key, plan)  # another thread may have added a plan
+    return cached
 
 
-def _keeps_plans() -> bool:
+def _may_cache_plans() -> bool:
     return not any(each.reads_entries for each in rules_in_order())
 
 
-def _verify(call: Call, kept: Plan) -> None:
-    plan, _ = _planned(call)
-    if not plan.same_as(kept):
-        raise AssertionError(f"a rule read something that it did not ask for:\n{plan.rules(call)}\n{kept.rules(call)}")
+def _verify(call: Call, cached: Plan) -> None:
+    plan = _make_plan(call)
+    if not plan.is_equal_to(cached):
+        raise AssertionError(
+            f"a rule read something that it did not ask for:\n{plan.rules(call)}\n{cached.rules(call)}"
+        )

@@ -1,4 +1,4 @@
-"""Questions about the entries of a matrix, and those that several rules ask."""
+"""Questions about the entries of a matrix, and the questions that several rules share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Answer = TypeVar("Answer")
 
 
 class Question(Generic[Answer]):
-    """A discrete fact about the entries of a call, which ``answer(call)`` finds; made by `question`."""
+    """A discrete fact about the entries of a call, which ``answer(call)`` computes; made by `question`."""
 
     def __init__(self, answer: Callable[[Call], Answer], default: Answer | None) -> None:
         self.answer, self.default = answer, default
@@ -28,11 +28,11 @@ class Question(Generic[Answer]):
 
     @cached_property
     def text(self) -> str:
-        """What an explanation calls it."""
+        """The name of the question in an explanation."""
         return self.__name__.replace("_", " ")
 
     def find(self, call: Call) -> Answer:
-        """The answer, with a span of a profile."""
+        """Return the answer, and record a span of a profile."""
         with profiling.span("scan", self.text):
             return self.answer(call)
 
@@ -41,19 +41,20 @@ class Question(Generic[Answer]):
 
 
 def question(default: Any = None) -> Callable[[Callable[[Call], Answer]], Question[Answer]]:
-    """Make a question of a function of a call, which returns a bool, a number or a text of which there are few.
+    """Make a question of a function of a call, which returns a bool, or one of a few numbers or texts.
 
-    ``default`` is the answer for a call that may not wait for a GPU. A question without one is not asked there.
+    ``default`` is the answer for a call that may not wait for a GPU. Such a call raises `MethodError` for a question
+    without a default.
     """
     return lambda answer: Question(answer, default)
 
 
 @question(default="zero")
 def signs(call: Call) -> Literal["clear", "zero", "below", "unbounded"]:
-    """What the signs of the weights are, of max-plus as min-plus sees them.
+    """Classify the signs of the weights; weights of max-plus are negated first.
 
-    "clear": no weight is below 0, and no sign bit is set. "zero": none is below 0. "below": one is, or nobody knows.
-    "unbounded": one is -∞ in min-plus.
+    "clear": no weight is below 0, and no sign bit is set. "zero": no weight is below 0. "below": a weight is below 0,
+    or the range is unknown. "unbounded": a weight is -∞ in min-plus.
     """
     if not is_tropical(call.kind.options.semiring):
         low, _, _, nonnegative = call.scan
@@ -61,21 +62,21 @@ def signs(call: Call) -> Literal["clear", "zero", "below", "unbounded"]:
     least = call.least
     if least is None or least < 0:
         return "unbounded" if least == -np.inf else "below"
-    if call.one_end:
+    if call.needs_least_only:
         return "zero"
     return "clear" if call.scan.nonnegative and call.sign > 0 else "zero"
 
 
 @question(default=False)
 def products_gain(call: Call) -> bool:
-    """Whether a weight of max-times or min-times gains."""
+    """Return whether a weight of max-times or min-times gains."""
     part = call.kind.part
     return gains(call.semiring if part is None else part.semiring, call.scan.low, call.scan.high)
 
 
 @question(default=True)
 def sums_are_safe(call: Call) -> bool:
-    """Whether the matrices of a stack are alike: no weight gains, and no sum of integers comes near "no path"."""
+    """Return whether no weight of a stack gains, and no sum of integers comes near "no path"."""
     if not is_tropical(call.semiring):
         return not gains(call.semiring, call.scan.low, call.scan.high)
     if call.least is None or call.least < 0:
@@ -88,5 +89,5 @@ def sums_are_safe(call: Call) -> bool:
 
 @question()
 def is_symmetric(call: Call) -> bool:
-    """Whether the graph is undirected: the matrix equals its transpose, bit by bit."""
+    """Return whether the graph is undirected: the matrix is bitwise identical to its transpose."""
     return bool(call.structure.is_symmetric)

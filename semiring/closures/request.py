@@ -1,4 +1,4 @@
-"""What one public call of `closure` asks for, before anybody knows what was given."""
+"""The arguments of one public call of `closure`, before a front end has converted its operand."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ __all__ = ["Request"]
 
 @dataclass(frozen=True)
 class Request:
-    """What a public call asks for. A front end answers it by a request for something simpler, or by a `Call`."""
+    """The arguments of a public call. A front end replaces it by a simpler request, or by a `Call`."""
 
-    given: Any  # a matrix, a graph, a frame, the name of a file
+    operand: Any  # a matrix, a graph, a frame, the name of a file
     options: Options
     plus: bool = False  # A⁺ instead of A*
-    out: Any = None  # where the caller wants the result
-    home: Any = None  # memory that is ours, where the result may be made
-    device: Any = None  # where the caller wants it computed
-    devices: tuple[int, ...] = ()  # or the GPUs that are to do it together
-    memory: int | str | Mapping[str, int | str] | None = None  # how much a matrix that is not all in it may take
-    journal: Any = None  # the name of the file that says how far it is
-    pivots: Any = None  # the name of the file that the pivots of a matrix in a file go to
+    out: Any = None  # the caller's ``out=``: an array, or the name of a file
+    out_buffer: Any = None  # memory of the library into which the result may be written
+    device: Any = None  # the caller's ``device=``, if it names one device
+    devices: tuple[int, ...] = ()  # the GPUs that close the matrix together
+    memory: int | str | Mapping[str, int | str] | None = None  # the bound of the memory for a closure by strips
+    journal: Any = None  # the name of the file that records the progress of a closure by strips
+    pivots: Any = None  # the name of the file that receives the pivots of a matrix in a file
     team: Team = ALONE  # the ranks that share the strips of a file
     reading: Reading = AS_IT_IS  # how edges are read
-    rounded_to: Any = None  # the dtype whose rounding the entries bring, where it is not theirs
+    rounded_to: Any = None  # the dtype to which the entries were rounded, if it differs from their own
     progress: Callable[[int, int], None] | None = None
     inspect: Inspection | None = None
-    explanation: Explanation | None = None  # None where nobody wants to read it
-    depth: int = 0  # of the lines of the explanation
+    explanation: Explanation | None = None  # None: no explanation was requested
+    depth: int = 0  # the indentation of the lines of the explanation
 
     @property
     def semiring(self) -> Semiring:
         return self.options.semiring
 
-    def but(self, given: Any, **changes: Any) -> Request:
-        """The request for something else, explained one level deeper."""
-        return replace(self, given=given, depth=self.depth + 1, **changes)
+    def with_operand(self, operand: Any, **changes: Any) -> Request:
+        """Return the request for another operand, whose explanation is indented one level deeper."""
+        return replace(self, operand=operand, depth=self.depth + 1, **changes)
 
     def explain(self, front_end: str, why: str, *, quiet: bool = False) -> None:
-        """Tell the explanation what a front end does."""
+        """Add a front end and its reason to the explanation, if one was requested."""
         if self.explanation is not None:
-            self.explanation.say(self.depth, front_end, True, why)
+            self.explanation.add_rule(self.depth, front_end, True, why)
             if not quiet:
                 self.explanation.note(why)
 
     def note(self, reason: str) -> None:
-        """Add a reason to the explanation, if somebody wants to read one."""
+        """Add a reason to the explanation, if one was requested."""
         if self.explanation is not None:
             self.explanation.note(reason)

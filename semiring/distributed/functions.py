@@ -25,8 +25,8 @@ from semiring.algorithms.progress import Progress, as_progress
 from semiring.algorithms.schedule import schedule_for
 from semiring.arrays.encoding import decode, rounded
 from semiring.arrays.parts import on_host
-from semiring.closures.by_ranks import close_file, close_spread, looked_at
 from semiring.closures.call import Options
+from semiring.closures.distributed_closures import close_distributed, close_file, scan_distributed
 from semiring.closures.request import Request
 from semiring.distributed.closing import close_tiles, multiply_tiles
 from semiring.distributed.distributed_matrix import Spread, collect, deal, slabs
@@ -425,7 +425,7 @@ def closure(
     if is_half(closed.dtype):  # tiles have room for float32, and are rounded once
         request = replace(request, rounded_to=closed.dtype)
         spread = Spread(ranks, spread.grid, agreed(ranks, partial(spread.own.astype, np.float32)))
-    close_spread(request, spread, team.links(spread.grid), on=team.on, close=_METHODS[method], progress=progress)
+    close_distributed(request, spread, team.links(spread.grid), on=team.on, close=_METHODS[method], progress=progress)
     own = rounded(spread.own, closed.dtype)
     if method == "row_broadcast":
         closed.own[...] = deal(ranks, closed._spread.grid, held, own, closed.dtype)
@@ -452,7 +452,7 @@ def _by_strips(
     hosts, found = zip(*ranks.allgather((socket.gethostname(), os.path.exists(journal))), strict=True)
     if memory is None and not found[0]:  # a run that goes on has its own
         memory = min(ranks.allgather(free_memory() // hosts.count(hosts[ranks.rank])))
-    request = replace(request, given=A, out=out, memory=memory, journal=journal, progress=progress)
+    request = replace(request, operand=A, out=out, memory=memory, journal=journal, progress=progress)
     return close_file(request, ranks)
 
 
@@ -481,7 +481,7 @@ def matmul(
     ranks, grid, dtype = left._team.ranks, left._spread.grid, left.dtype
     if right._team.ranks is not ranks or right._spread.grid.blocks != grid.blocks:
         raise DeviceError("A and B are on different ranks or devices: distribute both with the same comm and device")
-    scans = [looked_at(each._spread, None, algebra) for each in (left, right)]
+    scans = [scan_distributed(each._spread, None, algebra) for each in (left, right)]
     nonnegative = all(scan.nonnegative for scan in scans)
     x, y = agreed(ranks, lambda: [left._team.on(np.ascontiguousarray(each.own)) for each in (left, right)])
     code = encoding(algebra, x, *scans)

@@ -30,7 +30,7 @@ from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.parts import on_host
 from semiring.closures import closure, closure_with_predecessors, planner
 from semiring.closures.call import Call, Options
-from semiring.closures.maps import Shifted
+from semiring.closures.entry_maps import PotentialShift
 from semiring.closures.matrix import EncodedMatrix
 from semiring.closures.method_run import MethodRun
 from semiring.closures.plan import Draft, NotApplicable, Plan, Rewrite
@@ -56,7 +56,7 @@ NAMES = [each.name for each in RULES]
 
 def call_of(A, name, *, method="auto", check=True, structure=frozenset(), **wanted):
     """A call of `closure`."""
-    return Call.of(A, Options(sr.as_semiring(name), method, check=check, structure=structure), **wanted)
+    return Call.from_array(A, Options(sr.as_semiring(name), method, check=check, structure=structure), **wanted)
 
 
 def planned(A, name, **wanted):
@@ -81,7 +81,7 @@ def counted(monkeypatch):
     """The calls that rules run for; plans are not verified, which runs the rules on every call."""
     calls = []
     monkeypatch.setattr(planner, "verify", False)
-    watch(monkeypatch, planner, "_planned", lambda found, call: calls.append(call))
+    watch(monkeypatch, planner, "_make_plan", lambda found, call: calls.append(call))
     return calls
 
 
@@ -191,7 +191,7 @@ def check_draft(d, call, name):
 
     ``name``: the last rule that was asked.
     """
-    k, m = call.kind, d.matrix.bound(call)
+    k, m = call.kind, d.matrix.bind(call)
     if m.storage != "elements" or k.storage != "elements" or k.strips is not None:
         return False
     with np.errstate(over="ignore"):
@@ -206,8 +206,8 @@ def check_draft(d, call, name):
     if d.nonnegative or d.at_least_zero:
         assert not (numbers < 0).any()
     if d.semiring is sr.min_plus and (k.part is not None or NAMES.index(name) >= NAMES.index("minplus")):
-        assert d.signed == bool((numbers < 0).any())
-    return d.nonnegative or d.at_least_zero or d.signed
+        assert d.has_negative_weight == bool((numbers < 0).any())
+    return d.nonnegative or d.at_least_zero or d.has_negative_weight
 
 
 @contextmanager
@@ -285,17 +285,17 @@ def test_products_under_factors_gain_nowhere(rng, name, gain):
     rates = np.exp(rng.normal(size=40))
     A = rates[:, None] / rates * (0.9 if name == "max_times" else 1.1)
     call = call_of(A, name, plus=True)
-    m = plan_of(call).draft.matrix.bound(call)
+    m = plan_of(call).draft.matrix.bind(call)
     assert gain(A, 1).any()
     assert not gain(m.read(A, (slice(None),)), 1).any()
 
 
 def test_a_draft_with_another_map_reads_the_entries_anew():
     A = np.zeros((2, 2))
-    d = Draft(sr.min_plus, EncodedMatrix.of(A.dtype, INF))
+    d = Draft(sr.min_plus, EncodedMatrix.unchanged(A.dtype, INF))
     assert d.matrix.is_one_pass
     assert d.matrix.is_unchanged
-    shifted = d.mapped(Shifted(np.array([0.0, -1.0]))).matrix
+    shifted = d.with_map(PotentialShift(np.array([0.0, -1.0]))).matrix
     assert not shifted.is_one_pass
     assert not shifted.is_unchanged
     np.testing.assert_array_equal(shifted.read(A[1:2], (slice(1, 2),)), [[0, 0]])
@@ -318,7 +318,7 @@ def test_planning_writes_nothing(rng, monkeypatch, plus, cases):
             assert kept(state["out"]) == state["poison"]
             assert kept(state["A"]) == state["given"]
 
-    watch(monkeypatch, planner, "_planned", unwritten)
+    watch(monkeypatch, planner, "_make_plan", unwritten)
     for name, A in problems(rng, cases=cases):
         given = kept(A)
         for target in (poisoned(A), A.copy()):
@@ -420,7 +420,7 @@ def same_however_called(A, name, plans, counted, **options):
     assert no_more == none == nothing == 0
     for other in (again, explained):
         assert all(one is two for one, two in zip(first, other, strict=True))
-    assert all(one.same_as(two) for one, two in zip(first, spans, strict=True))
+    assert all(one.is_equal_to(two) for one, two in zip(first, spans, strict=True))
     assert all(one is two for one, two in zip(spans, also, strict=True))
     return True
 
@@ -688,11 +688,11 @@ def test_nothing_is_asked_of_integers_on_a_device_that_nobody_waits_for(monkeypa
     with installed(monkeypatch):
         plan = planned(on_device(A), "min_plus", check=False)
         assert plan.path == []
-        assert plan.draft.again is None
+        assert plan.draft.replan is None
         assert plan.draft.dtype == np.int32
         plan = planned(on_device(A), "min_plus")
         assert [each.text for each, _ in plan.path][-1] == "integer width"
-        assert plan.draft.again is near_no_path
+        assert plan.draft.replan is near_no_path
 
 
 def unread(shape, dtype):
@@ -759,7 +759,7 @@ def test_registrations_empty_the_trees(rng):
 
 def test_a_plan_that_was_made_while_rules_changed_is_not_kept(rng, monkeypatch):
     """As if another thread had registered a rule when this one had asked all of the former ones."""
-    watch(monkeypatch, planner, "_planned", lambda *_: forget_plans())
+    watch(monkeypatch, planner, "_make_plan", lambda *_: forget_plans())
     for n in (5, 6):
         closure(rng.random((n, n)))
         assert not planner._trees
@@ -946,7 +946,7 @@ FRONT_ENDS = ("arrays", "bits")
 def test_an_explanation_lists_every_rule_with_its_verdict(rng, monkeypatch, cases):
     expected, whole, run = [], [], Plan.run
 
-    def told(plan, call, home=None):
+    def told(plan, call, out_buffer=None):
         if call.matrix_of_stack == 0:
             for name, found in plan.answers:
                 why = found.why(call) if callable(found.why) else found.why
@@ -954,7 +954,7 @@ def test_an_explanation_lists_every_rule_with_its_verdict(rng, monkeypatch, case
             if plan.draft.close is None:
                 expected.append(("method", True, str(plan.method_for(call))))
             whole.append([name for name, _ in plan.answers])
-        return run(plan, call, home)
+        return run(plan, call, out_buffer)
 
     monkeypatch.setattr(Plan, "run", told)
     complete = 0

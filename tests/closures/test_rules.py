@@ -8,7 +8,7 @@ from strict_arrays import installed, on_device
 
 import semiring as sr
 from semiring.closures import planner
-from semiring.closures.maps import EntryMap
+from semiring.closures.entry_maps import EntryMap
 from semiring.closures.plan import NotApplicable, Rewrite
 from semiring.closures.planner import forget_plans, question, rule
 from semiring.closures.questions import is_symmetric
@@ -59,7 +59,7 @@ def half_of():
         asked.append(q.kind)
         if d.semiring is not sr.min_plus or not q.ask(a_weight_is_above_8):
             return NotApplicable("no weight above 8")
-        return Rewrite("a weight above 8", d.mapped(Halved()))
+        return Rewrite("a weight above 8", d.with_map(Halved()))
 
     return half_of_all, asked
 
@@ -126,7 +126,7 @@ def test_what_a_rule_asked_of_one_matrix_of_a_stack_is_not_taken_for_the_others(
         m = d.matrix
         if m.dtype != np.float64 or not q.ask(float32_holds_the_sums):
             return NotApplicable("no float64, or a large one")
-        return Rewrite("closed in float32", d.but(dtype=np.dtype(np.float32), inner=np.float32(np.inf)))
+        return Rewrite("closed in float32", d.replace(dtype=np.dtype(np.float32), inner=np.float32(np.inf)))
 
     stack = rng.integers(1, 99, (3, 9, 9)).astype(np.float64)
     stack[1:] += 2**25
@@ -175,7 +175,7 @@ def test_a_rule_that_uses_the_structure_is_asked_where_the_graph_is_examined(reg
     asked = []
 
     def found(q, d):
-        asked.append(d.examined)
+        asked.append(d.may_use_structure)
         return NotApplicable("never")
 
     registered(planner.Rule(found, "own structure", structure=True))
@@ -251,7 +251,7 @@ def test_a_rule_that_reads_entries_sees_those_of_every_call(registered, graph):
         seen.append(call.A.copy())
         if call.A[0, 0] != 7:
             return NotApplicable("no 7")
-        return Rewrite("a 7", d.mapped(Halved()))
+        return Rewrite("a 7", d.with_map(Halved()))
 
     graph[0, 0] = np.inf
     with_7 = graph.copy()
@@ -273,7 +273,7 @@ def test_a_rule_that_reads_entries_sees_those_of_every_call(registered, graph):
 def reads_the_corner(q, d):
     """A rule that is no function of its questions: no plan may depend on what it reads."""
     if q._call.A[0, 0] == 7:
-        return Rewrite("a 7", d.mapped(Halved()))
+        return Rewrite("a 7", d.with_map(Halved()))
     return NotApplicable("no 7")
 
 

@@ -279,7 +279,7 @@ def test_columns_in_a_file_are_closed_as_the_transpose_whatever_the_memory(monke
         assert found.flags.f_contiguous
         assert np.array_equal(found, expected)
     np.save(path, np.asfortranarray(A))
-    monkeypatch.setattr(import_module("semiring.closures.files"), "_BESIDE", 0)
+    monkeypatch.setattr(import_module("semiring.closures.files"), "_WORKSPACE", 0)
     for options in ({"out": out}, {"out": path, "memory": "1 GiB"}):
         assert np.array_equal(sr.closure(path, name, **options), expected)
     assert np.array_equal(sr.closure(A, name, method=METHOD, out=np.empty_like(expected)), expected)
@@ -360,7 +360,7 @@ def test_truth_values_that_fit(monkeypatch, rng, path):
 @pytest.mark.parametrize("name", ["boolean", "xor_and"])
 @pytest.mark.parametrize("reflexive", [True, False])
 def test_truth_values_that_fit_packed(monkeypatch, rng, path, name, reflexive):
-    monkeypatch.setattr(import_module("semiring.closures.files"), "_BESIDE", 0)
+    monkeypatch.setattr(import_module("semiring.closures.files"), "_WORKSPACE", 0)
     for module in ("semiring.out_of_core.disk", "semiring.closures.files"):
         monkeypatch.setattr(import_module(module), "TRUTHS", 1 << 15)
     A = np.triu(rng.random((1001, 1001)) < 0.01, 1) if name == "xor_and" else rng.random((1001, 1001)) < 0.002

@@ -162,7 +162,7 @@ def test_arrays_that_lie_in_any_way(rng):
 
 
 def test_what_has_room_is_closed_as_a_whole(monkeypatch, rng):
-    monkeypatch.setattr(import_module("semiring.closures.files"), "_BESIDE", 0)
+    monkeypatch.setattr(import_module("semiring.closures.files"), "_WORKSPACE", 0)
     A = rng.random((97, 97))
     found, why = sr.closure(A, "max_times", device="cuda", memory="1 MiB", explain=True)
     assert "read and written in" not in str(why)
@@ -174,7 +174,7 @@ def test_an_array_that_is_larger_than_the_gpu(monkeypatch, rng, device):
     files = import_module("semiring.closures.files")
     A = rng.random((200, 200))
     monkeypatch.setattr(files, "_LARGE", 0)
-    monkeypatch.setattr(files, "_BESIDE", 1000)
+    monkeypatch.setattr(files, "_WORKSPACE", 1000)
     free = least(A)
     monkeypatch.setattr(device[0].cuda.runtime, "memGetInfo", lambda: (free * 8 // 7 + 8, 1 << 30))
     found, why = sr.closure(A, device="cuda", explain=True)

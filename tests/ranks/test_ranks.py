@@ -15,7 +15,7 @@ from tiers import each_value, quick
 import semiring as sr
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.algorithms.papers.bertoldi import close_rows
-from semiring.closures import by_ranks
+from semiring.closures import distributed_closures
 from semiring.closures.call import Options
 from semiring.closures.request import Request
 from semiring.distributed import gpu_transports
@@ -243,7 +243,7 @@ def test_the_rows_of_bertoldi_have_the_same_closure(rng, size):
                 grid = Grid(tuple(slabs(len(A), size)), (size, 1))
                 spread = Spread(ranks, grid, A[slice(*slabs(len(A), size)[ranks.rank])].copy())
                 request, links = Request(None, Options(sr.as_semiring(name))), HostLinks(Groups(ranks, grid))
-                by_ranks.close_spread(request, spread, links, close=close_rows)
+                distributed_closures.close_distributed(request, spread, links, close=close_rows)
                 return spread.own
 
             assert same_bits(np.concatenate(run_ranks(size, run)), sr.closure(A, name)), (name, dtype, n)
@@ -254,7 +254,7 @@ def test_the_rows_of_bertoldi_have_no_star():
         grid = Grid(((0, 3),), (1, 1))
         request = Request(None, Options(sr.as_semiring("plus_times")))
         spread = Spread(ranks, grid, np.zeros((3, 3)))
-        by_ranks.close_spread(request, spread, HostLinks(Groups(ranks, grid)), close=close_rows)
+        distributed_closures.close_distributed(request, spread, HostLinks(Groups(ranks, grid)), close=close_rows)
 
     with pytest.raises(AlgebraError, match="row_broadcast' needs pivots without a star"):
         run_ranks(1, run)
@@ -373,13 +373,13 @@ def test_an_overflow_of_one_rank_is_one_of_all(rng, monkeypatch):
             raise IntegerOverflowError("a distance does not fit")
 
     spread_of_rank = {}
-    monkeypatch.setattr(by_ranks, "_undo", undo)
+    monkeypatch.setattr(distributed_closures, "_undo", undo)
 
     def run(ranks):
         spread = spread_of(ranks, A)
         spread_of_rank[id(spread.own)] = ranks.rank
         try:
-            by_ranks.close_spread(
+            distributed_closures.close_distributed(
                 Request(None, Options(sr.as_semiring("min_plus"))), spread, HostLinks(Groups(ranks, spread.grid))
             )
         except IntegerOverflowError:

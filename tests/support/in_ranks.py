@@ -8,8 +8,8 @@ import numpy as np
 
 import semiring as sr
 from semiring.algorithms import schedule
-from semiring.closures.by_ranks import close_spread
 from semiring.closures.call import Options
+from semiring.closures.distributed_closures import close_distributed
 from semiring.closures.request import Request
 from semiring.distributed.distributed_matrix import Spread, collect, deal, slabs
 from semiring.distributed.grid import Grid, grid_shape
@@ -41,7 +41,7 @@ def closed_by(size, A, semiring, shape=None):
     def run(ranks):
         spread = spread_of(ranks, A, shape)
         request = Request(None, Options(sr.as_semiring(semiring)))
-        close_spread(request, spread, HostLinks(Groups(ranks, spread.grid)))
+        close_distributed(request, spread, HostLinks(Groups(ranks, spread.grid)))
         return collect(ranks, spread.grid, [(0, len(A))] + [(0, 0)] * (size - 1), spread.own)
 
     return run_ranks(size, run)[0]

@@ -1,8 +1,7 @@
-"""The rules, one a file, in the order in which they are asked.
+"""The rules of the planner, one in each file, and the order in which they run.
 
-The order matters where errors and memory do: all that can fail on the data fails in a scan, before the first write. The
-reason for the place of each rule stands beside it in `RULES`. Rules of your own are put between them by
-`register_rule`.
+The order matters for errors and memory: every error in the data is raised by a scan, before the first write. `RULES`
+has the reason for the place of each rule. `register_rule` adds rules of your own.
 """
 
 from __future__ import annotations
@@ -41,62 +40,62 @@ from semiring.errors import MethodError, UnknownNameError
 
 __all__ = ["RULES", "STRUCTURES", "register_rule", "rules_in_order", "unregister_rule"]
 
-#: The rules of the library. A rule stands behind those whose work it reads, and before those that it spares any.
+#: The rules of the library. A rule stands behind the rules whose results it reads, and before those that it replaces.
 RULES: tuple[Rule, ...] = (
-    # Stored edges may be closed as they are; if not, the dense matrix is a call of its own.
+    # A sparse matrix is closed by its stored edges, or its dense matrix becomes another call.
     sparse,
-    # Blind to the entries: the dtype and the method. The scan comes after them, in float32 where halves came in.
+    # The dtype and the method need no scan. The scan follows, in float32 for float16 and bfloat16.
     *(half, method),
-    # One pass for the signs, which decide about most of what follows.
+    # One pass for the signs, on which most of the later rules depend.
     entries,
-    # Few vertices, for which the rules that follow would take longer than the closure.
+    # For few vertices the later rules would take longer than the closure.
     gaining,
-    # One matrix of a stack is a call of its own; what follows knows (n, n), or a stack that is closed together.
+    # Each matrix of a stack becomes another call, so later rules receive (n, n), or a stack that is closed together.
     stacks,
-    # Dijkstra's algorithm reads the weights as they are: before any map.
+    # Dijkstra's algorithm reads the caller's weights, so it precedes all maps.
     edges,
-    # The sign. What follows knows min-plus alone, and weights whose sign the maps turn.
+    # Later rules receive min-plus in place of max-plus, and weights whose sign the maps change.
     minplus,
-    # Edges of -∞, which have no potentials.
+    # Edges of -∞ have no potentials.
     unbounded,
-    # The width: `integers` does what `narrow` could not prove to fit fewer bits, and what is below 0.
+    # `integers` closes the integers that `narrow` could not prove to fit fewer bits, and weights below 0.
     *(narrow, integers),
-    # The storage: components are joined by products of what they are stored as.
+    # The storage precedes the graph, because components are joined by products in this storage.
     *(ordered, packed),
-    # The graph: first what takes n² pairs. What follows `signs` knows one component, where that matters: floats below
-    # 0 have potentials of their own in each, under which they are `reweighted`; `scaled` is the same for products.
+    # First the rules of n² pairs. `signs` gives floats below 0 potentials for each component, so the rules behind it
+    # receive one component. There such floats are `reweighted`, and products that gain are `scaled`.
     *(structure, bottleneck, hops, reachability, searches, separators),
     *(signs, components, reweighted, scaled, undirected),
-    # A⁺ of the matrix as the method will see it, so that the diagonal is kept in its dtype and under its maps.
+    # A⁺ needs the diagonal in the dtype and under the maps of the method.
     plus,
 )
 set_rules(RULES)
 
-#: The rules that use the structure of the graph, by their names: what ``structure=`` takes.
+#: The names of the rules that use the structure of the graph: the values of ``structure=``.
 STRUCTURES = tuple(each.name for each in RULES if each.structure)
 
 
 def register_rule(
     rule: Rule | Callable[..., Any], *, before: str | None = None, reads_entries: bool = False
 ) -> Rule | Callable[..., Any]:
-    """Let a rule of your own be asked about every closure: in `closure`, the functions of paths and the command.
+    """Add a rule of your own to the planner, for `closure`, the functions of paths and the command.
 
     Parameters
     ----------
     rule
         ``rule(recorder, draft)``, a function that returns `NotApplicable`, with the reason, or a `Rewrite` of the draft
-        (`semiring.closures.plan`); its name is the function's, with spaces for underscores. Or a `Rule`, which
-        `semiring.closures.planner.rule` makes. It may raise, and writes nothing. It must be a function of the kind of
-        the call and of the answers to the questions that it asks: one of your own is made by
-        `semiring.closures.planner.question`. What its draft states must be true: nobody scans again.
+        (`semiring.closures.plan`). Its name is the function's, with spaces for underscores. Or a `Rule`, which
+        `semiring.closures.planner.rule` makes. It may raise, and must not write. It must be a function of the kind of
+        the call and of the answers to its questions. `semiring.closures.planner.question` makes a question of your own.
+        The statements of its draft must be true, because no later scan validates them.
     before
         The name of the rule that it comes before, as ``explain`` prints it; by default it is the last one.
     reads_entries
-        Whether it is called as ``rule(recorder, draft, call)``, and looks at the entries ``call.A`` itself. Then no
-        plan is kept while it is registered, and every call takes some 0.1 ms more.
+        Whether it is called as ``rule(recorder, draft, call)``, and reads the entries ``call.A`` itself. Then no plan
+        is cached while it is registered, and every call takes about 0.1 ms more.
 
-    Returns ``rule``, so that it may stand as a decorator. Raises `MethodError` where a rule has its name already, or it
-    cannot be called, and `UnknownNameError` where none is called ``before``.
+    Returns ``rule``, so that this function can be a decorator. Raises `MethodError` if another rule has its name, or it
+    is not callable, and `UnknownNameError` if there is no rule ``before``.
 
     >>> from semiring.closures.plan import NotApplicable, Rewrite
     >>> @register_rule
@@ -110,22 +109,22 @@ def register_rule(
     """
     if not isinstance(rule, Rule) and not callable(rule):
         raise MethodError(f"a rule is a function of a recorder and a draft, not {rule!r}")
-    made = rule if isinstance(rule, Rule) else Rule(rule, _name_of(rule))
+    new = rule if isinstance(rule, Rule) else Rule(rule, _name_of(rule))
     if reads_entries:
-        made = replace(made, reads_entries=True)
+        new = replace(new, reads_entries=True)
     rules = rules_in_order()
     names = [each.name for each in rules]
-    if made.name in names:
-        raise MethodError(f"{made.name!r} is a rule already: choose another name")
+    if new.name in names:
+        raise MethodError(f"{new.name!r} is a rule already: choose another name")
     if before is not None and before not in names:
         raise UnknownNameError("rule", before, names)
     place = len(names) if before is None else names.index(before)
-    set_rules((*rules[:place], made, *rules[place:]))
+    set_rules((*rules[:place], new, *rules[place:]))
     return rule
 
 
 def unregister_rule(name: str) -> None:
-    """Forget a rule that was registered. Raises `MethodError` for one that the library brings, and for others."""
+    """Remove a registered rule. Raises `MethodError` for a rule of the library, and for an unknown name."""
     rules = rules_in_order()
     rest = tuple(each for each in rules if each in RULES or each.name != name)
     if len(rest) == len(rules):

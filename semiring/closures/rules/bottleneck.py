@@ -1,7 +1,7 @@
-"""Undirected bottlenecks, where ⊕ and ⊗ are minimum and maximum: those of paths in a spanning tree.
+"""The rule `bottleneck`: bottlenecks of an undirected graph, with ⊕ and ⊗ minimum and maximum, by a spanning tree.
 
-Cost: O(n²). The entries equal those of ``structure=False``, where 0.0 and -0.0 meet but for the sign. Source:
-`semiring.algorithms.spanning_tree`.
+Cost: O(n²). The entries equal those of ``structure=False``; only the sign of a 0 may differ where 0.0 and -0.0 meet.
+Source: `semiring.algorithms.spanning_tree`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ __all__ = ["bottleneck"]
 
 @rule("bottleneck", structure=True, methods=("spanning_tree",))
 def bottleneck(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
-    """Close the matrix by its spanning tree."""
+    """Close an undirected bottleneck matrix by the paths of a spanning tree."""
     if not selects(d.semiring) or d.matrix.storage == "bits":
         return NotApplicable("⊕ and ⊗ are not minimum and maximum of numbers")
     if not q.ask(is_symmetric):
         return NotApplicable("not known to be undirected")
     costs = compare_costs("bottleneck", q.n, d.dtype)
     why = "undirected bottlenecks: read from a spanning tree"
-    return Rewrite(why, d.but(method=SPANNING_TREE, chosen="spanning tree"), costs=lambda call: costs)
+    return Rewrite(why, d.replace(method=SPANNING_TREE, structural_method="spanning tree"), costs=lambda call: costs)

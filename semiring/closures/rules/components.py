@@ -1,14 +1,14 @@
-"""Strong components: closed each by itself, and then what leads from one to the other, by products alone.
+"""The rule `components`: each strong component is closed separately, and paths between components are products.
 
-The vertices are permuted so that the matrix is block upper triangular, and block diagonal where there are several weak
-components. Blocks on the diagonal of more than `SMALL` vertices are calls of their own; those above are products of
-closed blocks. A graph without cycles is products only: n³/6 pairs. Where work can go side by side, as on a GPU, the
-whole matrix is closed by blocks of pivots instead, each of which meets the rows up to the end of its component and the
-columns from its beginning on.
+The vertices are permuted so that the matrix is block upper triangular, and block diagonal for several weak components.
+Each block on the diagonal of more than `SMALL` vertices is a separate call. Blocks above the diagonal are products of
+closed blocks. A graph without cycles needs products only: n³/6 pairs. A device with lanes for concurrent work, such as
+a GPU, closes the whole matrix by blocks of pivots instead. A block updates the rows up to the end of its component, and
+the columns from its beginning.
 
 Cost: a search for the components, two passes in place for the permutation and two back; workspace O(n · panel). The
-bits are those of ``structure=False`` where ⊗ and ⊕ are exact; else a path may be added up in another order, with the
-same bound (docs/rounding.md).
+result is bitwise identical to that of ``structure=False`` where ⊗ and ⊕ are exact. Otherwise a path may be added up in
+another order, with the same bound (docs/rounding.md).
 """
 
 from __future__ import annotations
@@ -38,49 +38,50 @@ from semiring.namespaces import array_namespace
 
 __all__ = ["Block", "close_by_parts", "components", "spans"]
 
-_WORTH = 0.8  # of n³ pairs that may be left: two permutations and a search cost something
+_LARGEST_SHARE = 0.8  # the largest share of n³ pairs that pays for two permutations and a search
 
 
 class Block(NamedTuple):
-    """A component that is a call of its own: where it lies, and what is known of its entries."""
+    """A component that is closed by a separate call: its rows, and results of scans of its entries."""
 
     start: int
     stop: int
-    known: dict[str, Any]
+    results: dict[str, Any]
 
 
 @question()
 def components_are_known(call: Call) -> bool:
-    """Whether the look at the graph leaves something to find for a search for components."""
+    """Return whether the structure of the graph includes a search for components."""
     return call.structure.search is not None
 
 
 @question()
 def components_are_several(call: Call) -> bool:
-    """Whether there is more than one strong component."""
+    """Return whether there is more than one strong component."""
     return len(call.structure.components) > 1
 
 
 @question()
 def components_spare_work(call: Call) -> bool:
-    """Whether so little of the work is left that components are worth two permutations."""
-    return bool(_left(call) <= _WORTH)
+    """Return whether components save enough work to pay for two permutations."""
+    return bool(_share(call) <= _LARGEST_SHARE)
 
 
-def _left(call: Call) -> float:
+def _share(call: Call) -> float:
+    """Return the pairs of a closure by components, as a share of n³."""
     return float(call.structure.components.pairs() / call.n**3)
 
 
 @rule("components", structure=True, methods=("components",))
 def components(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
-    """Close each large component by itself."""
+    """Close each strong component separately, and join the components by products."""
     m, k = d.matrix, q.kind
     if len(k.shape) == 3:
         return NotApplicable("matrices of a stack are not split into components")
     if k.strips is not None:
         return NotApplicable("the matrix is closed by strips")
-    if d.chosen:
-        return NotApplicable(f"closed by its {d.chosen}")
+    if d.structural_method:
+        return NotApplicable(f"closed by its {d.structural_method}")
     if m.storage == "bits":
         return NotApplicable("packed bits are closed as a whole")
     lanes = _has_lanes(q, d)
@@ -90,126 +91,136 @@ def components(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
         return NotApplicable("the components are not known")
     if not q.ask(components_are_several):
         return NotApplicable("one strong component")
-    if q.scanned and q.ask(products_gain):
+    if q.may_scan and q.ask(products_gain):
         return NotApplicable("products that gain are closed as one matrix, scaled by factors")
     if d.plus and not d.semiring.idempotent:
         return NotApplicable("⊕ is not idempotent, so A⁺ takes a product of n³ pairs in any case")
     if q.method != "components" and not q.ask(components_spare_work):
         return NotApplicable(
             lambda call: (
-                f"{len(call.structure.components)} strong components, and {_left(call):.0%} of the work would be left"
+                f"{len(call.structure.components)} strong components, and {_share(call):.0%} of the work would be left"
             )
         )
     dtype = d.dtype
     return Rewrite(
-        lambda call: f"{len(call.structure.components)} strong components: {_left(call):.0%} of the work is left",
-        d.but(close=partial(_close, lanes, d.plus), plus=False),
+        lambda call: f"{len(call.structure.components)} strong components: {_share(call):.0%} of the work is left",
+        d.replace(close=partial(_close, lanes, d.plus), plus=False),
         costs=lambda call: compare_costs("components", call.n, dtype, call.structure),
     )
 
 
-def spans(found: Components) -> Iterator[tuple[int, int]]:
-    """Where each component begins and ends."""
-    return zip(found.bounds[:-1].tolist(), found.bounds[1:].tolist(), strict=True)
+def spans(components: Components) -> Iterator[tuple[int, int]]:
+    """Yield the first row of each component, and the row behind its last one."""
+    return zip(components.bounds[:-1].tolist(), components.bounds[1:].tolist(), strict=True)
 
 
 def _has_lanes(q: Recorder, d: Draft) -> bool:
-    """Whether blocks of pivots are closed beside other work; and whether that may be done more than once."""
+    """Return whether blocks of pivots are closed concurrently with other work, which needs an idempotent ⊕."""
     streams = q.backend(d.semiring, d.dtype).capabilities.streams
     plan = d.kernel_plan(q.kind.options.threads)
     return d.semiring.idempotent and streams is not None and streams.lanes(plan) is not None
 
 
 def _close(lanes: bool, plus: bool, work: Work, D: Any) -> Any:
-    """D ← D*; with ``plus`` D⁺."""
+    """D ← D*, or D⁺ with ``plus``, by components."""
     call, d = work.call, work.draft
-    found = call.structure.components
+    parts = call.structure.components
     loops = work.matrix.diagonal(call.A) if plus else None
     scan = Scan(0, None, nonnegative=d.nonnegative) if d.semiring is min_plus else call.scan
-    known = {"scan": scan}
-    blocks = [Block(*span, known) for span in spans(found) if span[1] - span[0] > SMALL]
+    results = {"scan": scan}
+    blocks = [Block(*span, results) for span in spans(parts) if span[1] - span[0] > SMALL]
     join = _close_by_blocks if lanes else join_components
-    D = close_by_parts("components", found, [] if lanes else blocks, join, work, D)
+    D = close_by_parts("components", parts, [] if lanes else blocks, join, work, D)
     if loops is not None:
         cycles_from_closure(work.plan.kernel_plan, loops, D)
     return D
 
 
 def close_by_parts(
-    after: str,
-    found: Components,
+    rule_name: str,
+    parts: Components,
     blocks: list[Block],
     join: Callable[[Engine, Any, Components, Any], None],
     work: Work,
     D: Any,
 ) -> Any:
-    """D ← the matrix, closed: blocks by themselves, and then all of it by ``join(engine, D, found, closed)``.
+    """D ← the closure of the matrix: close some diagonal blocks separately, then join all blocks.
 
-    In between the vertices are in the order of components, of which some are ``closed``. ``after``: the rule that
-    closes it so.
+    Parameters
+    ----------
+    rule_name
+        The name of the rule that calls this function: only the rules behind it apply to a block.
+    parts
+        The components. During the closure the vertices are in their order.
+    blocks
+        The components that are closed separately.
+    join
+        ``join(engine, D, parts, closed)`` closes D if the components in the mask ``closed`` are closed already.
+    work, D
+        The arguments of `Draft.close`.
     """
     call, m, before, engine = work.call, work.matrix, None, engine_of(work.plan.kernel_plan, D)
-    moved = partial(permute, D, threads=call.threads, graphs=engine.capabilities.graphs)
+    reorder = partial(permute, D, threads=call.threads, graphs=engine.capabilities.graphs)
     if call.inspect is None and m.is_unchanged and has_adjacent_elements(call.A) and not same_memory(call.A, D):
-        moved(found.order, source=call.A)
+        reorder(parts.order, source=call.A)
     else:
         before = work.read(D)
-        moved(found.order)
-    closed, done = np.zeros(len(found), np.bool_), 0
+        reorder(parts.order)
+    closed, pairs = np.zeros(len(parts), np.bool_), 0
     for number, block in enumerate(blocks):
-        there = D[block.start : block.stop, block.start : block.stop]
+        view = D[block.start : block.stop, block.start : block.stop]
         try:
-            solve(_part(work, after, block, there, done, number), there)
+            solve(_call_for(work, rule_name, block, view, pairs, number), view)
         except NegativeCycleError:
             raise
         except DivergenceError as error:
-            raise _of_caller(call, found, block.start + (error.vertex or 0)) from None
-        done += (block.stop - block.start) ** 3
-        closed[np.searchsorted(found.bounds, block.start)] = True
-    join(engine, D, found, closed)
+            raise _divergence(call, parts, block.start + (error.vertex or 0)) from None
+        pairs += (block.stop - block.start) ** 3
+        closed[np.searchsorted(parts.bounds, block.start)] = True
+    join(engine, D, parts, closed)
     if may_diverge(engine.plan) and engine.plan.status.read() >= 0:
-        raise _of_caller(call, found, engine.plan.status.diverged)
-    moved(np.argsort(found.order))
+        raise _divergence(call, parts, engine.plan.status.diverged)
+    reorder(np.argsort(parts.order))
     if call.progress is not None:
         call.progress(call.n**3, call.n**3)
-    work.show(D, before)
+    work.find_predecessors(D, before)
     return D
 
 
-def _close_by_blocks(engine: Engine, D: Any, found: Components, closed: Any) -> None:
-    """D ← D* for a block upper triangular D, in the order of ``found``: weak components one after the other."""
+def _close_by_blocks(engine: Engine, D: Any, parts: Components, closed: Any) -> None:
+    """D ← D* for a block upper triangular D in the order of ``parts``, one weak component after the other."""
     width = schedule_for(engine.backend.name, engine.plan.dtype).triangle
     if may_diverge(engine.plan):
-        engine.plan.status.word = array_namespace(D).full(1, -1, np.int32)  # where kernels of a device say it
-    for first, last in component_ranges(found, width):
-        low, high = int(found.bounds[first]), int(found.bounds[last])
-        block, bounds = D[low:high, low:high], found.bounds[first : last + 1] - low
+        engine.plan.status.word = array_namespace(D).full(1, -1, np.int32)  # kernels of a device write the vertex here
+    for first, last in component_ranges(parts, width):
+        low, high = int(parts.bounds[first]), int(parts.bounds[last])
+        block, bounds = D[low:high, low:high], parts.bounds[first : last + 1] - low
         blocked_floyd_warshall(engine, block, width=width, start=low, bounds=bounds)
 
 
-def _part(work: Work, after: str, block: Block, there: Any, done: int, number: int) -> Call:
-    """The call for a component, which is closed in place."""
+def _call_for(work: Work, rule_name: str, block: Block, view: Any, pairs: int, number: int) -> Call:
+    """Return the call for a component, which is closed in place, after so many ``pairs`` of earlier components."""
     call, d = work.call, work.draft
-    report = partial(_report, call.progress, done, block.stop - block.start, call.n)
-    known = dict(block.known)
-    if d.examined:
-        known["structure"] = call.structure.component_structure()
+    report = partial(_report, call.progress, pairs, block.stop - block.start, call.n)
+    results = dict(block.results)
+    if d.may_use_structure:
+        results["structure"] = call.structure.component_structure()
     return call.part(
-        there,
-        part=Part(after, d.semiring, str(d.method), d.examined),
+        view,
+        part=Part(rule_name, d.semiring, str(d.method), d.may_use_structure),
         plus=d.plus,
         inspect=None,
         progress=None if call.progress is None else report,
         matrix_of_stack=number,
-        **known,
+        **results,
     )
 
 
-def _report(progress: Any, done: int, size: int, n: int, now: int, total: int) -> None:
-    """Tell of a component of so many vertices, and of what was done before."""
-    progress(done + now * size**3 // max(1, total), n**3)
+def _report(progress: Any, earlier_pairs: int, size: int, n: int, done: int, total: int) -> None:
+    """Report the progress of a component of ``size`` vertices as progress of the whole matrix."""
+    progress(earlier_pairs + done * size**3 // max(1, total), n**3)
 
 
-def _of_caller(call: Call, found: Components, place: int) -> DivergenceError:
-    """The error of a pivot without a star."""
-    return divergence_error(call.semiring, int(found.order[place]))
+def _divergence(call: Call, parts: Components, row: int) -> DivergenceError:
+    """Return the error for a pivot without a star in a row of the permuted matrix."""
+    return divergence_error(call.semiring, int(parts.order[row]))

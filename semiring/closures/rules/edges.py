@@ -1,6 +1,6 @@
-"""Dijkstra's algorithm on a dense matrix, where the caller asks for a method that takes edges.
+"""The rule `edges`: Dijkstra's algorithm on the edges of a dense matrix, if the caller named such a method.
 
-Edges of unbounded gain are none of its business: then R-Kleene closes the others.
+It does not support edges of unbounded gain: then R-Kleene closes the matrix without them.
 """
 
 from __future__ import annotations
@@ -28,19 +28,25 @@ def _graph(call: Call) -> Any:
 
 @question()
 def edges_have_potentials(call: Call) -> bool:
-    """Whether Dijkstra's algorithm takes the edges. Raises `NegativeCycleError`, and `DomainError` for large sums."""
-    return call.found(_graph)[1] is not None
+    """Return whether the edges have floating-point potentials, as Dijkstra's algorithm requires.
+
+    Raises `NegativeCycleError`, and `DomainError` for sums beyond the range of floats.
+    """
+    return call.result_of(_graph)[1] is not None
 
 
 @rule("edges")
 def edges(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
-    """Search the graph of a matrix. Raises `NegativeCycleError`, and `DomainError` for sums beyond the floats."""
+    """Search the edges of a dense matrix by Dijkstra's algorithm, if the caller named such a method.
+
+    Raises `NegativeCycleError`, and `DomainError` for sums beyond the range of floats.
+    """
     if not takes_edges(d.method):
         return NotApplicable("the method takes a matrix")
     if q.ask(signs) == "unbounded":
         why = "an edge has unbounded gain: rkleene closes the matrix without such edges, and they are inserted last"
-        return Rewrite(why, d.but(method="rkleene"))
+        return Rewrite(why, d.replace(method="rkleene"))
     if q.ask(edges_have_potentials):
         return dijkstra(d, _graph)
     why = "weights of very different size: rkleene closes each strong component with potentials of its own"
-    return Rewrite(why, d.but(method="rkleene"))
+    return Rewrite(why, d.replace(method="rkleene"))

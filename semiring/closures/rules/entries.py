@@ -1,6 +1,6 @@
-"""The signs of the entries: they decide how min-plus is closed, and whether kernels may compare floats as integers.
+"""The rule `entries`: it scans signs, which decide the plan of min-plus and the comparison of floats as integers.
 
-Cost: one pass over the entries, which also finds NaN and what lies outside the domain.
+Cost: one pass over the entries, which also finds NaN and entries outside the domain.
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ _SAID = {
 
 @rule("entries")
 def entries(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
-    """Scan the entries for their signs. Raises `DomainError` for NaN and for what lies outside the domain."""
+    """Scan the signs of the entries, and validate them.
+
+    Raises `DomainError` for NaN and for entries outside the domain.
+    """
     if d.matrix.storage == "bits":
         return NotApplicable("packed bits have no signs")
-    if not q.scanned:
+    if not q.may_scan:
         return NotApplicable("check=False: the entries are not scanned")
     return Rewrite(_SAID[q.ask(signs)], with_signs(q, d), quiet=True)

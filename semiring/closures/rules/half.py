@@ -1,10 +1,10 @@
-"""float16 and bfloat16 are closed in float32, and rounded once: their few digits would be lost in sums of a long path.
+"""The rule `half`: float16 and bfloat16 are closed in float32, and rounded once.
 
-This is the rule on every route: CPU, GPU, several GPUs, stacks, ranks. It has two exceptions. Where ⊕ and ⊗ only
-select, nothing is rounded, and a GPU or a run by strips keeps float16. Where the caller asks for
-``compute_dtype="float16"``, they keep it too, and round every sum and product.
+Sums along a long path would lose the few digits of these dtypes. The rule applies on a CPU, a GPU, several GPUs and
+ranks, and to stacks. It has two exceptions. If ⊕ and ⊗ only select, nothing is rounded, and a GPU or a run by strips
+keeps float16. With ``compute_dtype="float16"`` they keep it too, and round every sum and product.
 
-Cost: a copy of the matrix in float32. Predecessors are found in the float32 before rounding.
+Cost: a copy of the matrix in float32. Predecessors are found in float32, before the result is rounded.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def stays_float16(dtype: np.dtype[Any], options: Options) -> bool:
 
 @rule("half")
 def half(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
-    """Close the same matrix in float32.
+    """Close float16 and bfloat16 in float32, and round the result once.
 
-    Raises `AlgebraError` and `DTypeError` where that, or float16, is impossible.
+    Raises `AlgebraError` if strips cannot hold float32, and `DTypeError` if ``compute_dtype=`` is not supported.
     """
     requested, dtype, k = q.kind.options.compute_dtype, q.kind.dtype, q.kind
     if requested is not None and dtype != requested:
@@ -52,12 +52,14 @@ def half(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
         remedy = "close the matrix in memory, or convert it to float32"
         if dtype == np.float16 and d.semiring.selective:
             remedy += ", or round whenever a strip is written, compute_dtype='float16'"
-        raise AlgebraError(f"{k.strips[0]} of {dtype} cannot hold float32: {remedy}")
-    return Rewrite(f"{dtype} is closed in float32, and rounded once", d.but(close=_in_float32, in_home=True))
+        raise AlgebraError(f"{k.strips.piece_name} of {dtype} cannot hold float32: {remedy}")
+    return Rewrite(
+        f"{dtype} is closed in float32, and rounded once", d.replace(close=_in_float32, needs_out_buffer=True)
+    )
 
 
 def _has_kernels(q: Recorder, d: Draft) -> bool:
-    """Whether float16 may stay: for the kernels of a GPU, or in strips, which are rounded when they are written."""
+    """Return whether float16 is supported: by the kernels of a GPU, or by strips, which are rounded when written."""
     if q.kind.strips is not None:
         return d.semiring.selective
     if q.kind.devices:
@@ -65,13 +67,17 @@ def _has_kernels(q: Recorder, d: Draft) -> bool:
     return q.on_device and q.backend(d.semiring, d.dtype).capabilities.provides("close")
 
 
-def _in_float32(work: Work, home: Any) -> Any:
+def _in_float32(work: Work, out_buffer: Any) -> Any:
     call = work.call
-    wide = call.A.astype(np.float32, order="C")  # in the order of the result, whatever that of the matrix
+    wide = call.A.astype(np.float32, order="C")  # in the result's order of entries, not that of the operand
     rounded_to = call.kind.rounded_to or call.kind.dtype
-    inner = call.part(wide, adjacent=True, rounded_to=rounded_to)
+    inner = call.part(wide, has_adjacent_rows=True, rounded_to=rounded_to)
     plan = plan_of(inner)
-    if call.kind.device is not None and call.kind.options.check:  # a scan of the halves would be one more wait
+    if call.kind.device is not None and call.kind.options.check:  # a scan of the float16 entries would wait once more
         warn_of_other_zeros_on_device(wide, call.semiring, inner.scan)
     closed = plan.run(inner, wide)
-    return decode(closed, call.semiring, call.kind.dtype) if home is None else decode(closed, call.semiring, out=home)
+    return (
+        decode(closed, call.semiring, call.kind.dtype)
+        if out_buffer is None
+        else decode(closed, call.semiring, out=out_buffer)
+    )

@@ -1,8 +1,8 @@
-"""Edges of one weight: distances are hops, counted by breadth-first search of 512 vertices at a time.
+"""The rule `hops`: breadth-first search from 512 vertices at a time, if all edges have one weight.
 
-Only where every sum of the weight is exact, so that the bits are those of ``structure=False``. Cost: a pass over the
-edges for every level of the search, and 512 vertices; 4 bytes of memory an edge, or a bit an entry. Source:
-`semiring.algorithms.breadth_first_search`.
+It applies only if every sum of the weight is exact, so the result is bitwise identical to that of ``structure=False``.
+Cost: a pass over the edges for every level of the search and 512 vertices; memory 4 bytes for each edge, or a bit for
+each entry. Source: `semiring.algorithms.breadth_first_search`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from semiring.closures.planner import Recorder, question, rule
 
 __all__ = ["hops"]
 
-_LEVELS = 1024  # of a search on a GPU, each of which is a launch for all vertices
-_BITS = 3  # of every entry that it keeps
+_LEVELS = 1024  # the most levels of a search on a GPU, where each level is a launch for all vertices
+_BITS = 3  # bits of memory for every entry
 
 
 def _free() -> int:
@@ -33,13 +33,13 @@ def _free() -> int:
 
 
 def _weight(call: Call) -> Any:
-    """The one weight of all edges, as min-plus sees it."""
+    """Return the one weight of all edges, as min-plus reads it."""
     return call.sign * call.structure.weight.item()
 
 
 @question()
 def edges_have_one_weight(call: Call) -> str:
-    """Whether all edges have one weight above 0: "yes", "other" for a weight that is not above 0, "no"."""
+    """Return "yes" if all edges have one weight above 0, "other" if it is not above 0, "no" for several weights."""
     if call.structure.weight is None:
         return "no"
     return "yes" if _weight(call) > 0 else "other"
@@ -47,7 +47,7 @@ def edges_have_one_weight(call: Call) -> str:
 
 @question()
 def exact_in(call: Call) -> tuple[str, ...]:
-    """In which dtypes that the matrix may be read in every sum of the one weight is exact, and apart from "no path"."""
+    """Return the dtypes of an encoded matrix in which every sum of the one weight is exact, and not "no path"."""
     dtypes = [call.kind.dtype] if call.kind.dtype.kind == "f" else []
     dtypes += [np.dtype(name) for name in ("int16", "int32", "int64")]
     return tuple(t.name for t in dtypes if is_exact(_weight(call), call.n, t, inner_zero(min_plus, t)))
@@ -55,19 +55,19 @@ def exact_in(call: Call) -> tuple[str, ...]:
 
 @question()
 def paths_are_long(call: Call) -> bool:
-    """Whether paths have more edges than a GPU searches fast."""
+    """Return whether paths have more edges than a GPU searches fast."""
     return bool(call.structure.pattern is not None and call.structure.widest_level * _LEVELS < call.n)
 
 
 @question()
 def memory_holds_the_reached(call: Call) -> bool:
-    """Whether the GPU has memory for the sets of reached vertices."""
+    """Return whether the GPU has memory for the sets of reached vertices."""
     return _BITS * call.n**2 // 8 <= _free()
 
 
 @question()
 def sums_stay_below_the_sentinel(call: Call) -> tuple[str, ...]:
-    """In which integers no sum of n + 1 weights comes near "no path"."""
+    """Return the integer dtypes in which no sum of n + 1 weights comes near "no path"."""
     if call.greatest is None:
         return ()
     dtypes = map(np.dtype, ("int16", "int32", "int64"))
@@ -76,13 +76,13 @@ def sums_stay_below_the_sentinel(call: Call) -> tuple[str, ...]:
 
 @rule("hops", structure=True, methods=("breadth_first_search",))
 def hops(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
-    """Close the matrix by counting edges."""
+    """Count the edges of paths by breadth-first search, if all edges have one weight."""
     m, k = d.matrix, q.kind
     if d.semiring is not min_plus or (weight := q.ask(edges_have_one_weight)) == "no":
         return NotApplicable("not min-plus, or edges of different weights")
     if weight == "other" or m.has_changed_numbers:
         return NotApplicable("the weight is not above 0")
-    if d.signed:
+    if d.has_negative_weight:
         return NotApplicable("a loop has a weight below 0, which is a negative cycle")
     if m.dtype.name not in q.ask(exact_in):
         return NotApplicable(lambda call: f"sums of {_weight(call)} are rounded")
@@ -90,16 +90,16 @@ def hops(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
         return NotApplicable("paths have more edges than are fast on a GPU")
     if q.on_device and not q.ask(memory_holds_the_reached):
         return NotApplicable("the GPU has too little free memory for the sets of reached vertices")
-    # Nothing but the weight is read, so the caller's numbers are written as they are, where nobody looks at them
-    # through the maps; unless they are integers of which some other path might come near "no path" inside.
-    own = not d.plus and not k.traced and m.dtype == k.dtype
+    # Only the weight is read, so the caller's numbers can be written directly. This is not allowed if a later step
+    # reads them through the maps, or if they are integers and a path might come near the inner value for "no path".
+    own = not d.plus and not k.needs_predecessors and m.dtype == k.dtype
     if own and m.sentinel:
         own = m.dtype.name in q.ask(sums_stay_below_the_sentinel)
     changes: dict[str, Any] = {"method_of": _of_inner(m.inner)}
     if own:
         changes = {"method_of": _of_caller, "maps": (), "sentinel": "", "dtype": k.dtype, "inner": m.none}
     costs = compare_costs("hops", q.n, d.dtype)
-    return Rewrite(_why, d.but(**changes, chosen="breadth first search"), costs=lambda call: costs)
+    return Rewrite(_why, d.replace(**changes, structural_method="breadth first search"), costs=lambda call: costs)
 
 
 def _why(call: Call) -> str:

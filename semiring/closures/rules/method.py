@@ -1,6 +1,7 @@
-"""The choice of the method, by what decides the bits alone: the size, the dtype, the semiring and the backend.
+"""The rule `method`: it chooses the method by the size, the dtype, the semiring and the backend.
 
-The number of threads and the speed of the machine have no say, and neither have the rules that follow.
+Methods differ in their rounding, so the choice never depends on threads, on the speed of the machine, or on later
+rules.
 """
 
 from __future__ import annotations
@@ -25,30 +26,28 @@ __all__ = ["method"]
 def _alternatives(d: Draft, backend: Backend) -> str:
     """Return the options with the methods that close such a matrix, as a list in words."""
     names = ["auto"]
-    for found in (method_named(name) for name in matrix_methods() if name != "auto"):
-        squares = found.name != "squaring" or (
-            d.semiring.idempotent and (d.semiring.selective or d.semiring.absorptive)
-        )
+    for each in (method_named(name) for name in matrix_methods() if name != "auto"):
+        squares = each.name != "squaring" or (d.semiring.idempotent and (d.semiring.selective or d.semiring.absorptive))
         try:
-            found.check(backend, d.matrix.storage)
+            each.check(backend, d.matrix.storage)
         except (AlgebraError, DeviceError):
             continue
-        if found.takes == "matrix" and squares:
-            names.append(found.name)
+        if each.takes == "matrix" and squares:
+            names.append(each.name)
     return f"{option('method', names[0])}, {', '.join(names[1:-1])} or {names[-1]}"
 
 
 @rule("method")
 def method(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
-    """Choose the method by which the matrix is closed, unless a rule finds an easier way.
+    """Choose the method for a dense matrix without structure; a later rule may replace it.
 
-    Raises `AlgebraError` and `DeviceError` where the caller's method does not take the matrix.
+    Raises `AlgebraError` and `DeviceError` if the caller's method does not support the matrix.
     """
     name, why, m = q.method, "asked for", d.matrix
     if q.kind.devices:
         if name not in ("auto", BLOCKED):
             raise AlgebraError(f"{name} does not run on several GPUs: use {BLOCKED}, or one of them")
-        return _chosen(q, d, BLOCKED, f"rows on the GPUs {', '.join(gpu_names(q.kind.devices))}")
+        return _with_method(q, d, BLOCKED, f"rows on the GPUs {', '.join(gpu_names(q.kind.devices))}")
     backend = q.backend(d.semiring, m.dtype, m.storage)
     if takes_edges(name) and m.storage == "elements":
         if not is_tropical(d.semiring) or m.dtype not in (np.float32, np.float64):
@@ -60,7 +59,7 @@ def method(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
             raise DeviceError(
                 f"{name} runs on the CPU, and the matrix is on a GPU: copy the matrix to the host, or use rkleene"
             )
-    elif q.chooses:
+    elif q.may_choose_method:
         schedule = schedule_for(backend.name, m.dtype, m.storage, d.semiring)
         name = schedule.method(q.n, selecting=selects(d.semiring))
         whole = "close" in method_named(name).needs
@@ -72,9 +71,9 @@ def method(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
             why = f"{name} was measured fastest for dense matrices on a {'GPU' if backend.name == 'cuda' else 'CPU'}"
     else:
         method_named(name).check(backend, m.storage)
-    return _chosen(q, d, name, why)
+    return _with_method(q, d, name, why)
 
 
-def _chosen(q: Recorder, d: Draft, name: str, why: str) -> Rewrite:
-    why = f"{q.method} was asked for" if q.named_structural else why
-    return Rewrite(why, d.but(method=name), quiet=q.method != "auto")
+def _with_method(q: Recorder, d: Draft, name: str, why: str) -> Rewrite:
+    why = f"{q.method} was asked for" if q.has_structural_method else why
+    return Rewrite(why, d.replace(method=name), quiet=q.method != "auto")

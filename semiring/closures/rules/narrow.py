@@ -1,6 +1,7 @@
-"""Whole numbers in narrower integers, where every distance provably fits them: on a GPU they are several times faster.
+"""The rule `narrow`: whole numbers are closed in narrower integers, if every distance provably fits these.
 
-Cost, proof and source: `semiring.algorithms.narrow`. The bits are the same.
+On a GPU they are several times faster. The result is bitwise identical. Cost, proof and source:
+`semiring.algorithms.narrow`.
 """
 
 from __future__ import annotations
@@ -29,44 +30,44 @@ def _candidates(call: Call) -> Any:
 
 
 def _narrower(call: Call) -> Any:
-    """The integers that hold every distance, and a bound of the distances; None where there are none."""
+    """Return the narrowest integers that hold every distance, and a bound of the distances; or None."""
     greatest = call.greatest if call.kind.dtype.kind == "i" else None
     return narrower(call.A, call.sign, greatest, _candidates(call))
 
 
 @question()
 def narrow_dtype(call: Call) -> str:
-    """The narrowest integers that hold every distance, "" for none; "zero" for weights that are all 0."""
+    """Return the narrowest integers that hold every distance, "" if there are none, "zero" if all weights are 0."""
     if call.kind.dtype.kind == "i" and call.greatest == 0:
         return "zero"
-    found = call.found(_narrower)
-    return "" if found is None else found[0].name
+    result = call.result_of(_narrower)
+    return "" if result is None else result[0].name
 
 
 @rule("narrow")
 def narrow(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
-    """Close the matrix in the narrowest integers that hold every distance, if they are faster."""
+    """Close whole numbers in the narrowest integers that hold every distance, if these are faster."""
     if d.semiring is not min_plus or len(q.kind.shape) != 2 or q.kind.part is not None:
         return NotApplicable("not a single matrix in min-plus")
-    if not q.chooses:
+    if not q.may_choose_method:
         return NotApplicable("a method was named")
     dtype = q.kind.dtype
     candidates = closure_speed(q.backend(min_plus, dtype).name, dtype).faster_dtypes(q.n, dtype)
-    if not candidates or not q.waits:
+    if not candidates or not q.may_synchronize:
         return NotApplicable("narrower integers are not faster here")
-    if d.signed or d.matrix.has_changed_numbers:
+    if d.has_negative_weight or d.matrix.has_changed_numbers:
         return NotApplicable("a weight is below 0")
     name = q.ask(narrow_dtype)
     if name == "zero":
         return NotApplicable("no two edges add up")
     if not name:
         return NotApplicable("an edge is not a whole number, or a distance may be too long")
-    found = np.dtype(name)
-    costs = CostEstimate({str(each): dense_operations(q.n, each.itemsize) for each in (found, dtype)})
-    read = d.but(dtype=found, inner=found.type(inner_zero(min_plus, found)), sentinel="held", nonnegative=True)
-    return Rewrite(_why, read, costs=lambda call: costs)
+    inner = np.dtype(name)
+    costs = CostEstimate({str(each): dense_operations(q.n, each.itemsize) for each in (inner, dtype)})
+    draft = d.replace(dtype=inner, inner=inner.type(inner_zero(min_plus, inner)), sentinel="held", nonnegative=True)
+    return Rewrite(_why, draft, costs=lambda call: costs)
 
 
 def _why(call: Call) -> str:
-    dtype, bound = call.found(_narrower)
+    dtype, bound = call.result_of(_narrower)
     return f"whole numbers, and no distance above {bound}: closed in {dtype}"

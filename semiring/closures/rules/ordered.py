@@ -1,6 +1,6 @@
-"""Floats as integers in the same order, on a GPU, for a semiring that does nothing but select.
+"""The rule `ordered`: a GPU closes floats as integers in the same order, if ⊕ and ⊗ only select.
 
-Cost: a pass there and one back. The bits are the same. See `semiring.algorithms.ordered`.
+Cost: one pass to encode and one to decode. The result is bitwise identical. See `semiring.algorithms.ordered`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.algorithms.ordered import has_order
-from semiring.closures.maps import Ordered
+from semiring.closures.entry_maps import OrderedIntegers
 from semiring.closures.plan import Draft, NotApplicable, Rewrite
 from semiring.closures.planner import Recorder, rule
 
@@ -17,7 +17,7 @@ __all__ = ["ordered"]
 
 @rule("ordered")
 def ordered(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
-    """Close the same matrix as int32, unless all sign bits are clear: then floats are compared as integers anyway."""
+    """Close floats as int32 in the same order, if ⊕ and ⊗ only select and a sign bit is set."""
     if d.matrix.storage == "bits" or not has_order(d.semiring, d.dtype):
         return NotApplicable("⊕ and ⊗ do not only select one of two floats")
     if q.kind.strips is not None:
@@ -33,5 +33,5 @@ def ordered(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
         return NotApplicable("two extra passes would cost more than they save")
     dtype = np.dtype(np.int32)
     inner = d.semiring.zero_for(dtype)
-    mapped = d.mapped(Ordered(d.semiring), dtype=dtype, inner=inner, nonnegative=False, at_least_zero=False)
+    mapped = d.with_map(OrderedIntegers(d.semiring), dtype=dtype, inner=inner, nonnegative=False, at_least_zero=False)
     return Rewrite("⊕ and ⊗ only select: closed as integers in the order of the floats", mapped)

@@ -1,6 +1,6 @@
-"""Truth values 32 to a word.
+"""The rule `packed`: a bool matrix is closed as packed bits, 32 truth values to a word.
 
-Cost: two passes, n² / 8 bytes. The bits are the same.
+Cost: two passes, n² / 8 bytes. The result is identical.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ __all__ = ["packed"]
 
 @rule("packed")
 def packed(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
-    """Close the words of a bool matrix."""
+    """Close a bool matrix as packed bits, 32 truth values to a word."""
     m, n = d.matrix, q.n
     if m.dtype != np.bool_ or m.storage == "bits":
         return NotApplicable("not truth values of one byte each")
-    if not q.chooses or len(q.kind.shape) != 2 or m.maps:
+    if not q.may_choose_method or len(q.kind.shape) != 2 or m.maps:
         return NotApplicable("a method was named, or the input is a stack")
-    asked = q.named_structural and "bits" in method_named(q.method).storages
-    if not asked and n < closure_speed(q.backend(d.semiring, m.dtype).name, m.dtype).pack:
+    is_requested = q.has_structural_method and "bits" in method_named(q.method).storages
+    if not is_requested and n < closure_speed(q.backend(d.semiring, m.dtype).name, m.dtype).pack:
         return NotApplicable("too few vertices for packing to be faster")
     if not packs(d.semiring, q.on_device):
         return NotApplicable("the backend has no packed bits for this semiring and dtype")
     method = d.method if "bits" in method_named(d.method).storages else "rkleene"
     costs = CostEstimate({"bits": dense_operations(n, 1 / 8), "bytes": dense_operations(n, 1)})
-    bits = d.but(storage="bits", method=method, nonnegative=False, at_least_zero=False)
+    bits = d.replace(storage="bits", method=method, nonnegative=False, at_least_zero=False)
     return Rewrite("a bool matrix of this size: 32 entries to a word", bits, costs=lambda call: costs)

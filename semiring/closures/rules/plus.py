@@ -1,7 +1,7 @@
-"""A⁺ from A*: the paths of at least one edge.
+"""The rule `plus`: A⁺, the sum of paths of at least one edge, is computed from A*.
 
-Where ⊕ is idempotent they differ on the diagonal alone; else A is kept, and A⁺ = A ⊗ A* is one more product. Either is
-done when the method is (`MethodRun.drop_empty_paths`). See `semiring.algorithms.irreflexive` for cost and source.
+If ⊕ is idempotent, A⁺ and A* differ only on the diagonal. Otherwise A is kept, and A⁺ = A ⊗ A* is one more product.
+`MethodRun.drop_empty_paths` runs after the method. Cost and source: `semiring.algorithms.irreflexive`.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ __all__ = ["plus"]
 
 @rule("plus")
 def plus(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
-    """Close A*, and make A⁺ of it."""
+    """Compute A⁺ from A*, if the caller requested paths of at least one edge."""
     if not d.plus:
         return NotApplicable("A* is wanted")
     if d.semiring.idempotent:
         matrix = d.matrix
 
         def loops(call: Call) -> LastRound:
-            return LastRound(matrix.bound(call).diagonal(call.A))
+            return LastRound(matrix.bind(call).diagonal(call.A))
 
         why = "A⁺ differs from A* on the diagonal alone"
         last_round = None if q.kind.strips is None else loops
-        return Rewrite(why, d, quiet=True, by_rows=False, last_round=last_round)
+        return Rewrite(why, d, quiet=True, is_rowwise=False, last_round=last_round)
     why = f"⊕ of {d.semiring.name} is not idempotent: A⁺ = A ⊗ A*, and A is kept until then"
     costs = CostEstimate(product=float(q.n**3))
-    return Rewrite(why, d, by_rows=False, costs=lambda call: costs)
+    return Rewrite(why, d, is_rowwise=False, costs=lambda call: costs)

@@ -1,7 +1,7 @@
-"""Products that gain, of max-times and min-times, under factors: w[i, j] · p[i] / p[j] gains nowhere.
+"""The rule `scaled`: products of max-times and min-times that gain are closed under factors p.
 
-Cost: some sweeps over the matrix to find them; no pass of their own. Products are scaled back and rounded once. Source,
-rounding and hazards: `semiring.algorithms.potentials.scales`.
+No weight w[i, j] · p[i] / p[j] gains. Products are scaled back and rounded once. Cost: some sweeps over the matrix to
+find factors; the scaling needs no extra pass. Source, rounding and hazards: `semiring.algorithms.potentials.scales`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from semiring.algebra.catalogue import max_times, min_times
 from semiring.algorithms.potentials.scales import scales, weights_around
 from semiring.algorithms.stars import gain_error
 from semiring.closures.call import Call
-from semiring.closures.maps import MapOfCall, Scaled
+from semiring.closures.entry_maps import CallMap, FactorScaling
 from semiring.closures.plan import Draft, NotApplicable, Rewrite
 from semiring.closures.planner import Recorder, question, rule
 from semiring.closures.questions import products_gain
@@ -22,26 +22,29 @@ __all__ = ["scaled"]
 
 def _factors(call: Call) -> Any:
     """Return the factors, or None. Raises `DivergenceError` with the vertices of a cycle that gains."""
-    found = scales(call.A, call.semiring, call.kind.rounded_to)
-    if isinstance(found, list):
-        weights = weights_around(call.A, found)
-        raise gain_error(call.semiring, call.caller(found), weights, check=call.kind.options.check)
-    return found
+    factors = scales(call.A, call.semiring, call.kind.rounded_to)
+    if isinstance(factors, list):  # a cycle that gains
+        weights = weights_around(call.A, factors)
+        raise gain_error(call.semiring, call.caller_vertices(factors), weights, check=call.kind.options.check)
+    return factors
 
 
 @question()
 def products_have_factors(call: Call) -> bool:
-    """Whether the products of all paths stay in the range of float64."""
-    return call.found(_factors) is not None
+    """Return whether the products of all paths stay in the range of float64."""
+    return call.result_of(_factors) is not None
 
 
 @rule("scaled")
 def scaled(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
-    """Close the matrix under factors. Raises `DivergenceError` with a vertex of a cycle that gains."""
+    """Close products that gain under scaling factors, so that no scaled weight gains.
+
+    Raises `DivergenceError` with the vertices of a cycle that gains.
+    """
     semiring, products = d.semiring, d.semiring in (max_times, min_times)
-    if d.dtype.kind != "f" or not products or not q.scanned or not q.ask(products_gain):
+    if d.dtype.kind != "f" or not products or not q.may_scan or not q.ask(products_gain):
         return NotApplicable("no product gains")
     if not q.ask(products_have_factors):
         return NotApplicable("products of paths leave the range of float64")
-    map_ = MapOfCall(lambda call: Scaled(call.found(_factors), semiring))
-    return Rewrite("weights that gain: scaled by potentials, so that none does", d.mapped(map_))
+    map_ = CallMap(lambda call: FactorScaling(call.result_of(_factors), semiring))
+    return Rewrite("weights that gain: scaled by potentials, so that none does", d.with_map(map_))

@@ -1,9 +1,10 @@
-"""Few edges and small separators: A* by sparse elimination, a sweep through the factors for every row.
+"""The rule `separators`: sparse elimination for graphs with few edges and small separators.
 
-Cost: an elimination order, which is tried where there are at most `_EDGES` edges a vertex, more of large graphs, and
-where no level of a breadth-first search is wide; the operations that it leads to are known then, and decide.
-The bits are those of ``structure=False`` where ⊗ and ⊕ are exact; else a path may be added up in another order, with
-the same bound (docs/rounding.md). Source: `semiring.algorithms.supernodal`.
+Every row of A* takes one sweep through the factors. The rule computes an elimination order if there are at most
+`_EDGES` edges for each vertex (more in large graphs), and no level of a breadth-first search is wide. The order gives
+the number of operations, which decides. The result is bitwise identical to that of ``structure=False`` where ⊗ and ⊕
+are exact. Otherwise a path may be added up in another order, with the same bound (docs/rounding.md). Source:
+`semiring.algorithms.supernodal`.
 """
 
 from __future__ import annotations
@@ -23,49 +24,49 @@ from semiring.closures.planner import Question, Recorder, question, rule
 from semiring.closures.questions import products_gain
 from semiring.graphs.structure import Structure
 
-__all__ = ["few_enough", "may_separate", "separators"]
+__all__ = ["has_few_edges", "may_separate", "separators"]
 
-_EDGES = 7  # a vertex, both ways, of up to 4096 vertices: with more, an order takes too long beside a closure
-_LEAST_ON_DEVICE = 12288  # vertices: an order takes 0.1 s there
-#: Widest levels of a search that the vertices are, at least. An order of random edges, of which a level holds 0.38 and
-#: more, takes up to a quarter of a closure of 2048 vertices on two threads; of a small world it holds 0.2.
+_EDGES = 7  # edges of a vertex in both directions, up to 4096 vertices: with more, an order takes too long
+_LEAST_ON_DEVICE = 12288  # vertices: the order of such a graph takes 0.1 s
+#: The least ratio of n to the widest level of a search. In a graph of random edges a level holds 0.38 n or more. Its
+#: order takes up to a quarter of a closure of 2048 vertices on two threads. In a small world a level holds 0.2 n.
 _WIDTHS, _WIDTHS_ON_DEVICE = 3, 16
 
 
 @question()
 def edges_are_listed(call: Call) -> bool:
-    """Whether the edges are so few that they are listed."""
+    """Return whether the edges are so few that the structure lists them."""
     return call.structure.pattern is not None
 
 
 @question()
 def edges_are_few_enough(call: Call) -> bool:
-    """Whether an elimination order is worth its time beside a closure."""
-    return few_enough(call.structure, call.n)
+    """Return whether the edges are few enough for an elimination order to pay for its time."""
+    return has_few_edges(call.structure, call.n)
 
 
 @question()
 def separators_may_be_small(call: Call) -> bool:
-    """Whether one breadth-first search shows small separators."""
+    """Return whether one breadth-first search shows small separators."""
     return may_separate(call.structure, call.n, call.kind.device is not None)
 
 
 @cache
 def _costs_in(dtype: np.dtype[Any]) -> Callable[[Call], CostEstimate]:
-    """The predicted costs of closing a matrix that is read in a dtype."""
+    """Return a function that predicts the costs of closing a matrix that is read in a dtype."""
 
     def costs(call: Call) -> CostEstimate:
-        seen, allowed = call.structure, call.kind.options.structure
-        symmetric, searched = seen.is_symmetric and call.semiring.commutative, seen.search is not None
-        rivals: dict[str, Any] = {"undirected": lambda: symmetric, "components": lambda: searched}
-        return compare_costs("separators", call.n, dtype, seen, allowed=allowed, **rivals)
+        graph, allowed = call.structure, call.kind.options.structure
+        symmetric, has_search = graph.is_symmetric and call.semiring.commutative, graph.search is not None
+        rivals: dict[str, Any] = {"undirected": lambda: symmetric, "components": lambda: has_search}
+        return compare_costs("separators", call.n, dtype, graph, allowed=allowed, **rivals)
 
-    return lambda call: call.found(costs)
+    return lambda call: call.result_of(costs)
 
 
 @cache
 def separators_are_cheapest_in(dtype: np.dtype[Any]) -> Question[bool]:
-    """Whether a sparse elimination is predicted to be faster than what else closes a matrix that is read in a dtype."""
+    """Make the question whether sparse elimination of a matrix read in a dtype is predicted to beat all rivals."""
 
     def separators_are_cheapest(call: Call) -> bool:
         return _costs_in(dtype)(call).cheapest == "separators"
@@ -75,38 +76,38 @@ def separators_are_cheapest_in(dtype: np.dtype[Any]) -> Question[bool]:
 
 @rule("separators", structure=True, methods=("supernodal",))
 def separators(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
-    """Close the matrix by sparse elimination."""
-    asked = q.method == "supernodal"
-    if d.matrix.storage == "bits" or not (q.ask(edges_are_listed) if asked else q.ask(edges_are_few_enough)):
+    """Close a matrix with small separators by sparse elimination."""
+    is_requested = q.method == "supernodal"
+    if d.matrix.storage == "bits" or not q.ask(edges_are_listed if is_requested else edges_are_few_enough):
         return NotApplicable("not known to have few edges")
-    if d.chosen:
-        return NotApplicable(f"closed by its {d.chosen}")
+    if d.structural_method:
+        return NotApplicable(f"closed by its {d.structural_method}")
     if not d.semiring.idempotent:
         return NotApplicable("⊕ is not idempotent: which pivots have a star depends on the order")
-    if d.signed or (q.scanned and q.ask(products_gain)):
+    if d.has_negative_weight or (q.may_scan and q.ask(products_gain)):
         return NotApplicable("only numbers of 0 or more, and products that do not gain")
-    if not asked and not q.ask(separators_may_be_small):
+    if not is_requested and not q.ask(separators_may_be_small):
         return NotApplicable("one search found no small separators")
     costs = _costs_in(d.dtype)
-    if not asked and not q.ask(separators_are_cheapest_in(d.dtype)):
+    if not is_requested and not q.ask(separators_are_cheapest_in(d.dtype)):
         return NotApplicable("no small separators", costs)
     commutative = d.semiring.commutative
 
     def method_of(call: Call) -> Method:
         return by_separators(call.structure.analysis, call.structure.is_symmetric and commutative, call.A)
 
-    return Rewrite("small separators", d.but(method_of=method_of, chosen="supernodal"), costs=costs)
+    return Rewrite("small separators", d.replace(method_of=method_of, structural_method="supernodal"), costs=costs)
 
 
-def may_separate(seen: Structure, n: int, on_device: bool = False) -> bool:
-    """Whether the levels of a breadth-first search show small separators, before an order is looked for."""
+def may_separate(graph: Structure, n: int, on_device: bool = False) -> bool:
+    """Return whether the levels of a breadth-first search show small separators, before an order is computed."""
     if on_device:
-        return n >= _LEAST_ON_DEVICE and seen.widest_level * _WIDTHS_ON_DEVICE <= n
-    return seen.widest_level * _WIDTHS <= n
+        return n >= _LEAST_ON_DEVICE and graph.widest_level * _WIDTHS_ON_DEVICE <= n
+    return graph.widest_level * _WIDTHS <= n
 
 
-def few_enough(seen: Structure, n: int) -> bool:
-    """Whether an elimination order is worth its time beside a closure of n vertices."""
-    if seen.edges is None:
+def has_few_edges(graph: Structure, n: int) -> bool:
+    """Return whether the edges are few enough for an elimination order beside a closure of n vertices."""
+    if graph.edges is None:
         return False
-    return seen.edges * (1 if seen.is_symmetric else 2) <= _EDGES * n * max(1.0, n / 4096)
+    return graph.edges * (1 if graph.is_symmetric else 2) <= _EDGES * n * max(1.0, n / 4096)

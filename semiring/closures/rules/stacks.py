@@ -1,12 +1,12 @@
-"""A stack of matrices: all of them together where the values of all allow it, else one after the other.
+"""The rule `stacks`: the matrices of a stack are closed together if their entries allow it, else one after the other.
 
-Together they go through the rules as one matrix with an axis more, and a backend closes them by one call. That takes
-A*, not A⁺, and an idempotent ⊕. Of min-plus it takes weights ≥ 0, of integers sums that stay in half their range. Small
-matrices some of whose weights gain are closed together where the backend has a loop for them (the rule `gaining`).
-Matrices so large that each keeps the machine busy by itself go alone. The result of one never depends on the others;
-only where nobody may wait to see the weights, one below 0 makes all of them NaN.
+Together they go through the rules as one matrix with one more axis, and a backend closes them by one call. This needs
+A*, not A⁺, and an idempotent ⊕. In min-plus it needs weights ≥ 0, and sums of integers within half their range. The
+rule `gaining` closes small matrices with weights that gain together, if the backend has a loop for them. Matrices that
+are large enough to use the whole machine are closed separately. The result of one matrix never depends on another
+matrix, with one exception: if the call must not wait for the signs, one weight below 0 makes all results NaN.
 
-Cost: count · n³ pairs. The bits are those of the matrices closed alone.
+Cost: count · n³ pairs. The results are bitwise identical to those of separate calls.
 """
 
 from __future__ import annotations
@@ -36,20 +36,24 @@ __all__ = ["stacks"]
 
 @rule("stacks")
 def stacks(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
-    """Close all matrices by one call, or each by itself."""
+    """Close the matrices of a stack together by one call, or one after the other."""
     if d.matrix.storage == "bits" or len(q.kind.shape) == 2:
         return NotApplicable("one matrix")
     if q.kind.part is not None:
         return NotApplicable("matrices that are closed together already")
-    alike = not q.scanned or q.ask(sums_are_safe)
-    found = _together(q, d, alike)
-    if isinstance(found, Rewrite):
-        return found
-    return Rewrite(f"one matrix after the other: {found}", d.but(close=partial(_close_each, alike), in_home=True))
+    alike = not q.may_scan or q.ask(sums_are_safe)
+    answer = _close_together(q, d, alike)
+    if isinstance(answer, Rewrite):
+        return answer
+    each = d.replace(close=partial(_close_each, alike), needs_out_buffer=True)
+    return Rewrite(f"one matrix after the other: {answer}", each)
 
 
-def _together(q: Recorder, d: Draft, alike: bool) -> Rewrite | str:
-    """All matrices by one call, or why not; ``alike``: whether a scan of all of them spares a scan of each."""
+def _close_together(q: Recorder, d: Draft, alike: bool) -> Rewrite | str:
+    """Return the rewrite that closes all matrices by one call, or the reason why this is not possible.
+
+    ``alike``: whether one scan of the whole stack validates each matrix.
+    """
     m, n, shape, method = d.matrix, q.n, q.kind.shape, q.method
     backend = q.backend(d.semiring, m.dtype)
     closures: Any = backend.capabilities.closures
@@ -59,7 +63,7 @@ def _together(q: Recorder, d: Draft, alike: bool) -> Rewrite | str:
         return f"{method} was named, and a named method closes one matrix at a time"
     if d.plus:
         return "A⁺ of each matrix needs its own A*"
-    if q.kind.reports:
+    if q.kind.has_progress:
         return "progress is reported for each matrix"
     if not backend.capabilities.provides("close_stack") or not d.semiring.idempotent:
         return "the backend closes one matrix at a time"
@@ -74,9 +78,9 @@ def _together(q: Recorder, d: Draft, alike: bool) -> Rewrite | str:
             return "each matrix is large enough to use the whole machine"
         why = f"{least} or more matrices of this size: closed together, pivot by pivot"
     if len(shape) > 3:
-        return Rewrite(why, d.but(close=_close_flat, in_home=True))
+        return Rewrite(why, d.replace(close=_close_flat, needs_out_buffer=True))
     name = str(d.method)
-    return Rewrite(why, d.but(stack=shape[:-2], method=Method(name, _close_stack), chosen=name))
+    return Rewrite(why, d.replace(stack=shape[:-2], method=Method(name, _close_stack), structural_method=name))
 
 
 def _close_stack(engine: Engine, A: Any) -> None:
@@ -84,54 +88,56 @@ def _close_stack(engine: Engine, A: Any) -> None:
     closures.close_stack(engine.plan, A)
 
 
-def _close_flat(work: Work, home: Any) -> Any:
-    """Close all as one stack with one axis before the matrices."""
+def _close_flat(work: Work, out_buffer: Any) -> Any:
+    """Close a stack of several axes as a stack of one axis."""
     call = work.call
-    D = empty_like(call.A) if home is None else home
+    D = empty_like(call.A) if out_buffer is None else out_buffer
     flat = D.reshape(-1, *D.shape[-2:])
-    solve(call.part(call.A.reshape(flat.shape), scan=call.scan, adjacent=True, stack=call.kind.shape[:-2]), flat)
+    solve(
+        call.part(call.A.reshape(flat.shape), scan=call.scan, has_adjacent_rows=True, stack=call.kind.shape[:-2]), flat
+    )
     if not array_namespace(flat).may_share_memory(flat, D):  # strides that allow no view
         D[...] = flat.reshape(D.shape)
     return D
 
 
-def _close_each(alike: bool, work: Work, home: Any) -> Any:
-    """Close each matrix. All are scanned before the first is written, unless they are alike."""
+def _close_each(alike: bool, work: Work, out_buffer: Any) -> Any:
+    """Close each matrix separately. All are scanned before the first one is written, unless they are alike."""
     call = work.call
-    D = empty_like(call.A) if home is None else home
+    D = empty_like(call.A) if out_buffer is None else out_buffer
     indices = list(np.ndindex(call.kind.shape[:-2]))
     calls = [_one(call, number, index, alike, D[index]) for number, index in enumerate(indices)]
     closings: list[Callable[..., Any]] = [solve] * len(calls)
     if not alike:
         closings = [_of_stack(index, plan_of, each).run for index, each in zip(indices, calls, strict=True)]
     for index, each, close in zip(indices, calls, closings, strict=True):
-        _of_stack(index, close, each, D[index].T if each.kind.turned else D[index])
+        _of_stack(index, close, each, D[index].T if each.kind.is_transposed else D[index])
     return D
 
 
-def _of_stack(index: tuple[int, ...], do: Any, *given: Any) -> Any:
-    """What ``do`` returns; an error is one of the matrix with that place."""
+def _of_stack(index: tuple[int, ...], function: Any, *arguments: Any) -> Any:
+    """Call a function, and add the index of the matrix to its error."""
     try:
-        return do(*given)
+        return function(*arguments)
     except SemiringError as error:
         raise of_matrix(error, index) from None
 
 
-def _one(call: Call, number: int, index: tuple[int, ...], alike: bool, home: Any) -> Call:
+def _one(call: Call, number: int, index: tuple[int, ...], alike: bool, out_buffer: Any) -> Call:
     report = call.progress and partial(_report, call.progress, number, prod(call.kind.shape[:-2]))
-    known = {"scan": call.scan} if alike else {}
+    results = {"scan": call.scan} if alike else {}
     A = call.A[index]
-    turned = not has_adjacent_elements(home) and call.semiring.commutative and has_adjacent_elements(home.T)
+    is_transposed = not has_adjacent_elements(out_buffer) and call.semiring.commutative and has_adjacent_elements(out_buffer.T)
     return call.part(
-        A.T if turned else A,
-        turned=turned,
-        adjacent=call.kind.device is None or has_adjacent_elements(A.T if turned else A),
+        A.T if is_transposed else A,
+        is_transposed=is_transposed,
+        has_adjacent_rows=call.kind.device is None or has_adjacent_elements(A.T if is_transposed else A),
         progress=report,
         matrix_of_stack=number,
-        **known,
+        **results,
     )
 
 
 def _report(progress: Any, position: int, count: int, done: int, total: int) -> None:
-    """Tell of the matrix at that position."""
+    """Report the progress of one matrix as progress of the whole stack."""
     progress(position * total + done, count * total)

@@ -1,7 +1,7 @@
-"""An undirected graph, where ⊗ commutes: one triangle of the matrix is closed, and mirrored.
+"""The rule `undirected`: one triangle of a symmetric matrix is closed and mirrored, if ⊗ commutes.
 
-Cost: n³/2 pairs; workspace two panels of pivots. The bits are those of ``structure=False`` where ⊗ and ⊕ are exact;
-else a path may be added up in another order, with the same bound (docs/rounding.md). Source:
+Cost: n³/2 pairs; workspace two panels of pivots. The result is bitwise identical to that of ``structure=False`` where
+⊗ and ⊕ are exact. Otherwise a path may be added up in another order, with the same bound (docs/rounding.md). Source:
 `semiring.algorithms.undirected`.
 """
 
@@ -15,14 +15,14 @@ from semiring.closures.questions import is_symmetric
 
 __all__ = ["undirected"]
 
-_LEAST = 768  # vertices: fewer are so few blocks that half of them is no less work
+_LEAST = 768  # vertices: for fewer, half of the blocks is no less work, because there are so few blocks
 
 
 @rule("undirected", structure=True, methods=("undirected",))
 def undirected(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
-    """Close one triangle of the matrix."""
-    if d.chosen:
-        return NotApplicable(f"closed by its {d.chosen}")
+    """Close one triangle of a symmetric matrix, and mirror it."""
+    if d.structural_method:
+        return NotApplicable(f"closed by its {d.structural_method}")
     if d.matrix.storage == "bits":
         return NotApplicable("packed bits have no triangles")
     if not d.semiring.commutative:
@@ -33,4 +33,4 @@ def undirected(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
         return NotApplicable("not known to be undirected")
     costs = compare_costs("undirected", q.n, d.dtype)
     why = "undirected: one triangle is closed and mirrored"
-    return Rewrite(why, d.but(method=UNDIRECTED, chosen="undirected"), costs=lambda call: costs)
+    return Rewrite(why, d.replace(method=UNDIRECTED, structural_method="undirected"), costs=lambda call: costs)

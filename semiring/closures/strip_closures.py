@@ -1,6 +1,6 @@
-"""A matrix closed by strips of rows: what the rules leave of it is done when a strip is read first and written last.
+"""Closures by strips of rows: a strip is encoded when it is first read, and decoded when it is last written.
 
-They leave maps, and what closed rows are asked. A journal holds both, so that a run goes on without its input.
+A journal stores the maps of the plan and the state of its validation, so that a run continues without its input.
 """
 
 from __future__ import annotations
@@ -13,9 +13,16 @@ from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.stars import divergence_error
 from semiring.arrays.encoding import inner_zero
 from semiring.closures.call import Call, is_tropical
-from semiring.closures.maps import NEGATED, UNSIGNED, WITHOUT, OfVertices, Scaled, Shifted
+from semiring.closures.entry_maps import (
+    BOUNDED_GAIN,
+    NEGATION,
+    POSITIVE_ZEROS,
+    FactorScaling,
+    PotentialShift,
+    VertexMap,
+)
 from semiring.closures.matrix import EntryMap
-from semiring.closures.pieces import PieceWork, planned
+from semiring.closures.pieces import PieceWork, plan_pieces
 from semiring.closures.plan import Draft
 from semiring.closures.request import Request
 from semiring.closures.rules.integers import largest_weight, near_no_path
@@ -29,12 +36,12 @@ from semiring.out_of_core.rounds import NoStarError
 from semiring.out_of_core.run import HostArrayRun, Run
 from semiring.out_of_core.stored_matrix import StoredMatrix, new_pivot_file, release_pages
 
-__all__ = ["by_strips", "found_journal"]
+__all__ = ["close_by_strips", "find_journal"]
 
 Array: TypeAlias = Any
 AnyRun: TypeAlias = Run | HostArrayRun
 
-_HEADS = "heads of "  # and a tail: the name of a vector in a journal
+_HEADS = "heads of "  # followed by the number of a tail: the name of a vector in a journal
 
 
 def _close(work: PieceWork, run: AnyRun, about: Mapping[str, Any] | None, vectors: Mapping[str, Array] | None) -> None:
@@ -42,14 +49,14 @@ def _close(work: PieceWork, run: AnyRun, about: Mapping[str, Any] | None, vector
     assert call.strips is not None
     try:
         with run.pool:
-            pieces, engine = work.on(call.strips.sample), work.method().engine()
-            run.close(engine, pieces.encode, pieces.decode, call.progress, about, vectors, work.last)
+            pieces, engine = work.pieces_on(call.strips.sample), work.method().engine()
+            run.close(engine, pieces.encode, pieces.decode, call.progress, about, vectors, work.last_round)
     except NoStarError as error:
         raise divergence_error(call.semiring, error.vertex) from None
 
 
-def by_strips(request: Request, call: Call, run: AnyRun) -> Any:
-    """The closure of a call by strips, from where the journal says if there is one."""
+def close_by_strips(request: Request, call: Call, run: AnyRun) -> Any:
+    """Close the matrix of a call by strips, from the state in the journal if the run has one."""
     try:
         if run.journal is not None and run.journal.state.is_finished:
             run.check_finished()
@@ -58,10 +65,10 @@ def by_strips(request: Request, call: Call, run: AnyRun) -> Any:
         if run.journal is not None:
             work = _of_journal(call, run.journal)
         else:
-            work = planned(call, last_round=True)
-            if work.last.edges and request.pivots is not None:
+            work = plan_pieces(call, last_round=True)
+            if work.last_round.edges and request.pivots is not None:
                 raise AlgebraError("pivots= does not support edges of unbounded gain: leave pivots= or these edges out")
-            run.add_last_round(work.last.rows)
+            run.add_last_round(work.last_round.rows)
             if run.journal_name is not None:
                 about, vectors = _about(request, work, run.source, run.target)
         release_pages(call.A)
@@ -75,11 +82,11 @@ def by_strips(request: Request, call: Call, run: AnyRun) -> Any:
 # -------------------------------------------------------------------------------------------------------- in a journal
 
 
-def _identity(request: Request, source: StoredMatrix, home: StoredMatrix, backend: str) -> dict[str, Any]:
-    """What must be the same for a run to go on, by the names that an error gives it."""
+def _identity(request: Request, source: StoredMatrix, target: StoredMatrix, backend: str) -> dict[str, Any]:
+    """Return the properties that must be the same for a run to continue, by their names in an error."""
     plan, pivots = make_plan(request.semiring, source.dtype), request.pivots
     return {
-        "version of semiring": sys.modules["semiring"].__version__,  # loaded, for this module is a part of it
+        "version of semiring": sys.modules["semiring"].__version__,  # loaded, because this module is a part of it
         "semiring": define(plan, closing=True).key,
         "backend": backend,
         "result": "A⁺" if request.plus else "A*",
@@ -87,37 +94,40 @@ def _identity(request: Request, source: StoredMatrix, home: StoredMatrix, backen
         "dtype": source.dtype.str,
         "order of the entries": "column after column" if source.is_column_major else "row after row",
         "file of A": source.real_path,
-        "file of out": home.real_path,
-        "file of the pivots": pivots and new_pivot_file(pivots, home).real_path,
+        "file of out": target.real_path,
+        "file of the pivots": pivots and new_pivot_file(pivots, target).real_path,
         "place of A in its file": source.start,
-        "place of out in its file": home.start,
+        "place of out in its file": target.start,
     }
 
 
 def _about(
-    request: Request, work: PieceWork, source: StoredMatrix, home: StoredMatrix
+    request: Request, work: PieceWork, source: StoredMatrix, target: StoredMatrix
 ) -> tuple[dict[str, Any], dict[str, Array]]:
-    """What a journal says of a run, and the vectors that belong to it. Raises `AlgebraError` for what it cannot say."""
+    """Return the description of a run for its journal, and the vectors that belong to it.
+
+    Raises `AlgebraError` if a rule of a user has state that a journal cannot store.
+    """
     m, vectors, maps = work.inner, {}, []
     for map_ in m.maps:
         if not map_.name:
             raise _unknown(type(map_).__name__)
         maps.append(map_.name)
-        if isinstance(map_, OfVertices):
+        if isinstance(map_, VertexMap):
             vectors["potentials"] = map_.tails
-    if work.last.loops is not None:
-        vectors["loops"] = work.last.loops
-    for tail, heads in work.last.edges.items():
+    if work.last_round.loops is not None:
+        vectors["loops"] = work.last_round.loops
+    for tail, heads in work.last_round.edges.items():
         vectors[f"{_HEADS}{tail}"] = heads
-    if work.again not in (None, near_no_path):
-        raise _unknown(repr(work.again))
+    if work.replan not in (None, near_no_path):
+        raise _unknown(repr(work.replan))
     return {
         "name of the semiring": request.semiring.name,
-        "identity": _identity(request, source, home, work.method().backend.name),
+        "identity": _identity(request, source, target, work.method().backend.name),
         "maps": maps,
         "sentinel": m.sentinel,
         "nonnegative": work.draft.nonnegative,
-        "largest": [] if work.again is None else [work.call.found(largest_weight)],
+        "largest": [] if work.replan is None else [work.call.result_of(largest_weight)],
     }, vectors
 
 
@@ -128,15 +138,15 @@ def _unknown(what: str) -> AlgebraError:
 
 
 def _of_journal(call: Call, journal: Journal) -> PieceWork:
-    """What the rules had left when the run began."""
+    """Return the plan that the rules made when the run began."""
     about, semiring = journal.about, min_plus if is_tropical(call.semiring) else call.semiring
     h = journal.vectors.get("potentials")
-    known: dict[str, EntryMap] = {map_.name: map_ for map_ in (NEGATED, UNSIGNED, WITHOUT)}
+    by_name: dict[str, EntryMap] = {map_.name: map_ for map_ in (NEGATION, POSITIVE_ZEROS, BOUNDED_GAIN)}
     if h is not None:
-        known |= {map_.name: map_ for map_ in (Shifted(h), Scaled(h, call.semiring))}
-    maps = tuple(known[name] for name in about["maps"])
-    before, dtype = Draft.of(call), call.kind.dtype
-    d = before.but(
+        by_name |= {map_.name: map_ for map_ in (PotentialShift(h), FactorScaling(h, call.semiring))}
+    maps = tuple(by_name[name] for name in about["maps"])
+    before, dtype = Draft.from_call(call), call.kind.dtype
+    d = before.replace(
         semiring=semiring,
         maps=maps,
         inner=dtype.type(inner_zero(semiring, dtype)),
@@ -146,24 +156,25 @@ def _of_journal(call: Call, journal: Journal) -> PieceWork:
     )
     edges = {int(name[len(_HEADS) :]): v for name, v in journal.vectors.items() if name.startswith(_HEADS)}
     last = LastRound(journal.vectors.get("loops"), edges)
-    again = None
+    replan = None
     for largest in about["largest"]:
-        call.set_found(largest_weight, largest)
-        again = near_no_path
-    return PieceWork(call, d, before.matrix, d.matrix, again, last)
+        call.set_result(largest_weight, largest)
+        replan = near_no_path
+    return PieceWork(call, d, before.matrix, d.matrix, replan, last)
 
 
-def found_journal(
-    system: System, name: str, request: Request, source: StoredMatrix, home: StoredMatrix, backend: str
+def find_journal(
+    system: System, name: str, request: Request, source: StoredMatrix, target: StoredMatrix, backend: str
 ) -> Journal | None:
-    """The journal of that name, if there is one. ``backend``: the name of the one that would do the work.
+    """Return the journal of that name, or None if there is none.
 
-    Raises `OSError`, and `StorageError` for one of another run, which names what differs.
+    ``backend``: the name of the backend that would continue the run. Raises `OSError`, and `StorageError` with the
+    differences if the journal belongs to another run.
     """
     journal = open_journal(system, name, request.team)
     if journal is None:
         return None
-    now, then = _identity(request, source, home, backend), journal.about["identity"]
+    now, then = _identity(request, source, target, backend), journal.about["identity"]
     differ = {what: (then.get(what), value) for what, value in now.items() if then.get(what) != value}
     if differ:
         if "semiring" in differ:
