@@ -1,8 +1,9 @@
 """Best paths between all pairs of vertices: shortest, widest, most reliable, longest, or of a semiring of one's own.
 
-Each function closes a matrix of edge weights and returns `Paths`: the distances, the vertex before each on a best path,
-and what follows from them. The paths are simple, and their weights add up to the distance: exactly on integers and
-truths and where ⊗ only selects, within n·ε of it in floats (4 n·ε of the largest distance where signs are mixed).
+Each function closes a matrix of edge weights and returns `Paths`: the distances, and the predecessor of each vertex on
+a best path. The paths are simple, and their weights add up to the distance. The sum is exact for integers, for truth
+values, and if ⊗ only selects. In floats it is within n·ε of the distance, or within 4 n·ε of the largest distance for
+weights of both signs.
 """
 
 from semiring.paths.functions import (

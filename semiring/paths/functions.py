@@ -1,4 +1,4 @@
-"""From a matrix of edge weights to its best paths: one function for every semiring, and five by their names."""
+"""Functions for the best paths of a matrix of edge weights: one for every semiring, and five for named semirings."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class PathOptions(TypedDict, total=False):
-    """What all functions of paths take: see `best_paths`."""
+    """The options of all functions of paths: see `best_paths`."""
 
     sources: Any
     targets: Any
@@ -89,41 +89,58 @@ def best_paths(
     device: Any = None,
     structure: bool | str | Iterable[str] = True,
 ) -> Paths:
-    """The best paths between pairs of vertices, in any semiring whose ⊕ selects one of its arguments.
+    """Find the best paths between pairs of vertices, in any semiring whose ⊕ selects one of its arguments.
 
     Parameters
     ----------
     A
-        (n, n): A[i, j] is the weight of the edge i → j, the semiring's zero where there is no edge. An array, a list, a
-        SciPy sparse matrix (what it does not store is no edge). Or what names its vertices: a square frame, a frame of
-        edges, a graph of NetworkX, igraph or rustworkx, a `Network`; see `semiring.network_of`.
+        (n, n): A[i, j] is the weight of the edge i → j, the semiring's zero if there is no edge. It is an array, a
+        list, or a SciPy sparse matrix (entries that it does not store are no edges). A square frame, a frame of edges,
+        a graph of NetworkX, igraph or rustworkx, and a `Network` have named vertices; see `semiring.network_of`.
     semiring
         Weights are combined along a path by ⊗, paths compared by ⊕. By default that of a `Network`, else min-plus.
     sources, targets
-        Lists of vertices, by name or number (see `Paths.index`). Only the paths between them are found, in the cheapest
-        of three ways, and of a graph that lists its edges no matrix of all pairs is made: `SomePaths`. By default all
-        vertices.
+        Lists of vertices, by name or number (see `Paths.index`). Only the paths between them are found, by the cheapest
+        of three methods, and the result is `SomePaths`. For a graph that lists its edges, no matrix of all pairs is
+        made. By default all vertices.
     limit
-        Only paths that are no worse; `SomePaths` then has a sparse matrix. Costs what lies within it, of weights that
-        make paths no better.
+        Find only paths that are no worse than this weight; `SomePaths` then has a sparse matrix. If weights make no
+        path better, the cost is that of the paths within the limit.
     weight, directed, columns
-        How edges are read, as in `network_of`: the column or attribute of the weights; False for edges in both
-        directions, of a matrix too; the titles of the columns where the edges of a frame begin and end.
+        How edges are read, as in `network_of`. ``weight`` is the column or attribute of the weights. ``directed=False``
+        adds the reverse of each edge, also for a matrix. ``columns`` are the titles of the two columns in which a frame
+        lists the ends of edges.
     names
         n different names of the vertices.
     predecessors
-        Whether to find all paths now: for 1.1 to 1.3 times the time, and n² int32 of memory (a copy of A more while it
-        runs), `Paths.path` costs nothing afterwards. Without them it makes a run of its own for each source, and A must
-        not change meanwhile.
+        Whether to find all paths now. This takes 1.1 to 1.3 times the time, n² int32 of memory, and a copy of A during
+        the run. Then `Paths.path` costs only the length of the path. Without predecessors it runs a search for each
+        source, and A must not change until then.
     method, progress, check, threads, device, structure
-        As in `semiring.closure`. Matrix and predecessors are of the library of A, and live where A does. Of some paths
-        ``method`` may also be ``"factor"``, and ``"johnson"`` is Dijkstra's algorithm in every semiring that it is
-        right in; their ``explanation`` says what was chosen, and why.
+        As in `semiring.closure`. The matrix and the predecessors are of the library of A, on the device of A. With
+        sources, targets or a limit, ``method`` may also be ``"factor"``, and ``"johnson"`` is Dijkstra's algorithm in
+        every semiring in which it is correct; the ``explanation`` of the result has the choice and the reason.
 
-    Raises what `semiring.closure` raises, `NegativeCycleError` (and `DivergenceError`) among it; `AlgebraError` where
-    ⊕ is not selective; `ShapeError` where names and vertices do not fit; `VertexError`; `TooLargeError` where the
-    result does not fit into memory.
+    Returns
+    -------
+    Paths
+        The distances and paths of all pairs, or `SomePaths` with ``sources``, ``targets`` or ``limit``.
 
+    Raises
+    ------
+    NegativeCycleError, DivergenceError
+        And all other errors of `semiring.closure`.
+    AlgebraError
+        If ⊕ is not selective.
+    ShapeError
+        If the number of names is not n.
+    VertexError
+        If a source or a target is not a vertex.
+    TooLargeError
+        If the result does not fit into memory.
+
+    Examples
+    --------
     >>> import networkx as nx
     >>> roads = nx.Graph()
     >>> roads.add_weighted_edges_from([("Ulm", "Kiel", 7.0), ("Kiel", "Jena", 4.0)])
@@ -138,37 +155,37 @@ def best_paths(
     reading = Reading(weight, directed, columns)
     reading.check(A)
     call = _PathRequest(
-        algebra,
-        reading,
-        None if names is None else in_order(names),
-        predecessors,
-        device,
-        {"method": method, "progress": progress, "check": check, "threads": threads, "structure": structure},
+        semiring=algebra,
+        reading=reading,
+        names=None if names is None else in_order(names),
+        predecessors=predecessors,
+        device=device,
+        options={"method": method, "progress": progress, "check": check, "threads": threads, "structure": structure},
     )
     if limit is not None:
         _check_limit(limit)
     if sources is None and targets is None and limit is None:
-        return call.all_paths(call.taken(A))
+        return call.all_paths(call.labelled_matrix(A))
     return call.some_paths(A, sources, targets, limit)
 
 
 class _PathRequest(NamedTuple):
-    """A call, but for its edges and the vertices that it asks for."""
+    """The options of a call of `best_paths`, without its edges, sources, targets and limit."""
 
     semiring: Semiring
     reading: Reading
     names: tuple[Hashable, ...] | None
     predecessors: bool
     device: Any
-    options: dict[str, Any]  # of closure
+    options: dict[str, Any]  # the options of `closure`
 
-    def taken(self, A: Any) -> LabelledArray:
-        """A as a matrix of all pairs, with the names of vertices."""
+    def labelled_matrix(self, A: Any) -> Taken:
+        """Return A as a matrix of all pairs, with the names of vertices."""
         taken = take(A, self.semiring, self.reading)
         return taken if taken.network is None else taken._replace(restore=as_it_is)
 
-    def all_paths(self, taken: LabelledArray) -> Paths:
-        """The paths between all pairs."""
+    def all_paths(self, taken: Taken) -> Paths:
+        """Find the paths between all pairs of vertices."""
         A, semiring, one = taken.matrix, self.semiring, one_device(self.device)
         names = taken.names if self.names is None else self.names
         _refuse_stack(A)
@@ -180,17 +197,17 @@ class _PathRequest(NamedTuple):
                 closed = closure(A, semiring, device=self.device, **self.options)
                 return Paths(taken.restore(closed), semiring, names=names, weights=A)
             matrix = as_matrix(A.unpack() if isinstance(A, BitMatrix) else A, semiring, square=True, device=one)
-            distances, found = closure_with_predecessors(matrix, semiring, device=self.device, **self.options)
+            distances, trees = closure_with_predecessors(matrix, semiring, device=self.device, **self.options)
         except (DivergenceError, DomainError) as error:
             stated = error.of_paths() if isinstance(error, NegativeCycleError) else error
             raise stated.named(names) from None
         back = as_result(A)
         weights = matrix if one is None else A
-        return Paths(taken.restore(back(distances)), semiring, back(found), names=names, weights=weights)
+        return Paths(taken.back(back(distances)), semiring, back(trees), names=names, weights=weights)
 
     def some_paths(self, A: Any, sources: Any, targets: Any, limit: Any) -> Paths:
-        """The paths between some vertices, or within a limit."""
-        from semiring.paths.ways import answer, some_of
+        """Find the paths between some vertices, or within a limit."""
+        from semiring.paths.selected_search import find_paths, select_paths
         from semiring.sparse.inputs import edges_of
 
         if self.device is not None or is_device_array(A):
@@ -198,12 +215,14 @@ class _PathRequest(NamedTuple):
                 raise DeviceError(
                     "limit= is for graphs in the memory of the host: compare the matrix of a GPU with the limit"
                 )
-            taken = self.taken(A)
+            taken = self.labelled_matrix(A)
             vertices = Vertices(taken.matrix.shape[-1], taken.names if self.names is None else self.names)
-            rows, columns = _asked(vertices, sources, targets)
-            found = self._replace(names=None).all_paths(taken._replace(names=None, restore=as_it_is))
-            said = Explanation(self.semiring.name, method=self.options["method"], backend="cuda")
-            return SomePaths(Answer(rows, columns, None, *some_of(found, rows, columns), said), self.semiring, vertices)
+            rows, columns = _numbers(vertices, sources, targets)
+            paths = self._replace(names=None).all_paths(taken._replace(names=None, back=as_it_is))
+            explanation = Explanation(self.semiring.name, method=self.options["method"], backend="cuda")
+            table = select_paths(paths, rows, columns)
+            answer = Answer(sources=rows, targets=columns, limit=None, **table._asdict(), explanation=explanation)
+            return SomePaths(answer, self.semiring, vertices)
         progress = as_progress(self.options["progress"], "paths")
         _refuse_stack(A)
         try:
@@ -211,9 +230,9 @@ class _PathRequest(NamedTuple):
         except DomainError as error:
             raise error.named(self.names) from None
         vertices = Vertices(edges.pattern.n, edges.names if self.names is None else self.names)
-        rows, columns = _asked(vertices, sources, targets)
+        rows, columns = _numbers(vertices, sources, targets)
         threads = self.options["threads"]
-        answered = answer(
+        answer = find_paths(
             edges,
             self.semiring,
             rows,
@@ -229,7 +248,7 @@ class _PathRequest(NamedTuple):
         )
         if progress is not None:
             progress(1, 1)
-        return SomePaths(answered, self.semiring, vertices)
+        return SomePaths(answer, self.semiring, vertices)
 
 
 def _check_limit(limit: Any) -> None:
@@ -240,8 +259,8 @@ def _check_limit(limit: Any) -> None:
         raise ValueError("limit is NaN: give a number")
 
 
-def _asked(vertices: Vertices, sources: Any, targets: Any) -> tuple[Any, Any]:
-    """The numbers of the vertices that were asked for, None for all."""
+def _numbers(vertices: Vertices, sources: Any, targets: Any) -> tuple[Any, Any]:
+    """Return the numbers of the sources and of the targets, None for all vertices."""
     return (
         None if sources is None else vertices.indices(sources),
         None if targets is None else vertices.indices(targets),
@@ -261,12 +280,12 @@ def _refuse_stack(A: Any) -> None:
 
 
 def _with_options(function: Function) -> Function:
-    """Show the options of `best_paths` in place of ``**options``, in help and to completion, and take no others."""
+    """Replace ``**options`` in the signature by the options of `best_paths`, and reject all other options."""
     own = [p for p in signature(function).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
-    named = {p.name for p in own}
-    known = [p for p in signature(best_paths).parameters.values() if p.kind is Parameter.KEYWORD_ONLY]
-    known = [p for p in known if p.name not in named]
-    names = {p.name for p in (*own, *known)}
+    own_names = {p.name for p in own}
+    shared = [p for p in signature(best_paths).parameters.values() if p.kind is Parameter.KEYWORD_ONLY]
+    shared = [p for p in shared if p.name not in own_names]
+    names = {p.name for p in (*own, *shared)}
 
     @wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
@@ -274,15 +293,15 @@ def _with_options(function: Function) -> Function:
             raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
         return function(*arguments, **options)
 
-    call.__signature__ = signature(function).replace(parameters=[*own, *known])  # type: ignore[attr-defined]
+    call.__signature__ = signature(function).replace(parameters=[*own, *shared])  # type: ignore[attr-defined]
     return cast("Function", call)
 
 
 @_with_options
 def shortest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
-    """The shortest paths between all pairs, in min-plus: ∞ (the largest of an integer dtype) is no edge, 0 is a weight.
+    """Find the shortest paths, in min-plus: ∞ (the largest number of an integer dtype) is no edge, 0 is a weight.
 
-    Options, errors and cost: `best_paths`. Negative weights are welcome; a negative cycle is an error that names it.
+    Options, errors and cost: `best_paths`. Weights may be negative; `NegativeCycleError` lists a negative cycle.
 
     >>> inf = float("inf")
     >>> found = shortest_paths([[inf, 7, 1], [inf, inf, inf], [inf, 2, inf]], names=["a", "b", "c"])
@@ -296,9 +315,9 @@ def shortest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
 
 @_with_options
 def longest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
-    """The longest paths between all pairs, in max-plus: -∞ (the smallest of an integer dtype) is no edge.
+    """Find the longest paths, in max-plus: -∞ (the smallest number of an integer dtype) is no edge.
 
-    Only where no cycle has a positive weight, as in a schedule, are there any: `NegativeCycleError` names one that has.
+    They exist only if no cycle has a positive weight, as in a schedule; `NegativeCycleError` lists a positive cycle.
     Options and cost: `best_paths`.
     """
     return best_paths(A, max_plus, **options)
@@ -306,25 +325,25 @@ def longest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
 
 @_with_options
 def widest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
-    """The paths whose narrowest edge is widest, in max-min: -∞ is no edge (0 of a uint8).
+    """Find the paths whose narrowest edge is widest, in max-min: -∞ (0 for uint8) is no edge.
 
-    Options, errors and cost: `best_paths`. The distance of a vertex from itself is ∞: nothing is narrow there.
+    Options, errors and cost: `best_paths`. The distance of a vertex from itself is ∞, because that path has no edge.
     """
     return best_paths(A, max_min, **options)
 
 
 @_with_options
 def most_reliable_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
-    """The paths with the greatest product of weights, in max-times: probabilities in [0, 1], 0 is no edge.
+    """Find the paths with the greatest product of weights, in max-times: probabilities in [0, 1], 0 is no edge.
 
-    Weights above 1 are taken as long as no cycle gains by them (`DivergenceError`); a product above 1 on the host is a
-    `SuspiciousWeightsWarning`, for it is none of probabilities. Options and cost: `best_paths`.
+    Weights above 1 are allowed if no cycle gains by them (`DivergenceError`). A product above 1 in host memory gives a
+    `SuspiciousWeightsWarning`, because it is not a probability. Options and cost: `best_paths`.
     """
-    found = best_paths(A, max_times, **options)
-    products = found._distances
+    paths = best_paths(A, max_times, **options)
+    products = paths._distances
     if options.get("check", True) and not is_device_array(products):
         warn_of_percentages(products.data if is_sparse(products) else products)
-    return found
+    return paths
 
 
 @on_their_device
@@ -332,22 +351,41 @@ def most_reliable_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
 def transitive_closure(  # type: ignore[misc]  # predecessors is one of the options, with another default
     A: Any, *, reflexive: bool = True, predecessors: bool | None = None, **options: Unpack[PathOptions]
 ) -> Paths:
-    """Which vertex reaches which: A (n, n) bool, or integers 0 and 1, a `BitMatrix`, or any list of edges.
+    """Find the vertices that each vertex reaches.
 
-    ``reflexive``: every vertex reaches itself; otherwise only along a cycle, and ``path(v, v)`` is one.
-    ``predecessors``: by default only of some paths, for of all they take 30 to 90 times as
-    long as the closure, which packs truth values; `Paths.path` makes a run of its own for each source.
-    Other options and cost: `best_paths`.
-    Of a SciPy sparse matrix of weights every stored entry is an edge.
-    Raises `DTypeError` for an array of other integers, or of floats, for elsewhere a weight of 0 is an edge: say
-    ``A != 0``, or ``A < inf``. Raises `DomainError` for a 0, ∞ or NaN that a sparse matrix of numbers stores, which may
-    be an edge or none: ``A.eliminate_zeros()`` leaves zeros out, ``H = A.copy(); H.data = np.ones(H.nnz, bool)`` makes
-    edges of them.
-    All pairs take 1.25 n² bytes, 4 n² more with predecessors, and n² more where A holds numbers, or is packed or
-    sparse and asked for with predecessors or a ``method``: `TooLargeError`.
+    Parameters
+    ----------
+    A
+        (n, n): bool, or integers that are all 0 or 1, a `BitMatrix`, or any list of edges. In a SciPy sparse matrix of
+        weights every stored entry is an edge.
+    reflexive
+        Whether every vertex reaches itself. Otherwise a vertex reaches itself only along a cycle, which ``path(v, v)``
+        returns.
+    predecessors
+        By default True only with ``sources``, ``targets`` or ``limit``. For all pairs they take 30 to 90 times as long
+        as the closure, which packs truth values. Without them `Paths.path` runs a search for each source.
+    options
+        As in `best_paths`.
+
+    Returns
+    -------
+    Paths
+        Its matrix is (n, n) bool.
+
+    Raises
+    ------
+    DTypeError
+        For an array of other integers or of floats, because a weight of 0 may be an edge: pass ``A != 0`` or
+        ``A < inf``.
+    DomainError
+        For a 0, ∞ or NaN that a sparse matrix of numbers stores, which may be an edge or no edge.
+        ``A.eliminate_zeros()`` removes zeros, ``H = A.copy(); H.data = np.ones(H.nnz, bool)`` makes edges of them.
+    TooLargeError
+        If the result does not fit into memory. All pairs take 1.25 n² bytes, and 4 n² more with predecessors. They take
+        n² more if A holds numbers, or if A is packed or sparse and predecessors or a ``method`` are requested.
     """
     some = [name for name in ("sources", "targets", "limit") if options.get(name) is not None]
-    wanted = bool(some if predecessors is None else predecessors)
+    with_predecessors = bool(some if predecessors is None else predecessors)
     back: Callable[[Any], Any] = as_it_is
     if is_frame(A) and not Reading(options.get("weight"), None, options.get("columns")).lists_edges(A):
         taken = labelled_square(A)
@@ -355,21 +393,23 @@ def transitive_closure(  # type: ignore[misc]  # predecessors is one of the opti
         options["names"] = taken.names if options.get("names") is None else options["names"]
     if not names_vertices(A):
         _refuse_stack(A)
-        unpacked = wanted or options.get("method", "auto") != "auto"  # which may not take bits
+        unpacked = with_predecessors or options.get("method", "auto") != "auto"  # a method may not support bits
         if not (some or is_device_array(A)):
-            _demand_table(A, wanted, unpacked)
+            _demand_table(A, with_predecessors, unpacked)
         A = _truths(A, options.get("check", True))
         A = A.unpack() if isinstance(A, BitMatrix) and unpacked and not some else A
-    found = best_paths(A, boolean, predecessors=wanted, **options)
+    paths = best_paths(A, boolean, predecessors=with_predecessors, **options)
     if not reflexive:
-        found = found.without_empty_paths()
-    found.matrix = back(found._distances if isinstance(found.matrix, BitMatrix) else found.matrix)
-    return found
+        paths = paths.without_empty_paths()
+    paths.matrix = back(paths._distances if isinstance(paths.matrix, BitMatrix) else paths.matrix)
+    return paths
 
 
 def _demand_table(A: Any, predecessors: bool, unpacked: bool) -> None:
-    """Raise `TooLargeError` where the truths of all pairs do not fit: a byte each, and two bits each while they are
-    packed; an int32 with predecessors; and a byte where A is to become an array of truths that it is not.
+    """Raise `TooLargeError` if the truth values of all pairs do not fit into memory.
+
+    A pair takes a byte, two bits while the values are packed, an int32 with predecessors, and another byte if A must be
+    converted to an array of truth values.
     """
     shape: Any = getattr(A, "shape", ())
     if len(shape) == 2:
@@ -384,7 +424,7 @@ def _demand_table(A: Any, predecessors: bool, unpacked: bool) -> None:
 
 
 def _truths(A: Any, check: bool) -> Any:
-    """A matrix of truths from truths, or from zeros and ones: packed (on the host), sparse or an array, as A is."""
+    """Convert truth values, or zeros and ones, to a bool matrix: packed (on the host), sparse or dense, as A is."""
     if isinstance(A, BitMatrix):
         return A.unpack() if A.on_device else A
     if is_sparse(A):

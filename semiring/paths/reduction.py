@@ -1,4 +1,4 @@
-"""The fewest edges of an acyclic graph from which its vertices reach the same: A without A ⊗ A⁺.
+"""The transitive reduction of an acyclic graph, the fewest edges with the same closure: A without A ⊗ A⁺.
 
 Source: A. V. Aho, M. R. Garey, J. D. Ullman, "The transitive reduction of a directed graph", SIAM J. Comput. 1 (1972).
 """
@@ -21,23 +21,37 @@ __all__ = ["transitive_reduction"]
 
 
 def transitive_reduction(A: Any, *, threads: int | None = None) -> Any:
-    """The edges of an acyclic graph that no longer path goes round: the least graph of the same closure.
+    """Return the transitive reduction of an acyclic graph: the least graph of the same closure.
+
+    Its edges are those that no longer path replaces.
 
     Parameters
     ----------
     A
-        (n, n): an array of truth values, or of integers that are all 0 or 1, or a `BitMatrix`, on the host or on a GPU;
-        or what names its vertices: a frame, a graph of NetworkX, igraph or rustworkx, a `Network`, whatever the weights
-        of its edges.
+        (n, n): an array of truth values, or of integers that are all 0 or 1, or a `BitMatrix`, on the host or on a GPU.
+        Or a frame, a graph of NetworkX, igraph or rustworkx, or a `Network`, with any weights of its edges.
     threads
         As in `closure`.
 
-    Returns what was given: a new bool array where A lives, a `BitMatrix`, a square frame, or of what lists edges a
-    `Network`. Raises `ShapeError`, `DTypeError`, and
-    `AlgebraError` for a graph with a cycle, whose reduction is not unique: reduce the graph of its `condensation`.
+    Returns
+    -------
+    R
+        A new bool array on the device of A, a `BitMatrix`, or a square frame, as A is; a `Network` for a graph or a
+        list of edges.
 
+    Raises
+    ------
+    ShapeError, DTypeError
+        For a matrix that is not square, or not of truth values.
+    AlgebraError
+        For a graph with a cycle, whose reduction is not unique: reduce the graph of its `condensation`.
+
+    Notes
+    -----
     Cost: the closure, one product of n³ bit pairs, and four matrices of n² bits.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> transitive_reduction(np.triu(np.ones((4, 4), bool), 1)).astype(int)
     array([[0, 1, 0, 0],

@@ -1,4 +1,4 @@
-"""`Paths`: what the functions of this package return."""
+"""`Paths`: the distances and best paths between all pairs of vertices, the result of the functions of paths."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from semiring.out_of_core.stored_matrix import is_npy_name
 
 __all__ = ["Paths"]
 
-_ENTRIES = 1 << 22  # truths that are looked at at a time
+_ENTRIES = 1 << 22  # truth values that are read at a time
 
 Array: TypeAlias = NDArray[Any]
 Result = TypeVar("Result")
 
 
 def _where_it_lives(method: Callable[..., Result]) -> Callable[..., Result]:
-    """A method that runs on the GPU of the matrix, if it is on one, and on the current stream of its library."""
+    """Make a method run on the GPU of the matrix, if there is one, and on the current stream of its library."""
 
     @wraps(method)
     def call(self: Paths, *arguments: Any, **options: Any) -> Result:
@@ -55,22 +55,22 @@ def _where_it_lives(method: Callable[..., Result]) -> Callable[..., Result]:
 
 
 class Paths:
-    """The best paths between all pairs of n vertices. Vertices are 0 … n - 1, or the names that were given.
+    """The best paths between all pairs of n vertices, which are numbered 0 … n - 1 or have names.
 
     Attributes
     ----------
     matrix
-        (n, n): the weight of a best path from i to j, the semiring's zero where there is none.
+        (n, n): the weight of a best path from i to j, the semiring's zero if there is none.
     semiring
-        In which the weights are combined along a path (⊗) and compared between paths (⊕).
+        The semiring that combines the weights along a path (⊗) and compares paths (⊕).
     predecessors
-        (n, n) int32 or None: ``predecessors[i, j]`` is the vertex before j on the path from i to j; -9999 where there
-        is none, and on the diagonal. The convention of `scipy.sparse.csgraph`.
+        (n, n) int32 or None: ``predecessors[i, j]`` is the vertex before j on the path from i to j. It is -9999 if
+        there is no path, and on the diagonal, as in `scipy.sparse.csgraph`.
     names
         A tuple of n names, or None.
 
-    The matrix and the predecessors may live on a GPU; then a path moves the n numbers of its row to the host, once for
-    each source, and what is asked of all pairs is computed there.
+    The matrix and the predecessors may be on a GPU. Then a path copies the n numbers of its row to the host, once for
+    each source. Properties of all pairs are computed on the GPU.
     """
 
     def __init__(
@@ -83,10 +83,17 @@ class Paths:
         weights: Any = None,
         pivots: Any = None,
     ) -> None:
-        """``weights``: the matrix of the edges, for paths where there are no ``predecessors``; it is not copied.
+        """Make paths from a closure, with the predecessors, or with data from which paths are found.
 
-        ``pivots``: what `closure` has kept of a matrix in a file, (n, n), or the name of its file. Then a path reads as
-        many entries of both as it has edges, times 64, and what is asked of all pairs reads all of the matrix.
+        Parameters
+        ----------
+        matrix, semiring, predecessors, names
+            The attributes.
+        weights
+            The matrix of the edges, for paths without ``predecessors``; it is not copied.
+        pivots
+            The pivots (n, n) that `closure` stores for a matrix in a file, or the name of their file. Then a path
+            reads as many entries of both as it has edges, times 64. Properties of all pairs read the whole matrix.
         """
         self._reflexive = True
         self.matrix, self.semiring, self.predecessors = matrix, semiring, predecessors
@@ -100,7 +107,7 @@ class Paths:
             raise ShapeError(f"the matrix is {self._distances.shape}, and its pivots are {self._pivots.shape}")
 
     def __getattr__(self, name: str) -> Any:
-        if name == "explanation":  # of some paths, whose ways are compared
+        if name == "explanation":  # only `SomePaths` compare methods
             raise AttributeError(
                 "paths between all pairs have no explanation: call closure(A, semiring, explain=True). Paths with "
                 "sources=, targets= or limit= have one"
@@ -108,13 +115,13 @@ class Paths:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __len__(self) -> int:
-        """The number of vertices."""
+        """Return the number of vertices."""
         return int(self._distances.shape[0])
 
     @_where_it_lives
     def __repr__(self) -> str:
         n = len(self)
-        if self._pivots is not None:  # of a file, which is not read for that
+        if self._pivots is not None:  # the matrix is in a file, which is not read here
             return f"<Paths of {n} vertices in {self.semiring.name}, {self._distances.dtype}: with pivots>"
         kept = "with predecessors" if self.predecessors is not None else "without predecessors"
         connected = int(self.reachable.sum()) - int(self.reachable.diagonal().sum())
@@ -125,33 +132,33 @@ class Paths:
         )
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the first rows and columns."""
+        """Return the first rows and columns as HTML for a notebook."""
         from semiring.terminal import html_matrix
 
         return html_matrix(repr(self), on_host(self._distances), *self._ends)
 
     @property
     def _ends(self) -> tuple[Sequence[Any], Sequence[Any]]:
-        """What the rows and the columns of the matrix are called."""
+        """The names of the rows and of the columns of the matrix."""
         names = range(len(self)) if self.names is None else list(self.names)
         return names, names
 
     def to_frame(self) -> Any:
-        """The matrix as a frame of pandas, rows and columns called by the names of the vertices.
+        """Return the matrix as a frame of pandas, with the names of the vertices as labels.
 
         Raises `MissingExtraError` without pandas.
         """
         return make_frame(on_host(self._distances), *self._ends)
 
     def _as_network(self) -> Network:
-        """The matrix with the names of its vertices, for `semiring.write`."""
+        """Return the matrix with the names of its vertices, for `semiring.write`."""
         return Network(on_host(self._distances), self.names, semiring=self.semiring)
 
     def plot(self, source: Any = None, target: Any = None) -> Any:
-        """The network as a figure of matplotlib, with the path from ``source`` to ``target`` drawn on it.
+        """Draw the network as a figure of matplotlib, with the path from ``source`` to ``target``.
 
-        Vertices are coloured by the distance from the source. Raises `NoPathError`, `VertexError`, `AlgebraError` where
-        the edges are not known, and `MissingExtraError` without matplotlib.
+        Vertices are coloured by the distance from the source. Raises `NoPathError`, `VertexError`, `AlgebraError` if
+        these paths hold no edges, and `MissingExtraError` without matplotlib.
         """
         from semiring.plot import plot_network
 
@@ -161,40 +168,40 @@ class Paths:
         return plot_network(network, self.semiring, path=path, values=values)
 
     def _from(self, source: Any) -> Array | None:
-        """The distances (n,) from a vertex."""
+        """Return the distances (n,) from a vertex."""
         row: Array = on_host(self._distances[self.index(source)])
         return row
 
     # ------------------------------------------------------------------------------------------------- vertices
 
     def index(self, vertex: Any) -> int:
-        """The number of a vertex, given by name or by number.
+        """Return the number of a vertex, which is given by name or by number.
 
-        By name only, where some names are integers or their texts, as of a file: there 7 is the vertex 7, else the
-        vertex "7". Raises `VertexError`.
+        If some names are integers or texts of integers, as in a file, a vertex must be given by name: 7 is the vertex
+        7, or else the vertex "7". Raises `VertexError`.
         """
         return self._known.index(vertex)
 
     def name(self, vertex: int) -> Any:
-        """What the vertex of that number is called: its name, or the number."""
+        """Return the name of the vertex of that number, or the number if vertices have no names."""
         return int(vertex) if self.names is None else self.names[vertex]
 
     # ---------------------------------------------------------------------------------------------------- paths
 
     @_where_it_lives
     def distance(self, source: Any, target: Any) -> Any:
-        """The weight of the best path from ``source`` to ``target``; the semiring's zero where there is none.
+        """Return the weight of the best path from ``source`` to ``target``; the semiring's zero if there is none.
 
-        Of signed integers that is a float then: ∞ in min-plus, not the greatest integer.
+        For signed integers the zero is returned as a float: ∞ in min-plus, not the greatest integer.
         """
-        return self._told(on_host(self._distances[self.index(source), self.index(target)])[()])
+        return self._with_infinities(on_host(self._distances[self.index(source), self.index(target)])[()])
 
     def path(self, source: Any, target: Any) -> list[Any]:
-        """The vertices of a best path, both ends included; ``[source]`` from a vertex to itself (a cycle where
-        `transitive_closure` was asked for paths of at least one edge).
+        """Return the vertices of a best path, both ends included; ``[source]`` from a vertex to itself.
 
-        Costs O(its length), also with pivots; without predecessors one run from the ``source``, O(n²), which is kept.
-        Raises `NoPathError` where no path leads there, `VertexError`.
+        With ``transitive_closure(reflexive=False)`` the path from a vertex to itself is a cycle. Costs O(length), also
+        with pivots. Without predecessors it runs one search from the ``source``, O(n²), whose result is kept. Raises
+        `NoPathError` if there is no path, and `VertexError`.
         """
         i, j = self.index(source), self.index(target)
         vertices = self._over_pivots(i, j)
@@ -206,7 +213,7 @@ class Paths:
 
     @_where_it_lives
     def _cycle(self, i: int) -> list[int] | None:
-        """The vertices of a cycle through i, i at both ends."""
+        """Return the vertices of a cycle through i, with i at both ends."""
         weights, tree = self._edges[1], self._tree(i)
         lasts = np.flatnonzero(on_host(weights[:, i] != self.semiring.zero_for(weights.dtype)))
         paths = (self._vertices(tree, i, int(last)) for last in lasts)
@@ -214,16 +221,16 @@ class Paths:
 
     @_where_it_lives
     def without_empty_paths(self) -> Paths:
-        """These paths of truths with those of at least one edge alone: a vertex reaches itself along a cycle, or not.
+        """Restrict paths of truth values to those of at least one edge, so a vertex reaches itself only by a cycle.
 
-        The matrix is changed.
+        The matrix is changed in place.
         """
-        D, given = self._distances, self._weights
-        packed, sparse = isinstance(given, BitMatrix), is_sparse(given)
+        D, edges = self._distances, self._weights
+        packed, sparse = isinstance(edges, BitMatrix), is_sparse(edges)
         if sparse:
-            check_sparse(given)
-        weights = given.tocsr() if sparse else given if packed else self._edges[1]
-        for rows in pieces(D, _ENTRIES):  # each reads its own part of the diagonal alone
+            check_sparse(edges)
+        weights = edges.tocsr() if sparse else edges if packed else self._edges[1]
+        for rows in pieces(D, _ENTRIES):  # each piece reads only its own part of the diagonal
             part = weights[rows].toarray() if sparse else weights[rows].unpack() if packed else weights[rows]
             vertices = array_namespace(D).arange(rows.start, rows.stop)
             D[vertices, vertices] = (part & D[:, rows].T).any(axis=1)
@@ -231,7 +238,10 @@ class Paths:
         return self
 
     def paths_from(self, source: Any) -> dict[Any, list[Any]]:
-        """The paths from one vertex to all that it reaches, by where they end: ``{source: [source], ...}``."""
+        """Return the paths from one vertex to all vertices that it reaches, by their ends.
+
+        The path to the source itself has one vertex: ``{source: [source], ...}``.
+        """
         i = self.index(source)
         tree = self._tree(i)
         ends = range(len(self))
@@ -239,7 +249,7 @@ class Paths:
         return {self.name(j): [self.name(v) for v in vertices] for j, vertices in found if vertices is not None}
 
     def _over_pivots(self, source: int, target: int) -> list[int] | None:
-        """The vertices of a path by the pivots; None without any, where they find none, and where there is none."""
+        """Return the vertices of a path by the pivots; None if there are no pivots, or if they give no path."""
         distances = self._distances
         none = self._pivots is None or source == target or source in self._trees
         if none or distances[source, target] == self.semiring.zero_for(distances.dtype):
@@ -258,7 +268,7 @@ class Paths:
         return vertices[::-1]
 
     def _tree(self, source: int) -> Array:
-        """The row of predecessors of one source."""
+        """Return the row of predecessors of one source."""
         if self.predecessors is not None and not is_device_array(self.predecessors):
             row: Array = self.predecessors[source]
             return row
@@ -321,23 +331,24 @@ class Paths:
         tree: Array = on_host(search.find_tree(plan, distances, weights, tolerance, source))
         return tree
 
-    # ---------------------------------------------------------------------------------------------- all of them
+    # ---------------------------------------------------------------------------------------------- all pairs
 
-    def _told(self, values: Any) -> Any:
-        """Integers as they are told: in float64 where some are "no path", for that is ±∞, and no number."""
+    def _with_infinities(self, values: Any) -> Any:
+        """Convert integers to float64 if some are "no path", which becomes ±∞."""
         if values.dtype.kind != "i":
             return values
         none = values == self.semiring.zero_for(values.dtype)
         if not none.any():
             return values
-        told = values.astype(np.float64)
-        return array_namespace(told).where(none, self.semiring.zero_for(np.float64), told)[()]
+        floats = values.astype(np.float64)
+        return array_namespace(floats).where(none, self.semiring.zero_for(np.float64), floats)[()]
 
     @cached_property
     @_where_it_lives
     def reachable(self) -> NDArray[np.bool_]:
-        """(n, n): whether a path leads from i to j; from a vertex to itself there is the path without edges, unless
-        only paths with edges were asked for.
+        """A bool matrix (n, n): whether a path leads from i to j.
+
+        The diagonal is True, because a path may have no edge, except with ``transitive_closure(reflexive=False)``.
         """
         reachable: NDArray[np.bool_] = self._distances != self.semiring.zero_for(self._distances.dtype)
         return reachable
@@ -347,31 +358,32 @@ class Paths:
     def _eccentricities(self) -> Array:
         if not len(self):
             return np.empty(0, self._distances.dtype)
-        found: Array = farthest(self._distances, self.semiring)
-        return found
+        worst: Array = farthest(self._distances, self.semiring)
+        return worst
 
     @_where_it_lives
     def eccentricity(self, vertex: Any = None) -> Any:
-        """The worst of the best paths from each vertex, (n,), or from one: in min-plus the distance of the farthest.
+        """Return the worst of the best paths from each vertex, (n,), or from one vertex.
 
-        The semiring's zero for a vertex that does not reach all others, ∞ in min-plus; integers are float64 then. In
-        max-plus the longest path from each vertex, whatever it does not reach.
+        In min-plus it is the distance of the farthest vertex. It is the semiring's zero, ∞ in min-plus, for a vertex
+        that does not reach every other vertex; integers become float64 then. In max-plus it is the longest path from
+        each vertex, and unreachable vertices are ignored.
         """
-        told = self._told(self._eccentricities)
-        return told.copy() if vertex is None else told[self.index(vertex)]
+        worst = self._with_infinities(self._eccentricities)
+        return worst.copy() if vertex is None else worst[self.index(vertex)]
 
     @_where_it_lives
     def _extreme(self, *, farthest: bool) -> Any:
         if not len(self):
             raise ShapeError("a network without vertices has no diameter, radius, center or periphery")
         worst = farthest == (self.semiring.tropical != "max")
-        return fold_rows(self._told(self._eccentricities)[np.newaxis], self.semiring, worst=worst)[0]
+        return fold_rows(self._with_infinities(self._eccentricities)[np.newaxis], self.semiring, worst=worst)[0]
 
     @cached_property
     def diameter(self) -> Any:
-        """The worst eccentricity: in min-plus the longest of all distances, ∞ unless all pairs are connected.
+        """The worst eccentricity: in min-plus the longest distance, ∞ unless all pairs are connected.
 
-        In max-plus the longest of all paths, such as the length of a project.
+        In max-plus it is the weight of the longest path, such as the length of a project.
         """
         return self._extreme(farthest=True)
 
@@ -383,21 +395,21 @@ class Paths:
     @property
     def center(self) -> list[Any]:
         """The vertices whose eccentricity is the radius."""
-        return self._named(self._told(self._eccentricities) == self.radius)
+        return self._names_of(self._with_infinities(self._eccentricities) == self.radius)
 
     @property
     def periphery(self) -> list[Any]:
         """The vertices whose eccentricity is the diameter."""
-        return self._named(self._told(self._eccentricities) == self.diameter)
+        return self._names_of(self._with_infinities(self._eccentricities) == self.diameter)
 
     @_where_it_lives
-    def _named(self, chosen: Array) -> list[Any]:
-        return [self.name(int(vertex)) for vertex in np.flatnonzero(on_host(chosen))]
+    def _names_of(self, mask: Array) -> list[Any]:
+        return [self.name(int(vertex)) for vertex in np.flatnonzero(on_host(mask))]
 
     @cached_property
     @_where_it_lives
     def mean_distance(self) -> float:
-        """The mean over all connected pairs of two vertices, in float64; NaN where there are none."""
+        """The mean distance of all connected pairs of different vertices, in float64; NaN if there are none."""
         vertices = array_namespace(self._distances).arange(len(self))
         proper = self.reachable & (vertices[:, None] != vertices)
         return float(self._distances[proper].mean(dtype=np.float64)) if proper.any() else float("nan")

@@ -1,4 +1,4 @@
-"""`SomePaths`: what the functions of paths return where some sources, some targets or a limit were asked for."""
+"""`SomePaths`: the result of the functions of paths with ``sources``, ``targets`` or a ``limit``."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What was asked for, by number, and what one of the ways found (`semiring.paths.ways`)."""
+    """The numbers of the sources and targets, and the paths between them (`semiring.paths.selected_search`)."""
 
-    sources: Array | None  # None: all
+    sources: Array | None  # None: all vertices
     targets: Array | None
     limit: Any
     matrix: Any  # (p, q), with a limit a SciPy sparse matrix
     predecessors: Array | None  # (p, n)
-    find: Callable[[int, int], list[int]]  # the vertices of a best path, [] where there is none
+    find: Callable[[int, int], list[int]]  # returns the vertices of a best path, [] if there is none
     explanation: Explanation
-    edges: Pattern | None = None  # None where they are on a GPU
-    weights: Array | None = None  # of the edges, in the order of the pattern
+    edges: Pattern | None = None  # None if the edges are on a GPU
+    weights: Array | None = None  # the weights of the edges, in the order of the pattern
 
     @cached_property
     def _components(self) -> Array:
@@ -51,35 +51,36 @@ class Answer:
         assert edges is not None
         ones = np.ones(edges.indices.size, np.int8)
         graph = csr_array((ones, edges.indices, edges.starts), shape=(edges.n, edges.n))
-        found: Array = connected_components(graph, connection="strong")[1]
-        return found
+        labels: Array = connected_components(graph, connection="strong")[1]
+        return labels
 
-    def before(self, vertex: int) -> Array:
-        """The vertices that come before one on cycles through it, itself where it has a loop."""
+    def cycle_predecessors(self, vertex: int) -> Array:
+        """Return the vertices before a vertex on cycles through it, with the vertex itself if it has a loop."""
         assert self.edges is not None
         first, tails, _ = self.edges.columns
         lasts = tails[first[vertex] : first[vertex + 1]]
-        found: Array = lasts[self._components[lasts] == self._components[vertex]]
-        return found
+        on_cycles: Array = lasts[self._components[lasts] == self._components[vertex]]
+        return on_cycles
 
 
 class SomePaths(Paths):
-    """Best paths from p sources to q targets, of a graph of n vertices.
+    """The best paths from p sources to q targets in a graph of n vertices.
 
     Attributes
     ----------
     matrix
-        (p, q): the weights of best paths, in the order in which sources and targets were asked for. With a limit a
-        `scipy.sparse.csr_array` of those that are no worse, of halves in float32; what it does not store is worse, or
-        no path.
+        (p, q): the weights of best paths, in the order of the sources and targets. With a limit it is a
+        `scipy.sparse.csr_array` of the weights that are no worse, in float32 for float16 and bfloat16. An entry that it
+        does not store is a worse path, or no path.
     predecessors
-        (p, n) as in `Paths`, where they were found on the way; else None, and `path` makes a search of its own.
+        (p, n) as in `Paths`, if the method finds them; else None, and `path` runs a search.
     sources, targets
-        (p,) and (q,): their numbers.
+        (p,) and (q,): the numbers of the sources and of the targets.
     explanation
-        Which way was taken, and what the others would have cost.
+        The chosen method, and the predicted costs of the other methods.
 
-    What is asked of other vertices is a `VertexError`. What is about all pairs (`diameter` and its like) is not known.
+    A path from or to another vertex raises `VertexError`. Properties of all pairs, such as `diameter`, raise
+    `ShapeError`.
     """
 
     def __init__(self, answer: Answer, semiring: Semiring, vertices: Vertices) -> None:
@@ -95,9 +96,9 @@ class SomePaths(Paths):
         self._pivots = None
 
     def without_empty_paths(self) -> Paths:
-        """These paths of truths with those of at least one edge alone: a vertex reaches itself along a cycle, or not.
+        """Restrict paths of truth values to those of at least one edge, so a vertex reaches itself only by a cycle.
 
-        The matrix is changed. Raises `DeviceError` for paths that a GPU has found.
+        The matrix is changed in place. Raises `DeviceError` for paths that a GPU has found.
         """
         if self._answer.edges is None:
             raise DeviceError(
@@ -106,7 +107,7 @@ class SomePaths(Paths):
         self._reflexive = False
         places = self.matrix.tocoo() if self._sparse else None
         for row, vertex in enumerate(self.sources.tolist()):
-            if self._answer.before(vertex).size:
+            if self._answer.cycle_predecessors(vertex).size:
                 continue
             if places is None:
                 self.matrix[row, self.targets == vertex] = False
@@ -121,11 +122,11 @@ class SomePaths(Paths):
 
     def __repr__(self) -> str:
         p, q = self.matrix.shape
-        held = self.matrix.nnz if self._sparse else int(np.count_nonzero(self.reachable))
+        connected = self.matrix.nnz if self._sparse else int(np.count_nonzero(self.reachable))
         within = "" if self._answer.limit is None else f" within {self._answer.limit}"
         return (
             f"<Paths from {p:,} to {q:,} of {len(self):,} vertices in {self.semiring.name}, {self.matrix.dtype}: "
-            f"{held:,} of {p * q:,} pairs connected{within}>"
+            f"{connected:,} of {p * q:,} pairs connected{within}>"
         )
 
     def _repr_html_(self) -> str:
@@ -149,9 +150,9 @@ class SomePaths(Paths):
         )
 
     def to_frame(self) -> Any:
-        """The matrix as a frame of pandas: a row for each source, a column for each target.
+        """Return the matrix as a frame of pandas: a row for each source, a column for each target.
 
-        With a limit a row for each pair that is stored, with the columns source, target and weight.
+        With a limit it has a row for each stored pair, and the columns source, target and weight.
         Raises `MissingExtraError` without pandas.
         """
         if not self._sparse:
@@ -161,12 +162,12 @@ class SomePaths(Paths):
         except ImportError:
             raise MissingExtraError("pandas", "", "to_frame") from None
         stored, (rows, columns) = self.matrix.tocoo(), self._ends
-        sources, targets = ([called[k] for k in at] for called, at in ((rows, stored.row), (columns, stored.col)))
+        sources, targets = [rows[k] for k in stored.row], [columns[k] for k in stored.col]
         return pd.DataFrame({"source": sources, "target": targets, "weight": stored.data})
 
     @property
     def _weights(self) -> Any:
-        """The matrix of the edges."""
+        """The sparse matrix of the edges."""
         from scipy.sparse import csr_array
 
         edges = self._answer.edges
@@ -181,7 +182,7 @@ class SomePaths(Paths):
         return csr_array((weights, edges.indices, edges.starts), shape=(edges.n, edges.n))
 
     def _from(self, source: Any) -> Array | None:
-        """The distances (n,) from a source, None where they are known of some targets only."""
+        """Return the distances (n,) from a source; None if only those to some targets were found."""
         row = self._row(source)
         everywhere = self._answer.targets is None and not self._sparse
         return on_host(self.matrix[row]) if everywhere else None
@@ -191,13 +192,13 @@ class SomePaths(Paths):
         return self._answer.limit is not None
 
     def _place(self, source: Any, target: Any) -> tuple[int, int]:
-        """The row and the column of two vertices. Raises `VertexError` for those that were not asked for."""
-        return self._row(source), self._asked(target, self._columns, "target", "targets")
+        """Return the row of a source and the column of a target. Raises `VertexError` for another vertex."""
+        return self._row(source), self._position(target, self._columns, "target", "targets")
 
     def _row(self, source: Any) -> int:
-        return self._asked(source, self._rows, "source", "sources")
+        return self._position(source, self._rows, "source", "sources")
 
-    def _asked(self, vertex: Any, places: dict[int, int], what: str, option: str) -> int:
+    def _position(self, vertex: Any, places: dict[int, int], what: str, option: str) -> int:
         number = self.index(vertex)
         if number not in places:
             some = ", ".join(str(self.name(v)) for v in list(places)[:5]) + (", …" if len(places) > 5 else "")
@@ -208,22 +209,23 @@ class SomePaths(Paths):
         return places[number]
 
     def distance(self, source: Any, target: Any) -> Any:
-        """The weight of the best path between two vertices that were asked for; as in `Paths`.
+        """Return the weight of the best path from a source to a target, as in `Paths`.
 
-        The semiring's zero also where it is worse than the limit.
+        It is the semiring's zero if there is no path, or only paths that are worse than the limit.
         """
         row, column = self._place(source, target)
         if not self._sparse:
-            return self._told(self.matrix[row, column])
+            return self._with_infinities(self.matrix[row, column])
         begin, end = self.matrix.indptr[row : row + 2]
-        at = begin + np.searchsorted(self.matrix.indices[begin:end], column)
-        there = at < end and self.matrix.indices[at] == column
-        return self.matrix.data[at] if there else self._told(np.asarray(self.semiring.zero_for(self.matrix.dtype)))[()]
+        place = begin + np.searchsorted(self.matrix.indices[begin:end], column)
+        if place < end and self.matrix.indices[place] == column:
+            return self.matrix.data[place]
+        return self._with_infinities(np.asarray(self.semiring.zero_for(self.matrix.dtype)))[()]
 
     def path(self, source: Any, target: Any) -> list[Any]:
-        """The vertices of a best path between two vertices that were asked for, both ends included.
+        """Return the vertices of a best path from a source to a target, both ends included.
 
-        Without predecessors one search, which ends at the target. Raises `NoPathError`, `VertexError`.
+        Without predecessors it runs one search, which ends at the target. Raises `NoPathError`, `VertexError`.
         """
         row, column = self._place(source, target)
         i, j = int(self.sources[row]), int(self.targets[column])
@@ -234,7 +236,7 @@ class SomePaths(Paths):
         return [self.name(vertex) for vertex in vertices]
 
     def paths_from(self, source: Any) -> dict[Any, list[Any]]:
-        """The paths from one source to all targets that it reaches, by where they end."""
+        """Return the paths from one source to all targets that it reaches, by their ends."""
         row = self._row(source)
         i = int(self.sources[row])
         found = ((j, self._numbers(row, i, j)) for j in self._columns)
@@ -242,7 +244,7 @@ class SomePaths(Paths):
 
     def _numbers(self, row: int, i: int, j: int) -> list[int]:
         if i == j and not self._reflexive:
-            lasts = self._answer.before(i)
+            lasts = self._answer.cycle_predecessors(i)
             return [*self._numbers_to(row, i, int(lasts[0])), i] if lasts.size else []
         return self._numbers_to(row, i, j)
 
@@ -257,19 +259,22 @@ class SomePaths(Paths):
 
     @property
     def reachable(self) -> Any:
-        """(p, q): whether a path leads there; with a limit one that is no worse, as a sparse matrix."""
+        """A bool matrix (p, q): whether a path leads there; with a limit sparse, for paths that are no worse."""
         if not self._sparse:
             return self.matrix != self.semiring.zero_for(self.matrix.dtype)
-        found = self.matrix.copy()
-        found.data = np.ones(found.data.size, np.bool_)
-        return found
+        reachable = self.matrix.copy()
+        reachable.data = np.ones(reachable.data.size, np.bool_)
+        return reachable
 
     def eccentricity(self, vertex: Any = None) -> Any:
-        """The worst of the best paths from each source, (p,), or from one; as in `Paths`. For paths to all vertices."""
+        """Return the worst of the best paths from each source, (p,), or from one source, as in `Paths`.
+
+        Raises `ShapeError` unless these are paths to all vertices without a limit.
+        """
         if self._answer.targets is not None or self._sparse:
             raise self._unknown("an eccentricity needs the paths to all vertices")
-        found = self._told(farthest(self.matrix, self.semiring)) if self.matrix.size else self.matrix[:, 0]
-        return found if vertex is None else found[self._row(vertex)]
+        worst = self._with_infinities(farthest(self.matrix, self.semiring)) if self.matrix.size else self.matrix[:, 0]
+        return worst if vertex is None else worst[self._row(vertex)]
 
     def _unknown(self, why: str) -> ShapeError:
         limit = "" if self._answer.limit is None else f" within {self._answer.limit}"
@@ -290,7 +295,7 @@ class SomePaths(Paths):
 
 
 def _places(vertices: Array) -> dict[int, int]:
-    """Where each vertex comes first."""
+    """Return the first position of each vertex."""
     places: dict[int, int] = {}
     for place, vertex in enumerate(vertices.tolist()):
         places.setdefault(vertex, place)

@@ -27,7 +27,7 @@ def make_small(patch):
             name,
             replace(getattr(layout, name), min_rows=2, overhead=0, bytes_per_thread=0, bit_bytes_per_thread=0),
         )
-    patch.setattr(import_module("semiring.closures.files"), "_BESIDE", 1 << 60)
+    patch.setattr(import_module("semiring.closures.files"), "_WORKSPACE", 1 << 60)
 
 
 class _Traced(Rows):

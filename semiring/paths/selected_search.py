@@ -1,0 +1,433 @@
+"""The search for the best paths between some vertices, by the cheapest of three methods.
+
+*johnson*: Dijkstra's algorithm from every source, or on the reversed edges from every target, whichever are fewer.
+Weights of the wrong sign are searched under potentials. A search ends when it has reached all requested vertices, or
+the limit. *factor*: a sparse elimination, then one sweep for each source, or one over the common part of the
+elimination tree of sources and targets. *dense*: the closure of all pairs, of which some are selected. The predicted
+operations decide (`semiring.algorithms.schedule`), so the choice depends only on the graph, the vertices and the limit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semiring.algebra import Semiring
+from semiring.algebra.expressions.tree import is_floating, is_half
+from semiring.algorithms.dijkstra import Searches, never_improves
+from semiring.algorithms.johnson import SparseGraph, edge_graph, graph_potentials, searches
+from semiring.algorithms.schedule import (
+    analysis_operations,
+    dense_operations,
+    factor_operations,
+    search_operations,
+    sweep_operations,
+)
+from semiring.arrays.encoding import decode, encode, has_inner_zero, rounded
+from semiring.arrays.memory import demand_memory, free_memory
+from semiring.closures.costs import CostEstimate
+from semiring.closures.explanation import Explanation
+from semiring.errors import AlgebraError, DivergenceError, NegativeCycleError, NoPathError
+from semiring.kernels.engine import make_plan
+from semiring.namespaces import array_namespace
+from semiring.paths.result import Paths
+from semiring.paths.selected_sources import Answer
+from semiring.sparse.factorization import Factor, inner_dtype, largest_size
+from semiring.sparse.inputs import SparseEntries
+from semiring.sparse.symbolic import Analysis, analyse, widest_level
+
+__all__ = ["PathTable", "find_paths", "select_paths"]
+
+Array = NDArray[Any]
+
+_EXACT = 2**49  # whole numbers below this bound have exact sums in float64, also under potentials
+_ENTRIES = 1 << 24  # entries that are compared with a limit at a time
+
+
+class PathTable(NamedTuple):
+    """The best paths from p sources to q targets among n vertices."""
+
+    matrix: Any  # (p, q): the weights
+    predecessors: Any  # (p, n), or None
+    find: Callable[[int, int], list[int]]  # returns the vertices of a best path, [] if there is none
+
+
+@dataclass(frozen=True, eq=False)
+class _Graph:
+    """The edges for Dijkstra's algorithm in both directions, and the conversion of its results."""
+
+    edges: SparseEntries
+    semiring: Semiring
+    forward: Searches
+    shift: Array | None = None  # potentials h (n,) for weights w of min-plus: the search reads w[i, j] + h[i] - h[j]
+
+    @property
+    def backward(self) -> Searches:
+        """The search along the reversed edges."""
+        first, rows, entries = _transpose(self.forward)
+        s = self.forward
+        return Searches(s.plan, first, rows, s.weights[entries], turned=True)
+
+    def to_caller(self, values: Array, sources: Array, targets: Array) -> Array:
+        """Convert values of paths between pairs of vertices (broadcast) to the caller's dtype and weights."""
+        dtype = self.edges.values.dtype
+        if self.shift is None:
+            inner = has_inner_zero(self.semiring, values.dtype)
+            return np.asarray(decode(values, self.semiring, dtype)) if inner else rounded(values, dtype)
+        values = values + (self.shift[targets] - self.shift[sources])
+        values = values if self.semiring.tropical == "min" else 0.0 - values
+        if is_floating(dtype):
+            return np.asarray(rounded(values, dtype))
+        none = np.isinf(values)
+        integers: Array = np.where(none, 0, values).astype(dtype)
+        integers[none] = self.semiring.zero_for(dtype)
+        return integers
+
+    def bound(self, limit: Any, sources: Array, targets: Array | None) -> Any:
+        """Return the value at which a search may stop without missing a path within the limit."""
+        if self.shift is None:
+            rounded_limit = _limit_in(limit, self.edges.values.dtype, self.semiring)
+            return encode(np.array([rounded_limit]), self.semiring, self.forward.plan.dtype)[0]
+        ends = self.shift if targets is None else self.shift[targets]
+        size = limit if self.semiring.tropical == "min" else -limit
+        most = float(size) + max(self.shift[sources].tolist(), default=0.0) - min(ends.tolist(), default=0.0)
+        return most + 1e-9 * (abs(float(size)) + abs(most) + float(np.abs(self.shift).max(initial=0.0)))
+
+    def find(self, i: int, j: int) -> list[int]:
+        """Return the vertices of a best path, by one search."""
+        values, trees = self.forward.table(np.array([i]), np.array([j]), trees=True)
+        assert trees is not None
+        return _trace(trees[0], i, j) if values[0, 0] != self.forward.plan.zero else []
+
+
+def _transpose(s: Searches) -> tuple[Array, Array, Array]:
+    from semiring.kernels.cpu.elimination import structure
+
+    reversed_edges: tuple[Array, Array, Array] = structure.transposed(s.starts, s.heads)
+    return reversed_edges
+
+
+def _limit_in(limit: Any, dtype: np.dtype[Any], semiring: Semiring) -> Any:
+    """Convert a limit to a dtype; to the nearest integer that is no worse, or to the end of the range."""
+    if dtype.kind not in "iu":
+        return dtype.type(limit)
+    ends, small_is_better = np.iinfo(dtype), semiring.zero_for(dtype) > semiring.one_for(dtype)
+    least, most = int(ends.min), int(ends.max)
+    if not least <= limit <= most:
+        return dtype.type(least if limit < least else most)
+    return dtype.type(math.floor(limit) if small_is_better else math.ceil(limit))
+
+
+def _trace(tree: Array, i: int, j: int) -> list[int]:
+    """Return the vertices of the path from i to j in a tree of predecessors."""
+    path = [j]
+    while path[-1] != i:
+        path.append(int(tree[path[-1]]))
+    return path[::-1]
+
+
+def _graph_for_dijkstra(edges: SparseEntries, semiring: Semiring, threads: int) -> _Graph | None:
+    """Return the edges for Dijkstra's algorithm, or None if it is not correct for them.
+
+    Raises `NegativeCycleError`, `IntegerOverflowError`.
+    """
+    values, n, dtype = edges.values, edges.pattern.n, edges.values.dtype
+    starts, heads = edges.pattern.starts, edges.pattern.indices
+    if never_improves(semiring, values):
+        inner = inner_dtype(semiring, dtype, n, largest_size(values, edges.scan))
+        if is_floating(dtype) and semiring.supports(np.float64):
+            inner = np.dtype(np.float64)  # paths are added up in float64, and rounded once
+        nonnegative = edges.scan.nonnegative and semiring.tropical == "min"
+        plan = make_plan(semiring, inner, nonnegative=bool(nonnegative), threads=threads)
+        weights = encode(values, semiring, inner) if has_inner_zero(semiring, inner) else values.astype(inner)
+        return _Graph(edges, semiring, Searches(plan, starts, heads, weights))
+    graph = _graph_for_potentials(edges, semiring)
+    h = None if graph is None else graph_potentials(graph, np.dtype(np.float64) if dtype.kind == "i" else dtype)
+    return None if graph is None or h is None else _Graph(edges, semiring, searches(graph, h, threads), h)
+
+
+def _graph_for_potentials(edges: SparseEntries, semiring: Semiring) -> SparseGraph | None:
+    """Return the edges in float64 for potentials; None if they are not of min-plus or max-plus, or not exact."""
+    values, n = edges.values, edges.pattern.n
+    if semiring.tropical is None:
+        return None
+    if values.dtype.kind == "i" and largest_size(values, edges.scan) * (n + 1) >= _EXACT:
+        return None
+    sign = 1 if semiring.tropical == "min" else -1
+    return edge_graph(n, edges.pattern.rows, edges.pattern.indices, values, sign)
+
+
+# ------------------------------------------------------------------------------------------------------- the choice
+
+
+def find_paths(
+    edges: SparseEntries,
+    semiring: Semiring,
+    sources: Array | None,
+    targets: Array | None,
+    limit: Any,
+    *,
+    names: tuple[Hashable, ...] | None,
+    method: str,
+    predecessors: bool,
+    threads: int,
+    all_paths: Callable[[Any, str], Paths],
+) -> Answer:
+    """Find the best paths between some vertices, or within a limit.
+
+    Parameters
+    ----------
+    edges, semiring
+        The graph.
+    sources, targets
+        The numbers of vertices, None for all.
+    limit
+        The worst weight of a path, or None.
+    names
+        The names of the vertices for errors, or None.
+    method
+        "johnson", "factor", a method of `closure`, or "auto".
+    predecessors
+        Whether the predecessors of all sources are useful, if the method finds them.
+    threads
+        The number of threads.
+    all_paths
+        ``all_paths(A, method)`` finds the paths of all pairs of a dense matrix.
+
+    Raises the errors of `closure`, and `TooLargeError`.
+    """
+    try:
+        return _SelectedSearch(
+            edges=edges,
+            semiring=semiring,
+            sources=sources,
+            targets=targets,
+            limit=limit,
+            method=method,
+            predecessors=predecessors,
+            threads=threads,
+            all_paths=all_paths,
+        ).run()
+    except NegativeCycleError as error:
+        raise error.of_paths().named(names) from None
+    except DivergenceError as error:
+        raise error.named(names) from None
+
+
+def _sparse_rows(values: Array, heads: Array, starts: Array, columns: int) -> Any:
+    """Make a SciPy sparse matrix of compressed rows; in float32 for float16 and bfloat16, which SciPy lacks."""
+    from scipy.sparse import csr_array
+
+    stored = values.astype(np.float32) if is_half(values.dtype) else values
+    return csr_array((stored, heads, starts), shape=(starts.size - 1, columns))
+
+
+@dataclass
+class _SelectedSearch:
+    """One search for paths between some vertices: the choice of the method, and its run."""
+
+    edges: SparseEntries
+    semiring: Semiring
+    sources: Array | None
+    targets: Array | None
+    limit: Any
+    method: str
+    predecessors: bool
+    threads: int
+    all_paths: Callable[[Any, str], Paths]
+
+    def __post_init__(self) -> None:
+        self.n = self.edges.pattern.n
+        self.rows = np.arange(self.n) if self.sources is None else self.sources
+        self.columns = np.arange(self.n) if self.targets is None else self.targets
+        self.explanation = Explanation(self.semiring.name, method=self.method, backend="cpu", threads=self.threads)
+        self.explanation.shape, self.explanation.dtype = (self.n, self.n), self.edges.values.dtype
+        p, q = self.rows.size, self.columns.size
+        within = "" if self.limit is None else f", none worse than {self.limit}"
+        self.explanation.subject = f"paths from {p:,} to {q:,} of {self.n:,} vertices{within}"
+
+    def run(self) -> Answer:
+        """Choose a method, and find the paths by it."""
+        method = self.choose_method()
+        self.explanation.method = method
+        table = {"johnson": self.by_searches, "factor": self.by_factor}.get(method, self.by_closure)()
+        return Answer(
+            sources=self.sources,
+            targets=self.targets,
+            limit=self.limit,
+            **table._asdict(),
+            explanation=self.explanation,
+            edges=self.edges.pattern,
+            weights=self.edges.values,
+        )
+
+    def choose_method(self) -> str:
+        """Return the method that the caller named, or that of the fewest predicted operations."""
+        note = self.explanation.note
+        self.graph: _Graph | None = None
+        self.analysis: Analysis | None = None
+        if self.method in ("johnson", "factor"):
+            self.edges.require_eliminable()
+        elif self.edges.closure_only_reason:
+            note(self.edges.closure_only_reason)
+            return "dense" if self.method == "auto" else self.method
+        if self.method in ("auto", "johnson"):
+            self.graph = _graph_for_dijkstra(self.edges, self.semiring, self.threads)
+            if self.graph is None and self.method == "johnson":
+                raise AlgebraError(
+                    f"method='johnson' needs a selective ⊕ and weights that do not gain, or potentials for them, which "
+                    f"{self.semiring.name} does not have here: leave method= out"
+                )
+        if self.method != "auto":
+            note(f"method={self.method!r} was given")
+            return self.method
+        if self.limit is not None and self.graph is not None:
+            note("limit= was given: Dijkstra's algorithm visits only what lies within it")
+            return "johnson"
+        return self.cheapest_method()
+
+    def cheapest_method(self) -> str:
+        """Return the method of the lowest predicted cost.
+
+        Raises `TooLargeError` if only the dense method remains, and its matrix does not fit into memory.
+        """
+        p, q = self.rows.size, self.columns.size
+        n, m, size = self.n, self.edges.values.size, self.edges.values.dtype.itemsize
+        costs = CostEstimate({} if self.graph is None else {"johnson": search_operations(n, m, min(p, q))})
+        needed, free = n * n * (2 * size + 4), free_memory()
+        if free is None or needed < free:
+            costs["dense"] = dense_operations(n, size)
+        least = min(costs.values(), default=np.inf)
+        needs_exact = self.graph is None and _is_rounded(self.edges, self.semiring)
+        # Exact potentials take microseconds for each entry, so they are used only if no other method fits.
+        # The analysis counts operations exactly, but takes as long as some searches. A bound says whether it pays.
+        worth = not (needs_exact and costs) and 2 * analysis_operations(n, m) < least
+        if worth and 2 * analysis_operations(n, m, widest_level(self.edges.pattern)) < least:
+            self.analysis = analyse(self.edges.pattern)
+            pairs, numbers = float(self.analysis.pairs(False).sum()), self.analysis.layout(False).size
+            sweeps = sweep_operations(n, numbers, p, None if self.targets is None else q)
+            costs["factor"] = factor_operations(n, pairs) + sweeps
+        if not costs:
+            demand_memory(
+                needed,
+                f"the matrix of all {n:,} vertices",
+                "no sparse method supports these weights: name fewer vertices",
+            )
+            costs["dense"] = 0.0
+        self.explanation.predict({**costs, "dense": dense_operations(n, size)})
+        self.explanation.note(f"{costs.cheapest} has the lowest predicted cost: {costs}")
+        return costs.cheapest
+
+    # ------------------------------------------------------------------------------------------------ the methods
+
+    def by_searches(self) -> PathTable:
+        """Find the paths by Dijkstra's algorithm from the sources, or from the targets if these are fewer."""
+        graph, sources, targets = self.graph, self.sources, self.targets
+        assert graph is not None
+        is_backward = self.columns.size < self.rows.size
+        search = graph.backward if is_backward else graph.forward
+        begins, ends = (self.columns, sources) if is_backward else (self.rows, targets)
+        others = self.rows if is_backward else self.columns
+        if self.limit is not None:
+            near = search.near(begins, graph.bound(self.limit, self.rows, targets), ends)
+            return PathTable(self.sparse_table(graph, *near, is_backward), None, graph.find)
+        has_trees = self.predecessors and targets is None and not is_backward
+        values, trees = search.table(begins, ends, trees=has_trees)
+        pairs = (others, begins[:, None]) if is_backward else (begins[:, None], others)
+        weights = graph.to_caller(values, *pairs)
+        return PathTable(np.ascontiguousarray(weights.T) if is_backward else weights, trees, graph.find)
+
+    def sparse_table(self, graph: _Graph, starts: Array, heads: Array, values: Array, is_backward: bool) -> Any:
+        """Return the rows (backward: columns) of a search as a sparse matrix of weights within the limit."""
+        tails = np.repeat(self.columns if is_backward else self.rows, np.diff(starts))
+        ends = (heads, tails) if is_backward else (tails, heads)
+        weights = graph.to_caller(values, *ends)
+        if graph.shift is not None:
+            mask = self.is_within_limit(weights)
+            weights, heads = weights[mask], heads[mask]
+            starts = np.concatenate([[0], np.cumsum(mask)])[starts]
+        table = _sparse_rows(weights, heads, starts, self.n)
+        table = table.T.tocsr()[self.rows] if is_backward else table
+        table = table if is_backward or self.targets is None else table[:, self.targets]
+        table.sort_indices()
+        return table
+
+    def is_within_limit(self, values: Array) -> Array:
+        """Return a mask of the values that are weights of paths, and no worse than the limit."""
+        limit = _limit_in(self.limit, values.dtype, self.semiring)
+        zero = self.semiring.zero_for(values.dtype)
+        return np.asarray((self.semiring.add(values, limit) == values) & (values != zero))
+
+    def by_factor(self) -> PathTable:
+        """Find the paths by a sparse elimination and sweeps through its factors."""
+        edges = SparseEntries(self.edges.pattern, self.edges.values, None, self.edges.scan)  # vertices without names
+        analysis = self.analysis or analyse(edges.pattern)
+        factor = Factor(self.semiring, edges, analysis, self.threads)
+
+        def find(i: int, j: int) -> list[int]:
+            if self.graph is not None:
+                return self.graph.find(i, j)
+            try:
+                return [int(vertex) for vertex in factor.path(i, j)]
+            except NoPathError:
+                return []
+
+        if self.limit is None:
+            p, q, size = self.rows.size, self.columns.size, self.edges.values.dtype.itemsize
+            demand_memory(p * q * size, f"a table of {p:,} × {q:,}", "name fewer vertices, or call factor(A).rows")
+            return PathTable(factor.table(self.rows, self.targets), None, find)
+        step = max(1, _ENTRIES // max(1, self.n))
+        blocks = (factor.table(self.rows[i : i + step], self.targets) for i in range(0, self.rows.size, step))
+        parts = [self.limit_rows(block) for block in blocks]
+        return PathTable(self.stack_rows(parts), None, find)
+
+    def limit_rows(self, block: Array) -> Any:
+        """Return some rows as a sparse matrix of the weights within the limit."""
+        mask = self.is_within_limit(block)
+        starts = np.concatenate([[0], np.cumsum(mask.sum(axis=1))])
+        return _sparse_rows(block[mask], np.nonzero(mask)[1], starts, block.shape[1])
+
+    def stack_rows(self, parts: list[Any]) -> Any:
+        """Return groups of rows as one sparse matrix, which is empty if there are none."""
+        from scipy.sparse import csr_array, vstack
+
+        none = np.zeros(0, np.int64)
+        empty = _sparse_rows(self.edges.values[:0], none, np.zeros(1, np.int64), self.columns.size)
+        return csr_array(vstack([empty, *parts], format="csr"))
+
+    def by_closure(self) -> PathTable:
+        """Find the paths by the closure of the dense matrix."""
+        pattern, values = self.edges.pattern, self.edges.values
+        needed = self.n**2 * (2 * values.itemsize + 4)
+        demand_memory(needed, f"the closure of {self.n:,} vertices", "leave out method=")
+        A = np.full((self.n, self.n), self.semiring.zero_for(values.dtype), values.dtype)
+        A[pattern.rows, pattern.indices] = values
+        table = select_paths(self.all_paths(A, self.method), self.sources, self.targets)
+        return table if self.limit is None else PathTable(self.limit_rows(table.matrix), None, table.find)
+
+
+def select_paths(paths: Paths, sources: Array | None, targets: Array | None) -> PathTable:
+    """Select the rows of the sources and the columns of the targets from the paths of all pairs, on their device."""
+
+    def select(array: Any, vertices: Array | None, axis: int) -> Any:
+        xp = array_namespace(array)
+        return array if vertices is None else xp.take(array, xp.asarray(vertices), axis=axis)
+
+    def find(i: int, j: int) -> list[int]:
+        try:
+            return [int(vertex) for vertex in paths.path(i, j)]
+        except NoPathError:
+            return []
+
+    trees = None if paths.predecessors is None or targets is not None else select(paths.predecessors, sources, 0)
+    return PathTable(select(select(paths.matrix, sources, 0), targets, 1), trees, find)
+
+
+def _is_rounded(edges: SparseEntries, semiring: Semiring) -> bool:
+    """Return whether sums of floats are rounded, so that weights of both signs need potentials."""
+    return semiring.tropical is not None and is_floating(edges.values.dtype)
