@@ -83,8 +83,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.3.0"
 
-# Loaded when first asked for, so that an import that only wants a product stays short.
-_LATER = {
+# These names are loaded when they are first read, so that an import for products alone stays short.
+_LAZY = {
     "METHODS": "semiring.algorithms.methods",
     "closure": "semiring.closures",
     "Factor": "semiring.sparse.factorization",
@@ -130,14 +130,14 @@ _former = renamed(__name__, _FORMER, stacklevel=3)
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        # Without its extra, torch or jax raises `MissingExtraError`, from hasattr too: False would hide how to mend it.
+        # Without its extra, torch or jax raises `MissingExtraError`, from hasattr too: False would hide the remedy.
         return import_module(f"{__name__}.{name}")
     if name in _FORMER:
         return _former(name)
-    if name not in _LATER:
-        # With both of these the interpreter says which name is near.
+    if name not in _LAZY:
+        # With name= and obj= the interpreter suggests a near name.
         raise AttributeError(f"module 'semiring' has no attribute {name!r}", name=name, obj=import_module(__name__))
-    value = globals()[name] = getattr(import_module(_LATER[name]), name)
+    value = globals()[name] = getattr(import_module(_LAZY[name]), name)
     return value
 
 

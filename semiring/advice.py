@@ -64,19 +64,19 @@ def spelled(spelling: Spelling) -> Iterator[None]:
 
 
 def option(name: str, value: object = ANY) -> str:
-    """Return how the caller passes an option: ``weight='km'`` in Python, ``--weight km`` in the command."""
-    found = "" if _spelling is None else _spelling(name, value)
-    return found or (f"{name}=" if value is ANY else f"{name}={value!r}")
+    """Return the spelling of an option: ``weight='km'`` in Python, ``--weight km`` in the command."""
+    text = "" if _spelling is None else _spelling(name, value)
+    return text or (f"{name}=" if value is ANY else f"{name}={value!r}")
 
 
 def argument(name: str) -> str:
-    """Return what the caller calls an argument: ``memory`` in Python, ``--memory`` in the command."""
+    """Return the name of an argument: ``memory`` in Python, ``--memory`` in the command."""
     return advice(name, option(name))
 
 
 @contextmanager
 def naming_matrix(file: str, names: Sequence[object] | None) -> Iterator[None]:
-    """Within a ``with`` statement, let messages call the matrix by its file, and entries by the names of vertices."""
+    """Name the matrix by its file, and entries by vertices, in the messages of a ``with`` statement."""
     global _source
     before, _source = _source, _Source(file, names)
     try:
@@ -86,12 +86,12 @@ def naming_matrix(file: str, names: Sequence[object] | None) -> Iterator[None]:
 
 
 def matrix_name(python: str = "A") -> str:
-    """Return what the caller calls the matrix: ``python`` in Python, the name of its file in the command."""
+    """Return the name of the matrix: ``python`` in Python, the name of its file in the command."""
     return python if _source is None else _source.file
 
 
 def entry_name(*position: int) -> str:
-    """Return what the caller calls an entry of the matrix: ``A[0, 2]``, entry (0, 2), or the edge a → c.
+    """Return the name of an entry of the matrix: ``A[0, 2]``, entry (0, 2), or the edge a → c.
 
     The position has an index for each dimension of the array.
     """

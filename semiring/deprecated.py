@@ -1,4 +1,4 @@
-"""Modules and classes under their former names: each is found under the new one, with a `DeprecationWarning`."""
+"""Aliases for renamed modules and classes, which warn with `DeprecationWarning`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def renamed(module: str, names: Mapping[str, str], stacklevel: int = 2) -> Calla
     module
         The dotted name of the module.
     names
-        The new name in the module of each former one, such as ``"ops.where"`` for one of a submodule.
+        The new name in the module for each former name, such as ``"ops.where"`` for a name in a submodule.
     stacklevel
         That of `warnings.warn`: 3 if the ``__getattr__`` of the module calls the function.
 

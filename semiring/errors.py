@@ -1,4 +1,4 @@
-"""Every error and warning of this library. Each says what was given, what was expected, and what to do."""
+"""The errors and warnings of this library, whose messages name the input, the expectation and the remedy."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ __all__ = [
 
 
 class SemiringError(Exception):
-    """The base of every error of this library; each one is also the built-in exception a caller would expect."""
+    """The base class of all errors of this library; each error is also a built-in exception, such as `ValueError`."""
 
 
 class SuspiciousWeightsWarning(UserWarning):
-    """Entries look as if they were meant to be no edges, such as the 0 of SciPy's matrices in min-plus; or a product of
-    probabilities is above 1, as of percentages.
+    """Entries look like the "no edge" of another convention, or a product of probabilities is above 1.
+
+    Examples are the 0 of SciPy's matrices in min-plus, and percentages in max-times.
     """
 
 
@@ -47,8 +48,10 @@ class DivergenceWarning(UserWarning):
 
 
 class RoundingWarning(UserWarning):
-    """Rounding decides: the laws of a semiring hold for numbers, and that of a dtype breaks one by far; or a closure of
-    log_plus is so near divergence that its numbers say nothing.
+    """Rounding makes a result meaningless.
+
+    Either the laws of a semiring hold for real numbers, and the rounding of a dtype breaks one by far. Or a closure of
+    log_plus is so near divergence that its numbers are arbitrary.
     """
 
 
@@ -66,21 +69,21 @@ def no_star(name: str, need: str = "") -> AlgebraError:
 
 
 class ShapeError(SemiringError, ValueError):
-    """The shapes of the operands do not fit each other."""
+    """The shapes of the operands are not compatible."""
 
 
 class DTypeError(SemiringError, TypeError):
-    """The semiring is not defined on this dtype, or the operands have no common one."""
+    """The semiring is not defined on this dtype, or the operands have no common dtype."""
 
 
 class DeviceError(SemiringError, TypeError):
-    """The array lives on a device for which this installation has no backend."""
+    """The array is on a device for which this installation has no backend."""
 
 
 class DomainError(SemiringError, ValueError):
     """An entry is NaN or lies outside the domain of the semiring.
 
-    ``position`` is its index, where one entry is to blame; else ().
+    ``position`` is the index of the entry, or () if the error is not about one entry.
     """
 
     def __init__(self, message: str, position: Sequence[int] = ()) -> None:
@@ -88,12 +91,12 @@ class DomainError(SemiringError, ValueError):
         self.position = tuple(position)
 
     def at(self, *position: int) -> DomainError:
-        """The same error of the entry ``position`` of a matrix, where it was looked at in a list of entries."""
+        """Return the same error for the entry ``position`` of a matrix, if it was raised for a list of entries."""
         before, after = (f"[{', '.join(map(str, index))}]" for index in (self.position, position))
         return DomainError(str(self).replace(before, after, 1), position)
 
     def named(self, names: Sequence[object] | None) -> DomainError:
-        """The same error, which also says what the vertices of the edge are called; itself where they have no names."""
+        """Return the same error with the names of the edge's vertices, or this error if they have no names."""
         if names is None or len(self.position) != 2 or not max(self.position) < len(names):
             return self
         tail, head = (names[vertex] for vertex in self.position)
@@ -104,15 +107,20 @@ class DomainError(SemiringError, ValueError):
 
 
 class IntegerOverflowError(SemiringError, OverflowError):
-    """A finite result, or a sum on the way to it, does not fit the integer dtype; the message names what holds it."""
+    """A finite result or an intermediate sum does not fit the integer dtype; the message names a sufficient dtype."""
 
 
 class DivergenceError(SemiringError, ArithmeticError):
     """The closure does not exist: a pivot has no star.
 
-    ``vertex`` is the number of its vertex, where it is known, and ``cycle`` lists those of a cycle that gains, in
-    order, the first one not repeated at the end. ``matrix`` is the index of the matrix of a stack in which that is so,
-    and () where there was one matrix only.
+    Attributes
+    ----------
+    vertex
+        The number of the pivot's vertex, or None if it is unknown.
+    cycle
+        The vertices of a cycle that gains, in order; the first one is not repeated at the end.
+    matrix
+        The index of the matrix in a stack, or () for a single matrix.
     """
 
     matrix: tuple[int, ...] = ()
@@ -122,7 +130,7 @@ class DivergenceError(SemiringError, ArithmeticError):
         self.vertex, self.cycle = vertex, tuple(cycle)
 
     def named(self, names: Sequence[object] | None) -> DivergenceError:
-        """Return the same error with the names of the vertices; itself where they have none."""
+        """Return the same error with the names of the vertices, or this error if they have no names."""
         if names is None or self.vertex is None or not max((self.vertex, *self.cycle)) < len(names):
             return self
         stated = str(self).replace(f"vertex {self.vertex},", f"vertex {names[self.vertex]},")
@@ -134,24 +142,30 @@ class DivergenceError(SemiringError, ArithmeticError):
         return type(self), (self.args[0], self.vertex, self.cycle), self.__dict__
 
 
-_SHOWN = 12  # vertices of a cycle that a message lists
+_SHOWN = 12  # the most vertices of a cycle that a message lists
 
 
 def shown_cycle(vertices: Sequence[object]) -> str:
-    """Return the cycle as messages show it, from the first vertex back to it: its first twelve, by number or name."""
+    """Return the text of a cycle for messages: at most twelve vertices, and the first one again."""
     shown = [*vertices[:_SHOWN], *(["…"] if len(vertices) > _SHOWN else []), vertices[0]]
     return " → ".join(map(str, shown))
 
 
-#: What a cycle that improves without end means for `closure`; `NegativeCycleError.of_paths` restates it for paths.
+#: The consequence of a cycle that improves without end for `closure`; `NegativeCycleError.of_paths` replaces it.
 NO_CLOSURE = "no closure exists"
 
 
 class NegativeCycleError(DivergenceError):
     """A cycle improves without end: negative in min-plus; positive in max-plus, where it is a `PositiveCycleError`.
 
-    ``cycle`` lists the numbers of its vertices in order, the first one not repeated at the end; ``names`` what they are
-    called, where names were given. ``matrix`` as for `DivergenceError`.
+    Attributes
+    ----------
+    cycle
+        The numbers of its vertices in order; the first one is not repeated at the end.
+    names
+        The names of these vertices, or () if vertices have no names.
+    matrix
+        As for `DivergenceError`.
     """
 
     def __init__(self, message: str, cycle: Sequence[int] = (), names: Sequence[object] = ()) -> None:
@@ -159,15 +173,15 @@ class NegativeCycleError(DivergenceError):
         self.names = tuple(names)
 
     def named(self, names: Sequence[object] | None) -> NegativeCycleError:
-        """The same error, which also says what the vertices are called; itself where they have no names."""
+        """Return the same error with the names of the vertices, or this error if they have no names."""
         if names is None or not self.cycle or not max(self.cycle) < len(names):
             return self
-        found = tuple(names[vertex] for vertex in self.cycle)
-        shown = " → ".join(str(name) for name in (*found, found[0]))
-        return type(self)(f"{self}; by name, it is {shown}", self.cycle, found)
+        of_cycle = tuple(names[vertex] for vertex in self.cycle)
+        shown = " → ".join(str(name) for name in (*of_cycle, of_cycle[0]))
+        return type(self)(f"{self}; by name, it is {shown}", self.cycle, of_cycle)
 
     def of_paths(self) -> NegativeCycleError:
-        """The same error of a function of paths: it says that no best paths exist, where that of `closure` says so."""
+        """Return the same error for a function of paths: no best paths exist, instead of no closure."""
         kind = "longest" if isinstance(self, PositiveCycleError) else "shortest"
         stated = str(self).replace(NO_CLOSURE, f"no {kind} paths exist")
         return type(self)(stated, self.cycle, self.names)
@@ -177,11 +191,11 @@ class NegativeCycleError(DivergenceError):
 
 
 class PositiveCycleError(NegativeCycleError):
-    """A cycle of max-plus has a weight above 0: it is the negative cycle of the weights with their signs turned."""
+    """A cycle of max-plus has a weight above 0, so it is a negative cycle of the negated weights."""
 
 
 class MethodError(SemiringError, ValueError):
-    """A closure method, or a rule, cannot be registered under this name or with these traits, or not be loaded."""
+    """A closure method or a rule cannot be loaded, or cannot be registered under this name or with these traits."""
 
 
 class NoPathError(SemiringError, LookupError):
@@ -189,11 +203,11 @@ class NoPathError(SemiringError, LookupError):
 
 
 class VertexError(SemiringError, IndexError):
-    """There is no such vertex, neither by number nor by name."""
+    """No vertex has this number or this name."""
 
 
 def did_you_mean(name: str, valid: Sequence[str]) -> str:
-    """The question, of the nearest of the valid names; "" where none is near."""
+    """Return a question with the nearest valid name, or "" if no valid name is near."""
     from difflib import get_close_matches  # only for this message: two milliseconds of every import
 
     initials = [valid for valid in valid if "".join(word[:1] for word in valid.split("_")) == str(name)]
@@ -203,7 +217,7 @@ def did_you_mean(name: str, valid: Sequence[str]) -> str:
 
 
 class UnknownNameError(SemiringError, LookupError):
-    """A name is not in the list it was looked up in; the message holds the list."""
+    """A name is not valid; the message lists the valid names."""
 
     def __init__(self, what: str, name: str, valid: Iterable[str]) -> None:
         names = sorted(valid)
@@ -215,19 +229,19 @@ class UnknownNameError(SemiringError, LookupError):
 
 
 class FormatError(SemiringError, ValueError):
-    """A file does not hold what its format promises; the message names the file and, where there is one, the line."""
+    """A file violates its format; the message names the file and, for a text file, the line."""
 
 
 class StorageError(SemiringError, ValueError):
-    """A matrix in a file cannot be closed as asked: the memory, the file or the journal does not allow it."""
+    """A matrix in a file cannot be closed with these options, because of the memory, the file or the journal."""
 
 
 class TooLargeError(SemiringError, MemoryError):
-    """A result would not fit into memory; the message says what it takes, what is free, and which call answers."""
+    """A result does not fit into memory; the message has the need, the free memory and a call that needs less."""
 
 
 class MissingExtraError(SemiringError, ImportError):
-    """An optional package is not installed; the message names the extra that brings it, or the package (extra "")."""
+    """An optional package is not installed; the message names the extra that installs it, or the package (extra "")."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         how = f"pip install {package}"

@@ -25,12 +25,12 @@ KEPT = 0.1
 
 @cache
 def logger() -> Logger:
-    """The logger ``semiring``; `logging` is loaded with the first line, not with the library."""
+    """Return the logger ``semiring``; `logging` is loaded with the first line, not with the library."""
     import logging
 
-    found = logging.getLogger("semiring")
-    found.addHandler(logging.NullHandler())
-    return found
+    named = logging.getLogger("semiring")
+    named.addHandler(logging.NullHandler())
+    return named
 
 
 class Compilation:

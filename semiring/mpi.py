@@ -1,16 +1,16 @@
-"""Matrices larger than a machine: closures, products and paths by several processes of MPI, each of which holds tiles.
+"""Closures, products and paths of matrices larger than a machine, by several MPI processes that hold tiles.
 
-Every function here is called by all ranks of a communicator together, with the same arguments, but for what one rank
-alone gives or gets. ``mpiexec -n 4 python -m mpi4py program.py`` starts four; a matrix larger than one rank's memory
-comes from a file (`read`) or from the rows that each rank makes (`from_rows`)::
+All functions are collective: all ranks of a communicator call them together. The arguments are the same on all ranks,
+except the input or output of a single rank. ``mpiexec -n 4 python -m mpi4py program.py`` starts four ranks. A matrix
+larger than one rank's memory is read from a file (`read`), or from the rows that each rank makes (`from_rows`)::
 
     from semiring import mpi
     A = mpi.read("big.npy")
     mpi.closure(A, out=A).write("closed.npy")
 
-Results have the bits of ``closure(A, method="blocked_floyd_warshall")`` in one process, for any number of ranks and of
-their threads. What is wrong with the entries is raised on all ranks alike, and an error of one rank too, where the
-others can be told; where they wait for what will not come, it ends all ranks with one line.
+Results are bitwise identical to those of ``closure(A, method="blocked_floyd_warshall")`` in one process, for any number
+of ranks and threads. An error in the entries is raised on all ranks. An error of one rank is raised on all ranks if
+they can still agree on it. If the other ranks already wait for a message of this rank, it ends all ranks with one line.
 
 Install with ``pip install '.[mpi]'`` in a clone of the repository. Source and cost: `semiring.distributed.closing`.
 """

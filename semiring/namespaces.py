@@ -1,4 +1,4 @@
-"""Which array library an array belongs to, found by its type: nothing is imported that is not already loaded."""
+"""The library and the device of an array, found by its type without importing any library."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["array_namespace", "is_device_array", "library_of"]
 
 # The root package of an array's type, and the module that holds its functions.
 _LIBRARIES = {"numpy": "numpy", "cupy": "cupy", "torch": "torch", "jax": "jax.numpy", "jaxlib": "jax.numpy"}
-_ROOTS: dict[type, str] = {}  # of the types that were asked for
+_ROOTS: dict[type, str] = {}  # a cache of root packages by type
 
 
 def library_of(array: Any) -> str:
-    """The root package of the array's type."""
+    """Return the root package of the array's type."""
     kind = type(array)
     root = _ROOTS.get(kind)
     if root is None:
@@ -24,9 +24,9 @@ def library_of(array: Any) -> str:
 
 
 def array_namespace(*arrays: Any) -> Any:
-    """The module whose functions act on ``arrays``: NumPy, CuPy, torch or jax.numpy. Lists and scalars are NumPy's."""
+    """Return the module of functions on ``arrays``: NumPy, CuPy, torch or jax.numpy; NumPy for lists and scalars."""
     for array in arrays:
-        if type(array) is np.ndarray:  # small products feel every microsecond
+        if type(array) is np.ndarray:  # saves time, which matters for small products
             continue
         name = _LIBRARIES.get(library_of(array))
         if name is not None and name != "numpy":
@@ -34,20 +34,20 @@ def array_namespace(*arrays: Any) -> Any:
     return np
 
 
-_TOLD_BY_TYPE = frozenset({"numpy", "builtins", "cupy"})
+_ON_ONE_DEVICE = frozenset({"numpy", "builtins", "cupy"})  # libraries whose types determine the device
 _CUDA_DEVICES = (2, 13)  # DLPack's codes of memory on an NVIDIA GPU: ordinary and managed
-_THERE: dict[type, bool] = {}  # of the types that tell
+_ON_DEVICE: dict[type, bool] = {}  # a cache of the types that determine the device
 
 
 def is_device_array(array: Any) -> bool:
-    """Whether the array lives on an NVIDIA GPU."""
-    there = _THERE.get(type(array))
-    if there is not None:
-        return there
+    """Return whether the array is on an NVIDIA GPU."""
+    on_device = _ON_DEVICE.get(type(array))
+    if on_device is not None:
+        return on_device
     root = library_of(array)
-    if root in _TOLD_BY_TYPE or isinstance(array, np.ndarray):
-        there = _THERE[type(array)] = root == "cupy"
-        return there
+    if root in _ON_ONE_DEVICE or isinstance(array, np.ndarray):
+        on_device = _ON_DEVICE[type(array)] = root == "cupy"
+        return on_device
     if hasattr(array, "__dlpack_device__"):
         return array.__dlpack_device__()[0] in _CUDA_DEVICES
     return hasattr(array, "__cuda_array_interface__")

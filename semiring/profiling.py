@@ -1,7 +1,7 @@
-"""What ran: `profile` collects a tree of spans, each with what was done, how long it took, and what it moved.
+"""Profiles: `profile` collects a tree of spans, each with a name, a duration, and the bytes and operations.
 
-Whoever does work says so with `span`. Outside a profile that is nothing: `active` is False, and a path on which tenths
-of a microsecond count asks it first.
+Code opens a `span` around its work. Outside a profile this does nothing, because `active` is False. Code on which
+tenths of a microsecond count reads `active` first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _current: ContextVar[Span | None] = ContextVar("semiring_span", default=None)  #
 
 
 class Span:
-    """One thing that was done, and what was done inside it.
+    """A piece of work with its duration, and the spans inside it.
 
     Attributes
     ----------
@@ -33,15 +33,15 @@ class Span:
         block, or of whole matrices by one kernel), ``"predecessors"``, ``"pass"`` over a matrix, ``"replay"`` of
         recorded launches, ``"compilation"``, ``"transfer"`` to or from a GPU; ``"profile"`` for the root.
     name
-        What it is called: of a product the operation of the kernel contract, such as ``"multiply_add"``.
+        The name: for a product the operation of the kernel contract, such as ``"multiply_add"``.
     details
-        A dictionary: of products ``shape`` (m, k, n), of other kernels the matrix's, ``dtype`` and ``semiring``.
+        A dictionary with ``shape`` ((m, k, n) for products, else the shape of the matrix), ``dtype`` and ``semiring``.
     seconds
-        From its begin to its end, those of ``children`` included.
+        The duration, with that of ``children``.
     children
-        What was done inside, in order.
+        The spans inside this span, in order.
 
-    Also a context manager, as which `span` gives it.
+    A span is a context manager, which `span` returns.
     """
 
     __slots__ = (
@@ -60,23 +60,23 @@ class Span:
 
     @property
     def pairs(self) -> int:
-        """How many times ⊗ and ⊕ were computed, here and in the children; of closures n³, whatever was left out."""
+        """The number of ⊗ and ⊕ with those of the children; n³ for a closure, even if a method computes fewer."""
         return self._pairs + sum(child.pairs for child in self.children)
 
     @property
     def bytes(self) -> int:
-        """What had to be read and written at the least, here and in the children.
+        """The least number of bytes that must be read and written, with those of the children.
 
-        Each operand once and each result once; one that is added to counts twice.
+        Each operand and each result counts once; a result that is added to counts twice.
         """
         return self._bytes + sum(child.bytes for child in self.children)
 
     def note(self, **details: Any) -> None:
-        """Say more of it."""
+        """Add details to this span."""
         self.details.update(details)
 
     def walk(self) -> Iterator[Span]:
-        """Itself and all below it, each before its children."""
+        """Yield this span and all spans inside it, each before its children."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -112,52 +112,52 @@ class Span:
 
     @property
     def label(self) -> str:
-        """Its name and details in one line."""
+        """The name and the details in one line."""
         return " ".join(filter(None, (self.name, *map(_text, self.details.values()))))
 
 
-class _Nothing:
-    """What `span` gives outside a profile."""
+class _NoSpan:
+    """The context manager that `span` returns outside a profile."""
 
     def note(self, **details: Any) -> None:
         pass
 
-    def __enter__(self) -> _Nothing:
+    def __enter__(self) -> _NoSpan:
         return self
 
     def __exit__(self, *error: Any) -> None:
         pass
 
 
-_NOTHING = _Nothing()
+_NO_SPAN = _NoSpan()
 
 
 def collects() -> bool:
-    """Whether a profile is open here: in this Python thread, or asyncio task."""
+    """Return whether a profile is open in this Python thread or asyncio task."""
     return active and _current.get() is not None
 
 
-def span(kind: str, name: str, *, pairs: int = 0, moved: int = 0, **details: Any) -> Span | _Nothing:
-    """A context in which something is done: a `Span` of the open profile, or nothing where there is none.
+def span(kind: str, name: str, *, pairs: int = 0, moved: int = 0, **details: Any) -> Span | _NoSpan:
+    """Return a context manager for a piece of work: a `Span` of the open profile, or one without effect.
 
-    ``pairs`` and ``moved`` (bytes) are what it does by itself, outside its children.
+    ``pairs`` and ``moved`` (bytes) count the work of this span without its children.
     """
     if not collects():
-        return _NOTHING
+        return _NO_SPAN
     return Span(kind, name, pairs=pairs, moved=moved, **details)
 
 
 def record(kind: str, name: str, seconds: float, **details: Any) -> None:
-    """A span that has ended already."""
+    """Add a span of known duration to the open profile."""
     parent = _current.get() if active else None
     if parent is not None:
-        done = Span(kind, name, **details)
-        done.seconds = seconds
-        parent.children.append(done)
+        finished = Span(kind, name, **details)
+        finished.seconds = seconds
+        parent.children.append(finished)
 
 
 class Profile(Span):
-    """What ran while it was open: the root of a tree of spans. `profile` makes one."""
+    """The root of a tree of spans: the work while it was open. `profile` makes one."""
 
     __slots__ = ()
 
@@ -183,17 +183,17 @@ def _count(step: int) -> None:
 
 
 def profile(*, synchronize: bool = False) -> Profile:
-    """Collect what runs inside a ``with`` block, in this Python thread (or asyncio task) alone.
+    """Collect the spans of a ``with`` block, only in this Python thread or asyncio task.
 
     Parameters
     ----------
     synchronize
-        Wait for the GPU at the begin and at the end of every span. Without it kernels of a GPU are only enqueued, and
-        seconds are those of the host: a product of a GPU seems to take some microseconds, and whoever waits for the
-        result seems to take all. With it nothing runs side by side, so the whole takes longer than it would.
+        Wait for the GPU at the begin and at the end of every span. Otherwise kernels of a GPU are only enqueued, and
+        seconds are those of the host: a product of a GPU seems to take some microseconds, and the span that waits for
+        the result seems to take the whole time. With it no kernels overlap, so the whole takes longer.
 
-    Printed it is a table, in which equal things side by side are one line; it is also a tree of `Span` to walk. A
-    profile inside another belongs to both. A span of a kernel takes some 10 µs and half a kilobyte; outside a profile
+    Printing a profile gives a table, in which equal neighbouring spans are one line. Its spans can also be walked. A
+    profile inside another belongs to both. A span of a kernel takes about 10 µs and half a kilobyte. Outside a profile
     nothing is measured.
 
     >>> import semiring as sr
@@ -207,7 +207,7 @@ def profile(*, synchronize: bool = False) -> Profile:
 
 
 def described(array: Any) -> str:
-    """The shape and the dtype of an array, as a detail."""
+    """Return the text of the shape and the dtype of an array, as a detail of a span."""
     return f"{_text(tuple(array.shape))} {array.dtype}"
 
 
@@ -217,7 +217,7 @@ _Row: TypeAlias = tuple[str, str, str, str, str, str]
 
 
 def _rows(spans: list[Span], indent: str) -> Iterator[_Row]:
-    """A line for each kind of thing, those inside it below."""
+    """Yield a line for each group of equal spans, followed by the lines of the spans inside."""
     groups: dict[tuple[str, str], list[Span]] = {}
     for one in spans:
         groups.setdefault((one.kind, one.label), []).append(one)
@@ -267,7 +267,7 @@ def _size(count: int) -> str:
 
 
 def _synchronize() -> None:
-    """Wait for the current GPU, if CuPy is in use. Work that is being recorded has no end to wait for."""
+    """Wait for the current GPU, if CuPy is in use and its stream is not capturing."""
     cupy: Any = sys.modules.get("cupy")
     if cupy is not None and cupy.is_available() and not cupy.cuda.get_current_stream().is_capturing():
         cupy.cuda.runtime.deviceSynchronize()

@@ -1,21 +1,21 @@
-"""Who keeps something that a registered method or rule may change is told when one is registered or forgotten."""
+"""Callbacks that clear caches when a method or a rule is registered or removed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["changed", "on_change"]
+__all__ = ["notify", "on_change"]
 
-_told: list[Callable[[], None]] = []
-
-
-def on_change(forget: Callable[[], None]) -> Callable[[], None]:
-    """Call ``forget()`` at every change from now on. Returns it, so that it may stand as a decorator."""
-    _told.append(forget)
-    return forget
+_callbacks: list[Callable[[], None]] = []
 
 
-def changed() -> None:
-    """Tell everybody that a method or a rule was registered or forgotten."""
-    for forget in _told:
-        forget()
+def on_change(callback: Callable[[], None]) -> Callable[[], None]:
+    """Call ``callback()`` after every later change. Return it, so that this function can be a decorator."""
+    _callbacks.append(callback)
+    return callback
+
+
+def notify() -> None:
+    """Call all callbacks, after a method or a rule was registered or removed."""
+    for callback in _callbacks:
+        callback()

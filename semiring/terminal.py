@@ -1,4 +1,4 @@
-"""What a terminal or a notebook shows while the work lasts: a progress bar, and what is compiled."""
+"""The output of a terminal or a notebook during the work: a progress bar, and lines about compilations."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ __all__ = [
     "progress_bar",
 ]
 
-PATIENCE = 0.4  # seconds before the bar appears: what is over by then needs none
-PATIENT = 20.0  # seconds from which on a small part of the work tells how long the rest will take
+PATIENCE = 0.4  # seconds before the bar appears: shorter work needs no bar
+PATIENT = 20.0  # seconds after which a small part of the work suffices to predict the remaining time
 INTERVAL = 0.1  # seconds between two drawings
-NOTEWORTHY = 1.0  # seconds from which on a compilation stays on the screen
-SHOWN = 10  # rows and columns of a matrix that a notebook shows
+NOTEWORTHY = 1.0  # seconds: the line of a longer compilation stays on the screen
+SHOWN = 10  # the most rows and columns of a matrix in a notebook
 
 
 class ProgressBar:
-    """Called with (done, total), draws how far the work is on standard error; silent where that is no terminal.
+    """A progress callback ``bar(done, total)`` that draws a bar on standard error, if that is a terminal.
 
-    A context manager: the line is wiped at the end, whatever happened.
+    It is a context manager, which erases the line at the end, also after an exception.
     """
 
     def __init__(self, label: str, stream: IO[str] | None = None) -> None:
         self._label, self._stream = label, sys.stderr if stream is None else stream
         self._next = time.monotonic() + PATIENCE
-        self._first: tuple[float, float] | None = None  # when it was told first, and how much was done by then
-        self._drawn = False
+        self._first: tuple[float, float] | None = None  # the time and the share of the work of the first call
+        self._is_visible = False
 
     def __enter__(self) -> ProgressBar | None:
-        """Itself, or None where nobody would see it: the work then need not report at all."""
+        """Return this callback, or None if the stream is no terminal: then the work need not report progress."""
         return self if self._stream.isatty() else None
 
     def __call__(self, done: int, total: int) -> None:
@@ -49,26 +49,26 @@ class ProgressBar:
         if total <= 0:
             return
         share = min(1.0, done / total)
-        if self._first is None:  # a run that goes on where another ended begins with much done
+        if self._first is None:  # a continued run begins with a large share
             self._first = (now, share)
         if now < self._next:
             return
         self._next = now + INTERVAL
-        elapsed, gone = now - self._first[0], share - self._first[1]
-        left = elapsed / gone * (1 - share) if gone > 0.02 or (gone > 0 and elapsed > PATIENT) else None
-        remaining = "" if left is None else f"  {_duration(left)} left"
+        elapsed, progress = now - self._first[0], share - self._first[1]
+        is_predictable = progress > 0.02 or (progress > 0 and elapsed > PATIENT)
+        remaining = f"  {_duration(elapsed / progress * (1 - share))} left" if is_predictable else ""
         width = max(10, min(40, shutil.get_terminal_size().columns - len(self._label) - 26))
         filled = round(share * width)
         line = f"{self._label} {'█' * filled}{'░' * (width - filled)} {share:4.0%}{remaining}"
         self._write(f"\r{line}\x1b[K")
-        self._drawn = True
+        self._is_visible = True
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._drawn:
+        if self._is_visible:
             self._write("\r\x1b[K")
-            self._drawn = False
+            self._is_visible = False
 
     def _write(self, text: str) -> None:
         try:
@@ -88,7 +88,7 @@ def _duration(seconds: float) -> str:
 
 
 def progress_bar(label: str) -> Callable[[int, int], None]:
-    """What ``progress=True`` stands for: a bar of tqdm where that is installed, else a `ProgressBar`."""
+    """Return the callback for ``progress=True``: a bar of tqdm if that is installed, else a `ProgressBar`."""
     try:
         from tqdm import tqdm
     except ImportError:
@@ -111,14 +111,14 @@ def progress_bar(label: str) -> Callable[[int, int], None]:
 
 
 def compilation_text(line: str, seconds: float | None) -> str:
-    """The line of a compilation as it begins (None), and as it ends: wiped where it took next to no time."""
+    """Return the line for the begin (None) or the end of a compilation; a short one erases its line."""
     if seconds is None:
         return f"\rsemiring: {line} …\x1b[K"
     return f"\rsemiring: {line}: {seconds:.1f} s\x1b[K\n" if seconds >= NOTEWORTHY else "\r\x1b[K"
 
 
 def announce(line: str, seconds: float | None = None) -> None:
-    """Say on standard error what is compiled, where somebody sees it: on a terminal, and in a notebook."""
+    """Print a line about a compilation on standard error, if that is a terminal or a notebook."""
     stream = sys.stderr
     if stream is None or not (stream.isatty() or "ipykernel" in sys.modules):
         return
@@ -127,7 +127,7 @@ def announce(line: str, seconds: float | None = None) -> None:
 
 
 def html_table(title: str, head: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
-    """A table for a notebook."""
+    """Return a table as HTML for a notebook."""
 
     def line(cells: Iterable[Any], tag: str) -> str:
         return "<tr>" + "".join(f"<{tag}>{escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
@@ -136,9 +136,9 @@ def html_table(title: str, head: Iterable[Any], rows: Iterable[Iterable[Any]]) -
 
 
 def html_matrix(title: str, matrix: Any, rows: Sequence[Any], columns: Sequence[Any]) -> str:
-    """The first rows and columns of a matrix, called by the names of their vertices, for a notebook.
+    """Return the first rows and columns of a matrix as HTML for a notebook, with the names of their vertices.
 
-    The matrix has at least the `SHOWN` first ones.
+    The matrix needs only its first `SHOWN` rows and columns.
     """
 
     def shortened(entry: Any) -> str:
@@ -153,5 +153,5 @@ def html_matrix(title: str, matrix: Any, rows: Sequence[Any], columns: Sequence[
 
 
 def html_lines(text: str) -> str:
-    """Lines as they are, for a notebook."""
+    """Return lines of text as HTML for a notebook, with their blanks."""
     return f"<pre>{escape(text)}</pre>"

@@ -1,8 +1,8 @@
-"""How many threads a call may use.
+"""The number of threads of a call.
 
-The default is the environment variable NUMBA_NUM_THREADS, else the number of cores this process may run on.
-`set_threads` changes it for the process, `threads` for a block of code, and most functions take ``threads=`` for one
-call. Results never depend on it.
+The default is the environment variable NUMBA_NUM_THREADS, else the number of cores of this process. `set_threads`
+changes it for the process, `threads` for a block of code, and the option ``threads=`` of most functions for one call.
+Results never depend on it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from operator import index
 
 __all__ = ["checked_threads", "get_threads", "set_threads", "threads"]
 
-_process: int | None = None  # what `set_threads` set
-_block: ContextVar[int | None] = ContextVar("semiring_threads", default=None)  # what the innermost `threads` block set
+_process: int | None = None  # the number of `set_threads`
+_block: ContextVar[int | None] = ContextVar("semiring_threads", default=None)  # the number of the innermost `threads`
 
 
 def checked_threads(n: int) -> int:
-    """A number of threads from a caller; raises `TypeError` or `ValueError` where it is none."""
+    """Return a valid number of threads. Raises `TypeError` for other types, and `ValueError` for less than 1."""
     try:
         count = index(n)
     except TypeError:
@@ -47,7 +47,7 @@ def _default() -> int:
 
 
 def get_threads() -> int:
-    """The number of threads a call uses when it is not told.
+    """Return the number of threads of a call without the option ``threads=``.
 
     >>> with threads(3):
     ...     get_threads()
@@ -57,9 +57,9 @@ def get_threads() -> int:
 
 
 def set_threads(n: int | None) -> None:
-    """Use ``n`` threads from now on, in the whole process; None goes back to the default.
+    """Use ``n`` threads in all later calls of the process; None restores the default.
 
-    Raises `ValueError` unless n is at least 1. More threads than cores is allowed, and slow.
+    Raises `ValueError` unless n is at least 1. More threads than cores are allowed, and slow.
     """
     global _process
     _process = None if n is None else checked_threads(n)
@@ -67,7 +67,7 @@ def set_threads(n: int | None) -> None:
 
 @contextmanager
 def threads(n: int) -> Iterator[None]:
-    """Use ``n`` threads inside a ``with`` block, in this Python thread (or asyncio task) alone."""
+    """Use ``n`` threads inside a ``with`` block, only in this Python thread or asyncio task."""
     token = _block.set(checked_threads(n))
     try:
         yield

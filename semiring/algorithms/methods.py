@@ -34,7 +34,7 @@ from semiring.algorithms.views import WORD
 from semiring.errors import AlgebraError, DeviceError, MethodError, UnknownNameError
 from semiring.kernels.contract import OPERATIONS, Backend, lacking
 from semiring.kernels.engine import Engine
-from semiring.registrations import changed
+from semiring.registrations import notify
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -411,7 +411,7 @@ def register_method(name: str, method: Method | Callable[..., object], **traits:
     if name in METHODS:
         raise MethodError(f"{name!r} is a closure method already: choose another name")
     _methods[name] = made
-    changed()
+    notify()
     return made
 
 
@@ -420,7 +420,7 @@ def unregister_method(name: str) -> None:
     if name not in _methods or any(method.name == name for method in _BUILT_IN):
         raise MethodError(f"{name!r} is not a registered closure method")
     del _methods[name]
-    changed()
+    notify()
 
 
 def method_named(name: str | Method) -> Method:

@@ -22,7 +22,7 @@ import numpy as np
 from semiring.kernels.machines import granite_rapids, h200, others, zen4, zen5
 from semiring.kernels.machines.data import ClosureSpeed, CpuSpeed
 from semiring.kernels.machines.files import processor, read
-from semiring.registrations import changed
+from semiring.registrations import notify
 
 if TYPE_CHECKING:
     from semiring.kernels.cpu.codegen.target import Target
@@ -83,12 +83,12 @@ def trying(speed: CpuSpeed) -> Iterator[None]:
     """Use other speed data inside a ``with`` block, in the whole process: for the tuner and the tests."""
     global _tried
     before, _tried = _tried, speed
-    changed()  # plans are made by these data
+    notify()  # plans are made by these data
     try:
         yield
     finally:
         _tried = before
-        changed()
+        notify()
 
 
 def closure_speed(backend: str, dtype: np.dtype[Any], storage: str = "elements") -> ClosureSpeed:
