@@ -313,7 +313,9 @@ def _close_array(request: Request, close: _Close) -> Any:
     layout = setup.layout()
     run = HostArrayRun(A, target, layout, setup.room(layout), options.threads)
     request.explain(
-        "files", f"an array of {format_bytes(A.nbytes)} in {format_bytes(layout.memory)} of the GPU's memory: {_describe(layout)}"
+        "files",
+        f"an array of {format_bytes(A.nbytes)} in {format_bytes(layout.memory)} of the GPU's memory: "
+        f"{_describe(layout)}",
     )
     return close_by_strips(request, setup.call(request, A, partial(check_by_threads, threads=options.threads)), run)
 
@@ -327,7 +329,7 @@ def _describe(layout: StripLayout) -> str:
 def _scan_file(source: StoredMatrix, view: Any, semiring: Semiring) -> Scan:
     """Return `check_entries` of a file, in a fifth of the time that reading its memory map takes."""
     scan, rows = Scan(nonnegative=True), max(1, _SCAN // source.row)
-    if rule_for(semiring, source.dtype).ask_nothing:
+    if rule_for(semiring, source.dtype).needs_no_scan:
         return scan
     memory = Memory(min(rows, source.n), source.n, source.dtype)
     try:
@@ -386,8 +388,8 @@ class _StripSetup:
         layout = self._layout_in(memory, self.threads)
         if isinstance(layout, int):
             raise StorageError(
-                f"{format_bytes(memory)} of memory are too small for {self._widest} rows of {n} {self._dtype}, which are one "
-                f"block of pivots, and some more to work on: it takes {format_bytes(layout)}"
+                f"{format_bytes(memory)} of memory are too small for {self._widest} rows of {n} {self._dtype}, which "
+                f"are one block of pivots, and some more to work on: it takes {format_bytes(layout)}"
             )
         layout = layout.with_last_round(int(self._cycles))
         if not self._limits.device:
@@ -470,5 +472,6 @@ def _by_strips(request: Request, source: StoredMatrix, target: StoredMatrix, lim
     run = Run(SYSTEM, source, target, layout, setup.room(layout), name, team=request.team, pivots=pivots)
     if name is not None:
         layout = with_journal(layout, run.in_place, request.team.ranks.size)
-    request.explain("files", f"a file of {format_bytes(source.size)} in {format_bytes(layout.memory)} of memory: {_describe(layout)}")
+    size, memory = format_bytes(source.size), format_bytes(layout.memory)
+    request.explain("files", f"a file of {size} in {memory} of memory: {_describe(layout)}")
     return close_by_strips(request, call, run)

@@ -112,7 +112,12 @@ def close_array(A: Array, options: Options, out_buffer: Any = None, **fields: An
     ``out_buffer`` is A, or shares no memory with it. ``fields`` are those of `Call.from_array`. For a result with
     adjacent columns the transpose is closed, which has adjacent rows: (Aᵀ)* = (A*)ᵀ where ⊗ commutes.
     """
-    columns = out_buffer is not None and out_buffer.ndim == 2 and not has_adjacent_elements(out_buffer) and has_adjacent_elements(out_buffer.T)
+    columns = (
+        out_buffer is not None
+        and out_buffer.ndim == 2
+        and not has_adjacent_elements(out_buffer)
+        and has_adjacent_elements(out_buffer.T)
+    )
     copied = is_half(A.dtype) and not (is_device_array(A) and stays_float16(A.dtype, options))
     if columns and options.semiring.commutative and not copied:
         close(Call.from_array(A.T, options, is_transposed=True, **fields), out_buffer.T)

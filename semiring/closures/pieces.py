@@ -88,9 +88,9 @@ def plan_pieces(call: Call, *, last_round: bool = False) -> PieceWork:
             continue
         if answer.last_round is None or not last_round:
             raise AlgebraError(
-                f"{text_of(answer.why, call)}: that needs the whole matrix in memory, and this matrix is closed by "
-                f"{strips.piece_name} of them; read it and close it in memory, which takes {format_bytes(call.A.nbytes)} at "
-                "least"
+                f"{text_of(answer.why, call)}: that needs the whole matrix in memory, and this matrix is closed "
+                f"by {strips.piece_name} of them; read it and close it in memory, which takes "
+                f"{format_bytes(call.A.nbytes)} at least"
             )
         ending = ending & answer.last_round(call)
     d = plan.draft

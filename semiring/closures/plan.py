@@ -211,7 +211,9 @@ class Plan:
         if call.explanation is not None:
             self.explain(call)
         d, A = self.draft, call.A
-        if self._is_plain and (out_buffer is None or (out_buffer.dtype == d.matrix.dtype and has_adjacent_elements(out_buffer))):
+        if self._is_plain and (
+            out_buffer is None or (out_buffer.dtype == d.matrix.dtype and has_adjacent_elements(out_buffer))
+        ):
             D = out_buffer = empty_like(A) if out_buffer is None else out_buffer
             plain: Any = self.method
             D, original, operand = plain.read(self._matrix, A, D, call.inspect)

@@ -179,12 +179,12 @@ class _PathRequest(NamedTuple):
     device: Any
     options: dict[str, Any]  # the options of `closure`
 
-    def labelled_matrix(self, A: Any) -> Taken:
+    def labelled_matrix(self, A: Any) -> LabelledArray:
         """Return A as a matrix of all pairs, with the names of vertices."""
         taken = take(A, self.semiring, self.reading)
         return taken if taken.network is None else taken._replace(restore=as_it_is)
 
-    def all_paths(self, taken: Taken) -> Paths:
+    def all_paths(self, taken: LabelledArray) -> Paths:
         """Find the paths between all pairs of vertices."""
         A, semiring, one = taken.matrix, self.semiring, one_device(self.device)
         names = taken.names if self.names is None else self.names
@@ -203,7 +203,7 @@ class _PathRequest(NamedTuple):
             raise stated.named(names) from None
         back = as_result(A)
         weights = matrix if one is None else A
-        return Paths(taken.back(back(distances)), semiring, back(trees), names=names, weights=weights)
+        return Paths(taken.restore(back(distances)), semiring, back(trees), names=names, weights=weights)
 
     def some_paths(self, A: Any, sources: Any, targets: Any, limit: Any) -> Paths:
         """Find the paths between some vertices, or within a limit."""
@@ -218,7 +218,7 @@ class _PathRequest(NamedTuple):
             taken = self.labelled_matrix(A)
             vertices = Vertices(taken.matrix.shape[-1], taken.names if self.names is None else self.names)
             rows, columns = _numbers(vertices, sources, targets)
-            paths = self._replace(names=None).all_paths(taken._replace(names=None, back=as_it_is))
+            paths = self._replace(names=None).all_paths(taken._replace(names=None, restore=as_it_is))
             explanation = Explanation(self.semiring.name, method=self.options["method"], backend="cuda")
             table = select_paths(paths, rows, columns)
             answer = Answer(sources=rows, targets=columns, limit=None, **table._asdict(), explanation=explanation)

@@ -52,8 +52,9 @@ def plot_network(
     values_label: str = "",
     title: str = "",
 ) -> Figure:
-    """Return the network with ``path`` (vertices in order, by number or by name) drawn on it; or what `network_of`
-    takes.
+    """Draw a network, or what `network_of` takes, with a path on it.
+
+    ``path`` lists vertices in order, by number or by name.
 
     ``values`` (n,) colours the vertices, by distance from one of them say; those with the semiring's zero are shown
     apart, as unreachable. ``values_label`` is the title of the colour bar. Vertices stand at ``network.positions``, on

@@ -99,8 +99,9 @@ def headline(axes: Any, title: str, subtitle: str) -> None:
 
 
 def color_scale(values: Any) -> tuple[Any, str]:
-    """Return the norm that maps the finite values to colours, and which ends hold infinite ones ("neither", "max",
-    ...).
+    """Return the norm that maps the finite values to colours, and which ends hold infinite ones.
+
+    The ends are "neither", "min", "max" or "both", as matplotlib names them.
     """
     from matplotlib.colors import Normalize
 

@@ -127,7 +127,8 @@ def _one(call: Call, number: int, index: tuple[int, ...], alike: bool, out_buffe
     report = call.progress and partial(_report, call.progress, number, prod(call.kind.shape[:-2]))
     results = {"scan": call.scan} if alike else {}
     A = call.A[index]
-    is_transposed = not has_adjacent_elements(out_buffer) and call.semiring.commutative and has_adjacent_elements(out_buffer.T)
+    has_columns = not has_adjacent_elements(out_buffer) and has_adjacent_elements(out_buffer.T)
+    is_transposed = has_columns and call.semiring.commutative
     return call.part(
         A.T if is_transposed else A,
         is_transposed=is_transposed,

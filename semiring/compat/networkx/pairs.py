@@ -164,8 +164,9 @@ def johnson(G: ConvertedGraph, weight: Any = "weight") -> dict[Any, dict[Any, li
 
 
 def _bounded(G: ConvertedGraph, weight: Any, *, paths: bool = False) -> Distances:
-    """Return the distances by weights of both signs; of a negative cycle the error that NetworkX has, with its
-    vertices.
+    """Return the distances by weights of both signs.
+
+    Raises the error of NetworkX for a negative cycle, with its vertices.
     """
     try:
         return distances(G, weight, negative=True, paths=paths)
