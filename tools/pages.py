@@ -181,8 +181,9 @@ SUMMARIES = {"summary/how-long": how_long}
 
 
 def with_tables(text: str) -> str:
-    """Return the text of a page with the tables that ``<!-- table: FILE/TABLE -->`` asks for, and where each was
-    measured.
+    """Return the text of a page with the tables that the comments ``<!-- table: FILE/TABLE -->`` name.
+
+    A line below each table says where it was measured.
     """
 
     def shown(found: re.Match[str]) -> str:

@@ -43,8 +43,9 @@ def _as_stacks(A: Array, B: Array) -> tuple[Array, Array]:
 
 
 def stack_closure(A: Array, semiring: Semiring, reflexive: bool, check: bool, rounded_to: str = "") -> Array:
-    """Return A*, or A⁺, for A (..., n, n). ``rounded_to``: the dtype whose rounding the entries bring, where it is not
-    A's.
+    """Return A*, or A⁺, for A (..., n, n).
+
+    ``rounded_to``: the dtype whose rounding the entries bring, if it is not that of A.
     """
     return closure_of_rounded(A, semiring, numpy_dtype(rounded_to or A.dtype), reflexive=reflexive, check=check)
 

@@ -16,9 +16,9 @@ CELLS = 800  # squares along an edge of the picture, at most
 
 
 def plot_fill(factor: Factor, *, title: str = "") -> Figure:
-    """Return the pattern of a `Factor` in the order of its elimination: edges of the matrix, and entries that they
-    filled in.
+    """Return a picture of the pattern of a `Factor`, in the order of its elimination.
 
+    The pattern has the edges of the matrix, and the entries that they filled in.
     The vertices that are eliminated last, below and to the right, separate the others. Of more than 800 vertices a
     square stands for several, and has the colour of an edge where there is one. Raises `MissingExtraError` without
     matplotlib.

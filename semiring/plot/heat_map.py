@@ -44,9 +44,9 @@ def plot_matrix(
     title: str = "",
     unit: str = "",
 ) -> Figure:
-    """Return a heat map of an (n, n) closure, a row for each source; pairs with the semiring's zero are shown apart, in
-    grey.
+    """Return a heat map of an (n, n) closure, with a row for each source.
 
+    Pairs with the semiring's zero are grey.
     Rows and columns of named vertices are sorted so that alike ones are neighbours; numbered ones keep their order. Of
     a matrix of more than 2000 rows evenly spaced ones are drawn. Raises `ShapeError` where a matrix is not square or
     names are not n, and what `network_of` raises; `MissingExtraError` without matplotlib.

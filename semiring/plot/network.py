@@ -52,9 +52,10 @@ def plot_network(
     values_label: str = "",
     title: str = "",
 ) -> Figure:
-    """Return the network with ``path`` (vertices in order, by number or by name) drawn on it; or what `network_of`
-    takes.
+    """Return a picture of a network, with ``path`` drawn on it.
 
+    ``network`` is a `Network`, or an argument that `network_of` takes. ``path`` has the vertices in order, by number or
+    by name.
     ``values`` (n,) colours the vertices, by distance from one of them say; those with the semiring's zero are shown
     apart, as unreachable. ``values_label`` is the title of the colour bar. Vertices stand at ``network.positions``, on
     a map around their middle if those are longitudes and latitudes, else where a layout of NetworkX puts them. Raises

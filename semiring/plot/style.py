@@ -99,8 +99,9 @@ def headline(axes: Any, title: str, subtitle: str) -> None:
 
 
 def color_scale(values: Any) -> tuple[Any, str]:
-    """Return the norm that maps the finite values to colours, and which ends hold infinite ones ("neither", "max",
-    ...).
+    """Return the norm that maps the finite values to colours, and which ends hold infinite values.
+
+    The ends are named as Matplotlib's colour bars name them: "neither", "max", "min" or "both".
     """
     from matplotlib.colors import Normalize
 

@@ -164,8 +164,9 @@ def johnson(G: ConvertedGraph, weight: Any = "weight") -> dict[Any, dict[Any, li
 
 
 def _bounded(G: ConvertedGraph, weight: Any, *, paths: bool = False) -> Distances:
-    """Return the distances by weights of both signs; of a negative cycle the error that NetworkX has, with its
-    vertices.
+    """Return the distances by weights of both signs.
+
+    A negative cycle raises the error that NetworkX has, with the vertices of the cycle.
     """
     try:
         return distances(G, weight, negative=True, paths=paths)
