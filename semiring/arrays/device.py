@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from semiring.advice import installing
+from semiring.advice import installing, option
 from semiring.arrays.tensors import gradients_error
 from semiring.errors import DeviceError, DTypeError
 from semiring.namespaces import is_device_array, library_of
@@ -24,6 +24,7 @@ __all__ = [
     "are_disjoint",
     "are_on_current_device",
     "as_cupy",
+    "check_device",
     "copy_to_device",
     "device_number",
     "device_numbers",
@@ -90,7 +91,7 @@ def device_numbers(device: Any) -> tuple[int, ...]:
     Raises `ValueError` if one is named twice or without its number.
     """
     if device == "cuda:*":
-        count = int(load_cupy("device='cuda:*'").cuda.runtime.getDeviceCount())
+        count = int(load_cupy(option("device", device)).cuda.runtime.getDeviceCount())
         return tuple(range(count)) if count > 1 else ()
     if not isinstance(device, tuple | list):
         return ()
@@ -100,6 +101,21 @@ def device_numbers(device: Any) -> tuple[int, ...]:
             f"device is {device!r}: name each of several GPUs once, ('cuda:0', 'cuda:1'), or all of them, 'cuda:*'"
         )
     return tuple(number for number in numbers if number is not None) if len(numbers) > 1 else ()
+
+
+def check_device(device: Any) -> None:
+    """Raise `DeviceError` where ``device`` names a GPU that is not there, or the machine has none."""
+    cupy = load_cupy(option("device", device))
+    for number in device_numbers(device) or (device_number(one_device(device)),):
+        _check_number(cupy, number)
+
+
+def _check_number(cupy: Any, number: int | None) -> None:
+    """Raise `DeviceError` where no GPU has the number; None is the current GPU."""
+    count = 1 if number is None else int(cupy.cuda.runtime.getDeviceCount())
+    if number is not None and number >= count:
+        there = "cuda:0" if count == 1 else f"cuda:0 to cuda:{count - 1}"
+        raise DeviceError(f"there is no GPU cuda:{number}: the driver finds {there}")
 
 
 def one_device(device: Any) -> Any:
@@ -220,6 +236,7 @@ def on_device(arrays: Sequence[Any], device: Any = None) -> Iterator[None]:
     if isinstance(cupy, str):
         yield
         return
+    _check_number(cupy, number)
     for x in arrays:
         found = _number_of(x)
         if number is not None and found != number:

@@ -211,7 +211,11 @@ _LARGE = 1 << 30  # bytes of a file that are worth a word before
 
 
 def check_outputs(arguments: argparse.Namespace) -> None:
-    """Refuse outputs that could not be written, before any work is done."""
+    """Refuse outputs that could not be written, and GPUs that are not there, before any work is done."""
+    if getattr(arguments, "device", None) is not None:
+        from semiring.arrays.device import check_device
+
+        check_device(arguments.device)
     if arguments.output == "-" and arguments.json:
         raise SemiringError("--json and -o - both write to standard output: use one of them, or -o FILE")
     _refuse_overwriting(arguments)

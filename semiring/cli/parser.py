@@ -102,7 +102,8 @@ class Parser(argparse.ArgumentParser):
                 continue
             if value is ANY:
                 return text
-            words = [shlex.quote(str(word)) for word in (value if isinstance(value, tuple) else (value,))]
+            listed = (",".join(value),) if name == "device" and isinstance(value, tuple) else value
+            words = [shlex.quote(str(word)) for word in (listed if isinstance(listed, tuple) else (listed,))]
             return f"{text}{'=' if words[0].startswith('-') else ' '}{' '.join(words)}"
         return ""
 
@@ -153,6 +154,8 @@ def build_parser() -> Parser:
     _add_tune(commands)
     for command in commands.choices.values():
         command.set_defaults(command=command)
+        if "--device" not in command._option_string_actions:
+            command.instead["--device"] = ": it is an option of paths and closure, and this command needs no GPU"
         command.add_argument("--json", action="store_true", help="print one JSON object, for programs to read")
     return parser
 
@@ -361,7 +364,8 @@ def _add_work(parser: argparse.ArgumentParser, what: str) -> None:
         "--device",
         type=_device,
         metavar="NAME",
-        help="where to compute: cpu (the default), cuda, cuda:1, several GPUs as cuda:0,cuda:1, or cuda:* for all",
+        help="where to compute: cpu (the default), cuda, cuda:1, several GPUs as cuda:0,cuda:1, or cuda:* for all. A "
+        "GPU that is not there is an error, and so is a method that does not run there",
     )
     parser.add_argument(
         "--no-check",

@@ -107,7 +107,8 @@ def refuse_options_of_files(request: Request) -> None:
             raise FileNotFoundError(errno.ENOENT, "no such file", os.fspath(request.operand))
         raise StorageError(
             f"{option('memory')} and {option('journal')} are for a matrix in an .npy file, and A is in {where}. Leave "
-            "them out, or save A as .npy and give the name of the file. With device='cuda', memory= bounds its memory"
+            f"them out, or save A as .npy and give the name of the file. With {option('device', 'cuda')}, "
+            f"{option('memory')} bounds the memory of the GPU"
         )
 
 
@@ -181,6 +182,11 @@ def _workspace(request: Request) -> int:
 
 def _check_method(request: Request) -> None:
     method = request.options.method
+    if request.devices:
+        raise DeviceError(
+            "several GPUs close a matrix in memory, and this one does not fit, or has a journal: name one GPU, "
+            f"{option('device', 'cuda')}, or leave {option('device')} out"
+        )
     if method not in ("auto", _METHOD):
         raise AlgebraError(f"{method} closes a matrix in memory, and this one does not fit: use {_METHOD}")
     if request.reading.directed is False:

@@ -193,6 +193,12 @@ def _close_bits(request: Request, A: BitMatrix, out: Any) -> Any:
     check_star(request.semiring, A.dtype)
     if out is not None and (not isinstance(out, BitMatrix) or out.shape != A.shape):
         raise ShapeError(f"out must be a BitMatrix of shape {A.shape}, or None")
+    if request.device is not None and not A.on_device:
+        closed = _close_bits(request, A.to_device(), None).to_host()
+        if out is None:
+            return closed
+        out.words[...] = closed.words
+        return out
     request.explain("bits", "a BitMatrix stays packed")
     out_buffer = BitMatrix.empty(A.shape, A) if out is None else out
     call = Call.from_array(A, request.options, **_fields_of_call(request))

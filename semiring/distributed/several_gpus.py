@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
+from semiring.advice import option
 from semiring.algorithms.methods import Method
 from semiring.algorithms.progress import ReportingEngine
 from semiring.algorithms.schedule import schedule_for
@@ -77,7 +78,7 @@ def _close(devices: tuple[int, ...], engine: Engine, A: Array) -> None:
         raise TooLargeError(
             f"one of the GPUs {', '.join(map(str, devices))} has too little free memory for its share, {share} and two "
             f"panels of {max(stop - start for start, stop in blocks)} rows. Name more GPUs, or use strips on one "
-            "GPU, device='cuda', memory='100 GiB'"
+            f"GPU, {option('device', 'cuda')}, {option('memory', '100 GiB')}"
         ) from None
     plan.status.diverged = found[0]
 

@@ -335,3 +335,15 @@ def test_few_truth_values_of_the_host(n, rng):
     np.testing.assert_array_equal(sr.closure(A, "boolean", device="cuda"), reachable(A))
     walks = A.astype(np.float32) @ reachable(A).astype(np.float32) > 0
     np.testing.assert_array_equal(sr.closure(A, "boolean", device="cuda", reflexive=False), walks)
+
+
+def test_packed_words_of_the_host_go_to_the_gpu_and_back(rng):
+    A = rng.random((300, 300)) < 0.01
+    for reflexive in (True, False):
+        expected = sr.closure(pack(A), "boolean", reflexive=reflexive)
+        found = sr.closure(pack(A), "boolean", reflexive=reflexive, device="cuda")
+        assert not found.on_device
+        assert found == expected
+        out = pack(np.zeros_like(A))
+        assert sr.closure(pack(A), "boolean", reflexive=reflexive, device="cuda", out=out) is out
+        assert out == expected

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.advice import option
 from semiring.algebra.expressions.tree import is_half
 from semiring.algorithms.ordered import selects
 from semiring.arrays.encoding import decode
@@ -46,7 +47,7 @@ def half(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     if requested is not None:
         raise DTypeError(
             "compute_dtype is float16, and a CPU computes float16 in float32: leave it out, or compute on a GPU, "
-            "device='cuda'"
+            f"{option('device', 'cuda')}"
         )
     if k.strips is not None:
         remedy = "close the matrix in memory, or convert it to float32"

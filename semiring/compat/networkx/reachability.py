@@ -9,6 +9,7 @@ import numpy as np
 from semiring.algebra.catalogue import boolean
 from semiring.arrays.bits import BitMatrix
 from semiring.closures import closure
+from semiring.compat.networkx.device import device_for
 from semiring.compat.networkx.graph import Array, ConvertedGraph
 
 __all__ = ["transitive_closure", "transitive_closure_dag"]
@@ -51,7 +52,8 @@ def _check_order(G: ConvertedGraph, order: list[Any]) -> None:
 
 def _reached(G: ConvertedGraph, *, cycles: bool) -> BitMatrix:
     """Return a matrix (n, n) of the pairs with a path; with ``cycles``, a path from i to i must be a cycle."""
-    return closure(_edges(G, G.rows, G.columns), boolean, reflexive=not cycles)
+    device = device_for("reachability", len(G))
+    return closure(_edges(G, G.rows, G.columns), boolean, reflexive=not cycles, device=device)
 
 
 def _loops(G: ConvertedGraph) -> BitMatrix:

@@ -14,10 +14,15 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
+from semiring.algorithms.predecessors import predecessors
 from semiring.algorithms.schedule import dense_is_faster
+from semiring.arrays.encoding import inner_zero
 from semiring.closures import closure, closure_with_predecessors
+from semiring.compat.networkx.device import device_for
 from semiring.compat.networkx.graph import Array, ConvertedGraph, EdgeWeights
 from semiring.errors import IntegerOverflowError, NegativeCycleError
+from semiring.kernels.engine import engine_of, make_plan
+from semiring.threads import get_threads
 
 __all__ = [
     "Distances",
@@ -126,9 +131,23 @@ def hops(graph: ConvertedGraph) -> Distances:
 
 
 def close_in_place(D: Array) -> Array:
-    """Overwrite D with D* in min-plus, and return it."""
-    result: Array = closure(D, out=D)
+    """Overwrite D with D* in min-plus, on a GPU if `device_for` says so, and return it."""
+    result: Array = closure(D, out=D, device=device_for("distances", len(D)))
     return result
+
+
+def _close_with_predecessors(A: Array) -> tuple[Array, Array]:
+    """Return A* in min-plus and the predecessors, (n, n) each.
+
+    A GPU finds distances only. The CPU finds the predecessors from them, so that of paths equal in length both devices
+    give the same one. Where weights are below 0, a CPU compares them under potentials, and has to close the matrix.
+    """
+    device = device_for("predecessors", len(A))
+    if device is None or A.min(initial=0) < 0:
+        return closure_with_predecessors(A, min_plus)
+    D, none = closure(A, device=device), inner_zero(min_plus, A.dtype)  # no sum of two such integers wraps
+    plan = make_plan(min_plus, A.dtype, nonnegative=True, threads=get_threads())
+    return D, predecessors(engine_of(plan, D).backend, plan, np.minimum(D, none), np.minimum(A, none))
 
 
 def distances(
@@ -191,8 +210,8 @@ def _solve(graph: ConvertedGraph, weights: EdgeWeights, dtype: np.dtype[Any], pa
         A = weights.matrix(n, dtype, none)
         loops = np.arange(n)
         A[loops, loops] = np.minimum(A[loops, loops], 0)
-        D, before = closure_with_predecessors(A, min_plus)
-    elif dtype.kind == "f" and not dense_is_faster(n, weights.values.size):
+        D, before = _close_with_predecessors(A)
+    elif dtype.kind == "f" and device_for("distances", n) is None and not dense_is_faster(n, weights.values.size):
         from scipy.sparse import coo_array
 
         D = closure(coo_array((weights.values.astype(dtype), (weights.rows, weights.columns)), shape=(n, n)), min_plus)

@@ -1,0 +1,96 @@
+"""The NetworkX backend on a GPU: the results of the CPU for whole numbers, those of NetworkX up to rounding else."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from _semiring_networkx import interface
+from semiring.compat.networkx import device as choice
+
+pytestmark = pytest.mark.gpu
+
+WEIGHTED = [
+    "all_pairs_dijkstra",
+    "all_pairs_dijkstra_path_length",
+    "all_pairs_bellman_ford_path",
+    "all_pairs_bellman_ford_path_length",
+    "floyd_warshall",
+    "floyd_warshall_predecessor_and_distance",
+    "johnson",
+]
+PLAIN = ["all_pairs_shortest_path_length", "transitive_closure", "wiener_index", "closeness_centrality"]
+
+
+@pytest.fixture(autouse=True)
+def every_size(monkeypatch):
+    """Graphs of every size go to the GPU."""
+    for kind in choice.FROM:
+        monkeypatch.setitem(choice.FROM, kind, 1)
+
+
+def graph(n, directed, weights, rng):
+    G = nx.gnp_random_graph(n, 4 / n, seed=n, directed=directed)
+    for _, _, attributes in G.edges(data=True):
+        attributes["weight"] = weights[rng.integers(len(weights))]
+    return G
+
+
+def answer(name, G, device, **options):
+    with nx.config.backends.semiring(device=device):
+        found = getattr(interface, name)(interface.convert_from_nx(G, edge_attrs={"weight": 1}), **options)
+        found = list(found) if hasattr(found, "__next__") else found
+    return sorted(found.edges) if isinstance(found, nx.Graph) else found
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+@pytest.mark.parametrize("weights", [[1], [3, 1, 2], [0, 7, 40_000, 2], [2**40, 2**41]])
+@pytest.mark.parametrize("directed", [False, True])
+def test_whole_numbers(name, weights, directed, rng):
+    for n in (2, 33, 200):
+        G = graph(n, directed, weights, rng)
+        expected = answer(name, G, "cpu", weight="weight")
+        for device in ("cuda", "cuda:0", "cuda:*"):
+            assert str(answer(name, G, device, weight="weight")) == str(expected)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("directed", [False, True])
+def test_hops_and_reachability(name, directed, rng):
+    for n in (2, 33, 200):
+        G = graph(n, directed, [1], rng)
+        expected = answer(name, G, "cpu")
+        for device in ("cuda", "cuda:*"):
+            assert answer(name, G, device) == expected
+
+
+def test_large_graphs_with_structure(rng):
+    """Sizes at which the CPU analyses the structure of the graph, and finds predecessors all the same."""
+    for G in (nx.grid_2d_graph(40, 40), nx.random_labeled_tree(1600, seed=1), nx.gnp_random_graph(1600, 0.002, seed=1)):
+        for _, _, attributes in G.edges(data=True):
+            attributes["weight"] = int(rng.integers(1, 4))
+        name = "floyd_warshall_predecessor_and_distance"
+        assert answer(name, G, "cuda", weight="weight") == answer(name, G, "cpu", weight="weight")
+
+
+def test_floats(rng):
+    G = graph(200, True, rng.random(50).tolist(), rng)
+    with nx.config.backends.semiring(device="cuda"):
+        found = interface.floyd_warshall_numpy(interface.convert_from_nx(G, edge_attrs={"weight": 1}))
+    np.testing.assert_allclose(found, nx.floyd_warshall_numpy(G, backend="networkx"), rtol=1e-12)
+    lengths = dict(answer("all_pairs_dijkstra_path_length", G, "cuda", weight="weight"))
+    for node, (distances, paths) in answer("all_pairs_dijkstra", G, "cuda", weight="weight"):
+        assert distances == lengths[node]
+        for target, path in paths.items():
+            assert nx.path_weight(G, path, "weight") == pytest.approx(distances[target], rel=1e-12)
+
+
+def test_automatic_choice():
+    """Once CuPy is loaded, a GPU closes graphs, unless the configuration says otherwise."""
+    import cupy
+
+    assert cupy.cuda.runtime.getDeviceCount()
+    assert choice.device_for("distances", 100) == "cuda"
+    with nx.config.backends.semiring(device="cpu"):
+        assert choice.device_for("distances", 100) is None
