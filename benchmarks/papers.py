@@ -96,16 +96,21 @@ def _exponent(times: Mapping[int, Timing]) -> tuple[float, float]:
     return float(slope), float(np.exp(constant))
 
 
-def series(sizes: Iterable[int], measure: Callable[[int], float], limit: float) -> dict[int, Timing]:
-    """Measure by increasing size, at least the first; extrapolate what would end after so many seconds."""
-    found: dict[int, Timing] = {}
+def series(
+    sizes: Iterable[int], measure: Callable[[int], float], limit: float, known: Mapping[int, Timing] | None = None
+) -> dict[int, Timing]:
+    """Measure by increasing size, at least the first; extrapolate what would end after so many seconds.
+
+    ``known``: times that were measured before.
+    """
+    found = {n: each for n, each in (known or {}).items() if each.is_measured}
     begin = time.perf_counter()
-    for n in sorted(set(sizes)):
-        if found:
-            last = max(size for size in found if found[size].is_measured)
-            recent = dict([(size, each) for size, each in found.items() if each.is_measured][-4:])
-            ahead = Timing(found[last].seconds * (n / last) ** _exponent(recent)[0], is_measured=False)
-            if last != max(found) or time.perf_counter() - begin + ahead.seconds > limit:
+    for n in sorted(set(sizes) - set(found)):
+        smaller = [size for size in sorted(found) if size < n and found[size].is_measured]
+        if smaller:
+            growth = _exponent({size: found[size] for size in smaller[-4:]})[0]
+            ahead = Timing(found[smaller[-1]].seconds * (n / smaller[-1]) ** growth, is_measured=False)
+            if time.perf_counter() - begin + ahead.seconds > limit:
                 found[n] = ahead
                 continue
         found[n] = Timing(measure(n))
@@ -125,11 +130,13 @@ class _Clocks:
         self, options: argparse.Namespace, wanted: Mapping[str, tuple[Iterable[int], Callable[[int], float]]]
     ) -> dict[str, dict[int, Timing]]:
         end = time.perf_counter() + options.limit
-        for place, (name, (sizes, measure)) in enumerate(wanted.items(), 1):
-            if name not in self._found:
-                remains = max(0.0, end - time.perf_counter())
+        for place, (name, (wished, measure)) in enumerate(wanted.items(), 1):
+            sizes = set(wished)
+            known = self._found.get(name, {})
+            if not set(sizes) <= set(known):
+                remains = end - time.perf_counter()
                 share = remains if place == len(wanted) else remains / 2
-                self._found[name] = series(sizes, measure, share)
+                self._found[name] = series(sizes, measure, share, known)
                 print(f"{name}: {', '.join(f'{n}: {t} s' for n, t in self._found[name].items())}", file=sys.stderr)
         return {name: self._found[name] for name in wanted}
 
@@ -265,7 +272,7 @@ _STEPS = (
     ("katz_kider", "three phases, all tiles in shared memory", "—"),
     ("katz_kider_constants", "constants in place of divisions", "—"),
     ("lund_smith_unrolled", "loops unrolled", "2.1 to 2.3, with constants"),
-    ("lund_smith_registers", "the doubly dependent tile in registers", "1"),
+    ("lund_smith_registers", "the doubly dependent tile in registers", "none"),
     ("lund_smith_reread", "staged load, the left panel read again", "2.3 to 2.4"),
     ("lund_smith", "the same, each panel read once", "2.3 to 2.4"),
     ("lund_smith_paired", "staged load with pairs of pivots", "—"),

@@ -149,3 +149,33 @@ def test_times_beyond_the_limit_are_extrapolated_and_marked(capsys):
     assert sizes == [100]
     assert str(found[1000]) == "~0.01"
     assert found[200] / found[100] == "~8"
+
+
+def test_tables_of_a_gpu_put_the_numbers_of_the_papers_beside_those_of_a_clock(tmp_path, capsys, monkeypatch):
+    """With a clock that says n³ ps and without a GPU: the rows, the ratios of the papers, and those of the clock."""
+    monkeypatch.setattr(papers, "_needs_gpu", lambda: None)
+    monkeypatch.setattr(papers, "_SERIAL", lambda n: 1e-10 * n**3)
+    monkeypatch.setattr(papers.gpu, "seconds", lambda name, n, edges=60, blocks=None: 1e-12 * n**3)
+    monkeypatch.setattr(papers.gpu, "bandwidth", lambda: 1e12)
+    monkeypatch.setattr(papers.gpu, "product_rate", lambda n: 2e12)
+    names = [name for name in papers.NEED_GPU if name != "buluc-times"]  # which closes on the host too
+    tables = table_checks.ran("benchmarks.papers", f"{' '.join(names)} --limit 1", tmp_path, capsys).tables
+    assert list(tables) == names
+    for name, table in tables.items():
+        table_checks.check(name, table, re.compile("."))
+
+    def row(table, *beginning):
+        (found,) = (row for row in tables[table].cells if row[: len(beginning)] == list(map(str, beginning)))
+        return dict(zip(tables[table].columns, found, strict=True))
+
+    ratios = row("lund-smith-ratios", 16384)
+    assert (ratios["katz_kider / lund_smith, then"], ratios["lund_smith_unrolled / lund_smith, then"]) == (
+        "5.24",
+        "2.39",
+    )
+    assert row("lund-smith-times", 17408)["lund_smith, then"] == "63.4"
+    assert row("lund-smith-rates", "lund_smith")["G tasks/s"] in ("1,000", "~1,000")
+    assert row("gaioso-times", 8192)["over one core, then"] == "149"
+    assert row("gaioso-times", 8192)["over one core"].removeprefix("~") == "100"
+    assert row("bertoldi-blocks", 10000)["256 threads, then"] == "21,392"
+    assert row("buluc-roofline", "harish_narayanan")["of that bound"] == "800 %"
