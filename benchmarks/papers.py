@@ -83,7 +83,7 @@ class Timing:
 
 
 def _marked(value: float, is_measured: bool = True) -> str:
-    text = f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+    text = f"{value:,.0f}" if value >= 999.5 else f"{value:.3g}"
     return text if is_measured else f"~{text}"
 
 
