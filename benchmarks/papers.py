@@ -120,14 +120,19 @@ def series(
 class _Clocks:
     """Series of times by name, each measured once in a run; a table's limit is shared among those it needs.
 
-    A series may take half of the seconds that remain of the table's, the last one all of them.
+    A series may take half of the seconds that remain of the table's, the last one all of them. With ``equal``, those
+    that remain are shared out evenly.
     """
 
     def __init__(self) -> None:
         self._found: dict[str, dict[int, Timing]] = {}
 
     def __call__(
-        self, options: argparse.Namespace, wanted: Mapping[str, tuple[Iterable[int], Callable[[int], float]]]
+        self,
+        options: argparse.Namespace,
+        wanted: Mapping[str, tuple[Iterable[int], Callable[[int], float]]],
+        *,
+        equal: bool = False,
     ) -> dict[str, dict[int, Timing]]:
         end = time.perf_counter() + options.limit
         for place, (name, (wished, measure)) in enumerate(wanted.items(), 1):
@@ -135,7 +140,8 @@ class _Clocks:
             known = self._found.get(name, {})
             if not set(sizes) <= set(known):
                 remains = end - time.perf_counter()
-                share = remains if place == len(wanted) else remains / 2
+                after = len(wanted) - place
+                share = remains / (1 + (after if equal else min(after, 1)))
                 self._found[name] = series(sizes, measure, share, known)
                 print(f"{name}: {', '.join(f'{n}: {t} s' for n, t in self._found[name].items())}", file=sys.stderr)
         return {name: self._found[name] for name in wanted}
@@ -178,7 +184,7 @@ def _on_host(close: Callable[[np.ndarray], Any]) -> Callable[[int], float]:
         close(uniform_graph(16, 4, dtype="float32", integer=True, seed=0))
         A = uniform_graph(n, min(60, n - 1), dtype="float32", integer=True, seed=n)
         np.fill_diagonal(A, 0)
-        return min(by_clock(partial(close, A.copy())) for _ in range(3 if n <= 1024 else 1))
+        return min(by_clock(partial(close, A.copy())) for _ in range(3 if n <= 2048 else 1))
 
     return measure
 
@@ -565,7 +571,7 @@ def bertoldi_threads(options: argparse.Namespace) -> Table:
         for threads in sorted(counts, reverse=True)
         for schedule in ("dynamic", "static")
     }
-    found = _clocks(options)(options, wanted)
+    found = _clocks(options)(options, wanted, equal=True)
     rows = []
     for n in sizes:
         first = found[f"dynamic, {min(counts)} threads"][n]
@@ -593,7 +599,7 @@ def bertoldi_blocks(options: argparse.Namespace) -> Table:
         return kernel if count == 128 else f"{kernel}_{count}"
 
     kernels = [name(kernel, count) for count in threads for kernel in ("bertoldi_cuda_shared", "bertoldi_cuda")]
-    found = _clocks(options)(options, {kernel: (sizes, partial(gpu.seconds, kernel)) for kernel in kernels})
+    found = _clocks(options)(options, {kernel: (sizes, partial(gpu.seconds, kernel)) for kernel in kernels}, equal=True)
     rows = []
     for n in sizes:
         row: list[Any] = [n]
