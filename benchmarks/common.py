@@ -310,18 +310,20 @@ def run(
     arguments: Sequence[str] | None = None,
     configure: Callable[[argparse.ArgumentParser], None] | None = None,
     needs: Sequence[str] = (),
+    groups: Mapping[str, Sequence[str]] | None = None,
 ) -> int:
     """The command line of a script: its tables, measured, kept or compared as the arguments say; the exit status.
 
     ``module``: what ``python -m`` calls it. ``configure`` adds the script's own options. ``needs``: packages without
-    which no table can run. A table is None in a process of several whose first prints it. The status is 1 where a
-    comparison has found a call slower than it may be.
+    which no table can run. ``groups``: names that stand for several tables. A table is None in a process of several
+    whose first prints it. The status is 1 where a comparison has found a call slower than it may be.
     """
     global longest
     parser = argparse.ArgumentParser(
         prog=f"python -m {module}", description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(tables)}; without one, all")
+    known = ", ".join([*(groups or ()), *tables])
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {known}; without one, all")
     parser.add_argument("--save", type=Path, metavar="FILE", help="keep the tables there, in place of those it has")
     parser.add_argument("--commit", help="what the file says was measured, where git cannot tell")
     parser.add_argument(
@@ -340,10 +342,10 @@ def run(
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = parser.parse_args(given)
     os.environ.setdefault("SEMIRING_NUMPY_SECONDS", "0")  # compiled kernels are measured, from the first call on
-    chosen = options.tables or list(tables)
+    chosen = [name for word in options.tables for name in (groups or {}).get(word, [word])] or list(tables)
     measured = {name: partial(_measured, table, needs) for name, table in tables.items()}
     if unknown := set(chosen) - set(tables):
-        parser.error(f"no table is named {', '.join(sorted(unknown))}: there are {', '.join(tables)}")
+        parser.error(f"no table is named {', '.join(sorted(unknown))}: there are {known}")
     if options.side:
         from benchmarks.compare import be_a_side
 

@@ -8,7 +8,8 @@ speedup over one process that has all threads; seconds in which a rank waited fo
 beside the model's. His algorithm 2 has one thread a rank, 6 has all, 7 a GPU (``--device cuda``). Every pivot costs it
 the same, so it is timed on ``--pivots`` of them. `model`: its numbers fitted to this run, the times that it says beside
 those that were measured, and what it says of larger machines. `scaling` starts mpiexec for each number of ranks, whose
-`one` has a line of it. Tiles are timed from when they lie where they are closed until they are.
+`one` has a line of it; `ways` has one of `benchmarks.papers`. Tiles are timed from when they lie where they are closed
+until they are. By rows a rank waits in every broadcast; by tiles it waits only for panels that arrive late.
 
 Ranks of a host take their own part of its processors each, neighbours first.
 """
@@ -49,7 +50,7 @@ from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace
 
-__all__ = ["closures", "fitted", "main", "model", "one", "scaling"]
+__all__ = ["closures", "fitted", "main", "model", "one", "scaling", "ways"]
 
 _WARM = 1700  # rows of what is closed first, on a CPU
 METHOD, ROWS = "blocked_floyd_warshall", "row_broadcast"
@@ -333,6 +334,19 @@ def one(options: argparse.Namespace) -> Table:
     return Table("one", ["found"], table)
 
 
+def ways(options: argparse.Namespace) -> Table:
+    """What tiles and rows take on the ranks of this run, as JSON: a line of `benchmarks.papers`."""
+    ranks, n = options.ranks, options.n[0]
+    A = random_matrix(n, np.float32, seed=n) if ranks.rank == 0 else None
+    found = {}
+    for name, measure in (("tiles", _seconds), ("rows", _seconds_by_rows)):
+        seconds, waited, received = measure(ranks, A, options, options.threads)
+        found[name] = {"seconds": seconds, "waited": waited, "received": received}
+    if ranks.rank == 0:
+        print(json.dumps(found), file=sys.stderr, flush=True)
+    return Table("ways", ["found"], [[json.dumps(found)]])
+
+
 def scaling(options: argparse.Namespace) -> Table | None:
     """Closures by mpiexec on one, two and more ranks, beside the model and one process on as many processors."""
     require("mpi4py")
@@ -407,7 +421,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             return measure
 
-        tables = {table.__name__: on_ranks(table) for table in (closures, model, one)}
+        tables = {table.__name__: on_ranks(table) for table in (closures, model, one, ways)}
         # `scaling` comes first: mpiexec does not start from a process that has begun MPI.
         return run("benchmarks.mpi", str(__doc__), {"scaling": scaling} | tables, arguments, configure)
 

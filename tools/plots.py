@@ -10,6 +10,7 @@ from matplotlib import pyplot as plt
 
 from tools.ideas import IDEAS
 from tools.pages import rows_of
+from tools.paper_pictures import PICTURES_OF_PAPERS
 
 __all__ = ["DRAWN", "PLOTS"]
 
@@ -169,4 +170,5 @@ PLOTS: dict[str, Callable[[Path], None]] = {
     "ranks.svg": ranks,
     "several.svg": several,
     **IDEAS,
+    **PICTURES_OF_PAPERS,
 }

@@ -7,6 +7,7 @@ travelling; on a GPU all is enqueued on streams (`semiring.distributed.gpu_trans
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -199,13 +200,17 @@ class HostLinks:
     def __init__(self, groups: Groups) -> None:
         self._groups, self.rank = groups, groups.all.rank
         self.received, self.travelling, self.waiting = 0, 0.0, 0.0  # bytes; seconds on the way, and for what was
+        self.computes: int | None = None  # the thread that computes, while there are lanes
 
     def broadcast(self, array: Array, root: int, group: str) -> None:
         ranks = self._groups[group]
         if ranks.size > 1 and array.size:
             start = time.perf_counter()
             ranks.broadcast(array, root)
-            self.travelling += time.perf_counter() - start
+            took = time.perf_counter() - start
+            self.travelling += took
+            if threading.get_ident() == self.computes:  # which does nothing else meanwhile
+                self.waiting += took
             self.received += array.nbytes * (ranks.rank != root)
 
     def lanes(self, engine: Engine, *, beside: bool = True) -> _HostLanes:
@@ -220,9 +225,11 @@ class _HostLanes:
         self._traveller = ThreadPoolExecutor(1, "traveller")
 
     def __enter__(self) -> _HostLanes:
+        self._links.computes = threading.get_ident()
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        self._links.computes = None
         if error is not None:
             self._ranks.stop(error)
         self._traveller.shutdown(wait=True, cancel_futures=error is not None)

@@ -51,7 +51,7 @@ def uniform_graph(
 ) -> Any:
     """Return a graph of exactly round(n · ``edges_per_vertex``) different directed edges, each set equally likely.
 
-    The papers on all-pairs shortest paths use 6, 60 and 600 edges a vertex (Buluç, Gilbert, Budak 2010).
+    Gaioso and others (2013) close graphs of 6, 60 and 600 edges a vertex.
     Raises `ShapeError` where n vertices have no room for so many edges.
     """
     rng = np.random.default_rng(seed)

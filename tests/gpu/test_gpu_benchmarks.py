@@ -9,6 +9,7 @@ import pytest
 import table_checks
 
 import semiring as sr
+from benchmarks import papers
 
 pytestmark = [pytest.mark.gpu, pytest.mark.full]
 
@@ -87,7 +88,11 @@ def test_every_table_of_a_gpu_is_filled(module, tmp_path, capsys, monkeypatch):
 
 @pytest.mark.parametrize(
     ("module", "arguments"),
-    [("benchmarks.factor", "device --vertices 256"), ("benchmarks.autodiff", "--n 16 --device cuda")],
+    [
+        ("benchmarks.factor", "device --vertices 256"),
+        ("benchmarks.autodiff", "--n 16 --device cuda"),
+        ("benchmarks.papers", f"{' '.join(papers.NEED_GPU)} --sizes 640 704 --limit 2"),
+    ],
 )
 def test_tables_of_other_benchmarks_run_on_a_gpu(module, arguments, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("SEMIRING_NUMPY_SECONDS", "0")
@@ -96,7 +101,11 @@ def test_tables_of_other_benchmarks_run_on_a_gpu(module, arguments, tmp_path, ca
         found = table_checks.ran(module, arguments, tmp_path, capsys)
     finally:
         sr.set_threads(before)
-    if module == "benchmarks.factor":
+    if module == "benchmarks.papers":
+        assert tuple(found.tables) == papers.NEED_GPU, found.left_out
+        for name, table in found.tables.items():
+            table_checks.check(name, table, re.compile("."))  # no paper has these sizes
+    elif module == "benchmarks.factor":
         assert list(found.tables) == ["device"]
         table_checks.check("device", found.tables["device"], re.compile("distances/s"))  # there are none of `refactor`
     else:

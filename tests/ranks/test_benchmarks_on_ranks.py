@@ -18,6 +18,8 @@ ROOT = table_checks.FOLDER.parent
 
 #: The columns that some rows leave empty, with the reason.
 PARTLY = {
+    "bertoldi-bytes": re.compile("of the formula"),  # one rank receives nothing
+    "bertoldi-ranks": None,
     "closures": re.compile("of the model's"),  # one rank receives nothing
     "model": re.compile("measured|of it|what stops it"),  # machines that are not here
     "scaling": re.compile("of the model's"),
@@ -47,10 +49,35 @@ def test_ranks_fill_their_tables(tmp_path):
     assert shares == ["100 %"] * 3, "the bytes received are those of the model"
 
 
-def test_a_table_of_runs_on_ranks_is_filled(tmp_path, monkeypatch):
+def test_rows_wait_in_their_broadcasts(tmp_path):
+    found = on_ranks(2, tmp_path, "closures", "--n", "256")["closures"]
+    waited = [float(row[found.columns.index("waited, s")]) for row in found.rows if "rows" in row[1]]
+    assert len(waited) == 2
+    assert all(seconds > 0 for seconds in waited)
+
+
+@pytest.fixture
+def started_from_here(monkeypatch):
+    """Let a benchmark start mpiexec by itself."""
     for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"):
         monkeypatch.setenv(name, "1")
     monkeypatch.setenv("OMPI_MCA_osc", "^ucx")  # whose absence is told as an error
+
+
+def test_tables_of_a_paper_by_ranks_are_filled(tmp_path, started_from_here):
+    command = ["-m", "benchmarks.papers", "bertoldi-ranks", "bertoldi-bytes", "--n", "96", "--pivots", "20"]
+    command += ["--ranks", "1", "2", "--limit", "1", "--mpiexec", f"{mpiexec.MPIEXEC} --bind-to none --oversubscribe"]
+    file = tmp_path / "tables.csv"
+    done = subprocess.run([sys.executable, *command, "--save", str(file)], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = read(file)
+    assert list(found) == ["bertoldi-ranks", "bertoldi-bytes"]
+    for name, table in found.items():
+        table_checks.check(f"benchmarks.papers {name}", table, PARTLY[name])
+    assert [row[-1] for row in found["bertoldi-bytes"].rows] == ["—", "100 %"]
+
+
+def test_a_table_of_runs_on_ranks_is_filled(tmp_path, started_from_here):
     command = ["-m", "benchmarks.mpi", "scaling", "--n", "64", "--many", "1", "2", "--fitted", "96", "64", "1024"]
     command += ["--threads", "1", "--mpiexec", f"{mpiexec.MPIEXEC} --bind-to none --oversubscribe"]
     file = tmp_path / "tables.csv"

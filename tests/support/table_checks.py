@@ -14,13 +14,15 @@ from benchmarks.tables import Table, read
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 
-_NUMBER = re.compile(r"(?:≈ )?(-?[\d,]*\.?\d+(?:e[+-]?\d+)?)(?: ?(?:%|×|s|ms|µs|× faster))?")
+_NUMBER = re.compile(r"(?:≈ |~)?(-?[\d,]*\.?\d+(?:e[+-]?\d+)?)(?: ?(?:%|×|s|ms|µs|× faster))?")
 _BROKEN = re.compile(r"\b(?:nan|inf|None)\b")
 _MAY_OVERFLOW = "error where maxima never meet"  # what some of the peers are shown to do
 
-#: Columns whose numbers may be 0 or less: differences, errors, memory beside the matrix, and what a single rank moves.
+#: Columns whose numbers may be 0 or less: differences, errors, memory beside the matrix, what a single rank moves, and
+#: launches of a matrix of one block.
 ANY_SIGN = re.compile(
     r"error|differ by|waited|more|not hidden|exponent|beyond it|beside the matrix|MiB received|GiB of panels|bits|kJ"
+    r"|share that|recursive: products"
 )
 
 

@@ -23,6 +23,8 @@ column k are not written, because they would keep their values.
 
 What they do not close: packed bits; all but the OpenMP loops semirings whose ⊕ is not idempotent or whose star is not
 1̄.
+
+Then and now, and a picture: ``docs/papers.md``, section "Bertoldi".
 """
 
 from __future__ import annotations
@@ -53,12 +55,17 @@ def bertoldi_openmp(engine: Engine, A: Array) -> None:
     """Close A in place, A ← A*, by threads that take one row at a time of every pivot.
 
     Raises `DeviceError` where the backend has no such loop, `AlgebraError` for packed bits.
+
+    Explained and measured in ``docs/papers.md``, section "Bertoldi".
     """
     engine.close_as("bertoldi_openmp", A)
 
 
 def bertoldi_openmp_static(engine: Engine, A: Array) -> None:
-    """Close A in place, A ← A*, as `bertoldi_openmp`, each thread by its share of adjacent rows."""
+    """Close A in place, A ← A*, as `bertoldi_openmp`, each thread by its share of adjacent rows.
+
+    Explained and measured in ``docs/papers.md``, section "Bertoldi".
+    """
     engine.close_as("bertoldi_openmp_static", A)
 
 
@@ -66,6 +73,8 @@ def bertoldi_cuda_shared(engine: Engine, A: Array) -> None:
     """Close A in place, A ← A*, by thread blocks one row high that read A[i, k] into shared memory.
 
     Raises `DeviceError` where the backend has no such kernel, `AlgebraError` for other semirings and packed bits.
+
+    Explained and measured in ``docs/papers.md``, section "Bertoldi".
     """
     engine.close_as("bertoldi_cuda_shared", A)
 
@@ -74,6 +83,8 @@ def bertoldi_cuda(engine: Engine, A: Array) -> None:
     """Close A in place, A ← A*, by thread blocks one row high in which every thread reads A[i, k].
 
     Raises what `bertoldi_cuda_shared` does.
+
+    Explained and measured in ``docs/papers.md``, section "Bertoldi".
     """
     engine.close_as("bertoldi_cuda", A)
 
@@ -83,6 +94,8 @@ def row_broadcast(engine: Engine, A: Array) -> None:
 
     A vertex on a cycle without a star goes to ``plan.status.diverged``; an engine that must not wait does not look.
     Raises `AlgebraError` where ⊕ is not idempotent, where a star may differ from 1̄, and for packed bits.
+
+    Explained and measured in ``docs/papers.md``, section "Bertoldi".
     """
     plan = engine.plan
     if plan.storage == "bits":

@@ -16,6 +16,8 @@ lines 7-8 and 11-12 of figure 3 swapped within each pair, so that it serves ever
 blocks have 64 rows and are closed by one kernel.
 
 What the iterative version does not close: semirings whose ⊕ is not idempotent or whose star is not 1̄; packed bits.
+
+Then and now, and a picture: ``docs/papers.md``, section "Buluç, Gilbert and Budak".
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ def buluc_iterative(engine: Engine, A: Array) -> None:
     """Close A in place, A ← A*, by a rank-one update for each pivot.
 
     Raises `DeviceError` where the backend has no such kernel, `AlgebraError` for other semirings and packed bits.
+
+    Explained and measured in ``docs/papers.md``, section "Buluç, Gilbert and Budak".
     """
     engine.close_as("buluc_iterative", A)
 
@@ -44,6 +48,8 @@ def rkleene_plain(engine: Engine, A: Array) -> None:
     """Close A in place, A ← A*, by R-Kleene over the plainest product; divergence as in `rkleene`.
 
     Raises `DeviceError` where the backend has no plain product.
+
+    Explained and measured in ``docs/papers.md``, section "Buluç, Gilbert and Budak".
     """
     products = engine.capabilities.products
     if products is None or not engine.capabilities.provides("multiply_add_plain"):

@@ -13,6 +13,8 @@ closed twice differs by rounding. The variant ``gaioso_256`` of `semiring.kernel
 ours: 256 threads of four entries, in the second phase in registers.
 
 What it does not close: semirings whose ⊕ is not idempotent or whose star is not 1̄; packed bits.
+
+Then and now, and a picture: ``docs/papers.md``, section "Gaioso and others".
 """
 
 from __future__ import annotations
@@ -27,5 +29,7 @@ def gaioso(engine: Engine, A: Array) -> None:
     """Close A in place, A ← A*, by two launches for each 32 pivots.
 
     Raises `DeviceError` where the backend has no such kernel, `AlgebraError` for other semirings and packed bits.
+
+    Explained and measured in ``docs/papers.md``, section "Gaioso and others".
     """
     engine.close_as("gaioso", A)

@@ -11,6 +11,8 @@ What deviates: row k and column k are not written when k is the pivot, because t
 thread reads an entry that another one writes, and results are the same run after run.
 
 What it does not close: semirings whose ⊕ is not idempotent or whose star is not 1̄; packed bits.
+
+Then and now, and a picture: ``docs/papers.md``, section "Lund and Smith".
 """
 
 from __future__ import annotations
@@ -25,5 +27,7 @@ def harish_narayanan(engine: Engine, A: Array) -> None:
     """Close A in place, A ← A*, by a launch for each pivot and a thread for each cell.
 
     Raises `DeviceError` where the backend has no such kernel, `AlgebraError` for other semirings and packed bits.
+
+    Explained and measured in ``docs/papers.md``, section "Lund and Smith".
     """
     engine.close_as("harish_narayanan", A)

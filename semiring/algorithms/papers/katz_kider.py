@@ -14,6 +14,8 @@ same: use the faster one as the baseline. In the figure of Lund and Smith loops 
 tiles of earlier phases; here they do neither.
 
 What it does not close: semirings whose ⊕ is not idempotent or whose star is not 1̄; packed bits.
+
+Then and now, and a picture: ``docs/papers.md``, section "Lund and Smith".
 """
 
 from __future__ import annotations
@@ -28,5 +30,7 @@ def katz_kider(engine: Engine, A: Array) -> None:
     """Close A in place, A ← A*, by three launches for each 32 pivots.
 
     Raises `DeviceError` where the backend has no such kernel, `AlgebraError` for other semirings and packed bits.
+
+    Explained and measured in ``docs/papers.md``, section "Lund and Smith".
     """
     engine.close_as("katz_kider", A)

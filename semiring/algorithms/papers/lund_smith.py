@@ -24,6 +24,8 @@ reads and 0.5 minima: the compiler merges two pivots into one 3-input minimum. `
 all of it.
 
 What they do not close: semirings whose ⊕ is not idempotent or whose star is not 1̄; packed bits.
+
+Then and now, and a picture: ``docs/papers.md``, section "Lund and Smith".
 """
 
 from __future__ import annotations
@@ -38,12 +40,17 @@ def lund_smith_unrolled(engine: Engine, A: Array) -> None:
     """Close A in place, A ← A*, by three launches for each 32 pivots, with unrolled loops.
 
     Raises `DeviceError` where the backend has no such kernel, `AlgebraError` for other semirings and packed bits.
+
+    Explained and measured in ``docs/papers.md``, section "Lund and Smith".
     """
     engine.close_as("lund_smith_unrolled", A)
 
 
 def lund_smith_registers(engine: Engine, A: Array) -> None:
-    """Close A in place, A ← A*, as `lund_smith_unrolled` with the doubly dependent tile in registers."""
+    """Close A in place, A ← A*, as `lund_smith_unrolled` with the doubly dependent tile in registers.
+
+    Explained and measured in ``docs/papers.md``, section "Lund and Smith".
+    """
     engine.close_as("lund_smith_registers", A)
 
 
@@ -51,5 +58,7 @@ def lund_smith(engine: Engine, A: Array) -> None:
     """Close A in place, A ← A*, by staged load: tiles in registers, panels in slices, cyclic order.
 
     Raises what `lund_smith_unrolled` does.
+
+    Explained and measured in ``docs/papers.md``, section "Lund and Smith".
     """
     engine.close_as("lund_smith", A)

@@ -1,0 +1,116 @@
+"""Times of the algorithms of papers on the current GPU, for the tables of `benchmarks.papers`.
+
+Min-plus in float32 without a negative weight, whole-numbered weights, as in `benchmarks.gpu.closure`. The graphs are
+made on the device: each edge is there with the same probability.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+import semiring as sr
+from benchmarks.common import device_milliseconds
+from semiring.kernels import get_backend
+from semiring.kernels.cuda import closing as staged
+from semiring.kernels.cuda.closing.papers import launches as papers
+from semiring.kernels.cuda.closing.papers.launches import KERNELS
+from semiring.kernels.engine import make_plan
+
+__all__ = ["bandwidth", "board_joules", "closing_of", "graph", "product_rate", "seconds", "verify"]
+
+_AHEAD = 10.0  # milliseconds that the device waits while the host enqueues a closure
+
+
+@cache
+def _plan() -> Any:
+    return make_plan(sr.min_plus, "float32", nonnegative=True)
+
+
+def graph(n: int, edges: float = 60) -> Any:
+    """Return the matrix of a random graph on the device, so many edges a vertex in the mean, its diagonal 0."""
+    import cupy
+
+    random = cupy.random.RandomState(n)
+    A = random.randint(1, 1000, (n, n), dtype=np.int32).astype(np.float32)
+    A[random.random_sample((n, n), dtype=np.float32) >= edges / n] = np.inf
+    cupy.fill_diagonal(A, 0)
+    return A
+
+
+def closing_of(name: str, blocks: int | None = None) -> Callable[[Any], Any]:
+    """Return what closes a matrix of the device in place: a kernel of a paper, or a method of the library."""
+    if name in KERNELS:
+        return lambda A: papers.close(_plan(), A, name, blocks=blocks)
+    return lambda A: sr.closure(A, method=name, out=A, check=False)
+
+
+@cache
+def verify(name: str, n: int = 320) -> None:
+    """Compare the closure of a small graph with that of the library's own kernel; raise `AssertionError`."""
+    A = graph(n)
+    work = A.copy()
+    closing_of(name)(work)
+    staged.close(_plan(), A, look_ahead=True)
+    assert bool((work == A).all()), f"{name} finds other distances"
+
+
+def seconds(name: str, n: int, edges: float = 60, blocks: int | None = None) -> float:
+    """Return the time of one closure by events of the device: the median of up to five, of one that takes a second."""
+    verify(name)
+    given, close = graph(n, edges), closing_of(name, blocks)
+    work, times = given.copy(), []
+    if n <= 4096:
+        close(work)  # warms up; a longer closure reaches its clock rate by itself
+    while len(times) < 5 and sum(times) < 0.2:
+        work[...] = given
+        times.append(device_milliseconds(partial(close, work), _AHEAD) / 1e3)
+    return float(np.median(times))
+
+
+def bandwidth() -> float:
+    """Return the bytes that a copy within the device's memory reads and writes in a second."""
+    import cupy
+
+    source = cupy.zeros(1 << 28, np.float32)
+    target = cupy.empty_like(source)
+
+    def copy() -> None:
+        target[...] = source
+
+    copy()
+    return 2 * source.nbytes / min(device_milliseconds(copy) for _ in range(5)) * 1e3
+
+
+def product_rate(n: int) -> float:
+    """Return the pairs that a min-plus product of n × n matrices makes in a second."""
+    A = graph(n)
+    C = A.copy()
+    multiply = partial(get_backend("cuda").multiply_add, _plan(), C, A, A)
+    multiply()
+    return n**3 / min(device_milliseconds(multiply) for _ in range(3)) * 1e3
+
+
+def board_joules(name: str, n: int, counted: float) -> float:
+    """Return the joules of one closure by the energy counter of the board, over so many seconds of closures."""
+    import cupy
+    import pynvml
+
+    pynvml.nvmlInit()
+    # By its address: the numbers of CUDA are not those of NVML where CUDA_VISIBLE_DEVICES hides some.
+    handle = pynvml.nvmlDeviceGetHandleByPciBusId(cupy.cuda.Device().pci_bus_id)
+    given, close = graph(n), closing_of(name)
+    work = given.copy()
+    close(work)
+    cupy.cuda.Device().synchronize()
+    count, before, start = 0, pynvml.nvmlDeviceGetTotalEnergyConsumption(handle), time.perf_counter()
+    while not count or time.perf_counter() - start < counted:
+        work[...] = given
+        close(work)
+        cupy.cuda.Device().synchronize()
+        count += 1
+    return float(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) - before) / 1e3 / count
