@@ -8,8 +8,8 @@ speedup over one process that has all threads; seconds in which a rank waited fo
 beside the model's. His algorithm 2 has one thread a rank, 6 has all, 7 a GPU (``--device cuda``). Every pivot costs it
 the same, so it is timed on ``--pivots`` of them. `model`: its numbers fitted to this run, the times that it says beside
 those that were measured, and what it says of larger machines. `scaling` starts mpiexec for each number of ranks, whose
-`one` has a line of it; `ways` has one of `benchmarks.papers`. Tiles are timed from when they lie where they are closed
-until they are. By rows a rank waits in every broadcast; by tiles it waits only for panels that arrive late.
+`one` has a line of it. `ways` has one of `benchmarks.papers`. Tiles are timed from when they lie where they are closed
+until they are. By rows a rank waits in every broadcast. By tiles it waits only for panels that arrive late.
 
 Ranks of a host take their own part of its processors each, neighbours first.
 """
@@ -335,7 +335,7 @@ def one(options: argparse.Namespace) -> Table:
 
 
 def ways(options: argparse.Namespace) -> Table:
-    """What tiles and rows take on the ranks of this run, as JSON: a line of `benchmarks.papers`."""
+    """Measure what tiles and rows take on the ranks of this run, as JSON: a line of `benchmarks.papers`."""
     ranks, n = options.ranks, options.n[0]
     A = random_matrix(n, np.float32, seed=n) if ranks.rank == 0 else None
     found = {}

@@ -1,7 +1,7 @@
 """The numbers that four papers report, as they print them: what `benchmarks.papers` shows beside those of today.
 
-B. D. Lund, J. W. Smith (2010), table 1; A. Buluç, J. R. Gilbert, C. Budak (2010), tables 1 to 4, 8 and 9; D. Bertoldi,
-tables 4 and 5; Gaioso and others (2013), whose times are in figures only, so that the ratios of the text remain.
+B. D. Lund, J. W. Smith (2010), table 1. A. Buluç, J. R. Gilbert, C. Budak (2010), tables 1 to 4, 8 and 9. D. Bertoldi,
+tables 4 and 5. Gaioso and others (2013), whose times are in figures only, so that the ratios of the text remain.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = [
     *("BULUC_PARALLEL", "BULUC_SPEEDUP", "GAIOSO_RATIOS", "LUND_SMITH"),
 ]
 
-#: Lund and Smith, table 1: seconds on a Tesla C1060 by vertices; columns as the methods are named here.
+#: Lund and Smith, table 1: seconds on a Tesla C1060 by vertices, columns as the methods are named here.
 LUND_SMITH: Mapping[str, Mapping[int, float]] = {
     "CPU": {1024: 2.405, 2048: 18.38, 3072: 62.04, 4096: 145.2},
     "harish_narayanan": {
@@ -93,7 +93,7 @@ BERTOLDI_BLOCKS: Mapping[int, Mapping[int, float]] = {
     12500: {1024: 42955, 256: 41460, 32: 75034},
 }
 
-#: Gaioso and others: how many times as fast as another code, by vertices; 0: the mean that the text states.
+#: Gaioso and others: how many times as fast as another code, by vertices (0: the mean that the text states).
 GAIOSO_RATIOS: Mapping[str, Mapping[int, float]] = {
     "serial": {8192: 149, 16384: 195},
     "harish_narayanan": {0: 4, 16384: 4},

@@ -99,7 +99,7 @@ def _exponent(times: Mapping[int, Timing]) -> tuple[float, float]:
 def series(
     sizes: Iterable[int], measure: Callable[[int], float], limit: float, known: Mapping[int, Timing] | None = None
 ) -> dict[int, Timing]:
-    """Measure by increasing size, at least the first; extrapolate what would end after so many seconds.
+    """Measure by increasing size, at least the first, and extrapolate what would end after so many seconds.
 
     ``known``: times that were measured before.
     """
@@ -118,7 +118,7 @@ def series(
 
 
 class _Clocks:
-    """Series of times by name, each measured once in a run; a table's limit is shared among those it needs.
+    """Series of times by name, each measured once in a run. A table's limit is shared among those it needs.
 
     A series may take half of the seconds that remain of the table's, the last one all of them. With ``equal``, those
     that remain are shared out evenly.
@@ -204,7 +204,7 @@ _TABLE_1 = ("lund_smith", "lund_smith_unrolled", "katz_kider", "harish_narayanan
 
 
 def _lund_smith(options: argparse.Namespace) -> dict[str, dict[int, Timing]]:
-    """The times of table 1 at the sizes of each column; one core, and the variants of our own, among them."""
+    """The times of table 1 at the sizes of each column, with one core and the variants of our own."""
     _needs_gpu()
     wanted = {name: (_sizes(options, LUND_SMITH[name]), partial(gpu.seconds, name)) for name in _TABLE_1}
     printed = (1024, 2048, 4096, 8192, 16384)
@@ -273,7 +273,7 @@ def lund_smith_rates(options: argparse.Namespace) -> Table:
     return Table("Lund and Smith, section 5: rates, by 16 bytes a task, 0.5 with tiles", columns, rows)
 
 
-#: What each step changes; the factor that the paper states for it.
+#: What each step changes, and the factor that the paper states for it.
 _STEPS = (
     ("katz_kider", "three phases, all tiles in shared memory", "—"),
     ("katz_kider_constants", "constants in place of divisions", "—"),
@@ -421,11 +421,11 @@ def buluc_launches(options: argparse.Namespace) -> Table:
 
 
 def _rapl() -> float | None:
-    """The joules that the processors have counted (RAPL); None where the counter cannot be read."""
+    """The joules that the processors have counted (RAPL), None where the counter cannot be read."""
     counters = [
         path / "energy_uj"
         for path in POWERCAP.glob("intel-rapl:*")
-        if path.name.count(":") == 1  # packages; their parts have a second number
+        if path.name.count(":") == 1  # packages, since their parts have a second number
     ]
     try:
         return sum(int(each.read_text()) for each in counters) / 1e6 if counters else None
@@ -474,7 +474,7 @@ def buluc_energy(options: argparse.Namespace) -> Table:
 
 
 def buluc_roofline(options: argparse.Namespace) -> Table:
-    """What bounds each method, in place of the scaled clocks of tables 6 and 7."""
+    """Measure what bounds each method, in place of the scaled clocks of tables 6 and 7."""
     _needs_gpu()
     n = _sizes(options, [8192])[-1]
     wide, fast = gpu.bandwidth(), gpu.product_rate(n)
@@ -503,7 +503,7 @@ def _cores() -> int:
 
 
 def _ranks(options: argparse.Namespace) -> dict[int, dict[str, dict[str, float]]]:
-    """What `benchmarks.mpi ways` says of each number of ranks, measured once in a run."""
+    """Return what `benchmarks.mpi ways` says of each number of ranks, measured once in a run."""
     require("mpi4py")
     if launched():
         raise UnavailableError("a rank starts no others: run the command without mpiexec")
@@ -695,7 +695,7 @@ TABLES: Mapping[str, Callable[[argparse.Namespace], Table]] = {
         *(gaioso_times, gaioso_densities, gaioso_blocks),
     )
 }
-#: The tables that are left out where there is no GPU; `buluc-energy` also where no counter of the host can be read.
+#: The tables that are left out where there is no GPU. `buluc-energy` also where no counter of the host can be read.
 NEED_GPU = (
     *("lund-smith-times", "lund-smith-ratios", "lund-smith-rates", "lund-smith-steps", "buluc-times", "buluc-roofline"),
     *("bertoldi-blocks", "gaioso-times", "gaioso-densities", "gaioso-blocks"),

@@ -51,7 +51,7 @@ def closing_of(name: str, blocks: int | None = None) -> Callable[[Any], Any]:
 
 @cache
 def verify(name: str, n: int = 320) -> None:
-    """Compare the closure of a small graph with that of the library's own kernel; raise `AssertionError`."""
+    """Compare the closure of a small graph with that of the library's own kernel, or raise `AssertionError`."""
     A = graph(n)
     work = A.copy()
     closing_of(name)(work)
@@ -65,7 +65,7 @@ def seconds(name: str, n: int, edges: float = 60, blocks: int | None = None) -> 
     given, close = graph(n, edges), closing_of(name, blocks)
     work, times = given.copy(), []
     if n <= 4096:
-        close(work)  # warms up; a longer closure reaches its clock rate by itself
+        close(work)  # to warm up: a longer closure reaches its clock rate by itself
     while len(times) < 5 and sum(times) < 0.2:
         work[...] = given
         times.append(device_milliseconds(partial(close, work), _AHEAD) / 1e3)
