@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from semiring.advice import advice, installing, option
 
@@ -206,23 +206,46 @@ class VertexError(SemiringError, IndexError):
     """No vertex has this number or this name."""
 
 
-def did_you_mean(name: str, valid: Sequence[str]) -> str:
-    """Return a question with the nearest valid name, or "" if no valid name is near."""
+_SHORTEST_PART = 3  # letters of a name that find it
+_NEAREST = 4  # names that a message suggests
+
+
+def did_you_mean(name: str, valid: Sequence[str], remarks: Mapping[str, str] | None = None) -> str:
+    """Return the question that suggests the valid names nearest to the given one, or "" if no name is near.
+
+    Near are names with these initials, names that contain the given one, and names that are spelled like it. The
+    ``remarks`` stand behind the names.
+    """
     from difflib import get_close_matches  # only for this message: two milliseconds of every import
 
+    given = str(name).casefold()
     initials = [valid for valid in valid if "".join(word[:1] for word in valid.split("_")) == str(name)]
     folded = {valid.casefold(): valid for valid in valid}
-    near = initials or [folded[key] for key in get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.7)]
-    return f" Did you mean {near[0]!r}?" if near else ""
+    exact = [folded[given]] if given in folded else []
+    parts = [folded[key] for key in folded if given in key] if len(given) >= _SHORTEST_PART else []
+    near = initials[:1] or exact or parts[:_NEAREST]
+    near = near or [folded[key] for key in get_close_matches(given, folded, n=1, cutoff=0.7)]
+    shown = [f"{each!r}{(remarks or {}).get(each, '')}" for each in near]
+    return f" Did you mean {' or '.join(filter(None, (', '.join(shown[:-1]), shown[-1])))}?" if near else ""
 
 
 class UnknownNameError(SemiringError, LookupError):
-    """A name is not valid; the message lists the valid names."""
+    """A name is not valid; the message lists the valid names.
 
-    def __init__(self, what: str, name: str, valid: Iterable[str]) -> None:
-        names = sorted(valid)
-        super().__init__(f"no {what} is named {name!r}.{did_you_mean(name, names)} Valid names: {', '.join(names)}")
-        self._arguments = (what, name, tuple(names))
+    The optional ``places``, such as "on a GPU", map to the valid names there, and the message lists the names by them.
+    """
+
+    def __init__(
+        self, what: str, name: str, valid: Iterable[str], places: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
+        names, remarks = sorted(valid), {}
+        listed = f"Valid names: {', '.join(names)}"
+        if places is not None:
+            found = {each: [place for place, held in places.items() if each in held] for each in names}
+            remarks = {each: f" (runs {held[0]})" for each, held in found.items() if len(held) == 1}
+            listed = " ".join(f"{place[:1].upper()}{place[1:]}: {', '.join(held)}." for place, held in places.items())
+        super().__init__(f"no {what} is named {name!r}.{did_you_mean(name, names, remarks)} {listed}")
+        self._arguments = (what, name, tuple(names), places)
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), self._arguments

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["array_namespace", "is_device_array", "library_of"]
+__all__ = ["array_namespace", "is_device_array", "is_traced", "library_of"]
 
 # The root package of an array's type, and the module that holds its functions.
 _LIBRARIES = {"numpy": "numpy", "cupy": "cupy", "torch": "torch", "jax": "jax.numpy", "jaxlib": "jax.numpy"}
@@ -51,3 +51,9 @@ def is_device_array(array: Any) -> bool:
     if hasattr(array, "__dlpack_device__"):
         return array.__dlpack_device__()[0] in _CUDA_DEVICES
     return hasattr(array, "__cuda_array_interface__")
+
+
+def is_traced(array: Any) -> bool:
+    """Return whether the array is a tracer of JAX, which has a shape and a dtype and no entries."""
+    jax = sys.modules.get("jax")  # not imported: a tracer exists only where JAX is loaded
+    return jax is not None and library_of(array) == "jax" and isinstance(array, jax.core.Tracer)

@@ -13,7 +13,7 @@ already keeps its meaning.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import InitVar, dataclass, field, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -46,6 +46,7 @@ __all__ = [
     "is_structural",
     "matrix_methods",
     "method_named",
+    "methods_by_device",
     "methods_for",
     "register_method",
     "takes_edges",
@@ -57,6 +58,7 @@ AUTO = "auto"  # no method, but the choice of one
 Storage: TypeAlias = Literal["elements", "bits"]
 
 _STORAGES: tuple[Storage, ...] = ("elements", "bits")
+_DEVICES = ("cpu", "cuda")
 _GROUP = "semiring.methods"  # of entry points
 
 
@@ -100,7 +102,7 @@ class Method:
     semirings: str = field(default="every semiring with a star", compare=False, repr=False)
     dtypes: str = field(default="every dtype of the semiring", compare=False, repr=False)
     #: Where it runs: "cpu", "cuda" or both. `check` refuses it elsewhere.
-    devices: tuple[str, ...] = field(default=("cpu", "cuda"), compare=False, repr=False)
+    devices: tuple[str, ...] = field(default=_DEVICES, compare=False, repr=False)
     cost: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self, keeps_pivots: bool | None) -> None:
@@ -114,6 +116,8 @@ class Method:
             self._check(name, isinstance(getattr(self, name), bool), "True or False")
         valid = isinstance(self.storages, tuple) and self.storages and all(each in _STORAGES for each in self.storages)
         self._check("storages", valid, f"a tuple of {', '.join(map(repr, _STORAGES))}")
+        has_names = isinstance(self.devices, tuple) and self.devices and all(each in _DEVICES for each in self.devices)
+        self._check("devices", has_names, f"a tuple of {', '.join(map(repr, _DEVICES))}")
         valid = isinstance(self.needs, tuple) and all(each in OPERATIONS for each in self.needs)
         self._check("needs", valid, "a tuple of optional operations of the kernel contract, such as 'close'")
         self._check("takes", self.takes in ("matrix", "edges"), "'matrix' or 'edges'")
@@ -394,7 +398,7 @@ def register_method(name: str, method: Method | Callable[..., object], **traits:
         integers, stacks, A⁺ and predecessors are dealt with around it. It may raise `AlgebraError` for a semiring that
         it does not close.
     traits
-        Those of `Method`: ``storages``, ``recorded``, ``apart``, ``needs``, ``takes``, ``pairs``.
+        Those of `Method`: ``storages``, ``recorded``, ``apart``, ``needs``, ``takes``, ``pairs``, ``devices``.
 
     Returns the `Method`. Raises `MethodError` where the name is taken, for what is no function, and for other traits.
 
@@ -461,6 +465,15 @@ def methods_for(device: str) -> list[str]:
     return [name for name, method in found if method is None or device in method.devices]
 
 
+def methods_by_device(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the names that run on the CPU and those that run on a GPU, as `UnknownNameError` lists them."""
+    names = set(names)
+    return {where: sorted(names & set(methods_for(device))) for where, device in _WHERE.items()}
+
+
+_WHERE = {"on the CPU": "cpu", "on a GPU": "cuda"}
+
+
 def _made(name: str, method: Any, traits: dict[str, Any]) -> Method:
     known = [field.name for field in fields(Method)[2:]]
     unknown = sorted(set(traits) - set(known))
@@ -480,7 +493,7 @@ def _installed() -> dict[str, EntryPoint]:
 def _loaded(name: str) -> Method:
     """A method of another package, from now on as if it had been registered."""
     if name not in _installed():
-        raise UnknownNameError("closure method", name, METHODS)
+        raise UnknownNameError("closure method", name, METHODS, methods_by_device(METHODS))
     entry = _installed()[name]
     try:
         made = _methods[name] = _made(name, entry.load(), {})

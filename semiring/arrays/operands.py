@@ -28,9 +28,9 @@ from semiring.arrays.labels import frame_values, is_graph
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.scatter import scatter
 from semiring.arrays.sparse import check_sparse, is_sparse, stored_entries, warn_of_duplicates
-from semiring.arrays.tensors import array_of, gradients_error, is_half_tensor, tensor_of
+from semiring.arrays.tensors import array_of, gradients_error, is_half_tensor, tensor_of, tracer_error
 from semiring.errors import DeviceError, DTypeError, ShapeError
-from semiring.namespaces import array_namespace, is_device_array, library_of
+from semiring.namespaces import array_namespace, is_device_array, is_traced, library_of
 
 __all__ = [
     "as_array",
@@ -64,11 +64,13 @@ _HOST_TYPES = frozenset({np.ndarray, Semiring, list, tuple, str, bool, int, floa
 def in_host_memory(x: Any, name: str = "A") -> Any:
     """Return ``x`` as an object that NumPy reads without a copy: an array, a sparse matrix, a list or a scalar.
 
-    Raises `DeviceError` for an array on a GPU, `DTypeError` for a graph, `ShapeError` for a sparse matrix whose index
-    arrays are invalid, and `TypeError` for a tensor that records gradients.
+    Raises `DeviceError` for an array on a GPU, `DTypeError` for a graph or a tracer of JAX, `ShapeError` for a sparse
+    matrix whose index arrays are invalid, and `TypeError` for a tensor that records gradients.
     """
     if type(x) is np.ndarray or isinstance(x, np.ndarray | np.generic | list | tuple | int | float):
         return x
+    if is_traced(x):
+        raise tracer_error(name)
     if hasattr(x, "__dlpack__") and not is_device_array(x):
         if getattr(x, "requires_grad", False):
             raise gradients_error(name)
@@ -146,6 +148,10 @@ def refuse_unreal(x: Any, name: str = "A") -> None:
         array = x if is_device_array(x) else np.asarray(x)
     except ValueError:
         raise ShapeError(f"{name} is a list whose rows differ in length: pass rows of one length") from None
+    except TypeError as error:  # of an entry that refuses to be an array
+        if library_of(error) == "jax":
+            raise tracer_error(name) from None
+        raise DTypeError(f"{name} cannot be read as an array: {error}") from None
     if _is_real(array.dtype) or array.size == 0:
         return
     if array.ndim == 0:

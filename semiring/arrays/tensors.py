@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.expressions.tree import is_bfloat16
-from semiring.errors import MissingExtraError
+from semiring.errors import DTypeError, MissingExtraError
 
-__all__ = ["array_of", "gradients_error", "is_half_tensor", "tensor_of"]
+__all__ = ["array_of", "gradients_error", "is_half_tensor", "tensor_of", "tracer_error"]
 
 
 def is_half_tensor(x: Any) -> bool:
@@ -35,6 +35,14 @@ def tensor_of(array: Any) -> Any:
     if is_bfloat16(array.dtype):
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
+
+
+def tracer_error(name: str) -> DTypeError:
+    """Return the error for a tracer of JAX, given to a function that reads the entries."""
+    return DTypeError(
+        f"{name} is traced by JAX (jit, grad or vmap), and this function needs its numbers: call the function of "
+        "semiring.jax, which has closure, einsum, matmul, multi_dot, multi_dot_witness, reduce and scan"
+    )
 
 
 def gradients_error(name: str) -> TypeError:

@@ -13,7 +13,7 @@ import numpy as np
 
 from semiring.algebra import DTYPES, Semiring
 from semiring.algebra.catalogue import CATALOGUE
-from semiring.algorithms.methods import METHODS
+from semiring.algorithms.methods import METHODS, methods_for
 from semiring.arrays.device import load_cupy
 from semiring.cli.common import Report
 from semiring.errors import DeviceError, SemiringError
@@ -62,7 +62,8 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     for title, rows in parts.items():
         report(*(() if title == "packages" else ("", title)))
         report.table(list(rows.items()))
-    report("", "methods of closure", f"  {', '.join(METHODS)}")
+    report("", "methods of closure")
+    report.table(_methods())
     report(
         "", "semirings and dtypes (● compiled kernels, ○ NumPy only, · not defined; float16 and bfloat16 as float32)"
     )
@@ -71,6 +72,13 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     for name, row in marks.items():
         report(f"  {name:<{width}}  {'  '.join(f'{mark:<{len(dtype)}}' for dtype, mark in row.items())}".rstrip())
     return 0
+
+
+def _methods() -> list[tuple[str, str]]:
+    """Return the methods of closure that run on both devices, on a CPU only and on a GPU only."""
+    cpu, gpu = set(methods_for("cpu")), set(methods_for("cuda"))
+    groups = {"CPU and GPU": cpu & gpu, "CPU only": cpu - gpu, "GPU only": gpu - cpu}
+    return [(where, ", ".join(name for name in METHODS if name in group)) for where, group in groups.items()]
 
 
 def _jax() -> str:

@@ -217,7 +217,8 @@ def _add_paths(commands: argparse._SubParsersAction[Parser]) -> None:
     parser.add_argument(
         "--positions", metavar="FILE", help="coordinates of the vertices for --plot: csv with name, x, y, or DIMACS .co"
     )
-    _add_work(parser, "distances")
+    accepts = "give no warnings about suspicious weights, and accept weights above 1 with --kind reliable"
+    _add_work(parser, "distances", f"{accepts}; NaN is an error nevertheless")
     parser.set_defaults(run=_lazily("paths"))
 
 
@@ -256,7 +257,8 @@ def _add_closure(commands: argparse._SubParsersAction[Parser]) -> None:
     parser.add_argument(
         "--journal", metavar="FILE", help="record the progress in FILE: after an interrupt, the same command continues"
     )
-    _add_work(parser, "closure")
+    warns = "give no warnings about suspicious weights"
+    _add_work(parser, "closure", f"{warns}; NaN is an error nevertheless, except with --memory")
     parser.set_defaults(run=_lazily("closure"))
 
 
@@ -356,7 +358,7 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_work(parser: argparse.ArgumentParser, what: str) -> None:
+def _add_work(parser: argparse.ArgumentParser, what: str, unchecked: str) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help=f"write the {what} ({', '.join(FORMATS)}; - for csv)")
     parser.add_argument("--plot", metavar="FILE", help="draw a picture (.png, .svg, .pdf); needs matplotlib")
     parser.add_argument("--threads", type=_count, metavar="N", help="how many threads (default: all cores)")
@@ -371,8 +373,7 @@ def _add_work(parser: argparse.ArgumentParser, what: str) -> None:
         "--no-check",
         dest="check",
         action="store_false",
-        help="give no warnings about suspicious weights, and accept weights above 1 with --kind reliable; NaN is an "
-        "error nevertheless, except with --memory",
+        help=unchecked,
     )
 
 

@@ -16,13 +16,13 @@ from semiring import profiling
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_floating
-from semiring.algorithms.methods import METHODS, matrix_methods, methods_for, takes_edges
+from semiring.algorithms.methods import METHODS, matrix_methods, methods_by_device, takes_edges
 from semiring.algorithms.predecessors import Inspection, attach_unbounded
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.device import are_disjoint
-from semiring.arrays.operands import check_flags, device_of, has_adjacent_elements, memory_of
+from semiring.arrays.operands import check_flags, device_of, has_adjacent_elements
 from semiring.closures.call import Call, Options, is_tropical
 from semiring.closures.explanation import Explanation
 from semiring.closures.front_ends import close_given, plan_with_warnings
@@ -33,7 +33,7 @@ from semiring.errors import AlgebraError, DeviceError, DTypeError, UnknownNameEr
 from semiring.io.inputs import Reading
 from semiring.io.network import semiring_of
 from semiring.kernels.engine import engine_of, make_plan
-from semiring.namespaces import array_namespace, is_device_array
+from semiring.namespaces import array_namespace
 from semiring.threads import checked_threads, get_threads
 
 __all__ = ["METHODS", "Explanation", "closure", "closure_of_rounded", "closure_with_predecessors"]
@@ -250,7 +250,7 @@ def closure(
         shared = {"method": method, "reflexive": reflexive, "check": check, "threads": threads, "structure": structure}
         shared |= {"directed": directed, "compute_dtype": compute_dtype}
         return _close_by_several(several, A, out, explain, semiring=semiring, **shared)
-    options = _options(semiring, method, threads, check, structure, several, compute_dtype, operand=(A, device))
+    options = _options(semiring, method, threads, check, structure, several, compute_dtype)
     progress = as_progress(progress)
     rare = device, memory, journal, pivots, weight, directed, columns
     plain = not explain and not profiling.active and rare.count(None) == len(rare)
@@ -329,26 +329,17 @@ def _options(
     structure: Any,
     several: Any,
     compute_dtype: Any = None,
-    operand: tuple[Any, Any] = (None, None),
 ) -> Options:
     """Return the validated options of a call; ``several``: the GPUs that close it together without its structure.
 
-    ``operand``: the matrix and the device of the call, for an error that lists the methods there. Raises
-    `UnknownNameError` for a method or a rule, and `DTypeError` for a dtype of the arithmetic.
+    Raises `UnknownNameError` for a method or a rule, and `DTypeError` for a dtype of the arithmetic.
     """
     algebra, allowed = as_semiring(semiring), allowed_rules(structure)
     if method != "auto" and method not in METHODS:
-        raise UnknownNameError("closure method", method, methods_for(_kind_of_device(*operand)))
+        raise UnknownNameError("closure method", method, METHODS, methods_by_device(METHODS))
     count = get_threads() if threads is None else checked_threads(threads)
     structures = frozenset() if several else allowed
     return Options(algebra, method, count, bool(check), structures, _compute_dtype(compute_dtype))
-
-
-def _kind_of_device(A: Any, device: Any) -> str:
-    """Return the kind of the device on which a matrix is closed, "cpu" or "cuda"."""
-    if device is None:
-        return "cuda" if is_device_array(memory_of(A)) else "cpu"
-    return "cpu" if device == "cpu" else "cuda"
 
 
 def _compute_dtype(requested: Any) -> np.dtype[Any] | None:
@@ -436,7 +427,8 @@ def closure_with_predecessors(
     if not semiring.selective:
         raise AlgebraError(f"predecessors need a selective ⊕, which {semiring.name} does not have: use closure")
     if method not in METHODS or takes_edges(method):
-        raise UnknownNameError("closure method with predecessors", method, matrix_methods())
+        names = matrix_methods()
+        raise UnknownNameError("closure method with predecessors", method, names, methods_by_device(names))
     inspection, several = Inspection(), _split_device(device)[1]
     options = _options(semiring, method, threads, check, structure, several)
     request = Request(

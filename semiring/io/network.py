@@ -104,6 +104,10 @@ class Network:
         title = f" {self.title!r}" if self.title else ""
         return f"<Network{title}: {n:,} {'vertex' if n == 1 else 'vertices'}{has}, {self.matrix.dtype}{unit}>"
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """Raise `TypeError`: an array would lose the names and the semiring."""
+        raise TypeError("a Network is no array: use its .matrix")
+
     def _repr_html_(self) -> str:
         """Return the HTML table that a notebook shows."""
         from semiring.terminal import html_matrix

@@ -488,7 +488,10 @@ def test_the_report_prints_as_an_aligned_table():
     column = lines[3].index("verdict")
     for line in lines[5 : 5 + len(report.verdicts)]:
         assert line.replace("\u0304", "")[column:].startswith("proved")
-    assert "the expression alone: 0̄ ⊗ x is NaN, but 0̄ is ∞, at x = -∞" in lines[-1]
+    assert (
+        "a note, no error: 0̄ ⊗ x is defined as 0̄. Without this definition, 0̄ ⊗ x is NaN, but 0̄ is ∞, at x = -∞"
+        in lines[-1]
+    )
     assert repr(report) == str(report)
     html = report._repr_html_()
     assert html.count("<tr>") == 1 + len(report.verdicts)
@@ -511,7 +514,10 @@ def test_annihilation_holds_by_definition_and_what_breaks_it_is_noted():
     verdict = define("max(x, y)", "x + y - 1", 0, 1, "[0, 1]").check_axioms()["annihilation"]
     assert verdict.proved
     assert verdict.how == "definition"
-    assert verdict.note == "the expression alone: 0̄ ⊗ x is -1, but 0̄ is 0, at x = 0"
+    assert (
+        verdict.note
+        == "a note, no error: 0̄ ⊗ x is defined as 0̄. Without this definition, 0̄ ⊗ x is -1, but 0̄ is 0, at x = 0"
+    )
     assert sr.max_min.check_axioms()["annihilation"].note == ""
 
 

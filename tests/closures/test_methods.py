@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import re
 import sys
 from importlib import metadata
 from types import SimpleNamespace
@@ -128,7 +130,36 @@ def test_the_command_takes_it(registered, tmp_path, capsys):
     assert "  method   series" in capsys.readouterr().out
     assert main(["info"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[lines.index("methods of closure") + 1].split(", ")[-1] == "series"
+    both, cpu, gpu = (line.split("  ") for line in lines[lines.index("methods of closure") + 1 :][:3])
+    assert [row[1] for row in (both, cpu, gpu)] == ["CPU and GPU", "CPU only", "GPU only"]
+    assert both[-1].split(", ")[-1] == "series"
+    assert "johnson" in cpu[-1].split(", ")
+    assert "lund_smith" in gpu[-1].split(", ")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("Lund", "'lund_smith' (runs on a GPU), 'lund_smith_registers' (runs on a GPU) or 'lund_smith_unrolled' (runs"),
+        ("bertoldi", "'bertoldi_cuda' (runs on a GPU), .*'bertoldi_openmp' (runs on the CPU) or 'bertoldi_openmp_stat"),
+        ("lund_smiht", "'lund_smith' (runs on a GPU)?"),
+        ("RKleene", "'rkleene'?"),
+    ],
+)
+def test_an_unknown_name_finds_the_methods_of_both_devices(name, hint):
+    pattern = re.escape(hint).replace(re.escape(".*"), ".*")
+    for call in (sr.closure, sr.shortest_paths):
+        with pytest.raises(UnknownNameError, match=f"Did you mean {pattern}") as caught:
+            call([[0.0]], method=name)
+        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+@pytest.mark.parametrize("devices", ["CPU", "cpu", (), ("CPU",), ["cpu"]])
+def test_devices_are_a_tuple_of_names(devices):
+    said = re.escape(f"the closure method 'w2' has devices={devices!r}: give a tuple of 'cpu', 'cuda'")
+    with pytest.raises(MethodError, match=said):
+        register_method("w2", series, devices=devices)
+    assert "w2" not in METHODS
 
 
 @pytest.mark.parametrize(
@@ -225,7 +256,8 @@ def test_a_method_says_how_many_pairs_there_may_be(registered, graph):
 
 def test_edges_are_not_closed_with_predecessors(graph):
     with pytest.raises(
-        UnknownNameError, match=r"Valid names: auto, bertoldi_cuda, .* rkleene_plain, row_broadcast, squaring, staged$"
+        UnknownNameError,
+        match=r"On the CPU: auto, bertoldi_openmp, .* squaring\. On a GPU: auto, .*, squaring, staged\.$",
     ):
         sr.shortest_paths(graph, method="johnson")
 

@@ -64,7 +64,7 @@ def test_what_they_refuse(rng):
     import cupy
 
     there, bits = ", ".join(sorted(methods_for("cuda"))), sr.pack(cupy.asarray(rng.random((70, 70)) < 0.05))
-    with pytest.raises(UnknownNameError, match=f"Valid names: {there}$"):
+    with pytest.raises(UnknownNameError, match=f"On a GPU: {there}\\.$"):
         sr.closure([[0.0]], method="magic", device="cuda")
     with pytest.raises(
         DeviceError, match=f"bertoldi_openmp runs on the CPU, .* pass device='cpu', or use one of {there}$"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from functools import partial
 
 import numpy as np
@@ -310,3 +311,30 @@ def test_cycles_that_gain_by_the_rounding_of_halves_are_none(rng, dtype):
         found = np.asarray(differentiable.closure(A, reflexive=reflexive))
         np.testing.assert_array_equal(found[apart], sr.closure(np.asarray(A), reflexive=reflexive)[apart])
     assert jax.grad(lambda A: differentiable.closure(A, reflexive=False)[1, 2])(A).dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("A", lambda A: sr.matmul(A, A)),
+        ("A", sr.closure),
+        ("A", sr.shortest_paths),
+        ("A", sr.factor),
+        (".*", lambda A: sr.multi_dot([A, A])),
+    ],
+)
+def test_functions_that_read_numbers_refuse_tracers(name, function):
+    said = f"^{name} is traced by JAX .*: call the function of semiring.jax, which has (.*)"
+    A = jnp.ones((3, 3))
+    for traced, argument in ((jax.jit(function), A), (jax.grad(function), A), (jax.vmap(function), A[None])):
+        with pytest.raises(DTypeError, match=said) as caught:
+            traced(argument)
+        names = re.search(said, str(caught.value))[1].replace(" and ", ", ").split(", ")
+        assert names == differentiable.__all__
+
+
+def test_errors_in_the_entries_are_errors_of_jax():
+    for close in (differentiable.closure, jax.jit(differentiable.closure)):
+        with pytest.raises(jax.errors.JaxRuntimeError, match="DomainError: A") as caught:
+            close(jnp.array([[0.0, jnp.nan], [0.0, 0.0]])).block_until_ready()
+        assert not isinstance(caught.value, sr.errors.DomainError)

@@ -688,6 +688,13 @@ def test_the_size_of_a_large_file_is_told_before_it_is_written(run, towns, monke
     assert "note" not in run("closure", "towns.csv", "-o", "d.csv")[2]
 
 
+@pytest.mark.parametrize(("name", "own", "other"), [("paths", "--kind", "--memory"), ("closure", "--memory", "--kind")])
+def test_the_help_of_no_check_names_options_of_its_command(run, name, own, other):
+    text = run(name, "--help")[1].rpartition("--no-check")[2].partition("\n  --")[0]
+    assert own in text
+    assert other not in text
+
+
 def test_messages_advise_options_of_the_command():
     """A message that advises an option spells it as the caller passes it."""
     command = build_parser().read(["closure", "x.csv"]).command

@@ -1622,3 +1622,12 @@ def test_packed_bits_are_written_as_their_matrix(tmp_path, rng, ending):
     sio.write(tmp_path / f"entries.{ending}", entries, "boolean")
     sio.write(tmp_path / f"packed.{ending}", semiring.pack(entries), "boolean")
     assert (tmp_path / f"packed.{ending}").read_bytes() == (tmp_path / f"entries.{ending}").read_bytes()
+
+
+def test_a_network_is_no_array():
+    network = load_network("us-flights")
+    for read in (np.asarray, np.array, lambda given: np.asarray([given])):
+        with pytest.raises(TypeError, match=r"a Network is no array: use its \.matrix"):
+            read(network)
+    with pytest.raises(DTypeError, match="matrix"):
+        semiring.matmul(network, network)

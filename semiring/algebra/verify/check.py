@@ -162,7 +162,7 @@ def _by_definition(verdict: Verdict) -> Verdict:
     """Return the verdict that 0̄ annihilates by definition, with a note if the expression alone does not have this."""
     if verdict:
         return replace(verdict, outcome="proved", how=f"definition, and {verdict.how}")
-    note = f"the expression alone: {verdict.counterexample}"
+    note = f"a note, no error: 0̄ ⊗ x is defined as 0̄. Without this definition, {verdict.counterexample}"
     return Verdict(verdict.law, "proved", "definition", note=note)
 
 

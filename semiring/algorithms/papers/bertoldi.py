@@ -35,6 +35,7 @@ from typing import Any
 
 import numpy as np
 
+from semiring.advice import option
 from semiring.algorithms.stars import may_diverge, vertex_without_star
 from semiring.algorithms.views import Array
 from semiring.errors import AlgebraError
@@ -121,7 +122,7 @@ def close_rows(
     """
     plan, n = engine.plan, grid.n
     if diverges or not _needs_no_star(plan):
-        raise _needs_stars(plan)
+        raise _needs_stars(plan, isinstance(links, _OneRank), array_namespace(A) is np)
     rows, xp = grid.rows(links.rank), array_namespace(A)
     pivot, column = xp.empty((1, n), A.dtype), xp.empty((len(A), 1), A.dtype)
     here = xp.arange(len(A))
@@ -150,8 +151,16 @@ def _needs_no_star(plan: KernelPlan) -> bool:
     return plan.semiring.idempotent and has_unit_star(plan.semiring, plan.dtype)
 
 
-def _needs_stars(plan: KernelPlan) -> AlgebraError:
-    return AlgebraError(f"method='row_broadcast' needs pivots without a star, and {plan.semiring.name} may need one")
+def _needs_stars(plan: KernelPlan, is_one_rank: bool, is_on_host: bool) -> AlgebraError:
+    """Return the error for pivots that may need a star, with the methods that close such matrices there."""
+    name = plan.semiring.name
+    if _needs_no_star(plan):
+        reason = f"row_broadcast needs pivots without a star, and the weights in {name} may need one"
+    else:
+        closed = "semirings with an idempotent ⊕ whose star is 1̄ wherever it exists"
+        reason = f"row_broadcast closes {closed}, which {name} is not"
+    methods = ["rkleene", *(["bertoldi_openmp"] if is_on_host else [])] if is_one_rank else ["blocked_floyd_warshall"]
+    return AlgebraError(f"{reason}: pass {' or '.join(option('method', method) for method in methods)}")
 
 
 class _OneSlab:
