@@ -125,7 +125,7 @@ def rebuild_result(target_context: Any, state: tuple[Any, ...]) -> Any:
 
 # ------------------------------------------------------------------------------------------------- machine code of LLVM
 
-# The documented way from LLVM's text to machine code, `llvmlite.binding.create_mcjit_compiler`, knows neither the
+# The documented path from LLVM IR to machine code, `llvmlite.binding.create_mcjit_compiler`, knows neither the
 # options with which Numba compiles for this processor (NUMBA_OPT, NUMBA_CPU_NAME), nor a form of the code that can be
 # kept on disk. Numba's code generator has both.
 
