@@ -1,7 +1,7 @@
-"""Choose a backend of the kernel contract (`semiring.kernels.contract`); a backend is imported at its first use.
+"""Choose a backend of the kernel contract (`semiring.kernels.contract`).
 
-The environment variable SEMIRING_BACKEND names the only backend for arrays in host memory, from the next call on. The
-value ``reference`` shows whether a fault lies in a fast backend.
+A backend is imported at its first use. The environment variable SEMIRING_BACKEND names the only backend for arrays in
+host memory, from the next call on. The value ``reference`` shows whether a fault lies in a fast backend.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ DEVICE_BACKENDS: Mapping[str, tuple[str, str]] = {"cuda": ("semiring.kernels.cud
 
 @cache
 def get_backend(name: str) -> Backend:
-    """Return the backend of a name; `UnknownNameError` lists the valid names."""
+    """Return the backend of a name.
+
+    `UnknownNameError` lists the valid names.
+    """
     known = {**BACKENDS, **DEVICE_BACKENDS}
     if name not in known:
         raise UnknownNameError("backend", name, known)

@@ -75,7 +75,7 @@ NO_PREDECESSOR = -9999
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of every entry of every operand of a public call; False means "not known"."""
+    """The facts that are known of every entry of every operand of a public call; False means "not known"."""
 
     nonnegative: bool = False  # no entry is below zero and no sign bit is set (-0.0 has one)
     separate: bool = False  # integers of min-plus and max-plus: no sum with "no path" can be taken for a number
@@ -94,7 +94,10 @@ class Status:
     first: int = 0  # the vertex of the first row of the block that is closed, which a device adds to the pivot's index
 
     def read(self) -> int:
-        """Return the first pivot without a star, or -1 if there is none; wait for the device if there is one."""
+        """Return the first pivot without a star, or -1 if there is none.
+
+        Wait for the device if there is one.
+        """
         if self.word is not None and self.diverged < 0:
             self.diverged = int(self.word[0])
         return self.diverged
@@ -118,7 +121,10 @@ class KernelPlan:
     memo: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def with_semiring(self, semiring: Semiring) -> KernelPlan:
-        """Return the plan of another call with an equal semiring of any name; it shares the memo but not the status."""
+        """Return the plan of another call with an equal semiring of any name.
+
+        It shares the memo but not the status.
+        """
         plan = object.__new__(KernelPlan)  # `replace` takes 3 µs, some tenth of a closure of few vertices
         vars(plan).update(vars(self), semiring=semiring, status=Status())
         return plan
@@ -140,7 +146,10 @@ class Backend(Protocol):
         ...
 
     def multiply(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-        """Compute C ← A ⊗ B without reading C, which may be uninitialised; with k = 0, C becomes all zero."""
+        """Compute C ← A ⊗ B without reading C, which may be uninitialised.
+
+        With k = 0, C becomes all zero.
+        """
         ...
 
     def multiply_add(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
@@ -151,19 +160,19 @@ class Backend(Protocol):
         ...
 
     def multiply_add_witness(self, plan: KernelPlan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
-        """Compute `multiply_add` and its witnesses, for a selective ⊕; W (m, n) is int32 or int64.
+        """Compute `multiply_add` and its witnesses, for a selective ⊕.
 
-        If A ⊗ B is strictly better than C at an entry, W[i, j] becomes k0 + the smallest k that attains it. All other
-        entries of C and W stay.
+        W (m, n) is int32 or int64. If A ⊗ B is strictly better than C at an entry, W[i, j] becomes k0 + the smallest k
+        that attains it. All other entries of C and W stay.
         """
         ...
 
     def multiply_add_pivots(self, plan: KernelPlan, C: Any, P: Any, A: Any, B: Any, k0: int) -> None:
-        """Compute `multiply_add` of elements and mark its pivots, for a selective ⊕; P (m, n) is int32.
+        """Compute `multiply_add` of elements and mark its pivots, for a selective ⊕.
 
-        k is cut into runs of ``plan.pivot_chunk``. If C strictly improves in a run, P[i, j] becomes k0 + the first k of
-        the *last* such run. All other entries of P stay. This costs some 5 % over `multiply_add` on a CPU (float32, n =
-        1024), and some 45 % on an H200. Closures of matrices in files remember paths in this way.
+        P (m, n) is int32. k is cut into runs of ``plan.pivot_chunk``. If C strictly improves in a run, P[i, j] becomes
+        k0 + the first k of the *last* such run. All other entries of P stay. This costs some 5 % over `multiply_add` on
+        a CPU (float32, n = 1024), and some 45 % on an H200. Closures of matrices in files remember paths in this way.
         """
         ...
 
@@ -212,11 +221,17 @@ class ProductKernels(Protocol):
         ...
 
     def copy_panel(self, plan: KernelPlan, A: Any, out: Any) -> None:
-        """Copy A to ``out``; the two arrays share no element."""
+        """Copy A to ``out``.
+
+        The two arrays share no element.
+        """
         ...
 
     def multiply_add_upper(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-        """Compute C ← C ⊕ A ⊗ B on and above the diagonal of C (n, n); entries below it may be overwritten."""
+        """Compute C ← C ⊕ A ⊗ B on and above the diagonal of C (n, n).
+
+        Entries below it may be overwritten.
+        """
         ...
 
     def multiply_upper(self, plan: KernelPlan, C: Any, A: Any, B: Any, below: int, left: bool) -> None:
@@ -266,10 +281,10 @@ class ClosureKernels(Protocol):
         return ()
 
     def close_as(self, plan: KernelPlan, A: Any, name: str) -> None:
-        """Compute A ← A* in place by the kernel of a paper; ``name`` is the name of its method.
+        """Compute A ← A* in place by the kernel of a paper.
 
-        A (n, n) may have any strides. A pivot without a star is reported as by `Backend.close_block`. Raises
-        `AlgebraError` for a semiring that the kernel does not close.
+        ``name`` is the name of its method. A (n, n) may have any strides. A pivot without a star is reported as by
+        `Backend.close_block`. Raises `AlgebraError` for a semiring that the kernel does not close.
         """
         raise _missing_operation()
 
@@ -297,12 +312,18 @@ class ClosureKernels(Protocol):
         raise _missing_operation()
 
     def close_gaining(self, plan: KernelPlan, A: Any, survey: Any, out: Any) -> None:
-        """Write A* of every matrix to ``out``, which may be A; ``survey`` is the result of `look_gaining`."""
+        """Write A* of every matrix to ``out``, which may be A.
+
+        ``survey`` is the result of `look_gaining`.
+        """
         raise _missing_operation()
 
 
 class Mark(Protocol):
-    """An event in the work that was enqueued on a stream; the names are those of CuPy's events."""
+    """An event in the work that was enqueued on a stream.
+
+    The names are those of CuPy's events.
+    """
 
     @property
     def done(self) -> bool:
@@ -326,7 +347,10 @@ class Streams(Protocol):
     def __exit__(self, *error: Any) -> None: ...
 
     def run(self, number: int, task: Callable[[], None], after: Sequence[Any]) -> Any:
-        """Enqueue a task on a stream after other tasks; ``after`` holds results of `run`, or None for no task."""
+        """Enqueue a task on a stream after other tasks.
+
+        ``after`` holds results of `run`, or None for no task.
+        """
         ...
 
 
@@ -362,9 +386,9 @@ class PassKernels(Protocol):
         ...
 
     def copy_nonnegative(self, A: Any, out: Any) -> Any:
-        """Copy A to ``out`` with -0.0 as 0.0; return a word for `spoil` that holds whether an entry is below 0.
+        """Copy A to ``out`` with -0.0 as 0.0.
 
-        The call does not wait for the device.
+        Return a word for `spoil` that holds whether an entry is below 0. The call does not wait for the device.
         """
         ...
 
@@ -410,11 +434,17 @@ class GraphKernels(Protocol):
         ...
 
     def permute(self, D: Any, order: Any, source: Any = None) -> None:
-        """Set D[i, j] ← D[order[i], order[j]] in place, or from a separate source; order is on the host."""
+        """Set D[i, j] ← D[order[i], order[j]] in place, or from a separate source.
+
+        order is on the host.
+        """
         ...
 
     def permute_columns(self, D: Any, order: Any) -> None:
-        """Set D[i, j] ← D[i, order[j]] in place; order is on the host."""
+        """Set D[i, j] ← D[i, order[j]] in place.
+
+        order is on the host.
+        """
         ...
 
     def transpose(self, A: Any, out: Any) -> None:
@@ -467,7 +497,10 @@ class GraphKernels(Protocol):
         raise _missing_operation()
 
     def permute_bits(self, words: Any, order: Any) -> None:
-        """Set A[i, j] ← A[order[i], order[j]] in place; order (n,) is on the host. Workspace: some columns."""
+        """Set A[i, j] ← A[order[i], order[j]] in place.
+
+        order (n,) is on the host. Workspace: some columns.
+        """
         raise _missing_operation()
 
     def fill_component(self, words: Any, start: int, stop: int) -> None:

@@ -116,7 +116,10 @@ def load(fingerprint: str | None, key: str, rebuild: Callable[[Any], Any], *, ki
 
 
 def _read(path: Path) -> bytes:
-    """Return the content of an entry; raise `PermissionError` if another user could have written it."""
+    """Return the content of an entry.
+
+    Raise `PermissionError` if another user could have written it.
+    """
     if sys.platform == "win32":
         return path.read_bytes()
     # Folder and entry are checked after they are opened, so that a replacement is not read.
@@ -135,7 +138,10 @@ def _read(path: Path) -> bytes:
 
 
 def refusal(folder: Path) -> str:
-    """Return the reason why a folder is refused, or "" if it is not; raise `OSError` if there is no folder."""
+    """Return the reason why a folder is refused, or "" if it is not.
+
+    Raise `OSError` if there is no folder.
+    """
     return _refusal_of(folder.lstat(), folder.stat())
 
 
@@ -161,7 +167,10 @@ def _warn_once(folder: Path, reason: str) -> None:
 
 
 def save(fingerprint: str | None, key: str, state: Any, *, kind: str = KERNEL) -> None:
-    """Save a state for `load`; a read-only or full folder only costs time and is no error."""
+    """Save a state for `load`.
+
+    A read-only or full folder only costs time and is no error.
+    """
     path = _path(fingerprint, key, kind)
     if path is None:
         return

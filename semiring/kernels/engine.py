@@ -75,10 +75,10 @@ def engine_of(plan: KernelPlan, A: Array) -> Engine:
 
 
 def cut(start: int, stop: int, width: int) -> Iterator[slice]:
-    """Yield ranges of at most ``width`` that cover start … stop - 1; from width 3 on, no range is a single place.
+    """Yield ranges of at most ``width`` that cover start … stop - 1.
 
-    A product with a single row or column may be computed in another order than one with more. If ⊕ rounds, its result
-    would differ. The cut of a matrix must not decide the result.
+    From width 3 on, no range is a single place. A product with a single row or column may be computed in another order
+    than one with more. If ⊕ rounds, its result would differ. The cut of a matrix must not decide the result.
     """
     while start < stop:
         end = min(stop, start + width)
@@ -88,9 +88,10 @@ def cut(start: int, stop: int, width: int) -> Iterator[slice]:
 
 
 class Lanes:
-    """A context for concurrent work in lanes, each in its own order; a lower number means a higher priority.
+    """A context for concurrent work in lanes, each in its own order.
 
-    Work that was enqueued before the context comes before all lanes. Work that is enqueued after it comes after them.
+    A lower number means a higher priority. Work that was enqueued before the context comes before all lanes. Work that
+    is enqueued after it comes after them.
     """
 
     def __init__(self, engine: Engine, streams: Streams) -> None:
@@ -108,15 +109,19 @@ class Lanes:
         self._engine.lane(number).reserve(entries)
 
     def run(self, number: int, task: Callable[[Engine], None], *after: Any) -> Any:
-        """Enqueue a task, which receives the engine of its lane; ``after`` are results of `run`, None for no task."""
+        """Enqueue a task, which receives the engine of its lane.
+
+        ``after`` are results of `run`, None for no task.
+        """
         lane = self._engine.lane(number)
         return self._streams.run(number, lambda: task(lane), after)
 
 
 class Engine:
-    """The kernels of ``backend`` under ``plan``; C, W and P are views of the caller's matrices, written in place.
+    """The kernels of ``backend`` under ``plan``.
 
-    The copies that in-place products need are kept for the next product, so one engine serves one thread at a time.
+    C, W and P are views of the caller's matrices, written in place. The copies that in-place products need are kept for
+    the next product, so one engine serves one thread at a time.
     """
 
     def __init__(self, backend: Backend, plan: KernelPlan, panel: int = PANEL, *, may_synchronize: bool = True) -> None:
@@ -173,13 +178,19 @@ class Engine:
             products.multiply_upper(self.plan, C, A, B, below, left)
 
     def multiply_add_upper(self, C: Array, A: Array, B: Array) -> None:
-        """Compute C ← C ⊕ A ⊗ B on and above the diagonal of C (n, n); entries below it may be overwritten."""
+        """Compute C ← C ⊕ A ⊗ B on and above the diagonal of C (n, n).
+
+        Entries below it may be overwritten.
+        """
         products = self.capabilities.products
         multiply = self.backend.multiply_add if products is None else products.multiply_add_upper
         multiply(self.plan, C, A, B)
 
     def multiply_add_witness(self, C: Array, W: Array, A: Array, B: Array, k0: int = 0) -> None:
-        """Compute C ← C ⊕ A ⊗ B; where C strictly improves, W becomes k0 + the smallest k that attains it."""
+        """Compute C ← C ⊕ A ⊗ B.
+
+        Where C strictly improves, W becomes k0 + the smallest k that attains it.
+        """
         self.backend.multiply_add_witness(self.plan, C, W, A, B, k0)
 
     def multiply_add_pivots(self, C: Array, P: Array, A: Array, B: Array, k0: int = 0) -> None:
@@ -187,7 +198,10 @@ class Engine:
         self.backend.multiply_add_pivots(self.plan, C, P, A, B, k0)
 
     def close_block(self, A: Array, start: int = 0) -> None:
-        """Compute A ← A* for a block of at most some hundred rows; its first row is the vertex ``start``."""
+        """Compute A ← A* for a block of at most some hundred rows.
+
+        Its first row is the vertex ``start``.
+        """
         self.plan.status.first = start
         self.backend.close_block(self.plan, A)
 
@@ -208,9 +222,10 @@ class Engine:
         closures.close(self.plan, A, has_concurrent_work=self._in_lane)
 
     def close_as(self, name: str, A: Array) -> None:
-        """Compute A ← A* by the kernel of a paper; ``name`` is the name of its method.
+        """Compute A ← A* by the kernel of a paper.
 
-        Raises `DeviceError` if the backend has no such kernel, and `AlgebraError` if it does not close the semiring.
+        ``name`` is the name of its method. Raises `DeviceError` if the backend has no such kernel, and `AlgebraError`
+        if it does not close the semiring.
         """
         closures = self.capabilities.closures
         if closures is None or name not in closures.paper_names():
@@ -223,7 +238,10 @@ class Engine:
         return Engine(backend, self.plan, self.panel, may_synchronize=self.may_synchronize)
 
     def close_block_pivots(self, A: Array, P: Array, k0: int = 0, start: int = 0) -> None:
-        """Compute A ← A*; if pivot k strictly improves A[i, j], P[i, j] becomes k0 + k."""
+        """Compute A ← A*.
+
+        If pivot k strictly improves A[i, j], P[i, j] becomes k0 + k.
+        """
         self.plan.status.first = start
         self.backend.close_block_pivots(self.plan, A, P, k0)
 

@@ -21,7 +21,10 @@ _WORD = 32  # truth values in a word
 
 @cache
 def profile_backend(backend: Any) -> Backend:
-    """Return a backend with the kernels of another one inside spans; its class is derived, so it lacks no operation."""
+    """Return a backend with the kernels of another one inside spans.
+
+    Its class is derived, so it lacks no operation.
+    """
     kind = type(backend)
     methods = {
         name: _record_span(getattr(backend, name), describe)
@@ -35,7 +38,10 @@ def profile_backend(backend: Any) -> Backend:
 
 
 def _record_span(kernel: Callable[..., Any], describe: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a kernel inside a span; kernels that it calls itself are part of the span."""
+    """Return a kernel inside a span.
+
+    Kernels that it calls itself are part of the span.
+    """
 
     @wraps(kernel)
     def call(self: Any, *arguments: Any, **options: Any) -> Any:

@@ -27,7 +27,10 @@ def _add(plan: KernelPlan, x: Array, y: Array) -> Array:
 
 
 def _mul(plan: KernelPlan, x: Array, y: Array) -> Array:
-    """Return the product of entries; 0̄ ⊗ x = x ⊗ 0̄ = 0̄ by definition, whatever the expression computes for 0̄."""
+    """Return the product of entries.
+
+    0̄ ⊗ x = x ⊗ 0̄ = 0̄ by definition, whatever the expression computes for 0̄.
+    """
     product = plan.semiring.mul.expression.evaluate({"x": x, "y": y}, plan.dtype)
     result: Array = np.where((x == plan.zero) | (y == plan.zero), plan.zero, product)
     return result
@@ -46,7 +49,10 @@ def _unpack(words: Array, columns: int) -> Array:
 
 
 def _pack_into(words: Array, values: Array) -> None:
-    """Write truth values as bits; tail bits are zero."""
+    """Write truth values as bits.
+
+    Tail bits are zero.
+    """
     octets = np.zeros((words.shape[0], 4 * words.shape[1]), np.uint8)
     packed = np.packbits(values, axis=1, bitorder="little")
     octets[:, : packed.shape[1]] = packed
@@ -54,14 +60,20 @@ def _pack_into(words: Array, values: Array) -> None:
 
 
 class ReferenceBackend:
-    """The kernel contract in NumPy; packed bits are unpacked for a computation and packed again."""
+    """The kernel contract in NumPy.
+
+    Packed bits are unpacked for a computation and packed again.
+    """
 
     name = "reference"
     stacks = False
     capabilities = Capabilities()
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
-        """Return whether the semiring is defined on the dtype; bits need False as 0̄, so that tail bits stay zero."""
+        """Return whether the semiring is defined on the dtype.
+
+        Bits need False as 0̄, so that tail bits stay zero.
+        """
         if not semiring.supports(dtype):
             return False
         return storage == "elements" or (dtype == np.bool_ and not semiring.zero_for(dtype))
@@ -163,6 +175,9 @@ class ReferenceBackend:
 
 
 def _operands(C: Array, A: Array, B: Array, columns: int | None = None) -> tuple[Array, Array, Array]:
-    """Return C, A and B unpacked; the rows of B are the inner size, and zero tail bits give zero tail columns."""
+    """Return C, A and B unpacked.
+
+    The rows of B are the inner size, and zero tail bits give zero tail columns.
+    """
     n = 32 * C.shape[1] if columns is None else columns
     return _unpack(C, n), _unpack(A, B.shape[0]), _unpack(B, n)

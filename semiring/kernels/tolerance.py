@@ -83,7 +83,10 @@ def _largest(D: Array) -> float:
 
 
 def unattained_distance(plan: KernelPlan) -> AlgebraError:
-    """Return the error for a distance that is not the weight of a path; in a semiring it always is, up to rounding."""
+    """Return the error for a distance that is not the weight of a path.
+
+    In a semiring it always is, up to rounding.
+    """
     return AlgebraError(
         f"an entry of the closure in {plan.semiring.name} on {plan.dtype} is not the weight of a path, even "
         "up to rounding: validate the semiring by check_axioms()"

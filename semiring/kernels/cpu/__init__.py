@@ -70,7 +70,10 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         return dtype.char in _DTYPES and dtype.isnative and semiring.supports(dtype)
 
     def multiply(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
-        """Compute C ← A ⊗ B without reading C; the operands are matrices, or stacks of them."""
+        """Compute C ← A ⊗ B without reading C.
+
+        The operands are matrices, or stacks of them.
+        """
         if self._by_numbers(plan, C, A, B, 0):
             return
         if C.ndim == 3:
@@ -85,7 +88,10 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
             C[...] = plan.zero
 
     def multiply_add(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
-        """Compute C ← C ⊕ A ⊗ B; the operands are matrices, or stacks of them."""
+        """Compute C ← C ⊕ A ⊗ B.
+
+        The operands are matrices, or stacks of them.
+        """
         if self._by_numbers(plan, C, A, B, 1):
             return
         if C.ndim == 3:
@@ -98,7 +104,10 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
             _product(plan, kernels_for(plan), C, A, B, accumulate=1)
 
     def _by_numbers(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> bool:
-        """Compute C ← [C ⊕] A ⊗ B for log_plus by products of plus_times; return False if that is not possible."""
+        """Compute C ← [C ⊕] A ⊗ B for log_plus by products of plus_times.
+
+        Return False if that is not possible.
+        """
         if C.dtype.kind != "f" or C.size == 0 or plan.zero != -np.inf:
             return False
         # The product that is added to C may be a row of a larger product, with the same bits.
@@ -256,7 +265,10 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         return _STACK_ROWS_OF_BOOL if plan.dtype == np.bool_ else _STACK_ROWS
 
     def close_stack(self, plan: KernelPlan, A: Array) -> None:
-        """Compute A ← A* in place for each matrix of A (count, n, n); pivots are numbered through all matrices."""
+        """Compute A ← A* in place for each matrix of A (count, n, n).
+
+        Pivots are numbered through all matrices.
+        """
         if not A.size:
             return
         if A.strides[2] != A.itemsize:

@@ -1,10 +1,11 @@
-"""Dijkstra's algorithm from many vertices, by a queue of four children a vertex; each thread has some sources.
+"""Dijkstra's algorithm from many vertices, by a queue of four children a vertex.
 
-It is correct if ⊕ selects and no edge improves on 1̄, because then no path improves by an extension. Vertices are
-settled in the order of their values, each once. A value is added up from the source on, and rounding keeps the order of
-sums and products. So the best value is the same in whatever order vertices are scanned. Edges are compressed rows.
-``place`` of a vertex is its position in the queue, or one of the two marks below. Keys after the end of the queue are
-0̄, so that a vertex always has four children, without a branch that the processor would have to predict.
+Each thread has some sources. It is correct if ⊕ selects and no edge improves on 1̄, because then no path improves by an
+extension. Vertices are settled in the order of their values, each once. A value is added up from the source on, and
+rounding keeps the order of sums and products. So the best value is the same in whatever order vertices are scanned.
+Edges are compressed rows. ``place`` of a vertex is its position in the queue, or one of the two marks below. Keys after
+the end of the queue are 0̄, so that a vertex always has four children, without a branch that the processor would have
+to predict.
 
 Sources: E. W. Dijkstra, Numer. Math. 1 (1959); D. B. Johnson, "Priority queues with update and finding minimum spanning
 trees", Inf. Process. Lett. 4 (1975), for queues of more than two children. Cost: O((n + m) log n) a source.
@@ -207,6 +208,9 @@ def near(plan: KernelPlan, graph: Graph, sources: Array, targets: Array, limit: 
 
 
 def _share(some: Callable[[slice], None], count: int, threads: int, each: int) -> None:
-    """Call ``some`` for all sources, on threads; ``each`` is how many vertices and edges a search may meet."""
+    """Call ``some`` for all sources, on threads.
+
+    ``each`` is how many vertices and edges a search may meet.
+    """
     step = max(1, _ALONE // each, min(_SOURCES, -(-count // threads)))
     run_tasks(some, [(slice(at, min(count, at + step)),) for at in range(0, count, step)], threads)

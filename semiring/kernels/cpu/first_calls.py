@@ -67,7 +67,10 @@ class FirstCalls:
         self._signed = plan.dtype.kind == "f" and not plan.facts.nonnegative
 
     def product(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> bool:
-        """Compute C ← [C ⊕] A ⊗ B, or return False to leave it to the compiled kernels; C may be B."""
+        """Compute C ← [C ⊕] A ⊗ B, or return False to leave it to the compiled kernels.
+
+        C may be B.
+        """
         if not self._allows(A.shape[1] * (_STEP + C.size / _PRODUCT), A, B, C if accumulate else A):
             return False
         (_reference.multiply_add if accumulate else _reference.multiply)(plan, C, A, B.copy() if C is B else B)
@@ -150,7 +153,10 @@ def _predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, before: Arra
 
 
 def _grow_row(row: Array, source: int, tight: Array) -> bool:
-    """Decide the remaining entries of a row by a search along the tight edges (n, n); return whether all are."""
+    """Decide the remaining entries of a row by a search along the tight edges (n, n).
+
+    Return whether all entries are decided.
+    """
     decided = row >= 0
     decided[source] = True
     queue = []
@@ -176,7 +182,10 @@ def _has_same_bits(plan: KernelPlan) -> bool:
 
 
 def _keeps_bits(plan: KernelPlan) -> bool:
-    """Return whether 1̄ ⊗ x is x without rounding; if it is not, as in 1 + x - 1, products with 1̄ matter."""
+    """Return whether 1̄ ⊗ x is x without rounding.
+
+    If it is not, as in 1 + x - 1, products with 1̄ matter.
+    """
     if plan.dtype.kind in "iub":
         return True
     x = np.ldexp(1 / 3, -np.arange(8)).astype(plan.dtype)

@@ -207,7 +207,10 @@ class Kernels:
         run_tasks(part, [(start, min(count, start + step)) for start in range(0, count, step)], threads)
 
     def witness_product(self, C: Array, W: Array, A: Array, B: Array, k0: int, threads: int) -> None:
-        """Compute C ← C ⊕ A ⊗ B, no size 0; W becomes the smallest k that attains it where C strictly improves."""
+        """Compute C ← C ⊕ A ⊗ B, no size 0.
+
+        W becomes the smallest k that attains it where C strictly improves.
+        """
         if A.shape[1] < 2 * RUN:
             marks = W if W.dtype == np.int32 else np.full(W.shape, -1, np.int32)
             self.product(C, A, B, marks, 1, 1, k0 if marks is W else 0, threads)
@@ -332,7 +335,10 @@ class Kernels:
     # ------------------------------------------------------------------------------------------ matrix and vector
 
     def vector_product(self, C: Array, A: Array, B: Array, accumulate: int, threads: int) -> bool:
-        """Compute C ← [C ⊕] A ⊗ B for C of one column or one row; return False if vectors do not pay."""
+        """Compute C ← [C ⊕] A ⊗ B for C of one column or one row.
+
+        Return False if vectors do not pay.
+        """
         column = C.shape[1] == 1
         matrix = A if column else B.T
         if matrix.size < VECTOR_PAIRS or max(matrix.shape) < 2 * self.lanes:
@@ -356,7 +362,10 @@ class Kernels:
     # --------------------------------------------------------------------------------------------------- closures
 
     def close(self, A: Array) -> int:
-        """Compute A ← A*, A with contiguous rows; return the first pivot without a star, or -1."""
+        """Compute A ← A*, A with contiguous rows.
+
+        Return the first pivot without a star, or -1.
+        """
         if self._float64_kernels is None:
             return self._run_close(self._close, A)
         wide = A.astype(np.float64)
@@ -417,7 +426,10 @@ class Kernels:
         return ClosingJob(job, job.ctypes.data, blocks + packed + self.tile.rows * self.width * self.size)
 
     def close_pivots(self, A: Array, P: Array, k0: int) -> int:
-        """Compute A ← A* of any strides, and mark P; return the first pivot without a star, or -1."""
+        """Compute A ← A* of any strides, and mark P.
+
+        Return the first pivot without a star, or -1.
+        """
         n, group = A.shape[0], GROUP * self.lanes
         padded = -(-n // group) * group
         piece = self.block_workspace.take(n * padded * (self.size + 4))
@@ -428,9 +440,10 @@ class Kernels:
         return failed
 
     def close_by_rows(self, A: Array, threads: int, *, dynamic: bool) -> int:
-        """Compute A ← A*, A with contiguous rows, by `row_parallel`; return the first pivot without a star, or -1.
+        """Compute A ← A*, A with contiguous rows, by `row_parallel`.
 
-        ``dynamic``: a free thread takes one row at a time, instead of as many adjacent rows for each thread.
+        Return the first pivot without a star, or -1. ``dynamic``: a free thread takes one row at a time, instead of as
+        many adjacent rows for each thread.
         """
         if self._float64_kernels is not None:
             wide = A.astype(np.float64)
@@ -463,7 +476,10 @@ class Kernels:
         return failed
 
     def plain_product(self, C: Array, A: Array, B: Array, threads: int) -> None:
-        """Compute C ← C ⊕ A ⊗ B, no size 0, one row after the other; rows of C and B are contiguous."""
+        """Compute C ← C ⊕ A ⊗ B, no size 0, one row after the other.
+
+        Rows of C and B are contiguous.
+        """
         blocks = _row_blocks(C.shape[0], -(-C.shape[0] // min(MAX_BLOCKS, 8 * threads)))
         job, alive = self._rows_job(blocks, threads, C, A, B, A.shape[1])
         job[row_parallel.PIVOT] = -1

@@ -41,9 +41,9 @@ def _heads_in_words(words, t0, t1, full, now, levels):
 
 @kernel
 def _ask_heads(words, v, now, missing, word):
-    """Join to the word ``word`` the targets that the heads of v have reached; stop once none is missing.
+    """Join to the word ``word`` the targets that the heads of v have reached.
 
-    The heads are bits of words.
+    Stop once none is missing. The heads are bits of words.
     """
     joined = 0
     for w in range(words.shape[1]):

@@ -53,9 +53,9 @@ def _finish_order(words, n):
 
 @kernel
 def _number(rows, transposed, root, count, unseen, rest, numbers, waiting):
-    """Give ``count`` to the unseen vertices that edges of either matrix reach from a root; return how many.
+    """Give ``count`` to the unseen vertices that edges of either matrix reach from a root.
 
-    At most ``rest`` vertices are unseen.
+    Return how many. At most ``rest`` vertices are unseen.
     """
     if not unseen[root >> 5] >> np.uint32(root & 31) & np.uint32(1):
         return 0
@@ -114,7 +114,10 @@ def _first(weak, v):
 
 @kernel
 def components_of_lists(starts, heads):
-    """Return `components_of_words` for compressed rows (n + 1,) and (m,); the numbers of weak components have gaps."""
+    """Return `components_of_words` for compressed rows (n + 1,) and (m,).
+
+    The numbers of weak components have gaps.
+    """
     n = starts.size - 1
     number, weak, seen = np.full(n, -1, np.int64), np.arange(n), np.full(n, -1, np.int64)
     at, lowest_seen = starts[:n].copy(), np.empty(n, np.int64)

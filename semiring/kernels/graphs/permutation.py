@@ -54,7 +54,10 @@ def chains(order, longest):
 
 @kernel
 def _copy(source, to):
-    """Copy a row of the same size; adjacent entries are copied as memory."""
+    """Copy a row of the same size.
+
+    Adjacent entries are copied as memory.
+    """
     if source.strides[0] == source.itemsize and to.strides[0] == to.itemsize:
         copy_line(address(to), address(source), to.size * to.itemsize)
     else:

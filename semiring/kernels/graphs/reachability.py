@@ -25,7 +25,10 @@ _WORD = TARGETS // 8  # bytes
 
 @kernel
 def _join(source, row, covered, ends):
-    """Join a row, which becomes covered; return the bits that are not covered, joined into a word."""
+    """Join a row, which becomes covered.
+
+    Return the bits that are not covered, joined into a word.
+    """
     left = np.uint32(0)
     for w in range(row.size):
         covered[w] |= source[w]
@@ -36,10 +39,11 @@ def _join(source, row, covered, ends):
 
 @kernel
 def join_rows(words, order, bounds, most):
-    """Replace words (n, ⌈n/32⌉) by those of the reflexive closure in place; return how many rows were joined.
+    """Replace words (n, ⌈n/32⌉) by those of the reflexive closure in place.
 
-    ``order``, ``bounds``: the vertices by components in topological order, and the start of each component. The loop
-    ends after ``most`` joins and returns -1. The words then have the same closure as before.
+    Return how many rows were joined. ``order``, ``bounds``: the vertices by components in topological order, and the
+    start of each component. The loop ends after ``most`` joins and returns -1. The words then have the same closure as
+    before.
     """
     n, width = words.shape
     row, covered, ends = np.empty(width, np.uint32), np.empty(width, np.uint32), np.zeros(width, np.uint32)

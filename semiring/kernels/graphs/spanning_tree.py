@@ -30,9 +30,9 @@ def _first(x, y, largest):
 
 @kernel
 def _relax(key, row, most, largest, zero, lanes):
-    """Improve the keys (m · 64,) by the edges in a row, no better than ``most``; return the best key.
+    """Improve the keys (m · 64,) by the edges in a row, no better than ``most``.
 
-    ``lanes`` (64,) receive the best of every 64th key.
+    Return the best key. ``lanes`` (64,) receive the best of every 64th key.
     """
     lanes[:] = zero
     for start in range(0, key.size, _LANES):

@@ -150,7 +150,7 @@ def join_word(typing: Any, to: Any, source: Any) -> Any:
     return types.void(types.intp, types.intp), code
 
 
-def _joined(together: int) -> Any:
+def _join_loop(together: int) -> Any:
     """Return the code of a loop that joins words of some numbers (int32), ``together`` at a time."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -173,7 +173,7 @@ def _joined(together: int) -> Any:
 @intrinsic
 def join_listed(typing: Any, to: Any, words: Any, numbers: Any, count: Any) -> Any:
     """Write the "or" of the words of some numbers (int32) to one word."""
-    return types.void(*(types.intp,) * 4), _joined(1)
+    return types.void(*(types.intp,) * 4), _join_loop(1)
 
 
 @intrinsic
@@ -182,7 +182,7 @@ def join_fours(typing: Any, to: Any, words: Any, numbers: Any, count: Any) -> An
 
     Fewer counts occur than in `join_listed`, so branch prediction is better.
     """
-    return types.void(*(types.intp,) * 4), _joined(4)
+    return types.void(*(types.intp,) * 4), _join_loop(4)
 
 
 @intrinsic

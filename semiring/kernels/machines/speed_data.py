@@ -34,7 +34,7 @@ class TileShape:
 
 @dataclass(frozen=True)
 class ClosureSpeed:
-    """How the closures of a backend copy, and from which sizes on they take another path to the same bits."""
+    """The widths of copies in closures, and the sizes from which on they take another path to the same bits."""
 
     panel: int  # columns or rows that an in-place product copies at a time
     strip: int = NEVER  # rows of the remainder that blocked Floyd-Warshall takes at a time: they bound its workspace
@@ -54,11 +54,11 @@ class ClosureSpeed:
 
 @dataclass(frozen=True)
 class CpuSpeed:
-    """How products and closures are cut on a CPU; all numbers are whole, so that a file can hold them.
+    """The sizes into which products and closures are cut on a CPU.
 
-    A panel of B is as wide as a tile and ``depth`` deep. As many panels as ``packed`` bytes hold stay in the
-    second-level cache. A is read in place if its rows are contiguous. Otherwise it is packed, ``blocks`` tiles of rows
-    at a time.
+    All numbers are whole, so that a file can hold them. A panel of B is as wide as a tile and ``depth`` deep. As many
+    panels as ``packed`` bytes hold stay in the second-level cache. A is read in place if its rows are contiguous.
+    Otherwise it is packed, ``blocks`` tiles of rows at a time.
     """
 
     rows: int  # rows of a tile of C, for a ⊗ and ⊕ of few instructions

@@ -72,7 +72,10 @@ def _groups(threads: int) -> Iterator[_TuningGroup]:
 
 
 def tune(threads: int, say: Callable[[Step], None]) -> CpuSpeed:
-    """Return the best speed data found; ``say`` is called with every candidate. Takes about a minute."""
+    """Return the best speed data found.
+
+    ``say`` is called with every candidate. Takes about a minute.
+    """
     best, target = cpu_speed(), host()
     for group in _groups(threads):
         work = group.work(threads)

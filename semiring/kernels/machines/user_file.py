@@ -54,7 +54,10 @@ def processor(target: Target) -> str:
 
 
 def write(path: Path, target: Target, measured: str, speed: CpuSpeed) -> None:
-    """Write a file for `read`; raise `OSError` on failure, which leaves an older file unchanged."""
+    """Write a file for `read`.
+
+    Raise `OSError` on failure, which leaves an older file unchanged.
+    """
     content = {"format": _FORMAT, "processor": processor(target), "measured": measured, "cpu": asdict(speed)}
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
@@ -82,7 +85,10 @@ def read(target: Target) -> tuple[Path, str, CpuSpeed] | None:
 
 
 def _parse(text: bytes, target: Target) -> tuple[str, CpuSpeed]:
-    """Return the day and the data; the message of a `ValueError` says what is wrong with the file."""
+    """Return the day and the data.
+
+    The message of a `ValueError` says what is wrong with the file.
+    """
     try:
         content = json.loads(text)
         kind, theirs, measured, numbers = (content[key] for key in ("format", "processor", "measured", "cpu"))

@@ -119,7 +119,10 @@ def _multiply(  # type: ignore[no-untyped-def]  # compiled
 
 @_inline
 def _close_pieces(block, n, star0, star1, exclusive):  # type: ignore[no-untyped-def]  # compiled
-    """Close n × n bits, n ≤ 64, a row to a number; return the first pivot without a star, else -1."""
+    """Close n × n bits, n ≤ 64, a row to a number.
+
+    Return the first pivot without a star, else -1.
+    """
     for k in range(n):
         here = np.uint64(1) << np.uint64(k)
         pivot = load64(block + 8 * k)
@@ -140,11 +143,12 @@ def _close_pieces(block, n, star0, star1, exclusive):  # type: ignore[no-untyped
 def _eliminate(  # type: ignore[no-untyped-def]  # compiled
     n, a, a_row, a_column, flip, tail, exclusive, star0, star1, matrix, rows, solved, table, pieces, block
 ):
-    """Compute A ← A* (n, n) by blocked elimination, 64 pivots at a time; return the first without a star, else -1.
+    """Compute A ← A* (n, n) by blocked elimination, 64 pivots at a time.
 
-    With D the pivots' diagonal block and R their rows, R becomes D* ⊗ R. Then every other row loses its entries d in
-    the pivots' columns and gains d ⊗ R, where R has D* in those columns. Both products use tables. In linear algebra
-    this is the inversion of Gauss and Jordan in place, and here it is Lehmann's elimination with a block for a pivot.
+    Return the first without a star, else -1. With D the pivots' diagonal block and R their rows, R becomes D* ⊗ R. Then
+    every other row loses its entries d in the pivots' columns and gains d ⊗ R, where R has D* in those columns. Both
+    products use tables. In linear algebra this is the inversion of Gauss and Jordan in place, and here it is Lehmann's
+    elimination with a block for a pivot.
 
     ``star0``, ``star1``: the star of 0̄ and of 1̄, as 0 for 0̄, 1 for 1̄, 2 if there is none. Buffers: matrix
     64·n·⌈n/512⌉, rows and solved 64·64, table 64·`TABLE_VECTORS`, pieces 8·n, block 8·64.
@@ -191,7 +195,10 @@ def _eliminate(  # type: ignore[no-untyped-def]  # compiled
 
 @cache
 def _compiled(function: Callable[..., int]) -> Callable[..., int]:
-    """Return the machine code of a kernel, from the cache on disk or the compiler; it is called without the GIL."""
+    """Return the machine code of a kernel, from the cache on disk or the compiler.
+
+    It is called without the GIL.
+    """
     signature = (types.int64,) * function.__code__.co_argcount
     return entry_point(cached(njit(function, **OUTER)), signature)
 

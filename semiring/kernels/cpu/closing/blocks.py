@@ -44,11 +44,11 @@ _outer: Callable[[Callable[..., Any]], Any] = numba.njit(**OUTER)
 
 @_outer
 def close(A: Array, job: int, workspace: int) -> int:
-    """Compute A ← A* in place, A (n, n), n > 0, with contiguous rows; return the first pivot without a star, or -1.
+    """Compute A ← A* in place, A (n, n), n > 0, with contiguous rows.
 
-    The native elimination closes the pivot block D. Then the rows K of the block become D* ⊗ (these rows). Every other
-    row i becomes A[i, :] ⊕ A[i, K] ⊗ (the new rows K). Its entries A[i, K] start from 0̄ unless ⊕ is idempotent. This
-    is block elimination, for every semiring with a star.
+    Return the first pivot without a star, or -1. The native elimination closes the pivot block D. Then the rows K of
+    the block become D* ⊗ (these rows). Every other row i becomes A[i, :] ⊕ A[i, K] ⊗ (the new rows K). Its entries A[i,
+    K] start from 0̄ unless ⊕ is idempotent. This is block elimination, for every semiring with a star.
     """
     n, size, zero = A.shape[0], A.itemsize, fetch(A[0, 0], job + 8 * ZERO)
     one, idempotent = fetch(zero, job + 8 * ONE), word(job, IDEMPOTENT)
@@ -86,9 +86,9 @@ def close(A: Array, job: int, workspace: int) -> int:
 
 @_outer
 def close_each(As: Array, job: int, workspace: int) -> int:
-    """Call `close` for every matrix of a stack (count, n, n); return the first pivot without a star, or -1.
+    """Call `close` for every matrix of a stack (count, n, n).
 
-    Pivots are numbered through all matrices.
+    Return the first pivot without a star, or -1. Pivots are numbered through all matrices.
     """
     for i in range(As.shape[0]):
         failed = int(close(As[i], job, workspace))
@@ -101,9 +101,9 @@ def close_each(As: Array, job: int, workspace: int) -> int:
 def close_diagonal(
     diagonal: int, row: int, count: int, eliminate: int, block: int, padded: int, zero: Any, size: int
 ) -> int:
-    """Close the pivot block in place and in ``block``; return the first pivot without a star, or -1.
+    """Close the pivot block in place and in ``block``.
 
-    The rows of ``block`` have ``padded`` elements.
+    Return the first pivot without a star, or -1. The rows of ``block`` have ``padded`` elements.
     """
     block_row = padded * size
     fill(zero, count, padded - count, block + count * size, block_row, size)
@@ -125,7 +125,10 @@ def put_identity(panel: int, start: int, count: int, width: int, zero: Any, one:
 
 @_inner
 def fill(value: Any, m: int, n: int, to: int, row: int, size: int) -> None:
-    """Store ``value`` in m × n elements; the elements of a row are adjacent."""
+    """Store ``value`` in m × n elements.
+
+    The elements of a row are adjacent.
+    """
     for i in range(m):
         for j in range(n):
             put(value, to + i * row + j * size)
@@ -148,7 +151,10 @@ def multiply_rows(
 def close_pivots(
     A: Array, P: Array, eliminate: int, padded: int, groups: int, zero: Any, k0: int, workspace: int
 ) -> int:
-    """Compute A ← A* in place, A (n, n), one pivot after the other; P becomes k0 + k if pivot k changes an entry."""
+    """Compute A ← A* in place, A (n, n), one pivot after the other.
+
+    P becomes k0 + k if pivot k changes an entry.
+    """
     n, size, marked = A.shape[0], A.itemsize, numba.int32(0)
     block, row, marks, marks_row = workspace, padded * size, workspace + n * padded * size, padded * 4
     fill(zero, n, padded - n, block + n * size, row, size)

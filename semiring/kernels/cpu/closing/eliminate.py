@@ -35,7 +35,10 @@ PIVOT_ARGUMENTS = (*ELIMINATE_ARGUMENTS, "p", "p_row", "first", "groups")
 def build_eliminate(
     module: Any, name: str, definition: KernelDefinition, target: Target, group: int, *, pivots: bool
 ) -> None:
-    """Add the function to an LLVM module, for groups of ``group`` vectors; the definition must have a star."""
+    """Add the function to an LLVM module, for groups of ``group`` vectors.
+
+    The definition must have a star.
+    """
     arguments = PIVOT_ARGUMENTS if pivots else ELIMINATE_ARGUMENTS
     function = ir.Function(module, ir.FunctionType(I64, [I64] * len(arguments)), name)
     for argument, label in zip(function.args, arguments, strict=True):
@@ -101,7 +104,10 @@ class _EliminationBuilder:
             self.builder.ret(k)
 
     def pivot_row(self, k: Value, pivot: Value, star: Value, corner: Value, mark: Value | None) -> list[Value]:
-        """Replace row k by star ⊗ row k, and its diagonal entry by the star; return the row if registers hold it."""
+        """Replace row k by star ⊗ row k, and its diagonal entry by the star.
+
+        Return the row if registers hold it.
+        """
         b, v = self.builder, self.vectors
         first = ir.Constant(I32, 0)
         mark_address = self.address("p", k, k, 4) if mark is not None else None
@@ -121,7 +127,10 @@ class _EliminationBuilder:
             return [self.row_vector(k, column)[1] for column in columns]
 
     def other_row(self, i: Value, k: Value, row: list[Value], mark: Value | None) -> None:
-        """Replace row i by row i ⊕ A[i, k] ⊗ row k; its entry in column k starts from 0̄ unless ⊕ is idempotent."""
+        """Replace row i by row i ⊕ A[i, k] ⊗ row k.
+
+        Its entry in column k starts from 0̄ unless ⊕ is idempotent.
+        """
         address = self.entry(i, k)
         scalar = self.load(address, self.element.ir, self.element.size)
         factor = self.vectors.splat(scalar)

@@ -48,5 +48,8 @@ def load(modules: Modules, key: str, rebuild: Callable[[Any], Any]) -> Any:
 
 
 def save(modules: Modules, key: str, state: Any) -> None:
-    """Save a state for `load`; a read-only or full folder only costs time and is no error."""
+    """Save a state for `load`.
+
+    A read-only or full folder only costs time and is no error.
+    """
     disk.save(fingerprint(modules), key, state)

@@ -31,7 +31,10 @@ _LOG = {
 
 
 def _reduced(v: Vectors, x: Value) -> tuple[Value, Value]:
-    """Reduce x = k·log 2 + r with |r| at most about log(2)/2; return k as a float, and expm1(r)."""
+    """Reduce x = k·log 2 + r with |r| at most about log(2)/2.
+
+    Return k as a float, and expm1(r).
+    """
     size, b = v.element.size, v.builder
     high, low = _LN2[size]
     k = v.call("rint", b.fmul(x, v.constant(1 / math.log(2))))
@@ -51,7 +54,10 @@ def _power_of_two(v: Vectors, k: Value) -> Value:
 
 
 def _clamped(v: Vectors, x: Value, low: float, high: float) -> Value:
-    """Clamp the argument to bounds beyond which the result is 0, -1 or ∞ anyway; NaN stays."""
+    """Clamp the argument to bounds beyond which the result is 0, -1 or ∞ anyway.
+
+    NaN stays.
+    """
     x = v.select(v.less(x, v.constant(low)), v.constant(low), x)
     return v.select(v.less(v.constant(high), x), v.constant(high), x)
 
@@ -97,7 +103,10 @@ def _log_of_reduced(v: Vectors, f: Value, k: Value, correction: Value) -> Value:
 
 
 def _split(v: Vectors, x: Value) -> tuple[Value, Value]:
-    """Split a positive normal x = 2ᵏ·(1 + f) with 1 + f in [√½, √2); return f and k."""
+    """Split a positive normal x = 2ᵏ·(1 + f) with 1 + f in [√½, √2).
+
+    Return f and k.
+    """
     b, size = v.builder, v.element.size
     root = 0x3F3504F3 if size == 4 else 0x3FE6A09E667F3BCD  # √½
     shifted = b.sub(v.as_bits(x), v.bits(root))
@@ -107,7 +116,10 @@ def _split(v: Vectors, x: Value) -> tuple[Value, Value]:
 
 
 def _with_poles(v: Vectors, x: Value, pole: float, result: Value) -> Value:
-    """Return the result with -∞ at the pole, NaN below it, and ∞ at ∞; NaN stays."""
+    """Return the result with -∞ at the pole, NaN below it, and ∞ at ∞.
+
+    NaN stays.
+    """
     result = v.select(v.compare("==", x, v.constant(math.inf)), x, result)
     result = v.select(v.compare("==", x, v.constant(pole)), v.constant(-math.inf), result)
     result = v.select(v.less(x, v.constant(pole)), v.constant(math.nan), result)

@@ -78,7 +78,10 @@ def lower(
     fuse: frozenset[Expression] = frozenset(),
     one: Value = None,
 ) -> Operand:
-    """Return the vector instructions of an expression; ``fuse`` are the sums to write as multiply-adds with ``one``."""
+    """Return the vector instructions of an expression.
+
+    ``fuse`` are the sums to write as multiply-adds with ``one``.
+    """
     translation = _Translation(v, target, variables, fuse if one is not None else frozenset(), one)
     result: Operand = expression.fold(translation.leaf, translation.node)
     return result

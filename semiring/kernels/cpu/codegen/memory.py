@@ -143,9 +143,9 @@ def trailing_zeros(typing: Context, word: Any) -> Code:
 
 @intrinsic
 def wide(typing: Context) -> Code:
-    """Let the loops of a function use the widest vectors of the machine; call it in the first line.
+    """Let the loops of a function use the widest vectors of the machine.
 
-    LLVM avoids the widest vectors by default.
+    Call it in the first line. LLVM avoids the widest vectors by default.
     """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -290,7 +290,10 @@ def atomic_store(typing: Context, value: Any, where: Any) -> Code:
 
 @intrinsic
 def atomic_add(typing: Context, value: Any, where: Any) -> Code:
-    """Add to a 64-bit integer that other threads add to as well; return its value before."""
+    """Add to a 64-bit integer that other threads add to as well.
+
+    Return its value before.
+    """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.atomic_rmw("add", builder.inttoptr(args[1], I64.as_pointer()), args[0], "acq_rel")
@@ -300,7 +303,10 @@ def atomic_add(typing: Context, value: Any, where: Any) -> Code:
 
 @intrinsic
 def atomic_replace(typing: Context, where: Any, old: Any, new: Any) -> Code:
-    """Replace a 64-bit integer if it still is ``old``; return whether it was."""
+    """Replace a 64-bit integer if it still is ``old``.
+
+    Return whether it was.
+    """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = builder.inttoptr(args[0], I64.as_pointer())

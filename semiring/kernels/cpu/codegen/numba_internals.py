@@ -102,9 +102,10 @@ def entry_point(function: Any, signature: tuple[Any, ...]) -> Callable[..., Any]
 
 
 def callback(function: Any, signature: tuple[Any, ...], cache: Any) -> Any:
-    """Compile a function without a result as C calls it; the object has its ``address`` and keeps the code alive.
+    """Compile a function without a result as C calls it.
 
-    `numba.cfunc` compiles at once, with Numba's own cache or none. The class lets the caller set a `DispatcherCache`.
+    The object has its ``address`` and keeps the code alive. `numba.cfunc` compiles at once, with Numba's own cache or
+    none. The class lets the caller set a `DispatcherCache`.
     """
     made: Any = CFunc(function, (signature, types.void), {}, {"error_model": "numpy", "nogil": True})
     set_cache(made, cache)

@@ -40,7 +40,10 @@ __all__ = [
 
 
 class SemiringType(types.Type):  # type: ignore[misc]  # Numba has no types
-    """The Numba type of one semiring on one dtype; its text is everything the compiled code depends on."""
+    """The Numba type of one semiring on one dtype.
+
+    Its text is everything the compiled code depends on.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -68,9 +71,10 @@ class SemiringType(types.Type):  # type: ignore[misc]  # Numba has no types
 
 
 class ScalarSemiring:
-    """The semiring of a plan as an argument of a Numba function; 0̄ ⊗ x is neutral under ⊕, as in every kernel.
+    """The semiring of a plan as an argument of a Numba function.
 
-    ``closing``: with its star, which the semiring must have. ``opposite``: y ⊗ x instead of x ⊗ y.
+    0̄ ⊗ x is neutral under ⊕, as in every kernel. ``closing``: with its star, which the semiring must have.
+    ``opposite``: y ⊗ x instead of x ⊗ y.
     """
 
     def __init__(self, plan: KernelPlan, *, closing: bool = False, opposite: bool = False) -> None:

@@ -52,7 +52,10 @@ def constant_vector(element: ir.Type, value: Any, lanes: int) -> Value:
 
 
 class Vectors:
-    """Builds instructions on vectors of ``lanes`` elements; truths are vectors of i1."""
+    """Builds instructions on vectors of ``lanes`` elements.
+
+    Truths are vectors of i1.
+    """
 
     def __init__(self, builder: Any, element: ElementType, lanes: int) -> None:
         self.builder, self.element, self.lanes = builder, element, lanes
@@ -111,7 +114,10 @@ class Vectors:
 
 
 class Scalars(Vectors):
-    """Builds instructions on single elements, as `Vectors` does on vectors; truths are i1."""
+    """Builds instructions on single elements, as `Vectors` does on vectors.
+
+    Truths are i1.
+    """
 
     def __init__(self, builder: Any, element: ElementType) -> None:
         super().__init__(builder, element, 1)
@@ -129,10 +135,10 @@ class Scalars(Vectors):
 
 
 def opaque(builder: Any, value: Value, target: Target) -> Value:
-    """Return the same vector, hidden from the optimiser; this takes no instruction.
+    """Return the same vector, hidden from the optimiser.
 
-    Between a select and the store of its result, it prevents LLVM from merging the two into one masked store. On Zen 4
-    such a store cannot be forwarded to a load, and an early load waits for it.
+    This takes no instruction. Between a select and the store of its result, it prevents LLVM from merging the two into
+    one masked store. On Zen 4 such a store cannot be forwarded to a load, and an early load waits for it.
     """
     bits = value.type.count * (value.type.element.width if hasattr(value.type.element, "width") else 0)
     bits = bits or value.type.count * (32 if isinstance(value.type.element, ir.FloatType) else 64)

@@ -1,4 +1,4 @@
-"""One row of a product whose right operand has gathered rows: the inner loop of triangular solves and fronts.
+"""Multiply a row by gathered rows of a matrix: the inner loop of triangular solves and fronts.
 
 A native function, C interface, 64-bit integers, addresses and strides in bytes, any alignment:
 
@@ -49,7 +49,10 @@ class Folds:
 
 
 def folds_for(plan: KernelPlan, rows: int) -> Folds:
-    """Return the functions for a plan, compiled if they are new; at most ``rows`` rows are adjacent."""
+    """Return the functions for a plan, compiled if they are new.
+
+    At most ``rows`` rows are adjacent.
+    """
     left = _address(plan, vector_first=False)
     right = left if plan.semiring.commutative else _address(plan, vector_first=True)
     return Folds(left, right, np.arange(rows, dtype=np.int32))

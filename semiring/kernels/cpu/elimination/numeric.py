@@ -50,9 +50,9 @@ def scatter_values(values, slots, memory):
 
 @_inner
 def _close(sr, memory, s, k, row):
-    """Close S (k, k) at memory[s:] in place; return the first pivot without a star, or -1.
+    """Close S (k, k) at memory[s:] in place.
 
-    ``row`` (k,) is workspace.
+    Return the first pivot without a star, or -1. ``row`` (k,) is workspace.
     """
     for p in range(k):
         at = s + p * k
@@ -209,9 +209,9 @@ def _reduce_open(sr, folds, memory, s, r, t, k, m, symmetric, zero, update, u, w
 
 @_inner
 def _run(sr, folds, reduce, memory, start, end, tree, fronts, zero, place, stack, work):
-    """Eliminate the supernodes start … end - 1 by ``reduce``, whole subtrees; the last update stays in the stack.
+    """Eliminate the supernodes start … end - 1 by ``reduce``, whole subtrees.
 
-    Return the place of the first pivot without a star, or -1.
+    The last update stays in the stack. Return the place of the first pivot without a star, or -1.
     """
     (firsts, begins, rows, above), (blocks, right, below, symmetric) = tree, fronts
     waiting = np.empty(end - start, np.int64)  # the supernodes whose updates lie on the stack

@@ -80,7 +80,10 @@ class _DirectEdges(NamedTuple):
 
 
 def _direct_edges(case: _KernelOperands) -> _DirectEdges:
-    """Find the direct edges; search twice, with a bound, if a vertex has too many and a bound can exclude some."""
+    """Find the direct edges.
+
+    Search twice, with a bound, if a vertex has too many and a bound can exclude some.
+    """
     D, plan, tight = case.D, case.plan, case.tight
     n, width = D.shape[0], min(D.shape[0], MANY)
     tails, weights = np.empty((n, width), np.int32), np.empty((n, width), D.dtype)
@@ -165,9 +168,9 @@ def _promising(plan: KernelPlan, best: Array, worst: Array) -> Any:
 
 
 def _settle(case: _KernelOperands, pred: Array, rows: Array) -> int:
-    """Validate the marked rows of pred and repair those that are no trees of best paths; return how many were repaired.
+    """Validate the marked rows of pred and repair those that are no trees of best paths.
 
-    pred may be any int32 matrix, because wrong entries in a marked row are replaced.
+    Return how many were repaired. pred may be any int32 matrix, because wrong entries in a marked row are replaced.
     """
     if not rows.any():
         return 0

@@ -186,11 +186,11 @@ def grow_trees(
 
 @kernel
 def settle_rows(sr, sums, D, before, pred, zero, one, tight, bound, relative, r0, r1, flagged, wide):
-    """Validate in the flagged rows r0 … r1 - 1 that pred[i] is a tree of paths that add up to D[i]; repair it if not.
+    """Validate in the flagged rows r0 … r1 - 1 that pred[i] is a tree of paths that add up to D[i].
 
-    sums: the semiring on the type in which paths are added up (float64 for floats). wide: an empty array of that type.
-    Return (repaired, failed): the rows that needed a repair, and the rows where a path misses D by more than ``bound``
-    after it.
+    Repair it if not. sums: the semiring on the type in which paths are added up (float64 for floats). wide: an empty
+    array of that type. Return (repaired, failed): the rows that needed a repair, and the rows where a path misses D by
+    more than ``bound`` after it.
     """
     n = D.shape[0]
     state = np.empty(n, np.int8)
@@ -221,10 +221,10 @@ def settle_rows(sr, sums, D, before, pred, zero, one, tight, bound, relative, r0
 
 @kernel
 def _walk_row(sums, D, before, pred, i, zero, one, tight, bound, relative, state, total, slack, hops, chain):
-    """Follow every vertex of row i to the root and write its state; return the number of bad ones.
+    """Follow every vertex of row i to the root and write its state.
 
-    The state is good, bad (a circle, a loose end, a wrong sum) or unreached. total is the sum along the path, hops its
-    edges, slack the error of the sum.
+    Return the number of bad ones. The state is good, bad (a circle, a loose end, a wrong sum) or unreached. total is
+    the sum along the path, hops its edges, slack the error of the sum.
     """
     n = D.shape[0]
     for j in range(n):

@@ -145,9 +145,10 @@ def _scale_packed(B, rows, columns, packed, start, stop):
 
 @kernel
 def _finish(S, rows, columns, C, accumulate, tiny, least, is_lost):
-    """Compute C ← [C ⊕] log(S · 2^(rows + columns)); ``is_lost`` becomes 1 where that is no result.
+    """Compute C ← [C ⊕] log(S · 2^(rows + columns)).
 
-    There S is below ``tiny``, the logarithm to base 2 below ``least``, or C too large; C stays, or becomes -∞.
+    ``is_lost`` becomes 1 where that is no result. There S is below ``tiny``, the logarithm to base 2 below ``least``,
+    or C too large; C stays, or becomes -∞.
     """
     wide()
     for i in range(C.shape[0]):
@@ -298,12 +299,13 @@ def copy_row(row, to):
 
 @inline
 def multiply_rows(tile, B, v, w, packed, bits, X, S, y, is_lost, x, u, odd, C, accumulate, has_few, tiny, least):
-    """Compute y ← [C ⊕] x ⊗ B for x (m, k) of exponents u; ``is_lost`` becomes 1 where y is no result.
+    """Compute y ← [C ⊕] x ⊗ B for x (m, k) of exponents u.
 
-    B (k, n) has the exponents v and w, its exponentials in panels at the address ``packed``, and ``bits``. The bits are
-    read with ``has_few``: a row and a column may meet in one path, or none. ``odd`` are the second marks of the rows. X
-    and S are workspace for the exponentials of x and the sums. S, y and ``is_lost`` are as wide as all panels. Results
-    have a sum of at least ``tiny`` and a logarithm to base 2 of at least ``least``.
+    ``is_lost`` becomes 1 where y is no result. B (k, n) has the exponents v and w, its exponentials in panels at the
+    address ``packed``, and ``bits``. The bits are read with ``has_few``: a row and a column may meet in one path, or
+    none. ``odd`` are the second marks of the rows. X and S are workspace for the exponentials of x and the sums. S, y
+    and ``is_lost`` are as wide as all panels. Results have a sum of at least ``tiny`` and a logarithm to base 2 of at
+    least ``least``.
     """
     inner, lost = x.shape[1], 0
     while lost < u.size and u[lost] == _LOST:
@@ -515,9 +517,9 @@ def tiny_sum(plan: KernelPlan, k: int) -> float:
 
 @kernel
 def _multiply_all(tile, C, A, B, accumulate, tiny, is_left):
-    """Compute C ← [C ⊕] A ⊗ B of stacks (b, m, n), (b, m, k) and (b, k, n); ``is_left`` becomes 1 for failures.
+    """Compute C ← [C ⊕] A ⊗ B of stacks (b, m, n), (b, m, k) and (b, k, n).
 
-    ``tile`` holds its address, rows and columns, for `panels.multiply`.
+    ``is_left`` becomes 1 for failures. ``tile`` holds its address, rows and columns, for `panels.multiply`.
     """
     (m, n), k, (_, rows, width) = C.shape[1:], A.shape[2], tile
     whole, panels = -(-m // rows) * rows, -(-n // width)
@@ -687,7 +689,10 @@ class _LogProduct:
         self.splits = plan.dtype.char == "f" and not dropped
 
     def write(self, C: Array, accumulate: int, in_place: bool) -> None:
-        """Compute C ← [C ⊕] A ⊗ B; skip columns of rows whose first columns mostly underflow."""
+        """Compute C ← [C ⊕] A ⊗ B.
+
+        Skip columns of rows whose first columns mostly underflow.
+        """
         m, n = C.shape
         width = max(_FIRST, min(_BLOCK, _PACKED // self.A.shape[1]))
         for left, stop in pairwise([0, n] if n <= width else [0, *range(_FIRST, n, width), n]):
@@ -699,7 +704,10 @@ class _LogProduct:
                     self.lost[rows] = is_lost.mean(1) > 0.5
 
     def _write_block(self, C: Array, rows: slice, by: RightBlock, left: int, accumulate: int) -> Array:
-        """Write the block of C from a column on; return what was computed pair by pair."""
+        """Write the block of C from a column on.
+
+        Return what was computed pair by pair.
+        """
         A, B, result, is_lost = self.A[rows], by.B, np.empty(C.shape, C.dtype), np.empty(C.shape, np.bool_)
         u, marks, threads = self.u[rows], self.marks[:, rows], self.plan.threads
         if left:

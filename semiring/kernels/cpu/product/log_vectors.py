@@ -144,7 +144,10 @@ def _spread(w, x):
 
 @kernel
 def _factors(w, y, x, top, X):
-    """Write eˣ · 2^−top to X for whole vectors, 0 beyond x; return their sum."""
+    """Write eˣ · 2^−top to X for whole vectors, 0 beyond x.
+
+    Return their sum.
+    """
     wide()
     for k in range(x.size):
         there = w[k] > -np.inf
@@ -160,7 +163,10 @@ def _factors(w, y, x, top, X):
 
 @kernel
 def _split(x, w, y):
-    """Write w and y of x; return whether an x is above `_LARGE` or NaN, and whether one counts as -∞."""
+    """Write w and y of x.
+
+    Return whether an x is above `_LARGE` or NaN, and whether one counts as -∞.
+    """
     wide()
     above, below = np.int32(0), np.int32(0)
     for k in range(x.size):
@@ -177,12 +183,12 @@ def _split(x, w, y):
 
 @kernel
 def _parts(x, W, Y, X):
-    """Write W and Y, whole vectors, with e^(x + x · `EXCESS`) = Y · 2^(W − `MAGIC`); return the ``least`` exponent.
+    """Write W and Y, whole vectors, with e^(x + x · `EXCESS`) = Y · 2^(W − `MAGIC`).
 
-    Sums below it are left to float64. It is -∞, or `MAGIC` − `_LARGE` / 4 if x below -`_LARGE` count as -∞, or ∞ for x
-    above `_LARGE` or NaN. If terms may be plain, eˣ = X · 2^(origin − `MAGIC`), and the last result is the logarithm of
-    their sum, else NaN. Terms may be plain if two or more x are not -∞, and all these are of moderate size and have X
-    of `PLAIN` exponents.
+    Return the ``least`` exponent. Sums below it are left to float64. It is -∞, or `MAGIC` − `_LARGE` / 4 if x below
+    -`_LARGE` count as -∞, or ∞ for x above `_LARGE` or NaN. If terms may be plain, eˣ = X · 2^(origin − `MAGIC`), and
+    the last result is the logarithm of their sum, else NaN. Terms may be plain if two or more x are not -∞, and all
+    these are of moderate size and have X of `PLAIN` exponents.
     """
     above, below = _split(x, W, Y)
     if above or below:

@@ -74,7 +74,10 @@ def _weigh(result, weight, state):
 
 @kernel
 def _divide(g, s, weight, trusted, h, q):
-    """Write h ← g where there are paths, and q ← h / s, for a row; return 1 if a sum is too small for that."""
+    """Write h ← g where there are paths, and q ← h / s, for a row.
+
+    Return 1 if a sum is too small for that.
+    """
     wide()
     bad = np.int32(0)
     for j in range(h.size):
@@ -155,11 +158,11 @@ def _add_factors(C, E, total, start, stop):
 
 @kernel
 def _take_steps(tile, B, right, workspace, span, places, lengths, x, offset, fewest, tiny, top, u, marks):
-    """Advance x (m, n) by steps first … last - 1; return the first failed step, with its rows in ``marks[1]``.
+    """Advance x (m, n) by steps first … last - 1.
 
-    ``span``: first, last, and whether y already holds the product of the first. ``places``: the weights, the states
-    after each step, the exponentials of those before it and its sums. Each is an address with the strides of rows and
-    of steps, or 0. Sums that gradients cannot use are NaN.
+    Return the first failed step, with its rows in ``marks[1]``. ``span``: first, last, and whether y already holds the
+    product of the first. ``places``: the weights, the states after each step, the exponentials of those before it and
+    its sums. Each is an address with the strides of rows and of steps, or 0. Sums that gradients cannot use are NaN.
     """
     t, last, known = span
     weights, states, factors, sums = places
@@ -199,11 +202,11 @@ def _take_steps(tile, B, right, workspace, span, places, lengths, x, offset, few
 
 @kernel
 def _take_back(tile, packed, steps, places, lengths, G, trusted, Q, D, right, C):
-    """Replace G (m, n) by its gradient by the state before the first of ``steps``; return False if a sum is too small.
+    """Replace G (m, n) by its gradient by the state before the first of ``steps``.
 
-    ``places``, as in `_take_steps`: the weights, the exponentials of the states before each step, its sums, the addend
-    of G after each step, the gradient by the weights. ``right``: an address, for h / S of all steps. C receives the
-    factor of the exponentials of B in its gradient.
+    Return False if a sum is too small. ``places``, as in `_take_steps`: the weights, the exponentials of the states
+    before each step, its sums, the addend of G after each step, the gradient by the weights. ``right``: an address, for
+    h / S of all steps. C receives the factor of the exponentials of B in its gradient.
     """
     weights, factors, sums, more, by_weights = places
     rows, n = G.shape
@@ -251,18 +254,18 @@ class PreparedMatrix:
         return found
 
     @cached_property
-    def there(self) -> RightBlock:
+    def step_operand(self) -> RightBlock:
         """The right operand of the steps."""
         return RightBlock(self.right, 0, self.n)
 
     @cached_property
     def narrow(self) -> Array:
         """The exponentials in float32 that are not negligible, (n, n)."""
-        rows = self.there.panels.packed.swapaxes(0, 1).reshape(self.n, -1)[:, : self.n]
+        rows = self.step_operand.panels.packed.swapaxes(0, 1).reshape(self.n, -1)[:, : self.n]
         return np.where(rows < _FAINT, 0, rows).astype(np.float32)
 
     @cached_property
-    def back(self) -> PackedPanels:
+    def gradient_operand(self) -> PackedPanels:
         """The right operand of the gradients."""
         return PackedPanels.of(self.narrow.T)
 
@@ -283,25 +286,25 @@ def walk(backend: Backend, plan: KernelPlan, by: PreparedMatrix, x: Array, steps
         return
     counts, last = _counts(steps, x.shape[0]), steps.number
     arrays = _in_lines(steps.weights), steps.states, steps.factors, steps.sums
-    right, B, tile = by.there.packed(True), by.there.B, by.there.panels.tile
+    right, B, tile = by.step_operand.packed(True), by.step_operand.B, by.step_operand.panels.tile
 
     def block(start: int, stop: int) -> None:
         rows, m = x[start:stop], stop - start
-        workspace = by.there.workspace(m)
+        workspace = by.step_operand.workspace(m)
         top, u, marks = np.empty(m, np.float32), np.empty(m), np.empty((2, m), np.int32)
         places = tuple(_place(array, start) for array in arrays)
         t, known = 0, False
         while t < last:
             t = _take_steps(
                 *(tile, B, right, workspace, (t, last, known), places, counts[start:stop], rows),
-                *(by.right.offset, by.there.fewest, by.tiny, top, u, marks),
+                *(by.right.offset, by.step_operand.fewest, by.tiny, top, u, marks),
             )
             if t < last:
                 stuck = np.flatnonzero(marks[1])
                 workspace[2][stuck, : by.n], known = product(rows[stuck], alone), True
 
     with np.errstate(all="ignore"):
-        _in_blocks(block, plan, x.shape[0], by.there.panels.rows)
+        _in_blocks(block, plan, x.shape[0], by.step_operand.panels.rows)
 
 
 def _one_by_one(product: Callable[[Array], Array], x: Array, steps: Steps) -> None:
@@ -326,22 +329,30 @@ def pull(plan: KernelPlan, by: PreparedMatrix, G: Array, steps: Steps, by_matrix
     if not by.whole:
         return False
     (m, n), shape = G.shape, steps.sums.shape
-    counts, high, trusted = _counts(steps, m), by.back.rows, np.float32(_TRUSTED * n)
+    counts, high, trusted = _counts(steps, m), by.gradient_operand.rows, np.float32(_TRUSTED * n)
     weights = np.broadcast_to(np.zeros(n, np.float32), shape) if steps.weights is None else steps.weights
     read = [_in_lines(array) for array in (weights, steps.factors, steps.sums, steps.more)]
     # Blocks depend on m alone: their sums are added up.
     height = max(_HEIGHT, -(-m // (_MOST * high)) * high)
-    products = np.empty((-(-m // height), -(-n // high) * high, by.back.columns), np.float32)
+    products = np.empty((-(-m // height), -(-n // high) * high, by.gradient_operand.columns), np.float32)
     done = []
 
     def block(start: int, stop: int) -> None:
-        Q, D = by.back.operands(stop - start)
+        Q, D = by.gradient_operand.operands(stop - start)
         right = by.room(start, (products.shape[2], stop - start, steps.number))
         h = np.broadcast_to(np.empty(n, np.float32), shape) if steps.by_weights is None else steps.by_weights
         places = tuple(_place(array, start) for array in (*read, h))
         done.append(
             _take_back(
-                *(by.back.tile, by.back.address, steps.number, places, counts[start:stop], G[start:stop], trusted),
+                *(
+                    by.gradient_operand.tile,
+                    by.gradient_operand.address,
+                    steps.number,
+                    places,
+                    counts[start:stop],
+                    G[start:stop],
+                    trusted,
+                ),
                 *(Q, D, right.ctypes.data, products[start // height]),
             )
         )

@@ -106,7 +106,10 @@ def word(job: int, place: int) -> int:
 
 @_inner
 def pack_columns(b: int, row: int, column: int, steps: int, n: int, width: int, size: int, zero: Any, to: int) -> None:
-    """Pack n columns of B, from address ``b`` on, in panels of ``width`` columns; pad the last panel with 0̄."""
+    """Pack n columns of B, from address ``b`` on, in panels of ``width`` columns.
+
+    Pad the last panel with 0̄.
+    """
     panel = steps * width * size
     whole = n // width if column == size else 0
     for k in range(steps):
@@ -126,9 +129,10 @@ def pack_columns(b: int, row: int, column: int, steps: int, n: int, width: int, 
 def pack_rows(
     a: int, row: int, column: int, m: int, steps: int, rows: int, size: int, by_rows: int, zero: Any, to: int
 ) -> None:
-    """Pack m rows of A, from address ``a`` on, in tiles of ``rows`` rows; pad the last tile with 0̄.
+    """Pack m rows of A, from address ``a`` on, in tiles of ``rows`` rows.
 
-    If ``by_rows`` is 1, the elements of a row of a tile are adjacent. If it is 0, those of a column are adjacent.
+    Pad the last tile with 0̄. If ``by_rows`` is 1, the elements of a row of a tile are adjacent. If it is 0, those of a
+    column are adjacent.
     """
     unit = max(size, LANE_BYTES)
     x_row, x_step = (steps * unit, unit) if by_rows else (unit, rows * unit)
@@ -305,7 +309,10 @@ def describe(
     b_subdiagonals: int,
     job: int,
 ) -> None:
-    """Write the job C ← [C ⊕] A ⊗ B to the address ``job``; ``shape`` is the address of a `ProductShape`."""
+    """Write the job C ← [C ⊕] A ⊗ B to the address ``job``.
+
+    ``shape`` is the address of a `ProductShape`.
+    """
     for i in range(SHAPE_WORDS):
         put(word(shape, i), job + 8 * i)
     c, a, b, p = C.strides, A.strides, B.strides, P.strides
@@ -331,7 +338,10 @@ def product(
     b_subdiagonals: int,
     workspace: int,
 ) -> None:
-    """Compute C ← [C ⊕] A ⊗ B on the calling thread; the job and its block lie in the head of the workspace."""
+    """Compute C ← [C ⊕] A ⊗ B on the calling thread.
+
+    The job and its block lie in the head of the workspace.
+    """
     describe(C, A, B, P, shape, accumulate, chunk, k0, a_subdiagonals, b_subdiagonals, workspace)
     _compute_all(workspace, C.shape[0], C.shape[1], workspace)
 

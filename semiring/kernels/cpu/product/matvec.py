@@ -145,9 +145,10 @@ def build_updates(module: Any, name: str, definition: KernelDefinition, target: 
 def matrix_vector(
     native: Callable[[str], int], c: Array, A: Array, x: Array, zero: Any, lanes: int, accumulate: int, threads: int
 ) -> bool:
-    """Compute c ← [c ⊕] A ⊗ x for c (m,), A (m, k), x (k,); return False if neither rows nor columns are contiguous.
+    """Compute c ← [c ⊕] A ⊗ x for c (m,), A (m, k), x (k,).
 
-    ``native`` returns the address of ``"dots"`` or ``"updates"``, with the vector on the side where it belongs.
+    Return False if neither rows nor columns are contiguous. ``native`` returns the address of ``"dots"`` or
+    ``"updates"``, with the vector on the side where it belongs.
     """
     m, k = A.shape
     size = A.itemsize

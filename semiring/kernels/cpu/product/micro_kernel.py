@@ -70,7 +70,10 @@ class Pair:
         return lower(self.vectors, self.target, self.definition.mul, variables, fuse=self.fuse, one=self.one)
 
     def sum(self, c: Value, candidate: Operand) -> Value:
-        """Return the sum c ⊕ candidate; an accumulator is NaN only if ⊕ itself makes it one."""
+        """Return the sum c ⊕ candidate.
+
+        An accumulator is NaN only if ⊕ itself makes it one.
+        """
         variables = {"x": Operand(c), "y": candidate}
         result = lower(self.vectors, self.target, self.definition.add, variables)
         if result.nan:
@@ -191,7 +194,10 @@ class _TileBuilder:
         return tile
 
     def run(self, tile: list[Value], steps: Value, a: Value, b_address: Value) -> tuple[list[Value], Value, Value]:
-        """Build the loop over ``steps`` ≥ 1 of k; return the tile, and the next addresses of A and B."""
+        """Build the loop over ``steps`` ≥ 1 of k.
+
+        Return the tile, and the next addresses of A and B.
+        """
         b, shape = self.builder, self.shape
         before, loop, after = b.block, b.append_basic_block("step"), b.append_basic_block("done")
         b.branch(loop)
@@ -223,10 +229,10 @@ class _TileBuilder:
         return results, following[1], following[2]
 
     def runs(self, tile: list[Value]) -> None:
-        """Build the runs of k one after the other, with the marks after each where C changed; store C and P at the end.
+        """Build the runs of k one after the other, with the marks after each where C changed.
 
-        The tile before a run and its marks lie on the stack. Rows of C and P are often a multiple of 4 KB apart, so
-        they would evict each other from the first-level cache.
+        Store C and P at the end. The tile before a run and its marks lie on the stack. Rows of C and P are often a
+        multiple of 4 KB apart, so they would evict each other from the first-level cache.
         """
         b = self.builder
         old = [self.scratch(self.vectors.type) for _ in self.cells]
@@ -283,7 +289,10 @@ class _TileBuilder:
                 prefetch(self.builder, self.builder.inttoptr(address, I8.as_pointer()), second_level=True)
 
     def mark_row(self, row: list[Value], old: list[Value], marks: list[Value], mark: Value) -> Value:
-        """Write ``mark`` to the marks of a row of the tile where it changed; return whether it changed anywhere."""
+        """Write ``mark`` to the marks of a row of the tile where it changed.
+
+        Return whether it changed anywhere.
+        """
         b, v = self.builder, self.vectors
         changes = [v.compare("!=", value, b.load(address)) for value, address in zip(row, old, strict=True)]
         anywhere = changes[0]

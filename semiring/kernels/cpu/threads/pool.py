@@ -17,7 +17,10 @@ __all__ = ["run_tasks"]
 
 
 class _TaskQueue:
-    """The tasks of one call, which the caller and helper threads take one by one; a late helper finds none."""
+    """The tasks of one call, which the caller and helper threads take one by one.
+
+    A late helper finds none.
+    """
 
     def __init__(self, function: Callable[..., None], tasks: Sequence[tuple[Any, ...]]) -> None:
         self.function = function
@@ -46,7 +49,10 @@ class _TaskQueue:
             self.changed.notify()
 
     def close(self) -> None:
-        """Wait until no helper runs a task, and none will; Ctrl-C does not end the wait, and is raised after it."""
+        """Wait until no helper runs a task, and none will.
+
+        Ctrl-C does not end the wait, and is raised after it.
+        """
         interrupted: BaseException | None = None
         while True:
             try:
@@ -107,9 +113,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def run_tasks(function: Callable[..., None], tasks: Sequence[tuple[Any, ...]], threads: int) -> None:
-    """Call ``function(*task)`` for every task, on up to ``threads`` threads; return when all are done.
+    """Call ``function(*task)`` for every task, on up to ``threads`` threads.
 
-    A task's exception is raised here, after the tasks already begun have ended.
+    Return when all are done. A task's exception is raised here, after the tasks already begun have ended.
     """
     if threads <= 1 or len(tasks) <= 1:
         for task in tasks:

@@ -55,7 +55,10 @@ _outer: Callable[[Callable[..., Any]], Any] = numba.njit(**OUTER)
 
 @_inner
 def take_blocks(mailbox: int, member: int) -> int:
-    """Compute blocks until none is left; return the generation of the job after the last one."""
+    """Compute blocks until none is left.
+
+    Return the generation of the job after the last one.
+    """
     while True:
         word = atomic_load(mailbox)
         blocks, following = (word >> 16) & 0xFFFF, word & 0xFFFF
@@ -72,7 +75,10 @@ def take_blocks(mailbox: int, member: int) -> int:
 
 @_outer
 def serve(mailbox: int, member: int, patience: int) -> int:
-    """Wait for jobs and compute them, until none came for ``patience`` pauses; return the last generation seen."""
+    """Wait for jobs and compute them, until none came for ``patience`` pauses.
+
+    Return the last generation seen.
+    """
     seen = take_blocks(mailbox, member)
     waited = 0
     while waited < patience:
@@ -97,7 +103,10 @@ def publish(mailbox: int, job: int, blocks: int, members: int) -> int:
 
 @_outer
 def finish(mailbox: int, blocks: int, patience: int) -> int:
-    """Compute blocks of the job as member 0, then wait for the other members; return whether all are finished."""
+    """Compute blocks of the job as member 0, then wait for the other members.
+
+    Return whether all are finished.
+    """
     take_blocks(mailbox, 0)
     waited = 0
     while atomic_load(mailbox + _FINISHED) < blocks and waited < patience:
@@ -107,7 +116,10 @@ def finish(mailbox: int, blocks: int, patience: int) -> int:
 
 
 class _ThreadTeam:
-    """Threads with a mailbox, for one job at a time; a caller that finds the team busy computes alone."""
+    """Threads with a mailbox, for one job at a time.
+
+    A caller that finds the team busy computes alone.
+    """
 
     def __init__(self) -> None:
         self.memory, self.mailbox = _new_mailbox()
@@ -224,7 +236,10 @@ class Lease:
         self._team, self.mailbox, self.members = team, mailbox, members
 
     def wake(self) -> None:
-        """Wake the sleeping threads before jobs are published; a thread that falls asleep later does not help."""
+        """Wake the sleeping threads before jobs are published.
+
+        A thread that falls asleep later does not help.
+        """
         if self.members > 1:
             with self._team.state:
                 sleepers, self._team.asleep = self._team.asleep, []

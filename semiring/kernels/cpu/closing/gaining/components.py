@@ -29,7 +29,10 @@ def is_connected(A, sign):
 
 @inner
 def components(A, sign, order, mark):
-    """Write the vertices by components in the order of `semiring.graphs.components`; return how many there are."""
+    """Write the vertices by components in the order of `semiring.graphs.components`.
+
+    Return how many there are.
+    """
     n, none = A.shape[0], sign * np.inf
     words, turned = np.zeros((n, (n + 31) >> 5), np.uint32), np.zeros((n, (n + 31) >> 5), np.uint32)
     for i in range(n):

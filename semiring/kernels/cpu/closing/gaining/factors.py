@@ -53,10 +53,10 @@ class ScaledClosure:
 
 @outer
 def _find_factors(As, most, ps):
-    """Write the factors (count, n) of every matrix, as in `potentials.scales`; return the first without, or -1.
+    """Write the factors (count, n) of every matrix, as in `potentials.scales`.
 
-    They are the least numbers above 1 that no rounded product improves, for min-times the greatest below 1. So they do
-    not depend on the order in which rows are relaxed.
+    Return the first without, or -1. They are the least numbers above 1 that no rounded product improves, for min-times
+    the greatest below 1. So they do not depend on the order in which rows are relaxed.
     """
     wide()
     n = As.shape[1]
@@ -87,7 +87,10 @@ def _find_factors(As, most, ps):
 
 @outer
 def _close_scaled(As, most, spare, bits, job, workspace, ps, Ds):
-    """Write A* of every matrix to D under factors, under which every pivot has a star; D may be A."""
+    """Write A* of every matrix to D under factors, under which every pivot has a star.
+
+    D may be A.
+    """
     wide()
     n = As.shape[1]
     for m in range(As.shape[0]):

@@ -26,9 +26,9 @@ Array: TypeAlias = NDArray[Any]
 
 
 def on_threads(do: Callable[[int, int], int], kernels: Kernels, A: Array, threads: int) -> int:
-    """Call ``do(start, stop)`` for parts of a stack A (count, n, n); return the greatest result.
+    """Call ``do(start, stop)`` for parts of a stack A (count, n, n).
 
-    Several threads are used if the size pays for them.
+    Return the greatest result. Several threads are used if the size pays for them.
     """
     count, n = A.shape[:2]
     if count == 1:
@@ -51,7 +51,10 @@ def outer(function: Any) -> Any:
 
 @inner
 def close_block(bits, job, workspace):
-    """Compute A ← A* as `Kernels.close` for its size; return the first pivot without a star, or -1."""
+    """Compute A ← A* as `Kernels.close` for its size.
+
+    Return the first pivot without a star, or -1.
+    """
     n, padded, pivots = bits.shape[0], word(job, PADDED), word(job, PIVOTS_AT_A_TIME)
     put(n if n <= padded else PIVOTS, job + 8 * PIVOTS_AT_A_TIME)
     failed = close(bits, job, workspace)

@@ -76,12 +76,12 @@ class PotentialClosure:
 
 @outer
 def find_potentials(As, sign, most, spare, closed, bits, job, workspace, orders, marks, hs):
-    """Write the components and potentials of every matrix; return the first that needs another method, or -1.
+    """Write the components and potentials of every matrix.
 
-    ``most`` is a bound that every potential must stay below. ``spare`` and ``closed`` (n, n) float64 are workspace, and
-    ``bits`` is ``spare`` as unsigned integers for the kernels. ``orders`` (count, n) receive the vertices, component
-    after component. ``marks`` are 1 at the start of a component, and 3 at the start of a weak component. ``hs`` receive
-    the potentials in that order.
+    Return the first that needs another method, or -1. ``most`` is a bound that every potential must stay below.
+    ``spare`` and ``closed`` (n, n) float64 are workspace, and ``bits`` is ``spare`` as unsigned integers for the
+    kernels. ``orders`` (count, n) receive the vertices, component after component. ``marks`` are 1 at the start of a
+    component, and 3 at the start of a weak component. ``hs`` receive the potentials in that order.
     """
     wide()
     for m in range(As.shape[0]):
@@ -117,7 +117,10 @@ def find_potentials(As, sign, most, spare, closed, bits, job, workspace, orders,
 
 @inner
 def _least(A, sign, row):
-    """Return the least weight; ``row`` (n,) is workspace."""
+    """Return the least weight.
+
+    ``row`` (n,) is workspace.
+    """
     row[:] = np.inf
     for i in range(A.shape[0]):
         for j in range(A.shape[0]):
@@ -128,7 +131,10 @@ def _least(A, sign, row):
 
 @inner
 def _potentials(A, sign, own, most, part, spare, closed, bits, job, workspace, h):
-    """Compute the potentials of one component, 0 if no weight is below 0; return whether they are valid."""
+    """Compute the potentials of one component, 0 if no weight is below 0.
+
+    Return whether they are valid.
+    """
     n, ends = own.size, np.full((3, own.size), np.inf)
     gather(A, own, not part, sign, closed)
     for i in range(n):
@@ -161,10 +167,10 @@ def _potentials(A, sign, own, most, part, spare, closed, bits, job, workspace, h
 
 @outer
 def _close_parts(As, sign, spare, bits, other, job, signed_job, workspace, orders, marks, hs, Ds):
-    """Write A* of every matrix to D by the result of `find_potentials`; D may be A.
+    """Write A* of every matrix to D by the result of `find_potentials`.
 
-    ``other`` is workspace as large as ``spare``. ``job`` is for weights that are not negative, ``signed_job`` for any
-    weights.
+    D may be A. ``other`` is workspace as large as ``spare``. ``job`` is for weights that are not negative,
+    ``signed_job`` for any weights.
     """
     wide()
     n = As.shape[1]
