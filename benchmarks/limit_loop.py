@@ -23,7 +23,7 @@ from benchmarks.common import at_most
 from semiring.kernels.cpu.codegen.native import compile_native
 from semiring.kernels.cpu.codegen.target import Target, host
 from semiring.kernels.cpu.codegen.vector import I64, ElementType, Vectors, opaque
-from semiring.kernels.cpu.product.tile import Pair
+from semiring.kernels.cpu.product.micro_kernel import Pair
 from semiring.kernels.definition import KernelDefinition, define
 from semiring.kernels.engine import make_plan
 

@@ -23,7 +23,7 @@ import numpy as np
 import semiring as sr
 from benchmarks.common import Table, ours, run, theirs
 from benchmarks.packages import has
-from semiring.kernels.cpu.compiled import kernels_for
+from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.engine import make_plan
 
 __all__ = ["error_of", "kinds_of_data", "main"]

@@ -41,7 +41,9 @@ def ways(semiring: str, dtype: str) -> dict[str, Callable[[Any], None]]:
     panel = closure_speed("cuda", plan.dtype).panel
 
     def blocked(A: Any) -> None:
-        streams.replay(plan, A, lambda plan: Engine(backend, plan, panel, waits=False), blocked_floyd_warshall)
+        streams.replay(
+            plan, A, lambda plan: Engine(backend, plan, panel, may_synchronize=False), blocked_floyd_warshall
+        )
 
     return {
         "look-ahead": lambda A: staged.close(plan, A, look_ahead=True),

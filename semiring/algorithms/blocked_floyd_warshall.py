@@ -282,7 +282,7 @@ class Elimination:
         if through is None:
             through = panel
             if replaced and not engine.overlaps(A_R.shape[0], J.stop - J.start, pivots[1] - pivots[0]):
-                through = engine.copied(panel, None if self.panels is None else self.panels[rows, : panel.shape[1]])
+                through = engine.copy_panel(panel, None if self.panels is None else self.panels[rows, : panel.shape[1]])
         if replaced and not plan.semiring.idempotent:  # otherwise A_RK is not better than A_RK A_KK*
             panel[...] = zero_item(plan)
         if P_R is None:

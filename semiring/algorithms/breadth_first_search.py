@@ -1,9 +1,9 @@
 """Distances of edges that all have one weight: hops, counted by breadth-first search of 512 targets at a time.
 
-Sources, and how: `semiring.kernels.graphs.hops`. Cost: a pass over the edges for every level and 512 vertices, of a
-dense graph over a few heads of each vertex; workspace some 3 KB a vertex, more where paths have more than 15 edges, and
-16 bytes an edge, or a bit an entry. What it does not compute: weights whose multiples are rounded (`is_exact`), pivots
-for predecessors. The bits are exact.
+Sources, and how: `semiring.kernels.graphs.breadth_first`. Cost: a pass over the edges for every level and 512 vertices,
+of a dense graph over a few heads of each vertex; workspace some 3 KB a vertex, more where paths have more than 15
+edges, and 16 bytes an edge, or a bit an entry. What it does not compute: weights whose multiples are rounded
+(`is_exact`), pivots for predecessors. The bits are exact.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _close(weight: Any, none: Any, seen: Structure, engine: Engine, D: Array, A:
 
 def write_hops(weight: Any, none: Any, pattern: Pattern | None, words: Any, D: Array, threads: int) -> None:
     """D (n, n) ← weight · the fewest edges between two vertices, else ``none``; edges in lists, or else in words."""
-    from semiring.kernels.graphs.hops import DIGITS, TARGETS, search_levels, write_levels
+    from semiring.kernels.graphs.breadth_first import DIGITS, TARGETS, search_levels, write_levels
 
     n, none = D.shape[0], D.dtype.type(none)
     threads = threads if n > TARGETS else 1  # one search is done, and its rows are written, before a thread has woken

@@ -1,6 +1,6 @@
 """Dijkstra's algorithm from some vertices of a sparse graph, the sources shared out over threads.
 
-Sources, and what it costs: `semiring.kernels.cpu.searches`. It takes any semiring whose ⊕ selects, and weights none of
+Sources, and what it costs: `semiring.kernels.cpu.dijkstra`. It takes any semiring whose ⊕ selects, and weights none of
 which improves on 1̄ (`never_improves`): min-plus from 0 up, max-plus from 0 down, max-min, min-max, max-times up to 1,
 truths. What it does not compute: sums over paths. Results do not depend on the number of threads, nor on the order in
 which vertices are settled; which of several best paths is found is that of the edges' order.

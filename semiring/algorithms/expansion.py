@@ -64,7 +64,7 @@ def expanded(plan: KernelPlan, D: Array, P: Array, source: int, target: int) -> 
             return None
         seen.add((u, v))
         waiting += [(k, v), (u, k)]
-    if not _adds_up(plan, np.array(edges, plan.dtype), D[source, target], 0.0 if tolerance.exact else 4.0 * len(D)):
+    if not _adds_up(plan, np.array(edges, plan.dtype), D[source, target], 0.0 if tolerance.is_exact else 4.0 * len(D)):
         return None
     return _without_loops(path)
 

@@ -165,7 +165,7 @@ def edge_potentials(graph: SparseGraph) -> Array:
         return best, offered_by
 
     if graph.n >= _ORDERED and graph.tails.size:
-        from semiring.kernels.graphs.relaxing import relax_edges  # compiled: small graphs do without Numba
+        from semiring.kernels.graphs.bellman_ford import relax_edges  # compiled: small graphs do without Numba
 
         at = np.argsort(_components_from_the_sources(graph)[graph.tails], kind="stable")
         relax_edges(graph.tails[at], graph.heads[at], raised[at], h, 1 - margin)

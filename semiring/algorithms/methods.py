@@ -32,7 +32,7 @@ from semiring.algorithms.squaring import most_pairs, squaring
 from semiring.algorithms.staged import staged
 from semiring.algorithms.views import WORD
 from semiring.errors import AlgebraError, DeviceError, MethodError, UnknownNameError
-from semiring.kernels.contract import OPERATIONS, Backend, lacking
+from semiring.kernels.contract import OPERATIONS, Backend, missing_operations
 from semiring.kernels.engine import Engine
 from semiring.registrations import notify
 
@@ -144,7 +144,7 @@ class Method:
         if self.needs:
             lacks = [name for name in self.needs if not backend.capabilities.provides(name)]
             if lacks:
-                raise lacking(self.name, lacks, backend)
+                raise missing_operations(self.name, lacks, backend)
         if storage not in self.storages:
             others = [method.name for method in _BUILT_IN if storage in method.storages and not method.structure]
             stored = "packed bits" if storage == "bits" else "matrices with one element for each entry"

@@ -43,7 +43,7 @@ from semiring.arrays.parts import on_host
 from semiring.errors import AlgebraError
 from semiring.kernels.contract import NO_PREDECESSOR, Backend, KernelPlan
 from semiring.kernels.engine import Engine
-from semiring.kernels.tolerance import Tolerance, tolerance_for, unattained
+from semiring.kernels.tolerance import Tolerance, tolerance_for, unattained_distance
 from semiring.namespaces import array_namespace
 
 __all__ = ["Inspection", "attach_unbounded", "nearest_tree", "path_sums", "predecessors", "reference"]
@@ -60,7 +60,7 @@ def predecessors(backend: Backend, plan: KernelPlan, D: Array, before: Array) ->
     Raises `AlgebraError` where an entry of D is not the weight of a path, not even up to rounding.
     """
     tolerance = tolerance_for(plan, D)
-    if tolerance.exact or plan.semiring.tropical is None or plan.facts.nonnegative:
+    if tolerance.is_exact or plan.semiring.tropical is None or plan.facts.nonnegative:
         return _found(backend, plan, D, before, tolerance)
     return _of_both_signs(backend, plan, D, before, tolerance)
 
@@ -132,7 +132,7 @@ def reference(plan: KernelPlan, D: Array, weights: Array, tolerance: Tolerance) 
         pred[i] = nearest_tree(plan, weights, D[i], i, tolerance)
     for i in range(D.shape[0]):
         if not tolerance.meets(path_sums(plan, weights, pred[i], i), D[i]).all():
-            raise unattained(plan)
+            raise unattained_distance(plan)
     return pred
 
 
@@ -222,13 +222,13 @@ def nearest_tree(plan: KernelPlan, weights: Array, distances: Array, source: int
 
 
 def missed(reached: Array, goal: Array, tolerance: Tolerance) -> Array:
-    if tolerance.exact:
+    if tolerance.is_exact:
         return np.where(reached == goal, 0.0, np.inf)
     with np.errstate(all="ignore"):
         wide = _wide(reached.dtype)
         x, y = reached.astype(wide), goal.astype(wide)
         missed = np.abs(x - y)
-        if tolerance.relative:
+        if tolerance.is_relative:
             missed = missed / np.maximum(np.abs(y), np.finfo(np.float64).tiny)
     return np.where(reached == goal, 0.0, np.where(np.isnan(missed), np.inf, missed))
 

@@ -83,17 +83,23 @@ class ReportingEngine(Engine):
         total: int,
         panel: int,
         *,
-        waits: bool = True,
+        may_synchronize: bool = True,
         meter: _Meter | None = None,
     ) -> None:
-        super().__init__(backend, plan, panel, waits=waits)
+        super().__init__(backend, plan, panel, may_synchronize=may_synchronize)
         streams = backend.capabilities.streams
         self._meter = meter or _Meter(progress, total, None if streams is None else streams.mark)
 
     def with_backend(self, backend: Backend) -> Engine:
         meter = self._meter
         return ReportingEngine(
-            backend, self.plan, meter.progress, meter.total, self.panel, waits=self.waits, meter=meter
+            backend,
+            self.plan,
+            meter.progress,
+            meter.total,
+            self.panel,
+            may_synchronize=self.may_synchronize,
+            meter=meter,
         )
 
     def report(self, done: int, total: int) -> None:
@@ -193,7 +199,7 @@ class _Counter(ReportingEngine):
     def pairs(self) -> int:
         return self._meter.done
 
-    def copied(self, view: Array, out: Array | None = None) -> Array:
+    def copy_panel(self, view: Array, out: Array | None = None) -> Array:
         return view
 
 

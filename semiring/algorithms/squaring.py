@@ -47,11 +47,11 @@ def squaring(engine: Engine, A: Array) -> None:
     length = 1  # A holds the best of all paths of at most this many edges
     while length < n:
         engine.multiply(square, A, A)
-        if engine.waits and not any_true((square[rows] != A[rows]).any() for rows in pieces(A)):
+        if engine.may_synchronize and not any_true((square[rows] != A[rows]).any() for rows in pieces(A)):
             break
         A[...] = square
         length *= 2
-    if engine.waits:
+    if engine.may_synchronize:
         _check_diagonal(plan, A)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from semiring.algorithms.views import Array
 from semiring.errors import DeviceError
-from semiring.kernels.contract import lacking
+from semiring.kernels.contract import missing_operations
 from semiring.kernels.engine import Engine
 
 __all__ = ["staged"]
@@ -25,7 +25,7 @@ def staged(engine: Engine, A: Array) -> None:
     """
     plan, n = engine.plan, A.shape[0]
     if not engine.capabilities.provides("close"):
-        raise lacking("staged", ["close"], engine.backend)
+        raise missing_operations("staged", ["close"], engine.backend)
     if n and plan.storage == "elements" and plan.semiring.idempotent and not engine.closes(n):
         raise DeviceError(f"this GPU has too little shared memory to close {plan.dtype}: use rkleene")
     engine.close(A)

@@ -82,7 +82,7 @@ class _PivotPanels:
         pivots, start, stop = A[K, K], self.start, self.stop
         _mirror(engine, pivots)
         # The column panel before its pivots are closed; what is below them lies in their rows.
-        engine.copied(A[:start, K], before[:start])
+        engine.copy_panel(A[:start, K], before[:start])
         _transpose(engine, A[K, stop:], before[stop:])
         if not rkleene(engine, pivots, start=start):
             return False
@@ -91,7 +91,7 @@ class _PivotPanels:
             _transpose(engine, closed[:, :start], A[:start, K])
         if stop < len(A):
             engine.multiply(closed[:, stop:], pivots, A[K, stop:])
-            engine.copied(closed[:, stop:], A[K, stop:])
+            engine.copy_panel(closed[:, stop:], A[K, stop:])
         return True
 
     def prepare(self, engine: Engine, end: int) -> None:
@@ -116,7 +116,7 @@ def _transpose(engine: Engine, A: Array, out: Array) -> None:
     if (graphs := engine.capabilities.graphs) is not None:
         graphs.transpose(A, out)
         return
-    from semiring.kernels.graphs.permute import transpose_entries
+    from semiring.kernels.graphs.permutation import transpose_entries
 
     given, to = as_unsigned(A), as_unsigned(out)
     run_strips(lambda rows: transpose_entries(given, to, rows.start, rows.stop), len(out), engine.plan.threads, unit=16)
@@ -127,7 +127,7 @@ def _mirror(engine: Engine, A: Array) -> None:
     if (graphs := engine.capabilities.graphs) is not None:
         graphs.mirror(A)
         return
-    from semiring.kernels.graphs.permute import mirror_entries
+    from semiring.kernels.graphs.permutation import mirror_entries
 
     entries = as_unsigned(A)
     run_strips(lambda rows: mirror_entries(entries, rows.start, rows.stop), len(A), engine.plan.threads, unit=16)

@@ -10,8 +10,8 @@ from semiring.cli.common import Report
 from semiring.errors import SemiringError
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.machines import cpu_machine
-from semiring.kernels.machines.files import machine_file, write
 from semiring.kernels.machines.tuning import Step, tune
+from semiring.kernels.machines.user_file import machine_file, write
 from semiring.threads import get_threads
 
 __all__ = ["run"]
@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     def say(step: Step) -> None:
         what = ", ".join(f"{name} {value}" for name, value in zip(step.names, step.values, strict=True))
         times = f"{1e3 * step.seconds:8.3f} ms against {1e3 * step.before:8.3f}"
-        report(f"  {what:<36} {times}{'  taken' if step.taken else ''}")
+        report(f"  {what:<36} {times}{'  taken' if step.is_accepted else ''}")
 
     speed = tune(threads, say)
     changed = {name: value for name, value in asdict(speed).items() if value != getattr(machine.speed, name)}

@@ -121,7 +121,9 @@ class MethodRun:
         if progress is not None:
             if self._total is None:
                 self._total = self.method.total_pairs(engine, *A.shape)
-            engine = ReportingEngine(self.backend, plan, progress, self._total, self._panel, waits=engine.waits)
+            engine = ReportingEngine(
+                self.backend, plan, progress, self._total, self._panel, may_synchronize=engine.may_synchronize
+            )
         if inspect is not None:
             before = A.copy() if original is None else original
         with profiling.span("method", self.method.name, shape=A.shape):
@@ -141,7 +143,7 @@ class MethodRun:
         """Close a matrix of one block by one kernel, as `close` does."""
         inspect = call.inspect
         # If no pivot can diverge, the plan needs no status, and one plan serves all calls.
-        plan = self.plan.renewed(self.draft.semiring) if self._diverges else self.plan
+        plan = self.plan.with_semiring(self.draft.semiring) if self._diverges else self.plan
         before: Any = original if inspect is None or original is not None else D.copy()
         self.backend.close_block(plan, D)
         self._check(call, plan, D)
@@ -191,7 +193,7 @@ class MethodRun:
 
     def engine(self) -> Engine:
         """Return an engine for one call; its kernels write the vertex of a diverging pivot to the plan's status."""
-        plan = self.plan.renewed(self.draft.semiring)
+        plan = self.plan.with_semiring(self.draft.semiring)
         if self.on_device and self.may_synchronize and self._diverges:
             plan.status.word = self.xp.full(1, -1, np.int32)  # kernels of a device write the vertex here
         return self._engine(plan)
@@ -199,7 +201,7 @@ class MethodRun:
     def _engine(self, plan: KernelPlan) -> Engine:
         """Return the engine of a plan. A recorded engine must not wait for the device."""
         waits = not self.on_device or (self.may_synchronize and self._recorder is None)
-        return Engine(self.backend, plan, self._panel, waits=waits)
+        return Engine(self.backend, plan, self._panel, may_synchronize=waits)
 
     def _check(self, call: Call, plan: KernelPlan, D: Array) -> None:
         """Raise `DivergenceError` if a pivot had no star; warn if only the result shows that the sum diverges."""

@@ -223,11 +223,11 @@ class _Rank:
 
         def close(engine: Engine) -> None:
             if mine[1]:
-                engine.copied(tiles.columns_here(L), panels.columns)
+                engine.copy_panel(tiles.columns_here(L), panels.columns)
             if all(mine):
                 self._elimination.close(engine, L)
                 block = tiles.columns_here(L)[slice(*tiles.own_rows(L))]
-                engine.copied(block, panels.closed)
+                engine.copy_panel(block, panels.closed)
                 if word is not None:
                     word.note()
 

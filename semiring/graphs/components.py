@@ -305,7 +305,7 @@ def permute(
             part = slice(start, start + _PANEL)
             D[:, part] = D[:, part][order]
         return
-    from semiring.kernels.graphs.permute import chains, copy_rows, gather_columns, move_rows
+    from semiring.kernels.graphs.permutation import chains, copy_rows, gather_columns, move_rows
 
     entries, order = as_unsigned(D), np.asarray(order, np.int64)
     if source is not None:
@@ -339,7 +339,7 @@ def as_unsigned(D: Array) -> Array:
 
 def transpose_bits(words: Array, threads: int | None = None, out: Array | None = None) -> Array:
     """Return the transpose of packed bits (n, n), in a new array or in ``out``, which must not overlap ``words``."""
-    from semiring.kernels.graphs.permute import transpose_words
+    from semiring.kernels.graphs.permutation import transpose_words
 
     result = np.empty(words.shape, np.uint32) if out is None else out
     run_strips(lambda part: transpose_words(words, result, part.start, part.stop), words.shape[1], threads, unit=16)

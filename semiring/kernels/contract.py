@@ -1,33 +1,34 @@
-"""What every backend provides, and what it may rely on.
+"""The kernel contract: the operations that a backend provides, and the preconditions that it may rely on.
 
-Every call takes a `KernelPlan`: frozen, made once per public call, handed down a recursion. A, B and C are 2-D arrays
-of ``plan.dtype`` on the backend's device, A (m, k), B (k, n), C (m, n).
+Every call takes a `KernelPlan`, which is frozen and made once per public call. A, B and C are 2-D arrays of
+``plan.dtype`` on the backend's device: A (m, k), B (k, n), C (m, n).
 
-* Any size, 0 and 1 included, and any strides: rows, columns, negative ones, the strides of a transpose. Kernels may be
-  faster on unit column stride; they are right on all.
-* No *element* of C is an element of A or B, but where a backend says that C may be B (`ProductKernels`). Interleaved
-  views of one matrix are fine; so a recursion works in place.
-* Entries are finite or ±∞, never NaN, and "no path" is ``plan.zero`` (not the caller's value for it: see
-  `semiring.arrays.encoding`).
-* Tiles that stick out of a matrix are filled with ``plan.zero``.
-* 0̄ ⊗ x never improves on anything: where ⊗ itself does not see to that, kernels test for 0̄. Integers of min-plus
-  and max-plus hold a sentinel for 0̄, at half the range, and the caller keeps every number within it, so that no sum
-  of two entries wraps. The test for the sentinel is left out in two cases. With ``facts.nonnegative`` (min-plus)
-  sentinel + x ≥ sentinel ≥ every entry of C, and an accumulator starts at the sentinel at most: no entry ever exceeds
-  it, none falls below it without a path, and a whole recursion of products in place keeps it so. With
-  ``facts.separate`` the caller reads results by a threshold of its own (`semiring.arrays.encoding.product_encoding`):
-  good for one product, not for a chain.
-* The same input gives the same bits, whatever the number of threads: no two threads ever add into one entry, and the
+* Sizes may be 0 or 1. Strides may be any: of rows, of columns, negative, or those of a transpose. Kernels may be faster
+  if the column stride is one element.
+* No *element* of C is an element of A or B, unless a backend allows C to be B (`ProductKernels`). Interleaved views of
+  one matrix are allowed, so a recursion works in place.
+* Entries are finite or ±∞, never NaN. "No path" is ``plan.zero``, which may differ from the caller's value for it
+  (`semiring.arrays.encoding`).
+* Tiles that reach beyond a matrix are filled with ``plan.zero``.
+* 0̄ ⊗ x never improves an entry. If ⊗ itself does not ensure this, kernels test for 0̄. Integers of min-plus and
+  max-plus have a sentinel for 0̄ at half the range. The caller keeps every number within it, so that no sum of two
+  entries wraps. The test for the sentinel is omitted in two cases. The first is ``facts.nonnegative`` (min-plus):
+  sentinel + x ≥ sentinel ≥ every entry of C, and an accumulator starts at the sentinel at most. So no entry exceeds the
+  sentinel, no entry falls below it without a path, and this holds for a whole recursion of products in place. The
+  second is ``facts.separate``: the caller reads results by a threshold (`semiring.arrays.encoding.product_encoding`).
+  This is valid for one product, not for a chain of products.
+* Identical input gives bitwise identical results for any number of threads. No two threads add into one entry, and the
   order of k within an entry is fixed.
-* A backend that says so (``stacks``) takes stacks in `multiply` and `multiply_add`: A (b, m, k), B (b, k, n) and C
-  (b, m, n) of one leading size, of any strides along it; those of A and B may be 0, which repeats one matrix. One call
-  is then one launch, however many matrices there are. All three arrays have the third dimension or none has.
-* bfloat16 is NumPy's dtype of that name (package ml_dtypes); arrays are of it, or 16-bit integers that hold its bits.
-* With ``storage="bits"`` the arrays hold uint32 words along the rows: bit b of word w is column 32·w + b, tail bits are
+* A backend with ``stacks`` accepts stacks in `multiply` and `multiply_add`: A (b, m, k), B (b, k, n) and C (b, m, n) of
+  one leading size. The leading strides of A and B may be 0, which repeats one matrix. One call is one launch for any
+  number of matrices. Either all three arrays have the third dimension or none has it.
+* bfloat16 is NumPy's dtype of that name (package ml_dtypes). Arrays have this dtype, or are 16-bit integers that hold
+  its bits.
+* With ``storage="bits"`` the arrays hold uint32 words along the rows. Bit b of word w is column 32·w + b, tail bits are
   zero, and the inner size k is the number of rows of B.
 
-A backend that can do more derives from the groups of operations below, such as `ClosureKernels`. A caller reads the
-group, ``backend.capabilities.closures``, and uses another method where it is None.
+A backend with more operations derives from the groups below, such as `ClosureKernels`. A caller reads the group,
+``backend.capabilities.closures``, and uses another method if it is None.
 """
 
 from __future__ import annotations
@@ -65,16 +66,16 @@ __all__ = [
     "StreamKernels",
     "Streams",
     "has_operation",
-    "lacking",
+    "missing_operations",
 ]
 
-#: What stands for "no predecessor" in a matrix of them: SciPy's number, here and in every kernel.
+#: The sentinel for "no predecessor" in a predecessor matrix: SciPy's number, here and in every kernel.
 NO_PREDECESSOR = -9999
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of every entry of every operand of a public call. False means "not known"."""
+    """The facts that are known of every entry of every operand of a public call; False means "not known"."""
 
     nonnegative: bool = False  # no entry is below zero and no sign bit is set (-0.0 has one)
     separate: bool = False  # integers of min-plus and max-plus: no sum with "no path" can be taken for a number
@@ -82,18 +83,21 @@ class Facts:
 
 @dataclass
 class Status:
-    """What kernels noticed. The public call reads it once, at its end.
+    """The outcome that kernels report to a public call, which reads it once, at its end.
 
-    On a device kernels cannot write ``diverged``: the caller provides ``word``, an int32 array of one element there, -1
-    at first, and `close_block` leaves ``first`` + the index of the first pivot without a star in it, if it is still -1.
+    Kernels on a device cannot write ``diverged``. The caller provides ``word`` there, an int32 array of one element, -1
+    at first. `close_block` writes ``first`` + the index of the first pivot without a star to it, if it is still -1.
     """
 
     diverged: int = -1  # the first pivot without a star, -1 while there is none
-    word: Any = None  # on a device: where kernels leave it instead; None where nobody will ask
-    first: int = 0  # the vertex of the first row of the block that is closed: what a device adds to the pivot's index
+    word: Any = None  # on a device: the word that kernels write; None if the call does not read it
+    first: int = 0  # the vertex of the first row of the block that is closed, which a device adds to the pivot's index
 
     def read(self) -> int:
-        """The first pivot without a star, -1 without one; waits for the device where there is one."""
+        """Return the first pivot without a star, or -1 if there is none.
+
+        Wait for the device if there is one.
+        """
         if self.word is not None and self.diverged < 0:
             self.diverged = int(self.word[0])
         return self.diverged
@@ -101,7 +105,7 @@ class Status:
 
 @dataclass(frozen=True)
 class KernelPlan:
-    """One public call, as the kernels see it."""
+    """The semiring, the dtype and the facts of one public call, for kernels."""
 
     semiring: Semiring
     dtype: np.dtype[Any]
@@ -111,78 +115,88 @@ class KernelPlan:
     storage: Literal["elements", "bits"] = "elements"
     threads: int = 1
     stream: Any = None
-    pivot_chunk: int = 64  # the length of the runs of k that `multiply_add_pivots` tells apart
+    pivot_chunk: int = 64  # the length of the runs of k that `multiply_add_pivots` distinguishes
     status: Status = field(default_factory=Status, compare=False)
-    #: What a backend derived from this plan, to find it again at the next call of its kind; nothing of one matrix.
+    #: Objects that a backend derives from this plan and caches for the next call; nothing depends on a matrix.
     memo: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
-    def renewed(self, semiring: Semiring) -> KernelPlan:
-        """The plan of another call: of an equal semiring, whatever its name; the same memo, a status of its own."""
+    def with_semiring(self, semiring: Semiring) -> KernelPlan:
+        """Return the plan of another call with an equal semiring of any name.
+
+        It shares the memo but not the status.
+        """
         plan = object.__new__(KernelPlan)  # `replace` takes 3 µs, some tenth of a closure of few vertices
         vars(plan).update(vars(self), semiring=semiring, status=Status())
         return plan
 
 
 class Backend(Protocol):
-    """The kernel contract. ``C``, ``W``, ``P`` are written in place; nothing is returned."""
+    """The kernel contract: every operation writes ``C``, ``W`` and ``P`` in place and returns nothing."""
 
     name: str
-    stacks: bool  # whether `multiply` and `multiply_add` take 3-D arrays; where not, the caller loops
+    stacks: bool  # whether `multiply` and `multiply_add` accept 3-D arrays; if not, the caller loops
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the backend provides beyond these operations; the same object at every call."""
+        """The operations that the backend provides beyond the contract, as the same object at every call."""
         ...
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
-        """Whether every kernel below accepts this combination."""
+        """Return whether every kernel below accepts this combination of semiring, dtype and storage."""
         ...
 
     def multiply(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-        """C ← A ⊗ B. C is not read, and may be uninitialised. With k = 0, C becomes all zero."""
+        """Compute C ← A ⊗ B without reading C, which may be uninitialised.
+
+        With k = 0, C becomes all zero.
+        """
         ...
 
     def multiply_add(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-        """C ← C ⊕ A ⊗ B, each entry folded as ((C ⊕ A₀B₀) ⊕ A₁B₁) ⊕ … up to reassociation fixed by the sizes alone."""
+        """Compute C ← C ⊕ A ⊗ B.
+
+        Each entry is folded as ((C ⊕ A₀B₀) ⊕ A₁B₁) ⊕ …, up to a reassociation that the sizes alone fix.
+        """
         ...
 
     def multiply_add_witness(self, plan: KernelPlan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
-        """As `multiply_add`, for a selective ⊕; W (m, n) is int32 or int64.
+        """Compute `multiply_add` and its witnesses, for a selective ⊕.
 
-        Where A ⊗ B is strictly better than C, W[i, j] becomes k0 + the smallest k that attains it. Elsewhere C and W
-        stay.
+        W (m, n) is int32 or int64. If A ⊗ B is strictly better than C at an entry, W[i, j] becomes k0 + the smallest k
+        that attains it. All other entries of C and W stay.
         """
         ...
 
     def multiply_add_pivots(self, plan: KernelPlan, C: Any, P: Any, A: Any, B: Any, k0: int) -> None:
-        """As `multiply_add`, of elements, for a selective ⊕; P (m, n) is int32.
+        """Compute `multiply_add` of elements and mark its pivots, for a selective ⊕.
 
-        k is cut into runs of ``plan.pivot_chunk``. Where C strictly improves in a run, P[i, j] becomes k0 + the first k
-        of the *last* run in which it did. Elsewhere P stays. Costs some 5 % over `multiply_add` on a CPU (float32,
-        n = 1024), some 45 % on an H200: this is how closures of matrices in files remember paths.
+        P (m, n) is int32. k is cut into runs of ``plan.pivot_chunk``. If C strictly improves in a run, P[i, j] becomes
+        k0 + the first k of the *last* such run. All other entries of P stay. This costs some 5 % over `multiply_add` on
+        a CPU (float32, n = 1024), and some 45 % on an H200. Closures of matrices in files remember paths in this way.
         """
         ...
 
     def close_block(self, plan: KernelPlan, A: Any) -> None:
-        """A ← A* in place, A (n, n) of at most some hundred rows, one pivot at a time with the star at each pivot.
+        """Compute A ← A* in place, one pivot at a time with the star at each pivot.
 
-        A pivot whose star does not exist sets ``plan.status.diverged`` to its index and leaves A undefined.
+        A (n, n) has at most some hundred rows. A pivot without a star sets ``plan.status.diverged`` to its index and
+        leaves A undefined.
         """
         ...
 
     def close_block_pivots(self, plan: KernelPlan, A: Any, P: Any, k0: int) -> None:
-        """As `close_block`, of elements, for a selective ⊕.
+        """Compute `close_block` of elements and mark its pivots, for a selective ⊕.
 
-        Where pivot k strictly improves A[i, j], P[i, j] becomes k0 + k.
+        If pivot k strictly improves A[i, j], P[i, j] becomes k0 + k.
         """
         ...
 
 
-# ---------------------------------------------------------------------------------------------- what a backend may add
+# -------------------------------------------------------------------------------------------------- optional operations
 
 
-def _absent() -> NotImplementedError:
-    """Return the error of an optional operation that a backend left out."""
+def _missing_operation() -> NotImplementedError:
+    """Return the error of an optional operation that a backend does not provide."""
     return NotImplementedError("this backend has no such kernel: ask `Capabilities.provides` before the call")
 
 
@@ -193,111 +207,127 @@ class ProductKernels(Protocol):
     """
 
     def replaces(self, plan: KernelPlan, m: int, n: int) -> bool:
-        """Return whether C may be B, the same array, in `multiply` with B (m, n) and A (m, m).
+        """Return whether C may be the same array as B in `multiply`, with B (m, n) and A (m, m).
 
-        Of elements in `multiply_add_pivots` too.
+        This also holds for `multiply_add_pivots` of elements.
         """
         ...
 
     def overlaps(self, plan: KernelPlan, m: int, n: int, k: int) -> bool:
-        """Return whether A (m, k) may be columns of C (m, n) in `multiply_add`, where B are rows of pivots: B = K* ⊗ B.
+        """Return whether A (m, k) may be columns of C (m, n) in `multiply_add` if B are rows of pivots: B = K* ⊗ B.
 
-        An entry that is set in A meanwhile belongs to A ⊗ K*, whose product is that of A.
+        An entry of A that is overwritten meanwhile belongs to A ⊗ K*, whose product with B is the same.
         """
         ...
 
     def copy_panel(self, plan: KernelPlan, A: Any, out: Any) -> None:
-        """Out ← A, which share no element."""
+        """Copy A to ``out``.
+
+        The two arrays share no element.
+        """
         ...
 
     def multiply_add_upper(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-        """C ← C ⊕ A ⊗ B on and above the diagonal, C (n, n). Entries below it may be overwritten."""
+        """Compute C ← C ⊕ A ⊗ B on and above the diagonal of C (n, n).
+
+        Entries below it may be overwritten.
+        """
         ...
 
     def multiply_upper(self, plan: KernelPlan, C: Any, A: Any, B: Any, below: int, left: bool) -> None:
-        """C ← A ⊗ B as `Backend.multiply`, by a triangular matrix; C (m, n) and B may be one where it `replaces`.
+        """Compute C ← A ⊗ B as `Backend.multiply`, with one triangular operand.
 
-        ``left``: A (m, m) is 0̄ where k < i - below. Else B (n, n) is 0̄ where k > j + below. A kernel need not read
-        these entries.
+        C (m, n) and B may be the same array if the backend `replaces`. With ``left``, A (m, m) is 0̄ for k < i - below.
+        Otherwise B (n, n) is 0̄ for k > j + below. A kernel need not read these entries.
         """
-        raise _absent()
+        raise _missing_operation()
 
     def propagates_nan(self, plan: KernelPlan, m: int, k: int, n: int) -> bool:
-        """Return whether products (m, k) by (k, n), n or m 1, are NaN or ∞ where a row meets a NaN, or ∞ and no -∞.
+        """Return whether products (m, k) by (k, n), with n or m = 1, show every NaN and ∞ of their operands.
 
-        The caller then scans the product in place of the operands.
+        Such a product is NaN or ∞ wherever a row meets a NaN, or an ∞ and no -∞. The caller then scans the product
+        instead of the operands.
         """
         return False
 
     def multiply_add_plain(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-        """C ← C ⊕ A ⊗ B by the plainest kernel, to compare with."""
-        raise _absent()
+        """Compute C ← C ⊕ A ⊗ B by the plainest kernel, for comparisons."""
+        raise _missing_operation()
 
 
 class ClosureKernels(Protocol):
-    """Closures by kernels written for them: of whole matrices, of stacks, and of small matrices whose weights gain.
+    """Specialised closures of whole matrices, of stacks, and of small matrices whose weights gain.
 
-    Optional, each with the operations of its paragraph: `close`, `close_as`, `close_stack`, `close_gaining`.
+    Optional: `close`; `close_as`; `close_stack`; `close_gaining` with `look_gaining`.
 
-    Weights gain below 0 in min-plus, above 0 in max-plus, above 1 in max-times. The matrices of `close_gaining` are
-    those of the caller, with the "no path" of the caller. The semiring of the plan says what gains. The bits are those
-    of a closure under potentials, component by component.
+    Weights gain below 0 in min-plus, above 0 in max-plus, and above 1 in max-times. The semiring of the plan decides
+    this. The matrices of `close_gaining` are those of the caller, with the caller's value for "no path". Results are
+    bitwise identical to a closure under potentials, component by component.
     """
 
     def can_close(self, plan: KernelPlan, n: int) -> bool:
         """Return whether `close` takes a matrix of n rows under this plan."""
         return False
 
-    def close(self, plan: KernelPlan, A: Any, *, beside: bool = False) -> None:
-        """A ← A* in place, A (n, n). ``beside``: whether other work keeps the device busy meanwhile."""
-        raise _absent()
+    def close(self, plan: KernelPlan, A: Any, *, has_concurrent_work: bool = False) -> None:
+        """Compute A ← A* in place, A (n, n).
+
+        ``has_concurrent_work``: whether other work keeps the device busy.
+        """
+        raise _missing_operation()
 
     def paper_names(self) -> tuple[str, ...]:
-        """Return the methods that `close_as` has kernels of."""
+        """Return the names of the methods for which `close_as` has kernels."""
         return ()
 
     def close_as(self, plan: KernelPlan, A: Any, name: str) -> None:
-        """A ← A* in place, A (n, n) of any strides, by the kernel of a paper, under the name of its method.
+        """Compute A ← A* in place by the kernel of a paper.
 
-        A pivot without a star goes to the status of the plan, as by `Backend.close_block`. Raises `AlgebraError` for a
-        semiring that the kernel does not close.
+        ``name`` is the name of its method. A (n, n) may have any strides. A pivot without a star is reported as by
+        `Backend.close_block`. Raises `AlgebraError` for a semiring that the kernel does not close.
         """
-        raise _absent()
+        raise _missing_operation()
 
     def stack_rows(self, plan: KernelPlan) -> int:
         """Return the most rows of matrices that are closed side by side in a stack, each as a whole."""
         return 0
 
     def close_stack(self, plan: KernelPlan, A: Any) -> None:
-        """A ← A* in place, of each matrix of A (count, n, n), of any n.
+        """Compute A ← A* in place for each matrix of A (count, n, n), of any n.
 
-        A pivot without a star counts on from matrix to matrix: row i of matrix b is b·n + i.
+        Pivots without a star are numbered through all matrices: row i of matrix b is b·n + i.
         """
-        raise _absent()
+        raise _missing_operation()
 
     def gaining_rows(self, plan: KernelPlan) -> int:
-        """Return the most rows of matrices that `close_gaining` takes under this plan, 0 where it takes none."""
+        """Return the most rows of matrices that `close_gaining` closes under this plan, 0 if it closes none."""
         return 0
 
     def look_gaining(self, plan: KernelPlan, A: Any) -> Any:
-        """Return what `close_gaining` needs to know of A (count, n, n); None where some matrix needs more care.
+        """Return the survey of A (count, n, n) that `close_gaining` needs, or None if a matrix needs another method.
 
-        A matrix with a cycle that gains needs more care; the cycle is not named here. Nothing is written. Of max-times
-        and min-times the result is the factors (count, n) float64 under which no weight gains.
+        A matrix with a cycle that gains needs another method; the cycle is not returned. Nothing is written. For
+        max-times and min-times the survey is the factors (count, n) float64 under which no weight gains.
         """
-        raise _absent()
+        raise _missing_operation()
 
-    def close_gaining(self, plan: KernelPlan, A: Any, found: Any, out: Any) -> None:
-        """Out ← A* of every matrix, by the result of `look_gaining`; out may be A."""
-        raise _absent()
+    def close_gaining(self, plan: KernelPlan, A: Any, survey: Any, out: Any) -> None:
+        """Write A* of every matrix to ``out``, which may be A.
+
+        ``survey`` is the result of `look_gaining`.
+        """
+        raise _missing_operation()
 
 
 class Mark(Protocol):
-    """A place in the work that was enqueued."""
+    """An event in the work that was enqueued on a stream.
+
+    The names are those of CuPy's events.
+    """
 
     @property
     def done(self) -> bool:
-        """Whether all work before the mark has ended."""
+        """Return whether all work before the mark has ended."""
         ...
 
     def synchronize(self) -> None:
@@ -306,9 +336,10 @@ class Mark(Protocol):
 
 
 class Streams(Protocol):
-    """Work side by side: a context that begins behind the work enqueued before it, and that later work waits for.
+    """A context for concurrent work on several streams.
 
-    The lower the number of a stream, the more urgent its work.
+    The context begins after the work enqueued before it, and later work waits for it. The lower the number of a stream,
+    the higher the priority of its work.
     """
 
     def __enter__(self) -> Any: ...
@@ -316,7 +347,10 @@ class Streams(Protocol):
     def __exit__(self, *error: Any) -> None: ...
 
     def run(self, number: int, task: Callable[[], None], after: Sequence[Any]) -> Any:
-        """Enqueue a task on a stream, behind other tasks (the results of `run` for them; None is no task)."""
+        """Enqueue a task on a stream after other tasks.
+
+        ``after`` holds results of `run`, or None for no task.
+        """
         ...
 
 
@@ -327,11 +361,11 @@ class StreamKernels(Protocol):
     """
 
     def lanes(self, plan: KernelPlan) -> Streams | None:
-        """Return streams for work side by side; None where the plan allows one order only."""
+        """Return streams for concurrent work, or None if the plan allows one order only."""
         ...
 
     def mark(self) -> Mark:
-        """Return a mark behind all work that was enqueued so far."""
+        """Return a mark after all work that was enqueued so far."""
         ...
 
     def replay(
@@ -341,34 +375,37 @@ class StreamKernels(Protocol):
 
         The launches of one function on a plan and a shape of one kind are recorded once, and then repeated.
         """
-        raise _absent()
+        raise _missing_operation()
 
 
 class PassKernels(Protocol):
     """Passes over the entries of a matrix, each by one kernel of its stream."""
 
     def copy(self, A: Any, out: Any) -> None:
-        """Out ← A, with the priority of the stream."""
+        """Copy A to ``out``, with the priority of the stream."""
         ...
 
     def copy_nonnegative(self, A: Any, out: Any) -> Any:
-        """Out ← A, -0.0 as 0.0. Return a word for `spoil`: whether an entry was below 0. Nothing waits for it."""
+        """Copy A to ``out`` with -0.0 as 0.0.
+
+        Return a word for `spoil` that holds whether an entry is below 0. The call does not wait for the device.
+        """
         ...
 
     def spoil(self, A: Any, word: Any) -> None:
-        """A ← NaN where that word says so."""
+        """Set A to NaN if the word of `copy_nonnegative` is set."""
         ...
 
     def in_order(self, bits: Any, out: Any, replaced: Any, back: bool) -> None:
-        """Out ← the bits of floats as integers in their order, or back; two pairs of values are replaced."""
+        """Map the bits of floats to integers in the same order, or back, and replace two pairs of values."""
         ...
 
     def largest_whole(self, A: Any) -> float:
-        """Return the greatest size of a finite entry; ∞ where an entry is no whole number."""
+        """Return the greatest magnitude of a finite entry, or ∞ if an entry is not a whole number."""
         ...
 
     def relax(self, A: Any, h: Any, sign: int, epsilon: float) -> Any:
-        """Return the minimum over i of h[i] + w[i, j], (n,), for weights w = ± A, each raised by ε times its size.
+        """Return the minimum over i of h[i] + w[i, j], (n,), for weights w = ± A, each raised by ε times its magnitude.
 
         An ∞ of either sign is no edge. This is a sweep of Bellman-Ford over the whole matrix.
         """
@@ -376,11 +413,11 @@ class PassKernels(Protocol):
 
 
 class GraphKernels(Protocol):
-    """A matrix as a graph, where it lies: scans and permutations without an operation of the semiring.
+    """Scans and permutations of a matrix as a graph, without an operation of the semiring.
 
-    A matrix (n, n) of elements has rows of adjacent entries, and ``none`` is no edge. Packed truth values are words
-    (n, ⌈n/32⌉); sets of their vertices are such rows on the host, and loops are no edges. Docstrings say what is on the
-    host; all other arrays are where the matrix is.
+    A matrix (n, n) of elements has rows of adjacent entries, and ``none`` is no edge. Packed truth values are words (n,
+    ⌈n/32⌉). Sets of their vertices are such rows on the host, and loops are no edges. Docstrings name the arrays on the
+    host; all other arrays are on the device of the matrix.
 
     Optional: the operations of packed truth values, which begin with `has_edges`.
     """
@@ -397,25 +434,31 @@ class GraphKernels(Protocol):
         ...
 
     def permute(self, D: Any, order: Any, source: Any = None) -> None:
-        """D[i, j] ← D[order[i], order[j]] in place, or of the entries of a source apart from it; order on the host."""
+        """Set D[i, j] ← D[order[i], order[j]] in place, or from a separate source.
+
+        order is on the host.
+        """
         ...
 
     def permute_columns(self, D: Any, order: Any) -> None:
-        """D[i, j] ← D[i, order[j]] in place; order on the host."""
+        """Set D[i, j] ← D[i, order[j]] in place.
+
+        order is on the host.
+        """
         ...
 
     def transpose(self, A: Any, out: Any) -> None:
-        """Out (n, m) ← the transpose of A (m, n)."""
+        """Write the transpose of A (m, n) to ``out`` (n, m)."""
         ...
 
     def mirror(self, A: Any) -> None:
-        """Entries below the diagonal of A ← entries above it."""
+        """Copy the entries of A above the diagonal to those below it."""
         ...
 
     def count_hops(self, D: Any, starts: Any, heads: Any, words: Any, weight: Any, none: Any) -> None:
-        """D ← the weight times the fewest edges of a path: 0 on the diagonal, ``none`` where there is no path.
+        """Set D to the weight times the fewest edges of a path, 0 on the diagonal, ``none`` if there is no path.
 
-        Edges as compressed rows on the host, or, where ``words`` is not None, as bits.
+        The edges are compressed rows on the host, or bits if ``words`` is not None.
         """
         ...
 
@@ -424,39 +467,45 @@ class GraphKernels(Protocol):
         ...
 
     def fill_bottlenecks(self, D: Any, order: Any, edges: Any, one: Any, largest: bool) -> None:
-        """D[i, j] ← the worst of the edges behind i, up to j, in an order of the vertices; both (n,) on the host."""
+        """Set D[i, j] to the worst of the edges after i, up to j, in an order of the vertices.
+
+        ``order`` and ``edges`` (n,) are on the host.
+        """
         ...
 
     def has_edges(self, plan: KernelPlan, n: int) -> bool:
-        """Return whether kernels take packed matrices of n rows under this plan: ⊕ is or, ⊗ is and."""
+        """Return whether kernels support packed matrices of n rows under this plan: ⊕ is "or" and ⊗ is "and"."""
         return False
 
     def count_edges(self, words: Any) -> tuple[int, bool]:
         """Return how many edges there are, and whether one of them leads to an earlier vertex."""
-        raise _absent()
+        raise _missing_operation()
 
     def peel(self, words: Any, edges: int, rounds: int) -> tuple[Any, Any, Any]:
-        """Return the vertices that no cycle reaches, in topological order, as far as so many rounds find them.
+        """Return the vertices that no cycle reaches, in topological order, as far as ``rounds`` rounds find them.
 
-        And all edges: where those of each vertex begin (n + 1,), and their heads. All on the host.
+        Also return all edges: the start of the list of each vertex (n + 1,), and the heads. All arrays are on the host.
         """
-        raise _absent()
+        raise _missing_operation()
 
     def sweep_along(self, words: Any, vertices: Any) -> Any:
-        """Return the vertices that edges from some vertices lead to."""
-        raise _absent()
+        """Return the heads of the edges that begin at some vertices."""
+        raise _missing_operation()
 
-    def sweep_against(self, words: Any, vertices: Any, asked: Any) -> Any:
-        """Return the vertices of ``asked`` from which an edge leads to some vertices."""
-        raise _absent()
+    def sweep_against(self, words: Any, vertices: Any, candidates: Any) -> Any:
+        """Return the vertices of ``candidates`` from which an edge leads to some vertices."""
+        raise _missing_operation()
 
     def permute_bits(self, words: Any, order: Any) -> None:
-        """A[i, j] ← A[order[i], order[j]] in place; order (n,) on the host. Workspace: some columns."""
-        raise _absent()
+        """Set A[i, j] ← A[order[i], order[j]] in place.
+
+        order (n,) is on the host. Workspace: some columns.
+        """
+        raise _missing_operation()
 
     def fill_component(self, words: Any, start: int, stop: int) -> None:
-        """Complete A* where the vertices start … stop - 1 reach each other, and no later vertex reaches them."""
-        raise _absent()
+        """Complete A* if the vertices start … stop - 1 reach each other and no later vertex reaches them."""
+        raise _missing_operation()
 
 
 class PathKernels(Protocol):
@@ -474,22 +523,23 @@ class PathKernels(Protocol):
 
     def find_tree(self, plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:
         """Return the predecessors (n,) int32 of the row ``source`` of D (n, n), from the weights (n, n)."""
-        raise _absent()
+        raise _missing_operation()
 
     def search_table(self, plan: KernelPlan, graph: Any, sources: Any, targets: Any, out: Any, trees: Any) -> None:
-        """Out (p, q) ← the best values from p sources to q targets; 0̄ where no path leads. Floats may be narrower.
+        """Write the best values from p sources to q targets to ``out`` (p, q), 0̄ if no path leads there.
 
-        ``trees`` (p, n) int32 ← the vertex before each vertex that was reached by then, -9999; (0, n): not requested.
+        Floats may be narrower. ``trees`` (p, n) int32 receives the vertex before each vertex that was settled, -9999
+        for all other vertices. With shape (0, n) it is not requested.
         """
-        raise _absent()
+        raise _missing_operation()
 
-    def search_near(self, plan: KernelPlan, graph: Any, sources: Any, wanted: Any, limit: Any) -> tuple[Any, Any, Any]:
-        """Return the ``wanted`` (n,) bool within the limit of each source: rows as starts, vertices and values."""
-        raise _absent()
+    def search_near(self, plan: KernelPlan, graph: Any, sources: Any, targets: Any, limit: Any) -> tuple[Any, Any, Any]:
+        """Return the vertices of ``targets`` (n,) bool within the limit of each source: starts, vertices and values."""
+        raise _missing_operation()
 
 
 class Steps(NamedTuple):
-    """The operands of some steps x ← (x ⊗ B) ⊗ w of m rows, each row a sequence of its own.
+    """The operands of several steps x ← (x ⊗ B) ⊗ w of m rows, each row a sequence of its own.
 
     Arrays are (m, number, n), of any strides between lines. None: absent, or not requested. ``lengths`` (m,) holds the
     step from which on a row stays as it is. The ``states`` after each step are written. `SequenceKernels.walk` writes
@@ -511,33 +561,37 @@ class SequenceKernels(Protocol):
     """Sequences of steps by one matrix B (n, n), and their gradients."""
 
     def prepare(self, plan: KernelPlan, B: Any) -> Any:
-        """Return what all steps share while B stays as it is; None where that saves nothing."""
+        """Return the preparation that all steps by B share while B stays as it is, or None if it saves nothing."""
         ...
 
     def walk(self, plan: KernelPlan, prepared: Any, x: Any, steps: Steps) -> None:
-        """X (m, n), adjacent rows, ← its state after the steps, each product with the bits of `multiply` for m > 1."""
+        """Advance x (m, n), of adjacent rows, to its state after the steps.
+
+        Each product is bitwise that of `multiply` for m > 1.
+        """
         ...
 
     def pulls(self, plan: KernelPlan, n: int) -> bool:
-        """Return whether `pull` knows this semiring and dtype."""
+        """Return whether `pull` supports this semiring and dtype."""
         ...
 
     def pull(self, plan: KernelPlan, prepared: Any, G: Any, steps: Steps, by_matrix: Any) -> bool:
-        """G (m, n), adjacent rows, the gradient by the last state, ← that by the first; False where values forbid it.
+        """Replace G, the gradient by the last state, by the gradient by the first state; False if values forbid it.
 
-        The gradient by B is added to ``by_matrix`` (n, n) float64. After False all arrays that are written hold
-        anything, but for ``by_matrix``. Gradients are right to the precision of their greatest.
+        G (m, n) has adjacent rows. The gradient by B is added to ``by_matrix`` (n, n) float64. After False, all arrays
+        that are written hold arbitrary values, except for ``by_matrix``. Gradients are accurate relative to the
+        greatest gradient.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a backend provides beyond the contract, by groups of operations; None: the backend lacks the group.
+    """The groups of operations that a backend provides beyond the contract; None: the backend lacks the group.
 
-    A backend derives from the protocol of each group that it provides, and `of` gives the capabilities. An operation
-    that is named as optional in the docstring of its group has a default there. `provides` tells whether a backend has
-    more than this default. `semiring.kernels.reference` provides no group.
+    A backend derives from the protocol of each group that it provides, and `of` returns the capabilities. An operation
+    that the docstring of its group names as optional has a default there. `provides` returns whether a backend has more
+    than this default. `semiring.kernels.reference` provides no group.
     """
 
     products: ProductKernels | None = None
@@ -554,7 +608,7 @@ class Capabilities:
         return cls(**{name: backend for name, group in GROUPS.items() if group in type(backend).__mro__})
 
     def provides(self, operation: str) -> bool:
-        """Return whether the backend has an operation of some group, and not its default."""
+        """Return whether the backend has an operation of some group, and not the default of the group."""
         return any(has_operation(getattr(self, name), operation) for name in GROUPS if operation in vars(GROUPS[name]))
 
 
@@ -569,23 +623,23 @@ GROUPS: dict[str, type] = {
     "sequences": SequenceKernels,
 }
 
-#: What each operation beyond `Backend` does by default, by its name.
+#: The default of each operation beyond `Backend`, by its name.
 OPERATIONS: dict[str, Any] = {
     name: default for group in GROUPS.values() for name, default in vars(group).items() if name[0] != "_"
 }
 
 
-def has_operation(found: Any, operation: str) -> bool:
+def has_operation(backend: Any, operation: str) -> bool:
     """Return whether a backend, or the class of one, has an operation, and not the default of its group."""
-    own = getattr(found, operation, None)
+    own = getattr(backend, operation, None)
     return own is not None and getattr(own, "__func__", own) is not OPERATIONS.get(operation)
 
 
-def lacking(who: str, needs: Iterable[str], backend: Backend) -> DeviceError:
-    """Return the error to raise where ``who`` needs operations, by their names, that a backend does not provide."""
+def missing_operations(caller: str, needs: Iterable[str], backend: Backend) -> DeviceError:
+    """Return the error for a ``caller`` that needs operations, by their names, that a backend does not provide."""
     names = list(needs)
     return DeviceError(
-        f"{who} needs the kernel operation{'s' * (len(names) > 1)} {' and '.join(names)}, and this matrix is closed by "
-        f"the {backend.name} backend, which has no such kernels: pass {option('device', 'cuda')} or an array on a "
+        f"{caller} needs the kernel operation{'s' * (len(names) > 1)} {' and '.join(names)}, and this matrix is closed "
+        f"by the {backend.name} backend, which has no such kernels: pass {option('device', 'cuda')} or an array on a "
         "GPU, or use rkleene"
     )

@@ -1,4 +1,4 @@
-"""What one compiled kernel computes: a semiring on a dtype under a plan, reduced to expressions and constants."""
+"""The definition of a compiled kernel: a semiring on a dtype under a plan, reduced to expressions and constants."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
 
 @dataclass(frozen=True)
 class KernelDefinition:
-    """Everything the code of a kernel depends on, beside the machine. ``key`` identifies it across processes."""
+    """The expressions and constants that the code of a kernel depends on, besides the machine.
+
+    ``key`` identifies the definition across processes.
+    """
 
     dtype: np.dtype[Any]
     add: Expression
@@ -43,11 +46,12 @@ class KernelDefinition:
 
     @property
     def zero_bits(self) -> int:
-        """The zero as the unsigned integer of its size with the same bits."""
+        """The bits of 0̄ as an unsigned integer of the same size."""
         return _bits(self.zero, self.dtype)
 
     @property
     def one_bits(self) -> int:
+        """The bits of 1̄ as an unsigned integer of the same size."""
         return _bits(self.one, self.dtype)
 
 
@@ -57,7 +61,7 @@ def _bits(element: Expression, dtype: np.dtype[Any]) -> int:
 
 
 def define(plan: KernelPlan, *, closing: bool = False) -> KernelDefinition:
-    """The definition behind a plan: for products, or for closures, which know a star and whether ⊕ is idempotent."""
+    """Return the definition of a plan for products, or for closures, which add a star and whether ⊕ is idempotent."""
     separate = plan.facts.separate or (plan.facts.nonnegative and plan.semiring.tropical == "min")
     return _define(plan.semiring, plan.dtype, _Scalar(plan.zero), _Scalar(plan.one), separate, closing)
 
@@ -100,11 +104,11 @@ def _define(
 
 
 def _annihilates(semiring: Semiring, dtype: np.dtype[Any], zero: Any, separate: bool) -> bool:
-    """Whether c ⊕ (0̄ ⊗ x) = c for every c and x that occur, without a `where` in ⊗.
+    """Return whether c ⊕ (0̄ ⊗ x) = c for every c and x that occur, without a `where` in ⊗.
 
-    Integers of min-plus have a sentinel for 0̄: sentinel + x loses every minimum against C ≤ sentinel where x ≥ 0; where
-    x < 0 it could be mistaken for a path, unless the caller knows how to tell them apart (``separate``). Everything
-    else is tried on corner values of the domain.
+    Integers of min-plus have a sentinel for 0̄. For x ≥ 0, sentinel + x loses every minimum against C ≤ sentinel. For x
+    < 0 the sum could be mistaken for a path, unless the caller separates the two (``separate``). All other cases are
+    tested on corner values of the domain.
     """
     if semiring.tropical and dtype.kind == "i":
         return separate
@@ -122,7 +126,7 @@ def _annihilates(semiring: Semiring, dtype: np.dtype[Any], zero: Any, separate: 
 
 
 def _around(*expressions: Expression) -> list[float]:
-    """The constants of expressions, values next to them and half-way between them."""
+    """Return the constants of expressions, the values next to them, and the values half-way between them."""
     leaves = {node.leaf for expression in expressions for node in expression.walk() if node.op == "const"}
     constants = sorted(float(leaf) for leaf in leaves if isinstance(leaf, int | float) and np.isfinite(leaf))
     between = [(low + high) / 2 for low, high in pairwise(constants)]
@@ -130,8 +134,9 @@ def _around(*expressions: Expression) -> list[float]:
 
 
 def _corner_values(semiring: Semiring, dtype: np.dtype[Any], zero: Any) -> Any:
-    """The ends, the special and some ordinary values of the domain, as far as the dtype holds them; and, for a ⊕ or ⊗
-    that is defined piece by piece, its constants and what lies around and between them.
+    """Return the ends, the special values and some ordinary values of the domain that the dtype holds.
+
+    If ⊕ or ⊗ is defined piece by piece, its constants and the values around and between them are added.
     """
     if dtype.kind == "b":
         return np.array([False, True])
@@ -158,7 +163,7 @@ def has_unit_star(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
     star, divergence, one = semiring.given_star, semiring.divergence, semiring.one_for(dtype)
     if divergence is not None and divergence.evaluate({"x": one}, dtype):
         return False
-    if star is None:  # 1 ⊕ a = 1
+    if star is None:  # here 1 ⊕ a = 1
         return True
     if star.op == "where":
         defined = [branch for branch in star.args[1:] if not is_nan(branch)]

@@ -1,17 +1,18 @@
-"""Compiled code on disk, from one process to the next, for every backend.
+"""Store compiled code on disk, from one process to the next, for every backend.
 
-One file an entry, named by a hash of everything the code depends on: the backend's fingerprint (the kernel's sources,
-versions, the processor) and the key of the kernel. So an entry is never stale: an upgrade or a changed definition has
-another name. A kernel whose fingerprint is None has no entry.
-Whatever goes wrong with a file, on loading or saving, is a miss: the code is compiled.
+An entry is one file. Its name is a hash of everything that the code depends on: the backend's fingerprint (the kernel's
+sources, versions, the processor) and the key of the kernel. So an entry is never stale, because an upgrade or a changed
+definition has another name. A kernel whose fingerprint is None has no entry. Every failure to load or save a file is a
+miss: the code is compiled.
 
-An entry is unpickled and run, so whoever can write to the folder can run code as its user. A folder, or an entry, that
-belongs to another user than this one or root, or that group or others may write to, is refused: nothing is read from it
-or kept in it, and the logger ``semiring`` says so once, as a warning. Folders made here are open to their owner alone.
-On Windows nothing is checked, as owner and mode do not tell there who may write; the user's cache folder is private.
+An entry is unpickled and run, so a user with write access to the folder can run code as the owner of the process. A
+folder or an entry is refused if it belongs to a user other than this one or root, or if its group or all users may
+write to it. Nothing is read from a refused folder or stored in it, and the logger ``semiring`` warns about it once.
+Folders that this module makes are open to their owner alone. On Windows nothing is checked, because owner and mode do
+not say there which users may write. The user's cache folder is private.
 
-The folder is ``SEMIRING_CACHE_DIR`` (empty: nothing is kept), else ``NUMBA_CACHE_DIR``/semiring, else the user's cache
-folder. It holds at most `LIMIT` bytes: what was not used for longest goes first.
+The folder is ``SEMIRING_CACHE_DIR`` (empty: nothing is stored), else ``NUMBA_CACHE_DIR``/semiring, else the user's
+cache folder. It holds at most `LIMIT` bytes. The least recently used entries are removed first.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ KERNEL, DIGESTS = "kernel", "digests"  # the kinds of entries, and the ends of t
 
 #: Bytes of a folder from which on entries are removed: some thousands of kernels, of 10 to 200 KB.
 LIMIT = 256 << 20
-_KEPT = 0.75  # of the limit that remains, so that not every entry beyond it counts the folder
-_LOOK = 16  # entries that a process saves from one look at the size to the next, beginning with the first
-_RECENT = 3600.0  # seconds for which an entry counts as used without being touched again
+_SHARE_AFTER_PRUNING = 0.75  # of the limit: pruning removes more than needed, so that the next entries need no pruning
+_SAVES_PER_PRUNING = 16  # entries that a process saves between two measurements of the folder, beginning with the first
+_RECENT_SECONDS = 3600.0  # seconds for which an entry counts as used without being touched again
 
 _MAGIC = b"semiring kernel 1\n"
 
@@ -72,7 +73,7 @@ def user_folder(kind: Literal["cache", "config"]) -> Path:
 
 
 def is_enabled() -> bool:
-    """Return whether there is a folder to keep entries in, which may not exist yet."""
+    """Return whether there is a folder for entries, which may not exist yet."""
     return _folder() is not None
 
 
@@ -92,13 +93,13 @@ def _path(fingerprint: str | None, key: str, kind: str) -> Path | None:
 
 
 def holds(fingerprint: str | None, key: str) -> bool:
-    """Return whether there is a kernel, without a look at what it holds."""
+    """Return whether the file of a kernel exists, without reading it."""
     path = _path(fingerprint, key, KERNEL)
     return path is not None and path.exists()
 
 
 def load(fingerprint: str | None, key: str, rebuild: Callable[[Any], Any], *, kind: str = KERNEL) -> Any:
-    """Return what ``rebuild`` makes of the saved state; None where there is none or it is damaged."""
+    """Return what ``rebuild`` makes of the saved state, or None if the entry is absent or damaged."""
     path = _path(fingerprint, key, kind)
     if path is None:
         return None
@@ -110,39 +111,45 @@ def load(fingerprint: str | None, key: str, rebuild: Callable[[Any], Any], *, ki
         rebuilt = rebuild(pickle.loads(content[start:]))
         _touch(path)
         return rebuilt
-    except Exception:  # anything at all: the entry is as good as not there
+    except Exception:  # any failure counts as a missing entry
         return None
 
 
 def _read(path: Path) -> bytes:
-    """The content of an entry; `PermissionError` where others could have written it."""
+    """Return the content of an entry.
+
+    Raise `PermissionError` if another user could have written it.
+    """
     if sys.platform == "win32":
         return path.read_bytes()
-    # Folder and entry are looked at once they are open: what is put in their place meanwhile is not read.
+    # Folder and entry are checked after they are opened, so that a replacement is not read.
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        if reason := _suspicion(os.lstat(path.parent), os.fstat(folder)):
-            _say_once(path.parent, reason)
+        if reason := _refusal_of(os.lstat(path.parent), os.fstat(folder)):
+            _warn_once(path.parent, reason)
             raise PermissionError(reason)
         entry = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder)
     finally:
         os.close(folder)
     with os.fdopen(entry, "rb") as file:
-        if reason := _suspicion(os.fstat(entry)):
+        if reason := _refusal_of(os.fstat(entry)):
             raise PermissionError(reason)
         return file.read()
 
 
 def refusal(folder: Path) -> str:
-    """Why a folder is refused, in words; "" where it is not. Raises `OSError` where there is none."""
-    return _suspicion(folder.lstat(), folder.stat())
+    """Return the reason why a folder is refused, or "" if it is not.
+
+    Raise `OSError` if there is no folder.
+    """
+    return _refusal_of(folder.lstat(), folder.stat())
 
 
-def _suspicion(*found: os.stat_result) -> str:
-    """Why others may have made what was found: a folder, before it the link that leads there, or a file."""
+def _refusal_of(*statuses: os.stat_result) -> str:
+    """Return the reason why a file, a folder, or a link that leads to it may have been made by another user."""
     if sys.platform == "win32":
         return ""
-    for status in found:
+    for status in statuses:
         if status.st_uid not in (os.geteuid(), 0):
             return f"it belongs to another user ({status.st_uid})"
         if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not stat.S_ISLNK(status.st_mode):
@@ -150,17 +157,20 @@ def _suspicion(*found: os.stat_result) -> str:
     return ""
 
 
-_told: set[Path] = set()
+_warned_folders: set[Path] = set()
 
 
-def _say_once(folder: Path, reason: str) -> None:
-    if folder not in _told:
-        _told.add(folder)
+def _warn_once(folder: Path, reason: str) -> None:
+    if folder not in _warned_folders:
+        _warned_folders.add(folder)
         logger().warning("compiled kernels are not cached in %s: %s", folder, reason)
 
 
 def save(fingerprint: str | None, key: str, state: Any, *, kind: str = KERNEL) -> None:
-    """Keep a state for `load`. Failing to is no error: a read-only or full folder only costs time."""
+    """Save a state for `load`.
+
+    A read-only or full folder only costs time and is no error.
+    """
     path = _path(fingerprint, key, kind)
     if path is None:
         return
@@ -169,12 +179,12 @@ def save(fingerprint: str | None, key: str, state: Any, *, kind: str = KERNEL) -
         payload = pickle.dumps(state, protocol=5)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if reason := refusal(path.parent):
-            _say_once(path.parent, reason)
+            _warn_once(path.parent, reason)
             return
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
         with os.fdopen(handle, "wb") as file:
             file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
-        os.replace(temporary, path)  # at once: another process sees the whole entry or none
+        os.replace(temporary, path)  # atomic: another process sees the whole entry or none
         _count_and_prune(path.parent)
     except (OSError, pickle.PicklingError):
         if temporary is not None:
@@ -183,9 +193,9 @@ def save(fingerprint: str | None, key: str, state: Any, *, kind: str = KERNEL) -
 
 
 def _touch(path: Path) -> None:
-    """Let the entry's time say that it is in use."""
+    """Update the modification time of an entry, which says when it was used last."""
     with contextlib.suppress(OSError):
-        if time.time() - path.stat().st_mtime > _RECENT:
+        if time.time() - path.stat().st_mtime > _RECENT_SECONDS:
             os.utime(path)
 
 
@@ -194,16 +204,17 @@ _saved = 0
 
 def _count_and_prune(folder: Path) -> None:
     global _saved
-    if _saved % _LOOK == 0:
+    if _saved % _SAVES_PER_PRUNING == 0:
         prune(folder)
     _saved += 1
 
 
 def prune(folder: Path, limit: int | None = None) -> None:
-    """Remove the entries that were not used for longest, and what crashed processes left, once ``limit`` is exceeded.
+    """Remove the least recently used entries, and the files of crashed processes, if ``limit`` is exceeded.
 
-    Several processes may do so at once: a file that another has removed is none, and who was about to read it compiles.
-    An entry being written has another name until it is complete, and is left alone for an hour.
+    Several processes may do so at once. If another process has removed a file, a process that was about to read it
+    compiles instead. An entry that is being written has another name until it is complete. Such a file is removed after
+    an hour.
     """
     limit = LIMIT if limit is None else limit
     files: list[tuple[float, int, Path]] = []
@@ -218,9 +229,9 @@ def prune(folder: Path, limit: int | None = None) -> None:
         return
     now = time.time()
     for modified, size, path in sorted(files):
-        if total <= _KEPT * limit:
+        if total <= _SHARE_AFTER_PRUNING * limit:
             break
-        if path.suffix == ".part" and now - modified < _RECENT:
+        if path.suffix == ".part" and now - modified < _RECENT_SECONDS:
             continue
         with contextlib.suppress(OSError):
             path.unlink()

@@ -1,4 +1,4 @@
-"""A backend bound to a plan, and the in-place products that closures are made of."""
+"""A backend bound to a plan, and the in-place products that closures consist of."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import refuse_lawless_sums
 from semiring.arrays.encoding import inner_zero
 from semiring.kernels import backend_for
-from semiring.kernels.contract import Backend, Capabilities, Facts, KernelPlan, Streams, has_operation, lacking
+from semiring.kernels.contract import (
+    Backend,
+    Capabilities,
+    Facts,
+    KernelPlan,
+    Streams,
+    has_operation,
+    missing_operations,
+)
 from semiring.namespaces import array_namespace
 
 __all__ = ["Engine", "Lanes", "cut", "engine_of", "make_plan"]
@@ -33,13 +41,13 @@ def make_plan(
     storage: Literal["elements", "bits"] = "elements",
     threads: int = 1,
 ) -> KernelPlan:
-    """The plan of one public call.
+    """Return the plan of one public call.
 
-    Raises `DTypeError` where the semiring is not defined on the dtype, `AlgebraError` where sums depend on their order.
+    Raises `DTypeError` if the semiring is not defined on the dtype, and `AlgebraError` if sums depend on their order.
 
     ``nonnegative`` and ``separate`` are facts about the data, as `Facts` states them.
     """
-    return _plan(semiring, np.dtype(dtype), nonnegative, separate, storage, threads).renewed(semiring)
+    return _plan(semiring, np.dtype(dtype), nonnegative, separate, storage, threads).with_semiring(semiring)
 
 
 @lru_cache(maxsize=1024)
@@ -51,7 +59,7 @@ def _plan(
     storage: Literal["elements", "bits"],
     threads: int,
 ) -> KernelPlan:
-    """What all calls of one kind have in common."""
+    """Return the plan that all calls of one kind share, apart from status and semiring name."""
     semiring.check_dtype(dtype)
     refuse_lawless_sums(semiring)
     zero, one = inner_zero(semiring, dtype), semiring.one_for(dtype)
@@ -59,18 +67,18 @@ def _plan(
 
 
 def engine_of(plan: KernelPlan, A: Array) -> Engine:
-    """The products of a plan, where A lives."""
-    from semiring.kernels.machines import closure_speed  # it loads logging, which a product needs not
+    """Return an engine with the backend for the memory of A."""
+    from semiring.kernels.machines import closure_speed  # the import loads logging, which a product does not need
 
     backend = backend_for(A, plan.semiring, plan.dtype, plan.storage)
     return Engine(backend, plan, closure_speed(backend.name, plan.dtype, plan.storage).panel)
 
 
 def cut(start: int, stop: int, width: int) -> Iterator[slice]:
-    """Ranges of at most ``width`` that cover start … stop - 1; from three on none is a single place beside others.
+    """Yield ranges of at most ``width`` that cover start … stop - 1.
 
-    A product with a single row or column may be computed in another order than one with more, and where ⊕ rounds it
-    would have other bits. How a matrix is cut must not decide that.
+    From width 3 on, no range is a single place. A product with a single row or column may be computed in another order
+    than one with more. If ⊕ rounds, its result would differ. The cut of a matrix must not decide the result.
     """
     while start < stop:
         end = min(stop, start + width)
@@ -80,9 +88,10 @@ def cut(start: int, stop: int, width: int) -> Iterator[slice]:
 
 
 class Lanes:
-    """Work side by side, each lane in its own order; the lower the number of a lane, the more urgent its work.
+    """A context for concurrent work in lanes, each in its own order.
 
-    A context: what was enqueued before it comes before all lanes, what is enqueued after it comes after them.
+    A lower number means a higher priority. Work that was enqueued before the context comes before all lanes. Work that
+    is enqueued after it comes after them.
     """
 
     def __init__(self, engine: Engine, streams: Streams) -> None:
@@ -96,45 +105,52 @@ class Lanes:
         self._streams.__exit__(*error)
 
     def reserve(self, number: int, entries: int) -> None:
-        """`Engine.reserve` of one lane."""
+        """Call `Engine.reserve` for one lane."""
         self._engine.lane(number).reserve(entries)
 
     def run(self, number: int, task: Callable[[Engine], None], *after: Any) -> Any:
-        """Enqueue a task, given the engine of its lane, behind others (what `run` returned of them; None is no one)."""
+        """Enqueue a task, which receives the engine of its lane.
+
+        ``after`` are results of `run`, None for no task.
+        """
         lane = self._engine.lane(number)
         return self._streams.run(number, lambda: task(lane), after)
 
 
 class Engine:
-    """The kernels of ``backend`` under ``plan``. Matrices are views of the caller's; C, W, P are written in place.
+    """The kernels of ``backend`` under ``plan``.
 
-    The copies that in-place products need are kept and used again, so one engine serves one thread at a time.
+    C, W and P are views of the caller's matrices, written in place. The copies that in-place products need are kept for
+    the next product, so one engine serves one thread at a time.
     """
 
-    def __init__(self, backend: Backend, plan: KernelPlan, panel: int = PANEL, *, waits: bool = True) -> None:
-        """``waits``: whether a look at the data is allowed, for which a device must finish what it was given."""
-        self.backend, self.plan, self.panel, self.waits = backend, plan, panel, waits
+    def __init__(self, backend: Backend, plan: KernelPlan, panel: int = PANEL, *, may_synchronize: bool = True) -> None:
+        """Bind a backend to a plan.
+
+        ``may_synchronize``: whether the engine may read data, for which a device must finish its enqueued work.
+        """
+        self.backend, self.plan, self.panel, self.may_synchronize = backend, plan, panel, may_synchronize
         self._workspace: Array | None = None
         self._reserved = 0
         self._lanes: dict[int, Engine] = {}
-        self._in_lane = False  # whether other work is done beside this engine's
+        self._in_lane = False  # whether other work runs concurrently with this engine's
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the backend provides beyond the contract."""
+        """The operations that the backend provides beyond the contract."""
         return self.backend.capabilities
 
     def lanes(self) -> Lanes | None:
-        """Lanes for work side by side; None where the backend does one thing after the other."""
+        """Return lanes for concurrent work, or None if the backend executes its work in one order."""
         kernels = self.backend.capabilities.streams
         streams = None if kernels is None else kernels.lanes(self.plan)
         return None if streams is None else Lanes(self, streams)
 
     def lane(self, number: int) -> Engine:
-        """The engine of a lane.
+        """Return the engine of a lane.
 
-        Its workspace is the memory of one stream: what comes back to an allocator goes to the next work of its stream,
-        whatever another does with it.
+        Its workspace is the memory of one stream. An allocator gives returned memory to the next work of the same
+        stream, independently of other streams.
         """
         if number not in self._lanes:
             lane = self._lanes[number] = self._new_lane()
@@ -147,11 +163,11 @@ class Engine:
     # ------------------------------------------------------------------------------------- the contract, plan bound
 
     def multiply(self, C: Array, A: Array, B: Array) -> None:
-        """C ← A ⊗ B. C is not read."""
+        """Compute C ← A ⊗ B without reading C."""
         self.backend.multiply(self.plan, C, A, B)
 
     def multiply_add(self, C: Array, A: Array, B: Array) -> None:
-        """C ← C ⊕ A ⊗ B."""
+        """Compute C ← C ⊕ A ⊗ B."""
         self.backend.multiply_add(self.plan, C, A, B)
 
     def _multiply_upper(self, C: Array, A: Array, B: Array, below: int | None, *, left: bool) -> None:
@@ -162,81 +178,94 @@ class Engine:
             products.multiply_upper(self.plan, C, A, B, below, left)
 
     def multiply_add_upper(self, C: Array, A: Array, B: Array) -> None:
-        """C ← C ⊕ A ⊗ B on and above the diagonal, C (n, n). What is below it may be overwritten."""
+        """Compute C ← C ⊕ A ⊗ B on and above the diagonal of C (n, n).
+
+        Entries below it may be overwritten.
+        """
         products = self.capabilities.products
         multiply = self.backend.multiply_add if products is None else products.multiply_add_upper
         multiply(self.plan, C, A, B)
 
     def multiply_add_witness(self, C: Array, W: Array, A: Array, B: Array, k0: int = 0) -> None:
-        """C ← C ⊕ A ⊗ B; where that is strictly better than C, W becomes k0 + the smallest k that attains it."""
+        """Compute C ← C ⊕ A ⊗ B.
+
+        Where C strictly improves, W becomes k0 + the smallest k that attains it.
+        """
         self.backend.multiply_add_witness(self.plan, C, W, A, B, k0)
 
     def multiply_add_pivots(self, C: Array, P: Array, A: Array, B: Array, k0: int = 0) -> None:
-        """C ← C ⊕ A ⊗ B; P remembers the last run of k in which C improved."""
+        """Compute C ← C ⊕ A ⊗ B; P records the last run of k in which C improved."""
         self.backend.multiply_add_pivots(self.plan, C, P, A, B, k0)
 
     def close_block(self, A: Array, start: int = 0) -> None:
-        """A ← A* for a block of at most some hundred rows; its first row is the vertex ``start`` of the whole."""
+        """Compute A ← A* for a block of at most some hundred rows.
+
+        Its first row is the vertex ``start``.
+        """
         self.plan.status.first = start
         self.backend.close_block(self.plan, A)
 
     def closes(self, n: int) -> bool:
-        """Whether the backend has a fast path for a whole closure of n rows under this plan."""
+        """Return whether the backend has a fast path for a whole closure of n rows under this plan."""
         closures = self.backend.capabilities.closures
         return closures is not None and closures.can_close(self.plan, n)
 
     def close(self, A: Array, start: int = 0) -> None:
-        """A ← A* by the backend's fast path for whole closures; only where it `closes` such a matrix.
+        """Compute A ← A* by the backend's fast path for whole closures, which `closes` must allow.
 
-        Raises `DeviceError` where the backend has no such path.
+        Raises `DeviceError` if the backend has no such path.
         """
         closures = self.backend.capabilities.closures
         if closures is None or not has_operation(closures, "close"):
-            raise lacking("this closure", ["close"], self.backend)
+            raise missing_operations("this closure", ["close"], self.backend)
         self.plan.status.first = start
-        closures.close(self.plan, A, beside=self._in_lane)
+        closures.close(self.plan, A, has_concurrent_work=self._in_lane)
 
     def close_as(self, name: str, A: Array) -> None:
-        """A ← A* by the kernel of a paper, under the name of its method.
+        """Compute A ← A* by the kernel of a paper.
 
-        Raises `DeviceError` where the backend has no such kernel, `AlgebraError` where it does not close the semiring.
+        ``name`` is the name of its method. Raises `DeviceError` if the backend has no such kernel, and `AlgebraError`
+        if it does not close the semiring.
         """
         closures = self.capabilities.closures
         if closures is None or name not in closures.paper_names():
-            raise lacking(name, ["close_as"], self.backend)
+            raise missing_operations(name, ["close_as"], self.backend)
         self.plan.status.first = 0
         closures.close_as(self.plan, A, name)
 
     def with_backend(self, backend: Backend) -> Engine:
-        """An engine that does the same with the kernels of another backend."""
-        return Engine(backend, self.plan, self.panel, waits=self.waits)
+        """Return an engine with the same plan and panel, and the kernels of another backend."""
+        return Engine(backend, self.plan, self.panel, may_synchronize=self.may_synchronize)
 
     def close_block_pivots(self, A: Array, P: Array, k0: int = 0, start: int = 0) -> None:
-        """A ← A*; where pivot k strictly improves A[i, j], P[i, j] becomes k0 + k."""
+        """Compute A ← A*.
+
+        If pivot k strictly improves A[i, j], P[i, j] becomes k0 + k.
+        """
         self.plan.status.first = start
         self.backend.close_block_pivots(self.plan, A, P, k0)
 
     # ------------------------------------------------------------------------------------------- products in place
 
     def reserve(self, entries: int) -> None:
-        """The largest panel that will be copied has so many entries.
+        """Announce that the largest panel to be copied has ``entries`` entries.
 
-        Then there is one workspace, made with the first copy. One that grew would leave an allocator with all sizes.
+        Then there is one workspace, made with the first copy. A growing workspace would leave memory of every size in
+        an allocator.
         """
         self._reserved = max(self._reserved, entries)
 
     def multiply_left(
         self, A: Array, B: Array, P: Array | None = None, k0: int = 0, *, below: int | None = None
     ) -> None:
-        """B ← A ⊗ B in place, A (m, m), B (m, n).
+        """Compute B ← A ⊗ B in place, A (m, m), B (m, n).
 
-        Where the backend does not take B for C, column panels of it are copied and multiplied back.
+        If the backend does not accept B as C, column panels of B are copied and multiplied back. A column of the result
+        depends on that column of B alone. So the panels are independent for every ⊕, and the result does not depend on
+        an order of execution. A and B share no element. Workspace m × `panel`.
 
-        A column of the result depends on that column of B alone, so the panels are independent, whatever ⊕ is, and the
-        result does not depend on any order of execution. A and B share no element. Workspace m × `panel`.
-
-        With P (m, n) each panel is accumulated by `multiply_add_pivots` instead, which is the same product where ⊕ is
-        idempotent and A's diagonal is at least 1̄ (as that of every A* is). ``below``: A[i, k] is 0̄ for k < i - below.
+        With P (m, n), each panel is accumulated by `multiply_add_pivots` instead. This is the same product if ⊕ is
+        idempotent and A's diagonal is at least 1̄, as that of every A* is. ``below``: A[i, k] is 0̄ for k < i - below.
         """
         products = self.capabilities.products
         if products is not None and products.replaces(self.plan, *B.shape):
@@ -246,7 +275,7 @@ class Engine:
                 self.multiply_add_pivots(B, P, A, B, k0)
             return
         for columns in self._column_panels(B):
-            panel = self.copied(B[:, columns])
+            panel = self.copy_panel(B[:, columns])
             if P is None:
                 self._multiply_upper(B[:, columns], A, panel, below, left=True)
             else:
@@ -255,26 +284,26 @@ class Engine:
     def multiply_right(
         self, B: Array, A: Array, P: Array | None = None, k0: int = 0, *, below: int | None = None
     ) -> None:
-        """B ← B ⊗ A in place, B (m, n), A (n, n): row panels of B are copied and multiplied back.
+        """Compute B ← B ⊗ A in place, B (m, n), A (n, n): row panels of B are copied and multiplied back.
 
-        As `multiply_left`, with workspace `panel` × n. ``below``: A[k, j] is 0̄ for k > j + below.
+        See `multiply_left`. The workspace is `panel` × n. ``below``: A[k, j] is 0̄ for k > j + below.
         """
         for rows in cut(0, B.shape[0], self.panel):
-            panel = self.copied(B[rows])
+            panel = self.copy_panel(B[rows])
             if P is None:
                 self._multiply_upper(B[rows], panel, A, below, left=False)
             else:
                 self.multiply_add_pivots(B[rows], P[rows], panel, A, k0)
 
     def overlaps(self, m: int, n: int, k: int) -> bool:
-        """Whether columns of C (m, n) may be A (m, k) in `multiply_add`, where B are rows of closed pivots."""
+        """Return whether columns of C (m, n) may be A (m, k) in `multiply_add` if B are rows of closed pivots."""
         products = self.capabilities.products
         return products is not None and products.overlaps(self.plan, m, n, k)
 
-    def copied(self, view: Array, out: Array | None = None) -> Array:
-        """A copy in ``out``; without it a dense one in the workspace, which the next such copy overwrites.
+    def copy_panel(self, view: Array, out: Array | None = None) -> Array:
+        """Return a copy in ``out``, or a dense copy in the workspace, which the next such copy overwrites.
 
-        Where the backend has a kernel for it, by that: it has the priority of its stream.
+        The copy uses the backend's kernel, if there is one, because it has the priority of its stream.
         """
         if out is None:
             out = self._workspace_of(view)
@@ -288,13 +317,13 @@ class Engine:
         return out
 
     def _column_panels(self, B: Array) -> Iterator[slice]:
-        """The columns of B as it is stored, elements or words."""
+        """Yield ranges of columns of B, of elements or of words as B is stored."""
         return cut(0, B.shape[1], max(1, self.panel // (32 if self.plan.storage == "bits" else 1)))
 
     def _workspace_of(self, view: Array) -> Array:
-        """Memory for a copy of a panel: for the largest that was announced, or else for the largest so far."""
+        """Return memory for a copy of a panel: for the largest panel that was announced, or the largest so far."""
         size = view.shape[0] * view.shape[1]
         if self._workspace is None or self._workspace.size < size:
-            self._workspace = None  # before there is a larger one
+            self._workspace = None  # free the old memory first
             self._workspace = array_namespace(view).empty(max(size, self._reserved), dtype=view.dtype)
         return self._workspace[:size].reshape(view.shape)

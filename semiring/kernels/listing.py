@@ -1,6 +1,6 @@
-"""What became of a semiring: its definition, vector instructions, CUDA C++, machine code, as text.
+"""Show the code of a semiring as text: its definition, vector instructions, CUDA C++, or machine code.
 
-The backends show their own; `code` asks them. Nothing runs, and no GPU is needed.
+Each backend writes its own listings, and `code` selects one. No kernel runs, and no GPU is needed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from semiring.kernels.engine import make_plan
 
 __all__ = ["LANGUAGES", "code"]
 
-#: What `code` can show, and of what.
+#: The languages that `code` can show, and their targets.
 LANGUAGES = {
     "expression": "⊕, ⊗, their neutral elements and the star, as kernels compute them on the dtype",
     "llvm": "LLVM's intermediate code of a product on a CPU, optimised",
@@ -40,34 +40,54 @@ def code(
     nonnegative: bool = False,
     whole: bool = False,
 ) -> str:
-    """What a semiring became, as text.
+    """Return the code that is generated for a semiring, as text.
 
     Parameters
     ----------
     semiring
         A `Semiring`, your own too, or a name of the catalogue.
     dtype
-        One on which it is defined; also ``"float16"`` and ``"bfloat16"``, which a CPU computes in float32.
+        A dtype on which it is defined; also ``"float16"`` and ``"bfloat16"``, which a CPU computes in float32.
     language
         ``"expression"``: the operations as kernels compute them on the dtype. ``"llvm"``, ``"asm"``: a product on a
         CPU. ``"ptx"``, ``"sass"``: a product on a GPU, of large row-major matrices. ``"cuda"``: the functions in CUDA
-        C++ that the kernels for closures call; the kernels for products are written in the CUTLASS Python DSL, which
+        C++ that the kernels for closures call. The kernels for products are written in the CUTLASS Python DSL, which
         makes no C++.
     target
         For ``"llvm"`` and ``"asm"`` a CPU by LLVM's name, such as ``"znver4"`` or ``"apple-m1"``; by default this one.
-        For ``"ptx"`` and ``"sass"`` an architecture, such as ``"sm_80"``; by default that of the current GPU, and
-        ``"sm_90a"`` where there is none. It need not be here. The others depend on none.
+        For ``"ptx"`` and ``"sass"`` an architecture, such as ``"sm_80"``. By default it is that of the current GPU, and
+        ``"sm_90a"`` without one. That GPU need not be present. The other languages have no target.
     nonnegative
-        Take every weight for non-negative, as it is in the closures of min_plus: integers then need no test for "no
+        Take every weight for non-negative, as it is in the closures of min_plus. Integers then need no test for "no
         path", and a GPU compares floats as integers.
     whole
-        Show the whole kernel, not the loop over k alone, where a product spends its time; of ``"cuda"`` a complete
-        source, which NVRTC compiles as it stands, of the kernel that closes a block of up to 64 rows.
+        Show the whole kernel instead of the loop over k, where a product spends its time. For ``"cuda"``, show the
+        complete source, which NVRTC compiles, of the kernel that closes a block of up to 64 rows.
 
-    Raises `UnknownNameError` for a language, a CPU or an architecture that is not known, `DTypeError`,
-    `MissingExtraError` where a compiler or a disassembler is not installed, `AlgebraError` for the whole source of a
-    semiring without a star, and `ValueError` for a target where there is none. Takes up to some seconds for a GPU.
+    Returns
+    -------
+    str
+        The listing.
 
+    Raises
+    ------
+    UnknownNameError
+        For an unknown language, CPU or architecture.
+    DTypeError
+        If the semiring or the backend does not support the dtype.
+    MissingExtraError
+        If a compiler or a disassembler is not installed.
+    AlgebraError
+        For the whole source of a semiring without a star.
+    ValueError
+        For a target of a language that has none.
+
+    Notes
+    -----
+    A listing for a GPU takes up to some seconds.
+
+    Examples
+    --------
     >>> print(code("min_plus", "float32"))
     x ⊕ y = min(x, y)
     x ⊗ y = x + y
@@ -96,7 +116,7 @@ def code(
 
 
 def _dtype(dtype: Any) -> np.dtype[Any]:
-    """NumPy knows bfloat16 once ml_dtypes is loaded."""
+    """Return a dtype; NumPy knows bfloat16 only after ml_dtypes is loaded."""
     if dtype == "bfloat16":
         try:
             import_module("ml_dtypes")

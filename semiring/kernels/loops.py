@@ -1,4 +1,4 @@
-"""Where a kernel spends its time: the loop in a listing of its code, whoever made it."""
+"""Find the loop in which a kernel spends its time, in a listing of its code."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _BRANCH = re.compile(  # an address and a condition come before the instruction 
 
 
 def steady_loop(text: str) -> str:
-    """The lines of a listing in which a kernel spends its time: its longest loop that holds no other.
+    """Return the lines of a listing in which a kernel spends its time: the longest loop that contains no other.
 
-    Of LLVM's, of assemblers, of PTX and of SASS. All of it where there is no loop.
+    Listings are those of LLVM, of assemblers, of PTX and of SASS. A listing without a loop is returned whole.
     """
     lines = text.splitlines()
     labels = {found[1]: number for number, line in enumerate(lines) if (found := _LABEL.match(line))}

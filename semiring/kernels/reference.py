@@ -1,7 +1,7 @@
-"""The kernel contract in plain NumPy: the fallback for what no fast backend takes, and the oracle of their tests.
+"""The kernel contract in plain NumPy: the fallback for unsupported combinations, and the oracle of backend tests.
 
-Every product is k rank-one updates, in the order of k, so the fold is exactly the one the contract states and memory
-stays O(m·n). Slow (some 10⁸ pairs a second), right on any strides, and on every dtype NumPy has.
+Every product is k rank-one updates, in the order of k. So the fold is exactly that of the contract, and memory stays
+O(m·n). It is slow (some 10⁸ pairs a second), and correct on any strides and on every dtype of NumPy.
 """
 
 from __future__ import annotations
@@ -27,26 +27,32 @@ def _add(plan: KernelPlan, x: Array, y: Array) -> Array:
 
 
 def _mul(plan: KernelPlan, x: Array, y: Array) -> Array:
-    """The product of entries, 0̄ ⊗ x = x ⊗ 0̄ = 0̄ by definition, whatever the expression makes of the zero."""
+    """Return the product of entries.
+
+    0̄ ⊗ x = x ⊗ 0̄ = 0̄ by definition, whatever the expression computes for 0̄.
+    """
     product = plan.semiring.mul.expression.evaluate({"x": x, "y": y}, plan.dtype)
     result: Array = np.where((x == plan.zero) | (y == plan.zero), plan.zero, product)
     return result
 
 
 def _terms(plan: KernelPlan, A: Array, B: Array) -> Iterator[tuple[int, Array]]:
-    """The rank-one terms A[:, k] ⊗ B[k, :] of a product, in the order of k."""
+    """Yield k and the rank-one term A[:, k] ⊗ B[k, :] of a product, in the order of k."""
     for k in range(B.shape[0]):
         yield k, _mul(plan, A[:, k : k + 1], B[k : k + 1, :])
 
 
 def _unpack(words: Array, columns: int) -> Array:
-    """Bits to truth values: bit b of word w is column 32·w + b."""
+    """Return truth values from bits: bit b of word w is column 32·w + b."""
     octets = np.ascontiguousarray(words).astype("<u4", copy=False).view(np.uint8)
     return np.unpackbits(octets, axis=1, count=columns, bitorder="little").view(np.bool_)
 
 
 def _pack_into(words: Array, values: Array) -> None:
-    """Truth values to bits, tail bits zero."""
+    """Write truth values as bits.
+
+    Tail bits are zero.
+    """
     octets = np.zeros((words.shape[0], 4 * words.shape[1]), np.uint8)
     packed = np.packbits(values, axis=1, bitorder="little")
     octets[:, : packed.shape[1]] = packed
@@ -54,20 +60,26 @@ def _pack_into(words: Array, values: Array) -> None:
 
 
 class ReferenceBackend:
-    """`semiring.kernels.contract.Backend` in NumPy. Packed bits are unpacked, computed with, and packed again."""
+    """The kernel contract in NumPy.
+
+    Packed bits are unpacked for a computation and packed again.
+    """
 
     name = "reference"
     stacks = False
     capabilities = Capabilities()
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
-        """Every semiring on every dtype it is defined on; bits where False is the zero, so that tail bits stay zero."""
+        """Return whether the semiring is defined on the dtype.
+
+        Bits need False as 0̄, so that tail bits stay zero.
+        """
         if not semiring.supports(dtype):
             return False
         return storage == "elements" or (dtype == np.bool_ and not semiring.zero_for(dtype))
 
     def multiply(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
-        """C ← A ⊗ B without reading C."""
+        """Compute C ← A ⊗ B without reading C."""
         if plan.storage == "bits":
             C[...] = 0
         else:
@@ -75,7 +87,7 @@ class ReferenceBackend:
         self.multiply_add(plan, C, A, B)
 
     def multiply_add(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
-        """C ← C ⊕ A ⊗ B."""
+        """Compute C ← C ⊕ A ⊗ B, one k after the other."""
         if plan.storage == "bits":
             values, A, B = _operands(C, A, B)
             for _, term in _terms(plan, A, B):
@@ -86,7 +98,7 @@ class ReferenceBackend:
             C[...] = _add(plan, C, term)
 
     def multiply_add_witness(self, plan: KernelPlan, C: Array, W: Array, A: Array, B: Array, k0: int) -> None:
-        """As `multiply_add`, with the smallest attaining k0 + k where the product is strictly better than C."""
+        """Compute `multiply_add`; W becomes the smallest attaining k0 + k where C strictly improves."""
         product = np.full(W.shape, plan.zero, plan.dtype)
         witness = np.full(W.shape, -1, W.dtype)
         current = C
@@ -104,7 +116,10 @@ class ReferenceBackend:
             C[better] = product[better]
 
     def multiply_add_pivots(self, plan: KernelPlan, C: Array, P: Array, A: Array, B: Array, k0: int) -> None:
-        """As `multiply_add`; P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved."""
+        """Compute `multiply_add`; P becomes k0 + the first k of the last run in which C improved.
+
+        A run has ``plan.pivot_chunk`` steps of k.
+        """
         current = C
         if plan.storage == "bits":
             current, A, B = _operands(C, A, B, P.shape[1])
@@ -118,15 +133,18 @@ class ReferenceBackend:
             _pack_into(C, current)
 
     def close_block(self, plan: KernelPlan, A: Array) -> None:
-        """A ← A* in place, one pivot at a time."""
+        """Compute A ← A* in place, one pivot at a time."""
         self._close(plan, A, None, 0)
 
     def close_block_pivots(self, plan: KernelPlan, A: Array, P: Array, k0: int) -> None:
-        """As `close_block`; where pivot k strictly improves A[i, j], P[i, j] becomes k0 + k."""
+        """Compute `close_block`; if pivot k strictly improves A[i, j], P[i, j] becomes k0 + k."""
         self._close(plan, A, P, k0)
 
     def _close(self, plan: KernelPlan, A: Array, P: Array | None, k0: int) -> None:
-        """Lehmann's elimination: A[i, j] ⊕= A[i, k] ⊗ A[k, k]* ⊗ A[k, j] for each pivot k, its row and column last."""
+        """Close A by Lehmann's elimination, A[i, j] ⊕= A[i, k] ⊗ A[k, k]* ⊗ A[k, j] for each pivot k.
+
+        The row and the column of the pivot come last.
+        """
         if plan.storage == "bits":
             values = _unpack(A, A.shape[0])
             self._eliminate(plan, values, P, k0)
@@ -157,6 +175,9 @@ class ReferenceBackend:
 
 
 def _operands(C: Array, A: Array, B: Array, columns: int | None = None) -> tuple[Array, Array, Array]:
-    """C, A and B unpacked. The rows of B give the inner size; zero tail bits give zero tail columns."""
+    """Return C, A and B unpacked.
+
+    The rows of B are the inner size, and zero tail bits give zero tail columns.
+    """
     n = 32 * C.shape[1] if columns is None else columns
     return _unpack(C, n), _unpack(A, B.shape[0]), _unpack(B, n)

@@ -1,17 +1,17 @@
-"""The modules that a compiled kernel is made of, found from imports, and a digest of their code.
+"""Find the modules that a compiled kernel consists of, from imports, and compute a digest of their code.
 
-A kernel is made of the module whose function is compiled, and of every module that this one imports, at any depth:
-Numba compiles the functions that a loop calls into it, and bakes in the constants that it reads. Imports inside
-functions count, and so do imports for annotations, which name the classes of arguments. Modules outside `KERNELS`
-prepare the calls of kernels and are not followed. Of what a kernel's module imports from them, numbers and texts are
-part of the digest by their values.
+A kernel consists of the module whose function is compiled, and of every module that this one imports, at any depth.
+Numba compiles the functions that a loop calls into it, and the constants that it reads. Imports inside functions count,
+and so do imports for annotations, which name the classes of arguments. Modules outside `KERNELS` prepare the calls of
+kernels and are not followed. Numbers and texts that a kernel's module imports from them are part of the digest by their
+values.
 
 The digest is that of syntax trees without docstrings: comments and line numbers do not change it. Parsing takes 5 ms a
-module, so the digest of each file's content is kept on disk beside the kernels. Every process reads and hashes the
+module, so the digest of each file's content is stored on disk beside the kernels. Every process reads and hashes the
 files themselves.
 
 A file that changed after this process loaded the library is not the code that the process runs. Kernels made of it have
-no fingerprint: they are neither read from disk nor kept there.
+no fingerprint: they are neither read from disk nor stored there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from semiring.kernels import LOADED, disk
+from semiring.kernels import LOAD_TIME, disk
 
 __all__ = ["KERNELS", "Source", "constants", "find_sources", "fingerprint", "parse"]
 
@@ -39,7 +39,7 @@ KERNELS = (
     "semiring.kernels.cuda",
     "semiring.kernels.definition",
     "semiring.kernels.graphs",
-    "semiring.kernels.machines.data",
+    "semiring.kernels.machines.speed_data",
 )
 
 _LIBRARY = "semiring"
@@ -56,7 +56,7 @@ class Source(NamedTuple):
 def fingerprint(modules: tuple[str, ...], versions: object) -> str | None:
     """Return a digest of the code of kernels that these modules define, and of the versions of their compilers.
 
-    None where no folder keeps kernels, and where a source cannot be read or is newer than the code that runs.
+    None if no folder stores kernels, if a source cannot be read, or if a source is newer than the running code.
     """
     if not disk.is_enabled():
         return None
@@ -78,9 +78,9 @@ def _digest(modules: tuple[str, ...]) -> str:
 
 
 def find_sources(modules: Iterable[str]) -> dict[str, Source]:
-    """Return the sources that kernels of these modules are made of, by the names of their modules.
+    """Return the sources of the kernels of these modules, by the names of their modules.
 
-    Raises `OSError` where a source cannot be read or is newer than the code that runs.
+    Raises `OSError` if a source cannot be read or is newer than the running code.
     """
     found: dict[str, Source] = {}
     left = list(modules)
@@ -144,7 +144,7 @@ def _holds_kernels(module: str) -> bool:
 def _source(module: str) -> Source:
     path = _path(module)
     content, status = path.read_bytes(), path.stat()
-    if max(status.st_mtime, status.st_ctime) > LOADED:
+    if max(status.st_mtime, status.st_ctime) > LOAD_TIME:
         raise OSError(f"{path} changed after the library was loaded")
     content_digest, known = hashlib.sha256(content).hexdigest(), _known_sources()
     if module not in known or known[module][0] != content_digest:
@@ -155,7 +155,7 @@ def _source(module: str) -> Source:
 
 @cache
 def _known_sources() -> dict[str, tuple[str, Source]]:
-    """Return the digest of the content and the source of each module, as processes before this one parsed them."""
+    """Return the digest of the content and the source of each module that earlier processes parsed."""
     return disk.load(_own_version(), str(_FOLDER), dict, kind=disk.DIGESTS) or {}
 
 
@@ -170,7 +170,10 @@ def _is_module(name: str) -> bool:
 
 
 def _path(module: str) -> Path:
-    """Return the file of a module; for a module outside the library, raises `OSError` where it has none."""
+    """Return the file of a module.
+
+    Raise `OSError` if a module outside the library has no file.
+    """
     library, *parts = module.split(".")
     if library == _LIBRARY:
         path = _FOLDER.joinpath(*parts)

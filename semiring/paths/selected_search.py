@@ -106,9 +106,9 @@ class _Graph:
 
 
 def _transpose(s: Searches) -> tuple[Array, Array, Array]:
-    from semiring.kernels.cpu.elimination import structure
+    from semiring.kernels.cpu.elimination import symbolic
 
-    reversed_edges: tuple[Array, Array, Array] = structure.transposed(s.starts, s.heads)
+    reversed_edges: tuple[Array, Array, Array] = symbolic.transposed(s.starts, s.heads)
     return reversed_edges
 
 

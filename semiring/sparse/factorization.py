@@ -637,7 +637,7 @@ class Factor:
             raise AlgebraError(f"the ⊕ of {semiring.name} adds paths instead of selecting one, so no path is the best")
         numbers = self._numbers
         try:
-            return OpenFactor(self._analysis, numbers.layout, numbers.plan.renewed(semiring), self._values)
+            return OpenFactor(self._analysis, numbers.layout, numbers.plan.with_semiring(semiring), self._values)
         except PivotError as error:  # rounding hid this pivot from the first elimination
             raise divergence_error(semiring, int(self.order[error.place])).named(self.names) from None
 

@@ -22,7 +22,7 @@ from semiring.errors import DomainError, DTypeError, ShapeError, TooLargeError
 from semiring.graphs.components import has_loops
 from semiring.io.inputs import AS_IT_IS, Reading, take, take_edges
 from semiring.io.network import symmetrize, weighted_edges
-from semiring.kernels.cpu.elimination import structure
+from semiring.kernels.cpu.elimination import symbolic
 from semiring.sparse.symbolic import Pattern
 
 __all__ = ["SparseEntries", "check_values", "edges_of"]
@@ -135,7 +135,7 @@ def _read_lists(
     if not kept.all():
         rows, columns, values = rows[kept], columns[kept], values[kept]
     rows, columns = rows.astype(np.int32), columns.astype(np.int32)
-    starts, order = structure.compressed(n, rows, columns)
+    starts, order = symbolic.compressed(n, rows, columns)
     rows, columns, values = rows[order], columns[order], values[order]
     if not ((rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])).all():
         if warns:

@@ -22,7 +22,7 @@ from semiring.errors import ShapeError, no_star
 from semiring.io.network import semiring_of
 from semiring.kernels import backend_for
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring
-from semiring.kernels.cpu.elimination import structure, sweeps
+from semiring.kernels.cpu.elimination import symbolic, triangular_solve
 from semiring.kernels.engine import Engine, make_plan
 from semiring.linalg import matmul
 from semiring.sparse.dense_solve import solve_dense
@@ -86,7 +86,7 @@ def fixed_point(
     if names_vertices(A) or is_sparse(A):
         edges = edges_of(A, algebra).require_eliminable()
         pattern = edges.pattern
-        order = structure.topological_order(pattern.starts, pattern.indices)
+        order = symbolic.topological_order(pattern.starts, pattern.indices)
         if order.size == pattern.n:
             return _sweep_acyclic(edges, order, b, algebra, transposed)
         _require_star(algebra)
@@ -152,5 +152,5 @@ def _sweep_acyclic(edges: SparseEntries, order: Array, b: Any, semiring: Semirin
         weights, order = weights[entries], order[::-1]
     plan = make_plan(semiring, inner, nonnegative=edges.scan.nonnegative and scan.nonnegative)
     opposite = transposed and not semiring.commutative
-    sweeps.sweep_acyclic(ScalarSemiring(plan, opposite=opposite), X, order, starts, indices, weights)
+    triangular_solve.sweep_acyclic(ScalarSemiring(plan, opposite=opposite), X, order, starts, indices, weights)
     return np.asarray(decode(X, semiring, dtype)).reshape(right.shape)

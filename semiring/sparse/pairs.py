@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from semiring import profiling
 from semiring.arrays.memory import free_memory
 from semiring.kernels.cpu.elimination import pairs as kernels
-from semiring.kernels.cpu.elimination.panels import dots_for
+from semiring.kernels.cpu.elimination.gathered_rows import dots_for
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.sparse.solve import TriangularSolves
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from semiring.errors import AlgebraError
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring
-from semiring.kernels.cpu.elimination import numbers as elimination
+from semiring.kernels.cpu.elimination import numeric as elimination
 from semiring.kernels.cpu.elimination import paths as kernels
-from semiring.kernels.cpu.elimination import structure
+from semiring.kernels.cpu.elimination import symbolic
 from semiring.sparse.numeric import PivotError
 from semiring.sparse.symbolic import Analysis, FactorLayout
 
@@ -32,9 +32,9 @@ class OpenFactor:
         self.memory = np.full(layout.size, plan.zero, plan.dtype)
         elimination.scatter_values(values, layout.slots, self.memory)
         # The supernodes that have each place among their rows.
-        supernodes = structure.rows_of(a.row_starts, a.rows.size)
+        supernodes = symbolic.rows_of(a.row_starts, a.rows.size)
         self.ends: Array
-        self.ends, order = structure.compressed(a.n, a.rows, supernodes) if a.n else (np.zeros(1, np.int64), supernodes)
+        self.ends, order = symbolic.compressed(a.n, a.rows, supernodes) if a.n else (np.zeros(1, np.int64), supernodes)
         self.lists = supernodes[order]
         *_, need = a.tasks
         stack = np.empty(int(need.max(initial=0)) + int((a.depths[a.parents < 0] ** 2).sum()), plan.dtype)

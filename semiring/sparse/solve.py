@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from semiring.kernels import backend_for
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring
-from semiring.kernels.cpu.elimination import sweeps as kernels
-from semiring.kernels.cpu.elimination.panels import folds_for
+from semiring.kernels.cpu.elimination import triangular_solve as kernels
+from semiring.kernels.cpu.elimination.gathered_rows import folds_for
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.engine import Engine
 from semiring.sparse.numeric import FactorNumbers

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semiring.kernels.cpu.elimination import pairs, structure
+from semiring.kernels.cpu.elimination import pairs
+from semiring.kernels.cpu.elimination import symbolic as kernels
 from semiring.sparse.ordering import elimination_order
 
 __all__ = ["Analysis", "FactorLayout", "Pattern", "analyse", "widest_level", "widest_level_of_core"]
@@ -40,13 +41,13 @@ class Pattern:
     @cached_property
     def columns(self) -> tuple[Array, Array, Array]:
         """The compressed columns: their starts, the rows of their entries, and the indices of these in the rows."""
-        result: tuple[Array, Array, Array] = structure.transposed(self.starts, self.indices)
+        result: tuple[Array, Array, Array] = kernels.transposed(self.starts, self.indices)
         return result
 
     @cached_property
     def rows(self) -> Array:
         """The row of every entry, int32."""
-        result: Array = structure.rows_of(self.starts, self.indices.size)
+        result: Array = kernels.rows_of(self.starts, self.indices.size)
         return result
 
     def is_symmetric(self, values: Array) -> bool:
@@ -151,7 +152,7 @@ class Analysis:
     def ancestors(self, places: Array) -> Array:
         """Return whether each supernode has one of the places, or is above such a supernode, (count,) bool."""
         result = np.zeros(self.count, np.bool_)
-        structure.mark_ancestors(places, self.supernode_of, self.parents, result)
+        kernels.mark_ancestors(places, self.supernode_of, self.parents, result)
         return result
 
     def descent(self, threads: int) -> list[Array]:
@@ -187,7 +188,7 @@ class Analysis:
         blocks = np.concatenate([[0], np.cumsum(k * k)])
         right = blocks[-1] + np.concatenate([[0], np.cumsum(k * m)])
         below = right if symmetric else right + right[-1] - right[0]
-        result = structure.slots(
+        result = kernels.slots(
             self.pattern.starts,
             self.pattern.indices,
             self.place,
@@ -232,7 +233,7 @@ class Analysis:
 
 @dataclass(frozen=True)
 class FactorLayout:
-    """The offsets of the blocks and of A's entries in a factor's memory, see `kernels.cpu.elimination.numbers`."""
+    """The offsets of the blocks and of A's entries in a factor's memory, see `kernels.cpu.elimination.numeric`."""
 
     symmetric: bool
     blocks: Array  # (count,) int64
@@ -251,14 +252,14 @@ def analyse(pattern: Pattern, ordering: Any = "auto") -> Analysis:
     """Return the structure of the factor of every matrix with a pattern; errors as in `elimination_order`."""
     starts, indices = _symmetrize(pattern)
     order, method = elimination_order(starts, indices, ordering)
-    parent, post = structure.elimination_tree(starts, indices, order)
+    parent, post = kernels.elimination_tree(starts, indices, order)
     order = order[post]
     renamed = np.empty(pattern.n, np.int32)
     renamed[post] = np.arange(pattern.n, dtype=np.int32)
     parent = np.where(parent[post] >= 0, renamed[parent[post]], np.int32(-1)) if pattern.n else parent
-    counts = structure.column_counts(starts, indices, order, parent)
-    firsts = structure.supernodes(parent, counts, _LEAF, _SMALL, _RELAXED)
-    of, above, begins, below = structure.structures(starts, indices, order, parent, counts, firsts)
+    counts = kernels.column_counts(starts, indices, order, parent)
+    firsts = kernels.supernodes(parent, counts, _LEAF, _SMALL, _RELAXED)
+    of, above, begins, below = kernels.structures(starts, indices, order, parent, counts, firsts)
     place = np.empty(pattern.n, np.int32)
     place[order] = np.arange(pattern.n, dtype=np.int32)
     return Analysis(pattern, method, order, place, of, above, firsts, begins, below)
@@ -269,7 +270,7 @@ def widest_level(pattern: Pattern) -> int:
 
     A level separates the graph, so graphs with narrow levels have cheap eliminations. Cost: O(edges).
     """
-    return int(structure.widest_level(*_symmetrize(pattern)))
+    return int(kernels.widest_level(*_symmetrize(pattern)))
 
 
 def widest_level_of_core(pattern: Pattern) -> int:
@@ -280,7 +281,7 @@ def widest_level_of_core(pattern: Pattern) -> int:
     parts that hang on each other.
     """
     starts, indices = _symmetrize(pattern)
-    rows = structure.rows_of(starts, indices.size)
+    rows = kernels.rows_of(starts, indices.size)
     kept = np.diff(starts) <= max(64, pattern.n // 64)
     for _ in range(_PEELED):
         there = kept[rows] & kept[indices]
@@ -291,11 +292,11 @@ def widest_level_of_core(pattern: Pattern) -> int:
         kept &= ~alone
     there = kept[rows] & kept[indices]
     starts = np.concatenate([[0], np.cumsum(np.bincount(rows[there], minlength=pattern.n))])
-    return int(structure.widest_level(starts, indices[there]))
+    return int(kernels.widest_level(starts, indices[there]))
 
 
 def _symmetrize(pattern: Pattern) -> tuple[Array, Array]:
     """Return the pattern of A and its transpose together, without the diagonal."""
     first, rows, _ = pattern.columns
-    result: tuple[Array, Array] = structure.symmetric_pattern(pattern.starts, pattern.indices, first, rows)
+    result: tuple[Array, Array] = kernels.symmetric_pattern(pattern.starts, pattern.indices, first, rows)
     return result

@@ -147,7 +147,7 @@ def test_float16_is_closed_in_float32_and_rounded_once(monkeypatch, rng):
     """As on the host; in float16 where the caller asks for it, and where nothing is rounded."""
 
     class Whole(ClosureKernels):
-        def close(self, plan, A, *, beside=False):
+        def close(self, plan, A, *, has_concurrent_work=False):
             raise AssertionError("`can_close` is False")
 
     capabilities = Capabilities(streams=StrictStreams(), passes=StrictPasses(), closures=Whole())

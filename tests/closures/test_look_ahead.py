@@ -208,14 +208,14 @@ class Remembered(Deferred):
 @pytest.mark.parametrize("kind", ["elements", "two matrices by one engine", "rows ahead", "xor_and", "bits"])
 def test_who_copies_into_one_memory_is_ordered(rng, monkeypatch, kind, n, width):
     """A task reads what it copied until it ends. So of two that copy into one place one must come behind the other."""
-    lanes, copies, copied = Remembered(min), [], Engine.copied
+    lanes, copies, copied = Remembered(min), [], Engine.copy_panel
 
     def remembered(self, view, out=None):
         out = copied(self, view, out)
         copies.append((lanes.now, out))
         return out
 
-    monkeypatch.setattr(Engine, "copied", remembered)
+    monkeypatch.setattr(Engine, "copy_panel", remembered)
     monkeypatch.setattr(WithLanes, "lanes", lambda self, plan: lanes)
     if kind == "rows ahead":
         monkeypatch.setattr(algorithm, "_look_ahead", algorithm._rows_ahead)

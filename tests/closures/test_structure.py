@@ -622,7 +622,7 @@ def test_hops_of_what_a_sparse_matrix_stores(rng, of_few, monkeypatch, dtype):
 )
 def test_tiles_and_their_edges(rng, dtype):
     """What works on 16 rows and columns, or 32 entries, at a time, of sizes that these do not divide."""
-    from semiring.kernels.graphs.permute import mirror_entries, transpose_entries
+    from semiring.kernels.graphs.permutation import mirror_entries, transpose_entries
     from semiring.kernels.graphs.scan import is_mirrored, note_edges
 
     for n in (1, 15, 16, 17, 32, 33, 50):

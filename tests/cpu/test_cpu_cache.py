@@ -18,11 +18,11 @@ from semiring.kernels.cpu.codegen import cache, native
 from semiring.kernels.definition import define
 from semiring.kernels.engine import make_plan
 
-MODULES = ("semiring.kernels.cpu.product.macro",)
+MODULES = ("semiring.kernels.cpu.product.macro_kernel",)
 
 COUNT = """
 import semiring as sr
-from semiring.kernels.cpu import compiled as kernels
+from semiring.kernels.cpu import kernels
 from semiring.kernels.cpu.codegen import native
 from semiring.kernels.engine import make_plan
 
@@ -314,7 +314,7 @@ def test_a_link_to_a_folder_is_followed_where_it_is_of_this_user(folder, caplog,
         assert is_refused(link, caplog, "it belongs to another user (54321)")
         os.chown(link, 0, -1, follow_symlinks=False)
     folder.chmod(0o777)
-    disk._told.clear()
+    disk._warned_folders.clear()
     assert is_refused(link, caplog, "users other than its owner may write to it")
 
 
@@ -326,11 +326,11 @@ def test_what_root_keeps_is_read_by_all(monkeypatch):
         return os.stat_result((0o040000 | mode, 0, 0, 1, owner, 0, 0, 0, 0, 0))
 
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert disk._suspicion(status(0, 0o755), status(1000, 0o700)) == ""
-    assert disk._suspicion(status(0, 0o755), status(1001, 0o700)) == "it belongs to another user (1001)"
-    assert disk._suspicion(status(0, 0o775)) == "users other than its owner may write to it"
+    assert disk._refusal_of(status(0, 0o755), status(1000, 0o700)) == ""
+    assert disk._refusal_of(status(0, 0o755), status(1001, 0o700)) == "it belongs to another user (1001)"
+    assert disk._refusal_of(status(0, 0o775)) == "users other than its owner may write to it"
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert disk._suspicion(status(1000, 0o700)) == "it belongs to another user (1000)", "root in a container, too"
+    assert disk._refusal_of(status(1000, 0o700)) == "it belongs to another user (1000)", "root in a container, too"
 
 
 @pytest.mark.full
@@ -397,7 +397,7 @@ def test_a_process_looks_at_the_size_as_it_saves(tmp_path, monkeypatch):
 def test_processes_that_prune_at_the_same_time(tmp_path):
     program = (
         "import sys; from semiring.kernels import disk\n"
-        "disk.LIMIT, disk._LOOK = 20_000, 1\n"
+        "disk.LIMIT, disk._SAVES_PER_PRUNING = 20_000, 1\n"
         "for number in range(150):\n"
         "    disk.save(sys.argv[1], str(number), b'x' * 1000)\n"
         "    found = disk.load(sys.argv[1], str(number), bytes)\n"

@@ -12,7 +12,7 @@ from tiers import quick
 
 import semiring as sr
 from semiring.algebra.expressions import parse
-from semiring.kernels.cpu.codegen.lower import Operand, lower, sums_to_fuse
+from semiring.kernels.cpu.codegen.lowering import Operand, lower, sums_to_fuse
 from semiring.kernels.cpu.codegen.native import compile_native
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, plus, times
 from semiring.kernels.cpu.codegen.target import host

@@ -7,8 +7,7 @@ import pytest
 from tiers import full, quick
 
 import semiring as sr
-from semiring.kernels.cpu import CpuBackend
-from semiring.kernels.cpu import compiled as kernels
+from semiring.kernels.cpu import CpuBackend, kernels
 from semiring.kernels.engine import make_plan
 from semiring.kernels.reference import ReferenceBackend
 

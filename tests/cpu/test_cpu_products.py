@@ -10,7 +10,7 @@ from tiers import full, quick
 
 import semiring as sr
 from semiring.kernels.cpu import CpuBackend
-from semiring.kernels.cpu.compiled import kernels_for
+from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.engine import make_plan
 
 BACKEND = CpuBackend()
@@ -37,11 +37,11 @@ def plan_for(dtype, **options):
 def borders(dtype):
     """Rows, columns and steps of k just inside, on and just outside every border of the engine."""
     kernels = kernels_for(plan_for(dtype))
-    shape = kernels.shape(kernels.speed.depth)
+    shape = kernels.shape(kernels.speed.depth).shape
     around = (-1, 0, 1)
-    rows = [kernels.tile.rows + d for d in around] + [shape.block + d for d in around]
+    rows = [kernels.tile.rows + d for d in around] + [shape.packed_rows + d for d in around]
     columns = [kernels.lanes + d for d in around] + [kernels.width + d for d in around]
-    columns += [shape.columns + d for d in around]
+    columns += [shape.packed_columns + d for d in around]
     steps = [1, 2, 15, 16, 17] + [shape.depth + d for d in around] + [2 * shape.depth + 1]
     return rows, columns, steps
 

@@ -29,14 +29,14 @@ from semiring.kernels.cpu.closing.eliminate import build_eliminate
 from semiring.kernels.cpu.codegen import cache as kept
 from semiring.kernels.cpu.codegen import jit, native
 from semiring.kernels.cpu.codegen.target import host
-from semiring.kernels.cpu.elimination.panels import build_fold
-from semiring.kernels.cpu.product import macro
+from semiring.kernels.cpu.elimination.gathered_rows import build_fold
+from semiring.kernels.cpu.product import macro_kernel
 from semiring.kernels.cpu.product.matvec import build_dots, build_updates
-from semiring.kernels.cpu.product.tile import build_tile
+from semiring.kernels.cpu.product.micro_kernel import build_tile
 from semiring.kernels.cpu.product.witness import build_find
 from semiring.kernels.definition import define
 from semiring.kernels.engine import make_plan
-from semiring.kernels.machines.data import TileShape
+from semiring.kernels.machines.speed_data import TileShape
 
 FOLDER = Path(sr.__file__).parent
 PACKAGES = ("semiring.kernels.cpu", "semiring.kernels.graphs")
@@ -80,7 +80,7 @@ def kernels():
                 # the remaining ones are called by loops, or kept by `entries.entry`
                 own = value._cache if cached else jit.KernelCache("", module.__name__)
                 found[value.py_func] = own.modules
-    for function in (bits._multiply, bits._eliminate, macro.copy_block, macro.block_product):
+    for function in (bits._multiply, bits._eliminate, macro_kernel.copy_block, macro_kernel.block_product):
         found[function] = jit.KernelCache("", function.__module__).modules
     for build, arguments, options in builders():
         found[build] = native._identity(build, arguments, options)[0]
@@ -220,7 +220,7 @@ def test_every_module_with_kernels_is_walked():
     found = set().union(*(each.modules for each in parts().values()))
     for name in ("codegen.memory", "codegen.powers", "codegen.lower", "codegen.scalars", "codegen.elementary"):
         assert f"semiring.kernels.cpu.{name}" in found
-    assert {"semiring.algebra.expressions.tree", "semiring.kernels.graphs.lanes"} <= found
+    assert {"semiring.algebra.expressions.tree", "semiring.kernels.graphs.vector_intrinsics"} <= found
     assert ("semiring.kernels.contract", "NO_PREDECESSOR") in set().union(
         *(each.constants for each in parts().values())
     )
@@ -271,7 +271,7 @@ def copy(tmp_path, monkeypatch):
     shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__", "*.csv"))
     monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(sources, "_FOLDER", folder)
-    monkeypatch.setattr(sources, "LOADED", math.inf)
+    monkeypatch.setattr(sources, "LOAD_TIME", math.inf)
     forget()
     yield folder
     forget()
@@ -382,22 +382,22 @@ def test_a_constant_of_a_module_outside_changes_the_keys_that_hold_it(copy, monk
     monkeypatch.setattr("semiring.kernels.contract.NO_PREDECESSOR", -7)
     changed = {modules[0] for modules, found in fingerprints().items() if found != before[modules]}
     assert {"semiring.kernels.cpu.predecessors.direct_edges", "semiring.kernels.cpu.predecessors.trees"} <= changed
-    assert "semiring.kernels.cpu.product.tile" not in changed
+    assert "semiring.kernels.cpu.product.micro_kernel" not in changed
 
 
 def test_versions_and_the_processor_are_part_of_keys(copy, monkeypatch):
-    modules = ("semiring.kernels.cpu.product.macro",)
+    modules = ("semiring.kernels.cpu.product.macro_kernel",)
     before = kept.fingerprint(modules)
     monkeypatch.setattr(kept, "_versions", lambda: ("another",))
     assert kept.fingerprint(modules) != before
 
 
 def test_a_source_that_is_newer_than_the_code_that_runs_has_no_key(copy, monkeypatch):
-    edited = copy / "kernels" / "cpu" / "codegen" / "lower.py"
-    modules, other = ("semiring.kernels.cpu.product.tile",), ("semiring.kernels.cpu.product.macro",)
-    monkeypatch.setattr(sources, "LOADED", os.stat(edited).st_ctime + 5)
+    edited = copy / "kernels" / "cpu" / "codegen" / "lowering.py"
+    modules, other = ("semiring.kernels.cpu.product.micro_kernel",), ("semiring.kernels.cpu.product.macro_kernel",)
+    monkeypatch.setattr(sources, "LOAD_TIME", os.stat(edited).st_ctime + 5)
     assert kept.fingerprint(modules)
-    os.utime(edited, (sources.LOADED + 1,) * 2)
+    os.utime(edited, (sources.LOAD_TIME + 1,) * 2)
     forget()
     assert kept.fingerprint(modules) is None
     assert kept.fingerprint(other)
@@ -407,15 +407,15 @@ def test_a_source_that_is_newer_than_the_code_that_runs_has_no_key(copy, monkeyp
 
 
 def test_a_source_that_cannot_be_read_has_no_key(copy):
-    (copy / "kernels" / "cpu" / "codegen" / "lower.py").write_text("not Python(")
+    (copy / "kernels" / "cpu" / "codegen" / "lowering.py").write_text("not Python(")
     forget()
-    assert kept.fingerprint(("semiring.kernels.cpu.product.tile",)) is None
+    assert kept.fingerprint(("semiring.kernels.cpu.product.micro_kernel",)) is None
     assert kept.fingerprint(("no_such_module_anywhere",)) is None
 
 
 def test_nothing_is_read_where_nothing_is_kept(copy, monkeypatch):
     monkeypatch.setenv("SEMIRING_CACHE_DIR", "")
-    assert kept.fingerprint(("semiring.kernels.cpu.product.tile",)) is None
+    assert kept.fingerprint(("semiring.kernels.cpu.product.micro_kernel",)) is None
     assert sources._source.cache_info().currsize == 0
 
 
@@ -430,7 +430,7 @@ def test_digests_of_sources_are_kept_by_their_content(copy, tmp_path, monkeypatc
     monkeypatch.setattr(sources, "parse", lambda content, package: parsed.append(package) or original(content, package))
     assert fingerprints() == before
     assert parsed == []
-    macro_file = copy / "kernels" / "cpu" / "product" / "macro.py"
+    macro_file = copy / "kernels" / "cpu" / "product" / "macro_kernel.py"
     macro_file.write_text(with_other_comments(macro_file.read_text("utf-8")), "utf-8")
     assert fingerprints() == before
     assert parsed == ["semiring.kernels.cpu.product"]
@@ -477,8 +477,8 @@ plan = make_plan(sr.min_plus, "float32")
 CpuBackend().multiply(plan, C, A, A)
 assert C.tolist() == [[0, 5], [1, 4]], C
 
-from semiring.kernels.cpu.elimination.panels import folds_for
-from semiring.kernels.graphs.relaxing import relax_edges
+from semiring.kernels.cpu.elimination.gathered_rows import folds_for
+from semiring.kernels.graphs.bellman_ford import relax_edges
 folds_for(plan, 2)
 relax_edges(np.array([0]), np.array([1]), np.array([1.0]), np.array([0.0, np.inf]), 1.0)
 print(len(compiled))
@@ -508,6 +508,6 @@ def test_edited_comments_recompile_nothing_and_an_edited_operation_what_is_made_
     for path in copy.rglob("*.py"):
         path.write_text(with_other_comments(path.read_text("utf-8")), "utf-8")
     assert compiled_kernels(tmp_path, tmp_path / "cache") == 0
-    relaxing = copy / "kernels" / "graphs" / "relaxing.py"
-    relaxing.write_text(with_another_operation(relaxing.read_text("utf-8")), "utf-8")
+    bellman_ford = copy / "kernels" / "graphs" / "bellman_ford.py"
+    bellman_ford.write_text(with_another_operation(bellman_ford.read_text("utf-8")), "utf-8")
     assert compiled_kernels(tmp_path, tmp_path / "cache") == 1

@@ -13,7 +13,7 @@ import pytest
 
 import semiring as sr
 from semiring.kernels.cpu import CpuBackend
-from semiring.kernels.cpu.compiled import kernels_for
+from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.cpu.threads import pool, team
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.engine import make_plan

@@ -13,7 +13,7 @@ from tiers import full
 import semiring as sr
 from semiring.closures import closure_with_predecessors
 from semiring.kernels import get_backend
-from semiring.kernels.cpu import compiled, first_calls
+from semiring.kernels.cpu import first_calls, kernels
 from semiring.kernels.cpu.closing import gaining
 from semiring.kernels.engine import make_plan
 
@@ -24,10 +24,12 @@ OWN = sr.Semiring("own", add="max(x, y)", mul="x * y", zero=0, one=1, domain=(0,
 def in_numpy(monkeypatch):
     """What is computed in NumPy, for any time, as if nothing were compiled: the pairs of (what, whether)."""
     said = []
-    monkeypatch.setattr(compiled, "is_compiled", lambda *_, **__: False)
+    monkeypatch.setattr(kernels, "is_compiled", lambda *_, **__: False)
     monkeypatch.setattr(first_calls, "SECONDS", 1e9)
     # Plans keep the way of small matrices whose weights gain, and it the kernels that a test before this one compiled.
-    monkeypatch.setattr(gaining, "_way", lambda plan: gaining._make_way(plan.semiring, plan.dtype))
+    monkeypatch.setattr(
+        gaining, "_gaining_closure", lambda plan: gaining._make_gaining_closure(plan.semiring, plan.dtype)
+    )
     for name in ("product", "close", "predecessors"):
         original = getattr(first_calls.FirstCalls, name)
 
@@ -39,10 +41,10 @@ def in_numpy(monkeypatch):
         monkeypatch.setattr(first_calls.FirstCalls, name, told)
 
     def run(function):
-        compiled._kernels.clear()
+        kernels._kernels.clear()
         said.clear()
         result = function()
-        compiled._kernels.clear()
+        kernels._kernels.clear()
         return result, dict(said)
 
     return run
@@ -115,10 +117,10 @@ def test_sums_are_rounded_in_the_order_of_the_compiled_kernels(rng, monkeypatch,
     A = (rng.random((n, n)) * 10.0 ** rng.integers(-3, 4, (n, n))).astype(dtype)
     A[rng.random((n, n)) < 0.9] = np.inf
     plan = make_plan(sr.min_plus, A.dtype, nonnegative=True)
-    kernels, found, expected = compiled.kernels_for(plan), A.copy(), A.copy()
-    monkeypatch.setattr(kernels.first_calls, "left", 1e9)
-    assert kernels.first_calls.close(plan, found)
-    kernels.close(expected)
+    compiled, found, expected = kernels.kernels_for(plan), A.copy(), A.copy()
+    monkeypatch.setattr(compiled.first_calls, "left", 1e9)
+    assert compiled.first_calls.close(plan, found)
+    compiled.close(expected)
     assert found.tobytes() == expected.tobytes()
 
 

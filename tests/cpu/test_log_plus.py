@@ -277,7 +277,7 @@ def test_infinity_and_nan_do_as_in_small_products(rng):
     B[9, 8] = -INF
     A[11, 9] = INF
     plan, none = make_plan(sr.log_plus, "float64"), np.empty((0, 0), np.int32)
-    from semiring.kernels.cpu.compiled import kernels_for
+    from semiring.kernels.cpu.kernels import kernels_for
 
     expected = np.empty((M, N))
     kernels_for(plan).product(expected, A, B, none, 0, 0, 0, 1)
@@ -572,7 +572,7 @@ def test_small_products_have_the_bits_of_large_ones(rng, name, dtype, k):
         small, large = C.copy(), C.copy()
         log_sums.multiply(backend, plan, small, A, B, accumulate)
         for b in range(4):
-            log_sums.multiply_by(backend, plan, large[b], A[b], log_sums.Right(B[b], 2), accumulate)
+            log_sums.multiply_by(backend, plan, large[b], A[b], log_sums.RightOperand(B[b], 2), accumulate)
         np.testing.assert_array_equal(small, large)
         turned = np.asfortranarray(C)
         log_sums.multiply(backend, plan, turned, A[:, ::-1][:, ::-1], np.asfortranarray(B), accumulate)

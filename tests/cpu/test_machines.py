@@ -19,15 +19,15 @@ from semiring.kernels.cpu.codegen.target import Target, host
 from semiring.kernels.machines import (
     cpu_machine,
     cpu_speed,
-    files,
+    generic,
     granite_rapids,
-    others,
+    override_speed,
     table_for,
-    trying,
+    user_file,
     zen4,
     zen5,
 )
-from semiring.kernels.machines.data import ClosureSpeed, CpuSpeed, TileShape
+from semiring.kernels.machines.speed_data import ClosureSpeed, CpuSpeed, TileShape
 
 _AVX512 = "+fma,+avx2,+avx512f,+avx512bw,+avx512vl,+avx512dq"
 
@@ -91,7 +91,7 @@ def test_no_speed_datum_changes_a_bit(semiring):
     for change in [{}, *({name: value} for name, value in OTHERWISE.items()), OTHERWISE]:
         speed = replace(usual, **change)
         assert speed.is_valid(target.vector_bytes, target.registers), change
-        with trying(speed):
+        with override_speed(speed):
             for threads in (1, 2) if change in ({}, OTHERWISE) else (2,):
                 for one, other in zip(answers(semiring, threads), expected, strict=True):
                     assert one.tobytes() == other.tobytes(), (change, threads)
@@ -101,7 +101,7 @@ def test_no_speed_datum_changes_a_bit(semiring):
 
 
 def test_the_tables_are_valid():
-    for (vector_bytes, registers), speed in others.SPEEDS.items():
+    for (vector_bytes, registers), speed in generic.SPEEDS.items():
         assert speed.is_valid(vector_bytes, registers)
     for table in (granite_rapids, zen4, zen5):
         assert table.SPEED.is_valid(64, 32)
@@ -174,7 +174,7 @@ def test_arm_has_data():
 
 def test_what_was_written_is_read(folder):
     speed = replace(cpu_speed(), tasks=7)
-    files.write(folder / "machine.json", host(), "2026-01-02", speed)
+    user_file.write(folder / "machine.json", host(), "2026-01-02", speed)
     cpu_machine.cache_clear()
     machine = cpu_machine()
     assert (machine.speed, machine.measured, machine.source) == (speed, "2026-01-02", str(folder / "machine.json"))
@@ -206,7 +206,7 @@ def _with(text, **numbers):
 )
 def test_a_broken_or_foreign_file_is_ignored_with_one_line(folder, caplog, spoil, reason):
     path = folder / "machine.json"
-    files.write(path, host(), "2026-01-02", replace(cpu_speed(), tasks=7))
+    user_file.write(path, host(), "2026-01-02", replace(cpu_speed(), tasks=7))
     path.write_text(spoil(path.read_text("utf-8")), "utf-8")
     cpu_machine.cache_clear()
     with caplog.at_level(logging.WARNING, "semiring"):
@@ -239,13 +239,13 @@ def test_the_configuration_folder(monkeypatch, platform, environment, expected):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("platformdirs.PlatformDirs", platform)
-    assert files.config_folder().as_posix() == expected
+    assert user_file.config_folder().as_posix() == expected
 
 
 def test_an_empty_folder_name_means_no_file(monkeypatch):
     monkeypatch.setenv("SEMIRING_CONFIG_DIR", "")
-    assert files.machine_file() is None
-    assert files.read(host()) is None
+    assert user_file.machine_file() is None
+    assert user_file.read(host()) is None
 
 
 # ------------------------------------------------------------------------------------------------------ the command
@@ -307,7 +307,7 @@ def test_the_tuner_keeps_what_is_not_clearly_beaten(monkeypatch):
     steps = []
     assert tuning.tune(2, steps.append) == cpu_speed()
     assert steps
-    assert not any(step.taken for step in steps)
+    assert not any(step.is_accepted for step in steps)
     assert set(asdict(cpu_speed())) >= {name for step in steps for name in step.names}
 
 

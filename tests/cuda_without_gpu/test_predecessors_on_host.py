@@ -23,7 +23,7 @@ PIECE, SLICE = 16, 32
 
 
 def defines(tolerance):
-    chosen = {"EXACT": tolerance.exact, "RELATIVE": tolerance.relative, "ROW_IN_SHARED": True}
+    chosen = {"EXACT": tolerance.is_exact, "RELATIVE": tolerance.is_relative, "ROW_IN_SHARED": True}
     return (f"NONE ({NO_PREDECESSOR})", *(name for name, wanted in chosen.items() if wanted))
 
 

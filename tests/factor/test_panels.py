@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import semiring as sr
-from semiring.kernels.cpu.elimination.panels import folds_for
+from semiring.kernels.cpu.elimination.gathered_rows import folds_for
 from semiring.kernels.engine import make_plan
 
 LEFT = sr.Semiring(  # ⊗ that does not commute: words over one letter, of which the last is kept

@@ -41,9 +41,9 @@ sr.matmul(np.eye(20, dtype=np.int16), np.eye(20, dtype=np.int16), "max_min")
 #: Compiles a tile alone, which takes less than a product.
 TILE = """
 import semiring as sr
-from semiring.kernels.cpu import compiled
+from semiring.kernels.cpu import kernels
 from semiring.kernels.engine import make_plan
-assert compiled.kernels_for(make_plan(sr.max_min, "int16"))._tile
+assert kernels.kernels_for(make_plan(sr.max_min, "int16"))._tile
 """
 
 

@@ -15,7 +15,7 @@ import semiring as sr
 from semiring import profiling
 from semiring.kernels import backend_for, contract, get_backend
 from semiring.kernels.engine import Engine, make_plan
-from semiring.kernels.profiled import _KERNELS, profiled
+from semiring.kernels.profiled_backend import _KERNELS, profile_backend
 from semiring.kernels.reference import ReferenceBackend
 from semiring.logs import Compilation
 from semiring.profiling import Span, record, span
@@ -85,10 +85,10 @@ def test_what_a_backend_declares_is_seen_too():
     for name in ("cpu", "reference"):
         plain = get_backend(name)
         assert plain.capabilities is plain.capabilities
-        profiled.cache_clear()
-        declared, plain_ones = vars(profiled(plain).capabilities), vars(plain.capabilities)
+        profile_backend.cache_clear()
+        declared, plain_ones = vars(profile_backend(plain).capabilities), vars(plain.capabilities)
         assert {key: found and type(found) for key, found in declared.items()} == {
-            key: found and type(profiled(plain)) for key, found in plain_ones.items()
+            key: found and type(profile_backend(plain)) for key, found in plain_ones.items()
         }
     with sr.profile() as ran:
         sr.closure(np.ones((3, 9, 9)))
@@ -198,7 +198,7 @@ def test_compilations_are_in_it():
 
 @pytest.mark.parametrize("name", ["cpu", "reference"])
 def test_every_kernel_of_a_backend_is_measured(name):
-    backend = profiled(get_backend(name))
+    backend = profile_backend(get_backend(name))
     plan = make_plan(sr.min_plus, "float64")
     A, C, W, P = np.ones((3, 3)), np.ones((3, 3)), np.zeros((3, 3), np.int64), np.zeros((3, 3), np.int32)
     with sr.profile() as ran:
@@ -255,7 +255,7 @@ class Recording(ReferenceBackend, contract.StreamKernels, contract.ClosureKernel
 def test_capabilities_are_measured_too():
     plain, plan = Recording(), make_plan(sr.min_plus, "float64")
     assert plain.capabilities.streams is plain
-    watched = profiled(plain)
+    watched = profile_backend(plain)
     engine = Engine(watched, plan)
     with sr.profile() as ran:
         watched.capabilities.closures.close_stack(plan, np.ones((4, 3, 3)))

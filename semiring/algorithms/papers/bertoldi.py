@@ -102,7 +102,7 @@ def row_broadcast(engine: Engine, A: Array) -> None:
     if plan.storage == "bits":
         raise AlgebraError("row_broadcast takes one pivot at a time, and packed bits hold 32: use rkleene")
     close_rows(engine, _OneRank(), _OneSlab(A.shape[0]), A, diverges=False)
-    if engine.waits and may_diverge(plan):
+    if engine.may_synchronize and may_diverge(plan):
         plan.status.diverged = vertex_without_star(plan, A)
 
 

@@ -26,7 +26,7 @@ from typing import Any
 
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.views import Array
-from semiring.kernels.contract import Backend, Capabilities, KernelPlan, ProductKernels, lacking
+from semiring.kernels.contract import Backend, Capabilities, KernelPlan, ProductKernels, missing_operations
 from semiring.kernels.engine import Engine
 
 __all__ = ["buluc_iterative", "rkleene_plain"]
@@ -53,7 +53,7 @@ def rkleene_plain(engine: Engine, A: Array) -> None:
     """
     products = engine.capabilities.products
     if products is None or not engine.capabilities.provides("multiply_add_plain"):
-        raise lacking("rkleene_plain", ["multiply_add_plain"], engine.backend)
+        raise missing_operations("rkleene_plain", ["multiply_add_plain"], engine.backend)
     plain: Any = _PlainProducts(engine.backend, products)
     rkleene(engine.with_backend(plain), A, leaf=LEAF)
 

@@ -1,9 +1,14 @@
 """The CPU backend: any semiring, compiled to the vector instructions of the machine.
 
-From the bottom up: `codegen` turns expressions into vector instructions, compiles them and keeps the code on disk;
-`product` has the micro-kernel of a tile and the loops around it, `closing` the closure of a block, `bits` truth values
-packed into words, `predecessors` the search for them, `searches` Dijkstra's algorithm; `threads` has the threads.
-`compiled` holds the kernels of one definition, and `listing` shows their code for any CPU.
+From the bottom up:
+
+* `codegen` turns expressions into vector instructions, compiles them and stores the code on disk.
+* `product` has the micro-kernel of a tile and the loops around it.
+* `closing` has the closure of a block.
+* `bits` has truth values packed into words.
+* `predecessors` has the search for predecessors, and `dijkstra` Dijkstra's algorithm.
+* `threads` has the threads.
+* `kernels` holds the kernels of one definition, and `listing` shows their code for any CPU.
 """
 
 from __future__ import annotations
@@ -25,9 +30,9 @@ from semiring.kernels.contract import (
     SequenceKernels,
     Steps,
 )
-from semiring.kernels.cpu.compiled import Kernels, copy, kernels_for
+from semiring.kernels.cpu.kernels import Kernels, copy, kernels_for
 from semiring.kernels.cpu.product import log_sums, log_vectors, log_walks
-from semiring.kernels.cpu.product.macro import FULL
+from semiring.kernels.cpu.product.macro_kernel import FULL
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.tolerance import Tolerance
 
@@ -36,17 +41,17 @@ __all__ = ["CpuBackend"]
 Array: TypeAlias = NDArray[Any]
 
 _DTYPES = frozenset("fdhilqB?")
-_STACKED = 1 << 18  # pairs: a call for each larger product of a stack costs nothing beside it
-_STACK_ROWS = 160  # from there on what a call costs for each matrix is nothing beside the work
-_STACK_ROWS_OF_BOOL = 63  # and one of truth values is closed faster as packed bits
+_STACKED = 1 << 18  # pairs: for a larger product of a stack, the cost of a call is negligible
+_STACK_ROWS = 160  # rows from which on the cost of a call for each matrix is negligible
+_STACK_ROWS_OF_BOOL = 63  # rows from which on truth values are closed faster as packed bits
 _STRIP = 256  # columns of a triangle of log_plus that are multiplied together
-#: The methods of papers, and whether rows are handed out to free threads.
+#: The methods of papers, and whether free threads take rows dynamically.
 _DYNAMIC = {"bertoldi_openmp": True, "bertoldi_openmp_static": False}
 _NO_MARKS = np.empty((0, 0), np.int32)
 
 
 class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
-    """`semiring.kernels.contract.Backend` on every dtype of the host, and on packed bits."""
+    """The kernel contract on every dtype of the host, and on packed bits."""
 
     name = "cpu"
     stacks = True
@@ -57,7 +62,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         return Capabilities.of(self)
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
-        """Every semiring on every dtype of the host that it is defined on."""
+        """Return whether the semiring is defined on the dtype, which must be one of the host."""
         if storage == "bits":
             from semiring.kernels.cpu.bits import operations as bits
 
@@ -65,7 +70,10 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         return dtype.char in _DTYPES and dtype.isnative and semiring.supports(dtype)
 
     def multiply(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
-        """C ← A ⊗ B without reading C; matrices, or stacks of them."""
+        """Compute C ← A ⊗ B without reading C.
+
+        The operands are matrices, or stacks of them.
+        """
         if self._by_numbers(plan, C, A, B, 0):
             return
         if C.ndim == 3:
@@ -80,7 +88,10 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
             C[...] = plan.zero
 
     def multiply_add(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
-        """C ← C ⊕ A ⊗ B; matrices, or stacks of them."""
+        """Compute C ← C ⊕ A ⊗ B.
+
+        The operands are matrices, or stacks of them.
+        """
         if self._by_numbers(plan, C, A, B, 1):
             return
         if C.ndim == 3:
@@ -93,10 +104,14 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
             _product(plan, kernels_for(plan), C, A, B, accumulate=1)
 
     def _by_numbers(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> bool:
-        """C ← [C ⊕] A ⊗ B for log_plus by products of plus_times; False where that is not done."""
+        """Compute C ← [C ⊕] A ⊗ B for log_plus by products of plus_times.
+
+        Return False if that is not possible.
+        """
         if C.dtype.kind != "f" or C.size == 0 or plan.zero != -np.inf:
             return False
-        if 1 in C.shape[-2:] and not accumulate:  # what is added to C may be a row of a larger product: the same bits
+        # The product that is added to C may be a row of a larger product, with the same bits.
+        if 1 in C.shape[-2:] and not accumulate:
             if not log_vectors.takes(plan, C.shape[-2], A.shape[-1], C.shape[-1]):
                 return False
             stacks = (C, A, B) if C.ndim == 3 else (C[None], A[None], B[None])
@@ -112,27 +127,27 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         return True
 
     def propagates_nan(self, plan: KernelPlan, m: int, k: int, n: int) -> bool:
-        """Return whether NaN and ∞ show in products of these sizes: see `log_vectors`."""
+        """Return whether products of these sizes show every NaN and ∞ of their operands: see `log_vectors`."""
         return log_vectors.takes(plan, m, k, n)
 
     def prepare(self, plan: KernelPlan, B: Array) -> Any:
-        """What steps by B (n, n) have in common; None where that saves nothing."""
+        """Return the preparation of B (n, n) for many steps, or None if it saves nothing."""
         return log_walks.PreparedMatrix(plan, B) if log_sums.takes(plan, B.shape[0]) else None
 
     def walk(self, plan: KernelPlan, prepared: Any, x: Array, steps: Steps) -> None:
-        """X ← its state after the steps."""
+        """Advance x to its state after the steps."""
         log_walks.walk(self, plan, prepared, x, steps)
 
     def pulls(self, plan: KernelPlan, n: int) -> bool:
-        """Float32 of log_plus."""
+        """Return whether gradients are computed: for log_plus in float32."""
         return plan.dtype.char == "f" and log_sums.takes(plan, n)
 
     def pull(self, plan: KernelPlan, prepared: Any, G: Array, steps: Steps, by_matrix: Array) -> bool:
-        """G ← the gradient by the first state."""
+        """Replace G by the gradient by the first state."""
         return log_walks.pull(plan, prepared, G, steps, by_matrix)
 
     def _on_stacks(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> None:
-        """Small products in one compiled loop, each on one thread; large ones in turn, each on all of them."""
+        """Compute small products in one compiled loop, each on one thread, and large products on all threads."""
         small = C.shape[1] * C.shape[2] * A.shape[2] <= _STACKED
         if small and C.size and A.shape[2] and plan.storage == "elements":
             kernels_for(plan).stacked_product(C, A, B, accumulate, plan.threads)
@@ -142,33 +157,36 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
             one(plan, *matrices)
 
     def replaces(self, plan: KernelPlan, m: int, n: int) -> bool:
-        """Whether C may be B in a product: where whole columns of it are packed before any is written."""
+        """Return whether C may be B in a product: if whole columns of B are packed before a column of C is written."""
         if m > 1 and n > 1 and log_sums.takes(plan, m):
             return True
-        deepest = 2 * cpu_speed().depth  # beyond that they would not stay in the cache
+        deepest = 2 * cpu_speed().depth  # deeper columns would not stay in the cache
         return plan.storage == "elements" and 1 < m <= deepest and n > 1
 
     def overlaps(self, plan: KernelPlan, m: int, n: int, k: int) -> bool:
-        """Never: A is packed some columns at a time, when C has been written."""
+        """Return False, because A is packed some columns at a time, after C has been written."""
         return False
 
     def copy_panel(self, plan: KernelPlan, A: Array, out: Array) -> None:
-        """Out ← A, on all threads where that is worth it."""
+        """Copy A to ``out``, on all threads if the size pays for them."""
         copy(A, out, plan.threads)
 
     def multiply_upper(self, plan: KernelPlan, C: Array, A: Array, B: Array, below: int, left: bool) -> None:
-        """As `multiply`, by whole tiles, rows of A or columns of B."""
+        """Compute `multiply` by a triangular matrix, whose entries that are 0̄ are skipped by whole tiles."""
         apart = 1 in C.shape or log_sums.takes(plan, B.shape[0])  # these have loops of their own
         if plan.storage == "bits" or apart or not C.size or kernels_for(plan).first_calls.left:
             self.multiply(plan, C, A, B)
             return
-        before, behind = (below, FULL) if left else (FULL, below)
+        a_subdiagonals, b_subdiagonals = (below, FULL) if left else (FULL, below)
         kernels_for(plan).product(
-            *(C, A, B, _NO_MARKS, 0, 0, 0, plan.threads), in_place=C is B, before=before, behind=behind
+            *(C, A, B, _NO_MARKS, 0, 0, 0, plan.threads),
+            in_place=C is B,
+            a_subdiagonals=a_subdiagonals,
+            b_subdiagonals=b_subdiagonals,
         )
 
     def multiply_add_upper(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
-        """As `multiply_add`, by blocks that cover C on and above the diagonal."""
+        """Compute `multiply_add` by blocks that cover C on and above the diagonal."""
         n = C.shape[1]
         if log_sums.takes(plan, B.shape[0]):  # it has loops of its own
             for start in range(0, n, _STRIP):
@@ -180,7 +198,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
             kernels_for(plan).upper_product(C, A, B, plan.threads)
 
     def multiply_add_witness(self, plan: KernelPlan, C: Array, W: Array, A: Array, B: Array, k0: int) -> None:
-        """As `multiply_add`, with the smallest attaining k0 + k where the product is strictly better than C."""
+        """Compute `multiply_add`; W becomes the smallest attaining k0 + k where C strictly improves."""
         if plan.storage == "bits":
             from semiring.kernels.cpu.bits import operations as bits
 
@@ -190,12 +208,15 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
             kernels_for(plan).witness_product(C, W, A, B, k0, plan.threads)
 
     def multiply_add_pivots(self, plan: KernelPlan, C: Array, P: Array, A: Array, B: Array, k0: int) -> None:
-        """As `multiply_add`; P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved."""
+        """Compute `multiply_add`; P becomes k0 + the first k of the last run in which C improved.
+
+        A run has ``plan.pivot_chunk`` steps of k.
+        """
         if A.shape[1]:
             _product(plan, kernels_for(plan), C, A, B, accumulate=1, P=P, chunk=plan.pivot_chunk, k0=k0)
 
     def close_block(self, plan: KernelPlan, A: Array) -> None:
-        """A ← A* in place."""
+        """Compute A ← A* in place, as one block."""
         if plan.storage == "bits":
             from semiring.kernels.cpu.bits import operations as bits
 
@@ -204,7 +225,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         if A.shape[0] == 0:
             return
         if A.strides[1] != A.itemsize:
-            copy = np.array(A, order="C")  # a copy even of 1 x 1, which counts as contiguous whatever its strides
+            copy = np.array(A, order="C")  # always a copy: NumPy takes a 1 x 1 array for contiguous with any strides
             self.close_block(plan, copy)
             A[...] = copy
             return
@@ -213,11 +234,11 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
             _report(plan, kernels.close(A))
 
     def paper_names(self) -> tuple[str, ...]:
-        """The methods of papers that have loops here."""
+        """Return the names of the papers' methods that have loops here."""
         return tuple(_DYNAMIC)
 
     def close_as(self, plan: KernelPlan, A: Array, name: str) -> None:
-        """A ← A* in place by the loop of a paper: see `semiring.kernels.cpu.closing.row_parallel`."""
+        """Compute A ← A* in place by the loop of a paper: see `semiring.kernels.cpu.closing.row_parallel`."""
         if plan.storage == "bits":
             raise AlgebraError(f"{name} takes elements, not packed bits: use rkleene")
         if not A.size:
@@ -230,7 +251,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         _report(plan, kernels_for(plan).close_by_rows(A, plan.threads, dynamic=_DYNAMIC[name]))
 
     def multiply_add_plain(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
-        """C ← C ⊕ A ⊗ B, one row after the other."""
+        """Compute C ← C ⊕ A ⊗ B, one row after the other."""
         if not C.size or not A.shape[1]:
             return
         rows = np.ascontiguousarray(B) if B.strides[1] != B.itemsize else B
@@ -240,11 +261,14 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
             C[...] = home
 
     def stack_rows(self, plan: KernelPlan) -> int:
-        """The most rows of matrices that are closed together in a stack."""
+        """Return the most rows of matrices that are closed together in a stack."""
         return _STACK_ROWS_OF_BOOL if plan.dtype == np.bool_ else _STACK_ROWS
 
     def close_stack(self, plan: KernelPlan, A: Array) -> None:
-        """A ← A* in place, of each matrix of A (count, n, n); pivots without a star count on from matrix to matrix."""
+        """Compute A ← A* in place for each matrix of A (count, n, n).
+
+        Pivots are numbered through all matrices.
+        """
         if not A.size:
             return
         if A.strides[2] != A.itemsize:
@@ -255,7 +279,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         _report(plan, kernels_for(plan).close_stack(A, plan.threads))
 
     def close_block_pivots(self, plan: KernelPlan, A: Array, P: Array, k0: int) -> None:
-        """As `close_block`; where pivot k changes A[i, j], P[i, j] becomes k0 + k."""
+        """Compute `close_block`; if pivot k changes A[i, j], P[i, j] becomes k0 + k."""
         if A.shape[0]:
             _report(plan, kernels_for(plan).close_pivots(A, P, k0))
 
@@ -266,19 +290,19 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         return SmallGains()
 
     def gaining_rows(self, plan: KernelPlan) -> int:
-        """The most rows of matrices whose weights gain that are closed by one loop."""
+        """Return the most rows of matrices whose weights gain that one loop closes."""
         return int(self._gaining.rows(plan))
 
     def look_gaining(self, plan: KernelPlan, A: Array) -> Any:
-        """The components and potentials of every matrix of A (count, n, n); None where one needs more care."""
+        """Return the components and potentials of every matrix of A (count, n, n), or None if one is unsuitable."""
         return self._gaining.look(plan, A)
 
-    def close_gaining(self, plan: KernelPlan, A: Array, found: Any, out: Array) -> None:
-        """Out ← A* of every matrix, for what was found; out may be A."""
-        self._gaining.close(plan, A, found, out)
+    def close_gaining(self, plan: KernelPlan, A: Array, survey: Any, out: Array) -> None:
+        """Write A* of every matrix to ``out``, which may be A, by the result of `look_gaining`."""
+        self._gaining.close(plan, A, survey, out)
 
     def find_predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance, before: Array) -> Array:
-        """The predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
+        """Return the predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
         first_calls = kernels_for(plan).first_calls
         if first_calls.left:
             found = first_calls.predecessors(plan, D, tolerance, before)
@@ -291,18 +315,18 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
     def search_table(
         self, plan: KernelPlan, graph: Any, sources: Array, targets: Array, out: Array, trees: Array
     ) -> None:
-        """The best values from sources to targets: see `searches`."""
-        from semiring.kernels.cpu import searches
+        """Compute the best values from sources to targets by Dijkstra's algorithm."""
+        from semiring.kernels.cpu import dijkstra
 
-        searches.table(plan, graph, sources, targets, out, trees)
+        dijkstra.table(plan, graph, sources, targets, out, trees)
 
     def search_near(
-        self, plan: KernelPlan, graph: Any, sources: Array, wanted: Array, limit: Any
+        self, plan: KernelPlan, graph: Any, sources: Array, targets: Array, limit: Any
     ) -> tuple[Array, Array, Array]:
-        """What is no worse than a limit: see `searches`."""
-        from semiring.kernels.cpu import searches
+        """Return the targets within a limit of each source, by Dijkstra's algorithm."""
+        from semiring.kernels.cpu import dijkstra
 
-        return searches.near(plan, graph, sources, wanted, limit)
+        return dijkstra.near(plan, graph, sources, targets, limit)
 
 
 def _report(plan: KernelPlan, failed: int) -> None:

@@ -1,12 +1,12 @@
-"""The first products and closures of a definition, in NumPy: small ones need not wait for the compiler.
+"""Compute the first products and closures of a definition in NumPy, so that small ones need not be compiled.
 
-To compile what a closure needs takes seconds, and the closure of some hundred vertices in NumPy a fraction of one. So a
-definition that is not compiled yet, neither in this process nor on disk, is computed by the reference backend, until
-that took `SECONDS`, as predicted, or would. Nothing else changes: this is done only where both give the same bits: ⊕
-selects, operations are exact, and no entry is -0.0, the equal of 0.0 with other bits.
+Compiling the kernels of a closure takes seconds. The closure of some hundred vertices in NumPy takes a fraction of one.
+So the reference backend computes with a definition that is neither compiled in this process nor on disk, until the
+predicted time in NumPy exceeds `SECONDS`. This is done only if both give the same bits: ⊕ selects, operations are
+exact, and no entry is -0.0, which equals 0.0 and has other bits.
 
-The environment variable SEMIRING_NUMPY_SECONDS takes the place of `SECONDS` for definitions that are first met from
-then on: with 0 every call compiles, which is what a measurement needs.
+The environment variable SEMIRING_NUMPY_SECONDS replaces `SECONDS` for definitions that are first used after it is set.
+With 0 every call compiles, as a measurement needs.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ __all__ = ["MANY", "SECONDS", "FirstCalls"]
 
 Array: TypeAlias = NDArray[Any]
 
-SECONDS = 1.0  # that a definition is computed in NumPy: a fifth of what compiling takes on two cores of a Zen 4 server
+SECONDS = 1.0  # seconds that a definition is computed in NumPy: a fifth of a compilation on two cores of a Zen 4 server
 _PRODUCT, _CLOSURE = 3e8, 6e7  # pairs a second in NumPy, there
 _UNDECIDED = -2
 _STEP = 1e-4  # seconds that each k costs beside its pairs
-MANY = 128  # direct edges into a vertex that are tried one by one: with more, `follow_intermediates` is faster
-_ROUNDED = {"exp", "expm1", "log", "log1p"}  # which compiled kernels round in another way than NumPy
-#: Of numbers of any sign, -0.0 not among them, these make no -0.0.
+MANY = 128  # direct edges into a vertex that are tried one by one; with more, `follow_intermediates` is faster
+_ROUNDED = {"exp", "expm1", "log", "log1p"}  # operations that compiled kernels round in another way than NumPy
+#: Operations that make no -0.0 from numbers of any sign other than -0.0.
 _WITHOUT_SIGNS = {"min", "max", "add", "where", "ge", "gt", "le", "lt"}
 
 _reference = ReferenceBackend()
 
 
 def _seconds() -> float:
-    """Return the seconds of NumPy that a definition is allowed: as the environment says, else `SECONDS`."""
+    """Return the seconds of NumPy that a definition may use, from the environment, else `SECONDS`."""
     given = os.environ.get("SEMIRING_NUMPY_SECONDS", "").strip()
     try:
         seconds = float(given or SECONDS)
@@ -55,23 +55,29 @@ def _seconds() -> float:
 
 
 class FirstCalls:
-    """What is left of the time in NumPy of one definition."""
+    """The remaining time of one definition in NumPy."""
 
     def __init__(self, plan: KernelPlan, compiled: bool, whole: int = PIVOTS) -> None:
-        """``whole``: the rows up to which the compiled kernels close a matrix pivot by pivot."""
+        """Start the budget of a plan's definition, which is 0 if it is ``compiled``.
+
+        ``whole``: the rows up to which the compiled kernels close a matrix pivot by pivot.
+        """
         self.left = 0.0 if compiled or not _has_same_bits(plan) else _seconds()
         self._whole = whole
         self._signed = plan.dtype.kind == "f" and not plan.facts.nonnegative
 
     def product(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> bool:
-        """C ← [C ⊕] A ⊗ B; False where that is left to the compiled kernels. C may be B."""
+        """Compute C ← [C ⊕] A ⊗ B, or return False to leave it to the compiled kernels.
+
+        C may be B.
+        """
         if not self._allows(A.shape[1] * (_STEP + C.size / _PRODUCT), A, B, C if accumulate else A):
             return False
         (_reference.multiply_add if accumulate else _reference.multiply)(plan, C, A, B.copy() if C is B else B)
         return True
 
     def close(self, plan: KernelPlan, A: Array) -> bool:
-        """A ← A* in place; False where that is left to the compiled kernels."""
+        """Compute A ← A* in place, or return False to leave it to the compiled kernels."""
         if not self._allows(A.shape[0] * (2 * _STEP + A.size / _CLOSURE), A):
             return False
         width = A.shape[0] if A.shape[0] <= self._whole else PIVOTS
@@ -91,7 +97,7 @@ class FirstCalls:
         return True
 
     def predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance, before: Array) -> Array | None:
-        """The predecessors (n, n) of D, closed from ``before``; None where that is left to the compiled kernels."""
+        """Return the predecessors (n, n) of D, closed from ``before``, or None to leave them to compiled kernels."""
         if not self._allows(D.shape[0] * (2 * _STEP + D.size / _CLOSURE), D, before):
             return None
         return _predecessors(plan, D, tolerance, before)
@@ -99,14 +105,14 @@ class FirstCalls:
     def _allows(self, seconds: float, *operands: Array) -> bool:
         if self._signed and any(map(_has_negative_zeros, operands)):
             return False
-        self.left = max(0.0, self.left - seconds)  # what is compiled for a large call serves the next ones
+        self.left = max(0.0, self.left - seconds)  # a kernel that is compiled for a large call serves the next calls
         return self.left > 0
 
 
 def _predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, before: Array) -> Array | None:
-    """The first three steps of `semiring.algorithms.predecessors`, in the order of the compiled kernels.
+    """Compute the first three steps of `semiring.algorithms.predecessors`, in the order of the compiled kernels.
 
-    None where these do not decide every entry, or one of them only within the loose tolerance.
+    Return None if these do not decide every entry, or if one of them attains only the loose tolerance.
     """
     add, mul = plan.semiring.add.expression, plan.semiring.mul.expression
 
@@ -123,44 +129,47 @@ def _predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, before: Arra
     edges = meets(before, D, tolerance.tight) & (before != plan.zero) & ~np.eye(n, dtype=bool)
     if edges.sum(0).max() > MANY or (plus(one, before[edges]) != one).any():
         return None
-    best, found = np.full_like(D, plan.zero), np.full(D.shape, _UNDECIDED, np.int32)
+    best, pred = np.full_like(D, plan.zero), np.full(D.shape, _UNDECIDED, np.int32)
     for p in range(n):
         heads = np.flatnonzero(edges[p])
         x, w = np.broadcast_arrays(D[:, p : p + 1], before[p, heads])
         through, there, so_far = mul.evaluate({"x": x, "y": w}, plan.dtype), D[:, heads], best[:, heads]
         better = (plus(so_far, through) != so_far) & (plus(x, there) != there)
         best[:, heads] = np.where(better, through, so_far)
-        found[:, heads] = np.where(better, np.int32(p), found[:, heads])
+        pred[:, heads] = np.where(better, np.int32(p), pred[:, heads])
     met = meets(best, D, tolerance.tight)
-    if (~met & (found >= 0) & ~edges & meets(best, D, tolerance.loose)).any():
+    if (~met & (pred >= 0) & ~edges & meets(best, D, tolerance.loose)).any():
         return None
-    found[~met] = _UNDECIDED
-    found = np.where(edges, np.arange(n, dtype=np.int32)[:, None], found)
-    found[plan.zero == D] = NO_PREDECESSOR
-    np.fill_diagonal(found, NO_PREDECESSOR)
-    for i in map(int, np.flatnonzero((found == _UNDECIDED).any(axis=1))):
+    pred[~met] = _UNDECIDED
+    pred = np.where(edges, np.arange(n, dtype=np.int32)[:, None], pred)
+    pred[plan.zero == D] = NO_PREDECESSOR
+    np.fill_diagonal(pred, NO_PREDECESSOR)
+    for i in map(int, np.flatnonzero((pred == _UNDECIDED).any(axis=1))):
         row = np.broadcast_to(D[i][:, None], D.shape)
         tight = edges & meets(mul.evaluate({"x": row, "y": before}, plan.dtype), D[i], tolerance.tight)
-        if not _grown(found[i], i, tight & (plus(row, D[i]) == row)):
+        if not _grow_row(pred[i], i, tight & (plus(row, D[i]) == row)):
             return None
-    return found
+    return pred
 
 
-def _grown(found: Array, source: int, tight: Array) -> bool:
-    """Decide the rest of a row by a search along the edges (n, n) that are tight; whether that decides all of it."""
-    decided = found >= 0
+def _grow_row(row: Array, source: int, tight: Array) -> bool:
+    """Decide the remaining entries of a row by a search along the tight edges (n, n).
+
+    Return whether all entries are decided.
+    """
+    decided = row >= 0
     decided[source] = True
     queue = []
-    for j in np.flatnonzero(found == _UNDECIDED):
+    for j in np.flatnonzero(row == _UNDECIDED):
         tails = np.flatnonzero(tight[:, j] & decided)
         if tails.size:
-            found[j], decided[j] = tails[0], True
+            row[j], decided[j] = tails[0], True
             queue.append(j)
     for p in queue:
-        for j in np.flatnonzero(tight[p] & (found == _UNDECIDED)):
-            found[j] = p
+        for j in np.flatnonzero(tight[p] & (row == _UNDECIDED)):
+            row[j] = p
             queue.append(j)
-    return not (found == _UNDECIDED).any()
+    return not (row == _UNDECIDED).any()
 
 
 def _has_same_bits(plan: KernelPlan) -> bool:
@@ -173,7 +182,10 @@ def _has_same_bits(plan: KernelPlan) -> bool:
 
 
 def _keeps_bits(plan: KernelPlan) -> bool:
-    """Whether 1̄ ⊗ x is x without rounding: where it is not, as in 1 + x - 1, it counts what is multiplied by 1̄."""
+    """Return whether 1̄ ⊗ x is x without rounding.
+
+    If it is not, as in 1 + x - 1, products with 1̄ matter.
+    """
     if plan.dtype.kind in "iub":
         return True
     x = np.ldexp(1 / 3, -np.arange(8)).astype(plan.dtype)

@@ -1,4 +1,4 @@
-"""The code of a product on a CPU as text, for this machine or any other that LLVM knows."""
+"""Show the code of a product on a CPU as text, for this machine or any other that LLVM knows."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu import CpuBackend
 from semiring.kernels.cpu.codegen.native import assembly, intermediate
 from semiring.kernels.cpu.codegen.target import CPUS, Target, host
-from semiring.kernels.cpu.compiled import tile_shape
-from semiring.kernels.cpu.product.tile import build_tile
+from semiring.kernels.cpu.kernels import tile_shape
+from semiring.kernels.cpu.product.micro_kernel import build_tile
 from semiring.kernels.definition import define
 from semiring.kernels.loops import steady_loop
 from semiring.kernels.machines import cpu_speed, table_for
-from semiring.kernels.machines.data import TileShape
+from semiring.kernels.machines.speed_data import TileShape
 
 __all__ = ["tile_code", "tile_text"]
 
 
 def tile_code(plan: KernelPlan, language: str, cpu: str | None, whole: bool) -> str:
-    """The tile of a product as `semiring.code` shows it, with a line that says how it is cut; of halves float32's.
+    """Return the tile of a product as `semiring.code` shows it, after a line that says how a product is cut.
 
-    Raises `UnknownNameError` for a CPU that is not in `CPUS`, `DTypeError` for a dtype that no CPU kernel takes.
+    float16 and bfloat16 show the tile of float32. Raises `UnknownNameError` for a CPU that is not in `CPUS`, and
+    `DTypeError` for a dtype without a CPU kernel.
     """
     if cpu is not None and cpu not in CPUS:
         raise UnknownNameError("CPU", cpu, CPUS)
@@ -48,7 +49,7 @@ def tile_code(plan: KernelPlan, language: str, cpu: str | None, whole: bool) -> 
 
 
 def tile_text(plan: KernelPlan, language: str, target: Target, *, pivots: bool = False) -> tuple[str, TileShape]:
-    """The whole tile for a CPU as ``"llvm"`` or ``"asm"``, and its shape: for this machine the one that it uses."""
+    """Return the whole tile for a CPU as ``"llvm"`` or ``"asm"``, and its shape; for this machine the one in use."""
     definition = define(plan)
     shape = tile_shape(definition, target, cpu_speed() if target == host() else table_for(target).speed)
     show = intermediate if language == "llvm" else assembly

@@ -210,9 +210,9 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         """The vertices that edges from some vertices lead to."""
         return self._relations.sweep_along(words, vertices)
 
-    def sweep_against(self, words: Any, vertices: Any, asked: Any) -> Any:
+    def sweep_against(self, words: Any, vertices: Any, candidates: Any) -> Any:
         """Those of the vertices that are asked about from which an edge leads to some vertices."""
-        return self._relations.sweep_against(words, vertices, asked)
+        return self._relations.sweep_against(words, vertices, candidates)
 
     def permute_bits(self, words: Any, order: Any) -> None:
         """A[i, j] ← A[order[i], order[j]] in place."""
@@ -296,16 +296,16 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         """As `close_block`; where pivot k changes A[i, j], P[i, j] becomes k0 + k."""
         self._staged.close_block(plan, A, P, k0)
 
-    def close(self, plan: KernelPlan, A: Any, *, beside: bool = False) -> None:
+    def close(self, plan: KernelPlan, A: Any, *, has_concurrent_work: bool = False) -> None:
         """A ← A* in place by the staged Floyd-Warshall kernels, for an idempotent ⊕.
 
-        ``beside``: whether other work keeps the device busy meanwhile.
+        ``has_concurrent_work``: whether other work keeps the device busy meanwhile.
         """
         if plan.storage == "bits":
             with plan.stream or _NOTHING:
                 self._squares.close(plan, A)
         else:
-            self._staged.close(plan, A, beside=beside)
+            self._staged.close(plan, A, beside=has_concurrent_work)
 
     def paper_names(self) -> tuple[str, ...]:
         """The methods of papers that have kernels here."""

@@ -1,1 +1,1 @@
-"""Graphs without their weights: components, permutations and trees, in loops that know no semiring."""
+"""Compiled loops over graphs without weights: components, permutations, trees, and scans of edges."""

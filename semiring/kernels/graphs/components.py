@@ -1,9 +1,11 @@
 """Strong and weak components of packed edges, a word of 32 edges at a time.
 
 Sources: M. Sharir, "A strong-connectivity algorithm and its applications in data flow analysis", Comput. Math. Appl. 7
-(1981), after R. Kosaraju; of edges in lists R. E. Tarjan, "Depth-first search and linear graph algorithms", SIAM J.
-Comput. 1 (1972). Words are uint32 (n, ⌈n/32⌉), bit b of word w is column 32·w + b; tail bits are clear. Cost:
-O(n² / 32), for a search never asks a word twice that has nothing left to reach; of m edges in lists O(n + m).
+(1981), after R. Kosaraju. For edges in lists, R. E. Tarjan, "Depth-first search and linear graph algorithms", SIAM J.
+Comput. 1 (1972).
+
+Words are uint32 (n, ⌈n/32⌉), bit b of word w is column 32·w + b, and tail bits are clear. The cost is O(n² / 32),
+because a search never reads a word again that has no unseen vertex. For m edges in lists it is O(n + m).
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -13,15 +15,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiring.kernels.graphs.compiled import kernel
+from semiring.kernels.graphs.compilation import kernel
 from semiring.kernels.graphs.words import lowest
 
 __all__ = ["components_of_lists", "components_of_words", "is_connected"]
 
 
 @kernel
-def _finished(words, n):
-    """The vertices as a depth-first search leaves them, the first first."""
+def _finish_order(words, n):
+    """Return the vertices in the order in which a depth-first search finishes them."""
     width = words.shape[1]
     unseen = np.full(width, np.uint32(0xFFFFFFFF), np.uint32)
     path, at, order = np.empty(n, np.int64), np.zeros(n, np.int64), np.empty(n, np.int64)
@@ -50,8 +52,11 @@ def _finished(words, n):
 
 
 @kernel
-def _number(rows, turned, root, count, unseen, rest, numbers, waiting):
-    """Give ``count`` to the unseen vertices, of ``rest``, that edges of either matrix lead to from a root; how many."""
+def _number(rows, transposed, root, count, unseen, rest, numbers, waiting):
+    """Give ``count`` to the unseen vertices that edges of either matrix reach from a root.
+
+    Return how many. At most ``rest`` vertices are unseen.
+    """
     if not unseen[root >> 5] >> np.uint32(root & 31) & np.uint32(1):
         return 0
     unseen[root >> 5] &= ~(np.uint32(1) << np.uint32(root & 31))
@@ -63,7 +68,7 @@ def _number(rows, turned, root, count, unseen, rest, numbers, waiting):
         if found == rest:
             continue
         for w in range(unseen.size):
-            new = (rows[v, w] | turned[v, w]) & unseen[w]
+            new = (rows[v, w] | transposed[v, w]) & unseen[w]
             unseen[w] &= ~new
             while new:
                 bit = lowest(new)
@@ -75,24 +80,24 @@ def _number(rows, turned, root, count, unseen, rest, numbers, waiting):
 
 
 @kernel
-def components_of_words(words, turned, n):
-    """The number of every vertex's strong component, in topological order, and of its weak one; and how many there are.
+def components_of_words(words, transposed, n):
+    """Return the strong component of every vertex, in topological order, its weak component, and their numbers.
 
-    ``turned``: the words of the transpose.
+    ``transposed``: the words of the transpose.
     """
     width = words.shape[1]
-    order = _finished(words, n)
+    order = _finish_order(words, n)
     number, weak, waiting = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     unseen = np.full(width, np.uint32(0xFFFFFFFF), np.uint32)
     count, rest = 0, n
     for root in order[::-1]:
-        found = _number(turned, turned, root, count, unseen, rest, number, waiting)
+        found = _number(transposed, transposed, root, count, unseen, rest, number, waiting)
         count += found > 0
         rest -= found
     unseen[:] = np.uint32(0xFFFFFFFF)
     apart, rest = 0, n
     for root in range(n):
-        found = _number(words, turned, root, apart, unseen, rest, weak, waiting)
+        found = _number(words, transposed, root, apart, unseen, rest, weak, waiting)
         apart += found > 0
         rest -= found
     return number, weak, count, apart
@@ -100,7 +105,7 @@ def components_of_words(words, turned, n):
 
 @kernel
 def _first(weak, v):
-    """The first vertex of a weak component, as far as it is known; what leads there is shortened."""
+    """Return the representative of a weak component by union-find, with path halving."""
     while weak[v] != v:
         weak[v] = weak[weak[v]]
         v = weak[v]
@@ -109,7 +114,10 @@ def _first(weak, v):
 
 @kernel
 def components_of_lists(starts, heads):
-    """As `components_of_words`, of compressed rows, (n + 1,) and (m,); the numbers of weak components have gaps."""
+    """Return `components_of_words` for compressed rows (n + 1,) and (m,).
+
+    The numbers of weak components have gaps.
+    """
     n = starts.size - 1
     number, weak, seen = np.full(n, -1, np.int64), np.arange(n), np.full(n, -1, np.int64)
     at, lowest_seen = starts[:n].copy(), np.empty(n, np.int64)
@@ -135,7 +143,9 @@ def components_of_lists(starts, heads):
                     lowest_seen[v] = min(lowest_seen[v], seen[u])
                 continue
             depth -= 1
-            if lowest_seen[v] == seen[v]:  # what waits behind it is its component, and all that it reaches has a number
+            if (
+                lowest_seen[v] == seen[v]
+            ):  # the stack above v is its component, and all other vertices that it reaches have a number
                 while number[v] < 0:
                     left -= 1
                     number[waiting[left]] = count
@@ -160,7 +170,7 @@ def components_of_lists(starts, heads):
 
 @kernel
 def is_connected(words, n, rounds):
-    """Whether vertex 0 surely reaches all others and they reach it; more than so many rounds back are not tried."""
+    """Return whether vertex 0 surely reaches all vertices and they reach it, in at most ``rounds`` rounds back."""
     width = words.shape[1]
     unseen = np.full(width, np.uint32(0xFFFFFFFF), np.uint32)
     if n & 31:

@@ -1,8 +1,8 @@
-"""Which vertex reaches which, in rows of bits: those of a component from those that its edges lead to.
+"""Reachability in rows of bits: the row of a component from the rows that its edges lead to.
 
-Source: P. Purdom, BIT 10 (1970), transitive closures by components in reverse topological order; a row that is reached
-already is not joined again, as in E. Nuutila, Inf. Process. Lett. 52 (1994), here the nearest first. Of few edges all
-are joined, for 512 targets at a time: so many bits of every component lie in the second-level cache.
+Source: P. Purdom, BIT 10 (1970), transitive closures by components in reverse topological order. A row that is reached
+already is not joined again, as in E. Nuutila, Inf. Process. Lett. 52 (1994); here the nearest rows come first. If edges
+are few, all rows are joined, for 512 targets at a time. So many bits of every component stay in the second-level cache.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.kernels.cpu.codegen.memory import address, copy_bytes, wide
-from semiring.kernels.graphs.compiled import kernel
-from semiring.kernels.graphs.lanes import copy_line, join_fours
+from semiring.kernels.graphs.compilation import kernel
+from semiring.kernels.graphs.vector_intrinsics import copy_line, join_fours
 from semiring.kernels.graphs.words import lowest
 
 __all__ = ["TARGETS", "condense", "join_rows", "reach_targets", "write_reached"]
@@ -25,7 +25,10 @@ _WORD = TARGETS // 8  # bytes
 
 @kernel
 def _join(source, row, covered, ends):
-    """Join a row that is covered then; return the bits that are not, joined into a word."""
+    """Join a row, which becomes covered.
+
+    Return the bits that are not covered, joined into a word.
+    """
     left = np.uint32(0)
     for w in range(row.size):
         covered[w] |= source[w]
@@ -36,10 +39,11 @@ def _join(source, row, covered, ends):
 
 @kernel
 def join_rows(words, order, bounds, most):
-    """Words (n, ⌈n/32⌉) ← those of the reflexive closure, in place; and how many rows were joined.
+    """Replace words (n, ⌈n/32⌉) by those of the reflexive closure in place.
 
-    ``order``, ``bounds``: the vertices by components in topological order, and where these begin. After ``most`` joins
-    it ends: what is done then has the same closure as what was given, and -1 is returned.
+    Return how many rows were joined. ``order``, ``bounds``: the vertices by components in topological order, and the
+    start of each component. The loop ends after ``most`` joins and returns -1. The words then have the same closure as
+    before.
     """
     n, width = words.shape
     row, covered, ends = np.empty(width, np.uint32), np.empty(width, np.uint32), np.zeros(width, np.uint32)
@@ -59,11 +63,11 @@ def join_rows(words, order, bounds, most):
             v = order[k]
             row[v >> 5] |= np.uint32(1) << np.uint32(v & 31)
             covered[v >> 5] |= np.uint32(1) << np.uint32(v & 31)
-        # Those that reach themselves alone are in the row already.
+        # Vertices that reach only themselves are in the row already.
         left = np.uint32(0)
         for w in range(width):
             left |= row[w] & ~(covered[w] | ends[w])
-        # The nearest vertices, one after the other: where edges are many, these cover all.
+        # The nearest vertices come first: if edges are many, their rows cover all.
         k = last
         while left and k < min(n, last + width):
             u = order[k]
@@ -71,8 +75,8 @@ def join_rows(words, order, bounds, most):
             if row[u >> 5] & ~(covered[u >> 5] | ends[u >> 5]) & np.uint32(1) << np.uint32(u & 31):
                 joins += 1
                 left = _join(words[u], row, covered, ends)
-        # The heads of the edges that are left, by their places: nothing that is joined adds to them. Heads that a row
-        # before did not come to may be among them, and are asked about in vain.
+        # The heads of the remaining edges come by their places, because no joined row adds to them. Some of them may
+        # be heads that an earlier row did not reach; their test fails.
         if left:
             for w in range(width):
                 rest = row[w] & ~(covered[w] | ends[w])
@@ -110,10 +114,10 @@ def join_rows(words, order, bounds, most):
 
 @kernel
 def condense(starts, heads, order, bounds):
-    """The component of each vertex, (n,), and what edges of each lead to: where lists of fours begin, and components.
+    """Return the component of each vertex (n,), and the components that edges of each component lead to.
 
-    ``starts``, ``heads``: the edges of the vertices; ``order``, ``bounds`` as of `join_rows`. The last component of a
-    list is repeated up to a multiple of four.
+    The lists of components have a length that is a multiple of four: their starts, and the components, of which the
+    last is repeated. ``starts``, ``heads``: the edges of the vertices. ``order``, ``bounds``: as in `join_rows`.
     """
     number, count, at = np.empty(order.size, np.int32), bounds.size - 1, 0
     begins, ends = np.zeros(count + 1, np.int64), np.empty(heads.size + 3 * count, np.int32)
@@ -137,7 +141,10 @@ def condense(starts, heads, order, bounds):
 
 @kernel
 def reach_targets(order, bounds, begins, ends, t0, t1, reached):
-    """Reached (count, 8) ← which of the targets t0 … t1 - 1, at most `TARGETS`, each component reaches, as bits."""
+    """Set ``reached`` (count, 8) to the bits of the targets t0 … t1 - 1 that each component reaches.
+
+    There are at most `TARGETS` targets.
+    """
     wide()
     first, lists = address(reached), address(ends)
     for c in range(begins.size - 2, -1, -1):
@@ -150,9 +157,9 @@ def reach_targets(order, bounds, begins, ends, t0, t1, reached):
 
 @kernel
 def write_reached(reached, number, words, first, last, t0):
-    """Rows ``first`` … ``last`` - 1 of words ← what the components of these vertices reach, from target ``t0`` on.
+    """Write rows first … last - 1 of words: what the components of these vertices reach, from target ``t0`` on.
 
-    ``reached`` (blocks, count, 8): of each `TARGETS` targets, what `reach_targets` found.
+    ``reached`` (blocks, count, 8): for each `TARGETS` targets, the result of `reach_targets`.
     """
     step, size = reached.strides[0], 4 * (words.shape[1] - t0 // 32)
     for v in range(first, last):

@@ -1,6 +1,6 @@
-"""A look at the entries of a matrix that asks about its graph: how many edges, all of one weight, the same both ways.
+"""Scan the entries of a matrix for its graph: the number of edges, whether all have one weight, and symmetry.
 
-Entries are unsigned integers as wide as those of the matrix: bits are compared, so 0.0 and -0.0 are two values.
+Entries are unsigned integers as wide as those of the matrix. Bits are compared, so 0.0 and -0.0 are two values.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.kernels.cpu.codegen.memory import address, wide
-from semiring.kernels.graphs.compiled import kernel
-from semiring.kernels.graphs.lanes import TILE, differ, tiles_differ
+from semiring.kernels.graphs.compilation import kernel
+from semiring.kernels.graphs.vector_intrinsics import TILE, differ, tiles_differ
 from semiring.kernels.graphs.words import lowest
 
 __all__ = ["first_edge", "is_mirrored", "list_edges", "note_edges"]
@@ -20,9 +20,9 @@ __all__ = ["first_edge", "is_mirrored", "list_edges", "note_edges"]
 
 @kernel
 def first_edge(A, none, start):
-    """Whether some row of a strip, whose first row is row ``start`` of the matrix, has an edge to another vertex.
+    """Return whether some row of a strip has an edge to another vertex, and the value of the first such edge.
 
-    And the value of the first of them.
+    The first row of the strip is row ``start`` of the matrix.
     """
     m, n = A.shape
     for i in range(m):
@@ -34,9 +34,9 @@ def first_edge(A, none, start):
 
 @kernel
 def note_edges(A, none, weight, words, first, last):
-    """Words (n, ⌈n/32⌉) ← the edges of the rows ``first`` … ``last`` - 1, bit b of word w for column 32·w + b.
+    """Set the bits of the edges of rows ``first`` … ``last`` - 1 in words (n, ⌈n/32⌉).
 
-    And whether any of them leads to another vertex and has another weight.
+    Bit b of word w is column 32·w + b. Return whether an edge to another vertex has another weight.
     """
     wide()
     n = A.shape[1]
@@ -63,9 +63,9 @@ def note_edges(A, none, weight, words, first, last):
 
 @kernel
 def list_edges(words, most):
-    """Compressed rows of the edges in words (n, ⌈n/32⌉), adjacent in a row: where lists begin, (n + 1,), and heads.
+    """Return compressed rows of the edges in words (n, ⌈n/32⌉): the starts of lists (n + 1,), and heads.
 
-    Where there are more than ``most`` edges, the last of the beginnings is -1.
+    The words of a row are adjacent. If there are more than ``most`` edges, the last start is -1.
     """
     wide()
     n, width = words.shape
@@ -96,7 +96,7 @@ def list_edges(words, most):
 
 @kernel
 def is_mirrored(A, first, last):
-    """Whether the rows ``first`` … ``last`` - 1, from the diagonal on, equal the columns of the same numbers."""
+    """Return whether rows first … last - 1, from the diagonal on, equal the columns of the same numbers."""
     wide()
     n = A.shape[0]
     adjacent = A.strides[1] == A.itemsize

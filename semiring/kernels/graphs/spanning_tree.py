@@ -1,8 +1,8 @@
 """Maximum and minimum spanning forests of dense graphs, and the bottlenecks of their paths.
 
 Sources: R. C. Prim, Bell System Tech. J. 36 (1957), on a matrix; T. C. Hu, Operations Research 9 (1961): a path in a
-maximum spanning tree has the greatest bottleneck of all. In the order in which Prim's algorithm takes the vertices, the
-bottleneck between two of them is the worst of the edges by which those after the first, up to the second, came.
+maximum spanning tree has the greatest bottleneck of all paths. Take the vertices in the order of Prim's algorithm. The
+bottleneck between two of them is the worst of the edges that added the vertices after the first, up to the second.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -13,26 +13,26 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.kernels.cpu.codegen.memory import wide
-from semiring.kernels.graphs.compiled import kernel
+from semiring.kernels.graphs.compilation import kernel
 
 __all__ = ["fill_bottlenecks", "in_a_row", "spanning_forest"]
 
 
 _LANES = 64  # keys that are compared side by side
-_ROWS = 64  # that differ from one row by a limit on either side
+_ROWS = 64  # rows that are computed from one row and a limit on either side
 
 
 @kernel
 def _first(x, y, largest):
-    """The larger of two numbers, or the smaller one: a selection without a branch, of which vectors are made."""
+    """Return the larger or the smaller of two numbers, by a selection without a branch, which LLVM vectorizes."""
     return x if (x > y) == largest else y
 
 
 @kernel
 def _relax(key, row, most, largest, zero, lanes):
-    """The keys (m · 64,) ← the better of the keys and of the edges in a row, no better than ``most``; the best of them.
+    """Improve the keys (m · 64,) by the edges in a row, no better than ``most``.
 
-    ``lanes`` (64,) ← the best of every 64th key.
+    Return the best key. ``lanes`` (64,) receive the best of every 64th key.
     """
     lanes[:] = zero
     for start in range(0, key.size, _LANES):
@@ -49,10 +49,10 @@ def _relax(key, row, most, largest, zero, lanes):
 
 @kernel
 def spanning_forest(A, zero, one, largest):
-    """The vertices of a symmetric matrix (n, n) in the order of Prim's algorithm, and the edge that each came by.
+    """Return the vertices of a symmetric matrix (n, n) in the order of Prim's algorithm, and the edge that added each.
 
-    ``largest``: whether the largest edges are wanted, or the smallest. ``zero`` is no edge, worse than any other, and
-    ``one`` is better than any.
+    ``largest``: whether the largest edges are chosen, or the smallest. ``zero`` is no edge, worse than every edge, and
+    ``one`` is better than every edge.
     """
     wide()
     n = A.shape[0]
@@ -62,7 +62,7 @@ def spanning_forest(A, zero, one, largest):
     v = 0
     for k in range(n):
         order[k], edges[k] = v, key[v]
-        most[v] = zero  # nothing leads to a vertex that has come
+        most[v] = zero  # no edge leads to a vertex that was added
         best = _relax(key, A[v], most, largest, zero, lanes)
         if best == zero:  # the next tree of the forest
             v = 0
@@ -79,10 +79,10 @@ def spanning_forest(A, zero, one, largest):
 
 @kernel
 def in_a_row(n, tails, heads):
-    """The vertices of a spanning forest in such an order, and which edge each came by; -1 is none.
+    """Return the vertices of a spanning forest in such an order, and the edge that added each; -1 is none.
 
-    ``tails``, ``heads``: its edges, the best first. Two trees that an edge joins are put in a row, and it
-    stands between them: all edges inside either are better. So it is by J. B. Kruskal, Proc. AMS 7 (1956).
+    ``tails``, ``heads``: its edges, the best first. An edge that joins two trees puts their rows one after the other
+    and stands between them, because all edges inside either tree are better. Source: J. B. Kruskal, Proc. AMS 7 (1956).
     """
     above, last, following = np.arange(n), np.arange(n), np.full(n, -1)
     came_by = np.full(n, -1)
@@ -94,7 +94,7 @@ def in_a_row(n, tails, heads):
         while above[v] != v:
             above[v] = above[above[v]]
             v = above[v]
-        above[v] = u  # the first of the row that both are in now
+        above[v] = u  # the first vertex of the joined row
         following[last[u]], last[u] = v, last[v]
         came_by[v] = k
     order, edges, count = np.empty(n, np.int64), np.empty(n, np.int64), 0
@@ -110,18 +110,18 @@ def in_a_row(n, tails, heads):
 
 
 @kernel
-def _limit(base, place, first, before, behind, largest, row):
-    """Row ← the worse of the base and of one edge where a vertex came before the ``first``, of another elsewhere."""
+def _limit(base, place, first, limit_before, limit_after, largest, row):
+    """Fill ``row`` with the worse of the base and of one of two edges, for vertices before or after the chain."""
     for u in range(row.size):
-        row[u] = _first(base[u], before if place[u] < first else behind, not largest)
+        row[u] = _first(base[u], limit_before if place[u] < first else limit_after, not largest)
 
 
 @kernel
 def fill_bottlenecks(D, order, edges, one, largest, first, last):
-    """The rows of the vertices ``order[first]`` … ``order[last - 1]``: D[i, j] ← the bottleneck between i and j.
+    """Set D[i, j] to the bottleneck between i and j, in the rows of the vertices order[first] … order[last - 1].
 
-    That is the worst of the edges by which those behind the one, up to the other, came. So some rows that follow one
-    another differ, outside their own vertices, by a limit on all that came before and one on all that came behind.
+    The bottleneck is the worst of the edges that added the vertices after the one, up to the other. So consecutive rows
+    differ, outside their own vertices, by one limit on all earlier vertices and one on all later vertices.
     """
     wide()
     n = order.size
@@ -131,21 +131,21 @@ def fill_bottlenecks(D, order, edges, one, largest, first, last):
     for start in range(first, last, _ROWS):
         stop = min(last, start + _ROWS)
         worst = one
-        for j in range(start - 1, -1, -1):  # up to the first of them
+        for j in range(start - 1, -1, -1):  # the vertices before the rows
             worst = _first(worst, edges[j + 1], not largest)
             base[order[j]] = worst
         worst = one
-        for j in range(stop, n):  # from the last of them on
+        for j in range(stop, n):  # the vertices after the rows
             worst = _first(worst, edges[j], not largest)
             base[order[j]] = worst
         for i in range(start, stop):
-            before = behind = one
+            limit_before = limit_after = one
             for j in range(start + 1, i + 1):
-                before = _first(before, edges[j], not largest)
+                limit_before = _first(limit_before, edges[j], not largest)
             for j in range(i + 1, stop):
-                behind = _first(behind, edges[j], not largest)
+                limit_after = _first(limit_after, edges[j], not largest)
             row = D[order[i]]
-            _limit(base, place, start, before, behind, largest, row)
+            _limit(base, place, start, limit_before, limit_after, largest, row)
             row[order[i]] = worst = one
             for j in range(i - 1, start - 1, -1):
                 worst = _first(worst, edges[j + 1], not largest)

@@ -1,12 +1,12 @@
-"""The speed data of machines, a file each, and the choice among them.
+"""The speed data of machines, one file each, and the choice among them.
 
-What a closure or product computes, to the last bit, follows from the *schedule*: the method, the blocks of pivots, the
-leaves, where k is split (`semiring.algorithms.schedule`, and the constants that say so in the kernels). It depends on
-the problem and the backend alone. How fast it is follows from *speed data*: tiles, panels, grain, waiting. They belong
-to a machine, and change no bit; a test perturbs every one of them and compares.
+The *schedule* decides what a closure or product computes, to the last bit: the method, the blocks of pivots, the
+leaves, the splits of k. It stands in `semiring.algorithms.schedule` and in constants of the kernels. It depends on the
+problem and the backend alone. *Speed data* decide how fast the computation is: tiles, panels, grain, waiting. They
+belong to a machine, and change no bit. A test perturbs every one of them and compares results.
 
-The processor says which file is used (`cpu_machine`). What `semiring tune` measured on this machine comes first: it
-lies in the user's configuration folder (`files`).
+The processor decides which file is used (`cpu_machine`). The measurements of `semiring tune` on this machine come
+first; they lie in the user's configuration folder (`user_file`).
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from semiring.kernels.machines import granite_rapids, h200, others, zen4, zen5
-from semiring.kernels.machines.data import ClosureSpeed, CpuSpeed
-from semiring.kernels.machines.files import processor, read
+from semiring.kernels.machines import generic, granite_rapids, h200, zen4, zen5
+from semiring.kernels.machines.speed_data import ClosureSpeed, CpuSpeed
+from semiring.kernels.machines.user_file import processor, read
 from semiring.registrations import notify
 
 if TYPE_CHECKING:
     from semiring.kernels.cpu.codegen.target import Target
 
-__all__ = ["Machine", "closure_speed", "cpu_machine", "cpu_speed", "table_for", "trying"]
+__all__ = ["Machine", "closure_speed", "cpu_machine", "cpu_speed", "override_speed", "table_for"]
 
-_TABLES = (granite_rapids, zen5, zen4)  # the first that fits is taken
+_TABLES = (granite_rapids, zen5, zen4)  # the first match counts
 _REFERENCE = ClosureSpeed(panel=512)
 
 
 @dataclass(frozen=True)
 class Machine:
-    """The speed data of a CPU, and where they come from."""
+    """The speed data of a CPU, and their origin."""
 
     name: str
     measured: str  # the day; empty where the data were derived
@@ -47,19 +47,19 @@ class Machine:
 
 
 def table_for(target: Target) -> Machine:
-    """The library's own data for a processor: by its name, or else by what it can do."""
+    """Return the library's own data for a processor, by its name, or else by its features."""
     for by_name in (True, False):
         for table in _TABLES:
             fits = target.cpu in table.CPUS if by_name else all(map(target.has, table.FEATURES))
             if fits and target.x86 and table.SPEED.is_valid(target.vector_bytes, target.registers):
                 return Machine(table.NAME, table.MEASURED, table.__name__, table.SPEED)
-    speed = others.SPEEDS[target.vector_bytes, target.registers]
-    return Machine(target.cpu or "a processor", "", others.__name__, speed)
+    speed = generic.SPEEDS[target.vector_bytes, target.registers]
+    return Machine(target.cpu or "a processor", "", generic.__name__, speed)
 
 
 @cache
 def cpu_machine() -> Machine:
-    """The machine of this process: what the user's file says where there is a valid one, else the library's table."""
+    """Return the machine of this process: from the user's file if it is valid, else from the library's table."""
     from semiring.kernels.cpu.codegen.target import host
 
     target = host()
@@ -70,29 +70,29 @@ def cpu_machine() -> Machine:
     return Machine(processor(target), measured, str(path), speed)
 
 
-_tried: CpuSpeed | None = None
+_override: CpuSpeed | None = None
 
 
 def cpu_speed() -> CpuSpeed:
-    """The speed data of this machine's CPU, the same object from call to call."""
-    return _tried or cpu_machine().speed
+    """Return the speed data of this machine's CPU, as the same object at every call."""
+    return _override or cpu_machine().speed
 
 
 @contextmanager
-def trying(speed: CpuSpeed) -> Iterator[None]:
+def override_speed(speed: CpuSpeed) -> Iterator[None]:
     """Use other speed data inside a ``with`` block, in the whole process: for the tuner and the tests."""
-    global _tried
-    before, _tried = _tried, speed
-    notify()  # plans are made by these data
+    global _override
+    before, _override = _override, speed
+    notify()  # clear the caches of plans, which depend on these data
     try:
         yield
     finally:
-        _tried = before
+        _override = before
         notify()
 
 
 def closure_speed(backend: str, dtype: np.dtype[Any], storage: str = "elements") -> ClosureSpeed:
-    """How the closures of a backend copy, and where they go another way to the same bits."""
+    """Return how the closures of a backend copy, and from which sizes on they take another path to the same bits."""
     if backend == "cpu":
         return cpu_speed().closures
     return h200.closures(dtype.itemsize, storage) if backend == "cuda" else _REFERENCE

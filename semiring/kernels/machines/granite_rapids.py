@@ -1,10 +1,10 @@
-"""Granite Rapids and its family since Sapphire Rapids: AVX-512, 48 KB first-level and 2 MB second-level data cache a
-core.
+"""Granite Rapids and its family since Sapphire Rapids: AVX-512, 48 KB first-level and 2 MB second-level data cache.
 
-Their virtual machines may give the name of an older processor; the unit that multiplies tiles of matrices tells them.
+Both caches are those of a core. Virtual machines may report the name of an older processor. The unit that multiplies
+tiles of matrices (AMX) identifies the family.
 """
 
-from semiring.kernels.machines.data import CpuSpeed
+from semiring.kernels.machines.speed_data import CpuSpeed
 
 NAME, MEASURED = "Granite Rapids", "2026-11-22"
 CPUS = ("graniterapids", "graniterapids-d", "emeraldrapids", "sapphirerapids")

@@ -1,9 +1,9 @@
 """Zen 4: AVX-512, 32 KB first-level and 1 MB second-level data cache a core; measured on an EPYC of two cores.
 
-Also what every other processor with AVX-512 begins with.
+All other processors with AVX-512 start from these data.
 """
 
-from semiring.kernels.machines.data import CpuSpeed
+from semiring.kernels.machines.speed_data import CpuSpeed
 
 NAME, MEASURED = "Zen 4", "2026-11-20"
 CPUS = ("znver4",)

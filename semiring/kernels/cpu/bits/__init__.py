@@ -1,1 +1,1 @@
-"""Packed boolean matrices: their operations, the loops that these call, and the instructions in the loops."""
+"""Packed boolean matrices: the operations, the loops that they call, and the instructions in the loops."""

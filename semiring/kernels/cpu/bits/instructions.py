@@ -1,7 +1,7 @@
 """The instructions of the packed-boolean kernels, as Numba intrinsics on addresses: LLVM IR on <16 x i32>, 512 columns.
 
-LLVM splits the vector where the machine's are shorter (two on AVX2, four on NEON) and fuses two steps of and, or, xor
-into one instruction where it has three-input logic. Addresses are 64-bit integers, in bytes.
+LLVM splits the vector if the machine's vectors are shorter (two on AVX2, four on NEON). It fuses two steps of and, or,
+xor into one instruction if the machine has three-input logic. Addresses are 64-bit integers, in bytes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _k(value: int) -> Value:
     return ir.Constant(_I64, value)
 
 
-def _at(builder: Builder, base: Value, offset: int) -> Value:
+def _offset_address(builder: Builder, base: Value, offset: int) -> Value:
     return builder.add(base, _k(offset)) if offset else base
 
 
@@ -62,23 +62,26 @@ def _add(builder: Builder, exclusive: bool, x: Value, y: Value) -> Value:
 
 
 def _build_table(builder: Builder, exclusive: bool, table: Value, rows: Value) -> None:
-    """The sums of every subset of each group of the 64 vectors in ``rows``."""
+    """Store the sums of every subset of each group of the 64 vectors in ``rows``."""
     first, start = 0, table
     for bits in GROUPS:
-        group = [_load(builder, _at(builder, rows, (first + r) * VECTOR_BYTES), VECTOR_BYTES) for r in range(bits)]
+        group = [
+            _load(builder, _offset_address(builder, rows, (first + r) * VECTOR_BYTES), VECTOR_BYTES)
+            for r in range(bits)
+        ]
         sums = [ir.Constant(_VECTOR, None)]
         for row in group[:3]:  # eight sums fit in registers beside the rows
             sums += [row, *(_add(builder, exclusive, known, row) for known in sums[1:])]
         for entry, value in enumerate(sums):
-            _store(builder, value, _at(builder, start, entry * VECTOR_BYTES), VECTOR_BYTES)
+            _store(builder, value, _offset_address(builder, start, entry * VECTOR_BYTES), VECTOR_BYTES)
         for r in range(3, bits):
             for entry in range(1 << r):
                 known = sums[entry] if entry < len(sums) else None
                 if known is None:
-                    known = _load(builder, _at(builder, start, entry * VECTOR_BYTES), VECTOR_BYTES)
+                    known = _load(builder, _offset_address(builder, start, entry * VECTOR_BYTES), VECTOR_BYTES)
                 total = _add(builder, exclusive, known, group[r])
-                _store(builder, total, _at(builder, start, (entry + (1 << r)) * VECTOR_BYTES), VECTOR_BYTES)
-        first, start = first + bits, _at(builder, start, VECTOR_BYTES << bits)
+                _store(builder, total, _offset_address(builder, start, (entry + (1 << r)) * VECTOR_BYTES), VECTOR_BYTES)
+        first, start = first + bits, _offset_address(builder, start, VECTOR_BYTES << bits)
 
 
 def _look_up(builder: Builder, exclusive: bool, panel: Value, pieces: Value, table: Value, rows: Value) -> None:
@@ -93,12 +96,12 @@ def _look_up(builder: Builder, exclusive: bool, panel: Value, pieces: Value, tab
             index = builder.lshr(piece, _k(by)) if by >= 0 else builder.shl(piece, _k(-by))
             index = builder.and_(index, _k(((1 << bits) - 1) << shift))
             value = _add(builder, exclusive, value, _load(builder, builder.add(start, index), VECTOR_BYTES))
-            first, start = first + bits, _at(builder, start, VECTOR_BYTES << bits)
+            first, start = first + bits, _offset_address(builder, start, VECTOR_BYTES << bits)
         _store(builder, value, target, VECTOR_BYTES)
 
 
 def _either(builder: Builder, exclusive: Value, body: Callable[[bool], None]) -> None:
-    """The body for ⊕ = xor and for ⊕ = or, with a branch at run time: one kernel to compile and to keep."""
+    """Build the body for ⊕ = xor and for ⊕ = or, with a branch at run time, so that there is one kernel to compile."""
     with builder.if_else(builder.icmp_unsigned("!=", exclusive, _k(0))) as (then, otherwise):
         with then:
             body(True)
@@ -108,7 +111,7 @@ def _either(builder: Builder, exclusive: Value, body: Callable[[bool], None]) ->
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
 def build_table(typing: Any, table: Any, rows: Any, exclusive: Any) -> Typed:
-    """The table of `look_up` from 64 aligned vectors of B. Costs 400 stores."""
+    """Build the table of `look_up` from 64 aligned vectors of B, by 400 stores."""
 
     def code(context: Any, builder: Builder, signature: Any, args: Any) -> Value:
         _either(builder, args[2], lambda xor: _build_table(builder, xor, args[0], args[1]))
@@ -119,7 +122,7 @@ def build_table(typing: Any, table: Any, rows: Any, exclusive: Any) -> Typed:
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
 def look_up(typing: Any, panel: Any, pieces: Any, table: Any, rows: Any, exclusive: Any) -> Typed:
-    """panel[i] ← panel[i] ⊕ the sum of the rows of the table that the 64 bits of pieces[i] name, for every i < rows."""
+    """Add to panel[i] the sum of the rows of the table that the 64 bits of pieces[i] select, for every i < rows."""
 
     def code(context: Any, builder: Builder, signature: Any, args: Any) -> Value:
         _either(builder, args[4], lambda xor: _look_up(builder, xor, *args[:4]))
@@ -130,7 +133,7 @@ def look_up(typing: Any, panel: Any, pieces: Any, table: Any, rows: Any, exclusi
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
 def move(typing: Any, target: Any, source: Any, flip: Any) -> Typed:
-    """One vector from source to target, both aligned to words, complemented where ``flip`` has ones."""
+    """Copy one vector from source to target, both aligned to words, complemented where ``flip`` has ones."""
 
     def code(context: Any, builder: Builder, signature: Any, args: Any) -> Value:
         value = builder.xor(_load(builder, args[1], 4), _splat(builder, builder.trunc(args[2], _I32)))
@@ -142,7 +145,7 @@ def move(typing: Any, target: Any, source: Any, flip: Any) -> Typed:
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
 def fill(typing: Any, target: Any, count: Any) -> Typed:
-    """Zeros in so many vectors."""
+    """Store zeros in ``count`` vectors."""
 
     def code(context: Any, builder: Builder, signature: Any, args: Any) -> Value:
         with for_range(builder, args[1]) as loop:

@@ -1,8 +1,9 @@
-"""The packed-boolean kernels: ordinary functions on addresses, compiled by Numba, called without it, kept on disk.
+"""The packed-boolean kernels: functions on addresses, compiled by Numba, called without it, stored on disk.
 
-C interface: every argument a 64-bit integer, strides in bytes. Words of matrices are uint32 at any strides; buffers are
-aligned to `VECTOR_BYTES`. ``flip`` (all ones or none) complements words on the way in and out, ``tail`` masks the last
-word of a row on the way out, ``exclusive`` chooses ⊕ = xor, else or; ⊗ is and. `operations` describes the method.
+They have a C interface: every argument is a 64-bit integer, strides in bytes. Words of matrices are uint32 at any
+strides, and buffers are aligned to `VECTOR_BYTES`. ``flip`` (all ones or none) complements words when they are read and
+written. ``tail`` masks the last word of a row when it is written. ``exclusive`` chooses ⊕ = xor instead of or; ⊗ is
+and. `operations` describes the method.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _inline = njit(**PART)
 
 @_inline
 def _gather(buffer, source, row, column, rows, first, words, flip):  # type: ignore[no-untyped-def]  # compiled
-    """One vector of the buffer for each row ← its words from ``first`` on, up to ``words``, then zeros."""
+    """Copy the words of each row from ``first`` on, up to ``words``, to one vector of the buffer; zeros follow."""
     width = min(LANES, words - first)
     source += first * column
     for i in range(rows):
@@ -53,7 +54,7 @@ def _gather(buffer, source, row, column, rows, first, words, flip):  # type: ign
 
 @_inline
 def _scatter(target, row, column, rows, first, words, buffer, flip, tail):  # type: ignore[no-untyped-def]  # compiled
-    """The way back."""
+    """Copy one vector of the buffer back to the words of each row: the inverse of `_gather`."""
     width = min(LANES, words - first)
     target += first * column
     for i in range(rows):
@@ -70,7 +71,7 @@ def _scatter(target, row, column, rows, first, words, buffer, flip, tail):  # ty
 
 @_inline
 def _gather_pieces(pieces, a, row, column, rows, first, count, words, flip):  # type: ignore[no-untyped-def]  # compiled
-    """pieces[q, i] ← piece first + q of row i: a transpose, in tiles of a cache line both ways."""
+    """Set pieces[q, i] to piece first + q of row i: a transpose, in tiles of a cache line in both directions."""
     both = np.uint64(np.uint32(flip)) | np.uint64(np.uint32(flip)) << np.uint64(32)
     for i0 in range(0, rows, 8):
         for q0 in range(0, count, 8):
@@ -91,9 +92,10 @@ def _multiply(  # type: ignore[no-untyped-def]  # compiled
     m, k, c, c_row, c_column, a, a_row, a_column, b, b_row, b_column, words, word0, word1, flip, tail, exclusive,
     accumulate, panel, rows, table, pieces,
 ):  # fmt: skip
-    """C[:, word0:word1] ← (C or 0̄) ⊕ A ⊗ B for m rows of ``words`` words. k > 0; word0 is a multiple of `LANES`.
+    """Compute C[:, word0:word1] ← (C or 0̄) ⊕ A ⊗ B for m rows of ``words`` words; k > 0.
 
-    Buffers, in bytes: panel 64·m, rows 64·64, table 64·`TABLE_VECTORS`, pieces 8·m·min(⌈k/64⌉, `CHUNK`).
+    word0 is a multiple of `LANES`. Buffers, in bytes: panel 64·m, rows 64·64, table 64·`TABLE_VECTORS`, pieces
+    8·m·min(⌈k/64⌉, `CHUNK`).
     """
     total = (k + PIECE - 1) // PIECE
     for first in range(0, total, CHUNK):
@@ -108,7 +110,7 @@ def _multiply(  # type: ignore[no-untyped-def]  # compiled
                 k0 = (first + q) * PIECE
                 have = min(PIECE, k - k0)
                 _gather(rows, b + k0 * b_row, b_row, b_column, have, word, words, flip)
-                fill(rows + have * VECTOR_BYTES, PIECE - have)  # what A's tail bits select is nothing
+                fill(rows + have * VECTOR_BYTES, PIECE - have)  # A's tail bits select rows of zeros
                 build_table(table, rows, exclusive)
                 look_up(panel, pieces + 8 * q * m, table, m, exclusive)
             _scatter(c, c_row, c_column, m, word, words, panel, flip, tail)
@@ -117,14 +119,17 @@ def _multiply(  # type: ignore[no-untyped-def]  # compiled
 
 @_inline
 def _close_pieces(block, n, star0, star1, exclusive):  # type: ignore[no-untyped-def]  # compiled
-    """The closure of n × n bits, n ≤ 64, a row to a number. The first pivot without a star, else -1."""
+    """Close n × n bits, n ≤ 64, a row to a number.
+
+    Return the first pivot without a star, else -1.
+    """
     for k in range(n):
         here = np.uint64(1) << np.uint64(k)
         pivot = load64(block + 8 * k)
         star = star1 if pivot & here else star0
         if star > 1:
             return k
-        # Row k ← s ⊗ row k, its own entry s; column k of another row is taken out, and comes back as a ⊗ s.
+        # Row k becomes s ⊗ row k, with s as its own entry. Column k of another row is removed and becomes a ⊗ s.
         pivot = pivot | here if star else np.uint64(0)
         for i in range(n):
             old = load64(block + 8 * i)
@@ -138,13 +143,15 @@ def _close_pieces(block, n, star0, star1, exclusive):  # type: ignore[no-untyped
 def _eliminate(  # type: ignore[no-untyped-def]  # compiled
     n, a, a_row, a_column, flip, tail, exclusive, star0, star1, matrix, rows, solved, table, pieces, block
 ):
-    """A ← A* (n, n) by blocked elimination, 64 pivots at a time. The first pivot without a star, else -1.
+    """Compute A ← A* (n, n) by blocked elimination, 64 pivots at a time.
 
-    With D the pivots' diagonal block and R their rows: R ← D* ⊗ R. Then every other row loses its entries d in the
-    pivots' columns and gains d ⊗ R, where R has D* in those columns. Both products go through tables. (In the terms of
-    linear algebra: Gauss and Jordan's inversion in place; Lehmann's elimination, a block for a pivot.)
-    ``star0``, ``star1``: the star of 0̄ and of 1̄, as 0 for 0̄, 1 for 1̄, 2 where there is none.
-    Buffers: matrix 64·n·⌈n/512⌉, rows and solved 64·64, table 64·`TABLE_VECTORS`, pieces 8·n, block 8·64.
+    Return the first without a star, else -1. With D the pivots' diagonal block and R their rows, R becomes D* ⊗ R. Then
+    every other row loses its entries d in the pivots' columns and gains d ⊗ R, where R has D* in those columns. Both
+    products use tables. In linear algebra this is the inversion of Gauss and Jordan in place, and here it is Lehmann's
+    elimination with a block for a pivot.
+
+    ``star0``, ``star1``: the star of 0̄ and of 1̄, as 0 for 0̄, 1 for 1̄, 2 if there is none. Buffers: matrix
+    64·n·⌈n/512⌉, rows and solved 64·64, table 64·`TABLE_VECTORS`, pieces 8·n, block 8·64.
     """
     words = (n + 31) // 32
     panels = (words + LANES - 1) // LANES
@@ -154,7 +161,7 @@ def _eliminate(  # type: ignore[no-untyped-def]  # compiled
     for k0 in range(0, n, PIECE):
         count = min(PIECE, n - k0)
         keep = ~np.uint64(0) >> np.uint64(PIECE - count)
-        own = k0 // 32 // LANES  # the panel that holds the pivots' columns, and where in its vectors they are
+        own = k0 // 32 // LANES  # the panel that holds the pivots' columns, and their position in its vectors
         inside = 4 * (k0 // 32 % LANES)
         for i in range(n):
             at = matrix + own * size + i * VECTOR_BYTES + inside
@@ -188,16 +195,19 @@ def _eliminate(  # type: ignore[no-untyped-def]  # compiled
 
 @cache
 def _compiled(function: Callable[..., int]) -> Callable[..., int]:
-    """The machine code of a kernel, from the cache on disk or the compiler; called without dispatch or the GIL."""
+    """Return the machine code of a kernel, from the cache on disk or the compiler.
+
+    It is called without the GIL.
+    """
     signature = (types.int64,) * function.__code__.co_argcount
     return entry_point(cached(njit(function, **OUTER)), signature)
 
 
 def multiply(*arguments: int) -> None:
-    """`_multiply`, compiled."""
+    """Call the compiled kernel `_multiply`."""
     _compiled(_multiply)(*arguments)
 
 
 def eliminate(*arguments: int) -> int:
-    """`_eliminate`, compiled."""
+    """Call the compiled kernel `_eliminate`."""
     return _compiled(_eliminate)(*arguments)

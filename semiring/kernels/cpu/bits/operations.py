@@ -1,19 +1,20 @@
 """Products and closures of packed boolean matrices: 32 entries to a word, 512 to a vector.
 
-*The laws leave four semirings on bool.* 0̄ and 1̄ are its two elements, 1̄ is neutral and 0̄ annihilates: that fixes ⊗, and
-⊕ up to 1̄ ⊕ 1̄. With 0̄ = False they are or-and and xor-and; with 0̄ = True the same two, complemented. So whatever an
-expression looks like, its truth table tells which of two kernels it is, and whether to complement words on the way.
+*The laws leave four semirings on bool.* 0̄ and 1̄ are its two elements, 1̄ is neutral and 0̄ annihilates. That fixes ⊗,
+and ⊕ up to 1̄ ⊕ 1̄. With 0̄ = False they are or-and and xor-and; with 0̄ = True the same two, complemented. So the
+truth table of any expression selects one of two kernels, and whether to complement words.
 
 *The kernel* is the Method of Four Russians (Arlazarov, Dinic, Kronrod, Faradžev 1970; for GF(2): Albrecht, Bard, Hart,
 "Algorithm 898: M4RI", ACM TOMS 37, 2010). 64 rows of a 512-column panel of B are cut into 12 groups of five and one of
-four; the sums of every subset of each group, 400 vectors, fill a table of 25 KB, which stays in the first-level cache;
-then each row of A costs 13 look-ups for 64 × 512 pairs. C's panel and A's 64-bit pieces lie contiguous in the second
-level. So the loads, one vector a cycle, set the speed, and it lies beyond what and-or in registers could reach.
+four. The sums of every subset of each group, 400 vectors, fill a table of 25 KB, which stays in the first-level cache.
+Each row of A then costs 13 look-ups for 64 × 512 pairs. C's panel and A's 64-bit pieces lie contiguous in the
+second-level cache. So the loads, one vector a cycle, limit the speed, which exceeds that of and-or in registers.
 
-What breaks the laws is not taken (`supports`): the reference backend unpacks it and folds as the contract says.
+A semiring that breaks the laws is not supported (`supports`). The reference backend unpacks its bits and folds them as
+the contract says.
 
 *Operands* are the uint32 words of the contract, or `BitMatrix` objects, which know their last column. The inner size is
-the number of rows of B. Where 0̄ is True, words alone cannot tell tail bits from zeros: pass `BitMatrix`.
+the number of rows of B. If 0̄ is True, words alone cannot distinguish tail bits from zeros: pass `BitMatrix`.
 """
 
 from __future__ import annotations
@@ -43,18 +44,18 @@ Words: TypeAlias = NDArray[np.uint32]
 Operand: TypeAlias = "Words | BitMatrix"
 
 MAX_ROWS = 4096  # of C at a time: a panel of 256 KB in the second-level cache
-KEPT_BYTES = 1 << 22  # of workspace a thread: what any product needs
-TASK_PAIRS = 1 << 31  # of a thread at least: 0.3 ms of work, against the tenth of that to wake it
+KEPT_BYTES = 1 << 22  # bytes of workspace a thread that any product needs
+TASK_PAIRS = 1 << 31  # least work of a thread: 0.3 ms, because waking it takes a tenth of that
 _TABLE = TABLE_VECTORS * VECTOR_BYTES
 _ALL = 0xFFFFFFFF
 
 
-# ------------------------------------------------------------------------------------------------- which algebra
+# ----------------------------------------------------------------------------------------------- laws of the semiring
 
 
 @dataclass(frozen=True)
 class Laws:
-    """A semiring on bool, as the kernels take it: with words complemented by `flip`, ⊗ is "and", ⊕ is "or" or "xor"."""
+    """The operations of a semiring on bool: words complemented by `flip`, ⊗ is "and", ⊕ is "or" or "xor"."""
 
     exclusive: bool  # ⊕ is "xor"
     flip: int  # all ones where 0̄ is True
@@ -62,7 +63,7 @@ class Laws:
 
 @lru_cache(maxsize=256)
 def laws_of(semiring: Semiring) -> Laws | None:
-    """What the truth tables say; None where they break a law of semirings, or the semiring is not defined on bool."""
+    """Return the laws that the truth tables give, or None if they break a law or bool is not in the domain."""
     if not semiring.supports(np.bool_):
         return None
     zero = int(semiring.zero_for(np.bool_))
@@ -76,7 +77,7 @@ def laws_of(semiring: Semiring) -> Laws | None:
 
 @lru_cache(maxsize=256)
 def _star(semiring: Semiring) -> tuple[int, int]:
-    """The star of 0̄ and of 1̄, as 0 for 0̄, 1 for 1̄, 2 where there is none."""
+    """Return the star of 0̄ and of 1̄, as 0 for 0̄, 1 for 1̄, 2 if there is none."""
     if semiring.star_expression is None:
         raise no_star(semiring.name)
     star = truth_table(semiring.star_expression, ("x",))
@@ -87,7 +88,7 @@ def _star(semiring: Semiring) -> tuple[int, int]:
 
 
 def supports(semiring: Semiring) -> bool:
-    """Whether the kernels of this module take the semiring: every one on bool that keeps the laws."""
+    """Return whether the kernels of this module support the semiring: every semiring on bool that keeps the laws."""
     return laws_of(semiring) is not None
 
 
@@ -95,19 +96,19 @@ def supports(semiring: Semiring) -> bool:
 
 
 def multiply(plan: KernelPlan, C: Operand, A: Operand, B: Operand) -> None:
-    """C ← A ⊗ B without reading C. A (m, k) bits, B (k, n), C (m, n)."""
+    """Compute C ← A ⊗ B without reading C, for bits A (m, k), B (k, n), C (m, n)."""
     _product(plan, C, A, B, accumulate=False)
 
 
 def multiply_add(plan: KernelPlan, C: Operand, A: Operand, B: Operand) -> None:
-    """C ← C ⊕ A ⊗ B. m·k·n pairs; workspace of at most 2.5 MB for each thread."""
+    """Compute C ← C ⊕ A ⊗ B with m·k·n pairs and at most 2.5 MB of workspace for each thread."""
     _product(plan, C, A, B, accumulate=True)
 
 
 def close_block(plan: KernelPlan, A: Operand) -> None:
-    """A ← A* in place, A (n, n) bits. n³ pairs, on one thread; workspace of one copy.
+    """Compute A ← A* in place, A (n, n) bits, with n³ pairs on one thread and a workspace of one copy.
 
-    Raises `AlgebraError` where the semiring has no star; a pivot without one sets ``plan.status.diverged``.
+    Raises `AlgebraError` if the semiring has no star. A pivot without one sets ``plan.status.diverged``.
     """
     laws, star = _laws(plan), _star(plan.semiring)
     words, _ = _operand(A, "A")
@@ -129,7 +130,10 @@ def close_block(plan: KernelPlan, A: Operand) -> None:
 def multiply_add_witness(
     backend: Backend, plan: KernelPlan, C: Words, W: NDArray[Any], A: Words, B: Words, k0: int
 ) -> None:
-    """The contract's, by unpacked elements: W has an integer for each, so there is little to win by bits."""
+    """Compute the contract's operation on unpacked elements.
+
+    W has an integer for each, so bits would gain little.
+    """
     entries, left, right = _entries(C, W.shape[1]), _entries(A, B.shape[0]), _entries(B, W.shape[1])
     backend.multiply_add_witness(replace(plan, storage="elements"), entries, W, left, right, k0)
     C[...] = pack(entries).words
@@ -150,7 +154,7 @@ def _laws(plan: KernelPlan) -> Laws:
 
 
 def _operand(matrix: Operand, name: str) -> tuple[Words, int]:
-    """Words, and the mask of the last one's columns."""
+    """Return the words of a matrix, and the mask of the columns of the last word."""
     words, tail = (matrix.words, int(matrix.tail)) if isinstance(matrix, BitMatrix) else (matrix, _ALL)
     if words.dtype != np.uint32:
         raise DTypeError(f"{name} is packed in words of {words.dtype}: a BitMatrix or uint32 words are expected")
@@ -187,9 +191,9 @@ def _product(plan: KernelPlan, C: Operand, A: Operand, B: Operand, *, accumulate
 
 @lru_cache(maxsize=256)
 def cut(m: int, words: int, threads: int) -> tuple[tuple[int, int, int, int], ...]:
-    """C as parts (row0, row1, word0, word1) for ``threads``: whole panels, few tables built twice, even loads.
+    """Return parts (row0, row1, word0, word1) of C for ``threads``: whole panels, few repeated tables, even loads.
 
-    The result does not depend on it: every entry is computed by one part, in the order of k.
+    The result does not depend on the cut, because one part computes every entry, in the order of k.
     """
     panels = -(-words // LANES)
     best: tuple[int, int, int] | None = None
@@ -215,24 +219,24 @@ _TABLE_COST = 80  # look-ups of a whole row that take as long as building one ta
 
 
 def _layout(words: Words) -> tuple[int, int, int]:
-    """Address and strides, in bytes."""
+    """Return the address and the strides in bytes."""
     return words.ctypes.data, words.strides[0], words.strides[1]
 
 
 class _Buffers:
-    """Aligned buffers of so many bytes each, for this thread until it asks for others."""
+    """Aligned buffers of given sizes in bytes, which belong to this thread until its next use of buffers."""
 
-    _kept = threading.local()  # fresh pages would cost a tenth of a product of n = 2048
+    _thread = threading.local()  # fresh pages would cost a tenth of a product of n = 2048
 
     def __init__(self, *sizes: int) -> None:
         total = sum(sizes) + len(sizes) * VECTOR_BYTES
-        kept: tuple[Any, int] = getattr(self._kept, "memory", (None, 0))
-        self.memory, address = kept
+        stored: tuple[Any, int] = getattr(self._thread, "memory", (None, 0))
+        self.memory, address = stored
         if self.memory is None or self.memory.size < total:
             self.memory = np.empty(total, np.uint8)
             address = self.memory.ctypes.data
             if total <= KEPT_BYTES:
-                self._kept.memory = self.memory, address
+                self._thread.memory = self.memory, address
         self.addresses = []
         for size in sizes:
             address += -address % VECTOR_BYTES

@@ -1,10 +1,8 @@
-"""The loops of a closure of one block: pivots a few at a time, around the native elimination and the micro-kernel.
+"""The loops of a closure of one block: some pivots at a time, around the native elimination and the micro-kernel.
 
-Compiled once for each size of an element, as `semiring.kernels.cpu.product.macro`, whose packing and whose jobs it
-uses. Behind the words of a job of its products, of which it fills in C, stand five more:
-
-    26-30  the address of the native elimination, the columns of its block, the pivots at a time, the bits of 1̄, and
-           whether ⊕ is idempotent
+The loops are compiled once for each size of an element. They use the packing and the jobs of
+`semiring.kernels.cpu.product.macro_kernel` and write the words of C. Five words follow those of a product: the address
+of the native elimination, the columns of its block, the pivots at a time, the bits of 1̄, and whether ⊕ is idempotent.
 """
 
 from __future__ import annotations
@@ -16,8 +14,9 @@ import numba
 
 from semiring.kernels.cpu.codegen.memory import LANE_BYTES, address, close3, close7, fetch, put
 from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
-from semiring.kernels.cpu.product.macro import (
-    AT_C,
+from semiring.kernels.cpu.product.macro_kernel import (
+    C_COLUMN,
+    C_ROW,
     ROWS,
     WIDTH,
     WORDS,
@@ -29,14 +28,14 @@ from semiring.kernels.cpu.product.macro import (
     word,
 )
 
-__all__ = ["AT_A_TIME", "CLOSING_WORDS", "PADDED", "PIVOTS", "close", "close_each", "close_pivots"]
+__all__ = ["CLOSING_WORDS", "PADDED", "PIVOTS", "PIVOTS_AT_A_TIME", "close", "close_each", "close_pivots"]
 
 Array = Any  # inside a kernel: Numba's own types
 
 #: Pivots at a time: part of the schedule, because it decides in which order an entry meets its candidates.
 PIVOTS = 24
 
-ELIMINATE, PADDED, AT_A_TIME, ONE, IDEMPOTENT = range(WORDS, WORDS + 5)
+ELIMINATE, PADDED, PIVOTS_AT_A_TIME, ONE, IDEMPOTENT = range(WORDS, WORDS + 5)
 CLOSING_WORDS = WORDS + 5
 
 _inner: Callable[[Callable[..., Any]], Any] = numba.njit(**PART)
@@ -45,19 +44,19 @@ _outer: Callable[[Callable[..., Any]], Any] = numba.njit(**OUTER)
 
 @_outer
 def close(A: Array, job: int, workspace: int) -> int:
-    """A ← A* in place, A (n, n), n > 0, with contiguous rows: some pivots at a time. The first without a star, or -1.
+    """Compute A ← A* in place, A (n, n), n > 0, with contiguous rows.
 
-    The pivot block is closed by the native elimination. Then its rows become D* ⊗ (its rows), and every other row i
-    becomes A[i, :] ⊕ A[i, K] ⊗ (the new rows K), where A[i, K] itself starts from 0̄ unless ⊕ is idempotent: block
-    elimination, for every semiring with a star.
+    Return the first pivot without a star, or -1. The native elimination closes the pivot block D. Then the rows K of
+    the block become D* ⊗ (these rows). Every other row i becomes A[i, :] ⊕ A[i, K] ⊗ (the new rows K). Its entries A[i,
+    K] start from 0̄ unless ⊕ is idempotent. This is block elimination, for every semiring with a star.
     """
     n, size, zero = A.shape[0], A.itemsize, fetch(A[0, 0], job + 8 * ZERO)
     one, idempotent = fetch(zero, job + 8 * ONE), word(job, IDEMPOTENT)
-    rows, width, padded, pivots = word(job, ROWS), word(job, WIDTH), word(job, PADDED), word(job, AT_A_TIME)
+    rows, width, padded, pivots = word(job, ROWS), word(job, WIDTH), word(job, PADDED), word(job, PIVOTS_AT_A_TIME)
     unit = max(size, LANE_BYTES)
     a, row = address(A), A.strides[0]
-    put(row, job + 8 * (AT_C + 1))
-    put(size, job + 8 * (AT_C + 2))
+    put(row, job + 8 * (C_ROW))
+    put(size, job + 8 * (C_COLUMN))
     block = workspace
     panel = block + pivots * padded * size
     packed = panel + pivots * ((n + width - 1) // width * width) * size
@@ -87,9 +86,9 @@ def close(A: Array, job: int, workspace: int) -> int:
 
 @_outer
 def close_each(As: Array, job: int, workspace: int) -> int:
-    """`close` of every matrix of a stack (count, n, n): the first pivot without a star, or -1.
+    """Call `close` for every matrix of a stack (count, n, n).
 
-    Pivots count on from matrix to matrix.
+    Return the first pivot without a star, or -1. Pivots are numbered through all matrices.
     """
     for i in range(As.shape[0]):
         failed = int(close(As[i], job, workspace))
@@ -102,7 +101,10 @@ def close_each(As: Array, job: int, workspace: int) -> int:
 def close_diagonal(
     diagonal: int, row: int, count: int, eliminate: int, block: int, padded: int, zero: Any, size: int
 ) -> int:
-    """Close the pivot block, in its place and in ``block`` with rows of ``padded``. The first without a star, or -1."""
+    """Close the pivot block in place and in ``block``.
+
+    Return the first pivot without a star, or -1. The rows of ``block`` have ``padded`` elements.
+    """
     block_row = padded * size
     fill(zero, count, padded - count, block + count * size, block_row, size)
     move_tile(zero, count, count, diagonal, row, size, block, block_row, size)
@@ -114,7 +116,7 @@ def close_diagonal(
 
 @_inner
 def put_identity(panel: int, start: int, count: int, width: int, zero: Any, one: Any, size: int) -> None:
-    """Columns ``start`` … of a packed panel of ``count`` rows ← those of the identity: D* times them is D*."""
+    """Set columns from ``start`` on of a packed panel of ``count`` rows to the identity, because D* times it is D*."""
     for j in range(start, start + count):
         target = panel + j // width * width * count * size + j % width * size
         for i in range(count):
@@ -123,7 +125,10 @@ def put_identity(panel: int, start: int, count: int, width: int, zero: Any, one:
 
 @_inner
 def fill(value: Any, m: int, n: int, to: int, row: int, size: int) -> None:
-    """Put ``value`` into m × n elements, those of a row adjacent."""
+    """Store ``value`` in m × n elements.
+
+    The elements of a row are adjacent.
+    """
     for i in range(m):
         for j in range(n):
             put(value, to + i * row + j * size)
@@ -133,8 +138,8 @@ def fill(value: Any, m: int, n: int, to: int, row: int, size: int) -> None:
 def multiply_rows(
     job: int, c: int, m: int, n: int, packed: int, panel: int, steps: int, zero: Any, size: int, load: int, corner: int
 ) -> None:
-    """The m rows of C from packed rows of A and packed columns of B."""
-    unit, rows, row = max(size, LANE_BYTES), word(job, ROWS), word(job, AT_C + 1)
+    """Compute m rows of C from packed rows of A and packed columns of B."""
+    unit, rows, row = max(size, LANE_BYTES), word(job, ROWS), word(job, C_ROW)
     for i in range(0, m, rows):
         tiles_in_row(
             *(job, steps, packed + i * steps * unit, steps * unit, unit, panel, c + i * row, 0, min(rows, m - i), n),
@@ -146,7 +151,10 @@ def multiply_rows(
 def close_pivots(
     A: Array, P: Array, eliminate: int, padded: int, groups: int, zero: Any, k0: int, workspace: int
 ) -> int:
-    """A ← A* in place, A (n, n), pivot by pivot through all of it; P becomes k0 + k where pivot k changes an entry."""
+    """Compute A ← A* in place, A (n, n), one pivot after the other.
+
+    P becomes k0 + k if pivot k changes an entry.
+    """
     n, size, marked = A.shape[0], A.itemsize, numba.int32(0)
     block, row, marks, marks_row = workspace, padded * size, workspace + n * padded * size, padded * 4
     fill(zero, n, padded - n, block + n * size, row, size)

@@ -1,14 +1,14 @@
 """The scalar chain of a closure: eliminate the pivots of a small block, one after the other.
 
-Lehmann, "Algebraic structures for transitive closure", Theoretical Computer Science 4 (1977); Floyd and Warshall where
-⊕ is idempotent. C interface, 64-bit integers, strides in bytes:
+Sources: Lehmann, "Algebraic structures for transitive closure", Theoretical Computer Science 4 (1977); Floyd and
+Warshall if ⊕ is idempotent. C interface, 64-bit integers, strides in bytes:
 
     eliminate(n, a, a_row) -> the first pivot without a star, or -1
     eliminate_pivots(n, a, a_row, p, p_row, first, groups)
 
-The block is (n, n), its rows padded to whole groups of vectors, which are read and written too: one group in the first
-function, which keeps the pivot's row in registers, ``groups`` in the second. ``a`` is aligned to vectors. Where pivot k
-changes an entry, P (int32, padded likewise) becomes ``first + k``.
+The block is (n, n). Its rows are padded to whole groups of vectors, which are read and written too. The first function
+has one group and keeps the pivot's row in registers; the second has ``groups`` groups. ``a`` is aligned to vectors. If
+pivot k changes an entry, P (int32, padded likewise) becomes ``first + k``.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any
 
 import llvmlite.ir as ir
 
-from semiring.kernels.cpu.codegen.lower import Operand, lower
+from semiring.kernels.cpu.codegen.lowering import Operand, lower
 from semiring.kernels.cpu.codegen.numba_internals import for_range
 from semiring.kernels.cpu.codegen.target import Target
 from semiring.kernels.cpu.codegen.vector import I1, I32, I64, ElementType, Value, Vectors
-from semiring.kernels.cpu.product.tile import Pair, constant_marks
+from semiring.kernels.cpu.product.micro_kernel import Pair, constant_marks
 from semiring.kernels.definition import KernelDefinition
 
 __all__ = ["ELIMINATE_ARGUMENTS", "build_eliminate"]
@@ -35,15 +35,18 @@ PIVOT_ARGUMENTS = (*ELIMINATE_ARGUMENTS, "p", "p_row", "first", "groups")
 def build_eliminate(
     module: Any, name: str, definition: KernelDefinition, target: Target, group: int, *, pivots: bool
 ) -> None:
-    """Add the function to an LLVM module, for groups of ``group`` vectors. The definition must have a star."""
+    """Add the function to an LLVM module, for groups of ``group`` vectors.
+
+    The definition must have a star.
+    """
     arguments = PIVOT_ARGUMENTS if pivots else ELIMINATE_ARGUMENTS
     function = ir.Function(module, ir.FunctionType(I64, [I64] * len(arguments)), name)
     for argument, label in zip(function.args, arguments, strict=True):
         argument.name = label
-    _Eliminate(function, definition, target, group, pivots).build()
+    _EliminationBuilder(function, definition, target, group, pivots).build()
 
 
-class _Eliminate:
+class _EliminationBuilder:
     def __init__(self, function: Any, definition: KernelDefinition, target: Target, group: int, pivots: bool) -> None:
         self.definition, self.target, self.group, self.pivots = definition, target, group, pivots
         self.arguments = {argument.name: argument for argument in function.args}
@@ -101,7 +104,10 @@ class _Eliminate:
             self.builder.ret(k)
 
     def pivot_row(self, k: Value, pivot: Value, star: Value, corner: Value, mark: Value | None) -> list[Value]:
-        """Row k becomes star ⊗ row k, and its diagonal entry the star. The row, where it fits into registers."""
+        """Replace row k by star ⊗ row k, and its diagonal entry by the star.
+
+        Return the row if registers hold it.
+        """
         b, v = self.builder, self.vectors
         first = ir.Constant(I32, 0)
         mark_address = self.address("p", k, k, 4) if mark is not None else None
@@ -121,7 +127,10 @@ class _Eliminate:
             return [self.row_vector(k, column)[1] for column in columns]
 
     def other_row(self, i: Value, k: Value, row: list[Value], mark: Value | None) -> None:
-        """Row i becomes row i ⊕ A[i, k] ⊗ row k; its entry in column k is replaced unless ⊕ is idempotent."""
+        """Replace row i by row i ⊕ A[i, k] ⊗ row k.
+
+        Its entry in column k starts from 0̄ unless ⊕ is idempotent.
+        """
         address = self.entry(i, k)
         scalar = self.load(address, self.element.ir, self.element.size)
         factor = self.vectors.splat(scalar)
@@ -135,7 +144,7 @@ class _Eliminate:
 
     @contextmanager
     def columns(self) -> Iterator[list[Value]]:
-        """The first columns of the vectors of a row: of its one group, or of one group after the other, in a loop."""
+        """Yield the first columns of the vectors of a row: of its one group, or of each group in a loop."""
         b, lanes = self.builder, self.lanes
         if not self.pivots:
             yield [ir.Constant(I64, n * lanes) for n in range(self.group)]

@@ -1,23 +1,16 @@
-"""Floyd-Warshall with the rows of every pivot shared out among threads, as D. Bertoldi describes it for OpenMP.
+"""Floyd-Warshall with the rows of every pivot distributed among threads, as D. Bertoldi describes it for OpenMP.
 
-Algorithm 3 of "Parallelization of the Floyd-Warshall algorithm": for every pivot k one thread copies row k, for all
-threads to read in a single place, and then rows are updated by whichever thread is free (``schedule(dynamic)``, one row
-at a time) or by the thread that they belong to (``schedule(static)``). The threads are those of the library
-(`semiring.kernels.cpu.threads.team`), so that a barrier costs no thread. A row is updated by the native function of
-`semiring.kernels.cpu.elimination.panels`, and the star of a pivot is that of `semiring.kernels.cpu.closing.eliminate`:
-so one compiled loop serves every semiring and every dtype of one size.
+This is algorithm 3 of "Parallelization of the Floyd-Warshall algorithm". For every pivot k one thread copies row k, so
+that all threads read it in a single place. Then any free thread updates one row at a time (``schedule(dynamic)``), or
+each thread updates its own rows (``schedule(static)``). The threads are those of the library
+(`semiring.kernels.cpu.threads.team`), so that a barrier costs no thread. The native function of
+`semiring.kernels.cpu.elimination.gathered_rows` updates a row, and `semiring.kernels.cpu.closing.eliminate` computes
+the star of a pivot. So one compiled loop serves every semiring and every dtype of one size.
 
-For a ⊕ that is not idempotent the entry in the pivot's column starts from 0̄, as in every elimination. The plain product
-shares out its rows in the same way.
+For a ⊕ that is not idempotent the entry in the pivot's column starts from 0̄, as in every elimination. The plain
+product distributes its rows in the same way.
 
-Behind the address of its function, a job of the team has these words:
-
-    1-3  the address of the native function that updates a row, of the ordinals, and of the first row that is read: the
-         copy of the pivot row, or B
-    4-6  the first row that is written, the bytes from row to row of it, and its columns
-    7-9  the address of the first factor, and the bytes from row to row and from k to k: of A in a product
-    10   how many k, and the bytes from row to row of B
-    12   the pivot, -1 in a product; bytes of an element; whether ⊕ is idempotent; the bits of 0̄
+A job of the team has the words of a `RowJob` after the address of its function.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -26,19 +19,40 @@ Behind the address of its function, a job of the team has these words:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 
 from semiring.kernels.cpu.closing.blocks import close_diagonal
 from semiring.kernels.cpu.codegen.memory import address, call8, fetch, put
 from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
-from semiring.kernels.cpu.product.macro import word
+from semiring.kernels.cpu.product.macro_kernel import word
 from semiring.kernels.cpu.threads.team import finish, publish
 
-__all__ = ["PIVOT", "close_pivots_by_rows", "update_rows"]
+__all__ = ["PIVOT", "RowJob", "close_pivots_by_rows", "update_rows"]
 
-FOLD, ORDINALS, SOURCE, C, C_ROW, COLUMNS, FACTORS, FACTOR_ROW, FACTOR_STEP, COUNT, SOURCE_ROW = range(1, 12)
+
+class RowJob(NamedTuple):
+    """The words of a job after the address of its function: addresses, strides in bytes, and numbers."""
+
+    fold: int  # the native function that updates a row
+    ordinals: int  # int32: 0, 1, …
+    source: int  # the first row that is read: the copy of the pivot row, or the first row of B
+    target: int  # the first row that is written
+    target_row: int  # the stride of the rows that are written
+    columns: int  # of the rows that are written
+    factors: int  # the first factor: of A in a product
+    factor_row: int  # the stride of factors from row to row
+    factor_step: int  # the stride of factors from k to k
+    steps: int  # how many k
+    source_row: int  # the stride of the rows that are read
+    pivot: int  # -1 in a product
+    size: int  # bytes of an element
+    is_idempotent: int  # 1 if ⊕ is idempotent, else 0
+    zero: int  # the bits of 0̄
+
+
+FOLD, ORDINALS, SOURCE, TARGET, TARGET_ROW, COLUMNS, FACTORS, FACTOR_ROW, FACTOR_STEP, COUNT, SOURCE_ROW = range(1, 12)
 PIVOT, SIZE, IDEMPOTENT, ZERO = range(12, 16)
 
 _inner: Callable[[Callable[..., Any]], Any] = numba.njit(**PART)
@@ -67,7 +81,7 @@ def update_rows(job: int, cut: int, workspace: int) -> None:
     for i in range(word(cut, 0), word(cut, 1)):
         if i == pivot:
             continue
-        row = word(job, C) + i * word(job, C_ROW)
+        row = word(job, TARGET) + i * word(job, TARGET_ROW)
         factors = word(job, FACTORS) + i * word(job, FACTOR_ROW)
         if pivot >= 0:
             factor = row + pivot * size
@@ -99,10 +113,10 @@ def close_pivots_by_rows(
     stop: int,
     patience: int,
 ) -> int:
-    """Eliminate the pivots ``start`` … stop - 1 of A (n, n), contiguous rows, by jobs of the team; see the module.
+    """Eliminate the pivots ``start`` … stop - 1 of A (n, n), of contiguous rows, by jobs of the team.
 
-    Returns ``stop``; or k < stop where the rows of pivot k are still under way after ``patience`` pauses, so that the
-    caller waits for them and goes on with k + 1; or -1 - k where pivot k has no star.
+    Return ``stop`` if all are eliminated. Return k < stop if threads still update the rows of pivot k after
+    ``patience`` pauses; the caller waits for them and continues with k + 1. Return -1 - k if pivot k has no star.
     """
     n, size = A.shape[0], A.itemsize
     a, row, copy = address(A), A.strides[0], word(job, SOURCE)

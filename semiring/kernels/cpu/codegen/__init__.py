@@ -1,1 +1,1 @@
-"""From expressions to machine code: LLVM vectors, elementary functions, kernels, and their cache."""
+"""Code generation: expressions become LLVM vectors, elementary functions, kernels, and entries of their cache."""

@@ -1,7 +1,7 @@
-"""The CPU's compiled code on disk (`semiring.kernels.disk`).
+"""Store the CPU's compiled code on disk (`semiring.kernels.disk`).
 
-An entry's name holds a hash of the kernel's definition, of the code of the modules that it is made of
-(`semiring.kernels.sources`), of the versions of Numba, llvmlite, NumPy and Python, and of the CPU.
+The name of an entry holds a hash of four things. They are the kernel's definition, the code of its modules
+(`semiring.kernels.sources`), the versions of Numba, llvmlite, NumPy and Python, and the CPU.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Modules = tuple[str, ...]
 
 
 def fingerprint(modules: Modules) -> str | None:
-    """Return a digest of what kernels of these modules depend on: code, versions, and the CPU; None: not kept."""
+    """Return a digest of what kernels of these modules depend on: code, versions, and the CPU; None: not stored."""
     return sources.fingerprint(modules, _versions())
 
 
@@ -43,10 +43,13 @@ def holds(modules: Modules, key: str) -> bool:
 
 
 def load(modules: Modules, key: str, rebuild: Callable[[Any], Any]) -> Any:
-    """Return what ``rebuild`` makes of the saved state; None where there is none or it is damaged."""
+    """Return what ``rebuild`` makes of the saved state, or None if it is absent or damaged."""
     return disk.load(fingerprint(modules), key, rebuild)
 
 
 def save(modules: Modules, key: str, state: Any) -> None:
-    """Keep a state for `load`. Failing to is no error: a read-only or full folder only costs time."""
+    """Save a state for `load`.
+
+    A read-only or full folder only costs time and is no error.
+    """
     disk.save(fingerprint(modules), key, state)

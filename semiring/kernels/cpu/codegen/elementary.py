@@ -1,9 +1,9 @@
-"""exp, expm1, log and log1p on vectors, good to about one unit in the last place.
+"""exp, expm1, log and log1p on vectors, accurate to about one unit in the last place.
 
-No mathematical library is called, so results are the same on every machine with a fused multiply-add, and vectors stay
-vectors. Methods: W. J. Cody and W. Waite, *Software Manual for the Elementary Functions* (1980), for the reduction by
-multiples of log 2 in two pieces; the logarithm's polynomial in s = f / (2 + f), and the correction of log1p by the
-rounding of 1 + x, are those of FreeBSD's msun (K. C. Ng, 1993).
+No mathematical library is called. So results are the same on every machine with a fused multiply-add, and vectors stay
+vectors. The reduction by multiples of log 2 in two pieces follows W. J. Cody and W. Waite, *Software Manual for the
+Elementary Functions* (1980). The logarithm's polynomial in s = f / (2 + f), and the correction of log1p by the rounding
+of 1 + x, are those of FreeBSD's msun (K. C. Ng, 1993).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["exp", "expm1", "log", "log1p"]
 _LN2 = {4: (0.693359375, -2.12194440e-4), 8: (6.93147180369123816490e-01, 1.90821492927058770002e-10)}
 _MANTISSA_BITS = {4: 23, 8: 52}
 _BIAS = {4: 127, 8: 1023}
-_TERMS = {4: 8, 8: 14}  # of the series of expm1 on ±log(2)/2: the first one left out is below half a unit
+_TERMS = {4: 8, 8: 14}  # terms of the series of expm1 on ±log(2)/2: the first omitted term is below half a unit
 # (log(1 + f) - f) as a polynomial in s² (msun's Lg1, Lg2, ...)
 _LOG = {
     4: (0.66666662693, 0.40000972152, 0.28498786688, 0.24279078841),
@@ -31,7 +31,10 @@ _LOG = {
 
 
 def _reduced(v: Vectors, x: Value) -> tuple[Value, Value]:
-    """The reduction x = k·log 2 + r with |r| at most about log(2)/2: gives k, as a float, and expm1(r)."""
+    """Reduce x = k·log 2 + r with |r| at most about log(2)/2.
+
+    Return k as a float, and expm1(r).
+    """
     size, b = v.element.size, v.builder
     high, low = _LN2[size]
     k = v.call("rint", b.fmul(x, v.constant(1 / math.log(2))))
@@ -44,31 +47,34 @@ def _reduced(v: Vectors, x: Value) -> tuple[Value, Value]:
 
 
 def _power_of_two(v: Vectors, k: Value) -> Value:
-    """2ᵏ for an integral k between the exponents of normal numbers."""
+    """Return 2ᵏ for an integral k between the exponents of normal numbers."""
     size = v.element.size
     exponent = v.builder.add(v.builder.fptosi(k, v.bits_type), v.bits(_BIAS[size]))
     return v.from_bits(v.builder.shl(exponent, v.bits(_MANTISSA_BITS[size])))
 
 
 def _clamped(v: Vectors, x: Value, low: float, high: float) -> Value:
-    """The argument within bounds beyond which the result is 0, -1 or ∞ anyway; NaN stays."""
+    """Clamp the argument to bounds beyond which the result is 0, -1 or ∞ anyway.
+
+    NaN stays.
+    """
     x = v.select(v.less(x, v.constant(low)), v.constant(low), x)
     return v.select(v.less(v.constant(high), x), v.constant(high), x)
 
 
 def exp(v: Vectors, x: Value) -> Value:
-    """eˣ; subnormal results are right, ∞ beyond the range."""
+    """Return eˣ; subnormal results are correct, and the result is ∞ beyond the range."""
     b = v.builder
     limit = 110.0 if v.element.size == 4 else 760.0
     k, p = _reduced(v, _clamped(v, x, -limit, limit))
-    # 2ᵏ may lie outside the normal numbers where the result does not: two factors
+    # Two factors, because 2ᵏ may lie outside the normal numbers although the result does not.
     half = v.call("floor", b.fmul(k, v.constant(0.5)))
     scaled = b.fmul(b.fadd(v.constant(1), p), _power_of_two(v, half))
     return b.fmul(scaled, _power_of_two(v, b.fsub(k, half)))
 
 
 def expm1(v: Vectors, x: Value) -> Value:
-    """eˣ - 1 without cancellation near 0."""
+    """Return eˣ - 1 without cancellation near 0."""
     b = v.builder
     low, high = (-30.0, 89.5) if v.element.size == 4 else (-60.0, 710.5)
     k, p = _reduced(v, _clamped(v, x, low, high))
@@ -81,7 +87,7 @@ def expm1(v: Vectors, x: Value) -> Value:
 
 
 def _log_of_reduced(v: Vectors, f: Value, k: Value, correction: Value) -> Value:
-    """log(2ᵏ·(1 + f)) plus a small correction, for f in (√½ - 1, √2 - 1)."""
+    """Return log(2ᵏ·(1 + f)) plus a small correction, for f in (√½ - 1, √2 - 1)."""
     b = v.builder
     size = v.element.size
     high, low = (6.9313812256e-01, 9.0580006145e-06) if size == 4 else _LN2[8]
@@ -97,7 +103,10 @@ def _log_of_reduced(v: Vectors, f: Value, k: Value, correction: Value) -> Value:
 
 
 def _split(v: Vectors, x: Value) -> tuple[Value, Value]:
-    """A positive normal x as 2ᵏ·(1 + f) with 1 + f in [√½, √2): gives f and k."""
+    """Split a positive normal x = 2ᵏ·(1 + f) with 1 + f in [√½, √2).
+
+    Return f and k.
+    """
     b, size = v.builder, v.element.size
     root = 0x3F3504F3 if size == 4 else 0x3FE6A09E667F3BCD  # √½
     shifted = b.sub(v.as_bits(x), v.bits(root))
@@ -107,7 +116,10 @@ def _split(v: Vectors, x: Value) -> tuple[Value, Value]:
 
 
 def _with_poles(v: Vectors, x: Value, pole: float, result: Value) -> Value:
-    """-∞ at the pole, NaN below it, ∞ at ∞; NaN stays."""
+    """Return the result with -∞ at the pole, NaN below it, and ∞ at ∞.
+
+    NaN stays.
+    """
     result = v.select(v.compare("==", x, v.constant(math.inf)), x, result)
     result = v.select(v.compare("==", x, v.constant(pole)), v.constant(-math.inf), result)
     result = v.select(v.less(x, v.constant(pole)), v.constant(math.nan), result)
@@ -115,7 +127,7 @@ def _with_poles(v: Vectors, x: Value, pole: float, result: Value) -> Value:
 
 
 def log(v: Vectors, x: Value) -> Value:
-    """The natural logarithm, of subnormal numbers too."""
+    """Return the natural logarithm, also of subnormal numbers."""
     b = v.builder
     size = v.element.size
     tiny = v.less(x, v.constant(2.0 ** (1 - _BIAS[size])))
@@ -126,11 +138,11 @@ def log(v: Vectors, x: Value) -> Value:
 
 
 def log1p(v: Vectors, x: Value) -> Value:
-    """log(1 + x) without cancellation near 0."""
+    """Return log(1 + x) without cancellation near 0."""
     b = v.builder
     total = b.fadd(v.constant(1), x)
     f, k = _split(v, total)
-    # What 1 + x lost in rounding, from the smaller of the two summands, relative to the sum
+    # The rounding error of 1 + x, from the smaller of the two summands, relative to the sum
     lost = v.select(
         v.less(v.constant(1), x), b.fsub(v.constant(1), b.fsub(total, x)), b.fsub(x, b.fsub(total, v.constant(1)))
     )
@@ -139,7 +151,7 @@ def log1p(v: Vectors, x: Value) -> Value:
 
 
 def _small(v: Vectors, x: Value, result: Value) -> Value:
-    """Where 1 + x rounds to 1, log1p(x) is x."""
+    """Return x for log1p(x) where 1 + x rounds to 1."""
     threshold = v.constant(2.0 ** -(_MANTISSA_BITS[v.element.size] + 2))
     return v.select(v.less(v.call("fabs", x), threshold), x, result)
 

@@ -1,4 +1,4 @@
-"""Numba functions as kernels: one signature, called without dispatch, cached by `codegen.cache`."""
+"""Numba functions as kernels: one signature, called without dispatch, stored by `codegen.cache`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from semiring.logs import Compilation
 __all__ = ["KernelCache", "cached", "compiled"]
 
 
-#: What callers compute by the compiled functions of a module, for reports of compilations: the first that is found.
+#: What callers compute by the compiled functions of a module, for reports of compilations. The first match counts.
 _PURPOSES = (
     ("predecessors", "predecessors"),
     ("elimination", "sparse factorization"),
-    ("searches", "shortest-path searches"),
+    ("dijkstra", "shortest-path searches"),
     ("graphs", "graph analysis"),
     ("bits", "products of packed bits"),
     ("log_", "log_plus products"),
@@ -43,9 +43,9 @@ def purpose(name: str) -> str:
 
 
 class KernelCache(DispatcherCache):  # type: ignore[misc]  # Numba has no types
-    """The compiled code of one function for Numba's dispatcher: in the store of this package instead of Numba's own.
+    """The compiled code of one function for Numba's dispatcher, in the store of this package instead of Numba's own.
 
-    ``modules``: those that the function is made of, beside the modules that they import.
+    ``modules``: the modules of the function, besides the modules that they import.
     """
 
     def __init__(self, name: str, *modules: str) -> None:
@@ -59,7 +59,7 @@ class KernelCache(DispatcherCache):  # type: ignore[misc]  # Numba has no types
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         key = self._key(sig)
         found = cache.load(self.modules, key, lambda state: rebuild_result(target_context, state))
-        if found is None:  # now Numba compiles, and then it saves
+        if found is None:  # Numba compiles now and calls `save_overload` afterwards
             self._under_way[key] = Compilation(purpose(self.name))
         return found
 
@@ -69,13 +69,13 @@ class KernelCache(DispatcherCache):  # type: ignore[misc]  # Numba has no types
         cache.save(self.modules, key, result_state(data))
 
     def enable(self) -> None:
-        """Always on: an unusable folder is a miss."""
+        """Do nothing, because the cache is always enabled: an unusable folder is a miss."""
 
     def disable(self) -> None:
-        """Always on."""
+        """Do nothing, because the cache is always enabled."""
 
     def flush(self) -> None:
-        """Entries are never stale."""
+        """Do nothing, because entries are never stale."""
 
     def _key(self, sig: Any) -> str:
         return f"{self.name} {sig}"
@@ -96,6 +96,6 @@ def cached(function: Any) -> Any:
 
 
 def compiled(function: Any) -> Callable[..., Any]:
-    """The Python-callable entry point of a ``numba.njit`` function whose parameters are all 64-bit integers."""
+    """Return the Python-callable entry point of a ``numba.njit`` function whose parameters are 64-bit integers."""
     signature = (types.intp,) * len(inspect.signature(function.py_func).parameters)
     return entry_point(cached(function), signature)

@@ -1,7 +1,7 @@
-"""What Numba lacks for kernels: addresses, and calls of native functions by address.
+"""Intrinsics that Numba lacks: addresses, loads and stores, atomics, and calls of native functions by address.
 
-The arrays of a kernel are typed by the unsigned integer of their element's size: only the native functions behind an
-address know what the bits mean, so one compiled kernel serves every semiring and every dtype of that size.
+The arrays of a kernel are typed by the unsigned integer of their element's size. Only the native functions behind an
+address interpret the bits. So one compiled kernel serves every semiring and every dtype of that size.
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ WIDENED = 16  # elements that `widen` copies
 
 
 def load(builder: Any, kind: Any, where: Any) -> Any:
-    """What lies at an address, aligned or not: an LLVM value of that kind, in code that builds code."""
+    """Build a load of an LLVM value of type ``kind`` from an address, aligned or not."""
     value = builder.load(builder.inttoptr(where, kind.as_pointer()))
     value.align = 1
     return value
 
 
 def store(builder: Any, value: Any, where: Any) -> None:
-    """Write it there."""
+    """Build a store of an LLVM value to an address, aligned or not."""
     builder.store(value, builder.inttoptr(where, value.type.as_pointer())).align = 1
 
 
 @intrinsic
 def address(typing: Context, array: Any) -> Code:
-    """Where the first element of an array lies."""
+    """Return the address of the first element of an array."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.ptrtoint(data_of(context, builder, signature.args[0], args[0]), I64)
@@ -80,7 +80,7 @@ def address(typing: Context, array: Any) -> Code:
 
 @intrinsic
 def line(typing: Context, where: Any, size: Any) -> Code:
-    """So many float32 side by side from an address on, as an array."""
+    """Return ``size`` adjacent float32 from an address on, as an array."""
     kind = types.Array(types.float32, 1, "C")
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -92,7 +92,7 @@ def line(typing: Context, where: Any, size: Any) -> Code:
 
 @intrinsic
 def is_single(typing: Context, array: Any) -> Code:
-    """Whether an array holds float32: the compiler knows, and leaves out the branch that is not taken."""
+    """Return whether an array holds float32, as a constant, so that the compiler omits the branch that is not taken."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return ir.Constant(ir.IntType(1), int(array.dtype == types.float32))
@@ -102,7 +102,7 @@ def is_single(typing: Context, array: Any) -> Code:
 
 @intrinsic
 def bits_of(typing: Context, value: Any) -> Code:
-    """The bits of a double as a 64-bit integer."""
+    """Return the bits of a double as a 64-bit integer."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.bitcast(args[0], I64)
@@ -112,7 +112,7 @@ def bits_of(typing: Context, value: Any) -> Code:
 
 @intrinsic
 def number_of(typing: Context, bits: Any) -> Code:
-    """The double of which a 64-bit integer holds the bits."""
+    """Return the double whose bits a 64-bit integer holds."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.bitcast(args[0], ir.DoubleType())
@@ -122,7 +122,7 @@ def number_of(typing: Context, bits: Any) -> Code:
 
 @intrinsic
 def scaled(typing: Context, value: Any, exponent: Any) -> Code:
-    """The float32 value · 2ⁿ, a normal number as the value is, for the float32 exponent n + 3 · 2²²."""
+    """Return the float32 value · 2ⁿ, a normal number as the value is, for the float32 exponent n + 3 · 2²²."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         bits, last = (builder.bitcast(argument, I32) for argument in args)
@@ -133,7 +133,7 @@ def scaled(typing: Context, value: Any, exponent: Any) -> Code:
 
 @intrinsic
 def trailing_zeros(typing: Context, word: Any) -> Code:
-    """The number of the lowest bit that is set in a 64-bit integer, which is not 0."""
+    """Return the number of the lowest bit that is set in a 64-bit integer, which is not 0."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
@@ -143,7 +143,10 @@ def trailing_zeros(typing: Context, word: Any) -> Code:
 
 @intrinsic
 def wide(typing: Context) -> Code:
-    """In the first line of a function: its loops take the widest vectors of the machine. LLVM shies away from them."""
+    """Let the loops of a function use the widest vectors of the machine.
+
+    Call it in the first line. LLVM avoids the widest vectors by default.
+    """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         add_attribute(builder.function, "prefer-vector-width", "512")
@@ -154,7 +157,7 @@ def wide(typing: Context) -> Code:
 
 @intrinsic
 def without_nan(typing: Context) -> Code:
-    """In the first line of a function that meets no NaN: the maximum of a line then is one of vectors."""
+    """Promise in the first line of a function that it meets no NaN, so that LLVM vectorizes the maximum of a line."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         for name in ("no-nans-fp-math", "no-signed-zeros-fp-math"):
@@ -166,7 +169,7 @@ def without_nan(typing: Context) -> Code:
 
 @intrinsic
 def fetch(typing: Context, like: Any, where: Any) -> Code:
-    """The element at an address, of the type of ``like``."""
+    """Return the element at an address, of the type of ``like``."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return load(builder, context.get_value_type(like), args[1])
@@ -240,7 +243,7 @@ def copy_bytes(typing: Context, to: Any, source: Any, count: Any) -> Code:
 
 
 def _caller(count: int, result: Any) -> Any:
-    """An intrinsic that calls a native function of ``count`` 64-bit integers, its address first."""
+    """Return an intrinsic that calls a native function of ``count`` 64-bit integers, its address first."""
 
     def generic(typing: Context, function: Any, args: Any) -> Code:
         def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
@@ -266,7 +269,7 @@ close7 = _caller(7, types.intp)
 
 @intrinsic
 def atomic_load(typing: Context, where: Any) -> Code:
-    """A 64-bit integer that other threads write, and everything they wrote before it."""
+    """Return a 64-bit integer that other threads write, and acquire all that they wrote before it."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.load_atomic(builder.inttoptr(args[0], I64.as_pointer()), "acquire", 8)
@@ -276,7 +279,7 @@ def atomic_load(typing: Context, where: Any) -> Code:
 
 @intrinsic
 def atomic_store(typing: Context, value: Any, where: Any) -> Code:
-    """Write a 64-bit integer for other threads, after everything written before it."""
+    """Write a 64-bit integer for other threads, and release all that was written before it."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         builder.store_atomic(args[0], builder.inttoptr(args[1], I64.as_pointer()), "release", 8)
@@ -287,7 +290,10 @@ def atomic_store(typing: Context, value: Any, where: Any) -> Code:
 
 @intrinsic
 def atomic_add(typing: Context, value: Any, where: Any) -> Code:
-    """Add to a 64-bit integer that other threads add to as well; what it was before."""
+    """Add to a 64-bit integer that other threads add to as well.
+
+    Return its value before.
+    """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.atomic_rmw("add", builder.inttoptr(args[1], I64.as_pointer()), args[0], "acq_rel")
@@ -297,7 +303,10 @@ def atomic_add(typing: Context, value: Any, where: Any) -> Code:
 
 @intrinsic
 def atomic_replace(typing: Context, where: Any, old: Any, new: Any) -> Code:
-    """Replace a 64-bit integer if it still is ``old``; whether it was."""
+    """Replace a 64-bit integer if it still is ``old``.
+
+    Return whether it was.
+    """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = builder.inttoptr(args[0], I64.as_pointer())
@@ -308,7 +317,7 @@ def atomic_replace(typing: Context, where: Any, old: Any, new: Any) -> Code:
 
 @intrinsic
 def pause(typing: Context) -> Code:
-    """Tell the core that the thread only waits."""
+    """Pause the core in a loop that waits."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         text = "pause" if host().x86 else "yield" if host().arm64 else ""

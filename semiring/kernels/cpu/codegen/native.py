@@ -28,7 +28,7 @@ llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
 llvm.initialize_native_asmparser()  # the code holds a line of inline assembly
 
-#: Builds a function of the given name in a module, from whatever arguments follow.
+#: Builds a function of the given name in a module, from the arguments that follow.
 Build = Callable[..., None]
 
 _loaded: dict[str, tuple[int, Any]] = {}  # address and library by key; the library keeps the code alive
@@ -44,8 +44,8 @@ def compile_native(build: Build, *arguments: Any, what: str = "computation", **o
     """Return the address of the function that ``build`` makes, from this process, the cache on disk, or the compiler.
 
     ``build`` is called with an LLVM module, the function's name, and the arguments and options. The text of each is in
-    the cache key, so it must determine its value: those of data classes, functions and plain values do.
-    ``what`` names in reports of compilations what the caller computes.
+    the cache key, so it must determine its value. The texts of data classes, functions and plain values do. ``what``
+    names what the caller computes, for reports of compilations.
     """
     modules, key = _identity(build, arguments, options)
     found = _loaded.get(key)
@@ -67,7 +67,7 @@ def compile_native(build: Build, *arguments: Any, what: str = "computation", **o
 
 
 def _identity(build: Build, arguments: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[str, ...], str]:
-    """Return the modules that a function is made of, and the text that tells it from other functions of theirs."""
+    """Return the modules of a function, and the text that distinguishes it from other functions of these modules."""
     given = [build, *arguments, *options.values()]
     functions = [value for value in given if isinstance(value, FunctionType)]
     modules = dict.fromkeys([*(function.__module__ for function in functions), __name__])
@@ -84,18 +84,18 @@ def _text(value: Any) -> str:
 
 
 def assembly(build: Build, target: Target) -> str:
-    """The assembly of the function that ``build`` makes, for any CPU that LLVM knows, whether or not it is this one."""
+    """Return the assembly of the function that ``build`` makes, for this CPU or any other that LLVM knows."""
     parsed, machine = _optimised(build, target)
     return str(machine.emit_assembly(parsed))
 
 
 def intermediate(build: Build, target: Target) -> str:
-    """LLVM's intermediate code of the same, optimised."""
+    """Return the optimised LLVM IR of the function that ``build`` makes."""
     return str(_optimised(build, target)[0])
 
 
 def _optimised(build: Build, target: Target) -> tuple[Any, Any]:
-    """The module of the function, and the machine it is for."""
+    """Return the optimised module of a function, and its target machine."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     machine = llvm.Target.from_triple(target.triple).create_target_machine(

@@ -102,9 +102,10 @@ def entry_point(function: Any, signature: tuple[Any, ...]) -> Callable[..., Any]
 
 
 def callback(function: Any, signature: tuple[Any, ...], cache: Any) -> Any:
-    """Compile a function without a result as C calls it; the object has its ``address`` and keeps the code alive.
+    """Compile a function without a result as C calls it.
 
-    `numba.cfunc` compiles at once, with Numba's own cache or none. The class lets the caller set a `DispatcherCache`.
+    The object has its ``address`` and keeps the code alive. `numba.cfunc` compiles at once, with Numba's own cache or
+    none. The class lets the caller set a `DispatcherCache`.
     """
     made: Any = CFunc(function, (signature, types.void), {}, {"error_model": "numpy", "nogil": True})
     set_cache(made, cache)
@@ -125,7 +126,7 @@ def rebuild_result(target_context: Any, state: tuple[Any, ...]) -> Any:
 
 # ------------------------------------------------------------------------------------------------- machine code of LLVM
 
-# The documented way from LLVM's text to machine code, `llvmlite.binding.create_mcjit_compiler`, knows neither the
+# The documented path from LLVM IR to machine code, `llvmlite.binding.create_mcjit_compiler`, knows neither the
 # options with which Numba compiles for this processor (NUMBA_OPT, NUMBA_CPU_NAME), nor a form of the code that can be
 # kept on disk. Numba's code generator has both.
 

@@ -1,8 +1,8 @@
 """⊕ and ⊗ of a semiring on single elements inside functions compiled by Numba.
 
 A kernel takes a `ScalarSemiring` as an argument and calls ``plus(sr, x, y)`` and ``times(sr, x, y)``. The semiring is a
-Numba *type*: kernels specialise on it at compile time, its key is the text of the definition, so compiled kernels can
-be kept on disk (`semiring.kernels.cpu.codegen.jit.cached`).
+Numba *type*, so kernels specialise on it at compile time. Its key is the text of the definition, so compiled kernels
+can be stored on disk (`semiring.kernels.cpu.codegen.jit.cached`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numba.extending import NativeValue, intrinsic, models, register_model, type
 
 from semiring.algebra.expressions import Expression, parse
 from semiring.kernels.contract import KernelPlan
-from semiring.kernels.cpu.codegen.lower import Operand, lower
+from semiring.kernels.cpu.codegen.lowering import Operand, lower
 from semiring.kernels.cpu.codegen.numba_internals import void
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.codegen.vector import ElementType, Scalars
@@ -40,7 +40,10 @@ __all__ = [
 
 
 class SemiringType(types.Type):  # type: ignore[misc]  # Numba has no types
-    """The Numba type of one semiring on one dtype; its text is everything the compiled code depends on."""
+    """The Numba type of one semiring on one dtype.
+
+    Its text is everything the compiled code depends on.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -53,10 +56,10 @@ class SemiringType(types.Type):  # type: ignore[misc]  # Numba has no types
     @cached_property
     def operations(self) -> dict[str, Any]:
         _, add, mul, *closing = json.loads(self.text)
-        found: dict[str, Any] = {"add": parse(add, ("x", "y")), "mul": parse(mul, ("x", "y"))}
+        trees: dict[str, Any] = {"add": parse(add, ("x", "y")), "mul": parse(mul, ("x", "y"))}
         for name, text in zip(("star", "divergence"), closing, strict=False):
-            found[name] = None if text is None else parse(text, ("x",))
-        return found
+            trees[name] = None if text is None else parse(text, ("x",))
+        return trees
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
@@ -68,9 +71,10 @@ class SemiringType(types.Type):  # type: ignore[misc]  # Numba has no types
 
 
 class ScalarSemiring:
-    """The semiring of a plan as an argument of a Numba function. 0̄ ⊗ x is neutral under ⊕, as in every kernel.
+    """The semiring of a plan as an argument of a Numba function.
 
-    ``closing``: with its star; the semiring must have one. ``opposite``: y ⊗ x in place of x ⊗ y.
+    0̄ ⊗ x is neutral under ⊕, as in every kernel. ``closing``: with its star, which the semiring must have.
+    ``opposite``: y ⊗ x instead of x ⊗ y.
     """
 
     def __init__(self, plan: KernelPlan, *, closing: bool = False, opposite: bool = False) -> None:
@@ -86,29 +90,30 @@ class ScalarSemiring:
 
 
 def _as_value(truth: Expression | None) -> str | None:
-    """A truth as text that is parsed again: 1 where it holds, else 0."""
+    """Return the text of a truth that is parsed again: 1 if it holds, else 0."""
     if truth is None:
         return None
     return Expression("where", (truth, Expression("const", (), 1), Expression("const", (), 0))).text
 
 
-_known: dict[tuple[int, Any, bool, bool], tuple[KernelPlan, ScalarSemiring, ScalarSemiring]] = {}
+_scalars_by_plan: dict[tuple[int, Any, bool, bool], tuple[KernelPlan, ScalarSemiring, ScalarSemiring]] = {}
 _LIMIT = 256
 
 
 def scalars_for(plan: KernelPlan) -> tuple[ScalarSemiring, ScalarSemiring]:
-    """The semiring of a plan, and the same in which paths are added up: float64 for floats."""
-    # By identity, as in `kernels_for`: hashing a definition takes microseconds, and a small matrix is closed in ten.
+    """Return the semiring of a plan, and the one in which paths are added up: in float64 for floats."""
+    # The key is the identity, as in `kernels_for`: hashing a definition takes microseconds, a small closure ten.
     key = (id(plan.semiring), plan.dtype, plan.facts.nonnegative, plan.facts.separate)
-    found = _known.get(key)
+    found = _scalars_by_plan.get(key)
     if found is not None and found[0].zero == plan.zero:
         return found[1:]
     wide = np.dtype(np.float64) if plan.dtype.kind == "f" else plan.dtype
     sums = replace(plan, dtype=wide, zero=wide.type(plan.zero), one=wide.type(plan.one))
-    if len(_known) >= _LIMIT:
-        _known.clear()
-    _known[key] = plan, ScalarSemiring(plan), ScalarSemiring(sums)  # the plan keeps its semiring alive
-    return _known[key][1:]
+    if len(_scalars_by_plan) >= _LIMIT:
+        _scalars_by_plan.clear()
+    # The plan keeps its semiring alive, so that its identity stays unique.
+    _scalars_by_plan[key] = plan, ScalarSemiring(plan), ScalarSemiring(sums)
+    return _scalars_by_plan[key][1:]
 
 
 register_model(SemiringType)(models.OpaqueModel)
@@ -147,7 +152,7 @@ def _operation(name: str, *, may_be_nan: bool = True) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
 def accumulate(typing: Any, sr: Any, c: Any, x: Any, y: Any) -> Any:
-    """``accumulate(sr, c, x, y)``: c ⊕ (x ⊗ y), of values that are no NaN, as the tiles of products compute it."""
+    """Return c ⊕ (x ⊗ y) of values that are not NaN, as the tiles of products compute it."""
     kind = types.boolean if sr.dtype.kind == "b" else from_dtype(sr.dtype)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -165,7 +170,7 @@ def accumulate(typing: Any, sr: Any, c: Any, x: Any, y: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
 def better(typing: Any, sr: Any, x: Any, y: Any) -> Any:
-    """``better(sr, x, y)``: whether x ⊕ y is x and not y, for a ⊕ that selects and values that are no NaN."""
+    """Return whether x ⊕ y is x and not y, for a ⊕ that selects and values that are not NaN."""
     kind = types.boolean if sr.dtype.kind == "b" else from_dtype(sr.dtype)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What the code generator needs to know of a CPU: vector width, registers, which tricks pay."""
+"""The properties of a CPU that the code generator uses: vector width, registers, and fast instructions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["CPUS", "Target", "host"]
 
 @dataclass(frozen=True)
 class Target:
-    """A CPU as LLVM names it."""
+    """A CPU, with the names and features that LLVM gives it."""
 
     triple: str
     cpu: str = ""
@@ -27,9 +27,9 @@ class Target:
     def arm64(self) -> bool:
         return self.triple.startswith(("aarch64", "arm64"))
 
-    @cached_property  # small products ask for it
+    @cached_property  # cached, because small products read it
     def avx512(self) -> bool:
-        """AVX-512 with what every core since Skylake-X has beside it: bytes, words, and shorter vectors."""
+        """Whether the CPU has AVX-512 as every core since Skylake-X has it: with bytes, words, and shorter vectors."""
         return self.x86 and all(self.has(f"avx512{part}") for part in ("f", "bw", "vl", "dq"))
 
     @property
@@ -48,9 +48,9 @@ class Target:
     def sums_by_fma(self) -> bool:
         """Whether x + y inside ⊗ becomes fma(x, 1, y).
 
-        The result is the same, bit by bit. On x86 additions and minima compete for the same pipes while the
-        multiply-add pipes idle: on Zen 4 this doubles the speed, elsewhere it costs nothing. On arm64 fmla overwrites
-        its addend, so it would cost a move.
+        The result is bitwise identical. On x86, additions and minima compete for the same pipes while the multiply-add
+        pipes idle. On Zen 4 this doubles the speed, and elsewhere it costs nothing. On arm64, fmla overwrites its
+        addend, so it would cost a move.
         """
         return self.x86 and self.has("fma")
 
@@ -62,8 +62,11 @@ class Target:
 
 @cache
 def host() -> Target:
-    """The CPU of this process, as Numba compiles for it (NUMBA_CPU_NAME and NUMBA_CPU_FEATURES are honoured)."""
-    from semiring.kernels.cpu.codegen.numba_internals import host_tuple  # it loads Numba, which other targets need not
+    """Return the CPU of this process, as Numba compiles for it with NUMBA_CPU_NAME and NUMBA_CPU_FEATURES."""
+    # The import loads Numba, which other targets do not need.
+    from semiring.kernels.cpu.codegen.numba_internals import (
+        host_tuple,
+    )
 
     return Target(*host_tuple())
 
@@ -80,5 +83,5 @@ _KINDS = (
     (_APPLE, "+neon", ("apple-m1", "apple-m2", "apple-m3", "apple-m4")),
 )
 
-#: CPUs whose code can be shown anywhere, by LLVM's names, with the features that decide how it is made.
+#: CPUs whose code can be shown on any machine, by LLVM's names, with the features that decide the code.
 CPUS = {cpu: Target(triple, cpu, features) for triple, features, cpus in _KINDS for cpu in cpus}

@@ -1,4 +1,4 @@
-"""Vectors of LLVM IR with operators, so that code which builds code reads like arithmetic."""
+"""Operators on vectors of LLVM IR, so that code which builds code reads like arithmetic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
 @dataclass(frozen=True)
 class ElementType:
-    """An element type: how NumPy and LLVM name it, and how it compares."""
+    """An element type: its names in NumPy and LLVM, and its comparisons."""
 
     dtype: np.dtype[Any]
 
@@ -42,7 +42,7 @@ class ElementType:
         return self.dtype.kind == "i"
 
     def constant(self, value: Any) -> Value:
-        """A scalar constant, rounded to the element type."""
+        """Return a scalar constant, rounded to the element type."""
         return ir.Constant(self.ir, float(self.dtype.type(value)) if self.floating else int(value))
 
 
@@ -52,7 +52,10 @@ def constant_vector(element: ir.Type, value: Any, lanes: int) -> Value:
 
 
 class Vectors:
-    """Builds instructions on vectors of ``lanes`` elements. Truths are vectors of i1."""
+    """Builds instructions on vectors of ``lanes`` elements.
+
+    Truths are vectors of i1.
+    """
 
     def __init__(self, builder: Any, element: ElementType, lanes: int) -> None:
         self.builder, self.element, self.lanes = builder, element, lanes
@@ -67,7 +70,7 @@ class Vectors:
         return constant_vector(self.element.ir, typed, self.lanes)
 
     def bits(self, value: int) -> Value:
-        """A vector of integers as wide as the elements."""
+        """Return a vector of integers as wide as the elements."""
         return constant_vector(ir.IntType(8 * self.element.size), value, self.lanes)
 
     def splat(self, scalar: Value) -> Value:
@@ -81,7 +84,7 @@ class Vectors:
     # ------------------------------------------------------------------------------------------- calls of intrinsics
 
     def call(self, name: str, *args: Value) -> Value:
-        """The LLVM intrinsic ``llvm.<name>`` on vectors of one type."""
+        """Call the LLVM intrinsic ``llvm.<name>`` on vectors of one type."""
         kind = args[0].type
         element = getattr(kind, "element", kind)
         letter = "f" if isinstance(element, (ir.FloatType, ir.DoubleType)) else "i"
@@ -111,7 +114,10 @@ class Vectors:
 
 
 class Scalars(Vectors):
-    """Builds instructions on single elements, as `Vectors` does on vectors. Truths are i1."""
+    """Builds instructions on single elements, as `Vectors` does on vectors.
+
+    Truths are i1.
+    """
 
     def __init__(self, builder: Any, element: ElementType) -> None:
         super().__init__(builder, element, 1)
@@ -129,10 +135,10 @@ class Scalars(Vectors):
 
 
 def opaque(builder: Any, value: Value, target: Target) -> Value:
-    """The same vector, of which the optimiser knows nothing any more. No instruction.
+    """Return the same vector, hidden from the optimiser.
 
-    Between a select and the store of its result, it keeps LLVM from making the two one masked store: on Zen 4 such a
-    store cannot be forwarded to a load, and one that follows soon waits for it.
+    This takes no instruction. Between a select and the store of its result, it prevents LLVM from merging the two into
+    one masked store. On Zen 4 such a store cannot be forwarded to a load, and an early load waits for it.
     """
     bits = value.type.count * (value.type.element.width if hasattr(value.type.element, "width") else 0)
     bits = bits or value.type.count * (32 if isinstance(value.type.element, ir.FloatType) else 64)
@@ -143,12 +149,12 @@ def opaque(builder: Any, value: Value, target: Target) -> Value:
 
 
 def declared(module: Any, name: str, kind: Any) -> Any:
-    """The function of a module, declared where it is not yet."""
+    """Return the function of a module, and declare it if it is not declared yet."""
     return module.globals[name] if name in module.globals else ir.Function(module, kind, name)
 
 
 def prefetch(builder: Any, pointer: Value, *, write: bool = False, second_level: bool = False) -> None:
-    """Ask for a cache line that will soon be read or written (or, in the second level, a little later)."""
+    """Prefetch a cache line that will soon be read or written (or, in the second level, a little later)."""
     kind = ir.FunctionType(ir.VoidType(), [I8.as_pointer(), I32, I32, I32])
     function = declared(builder.module, "llvm.prefetch.p0", kind)
     how = [int(write), 2 if second_level else 3, 1]

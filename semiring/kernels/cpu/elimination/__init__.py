@@ -1,1 +1,1 @@
-"""Sparse elimination: what is known before the numbers, the numbers, sweeps through a factor, and its paths."""
+"""Kernels of sparse elimination: symbolic and numeric factorization, triangular solves, and paths of a factor."""

@@ -1,12 +1,12 @@
-"""Entries of A* for listed pairs of places, by what leads from and to the supernodes above both.
+"""Entries of A* for listed pairs of places, by hub labels from and to the supernodes above both.
 
-Let X[u, P] be all paths from u to the pivots of a supernode P above it that pass only through places below P, and
-Y[P, v] the same towards v. Then A*[u, v] is the sum of X[u, P] ⊗ S[P] ⊗ Y[P, v] over every P that is above both, where
-S[P] is the star of the pivot block. Two computations find the same labels:
+Let X[u, P] be all paths from u to the pivots of a supernode P above it that pass only through places below P, and Y[P,
+v] the same towards v. Then A*[u, v] is the sum of X[u, P] ⊗ S[P] ⊗ Y[P, v] over every P above both places, where S[P]
+is the star of the pivot block. Two computations find the same labels:
 
-- `climb` goes from each end up to its root, as the first sweep does. It costs the panels above each end.
-- `join_columns` goes from P down to the ends: X[u, P] = R[u, rows] ⊗ X[rows, P], a triangular solve with the pivots
-  of P side by side. Ends that are close share nearly all of it.
+- `climb` goes from each end up to its root, as the first triangular solve does. It costs the panels above each end.
+- `join_columns` goes from P down to the ends: X[u, P] = R[u, rows] ⊗ X[rows, P], a triangular solve with the pivots of
+  P side by side. Ends that are close share nearly all of it.
 
 Sources: I. Abraham, D. Delling, A. Goldberg, R. Werneck, "Hierarchical hub labelings for shortest paths", ESA 2012, for
 the labels; D. Ouyang and others, "When hierarchy meets 2-hop-labeling", SIGMOD 2018, for finding them from the root.
@@ -23,18 +23,18 @@ from numba import njit
 from semiring.kernels.cpu.codegen.memory import address, call6, call8
 from semiring.kernels.cpu.codegen.numba_internals import PART
 from semiring.kernels.cpu.codegen.scalars import plus
-from semiring.kernels.cpu.elimination.structure import kernel
-from semiring.kernels.cpu.elimination.sweeps import dot
+from semiring.kernels.cpu.elimination.symbolic import kernel
+from semiring.kernels.cpu.elimination.triangular_solve import dot
 
 __all__ = ["add_parts", "climb", "join_columns", "join_labels", "lowest_common", "operations", "sums_from_roots"]
 
 _inner = njit(**PART)
-_WIDE = 8  # from so many vectors on, a panel is read once for all of them
+_WIDE = 8  # the number of vectors from which on a panel is read once for all of them
 
 
 @kernel
 def sums_from_roots(above, values):
-    """The sum of the values (count,) of each supernode and of all above it, int64."""
+    """Return the sum of the values (count,) of each supernode and of all above it, int64."""
     sums = values.astype(np.int64)
     for s in range(above.size - 1, -1, -1):
         if above[s] >= 0:
@@ -44,7 +44,7 @@ def sums_from_roots(above, values):
 
 @kernel
 def lowest_common(tails, heads, of, above):
-    """The lowest supernode that is above both places of each pair, or holds them, int32; -1 where there is none."""
+    """Return the lowest supernode that is above both places of each pair, or holds them, int32; -1 if there is none."""
     found = np.empty(tails.size, np.int32)
     for e in range(tails.size):
         s, t = of[tails[e]], of[heads[e]]
@@ -58,12 +58,28 @@ def lowest_common(tails, heads, of, above):
 
 
 @kernel
-def climb(across, along, ordinals, places, limits, close, tree, memory, towards, blocks, heights, zero, one, at, label):
-    """Labels of the ``places`` (r,), sorted, at the supernodes from ``limits`` (r,) up to the roots.
+def climb(
+    across,
+    along,
+    ordinals,
+    places,
+    limits,
+    close,
+    tree,
+    memory,
+    towards,
+    blocks,
+    heights,
+    zero,
+    one,
+    begins_of_labels,
+    label,
+):
+    """Compute the labels of the ``places`` (r,), sorted, at the supernodes from ``limits`` (r,) up to the roots.
 
-    ``label`` holds those of place number c from at[c] on, by supernode from the root down: heights[s] is the number of
-    pivots above a supernode. ``close``: with S from the right. ``across``, ``along`` and ``towards`` are those of
-    `TriangularSolves`.
+    ``label`` holds those of place number c from begins_of_labels[c] on, by supernode from the root down. heights[s] is
+    the number of pivots above a supernode. ``close``: multiply by S from the right. ``across``, ``along`` and
+    ``towards`` are those of `TriangularSolves`.
     """
     of, above, firsts, begins, rows = tree
     r, each = places.size, label.itemsize
@@ -140,19 +156,19 @@ def climb(across, along, ordinals, places, limits, close, tree, memory, towards,
         for c in range(low[s], low[s] + held[s]):
             if limits[c] <= s:
                 for i in range(k):
-                    label[at[c] + heights[s] + i] = X[start[s] + i, c]
+                    label[begins_of_labels[c] + heights[s] + i] = X[start[s] + i, c]
 
 
 @kernel
 def join_labels(sr, x, x_at, y, y_at, lengths, zero, out):
-    """out[e] ← the sum of products of ``lengths[e]`` entries of two labels, which begin at x_at[e] and y_at[e]."""
+    """Set out[e] to the sum of products of ``lengths[e]`` entries of two labels, which begin at x_at[e] and y_at[e]."""
     for e in range(out.size):
         out[e] = dot(sr, zero, x[x_at[e] :], y, y_at[e], lengths[e])
 
 
 @_inner
 def _mark(s, places, others, number, lows, firsts, begins, rows):
-    """number[u] ← 0 for the places below supernode s that lead from the given ones up to it, else -1."""
+    """Set number[u] ← 0 for the places below supernode s on the way from the given places up to it, else -1."""
     end = firsts[s]
     for u in range(firsts[lows[s]], end):
         number[u] = -1
@@ -172,7 +188,7 @@ def _mark(s, places, others, number, lows, firsts, begins, rows):
 
 @kernel
 def operations(nodes, starts, stops, tails, heads, shared, lows, firsts, begins, rows):
-    """How many pairs of ⊗ and ⊕ `join_columns` takes to find the labels for each supernode, int64."""
+    """Return how many pairs of ⊗ and ⊕ `join_columns` takes to find the labels for each supernode, int64."""
     found, number = np.zeros(nodes.size, np.int64), np.empty(firsts[-1], np.int32)
     for e in range(nodes.size):
         s = nodes[e]
@@ -195,15 +211,15 @@ def operations(nodes, starts, stops, tails, heads, shared, lows, firsts, begins,
 
 @_inner
 def _whole(width, lanes):
-    """The width of whole vectors that hold so many entries."""
+    """Return the width of whole vectors that hold so many entries."""
     return (width + lanes - 1) // lanes * lanes
 
 
 @_inner
 def _descend(fold, lanes, s, left, right, closed, number, index, tree, memory, blocks, towards, zero, one, X):
-    """X ← labels of the places that are marked in ``number``, at the pivots left … right - 1 of supernode s.
+    """Set X to the labels of the places that ``number`` marks, at the pivots left … right - 1 of supernode s.
 
-    ``number`` becomes where in X the label of each is: those of the pivots come first.
+    ``number`` becomes the position of each label in X; those of the pivots come first.
     """
     lows, firsts, begins, rows = tree
     first, k, width, each = firsts[s], firsts[s + 1] - firsts[s], right - left, X.itemsize
@@ -247,20 +263,20 @@ def _descend(fold, lanes, s, left, right, closed, number, index, tree, memory, b
 def join_columns(
     items, folds, dots, lanes, tails, heads, numbers, index, tree, memory, blocks, towards, shared, zero, one, X, Y, out
 ):
-    """Write what some pivots of a supernode add to A* between pairs of places below it.
+    """Write the contribution of some pivots of a supernode to A* between pairs of places below it.
 
-    Each item is (s, left, right, start, stop, at): the pivots left … right - 1 of supernode s, and the pairs from start
-    to stop, whose sums go to ``out`` from ``at`` on. ``folds`` and ``towards``: ``along`` and ``towards`` of the
-    `TriangularSolves` of rows and of columns. ``dots``, ``lanes``: see `panels.dots_for`. ``shared``: A is symmetric
-    and ⊕ selects, so that S ⊗ S = S and one label serves both sides; Y is not used then. ``numbers`` (2, n) int32,
-    ``index`` (depth,) int32, ``X`` and ``Y`` (places below s, columns): workspace.
+    Each item is (s, left, right, start, stop, place). It stands for the pivots left … right - 1 of supernode s, and the
+    pairs from start to stop. Their sums go to ``out`` from ``place`` on. ``folds`` and ``towards``: ``along`` and
+    ``towards`` of the `TriangularSolves` of rows and of columns. ``dots``, ``lanes``: see `gathered_rows.dots_for`.
+    ``shared``: A is symmetric and ⊕ selects, so that S ⊗ S = S and one label serves both sides; Y is not used then.
+    ``numbers`` (2, n) int32, ``index`` (depth,) int32, ``X`` and ``Y`` (places below s, columns): workspace.
     """
     lows, firsts, begins, rows = tree
     x_number, y_number = numbers[0], numbers[0] if shared else numbers[1]
     each = X.itemsize
     line, x, y = X.shape[1] * each, address(X), address(X) if shared else address(Y)
     for e in range(len(items)):
-        s, left, right, start, stop, at = items[e]
+        s, left, right, start, stop, place = items[e]
         some, others = tails[start:stop], heads[start:stop]
         _mark(s, some, others if shared else others[:0], x_number, lows, firsts, begins, rows)
         _descend(folds[0], lanes, s, left, right, True, x_number, index, tree, memory, blocks, towards[0], zero, one, X)
@@ -270,17 +286,17 @@ def join_columns(
             _descend(*up)
         steps = _whole(right - left, lanes)
         for q in range(stop - start):
-            out[at + q] = zero
+            out[place + q] = zero
             labels = x + x_number[some[q]] * line, line, y + y_number[others[q]] * line
-            call6(dots, (1, steps, *labels, address(out) + (at + q) * each))
+            call6(dots, (1, steps, *labels, address(out) + (place + q) * each))
 
 
 @kernel
 def add_parts(sr, items, parts, zero, out):
-    """Out ← for each pair the sum of what the items of `join_columns` wrote, in their order."""
+    """Set ``out`` to the sum, for each pair, of the results of the items of `join_columns`, in their order."""
     for e in range(out.size):
         out[e] = zero
     for i in range(len(items)):
-        start, stop, at = items[i, 3], items[i, 4], items[i, 5]
+        start, stop, place = items[i, 3], items[i, 4], items[i, 5]
         for e in range(start, stop):
-            out[e] = plus(sr, out[e], parts[at + e - start])
+            out[e] = plus(sr, out[e], parts[place + e - start])

@@ -1,9 +1,9 @@
-"""The walks behind the entries of a factor.
+"""Expand the entries of a factor to walks of edges.
 
-F[u, v], the paths from u to v over pivots before both, is an edge, or F[u, k] ⊗ F[k, v] for a pivot k < min(u, v):
-⊕ selects, and what it selected is computed again, bit by bit. So an entry is expanded over any such k until edges are
-left; k falls at every step, so that this ends whatever the ties. A best path climbs from its source up the tree to the
-pivot above all others on it, and down to its target, each step an entry. Loops, which weigh 1̄, are cut.
+F[u, v], the paths from u to v over pivots before both, is an edge, or F[u, k] ⊗ F[k, v] for a pivot k < min(u, v). ⊕
+selects, and the selected candidate is computed again, bit by bit. So an entry is expanded over any such k until only
+edges remain. k falls at every step, so that this ends whatever the ties. A best path climbs from its source up the tree
+to the highest pivot on it, and down to its target, each step an entry. Loops, which weigh 1̄, are cut.
 
 Source: J. Dibbelt, B. Strasser, D. Wagner, "Customizable contraction hierarchies", ACM JEA 21 (2016), sections 3 and 6.
 Cost: the entries above both ends in the tree, and for every edge of the path the supernodes that end in it.
@@ -19,7 +19,7 @@ from numba import njit
 
 from semiring.kernels.cpu.codegen.numba_internals import PART
 from semiring.kernels.cpu.codegen.scalars import plus, times
-from semiring.kernels.cpu.elimination.structure import kernel
+from semiring.kernels.cpu.elimination.symbolic import kernel
 
 __all__ = ["find_walk"]
 
@@ -28,7 +28,7 @@ _inner = njit(**PART)
 
 @_inner
 def _position(rows, a, b, row):
-    """Where a row is among the sorted rows[a:b], counted from a; -1 where it is not."""
+    """Return the position of a row among the sorted rows[a:b], counted from a; -1 if it is absent."""
     end = b
     low = a
     while low < end:
@@ -42,7 +42,7 @@ def _position(rows, a, b, row):
 
 @_inner
 def _entry(memory, s, u, v, firsts, begins, rows, blocks, right, below):
-    """F[u, v] of two places of the front of supernode s, one of them a pivot."""
+    """Return F[u, v] of two places of the front of supernode s, one of them a pivot."""
     first, k, a, b = firsts[s], firsts[s + 1] - firsts[s], begins[s], begins[s + 1]
     if u < first + k and v < first + k:
         return memory[blocks[s] + (u - first) * k + v - first]
@@ -53,7 +53,7 @@ def _entry(memory, s, u, v, firsts, begins, rows, blocks, right, below):
 
 @_inner
 def _climb(sr, start, down, tree, numbers, zero, reached, label, via):
-    """What leads from a place (``down``: to it) to all above it, and over which place the last step went."""
+    """Return the best paths from a place (``down``: to it) to all places above it, and their last intermediates."""
     of, above, firsts, begins, rows = tree
     memory, blocks, right, below = numbers
     s = of[start]
@@ -82,7 +82,7 @@ def _climb(sr, start, down, tree, numbers, zero, reached, label, via):
 
 @_inner
 def _edge(starts, indices, values, u, v, zero):
-    """The weight of an edge between vertices, 0̄ where there is none."""
+    """Return the weight of an edge between vertices, or 0̄ if there is none."""
     a, b = starts[u], starts[u + 1]
     at = _position(indices, a, b, v)
     return values[a + at] if at >= 0 else zero
@@ -90,7 +90,7 @@ def _edge(starts, indices, values, u, v, zero):
 
 @_inner
 def _between(sr, u, v, value, tree, numbers, symmetric, ends, lists):
-    """A pivot k < min(u, v) with F[u, k] ⊗ F[k, v] = F[u, v]; -1 where there is none."""
+    """Return a pivot k < min(u, v) with F[u, k] ⊗ F[k, v] = F[u, v], or -1 if there is none."""
     of, _, firsts, begins, rows = tree
     memory, blocks, right, below = numbers
     if symmetric and u > v:  # computed as F[v, u]
@@ -140,12 +140,11 @@ def find_walk(
     zero,
     one,
 ):
-    """The vertices of a best path between two places, int32, both ends included; empty where there is none.
+    """Return the vertices of a best path between two places, int32, both ends included; empty if there is none.
 
-    -1 alone: the memory is not that of these edges.
-
-    ``memory``: as `numbers.reduce_open` leaves it. ``starts``, ``indices``, ``values``: the edges, by vertex. ``ends``,
-    ``lists``: the supernodes that have each place among their rows. ``order``: the vertex at each place.
+    The result -1 alone says that the memory is not that of these edges. ``memory``: as `numeric.reduce_open` leaves it.
+    ``starts``, ``indices``, ``values``: the edges, by vertex. ``ends``, ``lists``: the supernodes that have each place
+    among their rows. ``order``: the vertex at each place.
     """
     n = order.size
     up, down = np.full(n, zero), np.full(n, zero)
@@ -174,7 +173,7 @@ def find_walk(
         steps.append(np.int32(place))
         place = came[place]
     walk = [np.int32(order[source])]
-    seen = np.full(n, -1, np.int64)  # where in the walk each vertex is
+    seen = np.full(n, -1, np.int64)  # the position of each vertex in the walk
     seen[order[source]] = 0
     chain = steps[::-1]
     place = goes[top]
@@ -203,7 +202,7 @@ def find_walk(
                 heads.append(np.int32(k))
                 continue
             vertex = order[v]
-            if seen[vertex] >= 0:  # a loop: it weighs nothing
+            if seen[vertex] >= 0:  # a loop, which weighs 1̄
                 while len(walk) > seen[vertex] + 1:
                     seen[walk.pop()] = -1
             else:

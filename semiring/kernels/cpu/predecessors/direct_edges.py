@@ -1,8 +1,8 @@
-"""Direct edges: edges that are best paths themselves, and what every best path consists of.
+"""Direct edges: edges that are best paths themselves, of which every best path consists.
 
-Helpers of `search` beside it, which says how they work together; the method and its proof are in
-`semiring.algorithms.predecessors`. Matrices have contiguous rows. An edge is *direct* where nothing improved its
-entry, which the matrix ``before`` the closure says.
+These are helpers of `search`, which combines them. `semiring.algorithms.predecessors` states and proves the method.
+Matrices have contiguous rows. An edge is *direct* if nothing improved its entry, as the matrix ``before`` the closure
+shows.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -32,12 +32,12 @@ __all__ = [
     "meets",
 ]
 
-UNDECIDED = -2  # while the work lasts
-DOUBT = 1 << 30  # added to a vertex whose edge meets the distance within the loose tolerance only
+UNDECIDED = -2  # a sentinel during the search
+DOUBT = 1 << 30  # added to a vertex whose edge meets the distance only within the loose tolerance
 
 BLOCK = 128  # columns of a tile that is transposed: they stay in the first-level cache
-FEW = 32  # columns that are looked at together: most such pieces of a row have no direct edge
-TURNED = 16  # rows that are turned back at a time: a line of the cache holds so many vertices
+FEW = 32  # columns that are scanned together: most such pieces of a row have no direct edge
+TURNED = 16  # rows that are transposed back at a time: a line of the cache holds so many vertices
 
 
 def kernel(function: Any) -> Any:
@@ -45,11 +45,11 @@ def kernel(function: Any) -> Any:
     return cached(njit(function, **OUTER))
 
 
-_part = njit(**INLINED)  # of a kernel, without the cost of a call
+_part = njit(**INLINED)  # parts of a kernel, inlined to avoid the cost of a call
 
 
 def meets(x, y, tolerance):
-    """Whether x is y up to tolerance[0]·|y| + tolerance[1]; on integers and truth values, whether it is y."""
+    """Return whether x is y up to tolerance[0]·|y| + tolerance[1]; on integers and truth values, whether it is y."""
     raise NotImplementedError("compiled code only")
 
 
@@ -61,7 +61,7 @@ def _meets(x, y, tolerance):
 
 
 def deviation(x, y, relative):
-    """How far x is from y, as a float64: absolutely, or in units of |y|. Where only equality counts, 0 or ∞."""
+    """Return how far x is from y, as a float64: absolutely, or in units of |y|; 0 or ∞ if only equality counts."""
     raise NotImplementedError("compiled code only")
 
 
@@ -85,23 +85,23 @@ def _is_worse(sr, x, y):
 
 
 @_part
-def _sink(sr, sources, weights, at):
-    """Bring an edge of a heap, in which every edge is no better than the two below it, to its place."""
-    source, w = sources[at], weights[at]
-    below = 2 * at + 1
+def _sink(sr, sources, weights, place):
+    """Sift down an edge of a heap, in which every edge is no better than its two children."""
+    source, w = sources[place], weights[place]
+    below = 2 * place + 1
     while below < weights.size:
         if below + 1 < weights.size and _is_worse(sr, weights[below + 1], weights[below]):
             below += 1
         if not _is_worse(sr, weights[below], w):
             break
-        sources[at], weights[at] = sources[below], weights[below]
-        at, below = below, 2 * below + 1
-    sources[at], weights[at] = source, w
+        sources[place], weights[place] = sources[below], weights[below]
+        place, below = below, 2 * below + 1
+    sources[place], weights[place] = source, w
 
 
 @kernel
 def extremes(sr, D, zero, j0, j1, best, worst):
-    """The best and the worst of D[i, j] over i ≠ j, 0̄ left out, into best (n) and worst (n), for j0 ≤ j < j1.
+    """Write the best and the worst of D[i, j] over i ≠ j, without 0̄, to best (n) and worst (n), for j0 ≤ j < j1.
 
     Both are 0̄ before, and stay so in a column without entries.
     """
@@ -115,7 +115,7 @@ def extremes(sr, D, zero, j0, j1, best, worst):
 
 @_part
 def _any_direct(D, before, i, start, stop, zero, tight):
-    """Whether there is a direct edge, or the diagonal, among these columns of row i: by vector instructions."""
+    """Return whether there is a direct edge, or the diagonal, among these columns of row i, by vector instructions."""
     row, edges = D[i, start:stop], before[i, start:stop]
     found = np.int32(0)
     for c in range(row.size):
@@ -125,12 +125,13 @@ def _any_direct(D, before, i, start, stop, zero, tight):
 
 @kernel
 def edges_into(sr, D, before, zero, one, tight, best, worst, j0, j1, sources, weights, counts):
-    """The direct edges into the columns j0 … j1 - 1, up to ``width`` of a column, and whether none improves on 1̄.
+    """Find the direct edges into the columns j0 … j1 - 1, up to ``width`` of a column.
 
-    sources (n, width) int32 and weights (n, width) take them in increasing order; counts (n), zero before, says how
-    many there are, also where they are more than ``width``. best and worst (n): the `extremes`, to leave out the edges
-    p → j that end no best path from another vertex than p, for best[p] ⊗ w is worse than worst[j], and where there are
-    too many even so, to keep those of the best weights, as a heap with the worst of them first; or empty.
+    Return whether none of them improves on 1̄. sources (n, width) int32 and weights (n, width) receive them in
+    increasing order. counts (n), zero before, receives how many there are, also if they are more than ``width``. best
+    and worst (n) are the `extremes`, or empty. They exclude edges p → j that end no best path from another vertex than
+    p, because best[p] ⊗ w is worse than worst[j]. If there are still too many, they select those of the best weights,
+    as a heap with the worst of them first.
     """
     width = sources.shape[1]
     monotone = True
@@ -185,15 +186,16 @@ def last_edges(
     open_rows,
     doubtful,
 ):
-    """Rows r0 … r1 - 1 of pred from the direct edges alone: pred[i, j] attains ⊕ of D[i, p] ⊗ w(p, j) over them.
+    """Fill rows r0 … r1 - 1 of pred from the direct edges alone: pred[i, j] attains ⊕ of D[i, p] ⊗ w(p, j) over them.
 
-    ``lanes`` rows are taken at a time, and transposed: an edge is tried for all of them by vector instructions.
+    ``lanes`` rows are processed at a time, and transposed, so that an edge is tried for all of them by vector
+    instructions.
 
-    Only vertices p strictly nearer than j are taken, and only if D[i, j] is met within ``loose``; what is left is
-    UNDECIDED. open_rows (n) marks the rows with such entries, doubtful (n) those where a D[i, j] is not met within
-    ``tight`` and the path has not been shown to add up. sums and ``one`` are of the type in which paths are added up.
-    counts (n) says how many of the edges in ``sources`` and ``weights`` to try. Where entries of a column that is
-    crowded (n), with more direct edges than these, are left over, pending (n) is marked.
+    Only vertices p strictly nearer than j are considered, and only if they meet D[i, j] within ``loose``. The remaining
+    entries are UNDECIDED. open_rows (n) marks the rows with such entries. doubtful (n) marks the rows where a D[i, j]
+    is not met within ``tight`` and the path has not been shown to add up. sums and ``one`` are of the type in which
+    paths are added up. counts (n) says how many of the edges in ``sources`` and ``weights`` to try. A column that is
+    crowded (n) has more direct edges than these. If entries of it are undecided, pending (n) is marked.
     """
     n = D.shape[0]
     rows = np.empty((n, lanes), D.dtype)
@@ -201,9 +203,9 @@ def last_edges(
     best = np.empty(lanes, D.dtype)
     arg = np.empty(lanes, np.int32)
     doubts = np.empty(lanes, np.int32)
-    # Rows of a power of two would share the places of the cache.
+    # Rows of a power of two would share cache sets.
     lines = np.empty((TURNED, n + 32), np.int32)
-    total = np.full(2, one)  # of the type of the sums
+    total = np.full(2, one)  # of the dtype of the sums
     chain = np.empty(n, np.int64)
     for i0 in range(r0, r1, lanes):
         m = min(lanes, r1 - i0)
@@ -227,7 +229,7 @@ def last_edges(
 
 @_part
 def _take_rows(D, i0, m, zero, rows):
-    """Rows i0 … i0 + m - 1 of D as columns of rows (n, lanes), 0̄ where they are fewer than the lanes."""
+    """Copy rows i0 … i0 + m - 1 of D to columns of rows (n, lanes), with 0̄ in the remaining lanes."""
     n, lanes = rows.shape
     if m < lanes:
         rows[:, :] = zero
@@ -240,9 +242,9 @@ def _take_rows(D, i0, m, zero, rows):
 
 @_part
 def _best_edges(sr, rows, j, sources, weights, count, zero, tight, loose, best, arg, choice, doubts):
-    """The tail of the best edge into j in every lane, into choice (lanes); plus DOUBT where it is met loosely only.
+    """Write the tail of the best edge into j in every lane to choice (lanes), plus DOUBT if it is met loosely only.
 
-    Rows as `_take_rows` left them. doubts (lanes) counts these; best and arg (lanes) are workspace.
+    Rows are those of `_take_rows`. doubts (lanes) counts the doubtful ones; best and arg (lanes) are workspace.
     """
     here, lanes = rows[j], rows.shape[1]
     for lane in range(lanes):
@@ -270,7 +272,7 @@ def _best_edges(sr, rows, j, sources, weights, count, zero, tight, loose, best, 
 
 @_part
 def _turn(chosen, first, lines):
-    """The lanes from ``first`` on of chosen (n, lanes), each as a row of lines."""
+    """Write the lanes from ``first`` on of chosen (n, lanes), each to a row of lines."""
     for j in range(chosen.shape[0]):
         choices = chosen[j, first : first + TURNED]
         for lane in range(TURNED):
@@ -279,7 +281,7 @@ def _turn(chosen, first, lines):
 
 @_part
 def _put_edges(D, before, pred, i, line, zero, tight, crowded, pending, open_rows):
-    """pred[i] from a row of choices, a direct edge before any other; marks as `last_edges`."""
+    """Fill pred[i] from a row of choices, with a direct edge before any other; set the marks of `last_edges`."""
     row, edges, found, n = D[i], before[i], pred[i], D.shape[0]
     undecided = np.int32(0)
     for c in range(n):
@@ -299,8 +301,10 @@ def _put_edges(D, before, pred, i, line, zero, tight, crowded, pending, open_row
 
 @kernel
 def _doubts_dispelled(sums, D, before, pred, i, rows, chosen, lane, doubts, one, tight, total, chain):
-    """Whether the doubtful entries of row i, marked in chosen[:, lane], are few, and the path to each of them adds up
-    to D[i, j] within ``tight`` times its number of edges. All other edges are tight, so then all paths of the row do.
+    """Return whether the doubtful entries of row i are few and the path to each of them adds up.
+
+    chosen[:, lane] marks the doubtful entries. A path adds up if its sum is D[i, j] within ``tight`` times its number
+    of edges. All other edges are tight, so then all paths of the row add up.
     """
     n = D.shape[0]
     steps = n  # the row as a whole would take a few times n
@@ -329,7 +333,7 @@ def _doubts_dispelled(sums, D, before, pred, i, rows, chosen, lane, doubts, one,
 
 @kernel
 def edges_from(D, before, zero, tight, r0, r1, targets, lengths, counts):
-    """The direct edges out of the rows r0 … r1 - 1, as `edges_into`."""
+    """Find the direct edges out of the rows r0 … r1 - 1, as `edges_into`."""
     width = targets.shape[1]
     for i in range(r0, r1):
         count = 0

@@ -1,8 +1,8 @@
-"""Predecessors on the CPU: the method of `semiring.algorithms.predecessors`, which states and proves it, on threads.
+"""Find predecessors on the CPU, on threads, by the method of `semiring.algorithms.predecessors`, which proves it.
 
-Every kernel works on a range of rows or of columns and writes no other entry, so ranges can go to threads, and the
-result does not depend on how many there are. What of a row or column is used again and again is copied into a tile
-first: a column of a large matrix costs a cache line an element, a tile of columns that line once.
+Every kernel works on a range of rows or of columns and writes no other entry. So threads can take ranges, and the
+result does not depend on their number. Entries of a row or column that are used often are copied into a tile first. A
+column of a large matrix costs a cache line an element. A tile of columns costs that line once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from semiring.kernels.cpu.predecessors.direct_edges import edges_from, edges_int
 from semiring.kernels.cpu.predecessors.trees import COLUMNS, follow_intermediates, grow_trees, settle_rows
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.machines import cpu_speed
-from semiring.kernels.tolerance import Tolerance, unattained
+from semiring.kernels.tolerance import Tolerance, unattained_distance
 
 __all__ = ["find_predecessors"]
 
@@ -27,7 +27,7 @@ Array: TypeAlias = NDArray[Any]
 
 
 class _KernelOperands:
-    """What the kernels take of one call."""
+    """The operands that the kernels share in one call."""
 
     def __init__(self, plan: KernelPlan, D: Array, before: Array, tolerance: Tolerance) -> None:
         self.plan, self.D, self.before, self.tolerance = plan, D, before, tolerance
@@ -43,9 +43,9 @@ class _KernelOperands:
         return tuple(kind(value) for value in getattr(self.tolerance, name))
 
     def run(self, function: Any, parts: int, unit: int) -> None:
-        """``function(start, stop)`` on ranges of 0 … n - 1, their borders at multiples of ``unit``, on all threads."""
+        """Call ``function(start, stop)`` on ranges of 0 … n - 1, with borders at multiples of ``unit``."""
         n, threads = self.D.shape[0], self.plan.threads
-        if self.D.nbytes < cpu_speed().copy_bytes:  # a second thread would wake up for less than that takes
+        if self.D.nbytes < cpu_speed().copy_bytes:  # less work than waking a second thread
             function(0, n)
             return
         step = max(1, -(-n // (unit * parts * threads))) * unit
@@ -53,7 +53,7 @@ class _KernelOperands:
 
 
 def find_predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, before: Array) -> Array:
-    """The predecessors (n, n) int32 of the closed matrix D, by the matrix ``before`` closing."""
+    """Return the predecessors (n, n) int32 of the closed matrix D, from the matrix ``before`` closing."""
     n = D.shape[0]
     case = _KernelOperands(plan, np.ascontiguousarray(D), np.ascontiguousarray(before), tolerance)
     edges = _direct_edges(case)
@@ -68,7 +68,7 @@ def find_predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, before: 
     return pred
 
 
-class _Edges(NamedTuple):
+class _DirectEdges(NamedTuple):
     """The direct edges into every vertex, as `edges_into` leaves them."""
 
     tails: Array  # (n, width) int32
@@ -79,8 +79,11 @@ class _Edges(NamedTuple):
     monotone: bool  # no edge improves on 1̄
 
 
-def _direct_edges(case: _KernelOperands) -> _Edges:
-    """Look for them; a second time, choosing, where a vertex has too many and a bound can tell which are of use."""
+def _direct_edges(case: _KernelOperands) -> _DirectEdges:
+    """Find the direct edges.
+
+    Search twice, with a bound, if a vertex has too many and a bound can exclude some.
+    """
     D, plan, tight = case.D, case.plan, case.tight
     n, width = D.shape[0], min(D.shape[0], MANY)
     tails, weights = np.empty((n, width), np.int32), np.empty((n, width), D.dtype)
@@ -100,13 +103,13 @@ def _direct_edges(case: _KernelOperands) -> _Edges:
         case.run(lambda j0, j1: extremes(case.sr, D, case.zero, j0, j1, best, worst), 1, 16)
         counts[:] = 0
         case.run(scan, 1, 16)
-    return _Edges(tails, weights, counts, best, worst, monotone)
+    return _DirectEdges(tails, weights, counts, best, worst, monotone)
 
 
 def _take_direct_edges(
-    case: _KernelOperands, edges: _Edges, pred: Array, pending: Array, open_rows: Array, doubtful: Array
+    case: _KernelOperands, edges: _DirectEdges, pred: Array, pending: Array, open_rows: Array, doubtful: Array
 ) -> None:
-    """Fill pred from direct edges, by `last_edges`, which marks what is left to do."""
+    """Fill pred from direct edges by `last_edges`, which marks the remaining work."""
     D, counts, width = case.D, edges.counts, edges.tails.shape[1]
     promising = _promising(case.plan, edges.best, edges.worst)
     tried = np.where(promising, np.minimum(counts, width), 0) if edges.monotone else 0 * counts
@@ -124,8 +127,10 @@ def _take_direct_edges(
     case.run(last, 4, lanes)
 
 
-def _follow_intermediates(case: _KernelOperands, edges: _Edges, pred: Array, pending: Array, doubtful: Array) -> None:
-    """The entries left in the columns marked ``pending``: by vertices between, of which all are tried."""
+def _follow_intermediates(
+    case: _KernelOperands, edges: _DirectEdges, pred: Array, pending: Array, doubtful: Array
+) -> None:
+    """Decide the remaining entries in the columns marked ``pending`` by trying all intermediate vertices."""
 
     def follow(j0: int, j1: int) -> None:
         follow_intermediates(
@@ -135,8 +140,8 @@ def _follow_intermediates(case: _KernelOperands, edges: _Edges, pred: Array, pen
     case.run(follow, 4, COLUMNS)
 
 
-def _grow_trees(case: _KernelOperands, edges: _Edges, pred: Array, open_rows: Array) -> None:
-    """The rows marked open, each by one search from its source."""
+def _grow_trees(case: _KernelOperands, edges: _DirectEdges, pred: Array, open_rows: Array) -> None:
+    """Complete the rows marked open, each by one search from its source."""
     D, before, zero, tight = case.D, case.before, case.zero, case.tight
     heads, lengths = np.empty_like(edges.tails), np.empty_like(edges.weights)
     outdegree = np.empty_like(edges.counts)
@@ -152,7 +157,7 @@ def _grow_trees(case: _KernelOperands, edges: _Edges, pred: Array, open_rows: Ar
 
 
 def _promising(plan: KernelPlan, best: Array, worst: Array) -> Any:
-    """For which columns some vertex can be strictly nearer; for all, if the best and worst weights are not known."""
+    """Return the columns that some vertex can be strictly nearer to; all columns if best and worst are unknown."""
     if not best.size:
         return True
     add = plan.semiring.add.expression
@@ -163,9 +168,9 @@ def _promising(plan: KernelPlan, best: Array, worst: Array) -> Any:
 
 
 def _settle(case: _KernelOperands, pred: Array, rows: Array) -> int:
-    """Check the marked rows of pred and repair those that are no trees of best paths; the number of those repaired.
+    """Validate the marked rows of pred and repair those that are no trees of best paths.
 
-    Any int32 matrix will do as pred: what is wrong in a marked row is replaced.
+    Return how many were repaired. pred may be any int32 matrix, because wrong entries in a marked row are replaced.
     """
     if not rows.any():
         return 0
@@ -176,10 +181,10 @@ def _settle(case: _KernelOperands, pred: Array, rows: Array) -> int:
     def check(r0: int, r1: int) -> None:
         repaired[r0], failed[r0] = settle_rows(
             *(case.sr, case.sums, case.D, case.before, pred, case.zero, case.one, case.tight, bound),
-            *(case.tolerance.relative, r0, r1, rows, wide),
+            *(case.tolerance.is_relative, r0, r1, rows, wide),
         )
 
     case.run(check, 8, 1)
     if failed.any():
-        raise unattained(case.plan)
+        raise unattained_distance(case.plan)
     return int(repaired.sum())

@@ -1,7 +1,7 @@
-"""Trees of best paths: pointers to vertices between, a search over ties, and the check and repair of what rounding did.
+"""Trees of best paths: pointers to intermediate vertices, a search over ties, and the repair of rounding effects.
 
-Helpers of `search` beside it, which says how they work together; the method and its proof are in
-`semiring.algorithms.predecessors`. Matrices have contiguous rows.
+These are helpers of `search`, which combines them. `semiring.algorithms.predecessors` states and proves the method.
+Matrices have contiguous rows.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -23,24 +23,24 @@ from semiring.kernels.cpu.predecessors.direct_edges import (
 __all__ = ["COLUMNS", "follow_intermediates", "grow_trees", "settle_rows"]
 
 COLUMNS = 64  # columns that `follow_intermediates` takes at a time
-RUN = 64  # vertices that are looked at before asking whether one was found
+RUN = 64  # vertices that are scanned between two tests for a result
 _OPEN, _GOOD, _BAD, _ACTIVE, _UNREACHED = range(5)  # the states of a vertex while a row is checked
 
 
 @kernel
 def _intermediate(sr, row, column, d, zero, loose, first, second, best, arg):
-    """A vertex k nearer to j than i is, with D[i, k] ⊗ D[k, j] = D[i, j] = d; where rounding breaks the equality for
-    all of them, one that attains the best, if that meets d within ``loose``. -1 if there is none.
+    """Return a vertex k nearer to j than i is, with D[i, k] ⊗ D[k, j] = D[i, j] = d, or -1 if there is none.
 
-    row: D[i, :], column: D[:, j]; first and second: where the runs begin in which to look first. best and arg (RUN)
-    are workspace.
+    If rounding breaks the equality for all vertices, the result is one that attains the best, if that meets d within
+    ``loose``. row: D[i, :], column: D[:, j]. first and second are the starts of the runs that are scanned first. best
+    and arg (RUN) are workspace.
     """
     near = np.int32(0)
     for number in range(-2, (row.size + RUN - 1) // RUN):
         start = number * RUN if number >= 0 else first if number == -2 else second
         x, y = row[start : start + RUN], column[start : start + RUN]
         found = np.int32(-1)
-        for c in range(x.size):  # without a branch and in 32 bits: this loop becomes vector instructions
+        for c in range(x.size):  # LLVM vectorizes this loop, because it has no branch and uses 32 bits
             nearer = plus_numbers(sr, y[c], d) != d
             hit = (times(sr, x[c], y[c]) == d) & nearer
             found = max(found, np.int32(c) if hit else np.int32(-1))
@@ -67,21 +67,21 @@ def _intermediate(sr, row, column, d, zero, loose, first, second, best, arg):
 
 @kernel
 def follow_intermediates(sr, D, pred, zero, best, tight, loose, j0, j1, pending, doubtful):
-    """Columns j0 … j1 - 1 of pred where they are UNDECIDED, by pointers (i, j) → (k, j) to an `_intermediate` k.
+    """Decide UNDECIDED entries of columns j0 … j1 - 1 of pred by pointers (i, j) → (k, j) to an `_intermediate` k.
 
-    Pointers lead to vertices strictly nearer to j, so they end, at a decided entry (whose last edge is then that of
-    the whole chain) or at one that has no pointer. The edge found is taken if it leads on from a vertex strictly
-    nearer to i than j and meets D[i, j] within ``loose``; doubtful as in `last_edges`. best (n): the best value of each
-    column.
+    Pointers lead to vertices strictly nearer to j, so they end. They end at a decided entry, whose last edge is then
+    that of the whole chain, or at an entry without a pointer. An edge is accepted if it leads on from a vertex strictly
+    nearer to i than j and meets D[i, j] within ``loose``. doubtful is as in `last_edges`. best (n) is the best value of
+    each column.
 
-    Paths from one vertex, or to one, often lead over the same others: a vertex is looked for first where that of the
-    last column, then where that of the last row was found.
+    Paths from one vertex, or to one, often pass the same vertices. So the run where the last column found a vertex is
+    scanned first, then that of the last row.
     """
     n = D.shape[0]
     distances = np.empty((COLUMNS, n), D.dtype)
     pointers = np.empty((COLUMNS, n), np.int32)  # ≥ 0: to follow; -1 - p: the last edge is from p; -1 - n: no way on
     chain = np.empty(n, np.int64)
-    runs = np.empty(COLUMNS, np.int64)  # where that of the last row was found
+    runs = np.empty(COLUMNS, np.int64)  # the run where the last row found a vertex
     sums = np.empty(RUN, D.dtype)
     arg = np.empty(RUN, np.int32)
     for b in range(j0, j1, COLUMNS):
@@ -132,12 +132,12 @@ def follow_intermediates(sr, D, pred, zero, best, tight, loose, j0, j1, pending,
 def grow_trees(
     sr, D, before, pred, zero, monotone, into, weights, indegree, out, lengths, outdegree, tight, r0, r1, open_rows
 ):
-    """Rows r0 … r1 - 1 of pred where they are UNDECIDED: a breadth-first search over the tight edges.
+    """Decide UNDECIDED entries of rows r0 … r1 - 1 of pred by a breadth-first search over the tight edges.
 
-    An edge p → j is tight in row i if D[i, p] ⊗ w(p, j) = D[i, j] within ``tight``. An undecided vertex is only ever
-    attached to a decided one, whose value is no worse where ``monotone`` (rounding makes edges tight that improve a
-    little, and they could close a circle). Each undecided vertex looks at the edges into it once, each newly decided
-    one at the edges out of it once. open_rows keeps its mark where a vertex is left over.
+    An edge p → j is tight in row i if D[i, p] ⊗ w(p, j) = D[i, j] within ``tight``. An undecided vertex is only
+    attached to a decided one. With ``monotone``, the value of the decided one must be no worse, because rounding makes
+    edges tight that improve a little and could close a circle. Each undecided vertex tries the edges into it once. Each
+    newly decided one tries the edges out of it once. open_rows keeps its mark if a vertex remains undecided.
     """
     n = D.shape[0]
     queue = np.empty(n, np.int64)
@@ -186,11 +186,11 @@ def grow_trees(
 
 @kernel
 def settle_rows(sr, sums, D, before, pred, zero, one, tight, bound, relative, r0, r1, flagged, wide):
-    """Rows r0 … r1 - 1 where flagged: check that pred[i] is a tree of paths that add up to D[i]; repair it if not.
+    """Validate in the flagged rows r0 … r1 - 1 that pred[i] is a tree of paths that add up to D[i].
 
-    sums: the semiring on the type in which paths are added up (float64 for floats), wide: an empty array of that type.
-    Returns (repaired, failed): rows that needed a repair, and rows where a path misses D by more than ``bound`` even
-    so.
+    Repair it if not. sums: the semiring on the type in which paths are added up (float64 for floats). wide: an empty
+    array of that type. Return (repaired, failed): the rows that needed a repair, and the rows where a path misses D by
+    more than ``bound`` after it.
     """
     n = D.shape[0]
     state = np.empty(n, np.int8)
@@ -221,8 +221,10 @@ def settle_rows(sr, sums, D, before, pred, zero, one, tight, bound, relative, r0
 
 @kernel
 def _walk_row(sums, D, before, pred, i, zero, one, tight, bound, relative, state, total, slack, hops, chain):
-    """Follow every vertex of row i to the root: state becomes good, bad (a circle, a loose end, a wrong sum) or
-    unreached; total the sum along the path, hops its edges, slack what it misses. Returns the number of bad ones.
+    """Follow every vertex of row i to the root and write its state.
+
+    Return the number of bad ones. The state is good, bad (a circle, a loose end, a wrong sum) or unreached. total is
+    the sum along the path, hops its edges, slack the error of the sum.
     """
     n = D.shape[0]
     for j in range(n):
@@ -265,9 +267,11 @@ def _walk_row(sums, D, before, pred, i, zero, one, tight, bound, relative, state
 
 @kernel
 def _attach(sr, D, before, pred, i, zero, tight, relative, state, total, slack, hops, chain):
-    """Dijkstra's algorithm for the bad vertices of row i, from the good ones: the length of a path is the sum of
-    |D[i, p] ⊗ w(p, v) - D[i, v]| over its direct edges p → v, then its number of edges. Both are ≥ 0, whatever the
-    weights are, and 0 is the length of a shortest path; so the result is a tree, and its paths miss D the least.
+    """Attach the bad vertices of row i to the good ones by Dijkstra's algorithm.
+
+    The length of a path is the sum of |D[i, p] ⊗ w(p, v) - D[i, v]| over its direct edges p → v, then its number of
+    edges. Both are ≥ 0, whatever the weights are, and 0 is the length of a shortest path. So the result is a tree, and
+    its paths miss D the least.
     """
     n = D.shape[0]
     m = 0
@@ -298,7 +302,7 @@ def _attach(sr, D, before, pred, i, zero, tight, relative, state, total, slack, 
 
 @kernel
 def _relax(sr, D, before, pred, i, p, zero, tight, relative, slack, hops, chain, m):
-    """Try the direct edges from p to the vertices chain[:m]."""
+    """Relax the direct edges from p to the vertices chain[:m]."""
     if D[i, p] == zero:
         return
     for c in range(m):

@@ -1,1 +1,1 @@
-"""The product: the micro-kernel of one tile, the loops around it, products with vectors, and witnesses."""
+"""Products: the micro-kernel of one tile, the loops around it, products with vectors, and witnesses."""

@@ -1,9 +1,9 @@
-"""Sums of exponentials line by line in float64, c = log Σₖ exp(m + x), whatever the entries.
+"""Sums of exponentials line by line in float64, c = log Σₖ exp(m + x), for any entries.
 
-Each entry is read twice, for the greatest m + x, and for the sum of exp(m + x − greatest): the second time from the
-cache. ∞ − ∞ is no path, NaN stays, and where a single path exists the result is its m + x, to the bit. The order in
-which a line is added up depends on no other line. Exponentials and logarithms are those of `log_sums` and `log_vectors`
-too.
+Each entry is read twice: for the greatest m + x, and for the sum of exp(m + x − greatest). The second time it comes
+from the cache. ∞ − ∞ is no path, and NaN stays. If there is a single path, the result is its m + x, to the bit. The
+order in which a line is added up depends on no other line. `log_sums` and `log_vectors` use the exponentials and
+logarithms of this module too.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -41,11 +41,11 @@ __all__ = [
 Array: TypeAlias = NDArray[Any]
 
 LOW, HIGH = -float(1 << 20), float(1 << 19)  # entries whose exponentials are taken; their exponents have 21 bits
-LINES = 256  # that are added up side by side: their sums stay in the first-level cache
+LINES = 256  # lines that are added up side by side: their sums stay in the first-level cache
 _SIDE = 128  # steps of k side by side
 _RUN = 64  # steps of k after which sums are brought to a greater maximum
 _PART = 1 << 18  # pairs that pay for a thread: 50 µs
-_LEAST = -700.0  # the exponentials of what is less count as its: they are nothing
+_LEAST = -700.0  # smaller arguments count as this one: their exponentials are negligible
 
 LOG2_E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # the first has 32 bits
@@ -64,9 +64,10 @@ inline = njit(**INLINED, fastmath={"contract"})
 
 @inline
 def exponential(x, single):
-    """The number n and the double y ∈ [√½, √2] with eˣ = y · 2ⁿ, x within `LOW` and `HIGH`.
+    """Return the number n and the double y ∈ [√½, √2] with eˣ = y · 2ⁿ, x within `LOW` and `HIGH`.
 
-    For results that are ``single`` y is within 4.1e-11 of it, relatively: by a polynomial that Remez's algorithm found.
+    For results that are ``single``, y is within 4.1e-11 of it, relatively, by a polynomial that Remez's algorithm
+    found.
     """
     n = (x * LOG2_E + _NEAREST) - _NEAREST
     r = (x - n * _LN2_HIGH) - n * _LN2_LOW
@@ -97,7 +98,7 @@ def exponential(x, single):
 
 @inline
 def logarithm(x, n, single):
-    """The logarithm of x · 2ⁿ, x a positive normal double; where it is to be ``single`` within 1.2e-10."""
+    """Return the logarithm of x · 2ⁿ, x a positive normal double; if ``single``, within 1.2e-10."""
     bits = bits_of(x)
     exponent, y = (bits >> 52) - 1023, number_of((bits & FRACTION) | ONE)
     above = y > _SQRT2
@@ -134,20 +135,20 @@ def logarithm(x, n, single):
 
 @inline
 def _power(d):
-    """The exponential of a float64 d ≤ 0, or NaN."""
+    """Return the exponential of a float64 d ≤ 0, or NaN."""
     n, y = exponential(_LEAST if d < _LEAST else d, False)
     return number_of(bits_of(y) + (np.int64(n) << 52)) if d == d else d
 
 
 @inline
 def _finite(top):
-    """What exponentials are relative to."""
+    """Return a finite reference for exponentials, near the greatest term of a line."""
     return top if top > -np.inf else 0.0
 
 
 @njit(**PART)
 def _one_by_one(line, x):
-    """The result of a line with infinities or NaN: ∞ − ∞ is no path, NaN stays."""
+    """Return the result of a line with infinities or NaN: ∞ − ∞ is no path, NaN stays."""
     top = -np.inf
     for k in range(line.size):
         if line[k] != line[k] or x[k] != x[k]:
@@ -165,7 +166,7 @@ def _one_by_one(line, x):
 
 @kernel
 def _along(M, x, C, start, stop):
-    """C (b, lines) from M (b, lines, k) with adjacent k and x (b, k), of lines start … stop - 1 of all."""
+    """Write C (b, lines) from M (b, lines, k) with adjacent k and x (b, k), for lines start … stop - 1."""
     wide()
     lines, inner = M.shape[1], M.shape[2]
     top, part, total = np.empty(_SIDE), np.empty(_SIDE), np.empty(_SIDE)
@@ -209,8 +210,8 @@ def _along(M, x, C, start, stop):
 
 
 @kernel
-def _beside(M, x, C, start, stop):
-    """The same for M (b, k, lines) with adjacent lines, or one for all b, of blocks of `LINES` of them."""
+def _across(M, x, C, start, stop):
+    """Write C (b, lines) from M (b, k, lines) with adjacent lines, or one for all b, for blocks of `LINES` lines."""
     wide()
     inner, lines = M.shape[1], M.shape[2]
     blocks = -(-lines // LINES)
@@ -245,32 +246,32 @@ def _beside(M, x, C, start, stop):
 
 
 def add_lines(M: Array, x: Array, c: Array, threads: int) -> None:
-    """C (b, lines) ← log Σₖ exp(m + x) for float64 M (b, lines, k) and x (b, k)."""
-    on_lines(threads, _along, _beside, M, x, c)
+    """Write log Σₖ exp(m + x) to c (b, lines), for float64 M (b, lines, k) and x (b, k)."""
+    on_lines(threads, _along, _across, M, x, c)
 
 
 def multiply(A: Array, B: Array, threads: int) -> Array:
-    """A ⊗ B in float64 for A (m, k) and B (k, n). How an entry is added up depends on no other row, nor column."""
+    """Return A ⊗ B in float64 for A (m, k) and B (k, n); the order of an entry depends on no other row or column."""
     if A.shape[0] > B.shape[1]:  # lines are the longer side
         return multiply(B.T, A.T, threads).T
     result = np.empty((A.shape[0], B.shape[1]))
     given = np.ascontiguousarray(B, np.float64)[None], np.ascontiguousarray(A, np.float64), result
-    _in_pieces(threads, _beside, given, A.shape[0] * -(-B.shape[1] // LINES), A.size * B.shape[1])
+    _in_pieces(threads, _across, given, A.shape[0] * -(-B.shape[1] // LINES), A.size * B.shape[1])
     return result
 
 
-def on_lines(threads: int, along: Any, beside: Any, M: Array, x: Array, c: Array) -> None:
-    """The loop for lines that lie along k, or for lines that lie side by side, in pieces."""
+def on_lines(threads: int, along: Any, across: Any, M: Array, x: Array, c: Array) -> None:
+    """Run the loop for lines that lie along k, or the loop for adjacent lines, in pieces on threads."""
     count, lines, _ = M.shape
     if M.strides[1] == M.itemsize and lines > 1:
-        _in_pieces(threads, beside, (M.swapaxes(1, 2), x, c), count * -(-lines // LINES), M.size)
+        _in_pieces(threads, across, (M.swapaxes(1, 2), x, c), count * -(-lines // LINES), M.size)
     else:
         matrices = M if M.strides[2] == M.itemsize else np.ascontiguousarray(M)
         _in_pieces(threads, along, (matrices, x, c), count * lines, M.size)
 
 
-def _in_pieces(threads: int, loop: Any, given: tuple[Any, ...], pieces: int, pairs: int) -> None:
+def _in_pieces(threads: int, loop: Any, arguments: tuple[Any, ...], pieces: int, pairs: int) -> None:
     threads = min(threads, pieces, max(1, pairs // _PART))
     step = -(-pieces // (4 * threads)) if threads > 1 else pieces
     tasks = [(start, min(pieces, start + step)) for start in range(0, pieces, step)]
-    run_tasks(lambda start, stop: loop(*given, start, stop), tasks, threads)
+    run_tasks(lambda start, stop: loop(*arguments, start, stop), tasks, threads)

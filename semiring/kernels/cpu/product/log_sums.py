@@ -4,24 +4,22 @@ With whole numbers u, v and w, one for each row of A, each k and each column of 
 
     c[i, j] = log(2)·(u[i] + w[j]) + log Σₖ (exp a[i, k]·2^−(u[i] + v[k])) · (exp b[k, j]·2^(v[k] − w[j])),
 
-and the sum is a product of plus_times in float64. Every exponential is a power of two times exp r, |r| ≤ log(2)/2, so
+and the sum is a product of plus_times in float64. Every exponential is a power of two times exp r, |r| ≤ log(2)/2. So
 its error does not grow with the exponent, and shifts cost no bit. They bring the greatest entry of each row and column
-near 1; v first brings each row of B there, so that greatest entries meet. That is the greatest of the entries within
-`LOW` and `HIGH`, whose exponentials are taken, and of no others: since u ≥ a − v and w ≥ b + v for all of these, no
-exponential exceeds 2², however large an entry elsewhere, and no shift exceeds 2.5 · 2²⁰, where float32 has steps of a
-quarter. An exponential below 2^`_LEAST` counts as 0: then no product is subnormal, and the caller's floating-point
-state does not matter. The sums below which such zeros might be noticed are computed again, in float32 by exponents and
-mantissas apart (`_add_up`), in float64 line by line (`log_lines`); and so by that are rows and columns with entries
-above `HIGH`. Where exactly one path exists, c is its ⊗, to the bit: bits, where operands have entries, tell
-these from others.
+near 1. First v brings each row of B there, so that greatest entries meet.
+
+The greatest entry is that of the entries within `LOW` and `HIGH`, and only their exponentials are taken. For all of
+these u ≥ a − v and w ≥ b + v. So no exponential exceeds 2², however large an entry elsewhere. No shift exceeds 2.5 ·
+2²⁰, where float32 has steps of a quarter. An exponential below 2^`_LEAST` counts as 0. Then no product is subnormal,
+and the caller's floating-point state does not matter.
+
+Sums that are too small beside such zeros are computed again: in float32 by exponents and mantissas apart (`_add_up`),
+in float64 line by line (`log_lines`). Rows and columns with entries above `HIGH` are computed line by line too. If
+exactly one path exists, c is its ⊗, to the bit. Bits of the entries of the operands distinguish these cases.
 
 One loop, `multiply_rows`, computes some rows of C from exponentials of B in panels. `_multiply_all` calls it for small
-matrices, alone or in stacks, within the second-level cache. Threads that share a large B (`Right`) call it for blocks
-of rows. `log_walks` calls it for every step.
-
-One loop, `multiply_rows`, does this for some rows of A and for exponentials of B in panels. Small matrices, alone or in
-stacks, call it one after the other in one compiled loop (`_multiply_all`). Large ones share a `Right`, by which each
-thread multiplies rows of A. Steps of `log_walks` are such products by one matrix.
+matrices, alone or in stacks, within the second-level cache. Threads that share a large B (`RightOperand`) call it for
+blocks of rows. `log_walks` calls it for every step.
 
 A row of the result depends on that row of A and on all of B, and so on no cut of A by rows, nor on threads.
 """
@@ -70,8 +68,8 @@ from semiring.kernels.cpu.threads.pool import run_tasks
 
 __all__ = [
     "FEWEST",
-    "Right",
     "RightBlock",
+    "RightOperand",
     "copy_row",
     "multiply",
     "multiply_by",
@@ -83,34 +81,34 @@ __all__ = [
 
 Array: TypeAlias = NDArray[Any]
 
-_LEAST = -510  # exponents below: products of two exponentials stay normal numbers
+_LEAST = -510  # exponentials below count as 0, so that products of two exponentials stay normal numbers
 FEWEST = 8  # rows of B: fewer are added pair by pair, each with a rounding of at most half a unit
 _BLOCK = 1024  # rows and columns of C at a time
 _PACKED = 1 << 23  # entries of B whose exponentials are in memory: 64 MiB, but for `_FIRST` columns at least
 _FIRST = 256  # columns of C, where there are more than of a block, that show which rows underflow
 _DEPTH = 64  # steps of k at a time in float64: it adds sums of so few, whose rounding stays small
-_SPARE = {"f": 26, "d": 54}  # bits by which a sum must exceed all that was taken for 0
+_SPARE = {"f": 26, "d": 54}  # bits by which a sum must exceed all terms that count as 0
 _ROWS = 64  # rows that are computed together: more would not stay in the second-level cache
-_ENTRIES = 1 << 21  # and so many of their entries: 16 MiB
+_ENTRIES = 1 << 21  # the most entries of these rows: 16 MiB
 _LARGEST = 3 << 13  # entries of a small matrix: five such matrices in float64 are in the second-level cache
 _PAYS = 1 << 20  # pairs that pay for a thread: 50 µs
 _WIDE = np.dtype(np.float64)
-_COPIED = 1 << 21  # entries that are copied at a time where rows do not lie side by side
+_COPIED = 1 << 21  # entries that are copied at a time if rows are not adjacent
 _NO_BITS = np.empty((0, 0), np.uint64)
 _STRIP = 512  # rows whose sums are computed again together
 _COLUMNS, _RUN = 64, 64  # of a right operand with its exponents, that stay in the first-level cache
 _ALL = np.uint64(_COLUMNS)  # an index that is never negative
-_KEPT = 50  # terms by a factor of 2^-50 below the greatest may be left out: even 2²⁴ of them are nothing in float32
+_KEPT = 50  # terms below 2^-50 of the greatest may be omitted: even 2²⁴ of them are negligible in float32
 _MAGIC = float(3 << 22)  # n + this holds n, a whole number below 2²², in its last bits
 _FROM_LEAST, _FAINT = np.float32(_MAGIC - _KEPT), np.float32(_MAGIC - 125)  # the least is a normal number in float32
-_DROPPED = (LOW + HIGH) * LOG2_E + 200  # logarithms to base 2: what was dropped is 2^-180 below such a sum
-_LOST = 2.0**40  # the exponent of a row that is not tried: its exponentials are 0
-_NOWHERE = np.float32(-4e6)  # in the place of the exponent of exp -∞
+_DROPPED = (LOW + HIGH) * LOG2_E + 200  # logarithms to base 2: omitted terms are 2^-180 below such a sum
+_LOST = 2.0**40  # the exponent of a row that is skipped: its exponentials are 0
+_NOWHERE = np.float32(-4e6)  # the sentinel for the exponent of exp -∞
 
 
 @inline
 def _shifted(x, shift, single):
-    """The number eˣ · 2^−shift, 0 where that is too small, or x not within `LOW` and `HIGH`."""
+    """Return eˣ · 2^−shift, or 0 if that is too small, or if x is not within `LOW` and `HIGH`."""
     x = np.float64(x)
     inside = (x >= LOW) & (x <= HIGH)
     n, y = exponential(x if inside else 0.0, single)
@@ -121,7 +119,7 @@ def _shifted(x, shift, single):
 
 @kernel
 def _scale(X, rows, columns, out):
-    """Out ← eˣ · 2^−(rows + columns) for X (m, n), rows (m,) and columns (n,)."""
+    """Write eˣ · 2^−(rows + columns) to ``out``, for X (m, n), rows (m,) and columns (n,)."""
     wide()
     for i in range(X.shape[0]):
         row, to, shift = X[i], out[i], rows[i]
@@ -131,7 +129,10 @@ def _scale(X, rows, columns, out):
 
 @kernel
 def _scale_packed(B, rows, columns, packed, start, stop):
-    """Packed (panels, k, width) ← eˣ · 2^(rows − columns) for B (k, n), in panels start … stop - 1; none beyond n."""
+    """Write eˣ · 2^(rows − columns) to ``packed`` (panels, k, width) for B (k, n), in panels start … stop - 1.
+
+    Columns beyond n are zero.
+    """
     wide()
     width = packed.shape[2]
     for p in range(start, stop):
@@ -143,10 +144,11 @@ def _scale_packed(B, rows, columns, packed, start, stop):
 
 
 @kernel
-def _finish(S, rows, columns, C, accumulate, tiny, least, again):
-    """C ← [C ⊕] log(S · 2^(rows + columns)); ``again`` becomes 1 where that is no result.
+def _finish(S, rows, columns, C, accumulate, tiny, least, is_lost):
+    """Compute C ← [C ⊕] log(S · 2^(rows + columns)).
 
-    There S is below ``tiny``, the logarithm to base 2 below ``least``, or C too large; C stays, or becomes -∞.
+    ``is_lost`` becomes 1 where that is no result. There S is below ``tiny``, the logarithm to base 2 below ``least``,
+    or C too large; C stays, or becomes -∞.
     """
     wide()
     for i in range(C.shape[0]):
@@ -177,12 +179,12 @@ def _finish(S, rows, columns, C, accumulate, tiny, least, again):
             else:
                 value = logarithm(y, n, is_single(C))
                 C[i, j] = -np.inf if bad else value
-            again[i, j] = bad
+            is_lost[i, j] = bad
 
 
 @kernel
 def _split(X, y, n):
-    """X = log(y · 2ⁿ) for X (m, n) within `LOW` and `HIGH`, or -∞: there n is `_NOWHERE`, and y is 1."""
+    """Split X = log(y · 2ⁿ) for X (m, n) within `LOW` and `HIGH`, or -∞, for which n is `_NOWHERE`, and y is 1."""
     wide()
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
@@ -195,11 +197,12 @@ def _split(X, y, n):
 
 @kernel
 def _add_up(x, m, y, n, least, S, start, stop):
-    """S ← Σₖ x · y · 2^(m + n − least − 50) in rows start … stop - 1: no special function for a pair.
+    """Compute S ← Σₖ x · y · 2^(m + n − least − 50) in rows start … stop - 1, without a special function for a pair.
 
-    x and m (rows, k), k a multiple of 8; y and n (panels, k, 64), ``least`` and S (panels, rows, 64); S float64, all
-    others float32. Terms of exponents below ``least`` may be left out: where all of a row of 64 are, they take no more
-    than an addition and a comparison. Eight terms are added in float32, and these sums in float64.
+    x and m are (rows, k), k a multiple of 8. y and n are (panels, k, 64). ``least`` and S are (panels, rows, 64). S is
+    float64, all other arrays are float32. Terms of exponents below ``least`` may be omitted. If all terms of a row of
+    64 are, they take no more than an addition and a comparison. Eight terms are added in float32, and these sums in
+    float64.
     """
     wide()
     room = np.zeros(2 * _COLUMNS, np.float32)
@@ -227,7 +230,7 @@ def _add_up(x, m, y, n, least, S, start, stop):
 
 @kernel
 def _logarithms(S, least, out, start, stop):
-    """Out (rows, columns) ← the logarithms of what `_add_up` found, in rows start … stop - 1."""
+    """Write the logarithms of the sums of `_add_up` to ``out`` (rows, columns), in rows start … stop - 1."""
     wide()
     for i in range(start, stop):
         for left in range(0, out.shape[1], _COLUMNS):
@@ -240,11 +243,11 @@ def _logarithms(S, least, out, start, stop):
 
 
 @kernel
-def _few_paths(A, bits, B, odd, result, C, again, accumulate):
-    """Result ← [C ⊕] the ⊗ of the one path, or "no path", and ``again`` 0, where rows have no more.
+def _few_paths(A, bits, B, odd, result, C, is_lost, accumulate):
+    """Write [C ⊕] the ⊗ of the only path, or "no path", to the result, and clear ``is_lost``, for rows with no more.
 
-    A (m, k) and B (k, n), C, result and ``again`` (m, n) and more; ``bits`` (k, words): where B has an entry. Rows
-    where ``odd`` (m,) is above 1 are left alone.
+    A is (m, k), B (k, n), C, result and ``is_lost`` (m, n) and more. ``bits`` (k, words) say where B has an entry. Rows
+    with ``odd`` (m,) above 1 are skipped.
     """
     inner, words, width = A.shape[1], bits.shape[1], B.shape[1]
     once, more, first = np.empty(words, np.uint64), np.empty(words, np.uint64), np.empty(width, B.dtype)
@@ -273,12 +276,12 @@ def _few_paths(A, bits, B, odd, result, C, again, accumulate):
                     high, low = np.float64(max(c, value)), np.float64(min(c, value))
                     value = high + np.log1p(np.exp(low - high)) if low > -np.inf else high
                 result[i, j] = value
-                again[i, j] = False
+                is_lost[i, j] = False
 
 
 @kernel
 def _add_sums(S, T, left, first):
-    """Add T to columns of S from ``left`` on, or copy it where ``first`` is 0."""
+    """Add T to columns of S from ``left`` on, or copy it if ``first`` is 0."""
     wide()
     for i in range(S.shape[0]):
         sums, more = S[i, left : left + T.shape[1]], T[i]
@@ -295,13 +298,14 @@ def copy_row(row, to):
 
 
 @inline
-def multiply_rows(tile, B, v, w, packed, bits, X, S, y, again, x, u, odd, C, accumulate, has_few, tiny, least):
-    """Compute y ← [C ⊕] x ⊗ B for x (m, k) of exponents u; ``again`` becomes 1 where y is no result.
+def multiply_rows(tile, B, v, w, packed, bits, X, S, y, is_lost, x, u, odd, C, accumulate, has_few, tiny, least):
+    """Compute y ← [C ⊕] x ⊗ B for x (m, k) of exponents u.
 
-    B (k, n) has the exponents v and w, its exponentials in panels at the address ``packed``, and ``bits``. These are
-    read where ``has_few``: a row and a column may meet in one path, or none. ``odd`` are the second marks of the rows.
-    X and S are workspace for the exponentials of x and the sums. S, y and ``again`` are as wide as all panels. Results
-    have a sum of at least ``tiny`` and a logarithm to base 2 of at least ``least``.
+    ``is_lost`` becomes 1 where y is no result. B (k, n) has the exponents v and w, its exponentials in panels at the
+    address ``packed``, and ``bits``. The bits are read with ``has_few``: a row and a column may meet in one path, or
+    none. ``odd`` are the second marks of the rows. X and S are workspace for the exponentials of x and the sums. S, y
+    and ``is_lost`` are as wide as all panels. Results have a sum of at least ``tiny`` and a logarithm to base 2 of at
+    least ``least``.
     """
     inner, lost = x.shape[1], 0
     while lost < u.size and u[lost] == _LOST:
@@ -320,9 +324,9 @@ def multiply_rows(tile, B, v, w, packed, bits, X, S, y, again, x, u, odd, C, acc
     if accumulate:
         for i in range(x.shape[0]):
             copy_row(C[i], y[i, : B.shape[1]])
-    _finish(S, u, w, y, accumulate, tiny, least, again)
+    _finish(S, u, w, y, accumulate, tiny, least, is_lost)
     if has_few:
-        _few_paths(x, bits, B, odd, y, C, again, accumulate)
+        _few_paths(x, bits, B, odd, y, C, is_lost, accumulate)
 
 
 @kernel
@@ -331,7 +335,7 @@ def _multiply_block(tile, B, right, workspace, x, u, odd, C, accumulate, has_few
     multiply_rows(tile, B, *right, *workspace, x, u, odd, C, accumulate, has_few, tiny, least)
 
 
-# ------------------------------------------------------------------------------------------------- what is in operands
+# -------------------------------------------------------------------------------------------------- surveys of operands
 
 
 @inline
@@ -381,10 +385,10 @@ def _mark_rows(X, offset, top, marks, start, stop):
 
 @kernel
 def survey_rows(X, offset, top, exponents, marks, start, stop):
-    """Find the greatest x - offset of rows start … stop - 1 of X (m, n), and the exponents of these.
+    """Find the greatest x - offset of rows start … stop - 1 of X (m, n), and its exponents.
 
-    Entries outside `LOW` … `HIGH` do not count. ``top`` is 0 where none is within. ``marks`` (2, m) count the entries
-    that are not -∞, and tell in bit 0 whether a finite one is below `LOW`, in bit 1 whether one is above `HIGH`.
+    Entries outside `LOW` … `HIGH` do not count. ``top`` is 0 if none is within. ``marks`` (2, m) count the entries that
+    are not -∞. Bit 0 of the second mark says whether a finite entry is below `LOW`, bit 1 whether one is above `HIGH`.
     """
     wide()
     without_nan()
@@ -496,7 +500,7 @@ def on_threads(threads: int, function: Any, arguments: tuple[Any, ...], rows: in
 
 
 def takes(plan: KernelPlan, k: int) -> bool:
-    """Whether `multiply` computes products by B (k, n), whatever n: how a product is cut must change no bit."""
+    """Return whether `multiply` computes products by B (k, n), for every n, so that a cut changes no bit."""
     return (
         plan.storage == "elements"
         and plan.dtype.char in _SPARE
@@ -507,15 +511,15 @@ def takes(plan: KernelPlan, k: int) -> bool:
 
 
 def tiny_sum(plan: KernelPlan, k: int) -> float:
-    """What a shifted sum of k terms exceeds if all that was taken for 0 is nothing beside it."""
+    """Return a bound for a shifted sum of k terms, above which all terms that count as 0 are negligible."""
     return 2.0 ** (_LEAST + 3 + _SPARE[plan.dtype.char]) * k
 
 
 @kernel
-def _multiply_all(tile, C, A, B, accumulate, tiny, left):
-    """Compute C ← [C ⊕] A ⊗ B of stacks (b, m, n), (b, m, k) and (b, k, n); ``left`` becomes 1 where it does not.
+def _multiply_all(tile, C, A, B, accumulate, tiny, is_left):
+    """Compute C ← [C ⊕] A ⊗ B of stacks (b, m, n), (b, m, k) and (b, k, n).
 
-    ``tile`` holds its address, rows and columns, for `panels.multiply`.
+    ``is_left`` becomes 1 for failures. ``tile`` holds its address, rows and columns, for `panels.multiply`.
     """
     (m, n), k, (_, rows, width) = C.shape[1:], A.shape[2], tile
     whole, panels = -(-m // rows) * rows, -(-n // width)
@@ -525,7 +529,7 @@ def _multiply_all(tile, C, A, B, accumulate, tiny, left):
     place = address(packed)
     X, S = np.empty((whole, k + PAD)), np.empty((whole, columns))
     X[m:] = 0
-    y, again = np.empty((m, columns), C.dtype), np.empty((m, columns), np.bool_)
+    y, is_lost = np.empty((m, columns), C.dtype), np.empty((m, columns), np.bool_)
     by_row, offset, top = np.empty(m, A.dtype), np.empty(k, A.dtype), np.empty(n, A.dtype)
     u, v, w = np.empty(m), np.empty(k), np.zeros(columns)
     left_marks, marks = np.empty((2, m), np.int32), np.empty((2, n), np.int32)
@@ -540,7 +544,7 @@ def _multiply_all(tile, C, A, B, accumulate, tiny, left):
         for j in range(n):
             found |= marks[1, j]
         if found > 1:
-            left[b] = 1
+            is_left[b] = 1
             continue
         _scale_packed(right, v, w, packed, 0, panels)
         has_few = left_marks[0].min() + marks[0].min() < k + 2
@@ -548,24 +552,24 @@ def _multiply_all(tile, C, A, B, accumulate, tiny, left):
             _mark_bits(right, bits)
         least = _DROPPED if found else -np.inf
         multiply_rows(
-            tile, right, v, w, place, bits, X, S, y, again, a, u, left_marks[1], c, accumulate, has_few, tiny, least
+            tile, right, v, w, place, bits, X, S, y, is_lost, a, u, left_marks[1], c, accumulate, has_few, tiny, least
         )
-        lost = np.uint8(0)  # vectors of these, but not of truth values
+        lost = np.uint8(0)  # LLVM vectorizes loops over these, but not over truth values
         for i in range(m):
-            flags = again[i]
+            flags = is_lost[i]
             for j in range(n):
                 lost |= np.uint8(flags[j])
-        left[b] = lost > 0
+        is_left[b] = lost > 0
         if not lost:
             for i in range(m):
                 copy_row(y[i], c[i])
 
 
 def multiply(backend: Backend, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> None:
-    """Compute C ← [C ⊕] A ⊗ B for stacks C (b, m, n), A (b, m, k) and B (b, k, n), no size 0; C may be B where m = k.
+    """Compute C ← [C ⊕] A ⊗ B for stacks C (b, m, n), A (b, m, k) and B (b, k, n), no size 0.
 
-    Each thread multiplies some of the small matrices, one after the other, within the second-level cache. Large ones,
-    and those in which a sum underflows or an entry is out of range, are multiplied by `multiply_by`.
+    C may be B if m = k. Each thread multiplies some of the small matrices, one after the other, within the second-level
+    cache. `multiply_by` multiplies large matrices, and those in which a sum underflows or an entry is out of range.
     """
     (count, m, n), k = C.shape, A.shape[2]
     if max(m * k, k * n, m * n) > _LARGEST:
@@ -580,15 +584,15 @@ def multiply(backend: Backend, plan: KernelPlan, C: Array, A: Array, B: Array, a
             if c is not part:
                 part[...] = c
 
-        # As much as pays for a thread, in four pieces for each thread, of which copies may be made.
+        # Tasks are large enough to pay for a thread, four for each thread, and their operands may be copied.
         step = max(-(-_PAYS // (m * k * n)), min(-(-count // (4 * plan.threads)), _COPIED // (m * k + k * n + m * n)))
         run_tasks(some, [(start, min(count, start + step)) for start in range(0, count, step)], plan.threads)
         rest = left.nonzero()[0]
     for b in rest:
-        multiply_by(backend, plan, C[b], A[b], Right(B[b], plan.threads), accumulate, in_place=C is B)
+        multiply_by(backend, plan, C[b], A[b], RightOperand(B[b], plan.threads), accumulate, in_place=C is B)
 
 
-class Right:
+class RightOperand:
     """A right operand B (k, n) with its shifts and marks, which do not depend on A.
 
     With ``keeps`` the exponentials stay in memory, 8 bytes for each entry, for all products by B.
@@ -602,12 +606,12 @@ class Right:
         _survey_right(B, self.offset, self.v, top, self.w, marks)
         self.paths, seen = marks
         every = int(np.bitwise_or.reduce(seen))
-        #: Whether a finite entry is below `LOW`; which columns have one above `HIGH`, None where none has.
+        #: Whether a finite entry is below `LOW`; the columns with an entry above `HIGH`, None if there is none.
         self.dropped, self.odd = bool(every & 1), seen > 1 if every > 1 else None
         self.kept: dict[int, RightBlock] | None = {} if keeps else None
 
     def block(self, start: int, stop: int, *, copies: bool = False) -> RightBlock:
-        """Return some columns of B with their exponentials, from memory if they are kept."""
+        """Return some columns of B with their exponentials, from memory if they are stored."""
         found = None if self.kept is None else self.kept.get(start)
         if found is None:
             found = RightBlock(self, start, stop, copies)
@@ -617,9 +621,9 @@ class Right:
 
 
 class RightBlock:
-    """Columns of a `Right` and their exponentials in panels, for `multiply_rows`."""
+    """Columns of a `RightOperand` and their exponentials in panels, for `multiply_rows`."""
 
-    def __init__(self, right: Right, start: int, stop: int, copies: bool = False) -> None:
+    def __init__(self, right: RightOperand, start: int, stop: int, copies: bool = False) -> None:
         B = right.B[:, start:stop]
         self.B = np.array(B, order="C") if copies else np.ascontiguousarray(B)
         self.right, self.n, self.fewest = right, stop - start, int(right.paths[start:stop].min())
@@ -637,7 +641,7 @@ class RightBlock:
         return bits
 
     def has_few(self, fewest: int) -> bool:
-        """Return whether a row of so many entries may meet a column in one path, or none."""
+        """Return whether a row with ``fewest`` entries may meet a column in one path, or none."""
         return fewest + self.fewest < len(self.B) + 2
 
     def packed(self, has_few: bool) -> tuple[Any, ...]:
@@ -645,7 +649,7 @@ class RightBlock:
         return self.right.v, self.w, self.panels.address, self.bits if has_few else _NO_BITS
 
     def workspace(self, m: int) -> tuple[Array, ...]:
-        """Return X, S, y and ``again`` for m rows, for `multiply_rows`."""
+        """Return X, S, y and ``is_lost`` for m rows, for `multiply_rows`."""
         X, S = self.panels.operands(m)
         shape = m, S.shape[1]
         return X, S, np.empty(shape, self.B.dtype), np.empty(shape, np.bool_)
@@ -656,23 +660,24 @@ def multiply_by(
     plan: KernelPlan,
     C: Array,
     A: Array,
-    right: Right,
+    right: RightOperand,
     accumulate: int = 0,
     in_place: bool = False,
 ) -> None:
     """Compute C ← [C ⊕] A ⊗ B for C (m, n) and A (m, k), no size 0.
 
-    Workspace: 12 bytes for each entry of 1024 columns of B (fewer, but at least 256, if these are over 2²³ entries) and
-    of 64 rows of A on each thread, and 5 bytes for each entry of 1024 × 1024 of C.
+    Workspace: 12 bytes for each entry of 1024 columns of B, and of 64 rows of A on each thread. If the columns have
+    over 2²³ entries there are fewer, but at least 256. The workspace for C is 5 bytes for each entry of 1024 × 1024 of
+    it.
     """
     with np.errstate(all="ignore"):
-        _Product(backend, plan, A, right).write(C, accumulate, in_place)
+        _LogProduct(backend, plan, A, right).write(C, accumulate, in_place)
 
 
-class _Product:
-    """A product, the shifts of its rows, and what was seen in them."""
+class _LogProduct:
+    """A product, the shifts of its rows, and their marks."""
 
-    def __init__(self, backend: Backend, plan: KernelPlan, A: Array, right: Right) -> None:
+    def __init__(self, backend: Backend, plan: KernelPlan, A: Array, right: RightOperand) -> None:
         self.backend, self.plan, self.A, self.right, m = backend, plan, A, right, A.shape[0]
         self.u, self.marks, self.lost = np.empty(m), np.empty((2, m), np.int32), np.zeros(m, np.bool_)
         surveyed = A, right.offset, np.empty(m, A.dtype), self.u, self.marks
@@ -684,20 +689,26 @@ class _Product:
         self.splits = plan.dtype.char == "f" and not dropped
 
     def write(self, C: Array, accumulate: int, in_place: bool) -> None:
-        """C ← [C ⊕] A ⊗ B. Rows whose first columns mostly are lost to underflow have others not tried."""
+        """Compute C ← [C ⊕] A ⊗ B.
+
+        Skip columns of rows whose first columns mostly underflow.
+        """
         m, n = C.shape
         width = max(_FIRST, min(_BLOCK, _PACKED // self.A.shape[1]))
         for left, stop in pairwise([0, n] if n <= width else [0, *range(_FIRST, n, width), n]):
             by = self.right.block(left, stop, copies=in_place)
             for top in range(0, m, _BLOCK):
                 rows = slice(top, min(m, top + _BLOCK))
-                again = self._write_block(C[rows, left:stop], rows, by, left, accumulate)
+                is_lost = self._write_block(C[rows, left:stop], rows, by, left, accumulate)
                 if left == 0 and stop < n:
-                    self.lost[rows] = again.mean(1) > 0.5
+                    self.lost[rows] = is_lost.mean(1) > 0.5
 
     def _write_block(self, C: Array, rows: slice, by: RightBlock, left: int, accumulate: int) -> Array:
-        """The block of C from a column on; and what was computed pair by pair."""
-        A, B, result, again = self.A[rows], by.B, np.empty(C.shape, C.dtype), np.empty(C.shape, np.bool_)
+        """Write the block of C from a column on.
+
+        Return what was computed pair by pair.
+        """
+        A, B, result, is_lost = self.A[rows], by.B, np.empty(C.shape, C.dtype), np.empty(C.shape, np.bool_)
         u, marks, threads = self.u[rows], self.marks[:, rows], self.plan.threads
         if left:
             u[self.lost[rows]] = _LOST
@@ -716,48 +727,48 @@ class _Product:
                 workspace = X, S, y[:m], flags[:m]
                 given = x, u[part], marks[1, part], c, accumulate, has_few, *self.limits
                 _multiply_block(tile, B, right, workspace, *given)
-                result[part], again[part] = y[:m, : by.n], flags[:m, : by.n]
+                result[part], is_lost[part] = y[:m, : by.n], flags[:m, : by.n]
 
         run_tasks(some, [(start, min(C.shape[0], start + share)) for start in range(0, C.shape[0], share)], threads)
-        rest = again
+        rest = is_lost
         if self.odd is not None:
             lines = self.odd[rows]
-            rest, again = rest & ~lines[:, None], again | lines[:, None]
+            rest, is_lost = rest & ~lines[:, None], is_lost | lines[:, None]
             self._by_lines(accumulate, lines, result, C, A, B)
         if self.right.odd is not None:
             lines = self.right.odd[left : left + by.n]
-            rest, again = rest & ~lines, again | lines
+            rest, is_lost = rest & ~lines, is_lost | lines
             self._by_lines(accumulate, lines, *(X.T for X in (result, C, B, A)))
         if rest.any():
             self._compute_again(result, rest, C, A, B, accumulate)
         C[...] = result
-        return again
+        return is_lost
 
     def _by_lines(self, accumulate: int, lines: Array, result: Array, C: Array, A: Array, B: Array) -> None:
-        """The rows of the result that ``lines`` (m,) marks."""
+        """Compute the rows of the result that ``lines`` (m,) marks."""
         if lines.any():
             result[lines] = self._pair_by_pair(C[lines], A[lines], B, None, accumulate)
 
-    def _compute_again(self, result: Array, again: Array, C: Array, A: Array, B: Array, accumulate: int) -> None:
-        """The entries that are marked, rows of a strip with the columns they need: pair by pair."""
+    def _compute_again(self, result: Array, is_lost: Array, C: Array, A: Array, B: Array, accumulate: int) -> None:
+        """Compute the marked entries pair by pair, for rows of a strip with the columns they need."""
         whole: _Exponents | None = None
-        for top in range(0, again.shape[0], _STRIP):
+        for top in range(0, is_lost.shape[0], _STRIP):
             strip = slice(top, top + _STRIP)
-            rows, columns = again[strip].any(1), again[strip].any(0)
-            if 2 * np.count_nonzero(rows) * np.count_nonzero(columns) > again[strip].size:
+            rows, columns = is_lost[strip].any(1), is_lost[strip].any(0)
+            if 2 * np.count_nonzero(rows) * np.count_nonzero(columns) > is_lost[strip].size:
                 if self.splits and whole is None:
                     whole = _Exponents(B)
                 found = self._pair_by_pair(C[strip], A[strip], B, whole, accumulate)
-                np.copyto(result[strip], found, where=again[strip])
+                np.copyto(result[strip], found, where=is_lost[strip])
             elif rows.any():
                 place = np.ix_(np.flatnonzero(rows) + top, np.flatnonzero(columns))
                 right = B[:, columns]
                 some = _Exponents(right) if self.splits else None
                 found = self._pair_by_pair(C[place], A[strip][rows], right, some, accumulate)
-                result[place] = np.where(again[place], found, result[place])
+                result[place] = np.where(is_lost[place], found, result[place])
 
     def _pair_by_pair(self, C: Array, A: Array, B: Array, right: _Exponents | None, accumulate: int) -> Array:
-        """[C ⊕] A ⊗ B, by exponents and mantissas apart where ``right`` has those of B, else line by line."""
+        """Return [C ⊕] A ⊗ B, by exponents and mantissas apart if ``right`` has those of B, else line by line."""
         if right is None:
             value = log_lines.multiply(A, B, self.plan.threads)
             return np.logaddexp(C, value, dtype=np.float64) if accumulate else value
@@ -775,7 +786,7 @@ class _Product:
 
 
 class _Exponents:
-    """A right operand as `_add_up` takes it."""
+    """A right operand for `_add_up`: exponents and mantissas."""
 
     def __init__(self, B: Array) -> None:
         y, self.n = _halves(_padded(B, -(-B.shape[0] // 8) * 8, -(-B.shape[1] // _COLUMNS) * _COLUMNS))
@@ -783,14 +794,14 @@ class _Exponents:
 
 
 def _halves(X: Array) -> tuple[Array, Array]:
-    """Mantissas and exponents."""
+    """Return the mantissas and exponents of X."""
     y, n = np.empty(X.shape, np.float32), np.empty(X.shape, np.float32)
     _split(X, y, n)
     return y, n
 
 
 def _padded(X: Array, rows: int, columns: int) -> Array:
-    """X with -∞ beyond its rows and columns, in the order of C."""
+    """Return X with -∞ beyond its rows and columns, in C order."""
     if X.shape == (rows, columns):
         return np.ascontiguousarray(X)
     result = np.full((rows, columns), -np.inf, X.dtype)
@@ -799,7 +810,10 @@ def _padded(X: Array, rows: int, columns: int) -> Array:
 
 
 def _in_panels(X: Array) -> Array:
-    """X (rows, columns) as (panels, rows, 64), its lines those of the cache: others are read in two pieces."""
+    """Return X (rows, columns) as (panels, rows, 64), with lines aligned to cache lines.
+
+    Loads across cache lines are split in two.
+    """
     panels = X.reshape(X.shape[0], -1, _COLUMNS).swapaxes(0, 1)
     room = np.empty(X.size + 16, np.float32)
     result = room[-room.ctypes.data % 64 // 4 :][: X.size].reshape(panels.shape)

@@ -1,12 +1,11 @@
 """Products of a matrix and a vector in log_plus: c = log Σₖ exp(m + x), each exponential taken once.
 
-There is nothing to share between exponentials, as in a product of matrices (`log_sums`): they and the reading of the
-matrix are all that counts. In float32 a line is read once (`codegen.powers`): its sum is relative to the power of two
-near one of its first terms, and is formed again where that turns out to be far from the greatest. Lines of entries of
-moderate size, times a vector of such, are added up by fewer instructions, as plain terms. What is not finite,
-or too large for that, is left to the loops for float64 (`log_lines`). Where a single path exists, the result is its
-m + x, to the bit. A line with a NaN, or any line where the vector has one, becomes NaN: nobody needs to look for them
-before.
+Exponentials are not shared, unlike in a product of matrices (`log_sums`). Their cost and the reading of the matrix are
+the whole cost. In float32 a line is read once (`codegen.exponential_sums`). Its sum is relative to the power of two
+near one of its first terms, and is computed again if that is far from the greatest term. Lines of entries of moderate
+size, times a vector of such entries, are added up by fewer instructions, as plain terms. Entries that are not finite,
+or too large, are left to the loops for float64 (`log_lines`). If a single path exists, the result is its m + x, to the
+bit. A line with a NaN becomes NaN, and so do all lines if the vector has one. So the operands need no scan for NaN.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -22,9 +21,7 @@ from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import adds_exponentials
 from semiring.kernels.contract import KernelPlan
-from semiring.kernels.cpu.codegen.memory import address, number_of, wide, without_nan
-from semiring.kernels.cpu.codegen.numba_internals import PART
-from semiring.kernels.cpu.codegen.powers import (
+from semiring.kernels.cpu.codegen.exponential_sums import (
     CHAIN,
     EXCESS,
     FLOATS,
@@ -32,9 +29,11 @@ from semiring.kernels.cpu.codegen.powers import (
     PLAIN,
     RANGE,
     plain_terms,
+    terms_across,
     terms_along,
-    terms_beside,
 )
+from semiring.kernels.cpu.codegen.memory import address, number_of, wide, without_nan
+from semiring.kernels.cpu.codegen.numba_internals import PART
 from semiring.kernels.cpu.product.log_lines import (
     LINES,
     LOG2_E,
@@ -67,14 +66,14 @@ def _within(n):
 
 @inline
 def _far(top, reference):
-    """Whether a sum relative to ``reference`` is to be formed again, relative to ``top``."""
+    """Return whether a sum relative to ``reference`` must be computed again, relative to ``top``."""
     d = top - reference
     return (top == _within(top)) & ((d < _BELOW) | (d > _ABOVE))
 
 
 @kernel
 def _shifted(w, shift, v):
-    """V ← w less a whole number."""
+    """Write w minus a whole number to v."""
     wide()
     for k in range(v.size):
         v[k] = w[k] - shift
@@ -82,7 +81,7 @@ def _shifted(w, shift, v):
 
 @kernel
 def _followed(top, references):
-    """Whether some sums are to be formed again; their references are the greatest of their exponents then."""
+    """Return whether some sums must be computed again, with the greatest of their exponents as new references."""
     wide()
     again = np.int32(0)
     for j in range(top.size):
@@ -93,13 +92,12 @@ def _followed(top, references):
 
 
 @kernel
-def _logarithms(total, top, reference, floor, middle, values, alone):
-    """The logarithms of sums, NaN where float64 is to look; and whether there may be a single term, or none.
+def _logarithms(total, top, reference, floor, middle, values, single_terms):
+    """Write the logarithms of sums, NaN where float64 must decide, and mark sums of at most one term.
 
-    Returns whether that is so anywhere, or x counts as -∞ somewhere, or is above `_LARGE`.
-
-    Terms are those of exponents too large by `EXCESS` of them, and so is their mean, which is about the greatest. Where
-    there is a ``middle``, terms are plain: exponents of the matrix alone are too large, about the sum less the middle.
+    Return whether there is such an entry, or x counts as -∞ somewhere, or is above `_LARGE`. The exponents of terms are
+    too large by `EXCESS` of them, and so is their mean, which is about the greatest. With a ``middle``, terms are
+    plain. Then the exponents of the matrix single_terms are too large, about the sum less the middle.
     """
     wide()
     some = np.int32(0)
@@ -111,7 +109,7 @@ def _logarithms(total, top, reference, floor, middle, values, alone):
         greatest = value - middle[j] if plain else (n - MAGIC) * _LN2
         none = (t == 0) & (n == -np.inf) & (floor[j] < np.inf)  # no term, or all of them beyond the range of n
         single = none | (sure & (not plain) & (value < greatest + _ALONE * _LN2))
-        alone[j] = single
+        single_terms[j] = single
         values[j] = value - EXCESS * greatest if sure else np.nan
         some |= np.int32(single | (floor[j] > -np.inf))
     return some > 0
@@ -119,7 +117,7 @@ def _logarithms(total, top, reference, floor, middle, values, alone):
 
 @njit(**PART)
 def _single(line, x, value):
-    """The only m + x that is no -∞, -∞ where there is none, else ``value``."""
+    """Return the only m + x that is not -∞, -∞ if there is none, else ``value``."""
     found = np.float32(-np.inf)
     for k in range(line.size):
         t = line[k] + x[k]
@@ -132,7 +130,7 @@ def _single(line, x, value):
 
 @kernel
 def _spread(w, x):
-    """How far whole numbers w reach, how large the numbers x beside them are, and how many there are; no NaN."""
+    """Return the range of whole numbers w, the magnitude of the numbers x beside them, and their count; no NaN."""
     wide()
     without_nan()
     top, lowest, size, count = np.float32(-np.inf), np.float32(np.inf), np.float32(0), np.int32(0)
@@ -146,7 +144,10 @@ def _spread(w, x):
 
 @kernel
 def _factors(w, y, x, top, X):
-    """X ← eˣ · 2^−top for whole vectors, 0 beyond x; their sum."""
+    """Write eˣ · 2^−top to X for whole vectors, 0 beyond x.
+
+    Return their sum.
+    """
     wide()
     for k in range(x.size):
         there = w[k] > -np.inf
@@ -162,7 +163,10 @@ def _factors(w, y, x, top, X):
 
 @kernel
 def _split(x, w, y):
-    """W and y ← those of x; whether an x is above `_LARGE` or NaN, and whether one counts as -∞."""
+    """Write w and y of x.
+
+    Return whether an x is above `_LARGE` or NaN, and whether one counts as -∞.
+    """
     wide()
     above, below = np.int32(0), np.int32(0)
     for k in range(x.size):
@@ -179,11 +183,12 @@ def _split(x, w, y):
 
 @kernel
 def _parts(x, W, Y, X):
-    """W and Y, whole vectors, with e^(x + x · `EXCESS`) = Y · 2^(W − `MAGIC`); and the ``least`` exponent.
+    """Write W and Y, whole vectors, with e^(x + x · `EXCESS`) = Y · 2^(W − `MAGIC`).
 
-    Sums below are left to float64: -∞; or `MAGIC` − `_LARGE` / 4 where x below -`_LARGE` count as -∞; or ∞, for x above
-    `_LARGE` or NaN. Where terms may be plain, eˣ = X · 2^(origin − `MAGIC`), and the last result is the logarithm of
-    their sum, else NaN: two and more x are no -∞, and all these are of moderate size and have X of `PLAIN` exponents.
+    Return the ``least`` exponent. Sums below it are left to float64. It is -∞, or `MAGIC` − `_LARGE` / 4 if x below
+    -`_LARGE` count as -∞, or ∞ for x above `_LARGE` or NaN. If terms may be plain, eˣ = X · 2^(origin − `MAGIC`), and
+    the last result is the logarithm of their sum, else NaN. Terms may be plain if two or more x are not -∞, and all
+    these are of moderate size and have X of `PLAIN` exponents.
     """
     above, below = _split(x, W, Y)
     if above or below:
@@ -197,7 +202,7 @@ def _parts(x, W, Y, X):
 
 @kernel
 def _has_large(line):
-    """Whether an entry may make up for an x that counts as -∞, or is NaN."""
+    """Return whether an entry may compensate an x that counts as -∞, or is NaN."""
     large = np.int32(0)
     for k in range(line.size):
         large |= np.int32(not line[k] <= _LARGE / 2)
@@ -206,16 +211,17 @@ def _has_large(line):
 
 @inline
 def _room(count, width):
-    """So many lines of floats that begin with a line of the cache: vectors that lie in two are read in two pieces."""
+    """Return ``count`` lines of floats, aligned to cache lines, so that no vector is loaded in two pieces."""
     room = np.empty(count * width + 16, np.float32)
     return room[(-address(room) & 63) >> 2 :][: count * width].reshape((count, width))
 
 
 @kernel
 def _floats_along(M, x, C, start, stop):
-    """C (b, lines) ← M (b, lines, k) ⊗ x (b, k), k adjacent, lines from start on of all; NaN where float64 is to look.
+    """Write M (b, lines, k) ⊗ x (b, k) to C (b, lines), k adjacent; NaN where float64 must decide.
 
-    Every piece of the work takes the parts of x for itself: as long as some twenty lines.
+    Lines are numbered through all b, from ``start`` on. Every piece of the work splits x for itself, which takes as
+    long as some twenty lines.
     """
     wide()
     lines, inner = M.shape[1], M.shape[2]
@@ -276,7 +282,7 @@ def _floats_along(M, x, C, start, stop):
 
 @kernel
 def _exponents(row, w, greatest):
-    """The greatest exponents of columns so far, and of the terms of a row."""
+    """Update the greatest exponents of columns and of the terms of a row."""
     wide()
     for j in range(greatest.size):
         n = np.rint(row[j] * np.float32(LOG2_E) + w)
@@ -284,8 +290,8 @@ def _exponents(row, w, greatest):
 
 
 @kernel
-def _floats_beside(M, x, C, start, stop):
-    """The same for M (b, k, lines) with adjacent lines, of blocks of `LINES` from start … stop - 1 of all."""
+def _floats_across(M, x, C, start, stop):
+    """Write M (b, k, lines) ⊗ x to C for adjacent lines, in blocks of `LINES` from start … stop - 1."""
     wide()
     inner, lines = M.shape[1], M.shape[2]
     blocks = -(-lines // LINES)
@@ -318,11 +324,11 @@ def _floats_beside(M, x, C, start, stop):
             for k in range(0, inner, CHAIN):
                 steps, w, y = min(CHAIN, inner - k), address(W[k:]), address(Y[k:])
                 sums = address(references), address(total), address(top)
-                terms_beside(address(M[b, k, left:]), row, w, y, steps, vectors, *sums)
+                terms_across(address(M[b, k, left:]), row, w, y, steps, vectors, *sums)
                 if whole < width:
                     place = 4 * whole
                     ends = sums[0] + place, sums[1] + 2 * place, sums[2] + place
-                    terms_beside(address(last[k]), 4 * FLOATS, w, y, steps, 1, *ends)
+                    terms_across(address(last[k]), 4 * FLOATS, w, y, steps, 1, *ends)
             again = _followed(top[:width], references[:width])
         some = _logarithms(total, top, references, floor, middle, values[:width], alone)
         for j in range(width):
@@ -337,14 +343,14 @@ def _floats_beside(M, x, C, start, stop):
 
 
 def takes(plan: KernelPlan, m: int, k: int, n: int) -> bool:
-    """Whether `multiply` computes products (m, k) by (k, n): one row or one column, of elements that it knows."""
+    """Return whether `multiply` supports products (m, k) by (k, n): one row or one column, of a supported dtype."""
     if plan.dtype.char not in "fd" or plan.storage != "elements" or not adds_exponentials(plan.semiring):
         return False
     return 1 in (m, n) and plan.zero == -np.inf and k >= FEWEST
 
 
 def multiply(plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
-    """C ← A ⊗ B for stacks C (b, m, n), A (b, m, k), B (b, k, n), no size 0, with m = 1 or n = 1."""
+    """Compute C ← A ⊗ B for stacks C (b, m, n), A (b, m, k), B (b, k, n), no size 0, with m = 1 or n = 1."""
     if C.shape[2] == 1:
         M, x, c = A, B[:, :, 0], C[:, :, 0]
     else:
@@ -353,7 +359,7 @@ def multiply(plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
     if plan.dtype.char == "d":
         add_lines(M, x, c, plan.threads)
         return
-    on_lines(plan.threads, _floats_along, _floats_beside, M, x, c)
+    on_lines(plan.threads, _floats_along, _floats_across, M, x, c)
     if np.maximum.reduce(c, axis=None) < np.inf or not np.isnan(c).any():
         return
     for b in np.flatnonzero(np.isnan(c).any(1)):

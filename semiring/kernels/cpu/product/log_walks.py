@@ -1,13 +1,13 @@
 """Sequences of steps x ← log Σₖ exp(x[k] + B[k, ·]) + w by one matrix B, and their gradients, in one compiled call.
 
-A step is the product of `log_sums` with its bits: exponentials of the rows of x, a product of plus_times in float64, a
-logarithm. Those of B are taken and packed once. Rows go their ways apart, so each thread takes some of them through all
-steps and waits for no other. A row in which a sum underflows, or an entry is out of range, stops its block until
+A step is bitwise the product of `log_sums`: exponentials of the rows of x, a product of plus_times in float64, a
+logarithm. The exponentials of B are taken and packed once. Rows are independent, so each thread takes some of them
+through all steps without a barrier. A row in which a sum underflows, or an entry is out of range, stops its block until
 `log_sums` has computed it. In float64 every step is a product of its own.
 
-Backward a step is d[k] = X[k] · Σⱼ E[k, j] · h[j] / S[j], with the exponentials X and E of x and B and the sums S of
-the step, which were kept on the way there: a product in float32, whose terms are probabilities. Exponentials below
-`_FAINT` count as 0 there, so that no product of two is subnormal; sums beside which they might be noticed are refused.
+Backward a step is d[k] = X[k] · Σⱼ E[k, j] · h[j] / S[j]. X and E are the exponentials of x and B, and S the sums of
+the step, which the forward pass stores. It is a product in float32, whose terms are probabilities. Exponentials below
+`_FAINT` count as 0 there, so that no product of two is subnormal. Sums that such zeros could affect are refused.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -27,8 +27,8 @@ from semiring.kernels.contract import Backend, KernelPlan, Steps
 from semiring.kernels.cpu.codegen.memory import address, call9, line, wide
 from semiring.kernels.cpu.product.log_lines import kernel
 from semiring.kernels.cpu.product.log_sums import (
-    Right,
     RightBlock,
+    RightOperand,
     copy_row,
     multiply_by,
     multiply_rows,
@@ -47,25 +47,25 @@ _TOGETHER = 4  # rows whose terms of the gradient by the matrix are added up by 
 _BLOCK = 64  # rows that are taken through all steps together: more would not stay in the second-level cache
 _FAINT = np.float32(2.0**-62)  # exponentials below count as 0 in gradients
 _TRUSTED = 2.0**-36  # sums from there on, by the number of their terms, do not notice it
-_NOTHING = (0, 0, 0)  # in the place of an array that nobody asks for
+_NOTHING = (0, 0, 0)  # a placeholder for an array that is not requested
 
 
-# Loops over a row are functions of their own, which take vectors: among many arrays the compiler does not see that.
+# Loops over a row are functions of their own, because the compiler vectorizes them only apart from other arrays.
 
 
 @kernel
-def _keep_sums(found, result, lost, tiny, kept):
-    """Kept ← the sums of a row that gradients may use, 0 where there is no path, else NaN."""
+def _keep_sums(sums, result, lost, tiny, usable):
+    """Store the sums of a row that gradients may use, 0 if there is no path, else NaN."""
     wide()
-    for j in range(kept.size):
-        s, there = found[j], result[j] > -np.inf
+    for j in range(usable.size):
+        s, there = sums[j], result[j] > -np.inf
         sure = (s >= tiny) & there & (not lost)
-        kept[j] = s if sure else (np.nan if there | lost else 0.0)
+        usable[j] = s if sure else (np.nan if there | lost else 0.0)
 
 
 @kernel
 def _weigh(result, weight, state):
-    """State ← result ⊗ weight."""
+    """Write result ⊗ weight to the state."""
     wide()
     for j in range(state.size):
         there = (result[j] > -np.inf) & (weight[j] > -np.inf)
@@ -74,7 +74,10 @@ def _weigh(result, weight, state):
 
 @kernel
 def _divide(g, s, weight, trusted, h, q):
-    """Of a row h ← g where there are paths, and q ← h / s; 1 where a sum is too small for that."""
+    """Write h ← g where there are paths, and q ← h / s, for a row.
+
+    Return 1 if a sum is too small for that.
+    """
     wide()
     bad = np.int32(0)
     for j in range(h.size):
@@ -88,7 +91,7 @@ def _divide(g, s, weight, trusted, h, q):
 
 @kernel
 def _narrow(exponentials, factors):
-    """Factors ← the exponentials of a row that count."""
+    """Write the exponentials of a row that count to the factors."""
     wide()
     for j in range(factors.size):
         factor = np.float32(exponentials[j])
@@ -97,7 +100,7 @@ def _narrow(exponentials, factors):
 
 @kernel
 def _times(factors, d, g):
-    """Of a row g ← factors · d."""
+    """Write factors · d to the gradient g of a row."""
     wide()
     for j in range(g.size):
         g[j] = factors[j] * d[j]
@@ -105,7 +108,7 @@ def _times(factors, d, g):
 
 @kernel
 def _spread(row, to, width, step):
-    """Write a row in pieces of ``width``, each ``step`` bytes behind the other, from an address on."""
+    """Write a row in pieces of ``width``, ``step`` bytes apart, from an address on."""
     whole = row.size // width
     for piece in range(whole):
         place = line(to + piece * step, width)
@@ -118,10 +121,10 @@ def _spread(row, to, width, step):
 
 @kernel
 def _multiply_factors(tile, steps, n, factors, right, height, C):
-    """C ← the sum over all rows of Xᵀ · Q, X (steps, n) at ``factors`` and Q in panels at the address ``right``.
+    """Write the sum over all rows of Xᵀ · Q to C, X (steps, n) at ``factors`` and Q in panels at the address ``right``.
 
-    Some columns of X are copied, of `_TOGETHER` rows at a time: where they lie, they meet in the same lines of the
-    cache, and C is read and written as often as there are runs.
+    Some columns of X are copied, `_TOGETHER` rows at a time, because in place they would share cache sets. C is read
+    and written once for each run.
     """
     native, rows, width = tile
     down, left = C.shape[1] * 4, np.zeros((_TOGETHER * steps, rows), np.float32)
@@ -143,7 +146,7 @@ def _multiply_factors(tile, steps, n, factors, right, height, C):
 
 @kernel
 def _add_factors(C, E, total, start, stop):
-    """Total (n, n) += the sum of all C, times E, in rows start … stop - 1."""
+    """Add the sum of all C, times E, to ``total`` (n, n) in rows start … stop - 1."""
     wide()
     for i in range(start, stop):
         sums, factors = total[i], E[i]
@@ -155,15 +158,15 @@ def _add_factors(C, E, total, start, stop):
 
 @kernel
 def _take_steps(tile, B, right, workspace, span, places, lengths, x, offset, fewest, tiny, top, u, marks):
-    """Take x (m, n) through steps first … last - 1; where one cannot be taken, return it, its rows in ``marks[1]``.
+    """Advance x (m, n) by steps first … last - 1.
 
-    ``span``: first, last, and whether y already holds the product of the first. ``places``: the weights, the states
-    after each step, the exponentials of those before it and its sums, each an address with the bytes from a row, and
-    from a step, to the next, or 0. Sums that gradients cannot use are NaN.
+    Return the first failed step, with its rows in ``marks[1]``. ``span``: first, last, and whether y already holds the
+    product of the first. ``places``: the weights, the states after each step, the exponentials of those before it and
+    its sums. Each is an address with the strides of rows and of steps, or 0. Sums that gradients cannot use are NaN.
     """
     t, last, known = span
     weights, states, factors, sums = places
-    X, S, y, again = workspace
+    X, S, y, is_lost = workspace
     rows, n = x.shape
     odd = marks[1]
     while t < last:
@@ -173,7 +176,7 @@ def _take_steps(tile, B, right, workspace, span, places, lengths, x, offset, few
             multiply_rows(tile, B, *right, *workspace, x, u, odd, y, 0, has_few, tiny, -np.inf)
             stopped = False
             for i in range(rows):
-                lost, flags = odd[i] > 0, again[i]
+                lost, flags = odd[i] > 0, is_lost[i]
                 for j in range(n):
                     lost |= flags[j]
                 lost &= t < lengths[i]
@@ -199,11 +202,11 @@ def _take_steps(tile, B, right, workspace, span, places, lengths, x, offset, few
 
 @kernel
 def _take_back(tile, packed, steps, places, lengths, G, trusted, Q, D, right, C):
-    """G (m, n) ← its gradient by the state before the first of ``steps``; False where a sum is too small.
+    """Replace G (m, n) by its gradient by the state before the first of ``steps``.
 
-    ``places``, as in `_take_steps`: the weights, the exponentials of the states before each step, its sums, what is
-    added to G after each step, the gradient by the weights. ``right``: an address, for h / S of all steps; what is
-    multiplied by the exponentials of B for its gradient goes into C.
+    Return False if a sum is too small. ``places``, as in `_take_steps`: the weights, the exponentials of the states
+    before each step, its sums, the addend of G after each step, the gradient by the weights. ``right``: an address, for
+    h / S of all steps. C receives the factor of the exponentials of B in its gradient.
     """
     weights, factors, sums, more, by_weights = places
     rows, n = G.shape
@@ -234,41 +237,41 @@ def _take_back(tile, packed, steps, places, lengths, G, trusted, Q, D, right, C)
 
 
 class PreparedMatrix:
-    """A matrix B (n, n) for many steps: its exponentials in panels, made when first asked for."""
+    """A matrix B (n, n) for many steps: its exponentials in panels, made at their first use."""
 
     def __init__(self, plan: KernelPlan, B: Array) -> None:
-        self.right, self.n = Right(B, plan.threads, keeps=True), B.shape[0]
-        #: Whether steps are compiled loops: float32, all in the range that exponentials are taken of.
+        self.right, self.n = RightOperand(B, plan.threads, keeps=True), B.shape[0]
+        #: Whether steps are compiled loops: for float32, if all entries are in the range of exponentials.
         self.whole = plan.dtype.char == "f" and self.right.odd is None and not self.right.dropped
         self.tiny = tiny_sum(plan, self.n)
         self.rooms: dict[tuple[int, tuple[int, ...]], Array] = {}
 
     def room(self, place: int, shape: tuple[int, ...]) -> Array:
-        """Zeros, or what a run of steps before left: memory that is new takes time."""
+        """Return zeros, or memory of an earlier run of steps, because new memory takes time."""
         found = self.rooms.get((place, shape))
         if found is None:
             found = self.rooms[place, shape] = aligned(shape, np.dtype(np.float32))
         return found
 
     @cached_property
-    def there(self) -> RightBlock:
-        """What steps multiply by."""
+    def step_operand(self) -> RightBlock:
+        """The right operand of the steps."""
         return RightBlock(self.right, 0, self.n)
 
     @cached_property
     def narrow(self) -> Array:
-        """The exponentials in float32, those that count, (n, n)."""
-        rows = self.there.panels.packed.swapaxes(0, 1).reshape(self.n, -1)[:, : self.n]
+        """The exponentials in float32 that are not negligible, (n, n)."""
+        rows = self.step_operand.panels.packed.swapaxes(0, 1).reshape(self.n, -1)[:, : self.n]
         return np.where(rows < _FAINT, 0, rows).astype(np.float32)
 
     @cached_property
-    def back(self) -> PackedPanels:
-        """What gradients multiply by."""
+    def gradient_operand(self) -> PackedPanels:
+        """The right operand of the gradients."""
         return PackedPanels.of(self.narrow.T)
 
 
 def walk(backend: Backend, plan: KernelPlan, by: PreparedMatrix, x: Array, steps: Steps) -> None:
-    """X (m, n), adjacent rows, ← its state after the steps: see `semiring.kernels.contract.SequenceKernels`."""
+    """Advance x (m, n), of adjacent rows, by the steps: see `semiring.kernels.contract.SequenceKernels`."""
     alone = replace(plan, threads=1)
 
     def product(x: Array, plan: KernelPlan) -> Array:
@@ -283,25 +286,25 @@ def walk(backend: Backend, plan: KernelPlan, by: PreparedMatrix, x: Array, steps
         return
     counts, last = _counts(steps, x.shape[0]), steps.number
     arrays = _in_lines(steps.weights), steps.states, steps.factors, steps.sums
-    right, B, tile = by.there.packed(True), by.there.B, by.there.panels.tile
+    right, B, tile = by.step_operand.packed(True), by.step_operand.B, by.step_operand.panels.tile
 
     def block(start: int, stop: int) -> None:
         rows, m = x[start:stop], stop - start
-        workspace = by.there.workspace(m)
+        workspace = by.step_operand.workspace(m)
         top, u, marks = np.empty(m, np.float32), np.empty(m), np.empty((2, m), np.int32)
         places = tuple(_place(array, start) for array in arrays)
         t, known = 0, False
         while t < last:
             t = _take_steps(
                 *(tile, B, right, workspace, (t, last, known), places, counts[start:stop], rows),
-                *(by.right.offset, by.there.fewest, by.tiny, top, u, marks),
+                *(by.right.offset, by.step_operand.fewest, by.tiny, top, u, marks),
             )
             if t < last:
                 stuck = np.flatnonzero(marks[1])
                 workspace[2][stuck, : by.n], known = product(rows[stuck], alone), True
 
     with np.errstate(all="ignore"):
-        _in_blocks(block, plan, x.shape[0], by.there.panels.rows)
+        _in_blocks(block, plan, x.shape[0], by.step_operand.panels.rows)
 
 
 def _one_by_one(product: Callable[[Array], Array], x: Array, steps: Steps) -> None:
@@ -317,31 +320,39 @@ def _one_by_one(product: Callable[[Array], Array], x: Array, steps: Steps) -> No
 
 
 def _counts(steps: Steps, m: int) -> Array:
-    """How many steps each of m rows takes."""
+    """Return how many steps each of m rows takes."""
     return np.full(m, steps.number) if steps.lengths is None else np.ascontiguousarray(steps.lengths, np.int64)
 
 
 def pull(plan: KernelPlan, by: PreparedMatrix, G: Array, steps: Steps, by_matrix: Array) -> bool:
-    """G (m, n), adjacent rows, ← its gradient by the first state: see `semiring.kernels.contract.SequenceKernels`."""
+    """Replace G (m, n), of adjacent rows, by its gradient by the first state: see `SequenceKernels` of the contract."""
     if not by.whole:
         return False
     (m, n), shape = G.shape, steps.sums.shape
-    counts, high, trusted = _counts(steps, m), by.back.rows, np.float32(_TRUSTED * n)
+    counts, high, trusted = _counts(steps, m), by.gradient_operand.rows, np.float32(_TRUSTED * n)
     weights = np.broadcast_to(np.zeros(n, np.float32), shape) if steps.weights is None else steps.weights
     read = [_in_lines(array) for array in (weights, steps.factors, steps.sums, steps.more)]
     # Blocks depend on m alone: their sums are added up.
     height = max(_HEIGHT, -(-m // (_MOST * high)) * high)
-    products = np.empty((-(-m // height), -(-n // high) * high, by.back.columns), np.float32)
+    products = np.empty((-(-m // height), -(-n // high) * high, by.gradient_operand.columns), np.float32)
     done = []
 
     def block(start: int, stop: int) -> None:
-        Q, D = by.back.operands(stop - start)
+        Q, D = by.gradient_operand.operands(stop - start)
         right = by.room(start, (products.shape[2], stop - start, steps.number))
         h = np.broadcast_to(np.empty(n, np.float32), shape) if steps.by_weights is None else steps.by_weights
         places = tuple(_place(array, start) for array in (*read, h))
         done.append(
             _take_back(
-                *(by.back.tile, by.back.address, steps.number, places, counts[start:stop], G[start:stop], trusted),
+                *(
+                    by.gradient_operand.tile,
+                    by.gradient_operand.address,
+                    steps.number,
+                    places,
+                    counts[start:stop],
+                    G[start:stop],
+                    trusted,
+                ),
                 *(Q, D, right.ctypes.data, products[start // height]),
             )
         )
@@ -353,19 +364,19 @@ def pull(plan: KernelPlan, by: PreparedMatrix, G: Array, steps: Steps, by_matrix
 
 
 def _in_lines(array: Array | None) -> Array | None:
-    """An array whose last dimension lies side by side."""
+    """Return an array whose last dimension has adjacent entries."""
     return array if array is None or array.strides[-1] == array.itemsize else np.ascontiguousarray(array)
 
 
 def _place(array: Array | None, row: int) -> tuple[int, int, int]:
-    """Where an array (m, steps, n) begins with a row, and the bytes from one row and from one step to the next."""
+    """Return the address of a row of an array (m, steps, n), and the strides of rows and of steps."""
     if array is None:
         return _NOTHING
     return array.ctypes.data + row * array.strides[0], array.strides[0], array.strides[1]
 
 
 def _in_blocks(block: Callable[[int, int], None], plan: KernelPlan, m: int, rows: int) -> None:
-    """Every thread takes its share of rows, in whole tiles and in blocks that are not too large."""
+    """Call ``block`` for shares of the rows, one for each thread, in whole tiles and in blocks of limited size."""
     blocks = plan.threads * -(-m // (plan.threads * _BLOCK))
     step = -(-m // (blocks * rows)) * rows
     run_tasks(block, [(start, min(m, start + step)) for start in range(0, m, step)], plan.threads)

@@ -1,13 +1,13 @@
-"""Products of a matrix and a vector, which read every element once: bound by memory, where a tile would pad and pack.
+"""Products of a matrix and a vector, which read every element once: memory limits them, and tiles would pad and pack.
 
 Two native functions, C interface, 64-bit integers, ``a_row`` in bytes, everything else with adjacent elements:
 
     dots(rows, steps, a, a_row, x, c):      c[i] ← c[i] ⊕ (⊕ₖ a[i, k] ⊗ x[k]), ``steps`` a multiple of the lanes
     updates(columns, steps, a, a_row, x, c): c[j] ← c[j] ⊕ (⊕ₖ a[k, j] ⊗ x[k]), ``columns`` a multiple of the lanes
 
-The first takes rows that are contiguous, with partial sums in the lanes of four vectors; the second rows across which c
-runs, eight of them at a time. Where the vector is the left factor, x[k] ⊗ a. What is left of a row beyond the last
-whole vector is copied and filled up with 0̄. Every c[i] is computed in one order, whatever the threads.
+The first is for contiguous rows, with partial sums in the lanes of four vectors. The second is for rows along c, eight
+of them at a time. If the vector is the left factor, the term is x[k] ⊗ a. The end of a row beyond the last whole vector
+is copied and padded with 0̄. Every c[i] is computed in one order, independently of threads.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import llvmlite.ir as ir
 import numpy as np
 from numpy.typing import NDArray
 
-from semiring.kernels.cpu.codegen.lower import Operand, lower
+from semiring.kernels.cpu.codegen.lowering import Operand, lower
 from semiring.kernels.cpu.codegen.numba_internals import alloca_once, for_range, for_range_slice
 from semiring.kernels.cpu.codegen.target import Target
 from semiring.kernels.cpu.codegen.vector import I32, I64, ElementType, Value, Vectors
-from semiring.kernels.cpu.product.tile import Pair
+from semiring.kernels.cpu.product.micro_kernel import Pair
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.definition import KernelDefinition
 
@@ -39,7 +39,7 @@ _ROWS = 8  # rows that one pass over c adds
 _prototype: Any = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(ARGUMENTS))
 
 
-class _Builder:
+class _VectorProductBuilder:
     def __init__(self, module: Any, name: str, definition: KernelDefinition, target: Target, vector_first: bool):
         function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * len(ARGUMENTS)), name)
         self.arguments = dict(zip(ARGUMENTS, function.args, strict=True))
@@ -49,10 +49,10 @@ class _Builder:
         self.pair = Pair(self.vectors, definition, target)
         self.zero = self.vectors.constant(definition.zero.leaf)
         self.vector_first, self.definition, self.target = vector_first, definition, target
-        _ = self.pair.one  # made in the first block, used in others
+        _ = self.pair.one  # built in the first block, so that all blocks can use it
 
-    def at(self, base: str, index: Value, row: Value = None) -> Value:
-        """The address of an element."""
+    def element_address(self, base: str, index: Value, row: Value = None) -> Value:
+        """Return the address of an element."""
         b = self.builder
         address = b.add(self.arguments[base], b.mul(index, ir.Constant(I64, self.element.size)))
         return address if row is None else b.add(address, b.mul(row, self.arguments["a_row"]))
@@ -69,7 +69,7 @@ class _Builder:
         return self.pair.accumulate(c, x, a) if self.vector_first else self.pair.accumulate(c, a, x)
 
     def join(self, these: Value, those: Value) -> Value:
-        """The ⊕ of two vectors of sums, NaN only where ⊕ itself makes it one."""
+        """Return the ⊕ of two vectors of sums, which is NaN only if ⊕ itself makes it one."""
         add = self.definition.add
         result = lower(self.vectors, self.target, add, {"x": Operand(these), "y": Operand(those)})
         if result.nan:
@@ -78,7 +78,7 @@ class _Builder:
         return result.value
 
     def across(self, sums: Value) -> Value:
-        """The ⊕ over all lanes, in lane 0: halves upon each other."""
+        """Return the ⊕ over all lanes in lane 0, by halves upon each other."""
         lanes = self.vectors.lanes
         while lanes > 1:
             lanes //= 2
@@ -101,12 +101,12 @@ class _Builder:
                 with for_range_slice(b, start, stop, step, I64) as (k, _):
                     for place, sums in enumerate(used):
                         at = b.add(k, ir.Constant(I64, place * lanes))
-                        a, x = self.load(self.at("a", at, i)), self.load(self.at("x", at))
+                        a, x = self.load(self.element_address("a", at, i)), self.load(self.element_address("x", at))
                         b.store(self.accumulate(b.load(sums), a, x), sums)
             total = b.load(partial[0])
             for sums in partial[1:]:
                 total = self.join(total, b.load(sums))
-            address = self.at("c", i)
+            address = self.element_address("c", i)
             before = self.vectors.splat(self.load(address, self.element.ir))
             total = self.join(before, self.vectors.splat(self.across(total)))
             self.store(b.extract_element(total, ir.Constant(I32, 0)), address)
@@ -123,31 +123,32 @@ class _Builder:
 
     def add_rows(self, rows: list[Value]) -> None:
         b, lanes = self.builder, ir.Constant(I64, self.vectors.lanes)
-        factors = [self.vectors.splat(self.load(self.at("x", k), self.element.ir)) for k in rows]
+        factors = [self.vectors.splat(self.load(self.element_address("x", k), self.element.ir)) for k in rows]
         with for_range_slice(b, ir.Constant(I64, 0), self.arguments["count"], lanes, I64) as (j, _):
-            address = self.at("c", j)
+            address = self.element_address("c", j)
             sums = self.load(address)
             for k, x in zip(rows, factors, strict=True):
-                sums = self.accumulate(sums, self.load(self.at("a", j, k)), x)
+                sums = self.accumulate(sums, self.load(self.element_address("a", j, k)), x)
             self.store(sums, address)
 
 
 def build_dots(module: Any, name: str, definition: KernelDefinition, target: Target, *, vector_first: bool) -> None:
     """Add ``dots`` to an LLVM module."""
-    _Builder(module, name, definition, target, vector_first).dots()
+    _VectorProductBuilder(module, name, definition, target, vector_first).dots()
 
 
 def build_updates(module: Any, name: str, definition: KernelDefinition, target: Target, *, vector_first: bool) -> None:
     """Add ``updates`` to an LLVM module."""
-    _Builder(module, name, definition, target, vector_first).updates()
+    _VectorProductBuilder(module, name, definition, target, vector_first).updates()
 
 
 def matrix_vector(
     native: Callable[[str], int], c: Array, A: Array, x: Array, zero: Any, lanes: int, accumulate: int, threads: int
 ) -> bool:
-    """Write c ← [c ⊕] A ⊗ x for c (m,), A (m, k), x (k,), or False where A has neither contiguous rows nor columns.
+    """Compute c ← [c ⊕] A ⊗ x for c (m,), A (m, k), x (k,).
 
-    ``native`` gives the address of ``"dots"`` or ``"updates"``, with the vector on the side where it belongs.
+    Return False if neither rows nor columns are contiguous. ``native`` returns the address of ``"dots"`` or
+    ``"updates"``, with the vector on the side where it belongs.
     """
     m, k = A.shape
     size = A.itemsize
@@ -169,7 +170,7 @@ def matrix_vector(
 
     along = m if outer == 0 else whole
     if whole:
-        # Rows are handed out in small pieces; across rows each thread gets one wide piece, for the sake of the memory.
+        # Threads take rows in small pieces. Across rows each thread has one wide piece, which suits the memory.
         pieces = threads if threads == 1 or not by_rows else 4 * threads
         step = -(-along // (pieces * lanes)) * lanes
         run_tasks(part, [(start, min(along, start + step)) for start in range(0, along, step)], threads)
@@ -184,7 +185,7 @@ def _place(array: Array, index: int) -> int:
 
 
 def _rest(function: Any, result: Array, A: Array, x: Array, zero: Any, lanes: int, whole: int, by_rows: bool) -> None:
-    """What lies beyond the last whole vector, in a copy filled up with 0̄."""
+    """Compute the part beyond the last whole vector, in a copy padded with 0̄."""
     m, k = A.shape
     if by_rows:
         rows, factors = np.full((m, lanes), zero, A.dtype), np.full(lanes, zero, A.dtype)

@@ -19,16 +19,16 @@ from semiring.kernels.cpu.codegen.jit import cached
 from semiring.kernels.cpu.codegen.memory import address, call9
 from semiring.kernels.cpu.codegen.numba_internals import OUTER
 from semiring.kernels.cpu.codegen.target import host
-from semiring.kernels.cpu.compiled import kernels_for
+from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.machines import cpu_speed
-from semiring.kernels.machines.data import TileShape
+from semiring.kernels.machines.speed_data import TileShape
 
 __all__ = ["PAD", "PackedPanels", "add_steps", "aligned", "multiply", "tile_for"]
 
 Array: TypeAlias = NDArray[Any]
 
-PAD = 16  # columns between rows of a left operand, which would meet in the same lines of the cache
-_ROWS, _VECTORS = 8, (3, 2)  # of a tile, where registers hold it: numbers of rows are often powers of two
+PAD = 16  # columns between rows of a left operand, which would otherwise share cache sets
+_ROWS, _VECTORS = 8, (3, 2)  # the shape of a tile, if registers hold it: numbers of rows are often powers of two
 _UNUSED = 16  # the part of the columns of its tiles that a product may leave unused
 _DEPTH = 512  # steps of k at a time
 
@@ -47,7 +47,7 @@ class PackedPanels:
 
     @classmethod
     def of(cls, B: Array) -> PackedPanels:
-        """The panels that hold B."""
+        """Return the panels that hold B."""
         k, n = B.shape
         panels = cls(k, n, B.dtype)
         padded = np.zeros((k, panels.columns), B.dtype)
@@ -56,7 +56,7 @@ class PackedPanels:
         return panels
 
     def operands(self, m: int) -> tuple[Array, Array]:
-        """Room for m rows, and for their products: whole tiles, and zeros beyond the rows."""
+        """Return memory for m rows, and for their products: whole tiles, and zeros beyond the rows."""
         rows, k = -(-m // self.rows) * self.rows, self.packed.shape[1]
         left = np.empty((rows, k + PAD), self.dtype)
         left[m:] = 0
@@ -65,7 +65,7 @@ class PackedPanels:
 
 @lru_cache(maxsize=256)
 def tile_for(dtype: np.dtype[Any], n: int) -> tuple[int, int, int]:
-    """The address of a tile for products with n columns, its rows and its columns."""
+    """Return the address of a tile for products with n columns, its rows and its columns."""
     machine = host()
     vectors = -(-n * dtype.itemsize // machine.vector_bytes)
     kernels = kernels_for(KernelPlan(plus_times, dtype, dtype.type(0), dtype.type(1)))
@@ -77,7 +77,7 @@ def tile_for(dtype: np.dtype[Any], n: int) -> tuple[int, int, int]:
 
 
 def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Zeros whose first lies where a vector may begin."""
+    """Return zeros whose first element is aligned to vectors."""
     size = prod(shape) * dtype.itemsize
     room = np.zeros(size + 64, np.uint8)
     start = -room.ctypes.data % 64
@@ -87,7 +87,7 @@ def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 @cached
 @njit(**OUTER, fastmath={"contract"})
 def add_steps(tile, A, packed, C, first, steps, accumulate):
-    """C ← [C +] A · B, as `multiply`, of some of the columns of A."""
+    """Compute C ← [C +] A · B, as `multiply`, for some of the columns of A."""
     native, rows, width = tile
     inner, size = A.shape[1] - PAD, A.itemsize
     across, down = A.shape[1] * size, C.shape[1] * size
@@ -101,7 +101,7 @@ def add_steps(tile, A, packed, C, first, steps, accumulate):
 @cached
 @njit(**OUTER, fastmath={"contract"})
 def multiply(tile, A, packed, C):
-    """C ← A · B, of rows in whole tiles, for B in panels at the address ``packed``.
+    """Compute C ← A · B, for rows in whole tiles, and B in panels at the address ``packed``.
 
     ``tile``: its address, rows and columns. A (m, k + `PAD`), C (m, n), n a multiple of the columns.
     """

@@ -1,8 +1,8 @@
-"""The witness of a product at nearly the speed of the product.
+"""The witnesses of a product at nearly the speed of the product.
 
-To carry the index of the best candidate along costs as much again as the candidates. Instead the product marks only in
-which short run of k an entry improved last; afterwards the candidates of that one run are computed again, by the same
-instructions on the same operands, and the first that equals the result is the witness: exact, and the smallest.
+An index of the best candidate in registers would cost as much as the candidates. Instead the product marks only the
+short run of k in which an entry improved last. Then the candidates of that one run are computed again, by the same
+instructions on the same operands. The first candidate that equals the result is the witness: exact, and the smallest.
 
 C interface of the search, 64-bit integers, strides in bytes:
 
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from semiring.kernels.cpu.codegen.numba_internals import for_range
 from semiring.kernels.cpu.codegen.target import Target
 from semiring.kernels.cpu.codegen.vector import I32, I64, ElementType, Value, Vectors
-from semiring.kernels.cpu.product.tile import Pair
+from semiring.kernels.cpu.product.micro_kernel import Pair
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.definition import KernelDefinition
 
@@ -43,10 +43,10 @@ def build_find(module: Any, name: str, definition: KernelDefinition, target: Tar
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * len(FIND_ARGUMENTS)), name)
     for argument, label in zip(function.args, FIND_ARGUMENTS, strict=True):
         argument.name = label
-    _Search(function, definition, target).build()
+    _WitnessSearchBuilder(function, definition, target).build()
 
 
-class _Search:
+class _WitnessSearchBuilder:
     def __init__(self, function: Any, definition: KernelDefinition, target: Target) -> None:
         self.arguments = {argument.name: argument for argument in function.args}
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
@@ -54,7 +54,7 @@ class _Search:
         self.vectors = Vectors(self.builder, self.element, target.vector_bytes // self.element.size)
         self.pair = Pair(self.vectors, definition, target)
 
-    def at(self, base: str, row: Value, column: Value, size: int) -> Value:
+    def element_address(self, base: str, row: Value, column: Value, size: int) -> Value:
         b = self.builder
         start = b.add(self.arguments[base], b.mul(row, self.arguments[f"{base}_row"]))
         return b.add(start, b.mul(column, ir.Constant(I64, size)))
@@ -69,30 +69,33 @@ class _Search:
         _ = self.pair.one
         with for_range(b, self.arguments["m"]) as rows, for_range(b, self.arguments["n"]) as columns:
             i, j = rows.index, columns.index
-            mark = b.sext(self.load(self.at("marks", i, j, 4), I32), I64)
+            mark = b.sext(self.load(self.element_address("marks", i, j, 4), I32), I64)
             with b.if_then(b.icmp_signed(">=", mark, ir.Constant(I64, 0))):
                 self.search(i, j, mark)
         b.ret_void()
 
     def search(self, i: Value, j: Value, start: Value) -> None:
-        """The first k from ``start`` on whose candidate is C[i, j]: all candidates of the run, without a branch."""
+        """Return the first k from ``start`` on whose candidate is C[i, j].
+
+        All candidates of the run are computed, without a branch.
+        """
         b, v, size = self.builder, self.vectors, self.element.size
-        wanted = v.splat(self.load(self.at("c", i, j, size), self.element.ir))
+        wanted = v.splat(self.load(self.element_address("c", i, j, size), self.element.ir))
         found = ir.Constant(I64, 0)
         for first in range(0, RUN, v.lanes):
             k = b.add(start, ir.Constant(I64, first))
-            x, y = (self.load(self.at(base, row, k, size), v.type) for base, row in (("a", i), ("b", j)))
+            x, y = (self.load(self.element_address(base, row, k, size), v.type) for base, row in (("a", i), ("b", j)))
             equal = v.compare("==", self.pair.product(x, y).value, wanted)
             lanes = b.bitcast(equal, ir.IntType(v.lanes))
             lanes = b.zext(lanes, I64) if v.lanes < 64 else lanes
             found = b.or_(found, b.shl(lanes, ir.Constant(I64, first)))
         witness = b.add(b.add(start, b.cttz(found, ir.Constant(ir.IntType(1), 0))), self.arguments["offset"])
-        address = self.at("w", i, j, 8)
+        address = self.element_address("w", i, j, 8)
         b.store(witness, b.inttoptr(address, I64.as_pointer())).align = 1
 
 
 def padded_rows(matrix: Array, lanes: int, zero: Any) -> Array:
-    """A copy with contiguous rows, aligned to cache lines, that go on for a run and a vector, with zeros."""
+    """Return a copy with contiguous rows, aligned to cache lines, padded with zeros for a run and a vector."""
     m, k = matrix.shape
     columns = (-(-k // RUN) + 1) * max(RUN, lanes)
     memory = np.empty(m * columns * matrix.itemsize + 64, np.uint8)
@@ -106,7 +109,7 @@ def padded_rows(matrix: Array, lanes: int, zero: Any) -> Array:
 def find_witnesses(
     find: int, C: Array, A: Array, B: Array, marks: Array, W: Array, k0: int, lanes: int, zero: Any, threads: int
 ) -> None:
-    """W ← k0 + the smallest k from the mark on with A[i, k] ⊗ B[k, j] = C[i, j], where the mark is not -1.
+    """Set W to k0 + the smallest k from the mark on with A[i, k] ⊗ B[k, j] = C[i, j], where the mark is not -1.
 
     W is int64 with contiguous rows; ``find`` is the address of a `build_find`.
     """

@@ -1,1 +1,1 @@
-"""Threads: a pool of our own, and the blocks of products handed out to it."""
+"""Threads of the library: a pool for tasks of Python, and a team for blocks of native code."""

@@ -1,8 +1,8 @@
 """Threads for kernels that release the GIL.
 
-Threads start when they are first needed and wait for work; a process made by fork starts its own. The caller works too,
-so a product on t threads wakes t - 1. Tasks go to whichever thread is free: they write different entries, each in an
-order of its own, so results do not depend on who does what.
+Threads start at their first use and then wait for work. A process made by fork starts its own threads. The caller works
+too, so a product on t threads wakes t - 1 threads. Any free thread takes the next task. Tasks write different entries,
+each in a fixed order, so results do not depend on which thread runs a task.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from typing import Any
 __all__ = ["run_tasks"]
 
 
-class _Job:
-    """Tasks of one call, taken one by one by the caller and by helpers; who comes late finds none."""
+class _TaskQueue:
+    """The tasks of one call, which the caller and helper threads take one by one.
+
+    A late helper finds none.
+    """
 
     def __init__(self, function: Callable[..., None], tasks: Sequence[tuple[Any, ...]]) -> None:
         self.function = function
-        self.remaining: Iterator[tuple[Any, ...]] = iter(tasks)  # next() on it is atomic under the GIL
+        self.remaining: Iterator[tuple[Any, ...]] = iter(tasks)  # next() on the iterator is atomic under the GIL
         self.helpers, self.closed = 0, False
-        self.changed = threading.Condition()  # guards these two
+        self.changed = threading.Condition()  # guards the next two fields
         self.error: BaseException | None = None
 
     def work(self) -> None:
@@ -35,7 +38,7 @@ class _Job:
                     self.error = error
 
     def help(self) -> None:
-        """Work, unless the caller has gone on."""
+        """Run tasks, unless the caller has continued."""
         with self.changed:
             if self.closed:
                 return
@@ -46,7 +49,10 @@ class _Job:
             self.changed.notify()
 
     def close(self) -> None:
-        """Wait until no helper is at work, and none will be. Ctrl-C does not end the wait, and is raised after it."""
+        """Wait until no helper runs a task, and none will.
+
+        Ctrl-C does not end the wait, and is raised after it.
+        """
         interrupted: BaseException | None = None
         while True:
             try:
@@ -55,7 +61,7 @@ class _Job:
                     while self.helpers:
                         self.changed.wait()
                 break
-            except BaseException as error:  # the helpers still write into the caller's arrays
+            except BaseException as error:  # the helpers still write to the caller's arrays, so the wait goes on
                 self.error = interrupted = error
         if interrupted is not None:
             raise interrupted
@@ -63,7 +69,7 @@ class _Job:
 
 class _Pool:
     def __init__(self) -> None:
-        self.queue: SimpleQueue[_Job] = SimpleQueue()
+        self.queue: SimpleQueue[_TaskQueue] = SimpleQueue()
         self.size = 0
         self.lock = threading.Lock()
 
@@ -81,7 +87,7 @@ class _Pool:
         helpers = min(threads, len(tasks)) - 1
         if self.size < helpers:
             self.grow(helpers)
-        job = _Job(function, tasks)
+        job = _TaskQueue(function, tasks)
         for _ in range(helpers):
             self.queue.put(job)
         try:
@@ -97,7 +103,7 @@ _pool = _Pool()
 
 
 def _renew() -> None:
-    """After a fork the child has none of the threads, and locks may be held by nobody."""
+    """Replace the pool after a fork, because the child has no threads, and locks may stay locked."""
     global _pool
     _pool = _Pool()
 
@@ -107,9 +113,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def run_tasks(function: Callable[..., None], tasks: Sequence[tuple[Any, ...]], threads: int) -> None:
-    """``function(*task)`` for every task, on up to ``threads`` threads; returns when all are done.
+    """Call ``function(*task)`` for every task, on up to ``threads`` threads.
 
-    A task's exception is raised here, after the tasks already begun have ended.
+    Return when all are done. A task's exception is raised here, after the tasks already begun have ended.
     """
     if threads <= 1 or len(tasks) <= 1:
         for task in tasks:

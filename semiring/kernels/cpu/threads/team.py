@@ -1,14 +1,15 @@
-"""Products on several threads, handed out without Python.
+"""Products on several threads, distributed without Python.
 
-A closure is a chain of products, many of them shorter than it takes to wake a thread. So the threads of the team wait
-in native code, without the interpreter's lock, for a fraction of a millisecond, and take blocks of a product from each
-other by one atomic word; then they sleep until they are woken. The blocks write different entries, each in an order of
-its own, so results do not depend on who computes what.
+A closure is a chain of products, and many of them take less time than waking a thread. So the threads of the team wait
+in native code, without the GIL, for a fraction of a millisecond. They take blocks of a product by one atomic word. Then
+they sleep until they are woken. The blocks write different entries, each in a fixed order, so results do not depend on
+which thread computes a block.
 
-A *mailbox* is four cache lines. The first holds the word: generation, members, blocks, and the next block to take. Who
-moves it from ``next`` to ``next + 1`` has taken that block, and until the block is finished the job stays as it is.
+A *mailbox* is four cache lines. The first holds the word: generation, members, blocks, and the next block to take. The
+thread that changes it from ``next`` to ``next + 1`` has taken that block. The job stays unchanged until the block is
+finished.
 
-    job: 26 integers, first the address of the function that computes a block, as `macro.describe` writes them;
+    job: 26 integers, first the address of the function that computes a block, as `macro_kernel.describe` writes them;
          4 integers for each block; and the address of a workspace for each member
 """
 
@@ -54,7 +55,10 @@ _outer: Callable[[Callable[..., Any]], Any] = numba.njit(**OUTER)
 
 @_inner
 def take_blocks(mailbox: int, member: int) -> int:
-    """Compute blocks as long as there are any. The generation of the job after the last one."""
+    """Compute blocks until none is left.
+
+    Return the generation of the job after the last one.
+    """
     while True:
         word = atomic_load(mailbox)
         blocks, following = (word >> 16) & 0xFFFF, word & 0xFFFF
@@ -71,7 +75,10 @@ def take_blocks(mailbox: int, member: int) -> int:
 
 @_outer
 def serve(mailbox: int, member: int, patience: int) -> int:
-    """Wait for jobs and work on them, until none came for ``patience`` pauses. The last generation seen."""
+    """Wait for jobs and compute them, until none came for ``patience`` pauses.
+
+    Return the last generation seen.
+    """
     seen = take_blocks(mailbox, member)
     waited = 0
     while waited < patience:
@@ -96,7 +103,10 @@ def publish(mailbox: int, job: int, blocks: int, members: int) -> int:
 
 @_outer
 def finish(mailbox: int, blocks: int, patience: int) -> int:
-    """Work on the job as member 0, then wait for the others. Whether all blocks are finished."""
+    """Compute blocks of the job as member 0, then wait for the other members.
+
+    Return whether all are finished.
+    """
     take_blocks(mailbox, 0)
     waited = 0
     while atomic_load(mailbox + _FINISHED) < blocks and waited < patience:
@@ -106,12 +116,15 @@ def finish(mailbox: int, blocks: int, patience: int) -> int:
 
 
 class _ThreadTeam:
-    """Threads with a mailbox. One job at a time: who finds the team busy works alone."""
+    """Threads with a mailbox, for one job at a time.
+
+    A caller that finds the team busy computes alone.
+    """
 
     def __init__(self) -> None:
         self.memory, self.mailbox = _new_mailbox()
         self.busy = threading.Lock()
-        self.state = threading.Lock()  # guards what follows
+        self.state = threading.Lock()  # guards the fields below
         self.members = 1  # the caller is member 0
         self.asleep: list[threading.Semaphore] = []
         self.serve, self.publish, self.finish = compiled(serve), compiled(publish), compiled(finish)
@@ -129,17 +142,20 @@ class _ThreadTeam:
             seen = self.serve(self.mailbox, member, cpu_speed().patience)
             with self.state:
                 if self.generation() != seen:
-                    continue  # a job came in between
+                    continue  # a job was published meanwhile
                 self.asleep.append(bell)
             bell.acquire()
 
     def generation(self) -> int:
-        """The number of the job published last."""
+        """Return the number of the job published last."""
         start = self.mailbox - self.memory.ctypes.data
         return int(self.memory[start : start + 8].view(np.int64)[0]) >> 42
 
     def run(self, job: Array, blocks: int, members: int) -> None:
-        """Compute a job on ``members`` threads; ``busy`` is held. Returns, or raises, with no thread at work on it."""
+        """Compute a job on ``members`` threads while ``busy`` is held.
+
+        After the return or an exception no thread works on the job.
+        """
         if self.members < members:
             self.grow(members)
         before = self.generation()
@@ -150,15 +166,16 @@ class _ThreadTeam:
                     bell.release()
                 self.publish(self.mailbox, job.ctypes.data, blocks, members)
             self.wait(blocks)
-        except BaseException:  # Ctrl-C: the others go on, and the job and its matrices are the caller's to free
+        # After Ctrl-C the other threads continue, and the caller may free the job and its matrices.
+        except BaseException:
             if self.generation() != before:
                 self.wait(blocks)
             raise
 
     def wait(self, blocks: int) -> None:
-        """Work on the job that was published until all its blocks are finished."""
+        """Compute blocks of the published job until all its blocks are finished."""
         while not self.finish(self.mailbox, blocks, cpu_speed().patience):
-            time.sleep(0)  # another thread has a long block, or lost its core: leave it ours
+            time.sleep(0)  # another thread has a long block, or lost its core: yield this core to it
 
 
 _team: _ThreadTeam | None = None
@@ -166,7 +183,7 @@ _creation = threading.Lock()
 
 
 def _renew() -> None:
-    """After a fork the child has none of the threads, and locks may be held by nobody."""
+    """Replace the team after a fork, because the child has no threads, and locks may stay locked."""
     global _team, _creation
     _team, _creation = None, threading.Lock()
 
@@ -201,25 +218,28 @@ def run_blocks(job: Array, blocks: int, members: int) -> None:
 
 
 def _new_mailbox() -> tuple[Array, int]:
-    """Return memory for a mailbox that no other thread knows, and its address."""
+    """Return the memory of a new mailbox, and its address."""
     memory = np.zeros(4 * _LINE, np.uint8)
     return memory, memory.ctypes.data + -memory.ctypes.data % _LINE
 
 
 class Lease:
-    """The team for a loop in native code, which publishes one job after the other itself.
+    """A lease of the team for a loop in native code, which publishes one job after the other itself.
 
     Attributes
     ----------
     mailbox, members
-        Where jobs go, and how many threads may work on them.
+        The address for jobs, and how many threads may work on them.
     """
 
     def __init__(self, team: _ThreadTeam, mailbox: int, members: int) -> None:
         self._team, self.mailbox, self.members = team, mailbox, members
 
     def wake(self) -> None:
-        """Wake the threads that sleep, before jobs are published. Threads that fall asleep later just do not help."""
+        """Wake the sleeping threads before jobs are published.
+
+        A thread that falls asleep later does not help.
+        """
         if self.members > 1:
             with self._team.state:
                 sleepers, self._team.asleep = self._team.asleep, []
@@ -227,7 +247,7 @@ class Lease:
                 bell.release()
 
     def wait(self, blocks: int) -> None:
-        """Work on the job published last until all its blocks are finished, also when interrupted."""
+        """Compute blocks of the job published last until all its blocks are finished, also when interrupted."""
         try:
             self._wait(blocks)
         except BaseException:
@@ -241,7 +261,7 @@ class Lease:
 
 @contextmanager
 def lease(members: int) -> Iterator[Lease]:
-    """A context with up to ``members`` threads, or with the caller alone where another caller has the team."""
+    """Return a context with up to ``members`` threads, or with the caller alone if the team is busy."""
     team = _team_of_process()
     if members > 1 and team.busy.acquire(blocking=False):
         try:

@@ -16,7 +16,7 @@ import numpy as np
 from semiring.kernels.contract import NO_PREDECESSOR, KernelPlan
 from semiring.kernels.cuda.closing.modules import granted, kernel
 from semiring.kernels.cuda.closing.sources import arithmetic_of
-from semiring.kernels.tolerance import Tolerance, unattained
+from semiring.kernels.tolerance import Tolerance, unattained_distance
 
 __all__ = ["find_predecessors", "find_tree"]
 
@@ -70,8 +70,8 @@ class _Case:
 def defines(tolerance: Tolerance, row_in_shared: bool) -> tuple[str, ...]:
     """The macros that ``predecessors.cu`` is compiled with."""
     chosen = {
-        "EXACT": tolerance.exact,
-        "RELATIVE": tolerance.relative,
+        "EXACT": tolerance.is_exact,
+        "RELATIVE": tolerance.is_relative,
         "ROW_IN_SHARED": row_in_shared,
     }
     return (f"NONE ({NO_PREDECESSOR})", *(name for name, wanted in chosen.items() if wanted))
@@ -101,7 +101,7 @@ def find_predecessors(plan: KernelPlan, D: Any, tolerance: Tolerance, before: An
     threads = min(1024 if case.shared >= _WIDE else 512, -(-n // 32) * 32)
     case.launch("last_edges", (n,), threads, (*lists, case.limits, improves, pred, flagged), case.shared)
     if int(case.repair(pred, flagged, min(n, 132))[0]):
-        raise unattained(plan)
+        raise unattained_distance(plan)
     return pred
 
 
@@ -150,5 +150,5 @@ def find_tree(plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance, sour
     # The kernel writes row `source` of a matrix of predecessors: where that matrix would begin, the row being this one.
     address = np.uint64((row.data.ptr - row.nbytes * source) % 2**64)
     if int(_Case(plan, D, weights, tolerance).repair(address, flagged, 1)[0]):
-        raise unattained(plan)
+        raise unattained_distance(plan)
     return row

@@ -1,14 +1,18 @@
-"""Small matrices whose weights gain, below 0 in min-plus or above 1 in max-times: closed under potentials by one loop.
+"""Close small matrices whose weights gain, below 0 in min-plus or above 1 in max-times, under potentials in one loop.
 
-The same as the rules `signs`, ``reweighted``, ``scaled`` and ``integers`` (`semiring.closures.rules`) do to larger
-ones, with bitwise identical results. Floats of min-plus and max-plus: the strong components in the same order, each
-under the potentials of one elimination in float64, which are taken where they come through and drown no weight
-(`semiring.algorithms.potentials.small`); between components, products of the weights as they are, along the same
-halves. Floats of max-times and min-times: factors by sweeps. Integers whose sums are exact in float64 are closed there.
-Blocks are closed by the kernels of each definition, which are called from here (`blocks.close`). All other matrices are
-left to these rules.
+The results are bitwise identical to those of the rules `signs`, ``reweighted``, ``scaled`` and ``integers``
+(`semiring.closures.rules`) for larger matrices.
 
-Cost: n³ or 2 n³ pairs a matrix, stacks on several threads; workspace some matrices a thread.
+* Floats of min-plus and max-plus: the strong components in the same order, each under the potentials of one elimination
+  in float64. Potentials are valid if the elimination succeeds and they drown no weight
+  (`semiring.algorithms.potentials.small`). Between components, products of the original weights are computed along the
+  same halves.
+* Floats of max-times and min-times: factors by sweeps.
+* Integers whose sums are exact in float64: closed in float64.
+
+The kernels of each definition close the blocks (`blocks.close`). The rules close all other matrices.
+
+Cost: n³ or 2 n³ pairs a matrix, stacks on several threads. Workspace: some matrices a thread.
 """
 
 from __future__ import annotations
@@ -21,10 +25,10 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_plus, max_times, min_plus, min_times
 from semiring.kernels.contract import KernelPlan
-from semiring.kernels.cpu.closing.gaining.factors import Products
-from semiring.kernels.cpu.closing.gaining.potentials import Sums
-from semiring.kernels.cpu.closing.gaining.whole_numbers import WholeNumbers
-from semiring.kernels.cpu.compiled import Kernels
+from semiring.kernels.cpu.closing.gaining.factors import ScaledClosure
+from semiring.kernels.cpu.closing.gaining.potentials import PotentialClosure
+from semiring.kernels.cpu.closing.gaining.whole_numbers import IntegerClosure
+from semiring.kernels.cpu.kernels import Kernels
 
 __all__ = ["SmallGains"]
 
@@ -34,55 +38,55 @@ _ROWS = 160  # up to which one thread and one block are as fast as anything
 
 
 class SmallGains:
-    """The gaining closures of `semiring.kernels.contract.ClosureKernels` of floats and integers on the host."""
+    """The operations of `semiring.kernels.contract.ClosureKernels` on matrices that gain, on the host."""
 
     def rows(self, plan: KernelPlan) -> int:
-        """The most rows of matrices that are looked at and closed so."""
-        way = _way(plan)
+        """Return the most rows of matrices that are surveyed and closed so."""
+        way = _gaining_closure(plan)
         return 0 if way is None or way.closing.first_calls.left else _ROWS
 
     def look(self, plan: KernelPlan, A: Array) -> Any:
-        """What is to be known of A (count, n, n) before it is closed; None where some matrix needs more care."""
-        way = _way(plan)
+        """Return the survey of A (count, n, n) for `close`, or None if a matrix needs another method."""
+        way = _gaining_closure(plan)
         return None if way is None else way.look(_contiguous(A), plan.threads)
 
-    def close(self, plan: KernelPlan, A: Array, found: Any, out: Array) -> None:
-        """Out ← A* of every matrix, for what was found; out may be A."""
-        way = _way(plan)
+    def close(self, plan: KernelPlan, A: Array, survey: Any, out: Array) -> None:
+        """Write A* of every matrix to ``out``, which may be A, by the result of `look`."""
+        way = _gaining_closure(plan)
         assert way is not None
         D = out if out.flags.carray else np.empty(out.shape, out.dtype)
-        way.close(_contiguous(A), found, D, plan.threads)
+        way.close(_contiguous(A), survey, D, plan.threads)
         if D is not out:
             out[...] = D
 
 
-class _Way(Protocol):
-    """How the matrices of a semiring and a dtype are closed."""
+class _GainingClosure(Protocol):
+    """The survey and the closure for a semiring and a dtype."""
 
     closing: Kernels
 
     def look(self, A: Array, threads: int) -> Any: ...
 
-    def close(self, A: Array, found: Any, D: Array, threads: int) -> None: ...
+    def close(self, A: Array, survey: Any, D: Array, threads: int) -> None: ...
 
 
-def _way(plan: KernelPlan) -> _Way | None:
-    """The way of a plan's semiring and dtype; None where there is none."""
+def _gaining_closure(plan: KernelPlan) -> _GainingClosure | None:
+    """Return the closure for a plan's semiring and dtype, or None if there is none."""
     if "gaining" not in plan.memo:
-        plan.memo["gaining"] = _make_way(plan.semiring, plan.dtype)
-    found: _Way | None = plan.memo["gaining"]
-    return found
+        plan.memo["gaining"] = _make_gaining_closure(plan.semiring, plan.dtype)
+    survey: _GainingClosure | None = plan.memo["gaining"]
+    return survey
 
 
-def _make_way(semiring: Semiring, dtype: np.dtype[Any]) -> _Way | None:
+def _make_gaining_closure(semiring: Semiring, dtype: np.dtype[Any]) -> _GainingClosure | None:
     sign = 1 if semiring == min_plus else -1
     if semiring in (min_plus, max_plus) and dtype.kind == "i":
-        return WholeNumbers(semiring.zero_for(dtype), sign)
+        return IntegerClosure(semiring.zero_for(dtype), sign)
     if dtype.char not in "fd":
         return None
     if semiring in (min_plus, max_plus):
-        return Sums(dtype, sign)
-    return Products(semiring, dtype) if semiring in (max_times, min_times) else None
+        return PotentialClosure(dtype, sign)
+    return ScaledClosure(semiring, dtype) if semiring in (max_times, min_times) else None
 
 
 def _contiguous(A: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Strong components of a small matrix: their order, and what leads from one to the other by products of its weights.
+"""Strong components of a small matrix, their order, and the paths between them by products of its weights.
 
 The order and the halves are those of `semiring.graphs.components`.
 """
@@ -20,7 +20,7 @@ _RUN = 64  # as in `semiring.graphs.components`
 
 @inner
 def is_connected(A, sign):
-    """Whether the first row and column say so."""
+    """Return whether the edges of the first row and column connect all vertices."""
     none, said = sign * np.inf, True
     for i in range(A.shape[0]):
         said &= (A[0, i] != none) & (A[i, 0] != none)
@@ -29,7 +29,10 @@ def is_connected(A, sign):
 
 @inner
 def components(A, sign, order, mark):
-    """The vertices by components, as `semiring.graphs.components.strong_components` has them; how many there are."""
+    """Write the vertices by components in the order of `semiring.graphs.components`.
+
+    Return how many there are.
+    """
     n, none = A.shape[0], sign * np.inf
     words, turned = np.zeros((n, (n + 31) >> 5), np.uint32), np.zeros((n, (n + 31) >> 5), np.uint32)
     for i in range(n):
@@ -69,7 +72,10 @@ def components(A, sign, order, mark):
 
 @inner
 def gather(A, own, straight, sign, out):
-    """Out ← the rows and columns ``own`` of A as weights of min-plus; ``straight`` where these are all, in order."""
+    """Write the rows and columns ``own`` of A as weights of min-plus to ``out``.
+
+    ``straight``: ``own`` is all vertices in order.
+    """
     for i in range(own.size):
         if straight:
             for j in range(own.size):
@@ -81,7 +87,10 @@ def gather(A, own, straight, sign, out):
 
 @inner
 def join(D, bits, other, bounds, begin, end, stack, job, workspace):
-    """`semiring.graphs.components.join_components` of one weak component, components ``begin`` … ``end`` - 1."""
+    """Compute `semiring.graphs.components.join_components` of the components ``begin`` … ``end`` - 1.
+
+    They form one weak component.
+    """
     depth = _push(stack, 0, begin, end, 0)
     while depth:
         depth -= 1
@@ -118,7 +127,7 @@ def _half(bounds, first, last):
 
 @inner
 def _between(D, other, bounds, first, half, last):
-    """C ← L ⊗ C, and then C ⊗ R, for the closed blocks L and R on the diagonal, which are triangular."""
+    """Compute C ← L ⊗ C, and then C ⊗ R, for the closed triangular blocks L and R on the diagonal."""
     low, middle, high = bounds[first], bounds[half], bounds[last]
     width = high - middle
     for c in range(first, half):

@@ -14,23 +14,23 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_times
 from semiring.kernels.cpu.closing.gaining.loops import close_block, has_negative_zero, on_threads, outer
 from semiring.kernels.cpu.codegen.memory import wide
-from semiring.kernels.cpu.compiled import kernels_for
+from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.engine import make_plan
 
-__all__ = ["Products"]
+__all__ = ["ScaledClosure"]
 
 Array: TypeAlias = NDArray[Any]
 
 
-class Products:
-    """Floats of max-times and min-times: factors for every vertex."""
+class ScaledClosure:
+    """The closure of floats of max-times and min-times under factors for every vertex."""
 
     def __init__(self, semiring: Semiring, dtype: np.dtype[Any]) -> None:
         self._most, self._bits = int(semiring == max_times), np.dtype(f"u{dtype.itemsize}")
         self.closing = kernels_for(make_plan(semiring, dtype, nonnegative=True))
 
     def look(self, A: Array, threads: int) -> Any:
-        """The factors (count, n)."""
+        """Return the factors (count, n) of every matrix."""
         p = np.empty(A.shape[:2])
 
         def find(start: int, stop: int) -> int:
@@ -38,14 +38,14 @@ class Products:
 
         return p if on_threads(find, self.closing, A, threads) < 0 else None
 
-    def close(self, A: Array, found: Any, D: Array, threads: int) -> None:
-        """D ← A* of every matrix."""
+    def close(self, A: Array, survey: Any, D: Array, threads: int) -> None:
+        """Write A* of every matrix to D."""
 
         def one(start: int, stop: int) -> int:
-            spare, (job, room) = np.empty(A.shape[1:], A.dtype), self.closing.take_job(A.shape[1])
-            scaled = spare, spare.view(self._bits), job[1], room[1]
-            _close_scaled(A[start:stop], self._most, *scaled, found[start:stop], D[start:stop])
-            self.closing.give_back(A.shape[1], job, room)
+            spare, (job, piece) = np.empty(A.shape[1:], A.dtype), self.closing.take_job(A.shape[1])
+            scaled = spare, spare.view(self._bits), job.address, piece.address
+            _close_scaled(A[start:stop], self._most, *scaled, survey[start:stop], D[start:stop])
+            self.closing.give_back(A.shape[1], job, piece)
             return -1
 
         on_threads(one, self.closing, A, threads)
@@ -53,10 +53,10 @@ class Products:
 
 @outer
 def _find_factors(As, most, ps):
-    """The factors (count, n) of every matrix, as `potentials.scales` has them; the first without, or -1.
+    """Write the factors (count, n) of every matrix, as in `potentials.scales`.
 
-    They are the least numbers above 1 (of min-times the greatest below it) that no rounded product improves: so they
-    are the same in whatever order rows are relaxed.
+    Return the first without, or -1. They are the least numbers above 1 that no rounded product improves, for min-times
+    the greatest below 1. So they do not depend on the order in which rows are relaxed.
     """
     wide()
     n = As.shape[1]
@@ -87,7 +87,10 @@ def _find_factors(As, most, ps):
 
 @outer
 def _close_scaled(As, most, spare, bits, job, workspace, ps, Ds):
-    """Every D ← A* under factors, under which no pivot lacks a star; D may be A."""
+    """Write A* of every matrix to D under factors, under which every pivot has a star.
+
+    D may be A.
+    """
     wide()
     n = As.shape[1]
     for m in range(As.shape[0]):

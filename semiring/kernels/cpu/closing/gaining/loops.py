@@ -1,4 +1,4 @@
-"""What the loops of this folder share: how they are compiled, and how several threads share a stack."""
+"""Helpers of the loops in this folder: how they are compiled, and how several threads share a stack."""
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
 # (the loops below are compiled: their types are Numba's)
@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 from numba import njit
 from numpy.typing import NDArray
 
-from semiring.kernels.cpu.closing.blocks import AT_A_TIME, PADDED, PIVOTS, close
+from semiring.kernels.cpu.closing.blocks import PADDED, PIVOTS, PIVOTS_AT_A_TIME, close
 from semiring.kernels.cpu.codegen.jit import cached
 from semiring.kernels.cpu.codegen.memory import put
 from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
-from semiring.kernels.cpu.compiled import Kernels
-from semiring.kernels.cpu.product.macro import word
+from semiring.kernels.cpu.kernels import Kernels
+from semiring.kernels.cpu.product.macro_kernel import word
 from semiring.kernels.cpu.threads.pool import run_tasks
 
 __all__ = ["close_block", "has_negative_zero", "inner", "on_threads", "outer"]
@@ -26,7 +26,10 @@ Array: TypeAlias = NDArray[Any]
 
 
 def on_threads(do: Callable[[int, int], int], kernels: Kernels, A: Array, threads: int) -> int:
-    """``do(start, stop)`` for parts of a stack A (count, n, n), on several threads where that pays: the greatest."""
+    """Call ``do(start, stop)`` for parts of a stack A (count, n, n).
+
+    Return the greatest result. Several threads are used if the size pays for them.
+    """
     count, n = A.shape[:2]
     if count == 1:
         return do(0, 1)
@@ -48,11 +51,14 @@ def outer(function: Any) -> Any:
 
 @inner
 def close_block(bits, job, workspace):
-    """A ← A*, as `Kernels.close` of its size; the first pivot without a star, or -1."""
-    n, padded, pivots = bits.shape[0], word(job, PADDED), word(job, AT_A_TIME)
-    put(n if n <= padded else PIVOTS, job + 8 * AT_A_TIME)
+    """Compute A ← A* as `Kernels.close` for its size.
+
+    Return the first pivot without a star, or -1.
+    """
+    n, padded, pivots = bits.shape[0], word(job, PADDED), word(job, PIVOTS_AT_A_TIME)
+    put(n if n <= padded else PIVOTS, job + 8 * PIVOTS_AT_A_TIME)
     failed = close(bits, job, workspace)
-    put(pivots, job + 8 * AT_A_TIME)
+    put(pivots, job + 8 * PIVOTS_AT_A_TIME)
     return failed
 
 

@@ -1,6 +1,6 @@
 """Floats of min-plus and max-plus: potentials of each strong component by one elimination in float64.
 
-They are taken where it comes through and they drown no weight (`semiring.algorithms.potentials.small`).
+They are valid if the elimination succeeds and they drown no weight (`semiring.algorithms.potentials.small`).
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -17,10 +17,10 @@ from semiring.algebra.catalogue import min_plus
 from semiring.kernels.cpu.closing.gaining.components import components, gather, is_connected, join
 from semiring.kernels.cpu.closing.gaining.loops import close_block, has_negative_zero, inner, on_threads, outer
 from semiring.kernels.cpu.codegen.memory import wide
-from semiring.kernels.cpu.compiled import kernels_for
+from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.engine import make_plan
 
-__all__ = ["Sums"]
+__all__ = ["PotentialClosure"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -28,54 +28,60 @@ _FLOAT64 = np.dtype(np.float64)
 _EPSILON = 2.0**-52
 
 
-class Sums:
-    """Floats of min-plus, or of max-plus with the sign -1: potentials for each component."""
+class PotentialClosure:
+    """The closure of floats of min-plus, or of max-plus with the sign -1, under potentials for each component."""
 
     def __init__(self, dtype: np.dtype[Any], sign: int) -> None:
         self.sign, limits = sign, np.finfo(dtype)
-        self._most = float(limits.max) * float(limits.eps) / 8  # what may be added to any float of the dtype
+        self._most = (
+            float(limits.max) * float(limits.eps) / 8
+        )  # the bound of numbers that may be added to any float of the dtype
         self._search = kernels_for(make_plan(min_plus, _FLOAT64))
         self._bits = np.dtype(f"u{dtype.itemsize}")
         self._any = kernels_for(make_plan(min_plus, dtype))
         self.closing = kernels_for(make_plan(min_plus, dtype, nonnegative=True))
 
     def look(self, A: Array, threads: int) -> Any:
-        """The order of the vertices, where their components begin, and potentials: (count, n) each."""
+        """Return the order of the vertices, the starts of their components, and potentials: (count, n) each."""
         count, n = A.shape[:2]
-        found = np.empty((count, n), np.int64), np.empty((count, n), np.uint8), np.empty((count, n))
+        survey = np.empty((count, n), np.int64), np.empty((count, n), np.uint8), np.empty((count, n))
 
         def find(start: int, stop: int) -> int:
-            (spare, kept), (job, room) = np.empty((2, n, n)), self._search.take_job(n)
-            asked = (self.sign, self._most, spare, kept, spare.view(np.uint64), job[1], room[1])
-            failed = int(find_potentials(A[start:stop], *asked, *(x[start:stop] for x in found)))
-            self._search.give_back(n, job, room)
+            (spare, closed), (job, piece) = np.empty((2, n, n)), self._search.take_job(n)
+            arguments = (self.sign, self._most, spare, closed, spare.view(np.uint64), job.address, piece.address)
+            failed = int(find_potentials(A[start:stop], *arguments, *(x[start:stop] for x in survey)))
+            self._search.give_back(n, job, piece)
             return failed
 
-        return found if on_threads(find, self.closing, A, threads) < 0 else None
+        return survey if on_threads(find, self.closing, A, threads) < 0 else None
 
-    def close(self, A: Array, found: Any, D: Array, threads: int) -> None:
-        """D ← A* of every matrix."""
+    def close(self, A: Array, survey: Any, D: Array, threads: int) -> None:
+        """Write A* of every matrix to D."""
         n = A.shape[1]
 
         def one(start: int, stop: int) -> int:
             spare, other = np.empty((2, n, n), A.dtype)
-            (job, room), (of_any, rest) = self.closing.take_job(n), self._any.take_job(n)
-            asked = (self.sign, spare, spare.view(self._bits), other, job[1], of_any[1], room[1])
-            _close_parts(A[start:stop], *asked, *(x[start:stop] for x in found), D[start:stop])
-            self.closing.give_back(n, job, room)
-            self._any.give_back(n, of_any, rest)
+            (job, piece), (signed_job, signed_piece) = self.closing.take_job(n), self._any.take_job(n)
+            arguments = (
+                *(self.sign, spare, spare.view(self._bits), other),
+                *(job.address, signed_job.address, piece.address),
+            )
+            _close_parts(A[start:stop], *arguments, *(x[start:stop] for x in survey), D[start:stop])
+            self.closing.give_back(n, job, piece)
+            self._any.give_back(n, signed_job, signed_piece)
             return -1
 
         on_threads(one, self.closing, A, threads)
 
 
 @outer
-def find_potentials(As, sign, most, spare, kept, bits, job, workspace, orders, marks, hs):
-    """The components and potentials of every matrix; the first that needs more care, or -1.
+def find_potentials(As, sign, most, spare, closed, bits, job, workspace, orders, marks, hs):
+    """Write the components and potentials of every matrix.
 
-    ``most`` is what no potential may reach. ``spare`` and ``kept`` (n, n) float64 are worked in; ``bits`` is ``spare``
-    as unsigned integers, as the kernels want it. ``orders`` (count, n) get the vertices, component after component;
-    ``marks`` 1 where one begins, and 3 where a weak one does; ``hs`` the potentials in that order.
+    Return the first that needs another method, or -1. ``most`` is a bound that every potential must stay below.
+    ``spare`` and ``closed`` (n, n) float64 are workspace, and ``bits`` is ``spare`` as unsigned integers for the
+    kernels. ``orders`` (count, n) receive the vertices, component after component. ``marks`` are 1 at the start of a
+    component, and 3 at the start of a weak component. ``hs`` receive the potentials in that order.
     """
     wide()
     for m in range(As.shape[0]):
@@ -103,7 +109,7 @@ def find_potentials(As, sign, most, spare, kept, bits, job, workspace, orders, m
             if stop - start == 1 and not one:
                 if sign * A[own[0], own[0]] < 0:
                     return m
-            elif not _potentials(A, sign, own, most, not one, spare, kept, bits, job, workspace, h[start:stop]):
+            elif not _potentials(A, sign, own, most, not one, spare, closed, bits, job, workspace, h[start:stop]):
                 return m
             start = stop
     return -1
@@ -111,7 +117,10 @@ def find_potentials(As, sign, most, spare, kept, bits, job, workspace, orders, m
 
 @inner
 def _least(A, sign, row):
-    """The least weight; ``row`` (n,) is worked in."""
+    """Return the least weight.
+
+    ``row`` (n,) is workspace.
+    """
     row[:] = np.inf
     for i in range(A.shape[0]):
         for j in range(A.shape[0]):
@@ -121,13 +130,16 @@ def _least(A, sign, row):
 
 
 @inner
-def _potentials(A, sign, own, most, part, spare, kept, bits, job, workspace, h):
-    """The potentials of one component, 0 where no weight is below 0; whether they are good enough."""
+def _potentials(A, sign, own, most, part, spare, closed, bits, job, workspace, h):
+    """Compute the potentials of one component, 0 if no weight is below 0.
+
+    Return whether they are valid.
+    """
     n, ends = own.size, np.full((3, own.size), np.inf)
-    gather(A, own, not part, sign, kept)
+    gather(A, own, not part, sign, closed)
     for i in range(n):
         for j in range(n):
-            x = kept[i, j]
+            x = closed[i, j]
             spare[i, j] = x
             ends[0, j] = x if x < ends[0, j] else ends[0, j]
     h[:] = 0
@@ -146,7 +158,7 @@ def _potentials(A, sign, own, most, part, spare, kept, bits, job, workspace, h):
         return False
     for i in range(n):
         for j in range(n):
-            x = kept[i, j]
+            x = closed[i, j]
             y, size = x + (h[i] - h[j]), abs(x) if x != 0 else np.inf
             ends[1, j] = y if y < ends[1, j] else ends[1, j]
             ends[2, j] = size if size < ends[2, j] else ends[2, j]
@@ -154,10 +166,11 @@ def _potentials(A, sign, own, most, part, spare, kept, bits, job, workspace, h):
 
 
 @outer
-def _close_parts(As, sign, spare, bits, other, job, of_any, workspace, orders, marks, hs, Ds):
-    """Every D ← A*, for what `find_potentials` has found; D may be A. ``other`` is as large as ``spare``.
+def _close_parts(As, sign, spare, bits, other, job, signed_job, workspace, orders, marks, hs, Ds):
+    """Write A* of every matrix to D by the result of `find_potentials`.
 
-    ``job`` is for weights that are not negative, ``of_any`` for any.
+    D may be A. ``other`` is workspace as large as ``spare``. ``job`` is for weights that are not negative,
+    ``signed_job`` for any weights.
     """
     wide()
     n = As.shape[1]
@@ -182,7 +195,7 @@ def _close_parts(As, sign, spare, bits, other, job, of_any, workspace, orders, m
             for i in range(n):
                 spare[i, i] = 0
             for w in range(weak):
-                join(spare, bits, other, bounds, first[w], first[w + 1], stack, of_any, workspace)
+                join(spare, bits, other, bounds, first[w], first[w + 1], stack, signed_job, workspace)
         for i in range(n):
             for j in range(n):
                 D[order[i], order[j]] = spare[i, j] if sign > 0 else 0 - spare[i, j]
@@ -190,7 +203,7 @@ def _close_parts(As, sign, spare, bits, other, job, of_any, workspace, orders, m
 
 @inner
 def _close_under(block, bits, h, job, workspace):
-    """The closure of a component under its potentials, in place."""
+    """Close a component under its potentials, in place."""
     n = block.shape[0]
     for i in range(n):
         for j in range(n):

@@ -1,4 +1,4 @@
-"""Integers of min-plus and max-plus, in float64, where all sums are exact in it."""
+"""Integers of min-plus and max-plus, closed in float64 if all sums are exact in it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import min_plus
-from semiring.kernels.cpu.compiled import kernels_for
+from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.engine import make_plan
 
-__all__ = ["WholeNumbers"]
+__all__ = ["IntegerClosure"]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -19,8 +19,11 @@ _PIECE = 1 << 16  # entries of a stack at a time: temporaries stay in the second
 _FLOAT64 = np.dtype(np.float64)
 
 
-class WholeNumbers:
-    """Integers of min-plus, or of max-plus with the sign -1, in float64: a look shows that no cycle is below 0."""
+class IntegerClosure:
+    """The closure of integers of min-plus, or of max-plus with the sign -1, in float64.
+
+    A trial closure excludes negative cycles.
+    """
 
     def __init__(self, none: Any, sign: int) -> None:
         self._none, self._sign = none, sign
@@ -28,11 +31,11 @@ class WholeNumbers:
         self.closing = kernels_for(make_plan(min_plus, _FLOAT64))
 
     def look(self, A: Array, threads: int) -> Any:
-        """True where all are closed so."""
+        """Return True if the sums of all matrices are exact and no matrix has a negative cycle, else None."""
         return self._through(A, A, threads, write=False) or None
 
-    def close(self, A: Array, found: Any, D: Array, threads: int) -> None:
-        """D ← A* of every matrix."""
+    def close(self, A: Array, survey: Any, D: Array, threads: int) -> None:
+        """Write A* of every matrix to D."""
         self._through(A, D, threads, write=True)
 
     def _through(self, A: Array, D: Array, threads: int, *, write: bool) -> bool:

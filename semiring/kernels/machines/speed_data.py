@@ -1,4 +1,4 @@
-"""What belongs to a machine: numbers that decide how fast a result is there, and none of its bits."""
+"""The numbers of a machine, which decide how fast a result is computed, and none of its bits."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _VECTOR_BYTES = (16, 32, 64)
 
 @dataclass(frozen=True)
 class TileShape:
-    """A tile of C, ``rows`` × ``vectors`` vectors, that stays in registers while k runs."""
+    """The shape of a tile of C, ``rows`` × ``vectors`` vectors, that stays in registers while k runs."""
 
     rows: int
     vectors: int
     vector_bytes: int
 
     def is_valid(self, registers: int) -> bool:
-        """Whether a machine with that many vector registers holds the tile, a row of B and an element of A."""
+        """Return whether a machine with that many vector registers holds the tile, a row of B and an element of A."""
         return (
             min(self.rows, self.vectors) >= 1
             and self.vector_bytes in _VECTOR_BYTES
@@ -34,7 +34,7 @@ class TileShape:
 
 @dataclass(frozen=True)
 class ClosureSpeed:
-    """How the closures of a backend copy, and from which sizes on they go another way to the same bits."""
+    """The widths of copies in closures, and the sizes from which on they take another path to the same bits."""
 
     panel: int  # columns or rows that an in-place product copies at a time
     strip: int = NEVER  # rows of the remainder that blocked Floyd-Warshall takes at a time: they bound its workspace
@@ -43,27 +43,27 @@ class ClosureSpeed:
     narrow: tuple[tuple[str, int], ...] = ()  # dtypes for whole numbers, the narrowest first, each from a size on
 
     def is_valid(self) -> bool:
-        """What the algorithms rely on."""
+        """Return whether the numbers satisfy the preconditions of the algorithms."""
         return self.panel >= 32 and self.strip >= 32 and self.pack >= 1 and self.graph >= 0
 
     def faster_dtypes(self, n: int, dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
-        """The dtypes, narrowest first, in which a min-plus matrix of n rows of whole numbers closes faster."""
+        """Return the dtypes, narrowest first, in which a min-plus matrix of n rows of whole numbers closes faster."""
         fast = [np.dtype(name) for name, size in self.narrow if n >= size]
         return [narrow for narrow in fast if narrow.itemsize < dtype.itemsize]
 
 
 @dataclass(frozen=True)
 class CpuSpeed:
-    """How products and closures are cut on a CPU. All numbers are whole, so that a file can hold them.
+    """The sizes into which products and closures are cut on a CPU.
 
-    A panel of B is as wide as a tile and ``depth`` deep; as many of them as ``packed`` bytes hold stay in the
-    second-level cache. A is read in place where its rows are contiguous, otherwise it is packed, ``blocks`` tiles of
-    rows at a time.
+    All numbers are whole, so that a file can hold them. A panel of B is as wide as a tile and ``depth`` deep. As many
+    panels as ``packed`` bytes hold stay in the second-level cache. A is read in place if its rows are contiguous.
+    Otherwise it is packed, ``blocks`` tiles of rows at a time.
     """
 
-    rows: int  # of a tile of C, for a ⊗ and ⊕ of few instructions,
-    vectors: int  # and its vectors in a row
-    heavy_rows: int  # the same for many instructions: from `HEAVY` in kernels/cpu/compiled.py on, for each pair
+    rows: int  # rows of a tile of C, for a ⊗ and ⊕ of few instructions
+    vectors: int  # vectors in a row of this tile
+    heavy_rows: int  # rows for many instructions a pair: from `HEAVY` in kernels/cpu/kernels.py on
     heavy_vectors: int
     depth: int = 512
     packed: int = 1 << 19
@@ -71,7 +71,7 @@ class CpuSpeed:
     tasks: int = 4  # blocks of C for each thread
     task_pairs: int = 1 << 20  # a block for a thread is at least this many pairs
     parallel_pairs: int = 1 << 22  # smaller products stay on one thread
-    copy_bytes: int = 1 << 18  # smaller copies do
+    copy_bytes: int = 1 << 18  # smaller copies stay on one thread
     patience: int = 8_000  # pauses before a waiting thread goes to sleep: some tenths of a millisecond
     panel: int = 1024  # see `ClosureSpeed`
     strip: int = 2048
@@ -79,7 +79,7 @@ class CpuSpeed:
     turned: int = 1 << 19  # bytes of a transposed strip of rows that the search for predecessors takes at a time
 
     def is_valid(self, vector_bytes: int, registers: int) -> bool:
-        """Whether products and closures work by it: asked of the tables, of the tuner, and of what a file says."""
+        """Return whether products and closures work with these numbers, of a table, the tuner, or a file."""
         numbers = [getattr(self, field.name) for field in fields(self)]
         return (
             all(type(number) is int and 1 <= number <= NEVER for number in numbers)
@@ -92,14 +92,14 @@ class CpuSpeed:
         )
 
     def light(self, vector_bytes: int) -> TileShape:
-        """The tile of a ⊗ and ⊕ of few instructions a pair."""
+        """Return the tile of a ⊗ and ⊕ of few instructions a pair."""
         return TileShape(self.rows, self.vectors, vector_bytes)
 
     def heavy(self, vector_bytes: int) -> TileShape:
-        """The tile of many: of a ⊗ and ⊕ of ``HEAVY`` instructions or more, which need registers of their own."""
+        """Return the tile of a ⊗ and ⊕ of ``HEAVY`` instructions or more, which need registers of their own."""
         return TileShape(self.heavy_rows, self.heavy_vectors, vector_bytes)
 
     @property
     def closures(self) -> ClosureSpeed:
-        """What the algorithms ask for."""
+        """The speed data of the closures."""
         return ClosureSpeed(self.panel, self.strip, self.pack)

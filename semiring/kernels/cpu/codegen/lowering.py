@@ -1,8 +1,8 @@
-"""Expressions to LLVM vector instructions.
+"""Lower expressions to LLVM vector instructions.
 
-Every backend translates the same tree with `Expression.fold`; this one builds vectors of LLVM IR. Nothing is contracted
-or reassociated. Two liberties that change no bit of the result make it fast: the order of the operands of a minimum,
-chosen so that the one instruction there is drops a NaN, and sums written as multiply-adds (`Target.sums_by_fma`).
+Every backend translates the same tree with `Expression.fold`. This one builds vectors of LLVM IR. Nothing is contracted
+or reassociated. Two choices make the code fast and change no bit of the result. The order of the operands of a minimum
+is such that the one instruction drops a NaN. Sums are written as multiply-adds (`Target.sums_by_fma`).
 """
 
 from __future__ import annotations
@@ -34,14 +34,16 @@ _INTEGER = {"add": "add", "sub": "sub", "mul": "mul"}
 _BITS = {"and": "and_", "or": "or_", "xor": "xor"}
 _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 _CALLS = {"sqrt": "sqrt", "floor": "floor"}
-_NEW_NAN = frozenset({"add", "sub", "mul", "div", "log", "log1p", "sqrt"})  # NaN from operands that are none
+_NEW_NAN = frozenset(
+    {"add", "sub", "mul", "div", "log", "log1p", "sqrt"}
+)  # operations that make NaN from operands that are not NaN
 
 
 @lru_cache(maxsize=1024)
 def sums_to_fuse(add: Expression, mul: Expression) -> frozenset[Expression]:
-    """The sums inside ⊗ that become multiply-adds, so that both kinds of pipe get the same number of instructions.
+    """Return the sums inside ⊗ that become multiply-adds, so that both kinds of pipe get equally many instructions.
 
-    Multiplications run on one pair of pipes, comparisons and minima on the other, sums on either.
+    Multiplications run on one pair of pipes, comparisons and minima on the other pair, sums on either.
     """
     multiplications = minima = 0
     sums = []
@@ -62,7 +64,7 @@ def sums_to_fuse(add: Expression, mul: Expression) -> frozenset[Expression]:
 
 
 def instructions(*expressions: Expression) -> int:
-    """About how many instructions they take: what decides how large a tile may be."""
+    """Return about how many instructions expressions take, which limits how large a tile may be."""
     cost = {"exp": 20, "expm1": 25, "log": 25, "log1p": 30, "div": 3, "sqrt": 4, "where": 1, "floor": 1}
     return sum(cost.get(node.op, 1) for expression in expressions for node in set(expression.walk()) if node.args)
 
@@ -76,7 +78,10 @@ def lower(
     fuse: frozenset[Expression] = frozenset(),
     one: Value = None,
 ) -> Operand:
-    """The vector instructions of an expression. ``fuse``: the sums to write as multiply-adds with ``one``."""
+    """Return the vector instructions of an expression.
+
+    ``fuse`` are the sums to write as multiply-adds with ``one``.
+    """
     translation = _Translation(v, target, variables, fuse if one is not None else frozenset(), one)
     result: Operand = expression.fold(translation.leaf, translation.node)
     return result
@@ -142,7 +147,10 @@ class _Translation:
         return self.v.builder.not_(x) if whole else self.v.builder.xor(x, self.v.constant(1))
 
     def extremum(self, op: str, x: Operand, y: Operand) -> Operand:
-        """A minimum or maximum that drops a NaN: ``select(x < y, x, y)`` is one instruction and keeps y at a NaN."""
+        """Return a minimum or maximum that drops a NaN.
+
+        ``select(x < y, x, y)`` is one instruction and keeps y if x or y is NaN.
+        """
         v = self.v
         nan = x.nan and y.nan
         if v.element.floating and self.target.minnum:

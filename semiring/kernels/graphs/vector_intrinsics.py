@@ -1,6 +1,6 @@
-"""What the loops of this folder say in vectors: LLVM IR that it splits where the machine's are shorter.
+"""Vector intrinsics of the graph loops, in LLVM IR, which LLVM splits for machines with shorter vectors.
 
-Addresses are 64-bit integers, in bytes; nothing needs to be aligned. Words are 512 bits: <8 x i64>.
+Addresses are 64-bit integers, in bytes, without any alignment. Words are 512 bits: <8 x i64>.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def _splat(builder: Any, value: Any, lanes: int) -> Any:
 
 
 def _any(builder: Any, word: Any) -> Any:
-    """Whether any of 512 bits is set."""
+    """Return whether any of 512 bits is set."""
     bits = builder.bitcast(builder.icmp_unsigned("!=", word, _ZERO), ir.IntType(8))
     return builder.icmp_unsigned("!=", bits, ir.Constant(ir.IntType(8), 0))
 
 
 @intrinsic
 def copy_line(typing: Any, to: Any, source: Any, size: Any) -> Any:
-    """So many bytes ← others, as the machine copies them best; they do not overlap."""
+    """Copy ``size`` bytes that do not overlap their target, as memcpy does."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         byte = ir.IntType(8).as_pointer()
@@ -63,7 +63,7 @@ def copy_line(typing: Any, to: Any, source: Any, size: Any) -> Any:
 
 @intrinsic
 def differ(typing: Any, where: Any, value: Any) -> Any:
-    """A bit for each of 32 adjacent entries: whether it is not the value."""
+    """Return a bit for each of 32 adjacent entries: whether it differs from the value."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         entries = load(builder, ir.VectorType(args[1].type, 32), args[0])
@@ -73,9 +73,9 @@ def differ(typing: Any, where: Any, value: Any) -> Any:
 
 
 def _columns(builder: Any, entry: Any, source: Any, stride: Any) -> list[Any]:
-    """The columns of 16 rows of 16 entries, ``stride`` bytes apart.
+    """Return the columns of 16 rows of 16 entries, ``stride`` bytes apart.
 
-    Four rounds of exchanges of blocks, all in registers (J. O. Eklundh, IEEE Trans. Comput. C-21, 1972).
+    Four rounds exchange blocks, all in registers (J. O. Eklundh, IEEE Trans. Comput. C-21, 1972).
     """
     kind, numbers = ir.VectorType(entry, TILE), ir.VectorType(_I32, TILE)
     rows = [load(builder, kind, _row(builder, source, stride, k)) for k in range(TILE)]
@@ -95,7 +95,10 @@ def _row(builder: Any, first: Any, stride: Any, k: int) -> Any:
 
 @intrinsic
 def transpose_tile(typing: Any, like: Any, source: Any, stride: Any, to: Any, step: Any) -> Any:
-    """16 rows of 16 entries of the type of ``like``, ``step`` bytes apart ← the columns of 16 rows ``stride`` apart."""
+    """Write the columns of 16 rows of 16 entries, ``stride`` bytes apart, as 16 rows, ``step`` bytes apart.
+
+    Entries are of the type of ``like``.
+    """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         like, source, stride, to, step = args
@@ -108,7 +111,10 @@ def transpose_tile(typing: Any, like: Any, source: Any, stride: Any, to: Any, st
 
 @intrinsic
 def tiles_differ(typing: Any, like: Any, source: Any, stride: Any, other: Any) -> Any:
-    """Whether 16 rows of 16 entries, unsigned as ``like`` is, are not the columns of 16 others, as many bytes apart."""
+    """Return whether 16 rows of 16 entries differ from the columns of 16 other rows, of the same stride.
+
+    Entries are unsigned integers as ``like`` is.
+    """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         like, source, stride, other = args
@@ -123,8 +129,8 @@ def tiles_differ(typing: Any, like: Any, source: Any, stride: Any, other: Any) -
 
 
 @intrinsic
-def missing_in(typing: Any, full: Any, seen: Any) -> Any:
-    """Whether a word lacks a bit of another."""
+def missing_in(typing: Any, full: Any, reached: Any) -> Any:
+    """Return whether a word lacks a bit of another word."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         word, part = (load(builder, _WORD, where) for where in args)
@@ -135,7 +141,7 @@ def missing_in(typing: Any, full: Any, seen: Any) -> Any:
 
 @intrinsic
 def join_word(typing: Any, to: Any, source: Any) -> Any:
-    """One word ← that word or another one."""
+    """Join one word to another by "or"."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         store(builder, builder.or_(load(builder, _WORD, args[0]), load(builder, _WORD, args[1])), args[0])
@@ -144,8 +150,8 @@ def join_word(typing: Any, to: Any, source: Any) -> Any:
     return types.void(types.intp, types.intp), code
 
 
-def _joined(together: int) -> Any:
-    """The code of a loop that joins words of some numbers (int32), so many at a time."""
+def _join_loop(together: int) -> Any:
+    """Return the code of a loop that joins words of some numbers (int32), ``together`` at a time."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         to, words, numbers, count = args
@@ -166,25 +172,31 @@ def _joined(together: int) -> Any:
 
 @intrinsic
 def join_listed(typing: Any, to: Any, words: Any, numbers: Any, count: Any) -> Any:
-    """One word ← the words of some numbers (int32) joined."""
-    return types.void(*(types.intp,) * 4), _joined(1)
+    """Write the "or" of the words of some numbers (int32) to one word."""
+    return types.void(*(types.intp,) * 4), _join_loop(1)
 
 
 @intrinsic
 def join_fours(typing: Any, to: Any, words: Any, numbers: Any, count: Any) -> Any:
-    """The same of four times as many numbers: there are fewer counts, and the machine guesses them better."""
-    return types.void(*(types.intp,) * 4), _joined(4)
+    """Write the "or" of the words of four times as many numbers to one word.
+
+    Fewer counts occur than in `join_listed`, so branch prediction is better.
+    """
+    return types.void(*(types.intp,) * 4), _join_loop(4)
 
 
 @intrinsic
-def keep_new(typing: Any, found: Any, full: Any, seen: Any) -> Any:
-    """Found ← its bits that are in ``full`` and not in ``seen``, which gets them; whether there is any."""
+def keep_new(typing: Any, candidates: Any, full: Any, reached: Any) -> Any:
+    """Keep the bits of ``candidates`` that are in ``full`` and not in ``reached``, and add them to ``reached``.
+
+    Return whether there is such a bit.
+    """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        found, full, seen = (load(builder, _WORD, where) for where in args)
-        new = builder.and_(builder.and_(found, full), builder.not_(seen))
+        candidates, full, reached = (load(builder, _WORD, where) for where in args)
+        new = builder.and_(builder.and_(candidates, full), builder.not_(reached))
         store(builder, new, args[0])
-        store(builder, builder.or_(seen, new), args[2])
+        store(builder, builder.or_(reached, new), args[2])
         return _any(builder, new)
 
     return types.boolean(types.intp, types.intp, types.intp), code
@@ -194,10 +206,10 @@ def keep_new(typing: Any, found: Any, full: Any, seen: Any) -> Any:
 def spread_levels(
     typing: Any, none: Any, steps: Any, planes: Any, stride: Any, count: Any, reached: Any, to: Any
 ) -> Any:
-    """64 entries ← the sums of the steps of those planes in which they have a bit, or ``none`` where not reached.
+    """Write to 64 entries the sums of the steps of the planes in which they have a bit, or ``none`` if unreached.
 
-    ``planes``: the first of ``count`` words of 64 bits, ``stride`` bytes apart; ``steps``: a number for each;
-    ``reached``: the address of one more word.
+    ``planes``: the address of the first of ``count`` words of 64 bits, ``stride`` bytes apart. ``steps``: a number for
+    each plane. ``reached``: the address of the word of reached entries.
     """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:

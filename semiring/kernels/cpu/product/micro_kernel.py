@@ -1,4 +1,4 @@
-"""The micro-kernel: a tile of C in registers, C ← C ⊕ A ⊗ B over a run of k.
+"""The micro-kernel of products: a tile of C in registers, C ← C ⊕ A ⊗ B over a run of k.
 
 The scheme is that of BLIS (Van Zee, van de Geijn, "BLIS: a framework for rapidly instantiating BLAS functionality", ACM
 TOMS 41, 2015), with ⊕ and ⊗ from an expression tree. C interface, every argument a 64-bit integer, strides in bytes:
@@ -8,10 +8,10 @@ TOMS 41, 2015), with ⊕ and ⊗ from an expression tree. C interface, every arg
 
 * A: element (i, k) at ``a + i·a_row + k·a_step``. Elements shorter than four bytes are repeated to fill four.
 * B: packed, row k of the panel at ``b + k·width``, ``width`` the bytes of a row of the tile, aligned to vectors.
-* C: row i at ``c + i·c_row``. Read where ``load`` is not 0, otherwise taken as all 0̄. Any alignment.
-* ``ahead``: where the next tile of C begins; its lines are fetched while this one is computed. Never dereferenced.
-* P: row i at ``p + i·p_row``, int32. k is cut into runs of ``run`` steps; where C changes in a run that begins at step
-  s, P becomes ``first + s``.
+* C: row i at ``c + i·c_row``. It is read if ``load`` is not 0, otherwise all entries are 0̄. Any alignment.
+* ``ahead``: the address of the next tile of C, whose lines are prefetched. It is never dereferenced.
+* P: row i at ``p + i·p_row``, int32. k is cut into runs of ``run`` steps. If C changes in a run that begins at step s,
+  P becomes ``first + s``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 
 import llvmlite.ir as ir
 
-from semiring.kernels.cpu.codegen.lower import Operand, lower, sums_to_fuse
+from semiring.kernels.cpu.codegen.lowering import Operand, lower, sums_to_fuse
 from semiring.kernels.cpu.codegen.memory import LANE_BYTES
 from semiring.kernels.cpu.codegen.target import Target
 from semiring.kernels.cpu.codegen.vector import (
@@ -38,7 +38,7 @@ from semiring.kernels.cpu.codegen.vector import (
     prefetch,
 )
 from semiring.kernels.definition import KernelDefinition
-from semiring.kernels.machines.data import TileShape
+from semiring.kernels.machines.speed_data import TileShape
 
 __all__ = ["PAIR_ARGUMENTS", "Pair", "build_tile"]
 
@@ -48,7 +48,7 @@ PIVOT_ARGUMENTS = (*PAIR_ARGUMENTS, "p", "p_row", "run", "first")
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """The instructions of one pair: c ⊕ (a ⊗ b), on vectors."""
+    """Builds the instructions of one pair, c ⊕ (a ⊗ b), on vectors."""
 
     vectors: Vectors
     definition: KernelDefinition
@@ -56,7 +56,7 @@ class Pair:
 
     @cached_property
     def one(self) -> Value:
-        """The factor of sums written as multiply-adds, made where it is first asked for; None where there are none."""
+        """The factor of sums written as multiply-adds, made at its first use; None if there are none."""
         fuse = self.vectors.element.floating and self.target.sums_by_fma and self.fuse
         return opaque(self.vectors.builder, self.vectors.constant(1), self.target) if fuse else None
 
@@ -65,12 +65,15 @@ class Pair:
         return sums_to_fuse(self.definition.add, self.definition.mul)
 
     def product(self, a: Value, b: Value) -> Operand:
-        """The product a ⊗ b."""
+        """Return the product a ⊗ b."""
         variables = {"x": Operand(a), "y": Operand(b)}
         return lower(self.vectors, self.target, self.definition.mul, variables, fuse=self.fuse, one=self.one)
 
     def sum(self, c: Value, candidate: Operand) -> Value:
-        """The sum c ⊕ candidate. An accumulator is NaN only where ⊕ itself makes it one."""
+        """Return the sum c ⊕ candidate.
+
+        An accumulator is NaN only if ⊕ itself makes it one.
+        """
         variables = {"x": Operand(c), "y": candidate}
         result = lower(self.vectors, self.target, self.definition.add, variables)
         if result.nan:
@@ -78,7 +81,7 @@ class Pair:
         return result.value
 
     def accumulate(self, c: Value, a: Value, b: Value) -> Value:
-        """One pair, c ⊕ (a ⊗ b)."""
+        """Return c ⊕ (a ⊗ b) for one pair."""
         if self.definition.contract and self.vectors.element.floating and self._is_multiply_add:
             return self.vectors.fma(a, b, c)
         return self.sum(c, self.product(a, b))
@@ -98,10 +101,10 @@ def build_tile(
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * len(arguments)), name)
     for argument, label in zip(function.args, arguments, strict=True):
         argument.name = label
-    _Tile(function, definition, target, shape).build(pivots)
+    _TileBuilder(function, definition, target, shape).build(pivots)
 
 
-class _Tile:
+class _TileBuilder:
     def __init__(self, function: Any, definition: KernelDefinition, target: Target, shape: TileShape) -> None:
         self.function, self.target, self.shape = function, target, shape
         self.arguments = {argument.name: argument for argument in function.args}
@@ -130,14 +133,14 @@ class _Tile:
         self.builder.store(value, self.builder.inttoptr(address, value.type.as_pointer())).align = align
 
     def cell(self, i: int, v: int) -> Value:
-        """The address of a vector of C."""
+        """Return the address of a vector of C."""
         return self.offset(self.arguments["c"], i, "c_row", v * self.shape.vector_bytes)
 
     def broadcast(self, address: Value, row: int) -> Value:
-        """A's element in every lane, without an arithmetic instruction.
+        """Return an element of A in every lane, without an arithmetic instruction.
 
-        On AVX-512 LLVM would choose vbroadcastss for floats, which takes a floating-point pipe on Zen 4; vpbroadcastd
-        from memory, the same bits, takes none. So that one instruction is written out.
+        On AVX-512 LLVM would choose vbroadcastss for floats, which takes a floating-point pipe on Zen 4. vpbroadcastd
+        from memory has the same bits and takes none. So that one instruction is written out.
         """
         b, bits = self.builder, 8 * max(self.element.size, LANE_BYTES)
         if self.target.avx512 and self.element.floating:
@@ -173,7 +176,7 @@ class _Tile:
         b.ret_void()
 
     def initial(self) -> list[Value]:
-        """The tile as it was, or all zero."""
+        """Return the former tile, or all zero."""
         b = self.builder
         entry = b.block
         reading, ready = b.append_basic_block("reading"), b.append_basic_block("ready")
@@ -191,7 +194,10 @@ class _Tile:
         return tile
 
     def run(self, tile: list[Value], steps: Value, a: Value, b_address: Value) -> tuple[list[Value], Value, Value]:
-        """The loop over ``steps`` ≥ 1 of k; the tile, and where A and B go on."""
+        """Build the loop over ``steps`` ≥ 1 of k.
+
+        Return the tile, and the next addresses of A and B.
+        """
         b, shape = self.builder, self.shape
         before, loop, after = b.block, b.append_basic_block("step"), b.append_basic_block("done")
         b.branch(loop)
@@ -223,10 +229,10 @@ class _Tile:
         return results, following[1], following[2]
 
     def runs(self, tile: list[Value]) -> None:
-        """The runs of k one after the other; after each, the marks where C changed; C and P at the end.
+        """Build the runs of k one after the other, with the marks after each where C changed.
 
-        The tile before a run and its marks live on the stack: rows of C and P are often a multiple of 4 KB apart, so
-        that they would throw each other out of the first-level cache.
+        Store C and P at the end. The tile before a run and its marks lie on the stack. Rows of C and P are often a
+        multiple of 4 KB apart, so they would evict each other from the first-level cache.
         """
         b = self.builder
         old = [self.scratch(self.vectors.type) for _ in self.cells]
@@ -272,18 +278,21 @@ class _Tile:
         return slot
 
     def marks(self, i: int, v: int) -> Value:
-        """The address of the marks of a vector of C."""
+        """Return the address of the marks of a vector of C."""
         return self.offset(self.arguments["p"], i, "p_row", 4 * self.vectors.lanes * v)
 
     def prefetch_marks(self) -> None:
-        """P will be needed at the end of the tile: into the second level, out of the way of A and B."""
+        """Prefetch P, which is needed at the end of the tile, into the second-level cache, apart from A and B."""
         for i in range(self.shape.rows):
             for line in range(0, 4 * self.vectors.lanes * self.shape.vectors, 64):
                 address = self.offset(self.arguments["p"], i, "p_row", line)
                 prefetch(self.builder, self.builder.inttoptr(address, I8.as_pointer()), second_level=True)
 
     def mark_row(self, row: list[Value], old: list[Value], marks: list[Value], mark: Value) -> Value:
-        """Write ``mark`` into the marks of a row of the tile where it differs from before; whether it does anywhere."""
+        """Write ``mark`` to the marks of a row of the tile where it changed.
+
+        Return whether it changed anywhere.
+        """
         b, v = self.builder, self.vectors
         changes = [v.compare("!=", value, b.load(address)) for value, address in zip(row, old, strict=True)]
         anywhere = changes[0]
@@ -300,6 +309,6 @@ class _Tile:
 
 
 def constant_marks(builder: Any, mark: Value, lanes: int) -> Value:
-    """An int32 in every lane."""
+    """Return an int32 in every lane."""
     seed = builder.insert_element(constant_vector(I32, 0, lanes), mark, ir.Constant(I32, 0))
     return builder.shuffle_vector(seed, seed, ir.Constant(ir.VectorType(I32, lanes), [0] * lanes))

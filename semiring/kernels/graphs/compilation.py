@@ -1,4 +1,4 @@
-"""The loops of this folder as compiled functions, kept on disk."""
+"""Compile the loops of this folder and store their code on disk."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ __all__ = ["kernel"]
 
 
 def kernel(function: Any) -> Any:
-    """A compiled function that lets other Python threads run."""
+    """Return a compiled function that releases the GIL."""
     return cached(njit(function, **OUTER))

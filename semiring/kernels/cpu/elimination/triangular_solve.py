@@ -1,11 +1,11 @@
-"""Sweeps through a factor: what a sparse elimination was done for.
+"""Triangular solves with a sparse factor.
 
-X (n, r) holds r vectors side by side, its rows in the order of elimination. ``towards`` and ``back`` are where the
-blocks R and Tᵀ of the supernodes begin (`numbers` beside this says what they are), or Tᵀ and R for x = A ⊗ x ⊕ b, under
-the opposite ⊗ then: the loops are those of rows, x = x ⊗ A ⊕ b.
+X (n, r) holds r vectors side by side, its rows in the order of elimination. ``towards`` and ``back`` are the starts of
+the blocks R and Tᵀ of the supernodes (`numeric` defines them). For x = A ⊗ x ⊕ b they are those of Tᵀ and R, under the
+opposite ⊗. The loops are those of rows, x = x ⊗ A ⊕ b.
 
-Cost: for each vector twice the entries of the factor; of that for which only few entries are not 0̄, the first sweep
-costs what lies above these in the tree.
+Cost: for each vector twice the entries of the factor. If only few entries of a vector are not 0̄, the first solve costs
+the entries above these in the tree.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -19,7 +19,7 @@ from numba import njit
 from semiring.kernels.cpu.codegen.memory import address, call8
 from semiring.kernels.cpu.codegen.numba_internals import PART
 from semiring.kernels.cpu.codegen.scalars import accumulate, plus, times
-from semiring.kernels.cpu.elimination.structure import kernel
+from semiring.kernels.cpu.elimination.symbolic import kernel
 
 __all__ = [
     *("ascend", "begin_rows", "descend", "dot", "gather_columns", "join", "labels", "rows_at_once", "scatter_rows"),
@@ -30,29 +30,29 @@ _inner = njit(**PART)
 
 
 @_inner
-def dot(sr, value, x, y, at, count):
-    """The sum of value and x[j] ⊗ y[at + j] over j < count, as eight sums side by side."""
+def dot(sr, value, x, y, offset, count):
+    """Return the sum of value and x[j] ⊗ y[offset + j] over j < count, as eight sums side by side."""
     if count < 8:
         for j in range(count):
-            value = accumulate(sr, value, x[j], y[at + j])
+            value = accumulate(sr, value, x[j], y[offset + j])
         return value
-    v0 = accumulate(sr, value, x[0], y[at])
-    v1, v2, v3 = times(sr, x[1], y[at + 1]), times(sr, x[2], y[at + 2]), times(sr, x[3], y[at + 3])
-    v4, v5, v6 = times(sr, x[4], y[at + 4]), times(sr, x[5], y[at + 5]), times(sr, x[6], y[at + 6])
-    v7 = times(sr, x[7], y[at + 7])
+    v0 = accumulate(sr, value, x[0], y[offset])
+    v1, v2, v3 = times(sr, x[1], y[offset + 1]), times(sr, x[2], y[offset + 2]), times(sr, x[3], y[offset + 3])
+    v4, v5, v6 = times(sr, x[4], y[offset + 4]), times(sr, x[5], y[offset + 5]), times(sr, x[6], y[offset + 6])
+    v7 = times(sr, x[7], y[offset + 7])
     j = 8
     while j + 8 <= count:
-        v0 = accumulate(sr, v0, x[j], y[at + j])
-        v1 = accumulate(sr, v1, x[j + 1], y[at + j + 1])
-        v2 = accumulate(sr, v2, x[j + 2], y[at + j + 2])
-        v3 = accumulate(sr, v3, x[j + 3], y[at + j + 3])
-        v4 = accumulate(sr, v4, x[j + 4], y[at + j + 4])
-        v5 = accumulate(sr, v5, x[j + 5], y[at + j + 5])
-        v6 = accumulate(sr, v6, x[j + 6], y[at + j + 6])
-        v7 = accumulate(sr, v7, x[j + 7], y[at + j + 7])
+        v0 = accumulate(sr, v0, x[j], y[offset + j])
+        v1 = accumulate(sr, v1, x[j + 1], y[offset + j + 1])
+        v2 = accumulate(sr, v2, x[j + 2], y[offset + j + 2])
+        v3 = accumulate(sr, v3, x[j + 3], y[offset + j + 3])
+        v4 = accumulate(sr, v4, x[j + 4], y[offset + j + 4])
+        v5 = accumulate(sr, v5, x[j + 5], y[offset + j + 5])
+        v6 = accumulate(sr, v6, x[j + 6], y[offset + j + 6])
+        v7 = accumulate(sr, v7, x[j + 7], y[offset + j + 7])
         j += 8
     while j < count:
-        v0 = accumulate(sr, v0, x[j], y[at + j])
+        v0 = accumulate(sr, v0, x[j], y[offset + j])
         j += 1
     v0, v1, v2, v3 = plus(sr, v0, v4), plus(sr, v1, v5), plus(sr, v2, v6), plus(sr, v3, v7)
     return plus(sr, plus(sr, v0, v2), plus(sr, v1, v3))
@@ -60,7 +60,7 @@ def dot(sr, value, x, y, at, count):
 
 @kernel
 def ascend(fold, ordinals, x, source, of, above, firsts, begins, rows, memory, towards, zero, depth):
-    """The first sweep for one vector x (n,): from every pivot to the rows below it in the factor.
+    """Solve first for one vector x (n,): from every pivot to the rows below it in the factor.
 
     ``source``: the only place where x is not 0̄, or -1. No supernode has more than ``depth`` rows.
     """
@@ -83,10 +83,10 @@ def ascend(fold, ordinals, x, source, of, above, firsts, begins, rows, memory, t
 
 
 @kernel
-def descend(sr, x, nodes, firsts, begins, rows, memory, blocks, back, turned, zero, depth, width):
-    """The second sweep for one vector, over supernodes of which none comes after its children.
+def descend(sr, x, nodes, firsts, begins, rows, memory, blocks, back, is_transposed, zero, depth, width):
+    """Solve second for one vector, over supernodes of which none comes after its children.
 
-    ``turned``: whether S is to be read by columns. No supernode has more than ``depth`` rows and ``width`` pivots.
+    ``is_transposed``: read S by columns. No supernode has more than ``depth`` rows and ``width`` pivots.
     """
     work, pivots = np.empty(depth, x.dtype), np.empty(width, x.dtype)
     for s in nodes:
@@ -100,7 +100,7 @@ def descend(sr, x, nodes, firsts, begins, rows, memory, blocks, back, turned, ze
                 x[first + i] = zero
             for i in range(k):
                 at = blocks[s] + i * k
-                if turned:
+                if is_transposed:
                     x[first + i] = dot(sr, zero, pivots, memory, at, k)
                 elif pivots[i] != zero:
                     for j in range(k):
@@ -112,11 +112,13 @@ def descend(sr, x, nodes, firsts, begins, rows, memory, blocks, back, turned, ze
 
 
 @kernel
-def rows_at_once(fold, ordinals, X, active, firsts, begins, rows, memory, blocks, towards, back, turned, zero, most):
-    """X ← (Xᵀ ⊗ A*)ᵀ, (n, r) with contiguous rows. ``fold``, ``ordinals``: see `panels`.
+def rows_at_once(
+    fold, ordinals, X, active, firsts, begins, rows, memory, blocks, towards, back, is_transposed, zero, most
+):
+    """Compute X ← (Xᵀ ⊗ A*)ᵀ, (n, r) with contiguous rows. ``fold``, ``ordinals``: see `gathered_rows`.
 
-    ``active`` (supernodes,) bool: which may hold anything else than 0̄ in X or below them in the tree; of the others X
-    is not read. No supernode has more than ``most`` pivots.
+    ``active`` (supernodes,) bool: the supernodes with an entry other than 0̄ in X, at them or below them in the tree. X
+    is not read at other supernodes. No supernode has more than ``most`` pivots.
     """
     width = X.shape[1]
     work = np.empty((most, width), X.dtype)
@@ -137,8 +139,8 @@ def rows_at_once(fold, ordinals, X, active, firsts, begins, rows, memory, blocks
                     work[i, c] = X[first + i, c]
                     X[first + i, c] = zero
             for j in range(k):
-                factors = block + (j * k if turned else j) * each
-                step = each if turned else k * each
+                factors = block + (j * k if is_transposed else j) * each
+                step = each if is_transposed else k * each
                 call8(fold, (own + j * line, width, copy, line, ordinals, k, factors, step))
         else:
             for i in range(k):
@@ -150,7 +152,7 @@ def rows_at_once(fold, ordinals, X, active, firsts, begins, rows, memory, blocks
 
 @kernel
 def begin_rows(X, places, active, of, above, firsts, zero, one):
-    """X ← the unit vectors of the places (r,), a vector a column, and ``active``, for `rows_at_once`."""
+    """Set X to the unit vectors of the places (r,), one vector a column, and ``active``, for `rows_at_once`."""
     for c in range(places.size):
         s = of[places[c]]
         while s >= 0 and not active[s]:
@@ -165,7 +167,7 @@ def begin_rows(X, places, active, of, above, firsts, zero, one):
 
 @kernel
 def worst_of_rows(sr, X, out):
-    """out[c] ← the entry of X (n, r) in column c that ⊕ selects last, for a ⊕ that selects; n > 0."""
+    """Set out[c] to the entry of X (n, r) in column c that ⊕ selects last, for a ⊕ that selects; n > 0."""
     width = X.shape[1]
     for c in range(width):
         out[c] = X[0, c]
@@ -177,7 +179,7 @@ def worst_of_rows(sr, X, out):
 
 @kernel
 def scatter_rows(X, place, which, out):
-    """out[which[c], v] ← X[place[v], c] for every vertex v; X (n, r), which (r,)."""
+    """Set out[which[c], v] ← X[place[v], c] for every vertex v; X (n, r), which (r,)."""
     n, r = place.size, which.size
     for left in range(0, r, 16):  # the lines that are written at a time
         for start in range(0, n, 64):
@@ -190,34 +192,37 @@ def scatter_rows(X, place, which, out):
 
 @kernel
 def gather_columns(B, order, X):
-    """X[i, c] ← B[order[i], c]; B (n, r)."""
+    """Set X[i, c] ← B[order[i], c].
+
+    B is (n, r).
+    """
     for i in range(X.shape[0]):
         for c in range(B.shape[1]):
             X[i, c] = B[order[i], c]
 
 
 @kernel
-def labels(fold, ordinals, places, low, of, firsts, begins, rows, memory, towards, begin, held, zero, one, label):
-    """What leads from each of the ``places`` (r,), sorted, to all above them in the tree.
+def labels(fold, ordinals, places, low, of, firsts, begins, rows, memory, towards, begin, counts, zero, one, label):
+    """Compute the labels from each of the ``places`` (r,), sorted, to all places above them in the tree.
 
     ``label`` holds for each supernode s a matrix (pivots, those of the places that lie in its subtree), C order, at
-    begin[s]: from place number low[s] on, held[s] of them.
+    begin[s]: from place number low[s] on, counts[s] of them.
     """
     each, here, numbers = label.itemsize, address(label), address(memory)
     for at in range(label.size):
         label[at] = zero
     for c in range(places.size):
         s = of[places[c]]
-        label[begin[s] + (places[c] - firsts[s]) * held[s] + c - low[s]] = one
+        label[begin[s] + (places[c] - firsts[s]) * counts[s] + c - low[s]] = one
     for s in range(firsts.size - 1):
-        width = held[s]
+        width = counts[s]
         if width == 0:
             continue
         k, a, m = firsts[s + 1] - firsts[s], begins[s], begins[s + 1] - begins[s]
         own, panel = here + begin[s] * each, numbers + towards[s] * each
         for j in range(m):
             up = of[rows[a + j]]
-            at = begin[up] + (rows[a + j] - firsts[up]) * held[up] + low[s] - low[up]
+            at = begin[up] + (rows[a + j] - firsts[up]) * counts[up] + low[s] - low[up]
             line = width * each
             call8(fold, (here + at * each, width, own, line, ordinals, k, panel + j * each, m * each))
 
@@ -245,7 +250,7 @@ def join(sr, X, S, Y, zero, work, out):
 
 @kernel
 def sweep_acyclic(sr, X, order, starts, indices, values):
-    """X ← A* ⊗ X for a matrix without cycles in compressed rows; ``order``: heads before tails."""
+    """Compute X ← A* ⊗ X for a matrix without cycles in compressed rows; ``order``: heads before tails."""
     width = X.shape[1]
     for i in order:
         line = X[i]

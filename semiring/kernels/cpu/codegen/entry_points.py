@@ -1,4 +1,4 @@
-"""The entry points of the compiled loops of products and closures: one for each size of elements."""
+"""The entry points of the compiled loops of products and closures, one for each size of elements."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from semiring.kernels.cpu.closing import blocks as closing
 from semiring.kernels.cpu.closing import row_parallel
 from semiring.kernels.cpu.codegen.jit import KernelCache, cached
 from semiring.kernels.cpu.codegen.numba_internals import callback, entry_point
-from semiring.kernels.cpu.product import macro
+from semiring.kernels.cpu.product import macro_kernel
 
 __all__ = ["block_product", "copy_block", "entry", "update_rows"]
 
 
 @memoize
 def block_product(size: int) -> int:
-    """The address of `macro.block_product` for elements of ``size`` bytes."""
-    return _native(f"block_product {size}", macro.block_product(_unsigned(size)))
+    """Return the address of `macro_kernel.block_product` for elements of ``size`` bytes."""
+    return _native(f"block_product {size}", macro_kernel.block_product(_unsigned(size)))
 
 
 @memoize
 def copy_block() -> int:
-    """The address of `macro.copy_block`."""
-    return _native("copy_block", macro.copy_block)
+    """Return the address of `macro_kernel.copy_block`."""
+    return _native("copy_block", macro_kernel.copy_block)
 
 
 @memoize
 def update_rows() -> int:
-    """The address of `row_parallel.update_rows`."""
+    """Return the address of `row_parallel.update_rows`."""
     return _native("update_rows", row_parallel.update_rows)
 
 
@@ -42,20 +42,20 @@ def _unsigned(size: int) -> Any:
 
 
 def _native(name: str, function: Any) -> int:
-    """The address of a function of 64-bit integers that returns nothing, compiled as native code calls it."""
+    """Return the address of a function of 64-bit integers without a result, compiled with a C interface."""
     signature = (types.intp,) * len(inspect.signature(function).parameters)
     made = callback(function, signature, KernelCache(name, function.__module__, __name__))
-    _kept.append(made)
+    _callbacks.append(made)
     return int(made.address)
 
 
 @memoize
 def entry(name: str, size: int) -> Callable[..., Any]:
-    """The Python-callable entry point of a kernel of these modules for elements of ``size`` bytes.
+    """Return the Python-callable entry point of a kernel of these modules for elements of ``size`` bytes.
 
-    Arrays are taken by the size of their elements, whatever their dtype, and nothing is checked but that.
+    Arrays are typed by the size of their elements, whatever their dtype. Nothing else is checked.
     """
-    module: Any = next(each for each in (closing, row_parallel, macro) if name in each.__all__)
+    module: Any = next(each for each in (closing, row_parallel, macro_kernel) if name in each.__all__)
     function = getattr(module, name)
     element = _unsigned(size)
     matrix, stack = types.Array(element, 2, "A"), types.Array(element, 3, "A")
@@ -74,4 +74,4 @@ def entry(name: str, size: int) -> Callable[..., Any]:
     return entry_point(cached(function), signature)
 
 
-_kept: list[Any] = []  # the callbacks whose addresses are in use
+_callbacks: list[Any] = []  # the callbacks whose addresses are in use and which must stay alive

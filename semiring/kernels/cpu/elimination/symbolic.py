@@ -1,10 +1,10 @@
-"""What a sparse elimination needs to know before it sees a number: the tree, the fill, and the supernodes.
+"""Symbolic factorization for a sparse elimination: the elimination tree, the fill, and the supernodes.
 
 Vertices are *places* here, 0 … n - 1 in the order of elimination. Patterns are compressed rows without the diagonal,
 equal to their transposes, with sorted int32 indices.
 
-Sources: J. W. H. Liu, "The role of elimination trees in sparse factorization", SIAM J. Matrix Anal. Appl. 11 (1990);
-C. Ashcraft, R. Grimes, "The influence of relaxed supernode partitions on the multifrontal method", ACM TOMS 15 (1989).
+Sources: J. W. H. Liu, "The role of elimination trees in sparse factorization", SIAM J. Matrix Anal. Appl. 11 (1990); C.
+Ashcraft, R. Grimes, "The influence of relaxed supernode partitions on the multifrontal method", ACM TOMS 15 (1989).
 Cost: the tree nearly O(edges), the rest O(entries of the factor).
 """
 
@@ -39,13 +39,13 @@ __all__ = [
 
 
 def kernel(function: Any) -> Any:
-    """A compiled function, kept on disk."""
+    """Return a compiled function that is stored on disk."""
     return cached(njit(function, **OUTER))
 
 
 @kernel
 def rows_of(starts, count):
-    """The row of each of the ``count`` entries of compressed rows, int32."""
+    """Return the row of each of the ``count`` entries of compressed rows, int32."""
     rows = np.empty(count, np.int32)
     for i in range(starts.size - 1):
         for e in range(starts[i], starts[i + 1]):
@@ -55,7 +55,7 @@ def rows_of(starts, count):
 
 @kernel
 def compressed(n, rows, columns):
-    """Where the rows of listed entries start, (n + 1,) int64, and which entry comes when they are sorted, stably."""
+    """Return the starts of the rows of listed entries, (n + 1,) int64, and the stable order that sorts the entries."""
     starts, at = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     for e in range(rows.size):
         starts[rows[e] + 1] += 1
@@ -76,9 +76,9 @@ def compressed(n, rows, columns):
 
 @kernel
 def transposed(starts, indices):
-    """The compressed columns of compressed rows: where columns start, the rows of their entries, and which these are.
+    """Return the compressed columns of compressed rows: starts of columns, rows of their entries, and their order.
 
-    Rows of a column are sorted.
+    The rows of a column are sorted.
     """
     n = starts.size - 1
     first = np.zeros(n + 1, np.int64)
@@ -97,7 +97,7 @@ def transposed(starts, indices):
 
 @kernel
 def symmetric_pattern(starts, indices, first, rows):
-    """The pattern of A ∪ Aᵀ without its diagonal, of sorted compressed rows and columns of A."""
+    """Return the pattern of A ∪ Aᵀ without its diagonal, from sorted compressed rows and columns of A."""
     n = starts.size - 1
     begins = np.zeros(n + 1, np.int64)
     joined = np.empty(2 * indices.size, np.int32)
@@ -119,9 +119,9 @@ def symmetric_pattern(starts, indices, first, rows):
 
 @kernel
 def elimination_tree(starts, indices, order):
-    """The parent of every place in the elimination tree (-1 at a root), and the places in postorder.
+    """Return the parent of every place in the elimination tree (-1 at a root), and the places in postorder.
 
-    ``order`` (n,): the vertex at each place. The parent of a place is the next that its elimination touches.
+    ``order`` (n,): the vertex at each place. The parent of a place is the next place that its elimination touches.
     """
     n = order.size
     place = np.empty(n, np.int32)
@@ -165,7 +165,7 @@ def elimination_tree(starts, indices, order):
 
 @kernel
 def column_counts(starts, indices, order, parent):
-    """How many entries every column of the factor has, its diagonal included, int64; parents in postorder."""
+    """Return how many entries every column of the factor has, its diagonal included, int64; parents in postorder."""
     n = order.size
     place = np.empty(n, np.int32)
     for j in range(n):
@@ -185,11 +185,14 @@ def column_counts(starts, indices, order, parent):
 
 @kernel
 def supernodes(parent, counts, leaf, small, relaxed):
-    """Where supernodes start, (count + 1,) int64: runs of places that are eliminated together, as one dense block.
+    """Return the starts of supernodes, (count + 1,) int64: runs of places that are eliminated as one dense block.
 
-    A subtree of at most ``leaf`` places is one. Beyond that a supernode joins the one before it where that is its last
-    child and the entries that are no fill at all stay below a share ``relaxed``, or both have at most ``small`` places
-    together, or there are none.
+    A subtree of at most ``leaf`` places is one supernode. A larger supernode joins the one before it only if that is
+    its last child. One of three conditions must hold:
+
+    - The explicit zeros stay below a share ``relaxed``.
+    - Both have at most ``small`` places together.
+    - There are no explicit zeros.
     """
     n = parent.size
     size = np.ones(n, np.int64)
@@ -224,10 +227,10 @@ def supernodes(parent, counts, leaf, small, relaxed):
 
 @kernel
 def structures(starts, indices, order, parent, counts, firsts):
-    """The rows below every supernode.
+    """Return the supernodes, their tree, and the rows below every supernode.
 
-    Returns the supernode of every place, the parent of every supernode (-1 at a root), where its rows begin, int64
-    (count + 1,), and the rows, sorted places int32.
+    The results are the supernode of every place, the parent of every supernode (-1 at a root), the starts of its rows,
+    int64 (count + 1,), and the rows, sorted places int32.
     """
     n, count = order.size, firsts.size - 1
     place, of = np.empty(n, np.int32), np.empty(n, np.int32)
@@ -259,10 +262,10 @@ def structures(starts, indices, order, parent, counts, firsts):
 
 @kernel
 def slots(starts, indices, place, of, firsts, begins, rows, blocks, right, below, symmetric):
-    """Where each entry of A (compressed rows) goes in the memory of a factor, int64; -1: nowhere, as its mirror does.
+    """Return the position of each entry of A (compressed rows) in the memory of a factor, int64.
 
-    ``blocks``, ``right``, ``below`` (count,): where the pivot block, the entries right of it, and those below it,
-    transposed, of each supernode begin.
+    -1 is an entry whose mirror is stored instead. ``blocks``, ``right``, ``below`` (count,) are the starts of three
+    blocks of each supernode: the pivot block, the entries right of it, and those below it, transposed.
     """
     found = np.empty(indices.size, np.int64)
     for vertex in range(starts.size - 1):
@@ -292,18 +295,18 @@ def slots(starts, indices, place, of, firsts, begins, rows, blocks, right, below
 
 
 @kernel
-def mark_ancestors(places, of, above, found):
-    """Set found[s] of the supernodes of the places, and of all above them."""
+def mark_ancestors(places, of, above, is_marked):
+    """Set is_marked[s] for the supernodes of the places, and for all above them."""
     for i in range(places.size):
         s = of[places[i]]
-        while s >= 0 and not found[s]:
-            found[s] = True
+        while s >= 0 and not is_marked[s]:
+            is_marked[s] = True
             s = above[s]
 
 
 @kernel
 def topological_order(starts, indices):
-    """The vertices of compressed rows, heads before tails, int64 (n,); fewer where there is a cycle."""
+    """Return the vertices of compressed rows, heads before tails, int64 (n,); fewer if there is a cycle."""
     n = starts.size - 1
     waits, order, count = np.empty(n, np.int64), np.empty(n, np.int64), 0
     first, tails, _ = transposed(starts, indices)
@@ -327,9 +330,9 @@ def topological_order(starts, indices):
 
 @kernel
 def widest_level(starts, indices):
-    """The most vertices at one distance from a vertex, counted in edges, that is as far away as possible from another.
+    """Return the most vertices at one distance, counted in edges, from a pseudo-peripheral vertex.
 
-    Of the component of a vertex with the most edges: so many separate what lies on both sides of them.
+    The component is that of a vertex with the most edges. Such a level separates the vertices on both sides of it.
     """
     n = starts.size - 1
     order, seen, widest = np.empty(n, np.int32), np.zeros(n, np.int8), 0

@@ -1,25 +1,28 @@
-"""The loops around the micro-kernel: cutting, packing, edges.
+"""The macro-kernel of products: the loops around the micro-kernel cut the operands, pack them, and treat the edges.
 
-B is packed in panels of the tile's width, some of them by `CpuSpeed.depth` steps of k, which stay in the second-level
-cache. A is read in place where its rows are contiguous and its elements at least four bytes, else it is packed. What
-sticks out of a matrix is filled with 0̄. Tiles that do not lie wholly inside C, or whose rows are not contiguous, are
-computed in a corner of the workspace.
+B is packed in panels as wide as a tile and `CpuSpeed.depth` steps of k deep. Several panels stay in the second-level
+cache. A is read in place if its rows are contiguous and its elements have at least four bytes. Otherwise it is packed.
+Tiles that reach beyond a matrix are filled with 0̄. A tile that does not lie wholly inside C, or whose rows are not
+contiguous, is computed in a corner of the workspace.
 
-A product is a *job*, `WORDS` 64-bit integers, strides in bytes:
+A product is described by a *job* of `WORDS` 64-bit integers. Strides are in bytes. The constants below name the places
+of the words:
 
-    0-7    the address of `block_product`, and the *shape*: the address of the tile, its rows and columns, the steps of
-           k and the columns of B that are packed at a time, the rows of A that are, the bits of 0̄
-    8-19   C, A, B, P: the address, from a row to the next, from a column to the next
-    20-23  the inner size, whether C is accumulated, the length of the runs of k that P marks or 0, their first k
-    24-25  what is 0̄ and passed over: A[i, k] for k < i - the first, B[k, j] for k > j + the second; one of them `FULL`
+    FUNCTION … ZERO         the shape, as in `ProductShape`
+    C_ADDRESS … P_COLUMN    for C, A, B and P the address, the stride from row to row, and from column to column
+    INNER                   the inner size
+    ACCUMULATE              1 to add to C, 0 to overwrite it
+    CHUNK, FIRST_PIVOT      the length of the runs of k that P marks, or 0, and the number of the first k
+    A_SUBDIAGONALS          A[i, k] is 0̄ for k < i - A_SUBDIAGONALS and is not read; `FULL` for no such entry
+    B_SUBDIAGONALS          B[k, j] is 0̄ for k > j + B_SUBDIAGONALS and is not read; one of the two is `FULL`
 
-All of it is compiled once for each size of an element: the native functions are called by their addresses.
+The loops are compiled once for each size of an element, because they call the native functions by address.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 
@@ -39,16 +42,20 @@ from semiring.kernels.cpu.codegen.memory import (
 from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
 
 __all__ = [
-    "AT_C",
-    "AT_P",
     "CHUNK",
+    "C_ADDRESS",
+    "C_COLUMN",
+    "C_ROW",
     "FULL",
     "HEAD",
+    "P_ADDRESS",
     "ROWS",
+    "SHAPE_WORDS",
     "TILE",
     "WIDTH",
     "WORDS",
     "ZERO",
+    "ProductShape",
     "block_product",
     "copy_block",
     "describe",
@@ -63,13 +70,29 @@ __all__ = [
 
 Array = Any  # inside a kernel: Numba's own types
 
-# Where the words of a job stand.
-FUNCTION, TILE, ROWS, WIDTH, DEPTH, COLUMNS, BLOCK, ZERO = range(8)
-AT_C, AT_A, AT_B, AT_P = 8, 11, 14, 17
-INNER, ACCUMULATE, CHUNK, FIRST, BEFORE, BEHIND = 20, 21, 22, 23, 24, 25
-WORDS = 26
-FULL = 1 << 40  # beyond every diagonal: nothing is passed over
+# The places of the words of a job.
+FUNCTION, TILE, ROWS, WIDTH, DEPTH, PACKED_COLUMNS, PACKED_ROWS, ZERO = range(8)
+SHAPE_WORDS = 8
+C_ADDRESS, C_ROW, C_COLUMN, A_ADDRESS, A_ROW, A_COLUMN = range(SHAPE_WORDS, SHAPE_WORDS + 6)
+B_ADDRESS, B_ROW, B_COLUMN, P_ADDRESS, P_ROW, P_COLUMN = range(SHAPE_WORDS + 6, SHAPE_WORDS + 12)
+INNER, ACCUMULATE, CHUNK, FIRST_PIVOT, A_SUBDIAGONALS, B_SUBDIAGONALS = range(SHAPE_WORDS + 12, SHAPE_WORDS + 18)
+WORDS = SHAPE_WORDS + 18
+FULL = 1 << 40  # diagonals: more than any matrix has, so that no entry is skipped
 HEAD = 256  # aligned bytes before a workspace: the job and the block of a product on one thread
+
+
+class ProductShape(NamedTuple):
+    """The first `SHAPE_WORDS` words of a job, which all products of one kind share."""
+
+    function: int  # the address of `block_product`
+    tile: int  # the address of the micro-kernel
+    rows: int  # rows of a tile
+    width: int  # columns of a tile
+    depth: int  # steps of k that are packed at a time
+    packed_columns: int  # columns of B that are packed at a time
+    packed_rows: int  # rows of A that are packed at a time
+    zero: int  # the bits of 0̄, as a signed 64-bit integer
+
 
 _inner: Callable[[Callable[..., Any]], Any] = numba.njit(**PART)
 _outer: Callable[[Callable[..., Any]], Any] = numba.njit(**OUTER)
@@ -77,13 +100,16 @@ _outer: Callable[[Callable[..., Any]], Any] = numba.njit(**OUTER)
 
 @_inner
 def word(job: int, place: int) -> int:
-    """One of the integers of a job."""
+    """Read the word of a job at a place."""
     return int(fetch(job, job + 8 * place))
 
 
 @_inner
 def pack_columns(b: int, row: int, column: int, steps: int, n: int, width: int, size: int, zero: Any, to: int) -> None:
-    """B's n columns from address ``b`` on, in panels of ``width`` columns, the last one filled up with zeros."""
+    """Pack n columns of B, from address ``b`` on, in panels of ``width`` columns.
+
+    Pad the last panel with 0̄.
+    """
     panel = steps * width * size
     whole = n // width if column == size else 0
     for k in range(steps):
@@ -103,9 +129,10 @@ def pack_columns(b: int, row: int, column: int, steps: int, n: int, width: int, 
 def pack_rows(
     a: int, row: int, column: int, m: int, steps: int, rows: int, size: int, by_rows: int, zero: Any, to: int
 ) -> None:
-    """A's m rows from address ``a`` on, in tiles of ``rows`` rows, the last one filled up with zeros.
+    """Pack m rows of A, from address ``a`` on, in tiles of ``rows`` rows.
 
-    Inside a tile the elements of a row lie side by side, or (``by_rows`` 0) those of a column.
+    Pad the last tile with 0̄. If ``by_rows`` is 1, the elements of a row of a tile are adjacent. If it is 0, those of a
+    column are adjacent.
     """
     unit = max(size, LANE_BYTES)
     x_row, x_step = (steps * unit, unit) if by_rows else (unit, rows * unit)
@@ -170,16 +197,16 @@ def tiles_in_row(
     skip: int,
     last: int,
 ) -> None:
-    """A row of tiles: m rows of C, at most those of a tile, and n columns, from rows of A at ``x`` and packed columns
-    of B at ``y``.
+    """Compute a row of tiles of C from rows of A at ``x`` and packed columns of B at ``y``.
 
-    ``x_row`` and ``x_step`` are the bytes from a row of A to the next and from a k to the next. What does not fill a
-    tile, or is not contiguous, goes through the ``corner``: a tile of C, behind it one of P. Of the steps of k those
-    before ``skip`` are passed over, and in column j those from ``last`` + j on, by whole tiles.
+    The row has m rows of C, at most as many as a tile, and n columns. ``x_row`` and ``x_step`` are the bytes from a row
+    of A to the next and from a k to the next. An incomplete or non-contiguous tile is computed in the ``corner``, which
+    holds a tile of C and then a tile of P. Steps of k before ``skip`` are skipped. In column j the steps from
+    ``last`` + j on are skipped too, by whole tiles.
     """
     tile, rows, width, chunk = word(job, TILE), word(job, ROWS), word(job, WIDTH), word(job, CHUNK)
-    c_row, c_column = word(job, AT_C + 1), word(job, AT_C + 2)
-    p_row, p_column = word(job, AT_P + 1), word(job, AT_P + 2)
+    c_row, c_column = word(job, C_ROW), word(job, C_COLUMN)
+    p_row, p_column = word(job, P_ROW), word(job, P_COLUMN)
     marked, corner_row, corner_p = numba.int32(0), width * size, corner + rows * width * size
     contiguous = c_column == size and (chunk == 0 or p_column == 4)
     x, whole = x + skip * x_step, steps * width * size
@@ -205,11 +232,12 @@ def tiles_in_row(
 
 
 def block_product(element: Any) -> Callable[..., None]:
-    """The function behind every product, on a block of C, for elements of one unsigned integer type.
+    """Return the function that computes a block of a product, for elements of one unsigned integer type.
 
-    C interface: the addresses of a job, of the block (its first row, the one after its last, its columns likewise), and
-    of a workspace. The columns of B that are packed at a time are read before a column of C in their place is written:
-    with a depth of the whole inner size, C may be B where blocks have all rows of C.
+    The function has a C interface. Its arguments are the addresses of a job, of the block, and of a workspace. A block
+    is four words: its first row, the row after its last, its first column, the column after its last. All columns of B
+    that are packed at a time are read before a column of C is written. So C may be B if the depth is the whole inner
+    size and every block has all rows of C.
     """
     size = element.bitwidth // 8
 
@@ -217,13 +245,13 @@ def block_product(element: Any) -> Callable[..., None]:
         zero = fetch(element(0), job + 8 * ZERO)
         unit = max(size, LANE_BYTES)
         rows, width, depth = word(job, ROWS), word(job, WIDTH), word(job, DEPTH)
-        columns, block = word(job, COLUMNS), word(job, BLOCK)
-        c, c_row, c_column = word(job, AT_C), word(job, AT_C + 1), word(job, AT_C + 2)
-        a, a_row, a_column = word(job, AT_A), word(job, AT_A + 1), word(job, AT_A + 2)
-        b, b_row, b_column = word(job, AT_B), word(job, AT_B + 1), word(job, AT_B + 2)
-        p, p_row, p_column = word(job, AT_P), word(job, AT_P + 1), word(job, AT_P + 2)
-        inner, accumulate, chunk, k0 = word(job, INNER), word(job, ACCUMULATE), word(job, CHUNK), word(job, FIRST)
-        before, behind = word(job, BEFORE), word(job, BEHIND)
+        columns, block = word(job, PACKED_COLUMNS), word(job, PACKED_ROWS)
+        c, c_row, c_column = word(job, C_ADDRESS), word(job, C_ROW), word(job, C_COLUMN)
+        a, a_row, a_column = word(job, A_ADDRESS), word(job, A_ROW), word(job, A_COLUMN)
+        b, b_row, b_column = word(job, B_ADDRESS), word(job, B_ROW), word(job, B_COLUMN)
+        p, p_row, p_column = word(job, P_ADDRESS), word(job, P_ROW), word(job, P_COLUMN)
+        inner, accumulate, chunk, k0 = word(job, INNER), word(job, ACCUMULATE), word(job, CHUNK), word(job, FIRST_PIVOT)
+        a_subdiagonals, b_subdiagonals = word(job, A_SUBDIAGONALS), word(job, B_SUBDIAGONALS)
         top, bottom, left, right = word(cut, 0), word(cut, 1), word(cut, 2), word(cut, 3)
         packed_b = workspace
         packed_a = packed_b + depth * columns * size
@@ -233,7 +261,7 @@ def block_product(element: Any) -> Callable[..., None]:
         start = 0
         while start < inner:
             steps, first = min(depth, inner - start), start
-            if chunk > depth:  # a run longer than a panel: every piece of it is marked with its beginning
+            if chunk > depth:  # a run is longer than a panel: each of its pieces is marked with the first k of the run
                 first = start - start % chunk
                 steps = min(steps, first + chunk - start)
             for j0 in range(left, right, columns):
@@ -247,7 +275,7 @@ def block_product(element: Any) -> Callable[..., None]:
                         source + whole * a_row, a_row, a_column, m - whole, steps, rows, size, by_rows, zero, packed_a
                     )
                     for i in range(0, m, rows):
-                        begin = i0 + i - before  # the first k of these rows of A
+                        begin = i0 + i - a_subdiagonals  # the first k of these rows of A
                         if begin >= start + steps:
                             continue
                         load = 1 if accumulate or (start > 0 and begin < start) else 0
@@ -260,7 +288,7 @@ def block_product(element: Any) -> Callable[..., None]:
                         mark = p + (i0 + i) * p_row + j0 * p_column
                         tiles_in_row(
                             *(job, steps, x, x_row, x_step, packed_b, target, mark, min(rows, m - i), n),
-                            *(zero, size, load, k0 + first, corner, max(0, begin - start), j0 + behind - start),
+                            *(zero, size, load, k0 + first, corner, max(0, begin - start), j0 + b_subdiagonals - start),
                         )
             start += steps
 
@@ -277,20 +305,23 @@ def describe(
     accumulate: int,
     chunk: int,
     k0: int,
-    before: int,
-    behind: int,
+    a_subdiagonals: int,
+    b_subdiagonals: int,
     job: int,
 ) -> None:
-    """The job C ← [C ⊕] A ⊗ B at an address; ``shape``: the address of its first eight words."""
-    for i in range(AT_C):
+    """Write the job C ← [C ⊕] A ⊗ B to the address ``job``.
+
+    ``shape`` is the address of a `ProductShape`.
+    """
+    for i in range(SHAPE_WORDS):
         put(word(shape, i), job + 8 * i)
     c, a, b, p = C.strides, A.strides, B.strides, P.strides
     values = (
         *(address(C), c[0], c[1], address(A), a[0], a[1], address(B), b[0], b[1], address(P), p[0], p[1]),
-        *(A.shape[1], accumulate, chunk, k0, before, behind),
+        *(A.shape[1], accumulate, chunk, k0, a_subdiagonals, b_subdiagonals),
     )
     for i in range(len(values)):
-        put(values[i], job + 8 * (AT_C + i))
+        put(values[i], job + 8 * (C_ADDRESS + i))
 
 
 @_outer
@@ -303,19 +334,22 @@ def product(
     accumulate: int,
     chunk: int,
     k0: int,
-    before: int,
-    behind: int,
+    a_subdiagonals: int,
+    b_subdiagonals: int,
     workspace: int,
 ) -> None:
-    """C ← [C ⊕] A ⊗ B on the calling thread; parameters as `describe`, job and block in the workspace's head."""
-    describe(C, A, B, P, shape, accumulate, chunk, k0, before, behind, workspace)
+    """Compute C ← [C ⊕] A ⊗ B on the calling thread.
+
+    The job and its block lie in the head of the workspace.
+    """
+    describe(C, A, B, P, shape, accumulate, chunk, k0, a_subdiagonals, b_subdiagonals, workspace)
     _compute_all(workspace, C.shape[0], C.shape[1], workspace)
 
 
 @_outer
 def products(Cs: Array, As: Array, Bs: Array, shape: int, accumulate: int, workspace: int) -> None:
-    """C ← [C ⊕] A ⊗ B for every matrix of three stacks, on the calling thread."""
-    for i in range(AT_C):
+    """Compute C ← [C ⊕] A ⊗ B for every matrix of three stacks, on the calling thread."""
+    for i in range(SHAPE_WORDS):
         put(word(shape, i), workspace + 8 * i)
     c, a, b = Cs.strides, As.strides, Bs.strides
     for i in range(Cs.shape[0]):
@@ -324,8 +358,8 @@ def products(Cs: Array, As: Array, Bs: Array, shape: int, accumulate: int, works
             *(at_c, c[1], c[2], at_a, a[1], a[2], at_b, b[1], b[2], 0, 0, 0),
             *(As.shape[2], accumulate, 0, 0, FULL, FULL),
         )
-        for at in range(len(values)):
-            put(values[at], workspace + 8 * (AT_C + at))
+        for place in range(len(values)):
+            put(values[place], workspace + 8 * (C_ADDRESS + place))
         _compute_all(workspace, Cs.shape[1], Cs.shape[2], workspace)
 
 
@@ -341,7 +375,8 @@ def _compute_all(job: int, m: int, n: int, workspace: int) -> None:
 def copy_block(job: int, cut: int, workspace: int) -> None:
     """Copy a block of a matrix; C interface as `block_product`, columns counted in bytes.
 
-    After its function the job has two addresses, each with the bytes from a row to the next: to where, from where.
+    After the address of this function the job has four words: the target and its row stride, the source and its row
+    stride, in bytes.
     """
     to, to_row, source, source_row = word(job, 1), word(job, 2), word(job, 3), word(job, 4)
     top, bottom, left, right = word(cut, 0), word(cut, 1), word(cut, 2), word(cut, 3)

@@ -1,10 +1,11 @@
-"""Dijkstra's algorithm from many vertices, by a queue of four children a vertex: for each thread some of the sources.
+"""Dijkstra's algorithm from many vertices, by a queue of four children a vertex.
 
-Right wherever ⊕ selects and no edge improves on 1̄: then no path improves by going on. Vertices are settled in the order
-of their values, each once. A value is added up from the source on, and rounding keeps the order of sums and products:
-the best of them is the same in whatever order vertices are scanned. Edges are compressed rows. ``place`` of a vertex is
-where it stands in the queue, or one of the two marks below; keys behind the end of the queue are 0̄, so that a vertex
-always has four children to choose from, without a branch that the processor would have to guess.
+Each thread has some sources. It is correct if ⊕ selects and no edge improves on 1̄, because then no path improves by an
+extension. Vertices are settled in the order of their values, each once. A value is added up from the source on, and
+rounding keeps the order of sums and products. So the best value is the same in whatever order vertices are scanned.
+Edges are compressed rows. ``place`` of a vertex is its position in the queue, or one of the two marks below. Keys after
+the end of the queue are 0̄, so that a vertex always has four children, without a branch that the processor would have
+to predict.
 
 Sources: E. W. Dijkstra, Numer. Math. 1 (1959); D. B. Johnson, "Priority queues with update and finding minimum spanning
 trees", Inf. Process. Lett. 4 (1975), for queues of more than two children. Cost: O((n + m) log n) a source.
@@ -44,14 +45,14 @@ _inner = njit(**PART)
 
 @_inner
 def _workspace(n, zero):
-    """Keys and vertices of the queue, places, the settled in their order, the values and the vertices before each."""
+    """Return keys and vertices of the queue, places, the settled vertices in order, values, and predecessors."""
     order, before = np.empty(n, np.int32), np.empty(n, np.int32)
     return np.full(n + 4, zero), np.zeros(n + 4, np.int32), np.full(n, _NEW, np.int32), order, np.full(n, zero), before
 
 
 @_inner
 def _sink(sr, keys, queue, place, size):
-    """Take the first away from a queue of size + 1: its last finds a place, from the top down."""
+    """Remove the first vertex of a queue of size + 1: its last vertex moves down from the top to its place."""
     key, v, at, first = keys[size], queue[size], 0, 1
     while first < size:
         a, b, c, d = keys[first], keys[first + 1], keys[first + 2], keys[first + 3]
@@ -71,10 +72,11 @@ def _sink(sr, keys, queue, place, size):
 
 
 @_inner
-def _search(sr, starts, heads, weights, source, zero, one, limit, wanted, left, work):
-    """Settle the vertices no worse than the limit, until ``left`` of the ``wanted`` are settled.
+def _search(sr, starts, heads, weights, source, zero, one, limit, targets, left, work):
+    """Settle the vertices no worse than the limit, until ``left`` of the ``targets`` are settled.
 
-    How many are, and how many stand in the queue still. What values and predecessors of others are has no meaning.
+    Return how many are settled, and how many are still in the queue. Values and predecessors of all other vertices are
+    undefined.
     """
     keys, queue, place, order, values, before = work
     keys[0], queue[0], place[source], values[source], before[source] = one, source, 0, one, _NOWHERE
@@ -87,7 +89,7 @@ def _search(sr, starts, heads, weights, source, zero, one, limit, wanted, left, 
         keys[size] = zero
         place[v], order[settled] = _SETTLED, v
         settled += 1
-        if wanted[v]:
+        if targets[v]:
             left -= 1
             if not left:
                 break
@@ -116,7 +118,7 @@ def _search(sr, starts, heads, weights, source, zero, one, limit, wanted, left, 
 
 @_inner
 def _forget(work, settled, size, zero):
-    """Make the workspace as it was: what a search costs is what it touches."""
+    """Reset the workspace; the cost is proportional to the vertices that the search touched."""
     keys, queue, place, order, values, _ = work
     for i in range(settled):
         place[order[i]], values[order[i]] = _NEW, zero
@@ -127,18 +129,19 @@ def _forget(work, settled, size, zero):
 @cached
 @njit(**OUTER)
 def _table(sr, starts, heads, weights, sources, targets, zero, one, out, trees):
-    """Out (p, q) ← the best values from p sources to q targets, 0̄ where no path leads.
+    """Write the best values from p sources to q targets to ``out`` (p, q), 0̄ if no path leads there.
 
-    ``trees`` (p, n) int32 gets the vertex before each that was settled, -9999 for others; (0, n) where nobody asks.
+    ``trees`` (p, n) int32 receives the vertex before each settled vertex, -9999 for all other vertices. With shape (0,
+    n) it is not requested.
     """
     n = starts.size - 1
-    work, wanted, left = _workspace(n, zero), np.zeros(n, np.bool_), 0
+    work, is_target, left = _workspace(n, zero), np.zeros(n, np.bool_), 0
     _, _, place, order, values, before = work
     for t in targets:
-        left += not wanted[t]
-        wanted[t] = True
+        left += not is_target[t]
+        is_target[t] = True
     for i in range(sources.size):
-        settled, size = _search(sr, starts, heads, weights, sources[i], zero, one, zero, wanted, left, work)
+        settled, size = _search(sr, starts, heads, weights, sources[i], zero, one, zero, is_target, left, work)
         for j in range(targets.size):
             out[i, j] = values[targets[j]] if place[targets[j]] == _SETTLED else zero
         if trees.shape[0]:
@@ -150,26 +153,26 @@ def _table(sr, starts, heads, weights, sources, targets, zero, one, out, trees):
 
 @cached
 @njit(**OUTER)
-def _near(sr, starts, heads, weights, sources, wanted, zero, one, limit):
-    """The ``wanted`` (n,) bool that are no worse than the limit from each source: how many, which, and their values.
+def _near(sr, starts, heads, weights, sources, targets, zero, one, limit):
+    """Return the ``targets`` (n,) bool no worse than the limit from each source: how many, which, and their values.
 
-    Those of a source come in the order in which they are settled, the best first.
+    The targets of a source are in the order in which they are settled, the best first.
     """
     n = starts.size - 1
     work, left, held = _workspace(n, zero), 0, 0
     order, values = work[3], work[4]
     for v in range(n):
-        left += wanted[v]
+        left += targets[v]
     counts = np.zeros(sources.size, np.int64)
     found, best = np.empty(1024, np.int32), np.full(1024, zero)
     for i in range(sources.size):
-        settled, size = _search(sr, starts, heads, weights, sources[i], zero, one, limit, wanted, left, work)
+        settled, size = _search(sr, starts, heads, weights, sources[i], zero, one, limit, targets, left, work)
         if held + settled > found.size:
             more, further = np.empty(2 * (held + settled), np.int32), np.full(2 * (held + settled), zero)
             more[:held], further[:held] = found[:held], best[:held]
             found, best = more, further
         for j in range(settled):
-            if wanted[order[j]]:
+            if targets[order[j]]:
                 found[held], best[held] = order[j], values[order[j]]
                 held += 1
                 counts[i] += 1
@@ -178,7 +181,7 @@ def _near(sr, starts, heads, weights, sources, wanted, zero, one, limit):
 
 
 def table(plan: KernelPlan, graph: Graph, sources: Array, targets: Array, out: Array, trees: Array) -> None:
-    """`SourceSearch.search_table` of the contract."""
+    """Compute `PathKernels.search_table` of the contract."""
     starts, heads, weights, turned = graph
     sr = ScalarSemiring(plan, opposite=turned)
 
@@ -189,13 +192,13 @@ def table(plan: KernelPlan, graph: Graph, sources: Array, targets: Array, out: A
     _share(some, sources.size, plan.threads, starts.size + heads.size)
 
 
-def near(plan: KernelPlan, graph: Graph, sources: Array, wanted: Array, limit: Any) -> tuple[Array, Array, Array]:
-    """`SourceSearch.search_near` of the contract."""
+def near(plan: KernelPlan, graph: Graph, sources: Array, targets: Array, limit: Any) -> tuple[Array, Array, Array]:
+    """Compute `PathKernels.search_near` of the contract."""
     starts, heads, weights, turned = graph
     sr, found = ScalarSemiring(plan, opposite=turned), {}
 
     def some(part: slice) -> None:
-        found[part.start] = _near(sr, starts, heads, weights, sources[part], wanted, plan.zero, plan.one, limit)
+        found[part.start] = _near(sr, starts, heads, weights, sources[part], targets, plan.zero, plan.one, limit)
 
     _share(some, sources.size, plan.threads, starts.size + heads.size)
     nothing = np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, plan.dtype)
@@ -205,6 +208,9 @@ def near(plan: KernelPlan, graph: Graph, sources: Array, wanted: Array, limit: A
 
 
 def _share(some: Callable[[slice], None], count: int, threads: int, each: int) -> None:
-    """Call ``some`` of all sources, on threads; ``each``: vertices and edges that a search may meet."""
+    """Call ``some`` for all sources, on threads.
+
+    ``each`` is how many vertices and edges a search may meet.
+    """
     step = max(1, _ALONE // each, min(_SOURCES, -(-count // threads)))
     run_tasks(some, [(slice(at, min(count, at + step)),) for at in range(0, count, step)], threads)

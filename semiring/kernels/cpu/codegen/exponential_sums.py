@@ -1,20 +1,20 @@
 """Sums of exponentials in vector registers: the inner loops of products of log_plus and a vector.
 
-A term is 2^(L·a) · 2ʷ · y for a float32 a, a whole number w, a factor y, and L, the float32 next to log₂e. It is
-2ʳ · 2ⁿ · y with
+A term is 2^(L·a) · 2ʷ · y for a float32 a, a whole number w, a factor y, and L, the float32 next to log₂e. It is 2ʳ ·
+2ⁿ · y with
 
     n = fma(L, a, w)      the nearest multiple of 2^-`_BITS`, in the last bits of a float about `MAGIC`, as w is
-    r = fma(L, a, w − n)  what is left, at most half of that: w − n is exact, and so is r but for its last rounding
+    r = fma(L, a, w − n)  the remainder, at most half of that: w − n is exact, and so is r but for its last rounding
 
-where 2ʳ is a polynomial, and 2ⁿ made of bits: those of a whole number, and a table of 2^`_BITS` powers where two
-registers hold one. These are 12 vector instructions, or 14, and no rounding that grows with a or w. Terms are those of
-(1 + `EXCESS`)·(a + x) instead of a + x, as L is not log₂e: their sum's logarithm is mended afterwards. Sums are
-relative to 2ᵍ. Terms below 2^−126 of it count as 0, and with them −∞; a NaN makes the sum NaN. At most sixteen terms
-are added in float32, and these sums in float64.
+2ʳ is a polynomial. 2ⁿ is made of bits: those of a whole number, and a table of 2^`_BITS` powers if two registers hold
+one. This takes 12 vector instructions, or 14, and no rounding grows with a or w. Terms are those of (1 + `EXCESS`)·(a +
+x) instead of a + x, because L is not log₂e. The logarithm of their sum is corrected afterwards. Sums are relative to
+2ᵍ. Terms below 2^−126 of it count as 0, and with them −∞. A NaN makes the sum NaN. At most sixteen terms are added in
+float32, and these sums in float64.
 
-Where all |a| are below some 44, and the numbers 2ʷ · y normal floats X, a term is 2ʳ · 2ⁿ · X with n near L·a alone:
-nothing need be compared, and no greatest n be found. That takes 11 instructions. Whether it held is seen by the bits of
-n: those beyond the last `_BITS` + 7 are the same in all of them.
+If all |a| are below some 44, and the numbers 2ʷ · y are normal floats X, the terms are *plain*. A plain term is 2ʳ · 2ⁿ
+· X with n near L·a alone. It needs no comparison and no greatest n, and takes 11 instructions. The bits of n show
+whether the condition held: those beyond the last `_BITS` + 7 are then the same in all of them.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from semiring.kernels.cpu.codegen.numba_internals import alloca_once, for_range,
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.cpu.codegen.vector import I8, I32, I64, ElementType, Value, Vectors, declared, prefetch
 
-__all__ = ["CHAIN", "EXCESS", "FLOATS", "MAGIC", "PLAIN", "RANGE", "plain_terms", "terms_along", "terms_beside"]
+__all__ = ["CHAIN", "EXCESS", "FLOATS", "MAGIC", "PLAIN", "RANGE", "plain_terms", "terms_across", "terms_along"]
 
 Context = Any
 Code = Any
 
-_BITS = 5 if host().avx512 else 0  # of a fraction that a table knows: one instruction looks up 32 numbers
+_BITS = 5 if host().avx512 else 0  # bits of a fraction in a table: one instruction looks up 32 numbers
 MAGIC = float(3 << (22 - _BITS))  # n + this holds n, a multiple of 2^-_BITS below RANGE, in its last bits
 RANGE = float(1 << (22 - _BITS))
 FLOATS = host().vector_bytes // 4  # in a vector
 _SIDE, CHAIN = 2, 8  # registers in which a line is added up, and vectors in each before float64 takes them
-_AHEAD = 1 << 12  # bytes of a line that are asked for before they are needed
+_AHEAD = 1 << 12  # bytes of a line that are prefetched
 _LOG2_E = float(np.float32(np.log2(np.e)))
-EXCESS = _LOG2_E * np.log(2) - 1  # by which exponents are too large, relative to them
+EXCESS = _LOG2_E * np.log(2) - 1  # the relative excess of exponents
 #: Coefficients, the highest first, within 5.4e-8 (with the table) or 7.5e-8 of 2ʳ relative to it: by Remez's algorithm.
 _POWER = {
     0: (1.32764717616e-3, 9.67554143641e-3, 5.55071327503e-2, 2.40221197221e-1, 6.93146967063e-1, 1.00000007166),
     5: (2.40226507187e-1, 6.93157374859e-1, 1.0),
 }[_BITS]
-#: The bits of 2^(j / 2^_BITS) less those that j leaves in the place of an exponent.
+#: The bits of 2^(j / 2^_BITS) minus the bits of j in the place of an exponent.
 _TABLE = [
     (int(np.exp2(np.float64(j) / (1 << _BITS)).astype(np.float32).view(np.uint32)) - (j << (23 - _BITS)))
     for j in range(1 << _BITS)
@@ -61,10 +61,13 @@ _DOUBLES = ir.VectorType(ir.DoubleType(), FLOATS)
 
 
 class _Terms:
-    """Vectors of terms, and their sums."""
+    """Builds vectors of terms, and their sums."""
 
     def __init__(self, builder: Any, reference: Value | None = None) -> None:
-        """``reference``: `MAGIC` + g, a whole number, in a vector; without it g is 0."""
+        """Bind the reference of the sums.
+
+        ``reference``: `MAGIC` + g, a whole number, in a vector; without it g is 0.
+        """
         self.vectors, self.builder = Vectors(builder, ElementType(np.dtype(np.float32)), FLOATS), builder
         v = self.vectors
         self.least, self.origin = v.constant(MAGIC - 126), None
@@ -76,7 +79,7 @@ class _Terms:
         return load(self.builder, self.vectors.type, address)
 
     def added(self, total: Value, top: Value, a: Value, w: Value, y: Value) -> tuple[Value, Value]:
-        """The total plus the term, and the greater of ``top`` and n."""
+        """Return the total plus the term, and the greater of ``top`` and n."""
         v, b = self.vectors, self.builder
         n = v.fma(a, v.constant(_LOG2_E), w)
         r = v.fma(a, v.constant(_LOG2_E), b.fsub(w, n))
@@ -87,8 +90,8 @@ class _Terms:
         total = b.select(b.fcmp_unordered(">", n, self.least), more, total)
         return total, v.select(v.compare(">", n, top), n, top)
 
-    def plain(self, total: Value, seen: Value, a: Value, factor: Value) -> tuple[Value, Value]:
-        """The total plus the term, and the bits in which n has left its range."""
+    def plain(self, total: Value, range_bits: Value, a: Value, factor: Value) -> tuple[Value, Value]:
+        """Return the total plus the term, and the bits in which n has left its range."""
         v, b = self.vectors, self.builder
         origin = v.constant(MAGIC + _HALF)
         n = v.fma(a, v.constant(_LOG2_E), origin)
@@ -99,16 +102,16 @@ class _Terms:
         bits = v.as_bits(n)
         unit = b.add(b.shl(bits, v.bits(23 - _BITS)), self._looked_up(bits, _HALF))
         left = b.xor(bits, v.bits(int(np.float32(MAGIC).view(np.int32))))
-        return v.fma(power, b.fmul(v.from_bits(unit), factor), total), b.or_(seen, left)
+        return v.fma(power, b.fmul(v.from_bits(unit), factor), total), b.or_(range_bits, left)
 
     def _unit(self, n: Value) -> Value:
-        """The power of two, relative to 2ᵍ."""
+        """Return the power of two, relative to 2ᵍ."""
         v, b = self.vectors, self.builder
         bits = v.as_bits(n) if self.origin is None else b.sub(v.as_bits(n), self.origin)
         return v.from_bits(b.add(b.shl(bits, v.bits(23 - _BITS)), self._looked_up(bits)))
 
     def _looked_up(self, bits: Value, less: int = 0) -> Value:
-        """The numbers of the table at the last bits, ``less`` so much in the exponent."""
+        """Return the numbers of the table at the last bits, with exponents lowered by ``less``."""
         v, table = self.vectors, [number - (less << 23) for number in _TABLE]
         if _BITS == 0:
             return v.bits(table[0])
@@ -124,7 +127,7 @@ def _prefetch(builder: Any, address: Value) -> None:
 
 
 def _across(builder: Any, lanes: Value, join: Any) -> Value:
-    """All lanes joined, by halves upon each other."""
+    """Join all lanes, by halves upon each other."""
     count = lanes.type.count
     half = count // 2
     while half:
@@ -140,7 +143,7 @@ def _greater(builder: Any) -> Any:
 
 @intrinsic
 def terms_along(typing: Context, a: Any, w: Any, y: Any, count: Any) -> Code:
-    """The sum of ``count`` vectors of terms, and the greatest n; of adjacent a, w and y, by address."""
+    """Return the sum of ``count`` vectors of terms, and the greatest n; a, w and y are adjacent, by address."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         first, w, y, count = args
@@ -154,7 +157,7 @@ def terms_along(typing: Context, a: Any, w: Any, y: Any, count: Any) -> Code:
         builder.store(v.constant(-np.inf), top)
 
         def add(start: Value, stop: Value, side: int) -> None:
-            """The vectors start … stop - 1 in float32, ``side`` of them side by side."""
+            """Add the vectors start … stop - 1 in float32, ``side`` of them side by side."""
             for one in sums:
                 builder.store(zero, one)
             with for_range_slice(builder, start, stop, ir.Constant(I64, side), I64) as (index, _):
@@ -189,7 +192,10 @@ def terms_along(typing: Context, a: Any, w: Any, y: Any, count: Any) -> Code:
 
 @intrinsic
 def plain_terms(typing: Context, a: Any, x: Any, count: Any) -> Code:
-    """The sum of ``count`` vectors of plain terms of adjacent a and x, by address; NaN where an a is out of range."""
+    """Return the sum of ``count`` vectors of plain terms of adjacent a and x; NaN if an a is out of range.
+
+    ``a`` and ``x`` are addresses.
+    """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         first, x, count = args
@@ -200,20 +206,20 @@ def plain_terms(typing: Context, a: Any, x: Any, count: Any) -> Code:
         marks = [alloca_once(builder, v.bits_type) for _ in range(_SIDE)]
         total = alloca_once(builder, _DOUBLES)
         builder.store(ir.Constant(_DOUBLES, [0.0] * FLOATS), total)
-        for seen in marks:
-            builder.store(v.bits(0), seen)
+        for range_bits in marks:
+            builder.store(v.bits(0), range_bits)
 
         def good() -> Value:
-            """Whether all a were in their range."""
-            seen = builder.load(marks[0])
+            """Return whether all a are in their range."""
+            range_bits = builder.load(marks[0])
             for other in marks[1:]:
-                seen = builder.or_(seen, builder.load(other))
-            outside = builder.icmp_unsigned("!=", builder.lshr(seen, v.bits(_BITS + 7)), v.bits(0))
+                range_bits = builder.or_(range_bits, builder.load(other))
+            outside = builder.icmp_unsigned("!=", builder.lshr(range_bits, v.bits(_BITS + 7)), v.bits(0))
             mask = builder.bitcast(outside, ir.IntType(FLOATS))
             return builder.icmp_unsigned("==", mask, ir.Constant(mask.type, 0))
 
         def add(start: Value, stop: Value, side: int) -> None:
-            """The vectors start … stop - 1 in float32, ``side`` of them side by side."""
+            """Add the vectors start … stop - 1 in float32, ``side`` of them side by side."""
             for one in sums:
                 builder.store(v.constant(0), one)
             with for_range_slice(builder, start, stop, ir.Constant(I64, side), I64) as (index, _):
@@ -233,7 +239,7 @@ def plain_terms(typing: Context, a: Any, x: Any, count: Any) -> Code:
         group = ir.Constant(I64, _SIDE * CHAIN)
         whole = builder.mul(builder.sdiv(count, group), group)
         groups = for_range_slice(builder, ir.Constant(I64, 0), whole, group, I64)
-        with groups as (index, _), builder.if_then(good()):  # else the rest costs nothing
+        with groups as (index, _), builder.if_then(good()):  # otherwise the remaining rows cost nothing
             add(index, builder.add(index, group), _SIDE)
         with builder.if_then(builder.icmp_signed("<", whole, count)):
             add(whole, count, 1)
@@ -244,12 +250,13 @@ def plain_terms(typing: Context, a: Any, x: Any, count: Any) -> Code:
 
 
 @intrinsic
-def terms_beside(
+def terms_across(
     typing: Context, a: Any, row: Any, w: Any, y: Any, steps: Any, vectors: Any, references: Any, totals: Any, tops: Any
 ) -> Code:
-    """Add ``steps`` rows of terms to float64 ``totals`` of ``vectors`` vectors of columns; ``tops`` take the greatest.
+    """Add ``steps`` rows of terms to float64 ``totals`` of ``vectors`` vectors of columns.
 
-    All but the counts are addresses, and ``row`` the bytes from a row to the next; w and y have an entry for each row.
+    ``tops`` receive the greatest exponents. All parameters but the counts are addresses, and ``row`` is the stride of
+    rows in bytes; w and y have an entry for each row.
     """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -258,7 +265,7 @@ def terms_beside(
         scalar = ir.FloatType()
 
         def columns(start: Value, ws: Value, ys: Value, count: int) -> None:
-            """Some rows, from addresses of their first a, w and y on."""
+            """Add some rows, from addresses of their first a, w and y on."""
             with for_range(builder, vectors) as loop:
                 at = builder.mul(loop.index, ir.Constant(I64, 4 * FLOATS))
                 terms = _Terms(builder, load(builder, v.type, builder.add(references, at)))

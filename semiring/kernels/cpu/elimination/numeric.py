@@ -1,16 +1,21 @@
-"""The numbers of a sparse elimination: fronts of supernodes, one after the other up the tree.
+"""Numeric factorization: fronts of supernodes, one after the other up the elimination tree (multifrontal method).
 
-The memory of a factor is one array. For each supernode with k pivots K and m rows U below it holds three blocks, C
-order: S (k, k) = F[K, K]*, R (k, m) = S ⊗ F[K, U] and Tᵀ for T (m, k) = F[U, K] ⊗ S, where F is the matrix over all
-paths through earlier pivots. What the pivots of K lead to, F[U, U] ⊕ F[U, K] ⊗ R, is the *update* of the supernode: it
-is added to the front of its parent, entry by entry, in the order of the children. Of a symmetric matrix under a
-commutative ⊗ Tᵀ is R and is not stored, and of updates only the upper triangle is.
+The memory of a factor is one array. A supernode has k pivots K and m rows U below it. F is the matrix over all paths
+through earlier pivots. For each supernode the array holds three blocks, in C order:
 
-Every entry meets its candidates once, in an order that the structure alone decides; so ⊕ need not be idempotent, and
+- S (k, k) = F[K, K]*,
+- R (k, m) = S ⊗ F[K, U],
+- Tᵀ for T (m, k) = F[U, K] ⊗ S.
+
+The *update* of the supernode is F[U, U] ⊕ F[U, K] ⊗ R. It is added to the front of its parent, entry by entry, in the
+order of the children. For a symmetric matrix under a commutative ⊗, Tᵀ is R and is not stored, and of updates only the
+upper triangle is stored.
+
+Every entry meets its candidates once, in an order that the structure alone decides. So ⊕ need not be idempotent, and
 the bits do not depend on threads.
 
-Kernels take the ``tree`` of an analysis (firsts, begins, rows, above) and where the ``fronts`` of a layout lie (blocks,
-right, below, and whether they are symmetric).
+Kernels take the ``tree`` of an analysis (firsts, begins, rows, above) and the places of the ``fronts`` of a layout
+(blocks, right, below, and whether they are symmetric).
 
 Sources: B. A. Carré, "An algebra for network routing problems", IMA J. Appl. Math. 7 (1971); R. E. Tarjan, "A unified
 approach to path problems", JACM 28 (1981); I. S. Duff, J. K. Reid, "The multifrontal solution of indefinite sparse
@@ -28,7 +33,7 @@ from numba import njit
 from semiring.kernels.cpu.codegen.memory import address, call8
 from semiring.kernels.cpu.codegen.numba_internals import PART
 from semiring.kernels.cpu.codegen.scalars import accumulate, diverges, plus, star, times
-from semiring.kernels.cpu.elimination.structure import kernel
+from semiring.kernels.cpu.elimination.symbolic import kernel
 
 __all__ = ["extend", "reduce_front", "reduce_open", "reduce_subtree", "scatter_values"]
 
@@ -36,16 +41,19 @@ _inner = njit(**PART)
 
 
 @kernel
-def scatter_values(values, found, memory):
-    """memory[found[e]] ← values[e] where found[e] ≥ 0."""
-    for e in range(found.size):
-        if found[e] >= 0:
-            memory[found[e]] = values[e]
+def scatter_values(values, slots, memory):
+    """Set memory[slots[e]] ← values[e] where slots[e] ≥ 0."""
+    for e in range(slots.size):
+        if slots[e] >= 0:
+            memory[slots[e]] = values[e]
 
 
 @_inner
 def _close(sr, memory, s, k, row):
-    """S ← S*, (k, k) at memory[s:]; ``row`` (k,) is workspace. The first pivot without a star, or -1."""
+    """Close S (k, k) at memory[s:] in place.
+
+    Return the first pivot without a star, or -1. ``row`` (k,) is workspace.
+    """
     for p in range(k):
         at = s + p * k
         pivot = memory[at + p]
@@ -71,7 +79,10 @@ def _close(sr, memory, s, k, row):
 
 @_inner
 def _reduce(sr, folds, memory, s, r, t, k, m, symmetric, zero, update, u, work):
-    """Eliminate the pivots of one front whose update (m, m) lies at update[u:]; the pivot without a star, or -1."""
+    """Eliminate the pivots of one front, whose update (m, m) lies at update[u:].
+
+    Return the first pivot without a star, or -1.
+    """
     failed = _close(sr, memory, s, k, work)
     if failed >= 0 or m == 0:
         return failed
@@ -155,7 +166,7 @@ def extend(sr, memory, node, tree, fronts, update, kid, child, place):
 def reduce_front(sr, folds, memory, node, tree, fronts, zero, update):
     """Eliminate the pivots of the supernode ``node``, whose ``update`` holds those of its children.
 
-    The place of the first pivot without a star, or -1.
+    Return the place of the first pivot without a star, or -1.
     """
     (firsts, begins, _, _), (blocks, right, below, symmetric) = tree, fronts
     first, k, m = firsts[node], firsts[node + 1] - firsts[node], begins[node + 1] - begins[node]
@@ -167,7 +178,10 @@ def reduce_front(sr, folds, memory, node, tree, fronts, zero, update):
 
 @_inner
 def _reduce_open(sr, folds, memory, s, r, t, k, m, symmetric, zero, update, u, work):
-    """As `_reduce`, of a semiring whose stars are 1̄, but no block is closed: entries are those over earlier pivots."""
+    """Eliminate a front as `_reduce`, without closing a block, for a semiring whose stars are 1̄.
+
+    Entries are then those over earlier pivots.
+    """
     for p in range(k):
         if diverges(sr, memory[s + p * k + p]):
             return p
@@ -195,9 +209,9 @@ def _reduce_open(sr, folds, memory, s, r, t, k, m, symmetric, zero, update, u, w
 
 @_inner
 def _run(sr, folds, reduce, memory, start, end, tree, fronts, zero, place, stack, work):
-    """Eliminate the supernodes start … end - 1 by ``reduce``, whole subtrees; the last update is left in the stack.
+    """Eliminate the supernodes start … end - 1 by ``reduce``, whole subtrees.
 
-    The place of the first pivot without a star, or -1.
+    The last update stays in the stack. Return the place of the first pivot without a star, or -1.
     """
     (firsts, begins, rows, above), (blocks, right, below, symmetric) = tree, fronts
     waiting = np.empty(end - start, np.int64)  # the supernodes whose updates lie on the stack
@@ -234,10 +248,10 @@ def _run(sr, folds, reduce, memory, start, end, tree, fronts, zero, place, stack
 
 @kernel
 def reduce_subtree(sr, folds, memory, start, end, tree, fronts, zero, place, stack, work, out):
-    """Eliminate the supernodes start … end - 1, a whole subtree, and leave the update of its root in ``out``.
+    """Eliminate the supernodes start … end - 1, a whole subtree, and write the update of its root to ``out``.
 
-    ``folds``: see `panels`. ``place`` (n,) int32, ``stack`` for the updates that wait, and ``work`` are workspace, as
-    `semiring.sparse.symbolic` says. The place of the first pivot without a star, or -1.
+    ``folds``: see `gathered_rows`. ``place`` (n,) int32, ``stack`` for pending updates, and ``work`` are workspace, as
+    `semiring.sparse.symbolic` says. Return the place of the first pivot without a star, or -1.
     """
     failed = _run(sr, folds, _reduce, memory, start, end, tree, fronts, zero, place, stack, work)
     for e in range(out.size):
@@ -247,9 +261,9 @@ def reduce_subtree(sr, folds, memory, start, end, tree, fronts, zero, place, sta
 
 @kernel
 def reduce_open(sr, memory, tree, fronts, zero, place, stack):
-    """Eliminate all supernodes and close no block: S, R and Tᵀ then hold F itself, the paths over earlier pivots.
+    """Eliminate all supernodes without closing a block: S, R and Tᵀ then hold F itself, the paths over earlier pivots.
 
-    For semirings whose stars are 1̄. The place of the first pivot without a star, or -1.
+    It is for semirings whose stars are 1̄. Return the place of the first pivot without a star, or -1.
     """
     count = tree[0].size - 1
     return _run(sr, (0, 0, 0), _reduce_open, memory, 0, count, tree, fronts, zero, place, stack, stack)

@@ -1,13 +1,13 @@
-"""One row of a product whose rows lie here and there: the loop in which sweeps and fronts spend their time.
+"""Multiply a row by gathered rows of a matrix: the inner loop of triangular solves and fronts.
 
 A native function, C interface, 64-bit integers, addresses and strides in bytes, any alignment:
 
     fold(c, width, base, stride, index, count, factors, step)
         c[e] ← c[e] ⊕ ⊕ over a < count of factor[a] ⊗ x[a, e],  e < width
 
-where factor[a] is at factors + a·step and x[a] at base + index[a]·stride, index being int32. ``vector_first``: with
-x ⊗ factor. The candidates of an entry come in the order of a. Entries stay in registers while a runs: four vectors of
-them at a time, then two, one, and halves of one, so that nothing is padded.
+Here factor[a] is at factors + a·step and x[a] at base + index[a]·stride, with int32 index. ``vector_first``: with x ⊗
+factor. The candidates of an entry come in the order of a. Entries stay in registers while a runs: four vectors of them
+at a time, then two, one, and halves of one, so that nothing is padded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from semiring.kernels.cpu.codegen.numba_internals import alloca_once_value, for_
 from semiring.kernels.cpu.codegen.target import Target, host
 from semiring.kernels.cpu.codegen.vector import I32, I64, ElementType, Scalars, Value, Vectors
 from semiring.kernels.cpu.product.matvec import build_dots
-from semiring.kernels.cpu.product.tile import Pair
+from semiring.kernels.cpu.product.micro_kernel import Pair
 from semiring.kernels.definition import KernelDefinition, define
 
 __all__ = ["Folds", "build_fold", "dots_for", "folds_for"]
@@ -36,7 +36,7 @@ _ABREAST = 4  # vectors of a row that stay in registers together
 
 @dataclass(frozen=True)
 class Folds:
-    """The functions of a semiring on a dtype, factor ⊗ x and x ⊗ factor, and the indices of rows side by side."""
+    """The functions of a semiring on a dtype, factor ⊗ x and x ⊗ factor, and the indices of adjacent rows."""
 
     left: int
     right: int
@@ -44,19 +44,22 @@ class Folds:
 
     @property
     def addresses(self) -> tuple[int, int, int]:
-        """Of all three."""
+        """The addresses of both functions and of the indices."""
         return self.left, self.right, self.ordinals.ctypes.data
 
 
 def folds_for(plan: KernelPlan, rows: int) -> Folds:
-    """The functions for a plan, compiled where they are new; at most ``rows`` rows lie side by side."""
+    """Return the functions for a plan, compiled if they are new.
+
+    At most ``rows`` rows are adjacent.
+    """
     left = _address(plan, vector_first=False)
     right = left if plan.semiring.commutative else _address(plan, vector_first=True)
     return Folds(left, right, np.arange(rows, dtype=np.int32))
 
 
 def dots_for(plan: KernelPlan) -> tuple[int, int]:
-    """The function that joins two labels (`semiring.kernels.cpu.product.matvec`), and how many entries a vector has."""
+    """Return the function that joins two labels (`semiring.kernels.cpu.product.matvec`), and the lanes of a vector."""
     what, target = f"{plan.semiring.name} {plan.dtype} sparse factorization", host()
     found = compile_native(build_dots, define(plan), target, what=what, vector_first=False)
     return found, target.vector_bytes // plan.dtype.itemsize
@@ -74,16 +77,16 @@ def build_fold(
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * len(ARGUMENTS)), name)
     for argument, label in zip(function.args, ARGUMENTS, strict=True):
         argument.name = label
-    _Fold(function, definition, target, vector_first).build()
+    _FoldBuilder(function, definition, target, vector_first).build()
 
 
 class _PlainPair(Pair):
-    """Without sums written as multiply-adds, which change no bit, and which only whole registers need."""
+    """A pair without sums written as multiply-adds, which change no bit and need whole registers."""
 
     one = None
 
 
-class _Fold:
+class _FoldBuilder:
     def __init__(self, function: Any, definition: KernelDefinition, target: Target, vector_first: bool) -> None:
         self.arguments = {argument.name: argument for argument in function.args}
         self.builder = ir.IRBuilder(function.append_basic_block("entry"))
@@ -92,7 +95,7 @@ class _Fold:
 
     def build(self) -> None:
         b, lanes = self.builder, self.target.vector_bytes // self.element.size
-        done = alloca_once_value(b, ir.Constant(I64, 0))
+        offset_slot = alloca_once_value(b, ir.Constant(I64, 0))
         pieces = [(lanes, _ABREAST), (lanes, 2), *((lanes >> half, 1) for half in range(lanes.bit_length()))]
         kinds = [(self.vectors(lanes), count) for lanes, count in pieces]
         pairs = [
@@ -100,27 +103,27 @@ class _Fold:
             for vectors, _ in kinds
         ]
         for pair in pairs:
-            _ = pair.one  # made in the first block, used in others
+            _ = pair.one  # built in the first block, so that all blocks can use it
         for (vectors, count), pair in zip(kinds, pairs, strict=True):
-            self.pass_over(done, vectors, count, pair)
+            self.pass_over(offset_slot, vectors, count, pair)
         b.ret_void()
 
     def vectors(self, lanes: int) -> Vectors:
         return Vectors(self.builder, self.element, lanes) if lanes > 1 else Scalars(self.builder, self.element)
 
-    def pass_over(self, done: Value, vectors: Vectors, count: int, pair: Pair) -> None:
-        """As many pieces of ``count`` vectors as there still are."""
+    def pass_over(self, offset_slot: Value, vectors: Vectors, count: int, pair: Pair) -> None:
+        """Compute as many pieces of ``count`` vectors as remain."""
         b, width = self.builder, self.arguments["width"]
         size = ir.Constant(I64, vectors.lanes * count)
         check, body, after = (b.append_basic_block() for _ in range(3))
         b.branch(check)
         b.position_at_end(check)
-        start = b.load(done)
+        start = b.load(offset_slot)
         end = b.add(start, size)
         b.cbranch(b.icmp_signed("<=", end, width), body, after)
         b.position_at_end(body)
         self.piece(b.mul(start, ir.Constant(I64, self.element.size)), vectors, count, pair)
-        b.store(end, done)
+        b.store(end, offset_slot)
         b.branch(check)
         b.position_at_end(after)
 

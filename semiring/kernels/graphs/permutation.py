@@ -1,6 +1,6 @@
-"""Rows and columns of a matrix in another order, in place; and the transpose of packed bits.
+"""Permute rows and columns of a matrix in place, and transpose packed bits.
 
-Entries are unsigned integers as wide as those of the matrix, whatever they mean.
+Entries are unsigned integers as wide as those of the matrix, independently of their meaning.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.kernels.cpu.codegen.memory import address
-from semiring.kernels.graphs.compiled import kernel
-from semiring.kernels.graphs.lanes import TILE, copy_line, transpose_tile
+from semiring.kernels.graphs.compilation import kernel
+from semiring.kernels.graphs.vector_intrinsics import TILE, copy_line, transpose_tile
 
 __all__ = [
     *("chains", "copy_rows", "gather_columns", "mirror_entries", "move_rows"),
@@ -22,10 +22,11 @@ __all__ = [
 
 @kernel
 def chains(order, longest):
-    """How to move rows in place: vertices in the order of their cycles, and where chains of at most ``longest`` begin.
+    """Return how to move rows in place: vertices in the order of their cycles, and the starts of chains.
 
-    The rows of a chain move one place forward; the last becomes what the first of the next chain was, or, at the end of
-    a cycle, the first of the cycle: ``heirs`` says of each chain, whose first row that is.
+    Chains have at most ``longest`` rows. The rows of a chain move one place forward. The last row becomes the old first
+    row of the next chain, or, at the end of a cycle, the first row of the cycle. ``heirs`` says for each chain whose
+    first row that is.
     """
     n = order.size
     done, vertices = np.zeros(n, np.bool_), np.empty(n, np.int64)
@@ -53,7 +54,10 @@ def chains(order, longest):
 
 @kernel
 def _copy(source, to):
-    """To ← another row, of the same size: of adjacent entries as the machine copies memory."""
+    """Copy a row of the same size.
+
+    Adjacent entries are copied as memory.
+    """
     if source.strides[0] == source.itemsize and to.strides[0] == to.itemsize:
         copy_line(address(to), address(source), to.size * to.itemsize)
     else:
@@ -62,9 +66,9 @@ def _copy(source, to):
 
 @kernel
 def move_rows(D, vertices, first, last, heir, order):
-    """The rows of the chain ``first`` … ``last`` - 1, each with its columns in the order too.
+    """Move the rows of the chain ``first`` … ``last`` - 1, and permute the columns of each.
 
-    ``heir``: the row that comes in at the end, as it was.
+    ``heir``: the old row that comes in at the end.
     """
     n = D.shape[1]
     columns, row, line = order.astype(np.int32), np.empty(n, D.dtype), np.empty(n, D.dtype)
@@ -77,10 +81,10 @@ def move_rows(D, vertices, first, last, heir, order):
 
 @kernel
 def copy_rows(A, order, first, last, out):
-    """Rows ``first`` … ``last`` - 1 of out (n, n) ← those of A with rows and columns in the order."""
+    """Write rows ``first`` … ``last`` - 1 of out (n, n) from A with rows and columns in the order."""
     n = A.shape[1]
     columns, row, line = order.astype(np.int32), np.empty(n, A.dtype), np.empty(n, A.dtype)
-    for i in range(first, last):  # rows go in and out of the cache as they lie, each at once
+    for i in range(first, last):  # whole rows pass through the cache in the order of memory
         _copy(A[order[i]], row)
         for j in range(n):
             line[j] = row[columns[j]]
@@ -89,7 +93,7 @@ def copy_rows(A, order, first, last, out):
 
 @kernel
 def gather_columns(D, rows, order):
-    """Some rows of D, which stay where they are, with their columns in another order."""
+    """Permute the columns of some rows of D, which stay in their places."""
     n = D.shape[1]
     row = np.empty(n, D.dtype)
     for i in rows:
@@ -101,10 +105,11 @@ def gather_columns(D, rows, order):
 
 @kernel
 def transpose_words(words, out, first, last):
-    """Out ← the transpose of packed bits, words (m, ⌈n/32⌉) uint32, out (n, ⌈m/32⌉): its word columns first … last - 1.
+    """Write the transpose of packed bits to word columns first … last - 1 of ``out``.
 
-    Blocks of 32 × 32 bits by five exchanges, 16 of them side by side (Warren, Hacker's Delight, 7-3), and as many below
-    each other, so that whole cache lines are read and written.
+    ``words`` is (m, ⌈n/32⌉) uint32, and ``out`` is (n, ⌈m/32⌉). Blocks of 32 × 32 bits are transposed by five exchanges
+    (Warren, Hacker's Delight, 7-3). 16 blocks are processed side by side and as many below each other, so that whole
+    cache lines are read and written.
     """
     m, n, width = words.shape[0], out.shape[0], words.shape[1]
     tile, lines = np.empty((32, 16), np.uint32), np.empty((512, 16), np.uint32)
@@ -143,7 +148,7 @@ def transpose_words(words, out, first, last):
 
 @kernel
 def transpose_entries(A, out, first, last):
-    """Rows ``first`` … ``last`` - 1 of out (n, m) ← the columns of A (m, n) of these numbers, by tiles."""
+    """Write the columns ``first`` … ``last`` - 1 of A (m, n) as rows of out (n, m), by tiles."""
     m = A.shape[0]
     adjacent = A.strides[1] == A.itemsize and out.strides[1] == out.itemsize
     for i0 in range(0, m, TILE):
@@ -160,7 +165,7 @@ def transpose_entries(A, out, first, last):
 
 @kernel
 def mirror_entries(A, first, last):
-    """The columns ``first`` … ``last`` - 1 of A (n, n) below the diagonal ← the rows of these numbers right of it."""
+    """Write columns first … last - 1 of A (n, n) below the diagonal from the rows of the same numbers."""
     n = A.shape[0]
     for i0 in range(first, last, TILE):
         i1 = min(last, i0 + TILE)

@@ -1,11 +1,11 @@
-"""The compiled kernels of one definition, and the workspaces they run in."""
+"""The compiled kernels of one definition, and the workspaces that they use."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,75 +16,98 @@ from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.closing import row_parallel
 from semiring.kernels.cpu.closing.blocks import CLOSING_WORDS, PIVOTS
 from semiring.kernels.cpu.closing.eliminate import build_eliminate
-from semiring.kernels.cpu.codegen.entries import block_product, copy_block, entry, update_rows
-from semiring.kernels.cpu.codegen.lower import instructions
+from semiring.kernels.cpu.codegen.entry_points import block_product, copy_block, entry, update_rows
+from semiring.kernels.cpu.codegen.lowering import instructions
 from semiring.kernels.cpu.codegen.memory import LANE_BYTES
 from semiring.kernels.cpu.codegen.native import compile_native, is_compiled
 from semiring.kernels.cpu.codegen.target import Target, host
-from semiring.kernels.cpu.elimination.panels import folds_for
+from semiring.kernels.cpu.elimination.gathered_rows import folds_for
 from semiring.kernels.cpu.first_calls import FirstCalls
-from semiring.kernels.cpu.product.macro import AT_C, FULL, HEAD, WORDS
+from semiring.kernels.cpu.product.macro_kernel import FULL, HEAD, SHAPE_WORDS, WORDS, ProductShape
 from semiring.kernels.cpu.product.matvec import build_dots, build_updates, matrix_vector
-from semiring.kernels.cpu.product.tile import build_tile
+from semiring.kernels.cpu.product.micro_kernel import build_tile
 from semiring.kernels.cpu.product.witness import RUN, build_find, find_witnesses
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.cpu.threads.team import HEADER, MAX_BLOCKS, lease, run_blocks
 from semiring.kernels.definition import KernelDefinition, define
 from semiring.kernels.machines import cpu_speed
-from semiring.kernels.machines.data import CpuSpeed, TileShape
+from semiring.kernels.machines.speed_data import CpuSpeed, TileShape
 
 __all__ = ["Kernels", "copy", "kernels_for", "tile_shape"]
 
 Array: TypeAlias = NDArray[Any]
 
 _ALIGNMENT = 64
-_LIMIT = 256  # of what is kept to be found again
-VECTOR_PAIRS = 1 << 12  # a matrix and a vector of fewer pairs are one tile: that is called more quickly
-ROUND_PAIRS = 1 << 27  # pairs of pivots by rows between two looks at Ctrl-C: some ten milliseconds
+_LIMIT = 256  # the most entries of a cache
+VECTOR_PAIRS = 1 << 12  # a matrix and a vector of fewer pairs are one tile, which is called faster
+ROUND_PAIRS = 1 << 27  # pairs of pivots by rows between two tests for Ctrl-C: some ten milliseconds
 GROUP = 4  # vectors of a row that an elimination with marks treats at a time
 HEAVY = 12  # the instructions a pair from which on a ⊗ and ⊕ count as heavy
 
 
 def tile_shape(definition: KernelDefinition, target: Target, speed: CpuSpeed) -> TileShape:
-    """The tile of a definition's products."""
+    """Return the shape of the tile of a definition's products."""
     heavy = instructions(definition.add, definition.mul) >= HEAVY
     return (speed.heavy if heavy else speed.light)(target.vector_bytes)
 
 
+class Piece(NamedTuple):
+    """A piece of a workspace: its memory, and the address of its first aligned byte."""
+
+    memory: Array
+    address: int
+
+
+class ClosingJob(NamedTuple):
+    """A job that closes matrices: its words, their address, and the bytes of workspace that it needs."""
+
+    words: Array
+    address: int
+    workspace_bytes: int
+
+
+class _NativeElimination(NamedTuple):
+    """The native elimination of a block of pivots, as the words of a job hold it."""
+
+    address: int
+    padded: int  # columns of its block
+    one: int  # the bits of 1̄, as a signed 64-bit integer
+    is_idempotent: int  # 1 if ⊕ is idempotent, else 0
+
+
 class Workspace:
-    """Aligned memory that is used again: a stack of free pieces, of which every call takes one."""
+    """Reusable aligned memory: a stack of free pieces, of which every call takes one."""
 
     def __init__(self) -> None:
-        self.free: list[tuple[Array, int]] = []  # append and pop are atomic under the GIL
+        self.free: list[Piece] = []  # append and pop are atomic under the GIL
 
-    def take(self, size: int) -> tuple[Array, int]:
-        """A piece of at least that many bytes, and the address of its first aligned one."""
+    def take(self, size: int) -> Piece:
+        """Return a piece of at least ``size`` bytes from its first aligned byte on."""
         if self.free:
             try:
                 piece = self.free.pop()
             except IndexError:  # another thread was faster
                 pass
             else:
-                if piece[0].size >= size + _ALIGNMENT:
+                if piece.memory.size >= size + _ALIGNMENT:
                     return piece
         memory = np.empty(size + _ALIGNMENT, np.uint8)
-        return memory, (memory.ctypes.data + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
+        return Piece(memory, (memory.ctypes.data + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT)
 
 
-class _Shape:
-    """The first words of the jobs of one kind, and the workspace that they need."""
+class _ShapeRecord:
+    """A `ProductShape` in memory that jobs are copied from, and the bytes of workspace that its products need."""
 
-    def __init__(self, words: tuple[int, ...], size: int) -> None:
-        _, _, rows, width, self.depth, self.columns, self.block, _ = words
-        self.words = np.array(words, np.int64)
+    def __init__(self, shape: ProductShape, size: int) -> None:
+        self.shape, self.words = shape, np.array(shape, np.int64)
         self.address: int = self.words.ctypes.data
-        tile = rows * width * (size + 4)
-        packed = self.columns * size + self.block * max(size, LANE_BYTES)
-        self.bytes = HEAD + self.depth * packed + tile
+        tile = shape.rows * shape.width * (size + 4)
+        packed = shape.packed_columns * size + shape.packed_rows * max(size, LANE_BYTES)
+        self.bytes = HEAD + shape.depth * packed + tile
 
 
 class Kernels:
-    """Products and closures of one definition on this machine, compiled when first called."""
+    """Products and closures of one definition on this machine, compiled at their first call."""
 
     def __init__(self, plan: KernelPlan, speed: CpuSpeed) -> None:
         self.plan, self.speed = plan, speed
@@ -96,8 +119,8 @@ class Kernels:
         zero = self.definition.zero_bits
         self.zero_word = zero - (zero >> 63 << 64)  # as a signed 64-bit integer
         self.workspace, self.block_workspace = Workspace(), Workspace()
-        self._jobs: dict[int, list[tuple[Array, int, int]]] = {}  # of closures of n vertices, those that are not in use
-        self._shapes: dict[tuple[int, bool], _Shape] = {}
+        self._jobs: dict[int, list[ClosingJob]] = {}  # free jobs of closures of n vertices
+        self._shapes: dict[tuple[int, bool], _ShapeRecord] = {}
         self._cuts: dict[tuple[int, ...], Array] = {}
         self.padded = -(-PIVOTS // self.lanes) * self.lanes  # columns of the block that an elimination closes
         self.first_calls = FirstCalls(plan, is_compiled(*self._tile_code(), pivots=False), self.padded)
@@ -115,44 +138,53 @@ class Kernels:
         k0: int,
         threads: int,
         in_place: bool = False,
-        before: int = FULL,
-        behind: int = FULL,
+        a_subdiagonals: int = FULL,
+        b_subdiagonals: int = FULL,
     ) -> None:
-        """C ← [C ⊕] A ⊗ B, no size 0; with ``chunk`` > 0, P marked in runs of that length. ``in_place``: C is B.
+        """Compute C ← [C ⊕] A ⊗ B, no size 0; with ``chunk`` > 0, mark P in runs of that length.
 
-        What is 0̄ may be said: A[i, k] for k < i - ``before``, or B[k, j] for k > j + ``behind``, one of the two.
+        ``in_place``: C is B. One operand may be triangular: A[i, k] is 0̄ for k < i - ``a_subdiagonals``, or B[k, j] is
+        0̄ for k > j + ``b_subdiagonals``. `FULL` says that no entry is known to be 0̄.
         """
         speed, depth = self.speed, self.speed.depth
         if in_place:
             depth = A.shape[1]
         elif chunk and chunk <= depth:
             depth = depth // chunk * chunk
-        shape = self.shape(depth, chunk > 0)
+        shape, subdiagonals = self.shape(depth, chunk > 0), (a_subdiagonals, b_subdiagonals)
         if threads > 1:
             m, n = C.shape
             pairs = m * n * A.shape[1]
             if pairs >= speed.parallel_pairs:
                 tasks = max(1, min(speed.tasks * threads, pairs // speed.task_pairs, MAX_BLOCKS))
                 blocks = self._cut(m, n, tasks, in_place)
-                rest = (accumulate, chunk, k0, before, behind)
-                self._on_threads(shape, (C, A, B, P), rest, blocks, min(threads, len(blocks)))
+                self._on_threads(
+                    shape, (C, A, B, P), (accumulate, chunk, k0, *subdiagonals), blocks, min(threads, len(blocks))
+                )
                 return
         workspace = self.workspace.take(shape.bytes)
-        self._product(C, A, B, P, shape.address, accumulate, chunk, k0, before, behind, workspace[1])
+        self._product(
+            C, A, B, P, shape.address, accumulate, chunk, k0, a_subdiagonals, b_subdiagonals, workspace.address
+        )
         self.workspace.free.append(workspace)
 
-    def shape(self, depth: int, marking: bool = False) -> _Shape:
-        """The shape of the products that pack ``depth`` steps of k at a time."""
+    def shape(self, depth: int, marking: bool = False) -> _ShapeRecord:
+        """Return the shape of the products that pack ``depth`` steps of k at a time."""
         found = self._shapes.get((depth, marking))
         if found is None:
             panels = max(1, self.speed.packed // (depth * self.width * self.size))
             tile = self._marking_tile if marking else self._tile
             cut = (self.tile.rows, self.width, depth, panels * self.width, self.speed.blocks * self.tile.rows)
-            found = self._shapes[depth, marking] = _Shape((self._compute, tile, *cut, self.zero_word), self.size)
+            found = self._shapes[depth, marking] = _ShapeRecord(
+                ProductShape(self._compute, tile, *cut, self.zero_word), self.size
+            )
         return found
 
     def upper_product(self, C: Array, A: Array, B: Array, threads: int) -> None:
-        """C ← C ⊕ A ⊗ B, no size 0, on and above the diagonal of C (n, n); what is below it may be overwritten."""
+        """Compute C ← C ⊕ A ⊗ B, no size 0, on and above the diagonal of C (n, n).
+
+        Entries below the diagonal may be overwritten.
+        """
         shape, n = self.shape(self.speed.depth), C.shape[1]
         tasks = self.speed.tasks * threads if n * n // 2 * A.shape[1] >= self.speed.parallel_pairs else 1
         blocks = self._cut_upper(n, tasks)
@@ -160,13 +192,13 @@ class Kernels:
         self._on_threads(shape, (C, A, B, no_marks), (1, 0, 0, FULL, FULL), blocks, min(threads, tasks, len(blocks)))
 
     def stacked_product(self, C: Array, A: Array, B: Array, accumulate: int, threads: int) -> None:
-        """C ← [C ⊕] A ⊗ B for stacks of matrices, no size 0: one compiled loop over each thread's part of them."""
+        """Compute C ← [C ⊕] A ⊗ B for stacks of matrices, no size 0: one compiled loop over each thread's part."""
         count, loop, shape = C.shape[0], self._products, self.shape(self.speed.depth)
 
         def part(start: int, stop: int) -> None:
             some = slice(start, stop)
             workspace = self.workspace.take(shape.bytes)
-            loop(C[some], A[some], B[some], shape.address, accumulate, workspace[1])
+            loop(C[some], A[some], B[some], shape.address, accumulate, workspace.address)
             self.workspace.free.append(workspace)
 
         pairs = C.size * A.shape[2]
@@ -175,7 +207,10 @@ class Kernels:
         run_tasks(part, [(start, min(count, start + step)) for start in range(0, count, step)], threads)
 
     def witness_product(self, C: Array, W: Array, A: Array, B: Array, k0: int, threads: int) -> None:
-        """C ← C ⊕ A ⊗ B, no size 0, and W the smallest k that attains it, where it is strictly better."""
+        """Compute C ← C ⊕ A ⊗ B, no size 0.
+
+        W becomes the smallest k that attains it where C strictly improves.
+        """
         if A.shape[1] < 2 * RUN:
             marks = W if W.dtype == np.int32 else np.full(W.shape, -1, np.int32)
             self.product(C, A, B, marks, 1, 1, k0 if marks is W else 0, threads)
@@ -191,23 +226,23 @@ class Kernels:
 
     def _on_threads(
         self,
-        shape: _Shape,
+        shape: _ShapeRecord,
         matrices: tuple[Array, ...],
         rest: tuple[int, ...],
         blocks: Array,
         threads: int,
     ) -> None:
         workspaces = [self.workspace.take(shape.bytes) for _ in range(threads)]
-        job = _job(blocks, [start for _, start in workspaces])
+        job = _job(blocks, [piece.address for piece in workspaces])
         self._describe(*matrices, shape.address, *rest, job.ctypes.data)
         run_blocks(job, len(blocks), threads)
         self.workspace.free.extend(workspaces)
 
     def blocks(self, m: int, n: int, tasks: int, *, columns_only: bool = False) -> list[tuple[int, int, int, int]]:
-        """C cut into about ``tasks`` blocks at the borders of tiles, those of the most work first.
+        """Return blocks of C, about ``tasks``, cut at the borders of tiles, those of the most work first.
 
-        Columns are cut first, since every task packs its own of B: of 96 rows that would take a fifth of the time.
-        Columns further right are more work where B is triangular.
+        Columns are cut first, because every task packs its own columns of B. For 96 rows, packing would take a fifth of
+        the time. If B is triangular, columns further right are more work.
         """
         column_tiles, row_tiles = -(-n // self.width), -(-m // self.tile.rows)
         across = min(column_tiles, tasks)
@@ -218,10 +253,12 @@ class Kernels:
         return sorted(blocks, key=lambda block: ((block[0] - block[1]) * (block[3] - block[2]), -block[2]))
 
     def _cut(self, m: int, n: int, tasks: int, columns_only: bool) -> Array:
-        """`blocks` as an array, kept: a closure asks for the same ones from round to round."""
-        return self._kept((m, n, tasks, columns_only), lambda: self.blocks(m, n, tasks, columns_only=columns_only))
+        """Return `blocks` as a cached array, because a closure uses the same blocks from round to round."""
+        return self._cached_blocks(
+            (m, n, tasks, columns_only), lambda: self.blocks(m, n, tasks, columns_only=columns_only)
+        )
 
-    def _kept(self, key: tuple[int, ...], cut: Callable[[], list[tuple[int, int, int, int]]]) -> Array:
+    def _cached_blocks(self, key: tuple[int, ...], cut: Callable[[], list[tuple[int, int, int, int]]]) -> Array:
         found = self._cuts.get(key)
         if found is None:
             if len(self._cuts) >= _LIMIT:
@@ -230,11 +267,12 @@ class Kernels:
         return found
 
     def upper_blocks(self, n: int, tasks: int) -> list[tuple[int, int, int, int]]:
-        """Blocks that cover C (n, n) on and above the diagonal, about ``tasks`` or more, those of the most work first.
+        """Return blocks that cover C (n, n) on and above the diagonal, about ``tasks`` or more, most work first.
 
-        Above the diagonal they are as wide as what is packed of B at a time; at the diagonal, as a tile.
+        Above the diagonal they are as wide as the columns of B that are packed at a time. At the diagonal they are as
+        wide as a tile.
         """
-        rows, strip = self.tile.rows, self.shape(self.speed.depth).columns
+        rows, strip = self.tile.rows, self.shape(self.speed.depth).shape.packed_columns
         height = max(rows, n * n // (2 * tasks * strip) // rows * rows)
         blocks = []
         for left in range(0, n, strip):
@@ -246,8 +284,8 @@ class Kernels:
         return sorted(blocks, key=lambda block: (block[0] - block[1]) * (block[3] - block[2]))
 
     def _cut_upper(self, n: int, tasks: int) -> Array:
-        """`upper_blocks` as an array, kept."""
-        return self._kept((n, tasks), lambda: self.upper_blocks(n, tasks))
+        """Return `upper_blocks` as a cached array."""
+        return self._cached_blocks((n, tasks), lambda: self.upper_blocks(n, tasks))
 
     @cached_property
     def _product(self) -> Any:
@@ -275,11 +313,11 @@ class Kernels:
 
     @cached_property
     def _find(self) -> int:
-        what = self._called("product with witnesses")
+        what = self._compile_purpose("product with witnesses")
         return compile_native(build_find, self.definition, host(), what=what)
 
     def tile_of(self, shape: TileShape) -> int:
-        """The address of a tile of another shape than that of products here."""
+        """Return the address of a tile of another shape than that of products here."""
         return self._compile_tile(False, shape)
 
     def _tile_code(self, shape: TileShape | None = None) -> tuple[Any, ...]:
@@ -287,17 +325,20 @@ class Kernels:
         return build_tile, self.definition, host(), shape or self.tile
 
     def _compile_tile(self, pivots: bool, shape: TileShape | None = None) -> int:
-        what = self._called("product with predecessors" if pivots else "product")
+        what = self._compile_purpose("product with predecessors" if pivots else "product")
         return compile_native(*self._tile_code(shape), what=what, pivots=pivots)
 
-    def _called(self, part: str) -> str:
+    def _compile_purpose(self, part: str) -> str:
         """Return the name of a compilation in reports: what the caller computes, such as "min_plus float32 product"."""
         return f"{self.plan.semiring.name} {self.plan.dtype} {part}"
 
     # ------------------------------------------------------------------------------------------ matrix and vector
 
     def vector_product(self, C: Array, A: Array, B: Array, accumulate: int, threads: int) -> bool:
-        """C ← [C ⊕] A ⊗ B where C is one column or one row; False where that is no work for a vector."""
+        """Compute C ← [C ⊕] A ⊗ B for C of one column or one row.
+
+        Return False if vectors do not pay.
+        """
         column = C.shape[1] == 1
         matrix = A if column else B.T
         if matrix.size < VECTOR_PAIRS or max(matrix.shape) < 2 * self.lanes:
@@ -315,24 +356,27 @@ class Kernels:
 
     def _compile_vector(self, kind: str, vector_first: bool) -> int:
         build = build_dots if kind == "dots" else build_updates
-        what = self._called("matrix-vector product")
+        what = self._compile_purpose("matrix-vector product")
         return compile_native(build, self.definition, host(), what=what, vector_first=vector_first)
 
     # --------------------------------------------------------------------------------------------------- closures
 
     def close(self, A: Array) -> int:
-        """A ← A*, A with contiguous rows; the first pivot without a star, or -1."""
-        if self._wider is None:
+        """Compute A ← A*, A with contiguous rows.
+
+        Return the first pivot without a star, or -1.
+        """
+        if self._float64_kernels is None:
             return self._run_close(self._close, A)
         wide = A.astype(np.float64)
-        failed = self._wider.close(wide)
+        failed = self._float64_kernels.close(wide)
         A[...] = wide
         return failed
 
     def close_stack(self, A: Array, threads: int) -> int:
-        """A ← A* of each matrix of a stack, no size 0, rows contiguous: a compiled loop over each thread's part of it.
+        """Compute A ← A* of each matrix of a stack, no size 0, rows contiguous, in a compiled loop on each thread.
 
-        The first pivot without a star, counting on from matrix to matrix, or -1.
+        Return the first pivot without a star, or -1; pivots are numbered through all matrices.
         """
         (count, n), failed = A.shape[:2], []
 
@@ -349,105 +393,130 @@ class Kernels:
     def _run_close(self, loop: Any, A: Array) -> int:
         n = A.shape[-1]
         job, piece = self.take_job(n)
-        failed: int = loop(A, job[1], piece[1])
+        failed: int = loop(A, job.address, piece.address)
         self.give_back(n, job, piece)
         return failed
 
-    def take_job(self, n: int) -> tuple[tuple[Array, int, int], tuple[Array, int]]:
-        """A job for up to n vertices and a workspace for it; the address is the second of each."""
+    def take_job(self, n: int) -> tuple[ClosingJob, Piece]:
+        """Return a job for up to n vertices and a piece of workspace for it."""
         try:
             job = self._jobs[n].pop()  # append and pop are atomic under the GIL
         except (KeyError, IndexError):
-            job = self._closing_job(n)
-        return job, self.block_workspace.take(job[2])
+            job = self._new_closing_job(n)
+        return job, self.block_workspace.take(job.workspace_bytes)
 
-    def give_back(self, n: int, job: tuple[Array, int, int], piece: tuple[Array, int]) -> None:
-        """Keep a job and its workspace for the next call."""
+    def give_back(self, n: int, job: ClosingJob, piece: Piece) -> None:
+        """Store a job and its workspace for the next call."""
         self.block_workspace.free.append(piece)
         self._jobs[n].append(job)
 
-    def _closing_job(self, n: int) -> tuple[Array, int, int]:
-        """The words of a job that closes n vertices, their address, and the bytes that it works in."""
-        words = self._closing
-        padded, one, idempotent = words[1:]
+    def _new_closing_job(self, n: int) -> ClosingJob:
+        """Return a new job that closes n vertices."""
+        elimination = self._elimination
+        padded = elimination.padded
         pivots = n if n <= padded else PIVOTS  # a small matrix is one block
-        most = max(pivots, min(n, padded))  # so that there is room for any smaller matrix too
+        most = max(pivots, min(n, padded))  # so that the workspace also suffices for any smaller matrix
         panel_width = -(-n // self.width) * self.width
         blocks = most * (padded + panel_width) * self.size
         packed = (most + self.tile.rows) * most * max(self.size, LANE_BYTES)
         job = np.zeros(CLOSING_WORDS, np.int64)
-        job[:AT_C] = self.shape(self.speed.depth).words
-        job[WORDS:] = words[0], padded, pivots, one, idempotent
+        job[:SHAPE_WORDS] = self.shape(self.speed.depth).words
+        job[WORDS:] = elimination.address, padded, pivots, elimination.one, elimination.is_idempotent
         self._jobs.setdefault(n, [])
-        return job, job.ctypes.data, blocks + packed + self.tile.rows * self.width * self.size
+        return ClosingJob(job, job.ctypes.data, blocks + packed + self.tile.rows * self.width * self.size)
 
     def close_pivots(self, A: Array, P: Array, k0: int) -> int:
-        """A ← A*, any strides, P marked; the first pivot without a star, or -1."""
+        """Compute A ← A* of any strides, and mark P.
+
+        Return the first pivot without a star, or -1.
+        """
         n, group = A.shape[0], GROUP * self.lanes
         padded = -(-n // group) * group
         piece = self.block_workspace.take(n * padded * (self.size + 4))
         failed: int = self._close_pivots(
-            A, P, self._marking_eliminate, padded, padded // group, self.definition.zero_bits, k0, piece[1]
+            A, P, self._marking_eliminate, padded, padded // group, self.definition.zero_bits, k0, piece.address
         )
         self.block_workspace.free.append(piece)
         return failed
 
     def close_by_rows(self, A: Array, threads: int, *, dynamic: bool) -> int:
-        """A ← A*, A with contiguous rows, the rows of each pivot shared out among threads; see `row_parallel`.
+        """Compute A ← A*, A with contiguous rows, by `row_parallel`.
 
-        ``dynamic``: one row at a time to a free thread, in place of as many adjacent rows to each. Returns the first
-        pivot without a star, or -1.
+        Return the first pivot without a star, or -1. ``dynamic``: a free thread takes one row at a time, instead of as
+        many adjacent rows for each thread.
         """
-        if self._wider is not None:
+        if self._float64_kernels is not None:
             wide = A.astype(np.float64)
-            failed = self._wider.close_by_rows(wide, threads, dynamic=dynamic)
+            failed = self._float64_kernels.close_by_rows(wide, threads, dynamic=dynamic)
             A[...] = wide
             return failed
-        n, eliminate = A.shape[0], self._closing
+        n, elimination = A.shape[0], self._elimination
         loop, round_ = entry("close_pivots_by_rows", self.size), max(1, ROUND_PAIRS // (n * n))
         copy, piece = np.empty(n, A.dtype), self.block_workspace.take(self.padded * self.size)
         rows = -(-n // MAX_BLOCKS) if dynamic else -(-n // threads)
         blocks = _row_blocks(n, rows)
-        job, kept = self._rows_job(blocks, threads, A, copy[None], copy[None], 1)
-        job[row_parallel.IDEMPOTENT] = eliminate[3]
+        job, alive = self._rows_job(blocks, threads, A, copy[None], copy[None], 1)
+        job[row_parallel.IDEMPOTENT] = elimination.is_idempotent
         start, failed = 0, -1
         with lease(min(threads, len(blocks))) as team:
-            given = (A, job.ctypes.data, len(blocks), team.mailbox, team.members, eliminate[0], piece[1], self.padded)
+            arguments = (
+                *(A, job.ctypes.data, len(blocks), team.mailbox, team.members),
+                *(elimination.address, piece.address, self.padded, self.definition.zero_bits),
+            )
             while start < n and failed < 0:
                 team.wake()
                 stop = min(n, start + round_)
-                found = loop(*given, self.definition.zero_bits, start, stop, self.speed.patience)
+                found = loop(*arguments, start, stop, self.speed.patience)
                 if 0 <= found < stop:
                     team.wait(len(blocks))
                 failed = -1 - found if found < 0 else -1
                 start = stop if found == stop else found + 1
         self.block_workspace.free.append(piece)
-        del kept
+        del alive
         return failed
 
     def plain_product(self, C: Array, A: Array, B: Array, threads: int) -> None:
-        """C ← C ⊕ A ⊗ B, no size 0, one row after the other; rows of C and B contiguous."""
+        """Compute C ← C ⊕ A ⊗ B, no size 0, one row after the other.
+
+        Rows of C and B are contiguous.
+        """
         blocks = _row_blocks(C.shape[0], -(-C.shape[0] // min(MAX_BLOCKS, 8 * threads)))
-        job, kept = self._rows_job(blocks, threads, C, A, B, A.shape[1])
+        job, alive = self._rows_job(blocks, threads, C, A, B, A.shape[1])
         job[row_parallel.PIVOT] = -1
         run_blocks(job, len(blocks), min(threads, len(blocks)))
-        del kept
+        del alive
 
     def _rows_job(self, blocks: Array, threads: int, C: Array, A: Array, B: Array, count: int) -> tuple[Array, Any]:
-        """A job of `row_parallel`, and what must live as long: factors of A, rows of B."""
+        """Return a job of `row_parallel`, and the objects that must live as long: factors of A, rows of B."""
         folds, scratch = folds_for(self.plan, count), np.empty((threads, _ALIGNMENT), np.uint8)
         job = _job(blocks, [scratch.ctypes.data + _ALIGNMENT * member for member in range(threads)])
         job[0] = update_rows()
-        words = (
-            *(folds.left, folds.ordinals.ctypes.data, B.ctypes.data, C.ctypes.data, C.strides[0], C.shape[1]),
-            *(A.ctypes.data, A.strides[0], A.strides[1], count, B.strides[0], 0, self.size, 1, self.zero_word),
+        words = row_parallel.RowJob(
+            fold=folds.left,
+            ordinals=folds.ordinals.ctypes.data,
+            source=B.ctypes.data,
+            target=C.ctypes.data,
+            target_row=C.strides[0],
+            columns=C.shape[1],
+            factors=A.ctypes.data,
+            factor_row=A.strides[0],
+            factor_step=A.strides[1],
+            steps=count,
+            source_row=B.strides[0],
+            pivot=0,
+            size=self.size,
+            is_idempotent=1,
+            zero=self.zero_word,
         )
         job[1 : 1 + len(words)] = words
         return job, (folds, scratch)
 
     @cached_property
-    def _wider(self) -> Kernels | None:
-        """The kernels of float64, for sums of exponentials in float32: each pivot would round an entry once more."""
+    def _float64_kernels(self) -> Kernels | None:
+        """The kernels of float64, for sums of exponentials in float32.
+
+        In float32 each pivot would round an entry once more.
+        """
         plan, wide = self.plan, np.dtype(np.float64)
         if plan.dtype != np.float32 or not adds_exponentials(plan.semiring) or not plan.semiring.supports(wide):
             return None
@@ -466,10 +535,10 @@ class Kernels:
         return entry("close_pivots", self.size)
 
     @cached_property
-    def _closing(self) -> tuple[int, int, int, int]:
-        """The address of the elimination, the columns of its block, 1̄ as bits, and whether ⊕ is idempotent."""
+    def _elimination(self) -> _NativeElimination:
+        """The native elimination of the pivots of a closure."""
         definition = define(self.plan, closing=True)
-        return (
+        return _NativeElimination(
             self._compile_eliminate(self.padded // self.lanes, False),
             self.padded,
             definition.one_bits - (definition.one_bits >> 63 << 64),
@@ -486,18 +555,18 @@ class Kernels:
             name = self.plan.semiring.name
             raise no_star(name)
         definition.star.check_dtype(self.plan.dtype)
-        what = self._called("closure with predecessors" if pivots else "closure")
+        what = self._compile_purpose("closure with predecessors" if pivots else "closure")
         return compile_native(build_eliminate, definition, host(), group, what=what, pivots=pivots)
 
 
 def _row_blocks(n: int, rows: int) -> Array:
-    """Blocks of at most ``rows`` rows, for the jobs of `row_parallel`."""
+    """Return blocks of at most ``rows`` rows, for the jobs of `row_parallel`."""
     starts = np.arange(0, n, rows)
     return np.stack([starts, np.minimum(n, starts + rows), 0 * starts, 0 * starts], 1)
 
 
 def _job(blocks: Array, workspaces: list[int]) -> Array:
-    """A job for `run_blocks` but for its first words."""
+    """Return a job for `run_blocks`, without its first words."""
     job = np.empty(HEADER + 4 * len(blocks) + len(workspaces), np.int64)
     job[HEADER : -len(workspaces)] = blocks.ravel()
     job[-len(workspaces) :] = workspaces
@@ -505,7 +574,7 @@ def _job(blocks: Array, workspaces: list[int]) -> Array:
 
 
 def copy(source: Array, out: Array, threads: int) -> None:
-    """Out ← source, of one shape and dtype; on all threads where that is worth it."""
+    """Copy source to ``out``, of one shape and dtype, on all threads if the size pays for them."""
     m, n = source.shape
     contiguous = source.strides[1] == out.strides[1] == source.itemsize
     if threads == 1 or not contiguous or out.nbytes < cpu_speed().copy_bytes:
@@ -522,7 +591,10 @@ _kernels: dict[tuple[int, Any, bool, bool, int], tuple[KernelPlan, Kernels]] = {
 
 
 def kernels_for(plan: KernelPlan) -> Kernels:
-    """The kernels of a plan. Semirings are told apart by identity first: hashing a definition takes microseconds."""
+    """Return the kernels of a plan.
+
+    Semirings are looked up by identity first, because hashing a definition takes microseconds.
+    """
     speed = cpu_speed()
     key = (id(plan.semiring), plan.dtype, plan.facts.nonnegative, plan.facts.separate, id(speed))
     found = _kernels.get(key)
@@ -531,5 +603,6 @@ def kernels_for(plan: KernelPlan) -> Kernels:
     kernels = Kernels(plan, speed)
     if len(_kernels) >= _LIMIT:
         _kernels.clear()
-    _kernels[key] = plan, kernels  # they keep the semiring and the speed data, and so the identities, alive
+    # The values keep the semiring and the speed data alive, so that their identities stay unique.
+    _kernels[key] = plan, kernels
     return kernels

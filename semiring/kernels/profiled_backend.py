@@ -1,7 +1,8 @@
-"""A backend whose kernels are spans of the open profile (`semiring.profiling`).
+"""Wrap a backend so that its kernels are spans of the open profile (`semiring.profiling`).
 
-The kernel contract is where everything that a backend does passes through, whichever algorithm asks for it: products,
-closures of blocks and of stacks, predecessors, passes. `backend_for` gives such a backend while a profile is open.
+Every operation of a backend passes through the kernel contract: products, closures of blocks and of stacks,
+predecessors, passes. So spans at the contract cover all algorithms. `backend_for` returns such a backend while a
+profile is open.
 """
 
 from __future__ import annotations
@@ -13,28 +14,34 @@ from typing import Any
 from semiring.kernels.contract import Backend, KernelPlan, Steps, has_operation
 from semiring.profiling import Span, span
 
-__all__ = ["profiled"]
+__all__ = ["profile_backend"]
 
 _WORD = 32  # truth values in a word
 
 
 @cache
-def profiled(backend: Any) -> Backend:
-    """A backend that does what the given one does, inside spans; its class is derived, so that nothing is missing."""
+def profile_backend(backend: Any) -> Backend:
+    """Return a backend with the kernels of another one inside spans.
+
+    Its class is derived, so it lacks no operation.
+    """
     kind = type(backend)
     methods = {
-        name: _measured(getattr(backend, name), describe)
+        name: _record_span(getattr(backend, name), describe)
         for name, describe in _KERNELS.items()
         if has_operation(kind, name)
     }
-    found: Backend = object.__new__(type(f"Profiled{kind.__name__}", (kind,), methods))
-    vars(found).update(vars(backend))
-    vars(found).pop("capabilities", None)  # which are those of the other: this one declares its own
-    return found
+    wrapped: Backend = object.__new__(type(f"Profiled{kind.__name__}", (kind,), methods))
+    vars(wrapped).update(vars(backend))
+    vars(wrapped).pop("capabilities", None)  # the wrapped backend declares its own capabilities
+    return wrapped
 
 
-def _measured(kernel: Callable[..., Any], describe: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel of the backend itself, inside a span: what it calls of its own is part of it."""
+def _record_span(kernel: Callable[..., Any], describe: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel inside a span.
+
+    Kernels that it calls itself are part of the span.
+    """
 
     @wraps(kernel)
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
@@ -45,7 +52,10 @@ def _measured(kernel: Callable[..., Any], describe: Callable[..., Any]) -> Calla
 
 
 def _product(name: str, plan: KernelPlan, C: Any, *others: Any) -> Any:
-    """C, sometimes marks, A and B; of packed bits columns are words, and k is the number of B's rows."""
+    """Return the span of a product from C, marks if there are any, A and B.
+
+    Columns of packed bits are words, and k is the number of rows of B.
+    """
     A, B = others[:2] if len(others) == 2 else others[1:3]
     m, k, n = C.shape[-2], B.shape[-2], C.shape[-1] * (_WORD if plan.storage == "bits" else 1)
     count, stack = _stack(C)
@@ -82,7 +92,7 @@ def _closing(name: str, plan: KernelPlan, A: Any, *marks: Any) -> Any:
 
 
 def _stack(array: Any) -> tuple[int, dict[str, Any]]:
-    """How many matrices there are, and the detail that says so."""
+    """Return how many matrices an array holds, and the detail of the span that says so."""
     if array.ndim == 2:
         return 1, {}
     return array.shape[0], {"stack": f"{array.shape[0]:,} of"}
@@ -116,7 +126,7 @@ def _replay(name: str, plan: KernelPlan, A: Any, engine_of: Any, algorithm: Call
     return span("replay", getattr(algorithm, "__name__", "launches"), shape=tuple(A.shape), **_plan(plan))
 
 
-#: How a span tells of each operation of the contract, the optional ones included.
+#: The span of each operation of the contract, including the optional ones.
 _KERNELS: dict[str, Callable[..., Span | Any]] = {
     **dict.fromkeys(
         ("multiply", "multiply_add", "multiply_add_witness", "multiply_add_pivots", "multiply_add_plain"), _product

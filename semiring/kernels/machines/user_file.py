@@ -1,7 +1,8 @@
-"""What `semiring tune` has measured, in the user's configuration folder: written whole or not at all, read with doubt.
+"""Read and write the measurements of `semiring tune` in the user's configuration folder.
 
-The file is JSON: a format, the processor it was measured on, the day, and the numbers of `CpuSpeed`, all of them. One
-that is broken, of another processor, or not valid on this one is ignored with one line in the log.
+The file is JSON: a format, the processor it was measured on, the day, and the numbers of `CpuSpeed`, all of them. It is
+written whole or not at all. A file that is broken, of another processor, or not valid on this one is ignored with one
+line in the log.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from semiring.kernels.disk import user_folder
-from semiring.kernels.machines.data import CpuSpeed
+from semiring.kernels.machines.speed_data import CpuSpeed
 from semiring.logs import logger
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["config_folder", "machine_file", "processor", "read", "write"]
 
 _FORMAT = 1
-_LARGEST = 1 << 16  # bytes; a file of ours has some hundred
+_LARGEST = 1 << 16  # bytes; a valid file has some hundred
 
 
 def config_folder() -> Path | None:
@@ -38,7 +39,7 @@ def config_folder() -> Path | None:
 
 
 def machine_file() -> Path | None:
-    """The file of this user's machine, whether or not there is one."""
+    """Return the path of the file of this user's machine, whether or not the file exists."""
     try:
         folder = config_folder()
     except RuntimeError:
@@ -47,13 +48,16 @@ def machine_file() -> Path | None:
 
 
 def processor(target: Target) -> str:
-    """What tells processors apart: the name that LLVM gives, and a digest of what they can do."""
+    """Return what identifies a processor: its LLVM name, and a digest of its features."""
     digest = hashlib.sha256(f"{target.triple} {target.features}".encode()).hexdigest()
     return f"{target.cpu or 'unknown'} {digest[:12]}"
 
 
 def write(path: Path, target: Target, measured: str, speed: CpuSpeed) -> None:
-    """Write a file for `read`; `OSError` where that fails, and then an older one is as it was."""
+    """Write a file for `read`.
+
+    Raise `OSError` on failure, which leaves an older file unchanged.
+    """
     content = {"format": _FORMAT, "processor": processor(target), "measured": measured, "cpu": asdict(speed)}
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
@@ -65,7 +69,7 @@ def write(path: Path, target: Target, measured: str, speed: CpuSpeed) -> None:
 
 
 def read(target: Target) -> tuple[Path, str, CpuSpeed] | None:
-    """The user's file for this processor, the day of its measurement, and its data; None without a valid one."""
+    """Return the user's file for this processor, the day of its measurement, and its data, or None if not valid."""
     path = machine_file()
     if path is None:
         return None
@@ -81,7 +85,10 @@ def read(target: Target) -> tuple[Path, str, CpuSpeed] | None:
 
 
 def _parse(text: bytes, target: Target) -> tuple[str, CpuSpeed]:
-    """The day and the data; `ValueError` says what is wrong."""
+    """Return the day and the data.
+
+    The message of a `ValueError` says what is wrong with the file.
+    """
     try:
         content = json.loads(text)
         kind, theirs, measured, numbers = (content[key] for key in ("format", "processor", "measured", "cpu"))
