@@ -443,8 +443,8 @@ def closure_with_predecessors(
         operand=A, options=options, devices=several, rounded_to=rounded_to, progress=progress, inspect=inspection
     )
     D = _close(request)
-    if inspection.found is None:  # closed as packed bits, or empty
-        inspection.look(engine_of(make_plan(semiring, D.dtype, threads=options.threads), D), D, A)
+    if inspection.predecessors is None:  # closed as packed bits, or empty
+        inspection.find(engine_of(make_plan(semiring, D.dtype, threads=options.threads), D), D, A)
     if is_tropical(semiring) and is_floating(D.dtype):
-        attach_unbounded(make_plan(semiring, D.dtype, threads=options.threads), A, D, inspection.found)
-    return D, inspection.found
+        attach_unbounded(make_plan(semiring, D.dtype, threads=options.threads), A, D, inspection.predecessors)
+    return D, inspection.predecessors

@@ -27,7 +27,7 @@ from semiring.algebra.catalogue import min_plus
 from semiring.algebra.expressions.tree import is_half
 from semiring.algorithms.blocked_floyd_warshall import workspace
 from semiring.algorithms.methods import method_named
-from semiring.algorithms.ordered import selects
+from semiring.algorithms.ordered_integers import selects
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import WORD_BITS, BitMatrix

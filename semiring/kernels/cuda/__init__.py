@@ -175,7 +175,7 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         self._kernels.copy(A, out)
 
     def in_order(self, bits: Any, out: Any, replaced: Any, back: bool) -> None:
-        """Out ← the bits of floats as integers in their order, or back: see `semiring.algorithms.ordered`."""
+        """Out ← the bits of floats as integers in their order, or back: see `semiring.algorithms.ordered_integers`."""
         self._kernels.in_order(bits, out, replaced, back)
 
     def spoil(self, A: Any, word: Any) -> None:

@@ -3,10 +3,10 @@
 The same as the rules `signs`, ``reweighted``, ``scaled`` and ``integers`` (`semiring.closures.rules`) do to larger
 ones, with bitwise identical results. Floats of min-plus and max-plus: the strong components in the same order, each
 under the potentials of one elimination in float64, which are taken where they come through and drown no weight
-(`semiring.algorithms.potentials.small`); between components, products of the weights as they are, along the same
-halves. Floats of max-times and min-times: factors by sweeps. Integers whose sums are exact in float64 are closed there.
-Blocks are closed by the kernels of each definition, which are called from here (`blocks.close`). All other matrices are
-left to these rules.
+(`semiring.algorithms.potentials.small_matrices`); between components, products of the weights as they are, along the
+same halves. Floats of max-times and min-times: factors by sweeps. Integers whose sums are exact in float64 are closed
+there. Blocks are closed by the kernels of each definition, which are called from here (`blocks.close`). All other
+matrices are left to these rules.
 
 Cost: n³ or 2 n³ pairs a matrix, stacks on several threads; workspace some matrices a thread.
 """

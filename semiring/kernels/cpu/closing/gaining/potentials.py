@@ -1,6 +1,6 @@
 """Floats of min-plus and max-plus: potentials of each strong component by one elimination in float64.
 
-They are taken where it comes through and they drown no weight (`semiring.algorithms.potentials.small`).
+They are taken where it comes through and they drown no weight (`semiring.algorithms.potentials.small_matrices`).
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
