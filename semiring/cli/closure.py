@@ -25,7 +25,7 @@ from semiring.cli.cycles import cycles_by_name, shown_input
 from semiring.cli.file_closure import run_on_file
 from semiring.cli.progress import ProgressBar
 from semiring.closures import closure
-from semiring.distributed.launcher import launched
+from semiring.distributed.launcher import is_under_mpiexec
 from semiring.io import Network
 from semiring.out_of_core.layout import bytes_of
 
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     """Close the matrix of INPUT, print facts about the result, write and draw it."""
     if arguments.memory is not None:
         bytes_of(arguments.memory)  # raises StorageError for a text that is no size, before any other error
-    if launched():
+    if is_under_mpiexec():
         from semiring.cli.on_ranks import run_on_ranks
 
         return run_on_ranks(arguments, report, _tell)

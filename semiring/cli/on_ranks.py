@@ -29,7 +29,7 @@ _ALONE = {"reflexive": True, "explain": False, "check": True}
 def run_on_ranks(arguments: argparse.Namespace, report: Report, tell: Any) -> int:
     """Close the matrix of INPUT; ``tell(arguments, report, result, semiring, network)`` what came of it, on rank 0."""
     from semiring import mpi
-    from semiring.distributed.transports import agreed
+    from semiring.distributed.transports import agree
 
     others = [name for name, default in _ALONE.items() if getattr(arguments, name) != default]
     if others:
@@ -45,7 +45,7 @@ def run_on_ranks(arguments: argparse.Namespace, report: Report, tell: Any) -> in
     where = {"device": arguments.device}
     with mpi.together() as ranks:
         first = ranks.rank == 0
-        agreed(ranks, lambda: check_outputs(arguments) if first else None)
+        agree(ranks, lambda: check_outputs(arguments) if first else None)
         source, out = arguments.input, arguments.output
         if arguments.journal is not None or arguments.memory is not None:
             refuse_networks(arguments)
@@ -63,7 +63,7 @@ def run_on_ranks(arguments: argparse.Namespace, report: Report, tell: Any) -> in
             if first:
                 _tell_of_file(report, source, out, semiring, matrix.n, matrix.dtype)
             return 0
-        network: Network | None = agreed(ranks, lambda: load(arguments, semiring) if first else None)
+        network: Network | None = agree(ranks, lambda: load(arguments, semiring) if first else None)
         names = ranks.allgather(None if network is None else network.names)[0]
         if network is not None:
             introduce(report, network, semiring)
@@ -71,7 +71,7 @@ def run_on_ranks(arguments: argparse.Namespace, report: Report, tell: Any) -> in
         with cycles_by_name(names, shown_input(source)):
             mpi.closure(matrix, semiring, out=matrix, **more)
         result = matrix.gather()
-        agreed(ranks, lambda: tell(arguments, report, result, semiring, network) if first else None)
+        agree(ranks, lambda: tell(arguments, report, result, semiring, network) if first else None)
     return 0
 
 

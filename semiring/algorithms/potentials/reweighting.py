@@ -28,7 +28,7 @@ _SWEEPS = 8  # the most sweeps over a matrix that is not in memory; an eliminati
 
 
 def reweighting(weights: Weights, threads: int, *, in_memory: bool = True) -> Array | ExactComponentPotentials:
-    """Return potentials (n,) of a strong component: int64 for integers; float64 or `ExactComponentPotentials` for floats.
+    """Return potentials (n,) of a strong component: int64 for integers, float64 or exact ones for floats.
 
     Raises `NegativeCycleError` with the vertices in the caller's numbering. Raises `DomainError` where sums of floats
     may leave their range, and where a matrix that is not ``in_memory`` needs more than `_SWEEPS` sweeps.

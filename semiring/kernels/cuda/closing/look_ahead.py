@@ -26,7 +26,7 @@ from semiring.kernels.cuda.closing.blocks import alone_rows, close_block, fast_r
 from semiring.kernels.cuda.closing.modules import granted, multiprocessors, resident_blocks
 from semiring.kernels.cuda.closing.modules import kernel as compiled
 from semiring.kernels.cuda.closing.sources import Arithmetic, arithmetic_of
-from semiring.kernels.cuda.closing.stacks import ALONE, close_stack
+from semiring.kernels.cuda.closing.stacks import SINGLE_MATRIX_ITEMSIZES, close_stack
 from semiring.kernels.cuda.entries.prepared_launch import Prepared
 
 __all__ = [
@@ -125,7 +125,7 @@ def goes_in_stages(arithmetic: Arithmetic, shared_memory: int = 227 << 10, besid
     or alone.
     """
     itemsize = np.dtype(arithmetic.dtype).itemsize
-    return LEAST.shared(itemsize) > shared_memory or (itemsize in ALONE and not beside)
+    return LEAST.shared(itemsize) > shared_memory or (itemsize in SINGLE_MATRIX_ITEMSIZES and not beside)
 
 
 @dataclass(frozen=True)

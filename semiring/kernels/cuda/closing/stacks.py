@@ -16,7 +16,7 @@ from semiring.kernels.cuda.closing.modules import current_device, kernel
 from semiring.kernels.cuda.closing.sources import Arithmetic, arithmetic_of
 from semiring.kernels.cuda.entries.prepared_launch import Prepared
 
-__all__ = ["ALONE", "FILE", "close_stack", "defines", "shared"]
+__all__ = ["FILE", "SINGLE_MATRIX_ITEMSIZES", "close_stack", "defines", "shared"]
 
 FILE = "close_stack.cu"
 _NOTHING = nullcontext()
@@ -26,7 +26,7 @@ _THREADS = 256
 _COPIES = 1 << 28
 #: Sizes of elements, in bytes, of which a single matrix is closed the way of stacks too: of others the look-ahead
 #: kernel is faster, see docs/benchmarks/thresholds.md.
-ALONE = frozenset({8})
+SINGLE_MATRIX_ITEMSIZES = frozenset({8})
 
 
 def defines(arithmetic: Arithmetic) -> tuple[str, ...]:
