@@ -1,7 +1,7 @@
 """Closures by several ranks, by tiles of a distributed matrix, or by strips of a file.
 
-All ranks plan together, and each rank encodes its own tiles. Scans read the matrix through `DistributedMatrix`, so all ranks get
-the same results, and raise the same errors. Work on tiles may fail on one rank only, so the ranks agree on its outcome.
+All ranks plan together, and each rank encodes its own tiles. Scans read the matrix through `DistributedMatrix`, so
+all ranks get the same results, and raise the same errors. Work on tiles may fail on one rank only, so the ranks agree on its outcome.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from semiring.closures.pieces import Pieces, plan_pieces
 from semiring.closures.request import Request
 from semiring.distributed.closing import close_tiles
 from semiring.distributed.distributed_matrix import DistributedMatrix
-from semiring.distributed.transports import Transport, Ranks, Communicator, agree
+from semiring.distributed.transports import Communicator, Ranks, Transport, agree
 from semiring.errors import DomainError
 
 __all__ = ["close_distributed", "close_file", "scan_distributed"]

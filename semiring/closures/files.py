@@ -454,9 +454,8 @@ def _by_strips(request: Request, source: StoredMatrix, target: StoredMatrix, lim
         raise StorageError(f"{name} is the file of the matrix: give another name for the journal")
     journal = None if name is None else find_journal(SYSTEM, name, request, source, target, backend.name)
     if journal is not None:
-        run = Run(
-            SYSTEM, source, target, journal.layout, setup.room(journal.layout), name, journal, request.communicator, pivots
-        )
+        room, communicator = setup.room(journal.layout), request.communicator
+        run = Run(SYSTEM, source, target, journal.layout, room, name, journal, communicator, pivots)
         if request.memory is not None and journal.layout.memory > limits.computing and not journal.state.is_finished:
             journal.close()
             raise StorageError(
@@ -475,7 +474,8 @@ def _by_strips(request: Request, source: StoredMatrix, target: StoredMatrix, lim
             request.explanation.set_method(_METHOD, backend.name, setup.storage)
         return close_by_strips(request, call, run)
     layout = setup.layout()
-    run = Run(SYSTEM, source, target, layout, setup.room(layout), name, communicator=request.communicator, pivots=pivots)
+    communicator = request.communicator
+    run = Run(SYSTEM, source, target, layout, setup.room(layout), name, communicator=communicator, pivots=pivots)
     if name is not None:
         layout = with_journal(layout, run.in_place, request.communicator.ranks.size)
     size, memory = format_bytes(source.size), format_bytes(layout.memory)

@@ -521,7 +521,9 @@ def matmul(
     x, y = agree(ranks, lambda: [left._context.on(np.ascontiguousarray(each.own)) for each in (left, right)])
     code = encoding(algebra, x, *scans)
     if code is not None:
-        x, y = agree(ranks, lambda: [encode_operand(*own, code) for own in ((x, algebra, scans[0]), (y, algebra, scans[1]))])
+        x, y = agree(
+            ranks, lambda: [encode_operand(*own, code) for own in ((x, algebra, scans[0]), (y, algebra, scans[1]))]
+        )
     elif may_wrap(algebra, dtype):
         demand_range(dtype, left.n * size_of(scans[0]) * size_of(scans[1]), lambda: np.array(np.inf), "A ⊗ B")
     C = array_namespace(x).empty(x.shape, x.dtype)

@@ -163,7 +163,7 @@ class _OneSlab:
     def rows(self, rank: int) -> _OneSlab:
         return self
 
-    def own(self, vertices: tuple[int, int]) -> tuple[int, int]:
+    def held_range(self, vertices: tuple[int, int]) -> tuple[int, int]:
         return vertices
 
 
