@@ -164,7 +164,7 @@ def build_parser() -> Parser:
     for command in commands.choices.values():
         command.set_defaults(command=command)
         if "--device" not in command._option_string_actions:
-            command.instead["--device"] = ": it is an option of paths and closure, and this command needs no GPU"
+            command.hints["--device"] = ": it is an option of paths and closure, and this command needs no GPU"
         command.add_argument("--json", action="store_true", help="print one JSON object, for programs to read")
     return parser
 
