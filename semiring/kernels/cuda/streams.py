@@ -128,7 +128,7 @@ def _record(
     engine_of: Callable[[KernelPlan], Any],
     algorithm: Callable[..., object],
 ) -> None:
-    """Capture one run.
+    """Capture one run of the algorithm.
 
     Its memory comes from its own pool, which no other work uses, and its streams are its own. The graph may therefore
     run while other work of this thread is running.

@@ -37,7 +37,7 @@ def fast_rows(arithmetic: Arithmetic, *, pivots: bool = False) -> int:
     """Return the most rows of a block that is closed in registers; packed bits are closed in shared memory.
 
     A kernel of 128 rows with an expensive ⊕ and ⊗ would compile for 10 s. With elements of 8 bytes and marks, it would
-    spill 700 registers (NVRTC 13, sm_90a).
+    spill 700 (NVRTC 13, sm_90a).
     """
     if arithmetic.is_packed:
         return 1024

@@ -1,8 +1,8 @@
 """Assemble the source text of a kernel for one semiring and dtype, without external headers.
 
 A ``.cu`` file of this folder begins with ``#include "semiring.cuh"``. It is replaced by ``arithmetic.cuh`` and by text
-that this module prints from the definition: the type ``element``, ``ZERO`` and ``ONE``, and the functions plus, times,
-star, diverges, scale_row and scale_column.
+that this module prints from the definition. The text has the type ``element``, ``ZERO`` and ``ONE``, and the
+functions plus, times, star, diverges, scale_row and scale_column.
 """
 
 from __future__ import annotations

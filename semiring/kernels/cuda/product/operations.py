@@ -197,7 +197,7 @@ def _strips(C: Any) -> Iterator[slice]:
 
 
 def _scratch(shape: tuple[int, ...], dtype: Any) -> Any:
-    """An uninitialised copy of a strip. A closure asks for all sizes, and an allocator keeps all it had: so few are."""
+    """An uninitialised copy of a strip. The sizes are few, because an allocator keeps all sizes."""
     if len(shape) > 2:
         return cupy.empty(shape, dtype)
     rows, columns = shape
