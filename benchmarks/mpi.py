@@ -41,10 +41,10 @@ from semiring.algorithms.schedule import schedule_for
 from semiring.distributed.closing import close_tiles
 from semiring.distributed.cost_model import row_broadcast_bytes, row_broadcast_seconds, tiles_bytes, tiles_times
 from semiring.distributed.distributed_matrix import deal, slabs
-from semiring.distributed.gpu_transports import links_of, own_device
+from semiring.distributed.gpu_transports import rank_device, transport_of
 from semiring.distributed.grid import Grid, grid_shape
-from semiring.distributed.launcher import launched
-from semiring.distributed.transports import ALONE, Groups, HostLinks
+from semiring.distributed.launcher import is_under_mpiexec
+from semiring.distributed.transports import SINGLE_RANK, Groups, HostTransport
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
@@ -116,9 +116,9 @@ class _Tiles:
             blocks = ranks.allgather(tuple(_schedule(options).blocks(n)))[0]
             self.grid = Grid(blocks, grid_shape(ranks.size))
         self.ranks = ranks
-        self.links = _links(ranks, self.grid.shape, options.device)
+        self.transport = _transport(ranks, self.grid.shape, options.device)
         own = deal(ranks, self.grid, held, None if A is None else A[:n, :n], FLOAT)
-        self.own = own_device(ranks).moved(own) if options.device else own
+        self.own = rank_device(ranks).copy_to_device(own) if options.device else own
         self._backend = backend_for(self.own, sr.min_plus, FLOAT)
 
     def engine(self, threads: int) -> Engine:
@@ -132,20 +132,20 @@ class _Tiles:
         self.ranks.allgather(None)
         waited, received = self._told()
         start = time.perf_counter()
-        close(engine, self.links, grid, self.own, diverges=False)
+        close(engine, self.transport, grid, self.own, diverges=False)
         self.own[:1, :1].tolist()  # waits for a device
         seconds = time.perf_counter() - start
         now = self._told()
         return _Spent(seconds, now[0] - waited, round(now[1] - received))
 
     def _told(self) -> tuple[float, float]:
-        return getattr(self.links, "waiting", 0.0), getattr(self.links, "received", 0)
+        return getattr(self.transport, "waiting_seconds", 0.0), getattr(self.transport, "received_bytes", 0)
 
 
 @cache
-def _links(ranks: Any, shape: tuple[int, int], device: str | None) -> Any:
+def _transport(ranks: Any, shape: tuple[int, int], device: str | None) -> Any:
     groups = Groups(ranks, Grid((), shape))
-    return links_of(groups) if device else HostLinks(groups)
+    return transport_of(groups) if device else HostTransport(groups)
 
 
 def _seconds(ranks: Any, A: Any, options: argparse.Namespace, threads: int) -> tuple[float, float, int]:
@@ -253,7 +253,7 @@ def fitted(ranks: Any, options: argparse.Namespace) -> Fit:
     n, few, words = options.fitted or usual
     A = random_matrix(n, np.float32, seed=1)
     there, clock = (
-        own_device(ranks).moved(A) if options.device else A,
+        rank_device(ranks).copy_to_device(A) if options.device else A,
         by_synchronized_clock if options.device else by_clock,
     )
     ranks.allgather(None)
@@ -263,15 +263,15 @@ def fitted(ranks: Any, options: argparse.Namespace) -> Fit:
     each = []
     for rows in (few // 2, few):
         part = A[:rows, :rows]
-        each.append(min(_by_rows(ALONE.ranks, part, options, options.threads).seconds for _ in range(3)) / rows)
+        each.append(min(_by_rows(SINGLE_RANK.ranks, part, options, options.threads).seconds for _ in range(3)) / rows)
     t_r = max(each[1] - each[0], 0.0) / (few**2 - (few // 2) ** 2)
     t_k = max(each[0] - t_r * (few // 2) ** 2, 0.0)
-    xp, links = array_namespace(there), _links(ranks, grid_shape(ranks.size), options.device)
+    xp, transport = array_namespace(there), _transport(ranks, grid_shape(ranks.size), options.device)
     small, large = xp.zeros(1, np.float32), xp.zeros(words, np.float32)
 
     def travel(array: Any, times: int) -> None:
         for _ in range(times):
-            links.broadcast(array, 0, "all")
+            transport.broadcast(array, 0, "all")
         float(array[0])  # waits for a device
 
     times = []
@@ -350,7 +350,7 @@ def ways(options: argparse.Namespace) -> Table:
 def scaling(options: argparse.Namespace) -> Table | None:
     """Closures by mpiexec on one, two and more ranks, beside the model and one process on as many processors."""
     require("mpi4py")
-    if launched():
+    if is_under_mpiexec():
         return None  # a rank starts no others
     table, first, n = [], 0.0, options.n[0]
     A, D = random_matrix(n, np.float32, seed=n), np.zeros((n, n), np.float32)

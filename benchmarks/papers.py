@@ -49,7 +49,7 @@ from benchmarks.paper_numbers import (
 )
 from semiring.algorithms.rkleene import rkleene
 from semiring.distributed.cost_model import row_broadcast_bytes
-from semiring.distributed.launcher import launched
+from semiring.distributed.launcher import is_under_mpiexec
 from semiring.kernels import get_backend
 from semiring.kernels.contract import Capabilities
 from semiring.kernels.cuda.closing.papers.launches import launches
@@ -505,7 +505,7 @@ def _cores() -> int:
 def _ranks(options: argparse.Namespace) -> dict[int, dict[str, dict[str, float]]]:
     """Return what `benchmarks.mpi ways` says of each number of ranks, measured once in a run."""
     require("mpi4py")
-    if launched():
+    if is_under_mpiexec():
         raise UnavailableError("a rank starts no others: run the command without mpiexec")
     if "ways" not in options:
         options.ways = {}

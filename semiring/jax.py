@@ -48,7 +48,7 @@ __all__ = ["closure", "einsum", "matmul", "multi_dot", "multi_dot_witness", "red
 
 
 def matmul(A: Any, B: Any, semiring: Semiring | str = "min_plus", *, check: bool | None = None) -> Array:
-    """C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], differentiable by A and B.
+    """Compute the product C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], differentiable by A and B.
 
     A (..., m, k), B (..., k, n) are arrays of one dtype; leading dimensions broadcast, a 1-D operand is one row (left)
     or one column (right), as in `jax.numpy.matmul`. The semiring is static under `jax.jit`; ``check`` as above.
@@ -87,7 +87,9 @@ def matmul(A: Any, B: Any, semiring: Semiring | str = "min_plus", *, check: bool
 def closure(
     A: Any, semiring: Semiring | str = "min_plus", *, reflexive: bool = True, check: bool | None = None
 ) -> Array:
-    """A* = I ⊕ A ⊕ A² ⊕ …, differentiable by A; with ``reflexive=False`` A⁺ = A ⊗ A*. In min-plus: all distances.
+    """Compute the closure A* = I ⊕ A ⊕ A² ⊕ …, or with ``reflexive=False`` A⁺ = A ⊗ A*, differentiable by A.
+
+    In min-plus, the result holds all distances.
 
     A (..., n, n) is an array whose entries are the weights of edges, the semiring's zero where there is none.
 
@@ -118,7 +120,7 @@ def closure(
 
 
 def _cycles(A: Array, closed: Array, semiring: Semiring) -> Array:
-    """A⁺ from A*. For a selective ⊕ they differ on the diagonal alone, where the empty path is one."""
+    """Compute A⁺ from A*; for a selective ⊕ they differ on the diagonal alone, where A* has the empty path."""
     if not semiring.selective:
         return matmul(A, closed, semiring, check=False)
     loops = matmul(closed[..., None, :], jnp.swapaxes(A, -1, -2)[..., None], semiring, check=False)
@@ -135,13 +137,14 @@ def multi_dot(
     steps: int | None = None,
     check: bool | None = None,
 ) -> Array:
-    """A₁ ⊗ A₂ ⊗ … ⊗ A_T, or x ⊗ A₁ ⊗ … ⊗ A_T, differentiable by As, x and the weights: see `semiring.multi_dot`.
+    """Compute A₁ ⊗ A₂ ⊗ … ⊗ A_T, or x ⊗ A₁ ⊗ … ⊗ A_T, differentiable by As, x and the weights.
 
-    As (T, ..., n, n), or (n, n) for all steps; x (..., n); weights (T, ..., n), by which the entries are multiplied
-    after each step; lengths (...), how many of the steps a sequence takes. The result is (..., n), or (..., n, n).
+    See `semiring.multi_dot`. As is (T, ..., n, n), or (n, n) for all steps. x is (..., n). weights (T, ..., n) multiply
+    the entries after each step. lengths (...) are the numbers of steps of each sequence. The result is (..., n), or
+    (..., n, n).
 
-    The gradient is that of `matmul`, through all steps, and can be taken once. It has memory for √T vectors beside what
-    is given and returned: those between are computed again.
+    The gradient is that of `matmul`, through all steps, and can be taken once. Its workspace is √T vectors; the other
+    intermediate vectors are computed again.
 
     Raises what `matmul` and `semiring.multi_dot` raise. Costs T products with the vectors; with a gradient another
     T, and T·2 backwards.
@@ -166,7 +169,9 @@ def scan(
     steps: int | None = None,
     check: bool | None = None,
 ) -> Array:
-    """All prefixes of `multi_dot`, (T, ..., n), without x (T, ..., n, n), with gradients: see `semiring.scan`.
+    """Compute all prefixes of `multi_dot`, (T, ..., n), or without x (T, ..., n, n), with gradients.
+
+    See `semiring.scan`.
 
     Beyond the length of a sequence its last state is repeated. Parameters, gradient, errors and cost as in `multi_dot`.
 
@@ -189,7 +194,7 @@ def multi_dot_witness(
     steps: int | None = None,
     check: bool | None = None,
 ) -> tuple[Array, Array]:
-    """`multi_dot` with an x, and the best path to each state, (C, W) as in `semiring.multi_dot_witness`.
+    """Compute `multi_dot` with an x, and the best path to each state, (C, W) as in `semiring.multi_dot_witness`.
 
     W (T, ..., n) int32 are the states before the steps. C is differentiable as that of `multi_dot`, which computes it
     again. Operands and errors as there, and `AlgebraError` where ⊕ is not selective.
@@ -219,9 +224,9 @@ def reduce(
     keepdims: bool = False,
     check: bool | None = None,
 ) -> Array:
-    """The ⊕ of all entries, or along one axis or several, differentiable by A: see `semiring.reduce`.
+    """Compute the ⊕ of all entries, or along one axis or several, differentiable by A: see `semiring.reduce`.
 
-    It is the product with a vector of ones, and so is its gradient: that of `matmul`.
+    The result is the product with a vector of ones, and the gradient is that of `matmul`.
 
     >>> import jax
     >>> A = jax.numpy.array([[3.0, 1.0], [2.0, 5.0]])
@@ -249,7 +254,7 @@ def einsum(
 
     The operands are arrays of one dtype. Subscripts, ``optimize`` and errors are as in `semiring.einsum`. They and the
     semiring are static under `jax.jit`, and the order is found when the function is traced. The gradient is that of
-    `matmul`, through all pairwise contractions. ``check`` looks at the entries that enter a product or a sum.
+    `matmul`, through all pairwise contractions. ``check`` validates the entries that enter a product or a sum.
 
     >>> import jax
     >>> A, x = jax.numpy.array([[0.0, 3.0], [7.0, 1.0]]), jax.numpy.array([1.0, 5.0])
@@ -272,7 +277,7 @@ def einsum(
 
 
 class _TermOperations:
-    """`semiring.linalg.contraction.steps.TermOperations` on JAX arrays, by differentiable functions alone."""
+    """The `semiring.linalg.contraction.steps.TermOperations` on JAX arrays, by differentiable functions alone."""
 
     def __init__(self, semiring: Semiring, check: bool | None) -> None:
         self.semiring, self.check = semiring, check
@@ -307,13 +312,13 @@ class _TermOperations:
         return jnp.full(shape, self.semiring.one_for(x.dtype), x.dtype)
 
     def verify(self, x: Array, name: str) -> None:
-        """Do nothing: entries that enter no product and no sum are handed back as they are."""
+        """Do nothing: entries that enter no product and no sum are returned unchanged."""
 
 
 def _sequence(
     As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, steps: int | None
 ) -> tuple[ChainArrays, int]:
-    """What the functions of sequences take, and how many steps there are."""
+    """Return the validated operands of the functions of sequences, and the number of steps."""
     As, square = jnp.asarray(As), x is None
     if x is None:
         n = As.shape[-1] if As.ndim else 0
@@ -351,7 +356,10 @@ def _check_operands(A: Array, B: Array) -> None:
 
 
 def _wide(x: Array, semiring: Semiring) -> Array:
-    """Halves in float32: what is computed of them is rounded once. See `semiring.arrays.encoding.is_rounded`."""
+    """Return float16 and bfloat16 arrays in float32; results are rounded once.
+
+    See `semiring.arrays.encoding.is_rounded`.
+    """
     return x.astype(jnp.float32) if is_half(x.dtype) and semiring.supports(np.float32) else x
 
 
@@ -359,7 +367,7 @@ def _wide(x: Array, semiring: Semiring) -> Array:
 
 
 class _Jax:
-    """The operations of JAX that the table of primitives takes."""
+    """The operations of JAX that the table of primitives needs."""
 
     xp = jnp
 
@@ -401,7 +409,7 @@ _LIBRARY: ArrayLibrary = _Jax()
 
 
 def _differentiable(primitive: Primitive) -> Callable[..., Any]:
-    """Return a primitive as a function of JAX: its arrays, then its static arguments."""
+    """Return a primitive as a function of JAX: its arrays come first, then its static arguments."""
     count = len(primitive.arrays)
 
     def run(*arguments: Any) -> Any:

@@ -75,7 +75,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "algorithms/johnson.py": ("closures/test_potentials.py", "closures/test_dijkstra.py"),
     "algorithms/dijkstra.py": ("closures/test_dijkstra.py", "closures/test_some_paths.py"),
     "algorithms/bellman_ford.py": ("closures/test_some_paths.py", "closures/test_potentials.py"),
-    "algorithms/narrow.py": ("closures/test_narrow.py",),
+    "algorithms/narrow_integers.py": ("closures/test_narrow.py",),
     "algorithms/predecessors.py": ("closures/test_predecessors.py", "closures/test_paths.py"),
     "algorithms/rkleene.py": ("closures/test_pivots.py", "closures/test_methods.py"),
     "paths": (

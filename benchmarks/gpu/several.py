@@ -35,7 +35,7 @@ from semiring.algorithms.schedule import schedule_for
 from semiring.arrays.bits import BitMatrix
 from semiring.distributed.closing import close_tiles
 from semiring.distributed.cost_model import tiles_bytes, tiles_times
-from semiring.distributed.gpu_transports import DeviceLinks, by_copies
+from semiring.distributed.gpu_transports import DeviceTransport, by_copies
 from semiring.distributed.grid import Grid
 from semiring.distributed.thread_communicator import run_ranks
 from semiring.distributed.transports import Groups
@@ -188,12 +188,12 @@ def tiles_seconds(n: int, gpus: int, panels: Panels) -> float:
             tiles[start : start + _STEP] = weights(n, start)[: len(rows) - start]
         plan = make_plan(sr.min_plus, FLOAT, nonnegative=True)
         engine = Engine(get_backend("cuda"), plan, closure_speed("cuda", FLOAT).panel)
-        links = DeviceLinks(Groups(ranks, grid), panels)
+        transport = DeviceTransport(Groups(ranks, grid), panels)
         cupy.cuda.Device().synchronize()
         ranks.allgather(None)
 
         def call() -> None:
-            close_tiles(engine, links, grid, tiles, diverges=False)
+            close_tiles(engine, transport, grid, tiles, diverges=False)
             cupy.cuda.Device().synchronize()
 
         return by_clock(call)

@@ -1,12 +1,12 @@
-"""Bellman-Ford: labels of vertices that edges improve until none does, or until the improvements go round a cycle.
+"""Improve labels of vertices over edges until none improves, or until the improvements form a cycle (Bellman-Ford).
 
-Sources: R. Bellman, "On a routing problem", Quart. Appl. Math. 16 (1958); a cycle is looked for in the tree of
-predecessors after every sweep, as B. V. Cherkassky and A. V. Goldberg, "Negative-cycle detection algorithms", Math.
-Program. 85 (1999), call it. Cost: what a sweep costs, at most n times, plus O(n log n) a sweep.
+Sources: R. Bellman, "On a routing problem", Quart. Appl. Math. 16 (1958). After every sweep, the tree of predecessors
+is searched for a cycle, after B. V. Cherkassky and A. V. Goldberg, "Negative-cycle detection algorithms", Math.
+Program. 85 (1999). Cost: that of a sweep, at most n times, plus O(n log n) a sweep.
 
-`bellman_ford` drives any `Sweeps`. What differs is how a sweep reads the edges: `Labels` has a function relax the edges
-out of the vertices that improved last, on the host; `swept` relaxes all edges of a dense matrix, where the matrix is;
-`potentials` picks rows, a chunk at a time.
+`bellman_ford` drives any `Sweeps`, which read the edges in different ways. `Labels` relaxes the edges out of the
+vertices that improved last, by a function on the host. `swept` relaxes all edges of a dense matrix, on its device.
+`potentials` relaxes chunks of rows.
 """
 
 from __future__ import annotations
@@ -25,27 +25,28 @@ __all__ = ["Labels", "Sweeps", "bellman_ford", "find_cycle", "rounded_up", "swep
 
 
 class Sweeps(Protocol):
-    """Labels of n vertices, and a way to improve them."""
+    """The labels of n vertices, and an operation that improves them."""
 
     @property
     def settled(self) -> bool:
-        """Whether no edge improves a label any more."""
+        """Return whether no edge can improve a label."""
         ...
 
     @property
     def previous(self) -> Array:
-        """(n,) on the host: the vertex whose edge improved each label last, -1 for none."""
+        """Return (n,) on the host: the vertex whose edge improved each label last, -1 for none."""
         ...
 
     def sweep(self) -> None:
-        """Relax, at least, all edges out of the vertices that improved since they were relaxed last."""
+        """Relax at least all edges out of the vertices that improved since their edges were last relaxed."""
         ...
 
 
 def bellman_ford(sweeps: Sweeps) -> list[int]:
-    """Sweep until the labels are settled, []; or until a cycle improves itself: its vertices in the order of its edges.
+    """Sweep until the labels are settled, and return []; or return the vertices of a cycle that improves itself.
 
-    After a cycle the sweeps may go on, if what made it one is changed and their tree forgotten.
+    The vertices are in the order of the edges. The caller may continue after a cycle, if it changes the weights and
+    resets the tree of predecessors.
     """
     while not sweeps.settled:
         sweeps.sweep()
@@ -55,7 +56,10 @@ def bellman_ford(sweeps: Sweeps) -> list[int]:
 
 
 def find_cycle(previous: Array) -> list[int]:
-    """The vertices of one cycle of the graph v ← previous[v] (-1: none), in the order of the edges; [] without one."""
+    """Return the vertices of one cycle of the graph v ← previous[v] (-1: none), or [] without a cycle.
+
+    The vertices are in the order of the edges.
+    """
     n = len(previous)
     jump = np.append(np.where(previous < 0, n, previous), n)
     for _ in range(max(1, n.bit_length())):
@@ -72,13 +76,14 @@ def find_cycle(previous: Array) -> list[int]:
 
 
 class Labels:
-    """Labels (n,) on the host, improved in place by a function that relaxes edges."""
+    """Labels (n,) on the host, which a function that relaxes edges improves in place."""
 
     def __init__(self, labels: Array, relax: Callable[[Array], tuple[Array, Array]], better: Any = np.less) -> None:
-        """``relax(tails)`` takes the vertices that improved last, at first all of them.
+        """Store the labels, and the function that relaxes edges.
 
-        It returns for every vertex the best label that their edges offer (n,), and the vertex that offers it (n,).
-        ``better(x, y)`` says, label by label, whether x is better than y.
+        ``relax(tails)`` receives the vertices that improved last, at first all of them. It returns for every vertex the
+        best label that their edges offer (n,), and the vertex that offers it (n,). ``better(x, y)`` returns, label by
+        label, whether x is better than y.
         """
         self.labels, self._relax, self._better = labels, relax, better
         self.previous = np.full(len(labels), -1)
@@ -86,7 +91,7 @@ class Labels:
 
     @property
     def settled(self) -> bool:
-        """Whether the last sweep improved nothing."""
+        """Return whether the last sweep improved no label."""
         return not self._tails.size
 
     def sweep(self) -> None:
@@ -103,12 +108,13 @@ def swept(
     margin: float = 0.0,
     previous: Array | None = None,
 ) -> Array:
-    """One sweep over a dense matrix, where it lives: the lengths min(h[j], min over i of h[i] + w[i, j]), (n,), new.
+    """Return the lengths min(h[j], min over i of h[i] + w[i, j]), (n,), after one sweep over a dense matrix.
 
-    h (n,) are the lengths before it, each of which counts as larger by ``margin`` times its size; weights are raised as
-    `Weights.raised` says. ``passes`` do all of it by one kernel, in the wide dtype of h; without them a piece
-    of rows at a time is relaxed, each with the lengths as the one before left them. ``previous`` (n,), of the same
-    home, receives the vertex that improved each length; the kernel does not find it.
+    The result is a new array on the device of the matrix. h (n,) are the lengths before the sweep. Each counts as
+    larger by ``margin`` times its size, and weights are raised as in `Weights.raised`. ``passes`` compute the sweep by
+    one kernel, in the wide dtype of h. Without them, pieces of rows are relaxed in turn, each with the lengths that its
+    predecessor left. ``previous`` (n,), on the same device, receives the vertex that improved each length; the kernel
+    does not compute it.
     """
     xp = array_namespace(h)
     if passes is not None and previous is None:
@@ -125,5 +131,8 @@ def swept(
 
 
 def rounded_up(h: Array, margin: float) -> Array:
-    """Lengths ≤ 0 raised by what a sum with each may lose: by its own size, for other parts may be far smaller."""
+    """Return lengths ≤ 0 raised by the possible rounding error of a sum with each.
+
+    The error is relative to the length itself, because other terms of the sum may be far smaller.
+    """
     return h * (1 - margin) if margin else h

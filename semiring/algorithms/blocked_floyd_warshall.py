@@ -1,4 +1,4 @@
-"""Blocked Floyd-Warshall: a pivot block, its panels, the remainder; once for every block of pivots.
+"""Close a matrix by blocked Floyd-Warshall: each round closes a pivot block, its panels and the remainder.
 
 Sources: G. Venkataraman, S. Sahni, S. Mukhopadhyaya, "A blocked all-pairs shortest-paths algorithm", ACM JEA 8 (2003);
 G. J. Katz, J. T. Kider, "All-pairs shortest-paths for large graphs on the GPU", Graphics Hardware 2008.
@@ -7,34 +7,35 @@ With K the pivot block and R all other vertices, in the order that also serves a
 
     A_KK ← A_KK*    A_KR ← A_KK A_KR    A_RR ← A_RR ⊕ A_RK A_KR    A_RK ← A_RK A_KK
 
-The last two are one product: the columns K are copied and set to 0̄, and then R's rows take (copy of A_RK) ⊗ A_K*,
-whose columns K hold A_KK*.
+The last two are one product: the columns K are copied and set to 0̄. Then (copy of A_RK) ⊗ A_K* is added to the rows R;
+the columns K of A_K* hold A_KK*.
 
-*Look-ahead.* On a device the closure of a block leaves nearly all of it idle, so it has lanes, for work side by side. A
-round is cut into tasks that wait for no more than what they read, and for those who still read what they replace. With
-L the next pivot block, right and left of it the columns of all others, below it the rows of later pivots, above K those
-of earlier ones::
+*Look-ahead.* The closure of one block leaves nearly all of a device idle. An engine therefore has lanes, for concurrent
+work. A round consists of tasks. A task waits only for the tasks that write its operands, and for those that still read
+its output. L is the next pivot block. "Right" and "left" are the columns of all other vertices. "Below" are the rows of
+later pivots, and "above" are the rows of earlier ones::
 
     chain  A_KL ← A_KK A_KL    A_LL ← A_LL ⊕ A_LK A_KL    A_LL ← A_LL*
     right  A_KR ← A_KK A_KR    A_LR ← A_LR ⊕ A_LK A_KR
     left   the same of the columns up to K, and of A_LK last of all
     below  the rows after L                  above  the rows before K
 
-So the chain from one pivot block to the next is two products of blocks and a closure, and the rows above, which nothing
-waits for, fill what the others leave idle. The order of the pivots of an entry stays. Of packed bits a round may be
-over before its tasks are enqueued, so there they are fewer: chain, right and left are one. So they are of a block
-triangular matrix, where the rows of a block wait for no block before it.
+The chain from one pivot block to the next is two products of blocks and a closure. No task waits for the rows above,
+so they fill the idle parts of the device. The order of the pivots of an entry does not change. A round of packed bits
+may end before its tasks are enqueued, so it has fewer tasks: chain, right and left are one. The same holds for a block
+triangular matrix, where the rows of a block do not wait for an earlier block.
 
 Cost: n³ pairs in n / block rounds; workspace O(n × block). It reads the matrix n / block times where R-Kleene reads it
 O(log n) times.
 
-*Strips and tiles.* A task works on some rows, and reads those of the pivots as they stood when their block was closed,
-and their columns as they stood before; that is all it asks of a matrix (`Rows`). So rows, or tiles of them, may also
-live in several places, and those of the pivots are what travels.
+*Strips and tiles.* A task updates some rows. It reads the rows of the pivots after their block was closed, and the
+columns of the pivots before it was closed. `Rows` is this interface. Rows, or tiles of them, may therefore be
+distributed; only the rows and columns of the pivots are communicated.
 
 Pivots: every entry meets every pivot exactly once, and the blocks of pivots in increasing order.
 
-What it does not compute: A⁺ (see `irreflexive`), predecessors (see `predecessors`). Hazards: those of `rkleene`.
+What it does not compute: A⁺ (see `irreflexive_closure`), predecessors (see `predecessors`). Hazards: those of
+`rkleene`.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ __all__ = ["Elimination", "Range", "Rows", "blocked_floyd_warshall", "workspace"
 
 Range: TypeAlias = tuple[int, int]
 
-_CHAIN, _RIGHT, _LEFT, _BELOW, _ABOVE = range(5)  # lanes, the most urgent first
+_CHAIN, _RIGHT, _LEFT, _BELOW, _ABOVE = range(5)  # lanes, by descending priority
 
 
 def blocked_floyd_warshall(
@@ -68,12 +69,21 @@ def blocked_floyd_warshall(
     blocks: Sequence[Range] | None = None,
     bounds: Any = None,
 ) -> None:
-    """A ← A* in place; A, start and divergence as in `rkleene`. ``width``: pivots to a block.
+    """Compute A ← A* in place; A, start and divergence are as in `rkleene`.
 
-    ``bounds`` (count + 1,), on the host: where the blocks on the diagonal of a block upper triangular matrix
-    begin, and n. Pivots then meet the rows up to the end of their block and the columns from its start on: n³/6 pairs
-    where all are small. ``blocks``: the pivots, in ranges that begin at multiples of 32 where A is packed; what they
-    leave out must have the row and the column of one of them in A*.
+    Parameters
+    ----------
+    engine, A, start
+        As in `rkleene`.
+    width
+        Pivots to a block.
+    bounds
+        (count + 1,), on the host: where the blocks on the diagonal of a block upper triangular matrix begin, and n.
+        Pivots then meet the rows up to the end of their block, and the columns from its start on. The cost is n³/6
+        pairs where all blocks are small.
+    blocks
+        The pivots, as ranges that begin at multiples of 32 where A is packed. An omitted vertex must have the row and
+        the column of one of the pivots in A*.
     """
     plan, n = engine.plan, A.shape[0]
     name, dtype = engine.backend.name, plan.dtype
@@ -92,7 +102,7 @@ def blocked_floyd_warshall(
         for number, entries in {_CHAIN: across if by_rows else widest**2, _RIGHT: across, _LEFT: across}.items():
             lanes.reserve(number, entries)
         shape = n, columns_of(plan, 0, widest).stop
-        if not engine.overlaps(n, A.shape[1], widest):  # parts that are too small for it have small copies
+        if not engine.overlaps(n, A.shape[1], widest):  # parts that are too small to overlap have small copies
             elimination = replace(elimination, panels=array_namespace(A).empty(shape, A.dtype))
         with lanes:
             tasks(lanes, elimination, blocks)
@@ -109,7 +119,7 @@ def blocked_floyd_warshall(
 
 
 def _look_ahead(lanes: Lanes, elimination: Elimination, blocks: Sequence[Range]) -> None:
-    """All rounds, each task behind those it must not overtake."""
+    """Run all rounds; each task follows the tasks that it must not overtake."""
     n = blocks[-1][1]
     panel, eliminate = elimination.panel, elimination.eliminate
     closed = lanes.run(_CHAIN, lambda lane: elimination.close(lane, blocks[0]))
@@ -135,14 +145,14 @@ def _look_ahead(lanes: Lanes, elimination: Elimination, blocks: Sequence[Range])
 
 
 def _rows_ahead(lanes: Lanes, elimination: Elimination, blocks: Sequence[Range]) -> None:
-    """All rounds, as in `_look_ahead`, with all rows of the next pivot block as one task."""
+    """Run all rounds as in `_look_ahead`, with all rows of the next pivot block as one task."""
     n = elimination.n
     closed = lanes.run(_CHAIN, lambda lane: elimination.close_rows(lane, blocks[0]))
     below: Any = None
     for K, L in zip(blocks, (*blocks[1:], (n, n)), strict=True):
         first, last = elimination.reach(K)
 
-        def ahead(lane: Engine, K: Range = K, L: Range = L, first: int = first, last: int = last) -> None:
+        def close_next(lane: Engine, K: Range = K, L: Range = L, first: int = first, last: int = last) -> None:
             elimination.eliminate(lane, K, (L[0], min(L[1], last)), (first, n))
             elimination.close_rows(lane, L)
 
@@ -153,46 +163,49 @@ def _rows_ahead(lanes: Lanes, elimination: Elimination, blocks: Sequence[Range])
 
             return task
 
-        following, earlier = lanes.run(_CHAIN, ahead, below), below
+        following, earlier = lanes.run(_CHAIN, close_next, below), below
         below = lanes.run(_BELOW, others((K[1], min(L[0], last)), (L[1], last)), closed)
         lanes.run(_ABOVE, others((0, K[0])), closed, earlier)
         closed = following
 
 
 class Rows:
-    """Where a matrix is while it is closed: all columns of its rows, unless it says otherwise.
+    """The rows of a matrix that one place holds while the matrix is closed, with all columns by default.
 
-    Ranges of pivots and of vertices are those of the whole matrix. Rows are those that are in this place, counted from
-    its first one, and so are its columns.
+    Ranges of pivots and of vertices count in the whole matrix. Ranges of rows and of columns count from the first row
+    and column in this place.
     """
 
     def own_rows(self, vertices: Range) -> Range:
-        """The rows of some vertices in this place; an empty range where it has none."""
+        """Return the rows of some vertices in this place; the range is empty where it has none."""
         return vertices
 
     def own_columns(self, vertices: Range) -> Range:
-        """The columns of some vertices in this place."""
+        """Return the columns of some vertices in this place."""
         return vertices
 
     def strip(self, rows: Range) -> tuple[Array, Array | None]:
-        """Some rows, which a task reads and writes, and their pivots where those are kept."""
+        """Return some rows, which a task reads and writes, and their pivots where those are recorded."""
         raise NotImplementedError
 
     def pivots(self, pivots: Range) -> Array:
-        """The rows of a block of pivots as they stood when it was closed, which a task reads."""
+        """Return the rows of a block of pivots after the block was closed; tasks read them."""
         raise NotImplementedError
 
     def closed(self, pivots: Range) -> Array | None:
-        """A_KK as it stood when it was closed, where that is not in the rows of the pivots."""
+        """Return A_KK after it was closed, where it is not part of the rows of the pivots."""
         return None
 
     def through(self, pivots: Range, rows: slice) -> Array | None:
-        """The columns of a block of pivots in some rows, as they stood before it was closed; None: as they are."""
+        """Return the columns of a block of pivots in some rows, before the block was closed.
+
+        None means that the rows still hold those columns.
+        """
         return None
 
 
 class _InMemory(Rows):
-    """Rows of one array, where those of the pivots stay as they are until the next block is closed."""
+    """Rows of one array, in which the rows of pivots stay unchanged until the next block is closed."""
 
     def __init__(self, A: Array) -> None:
         self._A = A
@@ -205,55 +218,55 @@ class _InMemory(Rows):
 
 
 def workspace(engine: Engine, n: int, rows: int, widest: int) -> tuple[int, int]:
-    """The entries of the largest copies: of rows of pivots, and of their columns in so many rows at a time."""
+    """Return the entries of the largest copies: of rows of pivots, and of their columns in ``rows`` rows."""
     plan = engine.plan
     return widest * columns_of(plan, 0, min(n, engine.panel)).stop, rows * columns_of(plan, 0, widest).stop
 
 
 @dataclass(frozen=True)
 class Elimination:
-    """The tasks; ranges are those of vertices, counted from the first row of the matrix."""
+    """The tasks of an elimination; ranges are of vertices, counted from the first row of the matrix."""
 
     matrix: Rows
     n: int
     start: int
-    rows: int  # of the remainder at a time
-    #: One memory for the copies of the column panels of all tasks in lanes, each row of them where it is in A. A task
-    #: that copies the panel of a row, and reads no copy of another, comes behind all that was done to the row before,
-    #: and all that is done to the row next comes behind it; so no two of them meet. In a memory for each lane copies
-    #: would grow from round to round, and an allocator would keep all sizes.
+    rows: int  # rows of the remainder at a time
+    #: The workspace for copies of column panels, shared by the tasks of all lanes; row i of a copy is in row i. A task
+    #: that copies the panel of a row reads no copy of another row. It follows all earlier tasks on that row, and later
+    #: tasks on the row follow it, so no two copies overlap in time. With a workspace for each lane, copies would grow
+    #: from round to round, and an allocator would keep all sizes.
     panels: Array | None = None
     bounds: Any = None  # of the blocks on the diagonal of a block upper triangular matrix
 
     def reach(self, pivots: Range) -> Range:
-        """The first column that the rows of the pivots may have entries in, and the end of the rows that reach them."""
+        """Return the first column in which rows of the pivots have entries, and the end of the rows that reach them."""
         if self.bounds is None:
             return 0, self.n
         first, last = np.searchsorted(self.bounds, pivots[0], "right") - 1, np.searchsorted(self.bounds, pivots[1])
         return int(self.bounds[first]) // WORD * WORD, int(self.bounds[last])
 
     def close(self, engine: Engine, pivots: Range) -> None:
-        """A_KK ← A_KK*."""
+        """Compute A_KK ← A_KK* in place."""
         if pivots[0] < pivots[1]:
             rkleene(engine, *self.block(engine, pivots), start=self.start + pivots[0])
 
     def block(self, engine: Engine, pivots: Range) -> tuple[Array, Array | None, int]:
-        """A_KK, its pivots, and the vertex of its first row."""
+        """Return A_KK, its pivots, and the vertex of its first row."""
         return *self._pivot_rows(engine, pivots, pivots), pivots[0]
 
     def close_rows(self, engine: Engine, pivots: Range) -> None:
-        """A_KK ← A_KK*, and the rest of their rows; not if a pivot has no star."""
+        """Compute A_KK ← A_KK* and the remaining columns of its rows, unless a pivot has no star."""
         self.close(engine, pivots)
         if engine.plan.status.diverged < 0:
             self.panels_of(engine, pivots)
 
     def panels_of(self, engine: Engine, pivots: Range) -> None:
-        """The rows of the pivots, but for A_KK."""
+        """Multiply the rows of the pivots by A_KK, except for the columns of A_KK itself."""
         for others in ((self.reach(pivots)[0], pivots[0]), (pivots[1], self.n)):
             self.panel(engine, pivots, others)
 
     def panel(self, engine: Engine, pivots: Range, others: Range) -> None:
-        """A_KR ← A_KK A_KR: some columns of the rows of the pivots."""
+        """Compute A_KR ← A_KK A_KR for some columns of the rows of the pivots."""
         here = self.matrix.own_columns(others)
         if pivots[0] < pivots[1] and here[0] < here[1]:
             A_KK = self.matrix.closed(pivots)
@@ -262,19 +275,22 @@ class Elimination:
             engine.multiply_left(A_KK, *self._pivot_rows(engine, pivots, others), pivots[0])
 
     def _pivot_rows(self, engine: Engine, pivots: Range, columns: Range) -> tuple[Array, Array | None]:
-        """Some columns of the rows of the pivots."""
+        """Return some columns of the rows of the pivots."""
         (A_K, P_K), here = self.matrix.strip(self.matrix.own_rows(pivots)), self.matrix.own_columns(columns)
         return A_K[:, columns_of(engine.plan, *here)], None if P_K is None else P_K[:, slice(*here)]
 
     def eliminate(self, engine: Engine, pivots: Range, rows: Range, columns: Range) -> None:
-        """The remainder in some rows and columns, with the column panel where it is among them; some rows at a time."""
+        """Update the remainder in some rows and columns, a few rows at a time.
+
+        The column panel is updated too where it is among the columns.
+        """
         here = self.matrix.own_columns(columns)
         if here[0] < here[1]:
             for strip in cut(*self.matrix.own_rows(rows), self.rows):
                 self._eliminate(engine, pivots, strip, here)
 
     def _eliminate(self, engine: Engine, pivots: Range, rows: slice, columns: Range) -> None:
-        """One product with the rows of the pivots, in some rows and columns of this place."""
+        """Multiply by the rows of the pivots once, in some rows and columns of this place."""
         plan, J, K = engine.plan, columns_of(engine.plan, *columns), self.matrix.own_columns(pivots)
         (A_R, P_R), A_K = self.matrix.strip((rows.start, rows.stop)), self.matrix.pivots(pivots)
         panel, through = A_R[:, columns_of(plan, *K)], self.matrix.through(pivots, rows)
@@ -283,9 +299,9 @@ class Elimination:
             through = panel
             if replaced and not engine.overlaps(A_R.shape[0], J.stop - J.start, pivots[1] - pivots[0]):
                 through = engine.copy_panel(panel, None if self.panels is None else self.panels[rows, : panel.shape[1]])
-        if replaced and not plan.semiring.idempotent:  # otherwise A_RK is not better than A_RK A_KK*
+        if replaced and not plan.semiring.idempotent:  # for an idempotent ⊕, A_RK does not improve on A_RK A_KK*
             panel[...] = zero_item(plan)
         if P_R is None:
             engine.multiply_add(A_R[:, J], through, A_K[:, J])
-        else:  # an idempotent ⊕: what stands in the columns stays, so that only an improvement counts as one
+        else:  # an idempotent ⊕: the columns keep their entries, so that P records improvements only
             engine.multiply_add_pivots(A_R[:, J], P_R[:, slice(*columns)], through, A_K[:, J], pivots[0])

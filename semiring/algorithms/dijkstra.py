@@ -1,9 +1,9 @@
-"""Dijkstra's algorithm from some vertices of a sparse graph, the sources shared out over threads.
+"""Run Dijkstra's algorithm from some vertices of a sparse graph, with the sources distributed over threads.
 
-Sources, and what it costs: `semiring.kernels.cpu.dijkstra`. It takes any semiring whose ⊕ selects, and weights none of
-which improves on 1̄ (`never_improves`): min-plus from 0 up, max-plus from 0 down, max-min, min-max, max-times up to 1,
-truths. What it does not compute: sums over paths. Results do not depend on the number of threads, nor on the order in
-which vertices are settled; which of several best paths is found is that of the edges' order.
+Sources, and the cost: `semiring.kernels.cpu.dijkstra`. The algorithm takes any semiring whose ⊕ selects, and weights of
+which none improves on 1̄ (`never_improves`). These are min-plus from 0 up, max-plus from 0 down, max-min, min-max,
+max-times up to 1, and truth values. It does not compute sums over paths. Values do not depend on the number of threads,
+nor on the order in which vertices are settled. The order of the edges decides which of several best paths is found.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Searches", "never_improves"]
 
 
 def never_improves(semiring: Semiring, weights: Array) -> bool:
-    """Whether ⊕ selects, and 1̄ ⊕ w is 1̄ for every weight: then x ⊕ x ⊗ w = x ⊗ (1̄ ⊕ w) = x."""
+    """Return whether ⊕ selects and 1̄ ⊕ w = 1̄ for every weight: then x ⊕ x ⊗ w = x ⊗ (1̄ ⊕ w) = x."""
     if not semiring.selective:
         return False
     one = semiring.one_for(weights.dtype)
@@ -32,30 +32,31 @@ def never_improves(semiring: Semiring, weights: Array) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Searches:
-    """A graph (n vertices, m edges) as Dijkstra's algorithm takes it.
+    """A graph (n vertices, m edges) in the form that Dijkstra's algorithm reads.
 
-    ``turned``: paths are combined from their ends on, w ⊗ x, for a graph whose edges were turned round.
+    ``is_reversed``: the edges are reversed, so paths are combined from their ends on, w ⊗ x.
     """
 
-    plan: KernelPlan  # its threads are those of every call
+    plan: KernelPlan  # its number of threads holds for every call
     starts: Array  # (n + 1,) int64: where the edges of each vertex begin
     heads: Array  # (m,) int32
-    weights: Array  # (m,) of the plan's dtype, none better than 1̄; as kernels hold them
-    turned: bool = False
+    weights: Array  # (m,) of the plan's dtype, none better than 1̄, in the encoding of the kernels
+    is_reversed: bool = False
 
     @property
     def n(self) -> int:
-        """How many vertices there are."""
+        """Return the number of vertices."""
         return int(self.starts.size - 1)
 
     def table(
         self, sources: Array, targets: Array | None = None, *, trees: bool = False, out: Array | None = None
     ) -> tuple[Array, Array | None]:
-        """(p, q): the best value from each of p sources to each of q targets, to all without; 0̄ where no path leads.
+        """Return (p, q): the best value from each of p sources to each of q targets; 0̄ where there is no path.
 
-        ``out``: where the values go, (p, q) in C order; floats may be narrower, and are rounded once.
-        With ``trees`` also (p, n) int32, the vertex before each on a best path; -9999 for none. Where there are
-        targets, perhaps only up to where the last of them was reached.
+        Without ``targets``, the targets are all vertices. ``out`` (p, q) in C order receives the values. Its dtype may
+        be a narrower float; values are then rounded once. With ``trees`` the function also returns (p, n) int32, the
+        predecessor of each vertex on a best path, -9999 for none. With targets, the trees may end where the last target
+        was reached.
         """
         ends = np.arange(self.n) if targets is None else targets
         values = np.empty((sources.size, ends.size), self.plan.dtype) if out is None else out
@@ -71,9 +72,9 @@ class Searches:
         return values, before if trees else None
 
     def near(self, sources: Array, limit: Any, targets: Array | None = None) -> tuple[Array, Array, Array]:
-        """The targets (all without) no worse than a limit from each source: compressed rows, as starts, heads, values.
+        """Return the targets no worse than a limit from each source: compressed rows, as starts, heads, values.
 
-        Costs what lies within the limit.
+        Without ``targets``, the targets are all vertices. The cost is that of the vertices within the limit.
         """
         wanted = np.full(self.n, targets is None)
         if targets is not None:
@@ -92,17 +93,17 @@ class Searches:
 
     @property
     def _graph(self) -> tuple[Any, ...]:
-        return self.starts, self.heads, self.weights, self.turned
+        return self.starts, self.heads, self.weights, self.is_reversed
 
     def _sweeps(self, source: int) -> tuple[Array, Array]:
-        """Labels (n,) and the vertices before them, by Bellman-Ford, for a backend that searches nothing."""
+        """Return labels (n,) and predecessors by Bellman-Ford, for a backend without a search kernel."""
         semiring, order = self.plan.semiring, np.argsort(self.heads, kind="stable")
         tails = np.repeat(np.arange(self.n), np.diff(self.starts))[order]
         heads, weights = self.heads[order].astype(np.int64), self.weights[order]
         labels, tree = np.full(self.n, self.plan.zero, self.plan.dtype), np.full(self.n, -9999, np.int32)
         labels[source] = self.plan.one
         for _ in range(self.n):
-            ends = (weights, labels[tails]) if self.turned else (labels[tails], weights)
+            ends = (weights, labels[tails]) if self.is_reversed else (labels[tails], weights)
             offers = np.asarray(semiring.mul(*ends))
             into, best = add_duplicates(heads, offers.copy(), semiring)
             best = np.asarray(semiring.add(best, labels[into]))

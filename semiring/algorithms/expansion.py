@@ -1,12 +1,12 @@
-"""One best path from the pivots of a closure, a vertex between others at a time: of matrices that stay in their files.
+"""Reconstruct one best path from the pivots of a closure, for matrices that stay in their files.
 
-P[u, v] is -1 where the edge u → v is itself a best path, else the first of a run of pivots, over one of which a best
-path leads (`multiply_add_pivots`). Which one, D[u, k] ⊗ D[k, v] = D[u, v] tells. So a path of m edges takes m - 1 such
-steps, each of a run of entries in a row and in a column of D and of P, whatever n is.
+P[u, v] is -1 where the edge u → v is itself a best path. Otherwise P[u, v] is the first of a run of pivots, and a best
+path leads over one of them (`multiply_add_pivots`). The pivot k is the one with D[u, k] ⊗ D[k, v] = D[u, v]. A path of
+m edges takes m - 1 such steps. Each step reads a run of entries in a row and in a column of D and of P, for any n.
 
-Ties may lead in a circle where edges do not make paths worse; then, and where the edges that were found do not add up
-to the distance, nothing is found, and who asked searches the whole row (`nearest_tree`, of `DirectEdges`: O(n²)).
-Source: R. W. Floyd, "Algorithm 97: shortest path", CACM 5 (1962), whose pivots these are.
+If edges do not make paths worse, ties may lead in a circle. In that case, and where the edges do not add up to the
+distance, the result is None. The caller then searches the whole row (`nearest_tree` of `DirectEdges`, O(n²)).
+Source: R. W. Floyd, "Algorithm 97: shortest path", CACM 5 (1962), which defines these pivots.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Array: TypeAlias = NDArray[Any]
 
 @dataclass(frozen=True)
 class DirectEdges:
-    """The edges that are best paths themselves, read from D and P (n, n) where they are asked for; 0̄ elsewhere."""
+    """The edges that are best paths themselves, read lazily from D and P (n, n); 0̄ elsewhere."""
 
     D: Array
     P: Array
@@ -39,16 +39,19 @@ class DirectEdges:
     def dtype(self) -> np.dtype[Any]:
         return self.D.dtype
 
-    def __getitem__(self, at: Any) -> Array:
-        found: Array = np.where(self.P[at] == -1, self.D[at], self.dtype.type(self.zero))
-        return found
+    def __getitem__(self, index: Any) -> Array:
+        edges: Array = np.where(self.P[index] == -1, self.D[index], self.dtype.type(self.zero))
+        return edges
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.asarray(self[:], dtype)
 
 
 def expanded(plan: KernelPlan, D: Array, P: Array, source: int, target: int) -> list[int] | None:
-    """The vertices of a best path between two different ones, None where this finds none; D = A*, P its pivots."""
+    """Return the vertices of a best path between two different vertices, or None where the search fails.
+
+    D is A*, and P are its pivots.
+    """
     #: As if all weights were ≥ 0: whether ⊗ is exact, and how errors are measured, without a look at all of D.
     tolerance = tolerance_for(replace(plan, facts=Facts(nonnegative=True)), D[:0])
     path, edges, seen = [source], [plan.one], set()
@@ -70,7 +73,10 @@ def expanded(plan: KernelPlan, D: Array, P: Array, source: int, target: int) -> 
 
 
 def _between(plan: KernelPlan, D: Array, P: Array, u: int, v: int, tolerance: Tolerance) -> int | None:
-    """A vertex that a best path from u to v leads over; of several one whose halves were found first."""
+    """Return a vertex on a best path from u to v, or None.
+
+    Of several such vertices, the function returns one whose two halves were found first.
+    """
     first = int(P[u, v])
     run = slice(first, min(len(D), first + plan.pivot_chunk))
     before, after = np.array(D[u, run]), np.array(D[run, v])
@@ -85,7 +91,10 @@ def _between(plan: KernelPlan, D: Array, P: Array, u: int, v: int, tolerance: To
 
 
 def _adds_up(plan: KernelPlan, edges: Array, distance: Any, units: float) -> bool:
-    """Whether edges one after the other have that distance, up to so many roundings of weights of their size."""
+    """Return whether consecutive edges have the given distance.
+
+    ``units`` is the tolerance, in roundings of weights of the size of the edges.
+    """
     wide = np.dtype(np.float64) if is_floating(plan.dtype) else plan.dtype
     mul, total, size = plan.semiring.mul.expression, edges[:1].astype(wide), np.abs(edges[:1]).astype(wide)
     for edge in edges[1:].astype(wide):
@@ -99,15 +108,15 @@ def _adds_up(plan: KernelPlan, edges: Array, distance: Any, units: float) -> boo
 
 
 def _without_loops(path: list[int]) -> list[int]:
-    """The path without what leads from a vertex back to it."""
-    kept: list[int] = []
+    """Return the path without its cycles: every vertex occurs once."""
+    simple: list[int] = []
     where: dict[int, int] = {}
     for vertex in path:
         if vertex in where:
-            for left in kept[where[vertex] + 1 :]:
-                del where[left]
-            del kept[where[vertex] + 1 :]
+            for removed in simple[where[vertex] + 1 :]:
+                del where[removed]
+            del simple[where[vertex] + 1 :]
         else:
-            where[vertex] = len(kept)
-            kept.append(vertex)
-    return kept
+            where[vertex] = len(simple)
+            simple.append(vertex)
+    return simple

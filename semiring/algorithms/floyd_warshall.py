@@ -1,15 +1,16 @@
-"""Floyd-Warshall, one pivot at a time, with the star at the pivot.
+"""Close a matrix by Floyd-Warshall, one pivot at a time, with the star at the pivot.
 
 Sources: R. W. Floyd, "Algorithm 97: Shortest path", CACM 5 (1962); S. Warshall, "A theorem on Boolean matrices", JACM 9
 (1962); with stars, for every semiring that has them: D. J. Lehmann, "Algebraic structures for transitive closure",
 Theoretical Computer Science 4 (1977).
 
-For each pivot k: a ← A[k, k]*, and A[i, j] ← A[i, j] ⊕ A[i, k] a A[k, j] for all other i and j; then row k ← a ⊗ row
-k and column k ← column k ⊗ a. Cost: n³ pairs in n rank-one products that each read and write the whole matrix, so it
-is bound by memory; workspace 2 n. It is here as the textbook form to compare with, and for a k that must be resolved
-to a single pivot.
+For each pivot k: a ← A[k, k]*, and A[i, j] ← A[i, j] ⊕ A[i, k] a A[k, j] for all i ≠ k and j ≠ k. Then
+row k ← a ⊗ row k, and column k ← column k ⊗ a. Cost: n³ pairs in n rank-one products. Each product reads and writes the
+whole matrix, so the method is bound by memory bandwidth; workspace 2 n. The module is the textbook form for
+comparisons, and it resolves pivots to single vertices.
 
-What it does not compute: A⁺ (see `irreflexive`), predecessors (see `predecessors`). Hazards: those of `rkleene`.
+What it does not compute: A⁺ (see `irreflexive_closure`), predecessors (see `predecessors`). Hazards: those of
+`rkleene`.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ __all__ = ["floyd_warshall"]
 
 
 def floyd_warshall(engine: Engine, A: Array) -> None:
-    """A ← A* in place; A and divergence as in `rkleene`.
+    """Compute A ← A* in place; A and divergence are as in `rkleene`.
 
-    It is the blocked form with blocks of one vertex, where the closure of a block is the star of its one entry. Packed
-    bits have no single columns: `AlgebraError`.
+    The implementation is the blocked form with blocks of one vertex, so the closure of a block is the star of its only
+    entry. Packed bits have no single columns, and raise `AlgebraError`.
     """
     if engine.plan.storage == "bits":
         raise AlgebraError("floyd_warshall takes one pivot at a time, and packed bits hold 32: use rkleene")

@@ -1,13 +1,13 @@
-"""Johnson's algorithm for sparse graphs: potentials, then Dijkstra's algorithm from every vertex.
+"""Solve all-pairs shortest paths of sparse graphs by Johnson's algorithm: potentials, then Dijkstra's algorithm.
 
 Sources: D. B. Johnson, "Efficient algorithms for shortest paths in sparse networks", JACM 24 (1977); Buluç, Gilbert,
 Budak 2010, section 4.4, for the comparison with dense elimination.
 
-Cost: O(n (m + n) log n) for m edges, in float64, the sources shared out over threads; the result is dense. Worth it for
-sparse graphs only: a dense closure does some thousand pairs in the time that a vertex takes (`schedule`).
+Cost: O(n (m + n) log n) for m edges, in float64, the sources distributed over threads; the result is dense. The
+algorithm pays for sparse graphs only: a dense closure does some thousand pairs in the time of one vertex (`schedule`).
 
-What it does not compute: other semirings than min-plus and max-plus, integer dtypes, pivots. Hazards: those of
-`potentials`, whose treatment of rounding and of negative cycles it shares; edges of unbounded gain are refused.
+It does not compute other semirings than min-plus and max-plus, integer dtypes, or pivots. Its hazards are those of
+`potentials`, including the treatment of rounding and of negative cycles. Edges of unbounded gain raise an error.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from semiring.threads import get_threads
 
 __all__ = ["SparseGraph", "edge_graph", "edge_potentials", "graph_potentials", "johnson", "searches", "sparse_graph"]
 
-_ORDERED = 2000  # vertices of a graph that is begun in the order of its components
-_ENTRIES = 1 << 22  # distances that are found at a time, in float64
+_ORDERED = 2000  # vertices from which sweeps begin in the order of the components
+_ENTRIES = 1 << 22  # distances computed at a time, in float64
 
 
 @dataclass(frozen=True)
 class SparseGraph:
-    """Min-plus edges sorted by head, no two with the same ends; weights in float64."""
+    """The edges of a min-plus graph, sorted by head, without parallel edges; weights in float64."""
 
     n: int
     tails: Array
@@ -49,19 +49,20 @@ class SparseGraph:
     weights: Array
     sign: int
     epsilon: float  # relative rounding of a weight, 0 where all are whole numbers
-    turned: bool = False  # whether the edges are the caller's, reversed
+    is_reversed: bool = False  # whether the edges are the caller's, reversed
 
 
 def sparse_graph(matrix: Any, sign: int, rounded_to: Any = None) -> SparseGraph:
-    """The graph of a SciPy sparse matrix of floats, which has passed `check_sparse`: its `edge_graph`."""
+    """Return the `edge_graph` of a SciPy sparse matrix of floats that has passed `check_sparse`."""
     return edge_graph(matrix.shape[0], *stored_entries(matrix), sign, rounded_to)
 
 
 def edge_graph(n: int, tails: Array, heads: Array, stored: Array, sign: int, rounded_to: Any = None) -> SparseGraph:
-    """The graph of n vertices whose edges have these ends and weights; of parallel edges the best is kept.
+    """Return the graph of n vertices with these edges; the best of parallel edges remains.
 
-    ``rounded_to``: the dtype whose rounding the weights bring, by default their own. Raises `DomainError` for NaN, as
-    `check_entries` does, and for an edge of unbounded gain.
+    ``tails``, ``heads`` and ``stored`` (m,) are the ends and the weights of the edges. ``rounded_to`` is the dtype to
+    which the weights were rounded, by default their own. Raises `DomainError` for NaN, as `check_entries` does, and for
+    an edge of unbounded gain.
     """
     tails, heads, weights = tails.astype(np.int64), heads.astype(np.int64), sign * stored.astype(np.float64)
     try:
@@ -89,16 +90,16 @@ def edge_graph(n: int, tails: Array, heads: Array, stored: Array, sign: int, rou
 
 
 def graph_potentials(graph: SparseGraph, dtype: np.dtype[Any]) -> Array | None:
-    """Potentials h (n,) float64 under which no edge is negative, for distances of ``dtype``.
+    """Return potentials h (n,) float64 under which no edge is negative, for distances of ``dtype``.
 
-    None where weights differ so much in size that they would drown one (`semiring.algorithms.potentials.rounding`):
-    then the dense closure is thorough.
+    The result is None where the weights differ so much in size that potentials would drown one
+    (`semiring.algorithms.potentials.rounding`). The dense closure handles such graphs.
 
     Raises `NegativeCycleError`, and `DomainError` where sums of weights may leave the range of the dtype.
     """
     if not bool((graph.weights < 0).any()):
         return np.zeros(graph.n)
-    with np.errstate(over="ignore", invalid="ignore"):  # seen by the next line
+    with np.errstate(over="ignore", invalid="ignore"):  # `check_range` reports the overflow
         h = edge_potentials(graph)
     check_range(h, float(graph.weights.min()), float(graph.weights.max()), dtype)
     sizes = np.abs(graph.weights)
@@ -106,7 +107,7 @@ def graph_potentials(graph: SparseGraph, dtype: np.dtype[Any]) -> Array | None:
 
 
 def searches(graph: SparseGraph, h: Array, threads: int | None = None) -> Searches:
-    """The edges for Dijkstra's algorithm, of weights w[i, j] + h[i] - h[j] under potentials h (n,), and 0 for less."""
+    """Return the edges for Dijkstra's algorithm, with the weights max(w[i, j] + h[i] - h[j], 0)."""
     order = np.argsort(graph.tails, kind="stable")  # heads stay sorted
     tails, heads = graph.tails[order], graph.heads[order]
     reduced = np.maximum(graph.weights[order] + (h[tails] - h[heads]), 0.0)
@@ -116,7 +117,7 @@ def searches(graph: SparseGraph, h: Array, threads: int | None = None) -> Search
 
 
 def johnson(graph: SparseGraph, h: Array, out: Array, *, reflexive: bool = True, progress: Any = None) -> None:
-    """Write all distances into out (n, n), ``sign`` applied; h (n,) are `graph_potentials`."""
+    """Write all distances into out (n, n), with the sign applied; h (n,) are `graph_potentials`."""
     n, sign, own = graph.n, graph.sign, searches(graph, h)
     step, moved = max(1, _ENTRIES // max(1, n)), bool(h.any())
     direct = not moved and out.flags.c_contiguous and out.dtype in (np.float32, np.float64)
@@ -141,10 +142,11 @@ def johnson(graph: SparseGraph, h: Array, out: Array, *, reflexive: bool = True,
 
 
 def edge_potentials(graph: SparseGraph) -> Array:
-    """Potentials h (n,) of a sparse graph, as `potentials.potentials` finds them; a sweep relaxes all edges at once.
+    """Return potentials h (n,) of a sparse graph, as `potentials.potentials` does; a sweep relaxes all edges at once.
 
-    A large graph is begun by one pass along its components, after which nothing improves if it is acyclic, as a plan
-    is: sweeps would be as many as its longest path has edges. They lower h to the same numbers from there.
+    For a large graph, one pass in the order of the components comes first. If the graph is acyclic, as a plan is,
+    nothing improves after it. Sweeps alone would be as many as the longest path has edges. The sweeps then lower h to
+    the same numbers.
 
     Raises `NegativeCycleError` with the vertices of a negative cycle.
     """
@@ -165,12 +167,12 @@ def edge_potentials(graph: SparseGraph) -> Array:
         return best, offered_by
 
     if graph.n >= _ORDERED and graph.tails.size:
-        from semiring.kernels.graphs.bellman_ford import relax_edges  # compiled: small graphs do without Numba
+        from semiring.kernels.graphs.bellman_ford import relax_edges  # compiled: small graphs avoid Numba
 
         at = np.argsort(_components_from_the_sources(graph)[graph.tails], kind="stable")
         relax_edges(graph.tails[at], graph.heads[at], raised[at], h, 1 - margin)
     while cycle := bellman_ford(Labels(h, relax)):
-        walked = cycle[::-1] if graph.turned else cycle
+        walked = cycle[::-1] if graph.is_reversed else cycle
         loops = graph.weights[graph.tails == graph.heads]
         hint = minus_one_hint(graph.weights) if graph.sign > 0 and not (loops < 0).any() else ""
         error = cycle_error(walked, _exact_weights(graph), graph.sign, graph.epsilon, hint)
@@ -184,17 +186,17 @@ def edge_potentials(graph: SparseGraph) -> Array:
 
 
 def _components_from_the_sources(graph: SparseGraph) -> Array:
-    """The number of each vertex's strong component, (n,): edges between two lead to the higher one."""
+    """Return the strong component of each vertex, (n,); edges between two components lead to the higher number."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     edges = coo_array((np.ones(graph.tails.size, np.int8), (graph.tails, graph.heads)), shape=(graph.n, graph.n))
     count, label = connected_components(edges, connection="strong")
-    numbers: Array = count - 1 - label  # SciPy numbers a component when all that it reaches have been
+    numbers: Array = count - 1 - label  # SciPy numbers a component after all components that it reaches
     return numbers
 
 
 def _exact_weights(graph: SparseGraph) -> Any:
-    tails, heads = (graph.heads, graph.tails) if graph.turned else (graph.tails, graph.heads)
+    tails, heads = (graph.heads, graph.tails) if graph.is_reversed else (graph.tails, graph.heads)
     position = {(int(i), int(j)): k for k, (i, j) in enumerate(zip(tails, heads, strict=True))}
     return lambda i, j: Fraction(float(graph.weights[position[i, j]]))

@@ -1,13 +1,13 @@
-"""The methods of closure, by the names the literature gives them: the table, its traits, and how to add one.
+"""Register the methods of closure by their names in the literature, with their traits.
 
-What a caller must know about a method is a trait of it, so that nobody asks for one by its name. A method of your own
-is registered by `register_method`, or named by an entry point of an installed package::
+A caller reads the traits of a method, and does not depend on its name. `register_method` registers a method of your
+own, and so does an entry point of an installed package::
 
     [project.entry-points."semiring.methods"]
     series = "package.module:series"
 
-which is a function, or a `Method` with its traits. It is imported when it is first asked for. A name that is taken
-already keeps its meaning.
+The entry point is a function, or a `Method` with its traits. It is imported when its name is first used. It cannot
+replace a method that is registered already.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ __all__ = [
     "unregister_method",
 ]
 
-AUTO = "auto"  # no method, but the choice of one
+AUTO = "auto"  # not a method: the planner chooses one
 
 Storage: TypeAlias = Literal["elements", "bits"]
 
@@ -79,24 +79,25 @@ class Method:
     keeps_pivots: InitVar[bool | None] = None
     #: What the matrix may be stored as: one element an entry, or 32 truth values to a word.
     storages: tuple[Storage, ...] = ("elements",)
-    #: Whether its kernels depend on the plan and on n alone, not on the entries: a device may record and repeat them.
+    #: Whether its kernels depend on the plan and on n alone, not on the entries. A device may then record and repeat
+    #: them.
     recorded: bool = False
-    #: Whether it reads another matrix than it writes, ``close(engine, D, A)``: D ← A*, where D may be A, and what D
-    #: holds otherwise is not read. So a matrix that is to stay as it is need not be copied first.
+    #: Whether it reads one matrix and writes another, ``close(engine, D, A)``: D ← A*. D may be A; otherwise its
+    #: entries are not read. The caller then need not copy a matrix that must not change.
     apart: bool = field(default=False, repr=False)
-    #: Which operations of `Capabilities` the backend must provide, by their names.
+    #: The operations of `Capabilities` that the backend must provide, by name.
     needs: tuple[str, ...] = ()
-    #: Whether it works on a matrix, or on the edges of a sparse graph, on the host, by min-plus of floats.
+    #: "matrix"; or "edges", for a method on the edges of a sparse graph, on the host, in min-plus of floats.
     takes: Literal["matrix", "edges"] = "matrix"
-    #: ``pairs(n, width)``: the most pairs it will report for n rows of ``width`` entries, where that depends on the
-    #: entries. Otherwise they are counted by a walk through ``close`` with kernels that do nothing, and no operation
-    #: beyond the contract but closures of whole matrices: a method that needs another operation must give `pairs`.
+    #: ``pairs(n, width)``: the most pairs it reports for n rows of ``width`` entries, if that depends on the entries.
+    #: Otherwise the pairs are counted by running ``close`` with kernels that do nothing. These provide the contract and
+    #: closures of whole matrices only, so a method that needs another operation must give `pairs`.
     pairs: Callable[[int, int], int] | None = field(default=None, repr=False)
-    #: What the graph must be, where a rule of the planner closes such matrices: the rule makes a method of this name
-    #: for each of them, of what the scans have found.
+    #: The structure of the graph that the method needs, such as "an undirected graph". A rule of the planner builds a
+    #: method of this name for each such matrix, from the results of the scans.
     structure: str = field(default="", repr=False)
-    #: For whom reads the table of methods: authors, year and the place in the paper; "doi:…" or "arXiv:…", where that
-    #: was verified; and what the method closes at which cost.
+    #: Columns of the table of methods: authors, year and the place in the paper; a verified "doi:…" or "arXiv:…"; and
+    #: the semirings, dtypes and cost of the method.
     source: str = field(default="", compare=False, repr=False)
     reference: str = field(default="", compare=False, repr=False)
     semirings: str = field(default="every semiring with a star", compare=False, repr=False)
@@ -130,9 +131,10 @@ class Method:
             raise MethodError(f"the closure method {self.name!r} has {trait}={getattr(self, trait)!r}: give {expected}")
 
     def check(self, backend: Backend, storage: str) -> None:
-        """Raise `DeviceError` where it runs on another device or the backend lacks an operation.
+        """Raise an error where the method cannot run on this backend or storage.
 
-        Raises `AlgebraError` where the storage is another.
+        Raises `DeviceError` where the method runs on another device, or the backend lacks an operation. Raises
+        `AlgebraError` where the method needs another storage.
         """
         device = "cuda" if backend.name == "cuda" else "cpu"
         if device not in self.devices:
@@ -151,7 +153,7 @@ class Method:
             raise AlgebraError(f"{self.name} does not close {stored}: use {', '.join(others[:-1])} or {others[-1]}")
 
     def total_pairs(self, engine: Engine, n: int, columns: int) -> int:
-        """The pairs that it will report on an n × n matrix stored in ``columns`` columns, or the most there may be."""
+        """Return the pairs that the method reports on an n × n matrix in ``columns`` columns, or an upper bound."""
         if self.pairs is None:
             return total_pairs(self.close, engine, n, columns)
         return self.pairs(n, columns * (WORD if engine.plan.storage == "bits" else 1))
@@ -185,7 +187,7 @@ def _of_a_paper(name: str, close: Callable[..., object], source: str, launches: 
 
 
 def _found_by_a_rule(engine: Engine, A: Any) -> None:
-    """Raise `MethodError`: a matrix must be scanned first."""
+    """Raise `MethodError`, because a matrix must be scanned before this method can close it."""
     raise MethodError("this method needs the structure of the graph: closure(A, method=...) finds it, and closes A")
 
 
@@ -362,11 +364,11 @@ _BUILT_IN = (
         cost="n³/6 bit pairs without cycles, n³ in one component",
     ),
 )
-_methods = {method.name: method for method in _BUILT_IN}  # and those that were registered or loaded
+_methods = {method.name: method for method in _BUILT_IN}  # registered and loaded methods are added
 
 
 class MethodNames(Collection[str]):
-    """What ``method=`` takes: ``"auto"``, and the names of all methods as they are registered now."""
+    """The values that ``method=`` accepts: ``"auto"``, and the names of all registered methods."""
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and (name == AUTO or name in _methods or name in _installed())
@@ -381,27 +383,37 @@ class MethodNames(Collection[str]):
         return repr(tuple(self))
 
 
-#: What ``method=`` takes.
+#: The values that ``method=`` accepts.
 METHODS = MethodNames()
 
 
 def register_method(name: str, method: Method | Callable[..., object], **traits: Any) -> Method:
-    """Let ``method=name`` be a method of your own, in `closure`, the functions of paths and the command.
+    """Register a closure method of your own, for ``method=name`` in `closure`, the path functions and the command.
 
     Parameters
     ----------
     name
-        A name that is not taken.
+        A name that no method has.
     method
         ``close(engine, A)``, a function that closes a matrix A (n, n) in place by the operations of an
-        `semiring.kernels.engine.Engine`; or a `Method`, which is registered under this name. Names, signs, "no path" of
-        integers, stacks, A⁺ and predecessors are dealt with around it. It may raise `AlgebraError` for a semiring that
-        it does not close.
+        `semiring.kernels.engine.Engine`; or a `Method`, which is registered under this name. The caller of the method
+        handles names, signs, "no path" of integers, stacks, A⁺ and predecessors. The method may raise `AlgebraError`
+        for a semiring that it does not close.
     traits
         Those of `Method`: ``storages``, ``recorded``, ``apart``, ``needs``, ``takes``, ``pairs``, ``devices``.
 
-    Returns the `Method`. Raises `MethodError` where the name is taken, for what is no function, and for other traits.
+    Returns
+    -------
+    Method
+        The registered method.
 
+    Raises
+    ------
+    MethodError
+        If a method has the name already, ``method`` is no function, or a trait is unknown.
+
+    Examples
+    --------
     >>> from semiring.algorithms.rkleene import rkleene
     >>> register_method("mine", lambda engine, A: rkleene(engine, A))
     Method(name='mine', storages=('elements',), recorded=False, needs=(), takes='matrix')
@@ -420,7 +432,7 @@ def register_method(name: str, method: Method | Callable[..., object], **traits:
 
 
 def unregister_method(name: str) -> None:
-    """Forget a method that was registered. Raises `MethodError` for one that the library brings, and for others."""
+    """Remove a registered method; raises `MethodError` for built-in methods and unknown names."""
     if name not in _methods or any(method.name == name for method in _BUILT_IN):
         raise MethodError(f"{name!r} is not a registered closure method")
     del _methods[name]
@@ -428,28 +440,29 @@ def unregister_method(name: str) -> None:
 
 
 def method_named(name: str | Method) -> Method:
-    """The method of that name, or itself; `UnknownNameError` lists the valid ones on a miss.
+    """Return the method with this name, or the `Method` itself.
 
-    Raises `MethodError` where an entry point names what cannot be imported, or is no method.
+    Raises `UnknownNameError`, which lists the valid names, and `MethodError` where an entry point cannot be imported or
+    is no method.
     """
-    if isinstance(name, Method):  # made by a rule, with what the scans of one graph have found
+    if isinstance(name, Method):  # built by a rule, from the scans of one graph
         return name
     found = _methods.get(name)
     return _loaded(name) if found is None else found
 
 
 def takes_edges(name: str | Method) -> bool:
-    """Whether the method of that name, if it is not the choice of one, takes edges."""
+    """Return whether the method with this name takes edges; ``"auto"`` does not."""
     return name != AUTO and method_named(name).takes == "edges"
 
 
 def is_structural(name: str | Method) -> bool:
-    """Whether the method of that name closes only matrices of graphs with some structure."""
+    """Return whether the method with this name closes only matrices of graphs with some structure."""
     return name != AUTO and bool(method_named(name).structure)
 
 
 def matrix_methods() -> list[str]:
-    """The names of `METHODS` but those that are known to take edges, or to need a graph with some structure."""
+    """Return the names of `METHODS`, except methods known to take edges or to need a structure of the graph."""
     found = [(name, _methods.get(name)) for name in METHODS]
     return [name for name, method in found if method is None or (method.takes == "matrix" and not method.structure)]
 
@@ -460,7 +473,7 @@ def _warn_of_pivots(stacklevel: int) -> None:
 
 
 def methods_for(device: str) -> list[str]:
-    """The names of `METHODS` that run on a device, "cpu" or "cuda"; those that are not loaded yet count."""
+    """Return the names of `METHODS` that run on a device, "cpu" or "cuda", including methods not yet loaded."""
     found = [(name, _methods.get(name)) for name in METHODS]
     return [name for name, method in found if method is None or device in method.devices]
 
@@ -484,14 +497,17 @@ def _made(name: str, method: Any, traits: dict[str, Any]) -> Method:
 
 @cache
 def _installed() -> dict[str, EntryPoint]:
-    """The methods that installed packages name: some milliseconds, so nobody asks before a name is not found."""
+    """Return the methods that installed packages name.
+
+    The search takes some milliseconds, so it runs only when a name is unknown.
+    """
     from importlib.metadata import entry_points
 
     return {entry.name: entry for entry in entry_points(group=_GROUP)}
 
 
 def _loaded(name: str) -> Method:
-    """A method of another package, from now on as if it had been registered."""
+    """Load the method of another package, and register it."""
     if name not in _installed():
         raise UnknownNameError("closure method", name, METHODS, methods_by_device(METHODS))
     entry = _installed()[name]

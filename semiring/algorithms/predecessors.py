@@ -1,33 +1,35 @@
-"""Predecessors of a closure: for every pair (i, j) the vertex before j on one best path from i, found afterwards.
+"""Compute the predecessors of a closure: for every pair (i, j) the vertex before j on one best path from i.
 
 An edge p → j is *direct* where the closure D = A* left its entry alone: the edge is itself a best path. An edge that
 is not is strictly worse than a path that replaces it, so in exact arithmetic there is a best path of direct edges
-alone for every pair. Direct edges are told by comparing D with the matrix before.
+alone for every pair. Comparing D with the matrix before the closure shows which edges are direct.
 
 The result is pred (n, n) int32 by SciPy's convention: pred[i, j] is the vertex before j, -9999 where there is none
 and on the diagonal. Row i is a tree with root i, whatever ties and zero-weight cycles there are. An edge p → j is
 *tight* in row i if D[i, p] ⊗ w(p, j) = D[i, j]. Four steps, of which docs/predecessors.md proves that they suffice:
 
 1. Where i → j is direct, pred[i, j] = i.
-2. Where no edge improves on 1̄, p may stand before j if p → j is direct and tight and D[i, p] is strictly better than
-   D[i, j]: then pointers never lead in a circle. A vertex tries the direct edges into it; a CPU tries a fixed number of
-   them, and where there are more, looks for a vertex k between with D[i, k] ⊗ D[k, j] = D[i, j].
-3. Ties, or all of a row where some edge improves on 1̄: a breadth-first search over tight edges, which attaches an
+2. If no edge improves on 1̄, p may precede j if p → j is direct and tight and D[i, p] is strictly better than D[i, j].
+   Pointers then never lead in a circle. The direct edges into a vertex are tried. A CPU tries a fixed number of them;
+   if there are more, it searches for an intermediate vertex k with D[i, k] ⊗ D[k, j] = D[i, j].
+3. Ties, and whole rows if some edge improves on 1̄, take a breadth-first search over tight edges. The search attaches
+an
    undecided vertex only to a decided one.
-4. Rounding: an edge counts as tight within ε. Where one met D within 16 ε only, the path is added up in float64 and
-   compared with D within n ε / 2. A row that fails is repaired by Dijkstra's algorithm under the edge lengths
+4. For rounding, an edge counts as tight within ε. Where an edge met D within 16 ε only, the path is added up in float64
+   and compared with D within n ε / 2. A row that fails is repaired by Dijkstra's algorithm under the edge lengths
    |D[i, p] ⊗ w(p, j) - D[i, j]|.
 
-With mixed signs in one strong component all this happens under potentials, before the distances are shifted back: there
-every weight is ≥ 0, and step 2 applies. Of several components it happens in the weights as they came.
+If one strong component has weights of both signs, the search runs under potentials, before the distances are shifted
+back. All weights are then ≥ 0, and step 2 applies. If there are several components, the search runs in the original
+weights.
 
-Cost: O(n² log n) on complete graphs with random weights, some 8 ns a pair on one Zen 4 core; some 50 where ties abound,
-or where hundreds of direct edges lead to every vertex, and 200 in the worst case that was found (distances in the
-plane, of half of the pairs); at worst O(n·m) for m direct edges, or n³ pairs. That few edges matter is from D. R.
-Karger, D. Koller, S. J. Phillips, "Finding the hidden path: time bounds for all-pairs shortest paths", SIAM J. Comput.
-22 (1993).
+Cost: O(n² log n) on complete graphs with random weights, some 8 ns a pair on one Zen 4 core. A pair takes some 50 ns
+where ties abound, or where hundreds of direct edges lead to every vertex. It took 200 ns in the worst case that was
+measured (distances in the plane, of half of the pairs). The bound is O(n·m) for m direct edges, or n³ pairs. That few
+edges matter is from D. R. Karger, D. Koller, S. J. Phillips, "Finding the hidden path: time bounds for all-pairs
+shortest paths", SIAM J. Comput. 22 (1993).
 
-`reference` is the same in plain NumPy, for backends without a fast path and as an oracle: step 4 alone does it all.
+`reference` applies step 4 alone in plain NumPy, for backends without a search kernel, and as an oracle.
 """
 
 from __future__ import annotations
@@ -52,39 +54,54 @@ Array: TypeAlias = NDArray[Any]
 
 
 def predecessors(backend: Backend, plan: KernelPlan, D: Array, before: Array) -> Array:
-    """The predecessors (n, n) int32 of D = A* (n, n), where D lives; nothing is changed.
+    """Return the predecessors (n, n) int32 of D = A* (n, n), on the device of D.
 
-    ``before``: the matrix A that was closed; its diagonal does not matter. The semiring is selective. Cost and method:
-    see the module.
+    Parameters
+    ----------
+    backend, plan
+        The kernels, and the plan of the closure.
+    D
+        The closure (n, n), of a selective semiring. It is not changed.
+    before
+        The matrix A (n, n) that was closed; its diagonal is not read as edges.
 
-    Raises `AlgebraError` where an entry of D is not the weight of a path, not even up to rounding.
+    Raises
+    ------
+    AlgebraError
+        If an entry of D is not the weight of a path, even within rounding.
+
+    Notes
+    -----
+    The module describes the algorithm and its cost.
     """
     tolerance = tolerance_for(plan, D)
     if tolerance.is_exact or plan.semiring.tropical is None or plan.facts.nonnegative:
-        return _found(backend, plan, D, before, tolerance)
-    return _of_both_signs(backend, plan, D, before, tolerance)
+        return _search(backend, plan, D, before, tolerance)
+    return _search_mixed_signs(backend, plan, D, before, tolerance)
 
 
-def _found(backend: Backend, plan: KernelPlan, D: Array, before: Array, tolerance: Tolerance) -> Array:
+def _search(backend: Backend, plan: KernelPlan, D: Array, before: Array, tolerance: Tolerance) -> Array:
+    """Compute predecessors by the backend's search kernel, or by `reference` where it has none."""
     search = backend.capabilities.paths
     if search is not None and D.size:
-        found: Array = search.find_predecessors(plan, D, tolerance, before)
-        return found
+        pred: Array = search.find_predecessors(plan, D, tolerance, before)
+        return pred
     result: Array = array_namespace(D).asarray(reference(plan, on_host(D), on_host(before), tolerance))
     return result
 
 
-def _of_both_signs(backend: Backend, plan: KernelPlan, D: Array, weights: Array, tolerance: Tolerance) -> Array:
-    """`predecessors` of distances that potentials have moved, in the weights as they came: docs/rounding.md.
+def _search_mixed_signs(backend: Backend, plan: KernelPlan, D: Array, weights: Array, tolerance: Tolerance) -> Array:
+    """Compute `predecessors` of distances that potentials have shifted, in the original weights (docs/rounding.md).
 
-    Where the tolerance, in units of the largest distance, may exceed some edge, each path is added up and compared in
-    units of its own weights. So it is where the search says that a distance is not the weight of any path: cycles that
-    gain by the rounding of their entries alone, such as that of halves, take distances from the paths by as much.
+    The tolerance is in units of the largest distance. If it may exceed some edge, each path is added up and compared in
+    units of its own weights. The same happens if the search reports that a distance is not the weight of any path.
+    Cycles that gain by the rounding of their entries alone, such as float16 entries, shift distances from the paths by
+    as much.
 
     Cost: O(n²) for each row that fails.
     """
     try:
-        pred = _found(backend, plan, D, weights, tolerance)
+        pred = _search(backend, plan, D, weights, tolerance)
         if not _is_too_coarse(D, weights):
             return pred
     except AlgebraError:
@@ -100,7 +117,10 @@ def _of_both_signs(backend: Backend, plan: KernelPlan, D: Array, weights: Array,
 
 
 def _is_too_coarse(D: Array, weights: Array) -> bool:
-    """Whether the rounding of the largest distance may exceed some edge: weights differ too much in size."""
+    """Return whether the rounding of the largest distance may exceed some edge.
+
+    This happens where weights differ too much in size.
+    """
     if not D.size:
         return False
     xp = array_namespace(D)
@@ -109,7 +129,7 @@ def _is_too_coarse(D: Array, weights: Array) -> bool:
 
 
 def _adds_up(plan: KernelPlan, weights: Array, distances: Array, pred: Array, source: int, allowed: float) -> bool:
-    """Whether the paths of a tree have the lengths ``distances``, relative to the size of the weights on them."""
+    """Return whether the paths of a tree have the lengths ``distances``, relative to the size of their weights."""
     try:
         sums = path_sums(plan, weights, pred, source)
         sizes = path_sums(plan, np.abs(weights), pred, source)
@@ -123,9 +143,10 @@ def _adds_up(plan: KernelPlan, weights: Array, distances: Array, pred: Array, so
 
 
 def reference(plan: KernelPlan, D: Array, weights: Array, tolerance: Tolerance) -> Array:
-    """`predecessors` in NumPy: one single-source run for each row, O(n³) in array operations of n entries.
+    """Compute `predecessors` in NumPy, by one single-source run for each row.
 
-    weights (n, n): an edge where they are not 0̄, with edges that no best path needs or without.
+    weights (n, n) has an edge where it is not 0̄; edges that no best path needs are allowed. Cost: O(n³), in array
+    operations of n entries.
     """
     pred = np.full(D.shape, NO_PREDECESSOR, np.int32)
     for i in range(D.shape[0]):
@@ -137,9 +158,10 @@ def reference(plan: KernelPlan, D: Array, weights: Array, tolerance: Tolerance) 
 
 
 def attach_unbounded(plan: KernelPlan, A: Array, D: Array, pred: Array) -> None:
-    """Put right the rows of pred that reach an edge of unbounded gain (-∞ in min-plus, +∞ in max-plus).
+    """Correct the rows of pred that reach an edge of unbounded gain (-∞ in min-plus, +∞ in max-plus).
 
-    Such edges are inserted into a closure last (`unbounded`), under no potentials. Cost: a look at D, and O(n²) a row.
+    Such edges are inserted into a closure last (`unbounded_edges`), without potentials. Cost: a scan of D, and O(n²) a
+    row.
     """
     gain = -plan.semiring.zero_for(plan.dtype)
     if not D.size or (D.min() if gain < 0 else D.max()) != gain:
@@ -151,10 +173,9 @@ def attach_unbounded(plan: KernelPlan, A: Array, D: Array, pred: Array) -> None:
 
 
 def path_sums(plan: KernelPlan, weights: Array, pred: Array, source: int) -> Array:
-    """The weights along the paths of a tree, added up from the ``source`` on, floats in float64 or wider: (n,), 0̄
-    where no path.
+    """Return the sums of the weights along the paths of a tree from the ``source``, (n,), 0̄ without a path.
 
-    Raises `RuntimeError` where pred (n,) is no tree with that root.
+    Floats are added in float64 or wider. Raises `RuntimeError` where pred (n,) is no tree with that root.
     """
     n = pred.shape[0]
     wide = _wide(plan.dtype)
@@ -179,21 +200,24 @@ def path_sums(plan: KernelPlan, weights: Array, pred: Array, source: int) -> Arr
 
 
 class Inspection:
-    """The predecessors of a matrix, ``found`` when it is closed: through the maps, before they are undone."""
+    """The predecessors of a matrix, computed when it is closed.
 
-    found: Any = None
+    The search runs on the encoded matrix, before the encoding is undone. ``predecessors`` is None before the search.
+    """
 
-    def look(self, engine: Engine, closed: Array, before: Array) -> None:
-        """Find those of a closed matrix, by a copy of what it was."""
-        self.found = predecessors(engine.backend, engine.plan, closed, before)
+    predecessors: Any = None
+
+    def find(self, engine: Engine, closed: Array, before: Array) -> None:
+        """Compute the predecessors of a closed matrix from a copy of the matrix before the closure."""
+        self.predecessors = predecessors(engine.backend, engine.plan, closed, before)
 
 
 def nearest_tree(plan: KernelPlan, weights: Array, distances: Array, source: int, tolerance: Tolerance) -> Array:
-    """The predecessors (n,) int32 of the paths from ``source`` that miss the ``distances`` (n,) the least.
+    """Return the predecessors (n,) int32 of the paths from ``source`` whose weights are nearest to ``distances`` (n,).
 
-    Dijkstra's algorithm under the lengths |distances[p] ⊗ w(p, j) - distances[j]| (in units of the distance where
-    errors are relative), ties broken by the number of edges; weights (n, n) may have any signs. Where ⊗ is exact, only
-    edges of length 0 are taken. A vertex that no edge leads to has -9999. Cost: O(n²).
+    The function runs Dijkstra's algorithm under the lengths |distances[p] ⊗ w(p, j) - distances[j]|, in units of the
+    distance where errors are relative. The number of edges breaks ties. weights (n, n) may have any signs. Where ⊗ is
+    exact, only edges of length 0 are used. A vertex without a path has -9999. Cost: O(n²).
     """
     n = distances.shape[0]
     mul, zero = plan.semiring.mul.expression, plan.zero
@@ -222,6 +246,7 @@ def nearest_tree(plan: KernelPlan, weights: Array, distances: Array, source: int
 
 
 def missed(reached: Array, goal: Array, tolerance: Tolerance) -> Array:
+    """Return how far each value ``reached`` is from the ``goal``, 0 where equal, ∞ where not comparable."""
     if tolerance.is_exact:
         return np.where(reached == goal, 0.0, np.inf)
     with np.errstate(all="ignore"):
@@ -234,5 +259,5 @@ def missed(reached: Array, goal: Array, tolerance: Tolerance) -> Array:
 
 
 def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """In which weights of a path are added up and compared: floats in float64, or as they are where they are wider."""
+    """Return the dtype in which path weights are summed and compared: float64 or wider for floats."""
     return np.promote_types(dtype, np.float64) if is_floating(dtype) else dtype

@@ -1,4 +1,4 @@
-"""An engine that reports how far it has come, in pairs (one ⊗ followed by one ⊕)."""
+"""Report the progress of an engine in pairs (one ⊗ followed by one ⊕)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 
 def as_progress(progress: Progress | bool | None, label: str = "closure") -> Progress | None:
-    """Whom to tell: a function, for True a bar on the terminal or in the notebook, for None and False nobody."""
+    """Normalize ``progress=`` to a callback or None.
+
+    True becomes a progress bar on the terminal or in the notebook. None and False become None.
+    """
     if progress is None or progress is False:
         return None
     if progress is True:
@@ -34,11 +37,14 @@ def as_progress(progress: Progress | bool | None, label: str = "closure") -> Pro
     return progress
 
 
-_AHEAD = 64  # kernels that may be under way on a device while the host goes on
+_AHEAD = 64  # kernels that may be enqueued on a device while the host continues
 
 
 class _Meter:
-    """The pairs that are done, out of a total. Where kernels only enqueue their work, those count that have ended."""
+    """The pairs that are complete, out of a total.
+
+    Where kernels only enqueue their work, the meter counts the kernels that have ended.
+    """
 
     def __init__(self, progress: Progress, total: int, mark: Callable[[], Any] | None) -> None:
         self.progress, self.total, self._mark = progress, total, mark
@@ -73,7 +79,10 @@ class _Meter:
 
 
 class ReportingEngine(Engine):
-    """`Engine`, calling ``progress(done, total)`` as kernels end. An exception it raises stops the closure."""
+    """An `Engine` that calls ``progress(done, total)`` as kernels end.
+
+    An exception of the callback stops the closure.
+    """
 
     def __init__(
         self,
@@ -103,11 +112,11 @@ class ReportingEngine(Engine):
         )
 
     def report(self, done: int, total: int) -> None:
-        """So much of the work is done, by other engines."""
+        """Add ``done`` of ``total`` units of work that other engines completed."""
         self._meter.report(done * self._meter.total // max(1, total))
 
     def finish(self) -> None:
-        """Report the end, where an algorithm stopped early or had nothing to do."""
+        """Report the total, for an algorithm that stopped early or had no work."""
         self._meter.finish()
 
     def _count(self, m: int, k: int, n: int) -> None:
@@ -151,9 +160,10 @@ class ReportingEngine(Engine):
 
 
 class _NoKernels(ClosureKernels):
-    """A backend whose kernels do nothing: to walk through an algorithm and count.
+    """A backend whose kernels do nothing, which serves to count the pairs of an algorithm.
 
-    It closes the whole matrices that the given backend would, and provides nothing else: such work is not counted.
+    It closes the same whole matrices as the given backend. It provides no other optional operation, and does not count
+    one.
     """
 
     stacks = False
@@ -176,7 +186,7 @@ class _NoKernels(ClosureKernels):
 
 
 class _Outline(np.ndarray[Any, Any]):
-    """A matrix of one entry, repeated: it has a shape and views, and neither copies nor assignments touch memory."""
+    """A matrix with a shape and views, but one repeated entry: copies and assignments do not touch memory."""
 
     @classmethod
     def of(cls, shape: tuple[int, int], dtype: Any) -> _Outline:
@@ -190,7 +200,7 @@ class _Outline(np.ndarray[Any, Any]):
 
 
 class _Counter(ReportingEngine):
-    """Counts, and copies nothing."""
+    """An engine that counts pairs and copies nothing."""
 
     def __init__(self, backend: Backend, plan: KernelPlan, panel: int) -> None:
         super().__init__(_NoKernels(backend), plan, lambda done, total: None, 0, panel)
@@ -204,9 +214,9 @@ class _Counter(ReportingEngine):
 
 
 def total_pairs(method: Callable[..., object], engine: Engine, n: int, columns: int) -> int:
-    """The pairs that ``method`` will report on an n × n matrix stored in ``columns`` columns: a walk without kernels.
+    """Return the pairs that ``method`` reports on an n × n matrix stored in ``columns`` columns.
 
-    For one whose work depends on n alone, not on the entries.
+    The function runs the method without kernels. The work of the method must depend on n alone, not on the entries.
     """
     counter = _Counter(engine.backend, engine.plan, engine.panel)
     method(counter, _Outline.of((n, columns), np.uint32 if engine.plan.storage == "bits" else engine.plan.dtype))

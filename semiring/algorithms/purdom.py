@@ -1,22 +1,24 @@
-"""A* of packed truth values by the strong components of their graph: less than n³ wherever there are several.
+"""Close packed truth values by the strong components of their graph, in less than n³ pairs if there are several.
 
 Sources: P. Purdom, BIT 10 (1970), for the closure by components; A. B. Kahn, Commun. ACM 5 (1962), for the order of an
 acyclic graph; L. K. Fleischer, B. Hendrickson, A. Pınar, IPDPS 2000, for components by reaching forward and backward.
 
-The vertices are put in an order in which the matrix is block upper triangular. Pivots then meet the rows before them
-and the columns behind them alone: n³/6 pairs for an acyclic graph. The vertices of a strong component have one row and
-one column in A*, so one of them is pivot for all, and the others are filled in.
+The vertices are permuted so that the matrix is block upper triangular. Pivots then meet only the rows before them and
+the columns behind them: n³/6 pairs for an acyclic graph. The vertices of a strong component have equal rows and equal
+columns in A*. So one vertex is the pivot for its component, and its row and column are copied to the others.
 
-**The order.** An upper triangular matrix has it. Where there are few edges they are listed; vertices that no cycle
-reaches are peeled off, and if that leaves some, the host finds the components of all by Tarjan's algorithm. Where there
-are many, sets are split: by what a vertex of the set reaches there (each row of bits is read once) and what reaches it
-(some sweeps over all rows); those that do both are a strong component. What is left is split again, down to sets as
-large as a block of pivots, whose order is as good as any. Once the sweeps took a tenth of the time of n³ pairs, a set
-stays as it is, which is right too, and only slower.
+**The order.** An upper triangular matrix is already in such an order. If there are few edges, they are listed, and
+vertices that no cycle reaches are peeled off. If vertices remain, the host computes the components of the graph by
+Tarjan's algorithm.
 
-Cost: the look, two passes of bits for the permutation and two back, and what the components leave of n³ pairs. The bits
-are those of any other closure. Workspace: a block of pivots by n, two strips of columns, and 8 bytes an edge that is
-listed, of which there are at most n²/1024.
+If there are many edges, sets of vertices are split around a pivot vertex. One set is reachable from the pivot (each row
+of bits is read once); another set reaches the pivot (some sweeps over all rows). Their intersection is a strong
+component. The other sets are split again, down to the size of a block of pivots, in which any order is as good. Once
+the sweeps took a tenth of the time of n³ pairs, sets are not split further; the result is the same, at a higher cost.
+
+Cost: the search for the order, two passes of bits for the permutation and two back, and the part of n³ pairs that the
+components leave. The result is bitwise identical to any other closure. Workspace: a block of pivots by n, two strips of
+columns, and 8 bytes a listed edge. At most n²/1024 edges are listed.
 """
 
 from __future__ import annotations
@@ -34,9 +36,9 @@ from semiring.kernels.engine import Engine
 
 __all__ = ["Order", "close_in_order", "order_of", "pivot_blocks"]
 
-_FEW = 64  # edges a vertex that are listed, at most
-_LISTED = 1024  # and one of so many entries
-_SPLIT = 4096  # vertices of sets that are not split
+_FEW = 64  # the most edges a vertex that are listed
+_LISTED = 1024  # at most one of so many entries is listed as an edge
+_SPLIT = 4096  # sets of at most this many vertices are not split
 #: A sweep over n² bits takes 270 / n of the time of n³ pairs (H200: 3 TB/s, 6.5 P pairs/s), and so a tenth of it these.
 _SWEEPS = 0.1 / 270
 _CALL = 2.4e9  # and 0.1 ms of the host are this part of a sweep, divided by n²
@@ -44,9 +46,9 @@ _ROUNDS = 1 / 60  # of peeling for each vertex: at 3 µs each a tenth of the tim
 
 
 class Order(NamedTuple):
-    """Vertices in an order in which a matrix is block upper triangular; all on the host."""
+    """An order of the vertices in which a matrix is block upper triangular; all arrays are on the host."""
 
-    order: Any  # (n,), or None where they are in that order
+    order: Any  # (n,), or None where the vertices are in that order already
     bounds: Any  # (count + 1,): where the blocks on the diagonal begin, and n
     strong: Any  # (count,) bool: whether the vertices of a block are known to reach each other
 
@@ -57,44 +59,50 @@ class Order(NamedTuple):
 
 
 def order_of(graphs: GraphKernels, words: Array) -> Order | None:
-    """An order of the edges that are packed in words (n, ⌈n/32⌉); None where all of them may be one component."""
+    """Return an order of the graph that is packed in words (n, ⌈n/32⌉).
+
+    The result is None where all vertices may be one component.
+    """
     n = len(words)
     edges, backward = graphs.count_edges(words)
     if not backward:
-        return _apart(None, n)
+        return _singletons(None, n)
     if edges > min(_FEW * n, n * n // _LISTED):
         return _by_sweeps(graphs, words)
     order, starts, heads = graphs.peel(words, edges, max(1024, int(n * _ROUNDS)))
     if len(order) == n:
-        return _apart(order, n)
+        return _singletons(order, n)
     from scipy.sparse import csr_array
 
-    found = strong_components_of_sparse(csr_array((np.ones(edges), heads, starts), shape=(n, n)))
-    return Order(found.order, found.bounds, np.ones(len(found), np.bool_))
+    components = strong_components_of_sparse(csr_array((np.ones(edges), heads, starts), shape=(n, n)))
+    return Order(components.order, components.bounds, np.ones(len(components), np.bool_))
 
 
-def _apart(order: Any, n: int) -> Order:
+def _singletons(order: Any, n: int) -> Order:
     return Order(order, np.arange(n + 1), np.ones(n, np.bool_))
 
 
-def close_in_order(engine: Engine, graphs: GraphKernels, words: Array, found: Order) -> None:
-    """Words (n, ⌈n/32⌉) ← A* in place, for the order that `order_of` found of them."""
+def close_in_order(engine: Engine, graphs: GraphKernels, words: Array, permutation: Order) -> None:
+    """Compute A* in place for words (n, ⌈n/32⌉) whose ``permutation`` is the result of `order_of`."""
     n, schedule = len(words), schedule_for(engine.backend.name, engine.plan.dtype, engine.plan.storage)
-    if found.order is not None:
-        graphs.permute_bits(words, found.order)
+    if permutation.order is not None:
+        graphs.permute_bits(words, permutation.order)
     width = max(stop - start for start, stop in schedule.blocks(n))
-    large = found.strong & (np.diff(found.bounds) > width)
-    filled = [(int(found.bounds[i]), int(found.bounds[i + 1])) for i in np.flatnonzero(large)]
+    large = permutation.strong & (np.diff(permutation.bounds) > width)
+    filled = [(int(permutation.bounds[i]), int(permutation.bounds[i + 1])) for i in np.flatnonzero(large)]
     for start, stop in filled:
         graphs.fill_component(words, start, stop)
     if filled != [(0, n)]:
-        blocked_floyd_warshall(engine, words, blocks=pivot_blocks(n, filled, width), bounds=found.bounds)
-    if found.order is not None:
-        graphs.permute_bits(words, np.argsort(found.order))
+        blocked_floyd_warshall(engine, words, blocks=pivot_blocks(n, filled, width), bounds=permutation.bounds)
+    if permutation.order is not None:
+        graphs.permute_bits(words, np.argsort(permutation.order))
 
 
 def pivot_blocks(n: int, filled: list[Range], width: int) -> list[Range]:
-    """Blocks of at most ``width`` pivots that begin at multiples of 32: all vertices, but one of each filled range."""
+    """Return blocks of at most ``width`` pivots that begin at multiples of 32.
+
+    The blocks cover all vertices, except that one vertex stands for each filled range.
+    """
     ends = [0, *(end for start, stop in filled for end in (start + 1, stop)), n]
     blocks: list[Range] = []
     for start, stop in zip(ends[::2], ends[1::2], strict=True):
@@ -109,9 +117,9 @@ def pivot_blocks(n: int, filled: list[Range], width: int) -> list[Range]:
 
 
 def _by_sweeps(graphs: GraphKernels, words: Array) -> Order | None:
-    """Sets that are split by what a vertex reaches and what reaches it."""
+    """Return the order of sets that are split by forward and backward reachability."""
     n = len(words)
-    sweeps = _Sweeps(graphs, words)
+    sweeps = _ReachabilitySweeps(graphs, words)
     waiting, parts = [(_set_of(range(n), words.shape[1]), False)], []
     while waiting:
         vertices, strong = waiting.pop()
@@ -128,8 +136,8 @@ def _by_sweeps(graphs: GraphKernels, words: Array) -> Order | None:
     return Order(order, bounds, np.array([strong for _, strong in parts]))
 
 
-class _Sweeps:
-    """Sweeps over the edges, until they have cost what a look may cost."""
+class _ReachabilitySweeps:
+    """Sweeps over the edges, within a budget of time."""
 
     def __init__(self, graphs: GraphKernels, words: Array) -> None:
         self._graphs, self._words = graphs, words
@@ -137,7 +145,10 @@ class _Sweeps:
         self._least = _CALL / len(words) ** 2
 
     def split(self, vertices: Any) -> list[tuple[Any, bool]] | None:
-        """A set as parts in their order, each with whether it is a strong component; None where it stays whole."""
+        """Split a set into parts in their order, each with whether it is a strong component.
+
+        The result is None where the set is not split.
+        """
         members = _members(vertices)
         if len(members) <= _SPLIT:
             return None
@@ -152,7 +163,10 @@ class _Sweeps:
         return [(before & ~both, False), (vertices & ~(before | behind), False), (both, True), (behind & ~both, False)]
 
     def _reach(self, pivot: Any, vertices: Any, along: bool) -> Any:
-        """What of some vertices one of them reaches, or what reaches it; None where that takes too many sweeps."""
+        """Return which of some vertices the pivot reaches, or which reach it if ``along`` is false.
+
+        The result is None where that takes too many sweeps.
+        """
         graphs, words = self._graphs, self._words
         reached, new = pivot.copy(), pivot
         while new.any() and (asked := vertices & ~reached).any():

@@ -1,4 +1,4 @@
-"""R-Kleene: the closure by recursive elimination, in place, nearly all of its work in products.
+"""Close a matrix by R-Kleene: recursive elimination in place, with nearly all of its work in products.
 
 Sources: A. Buluç, J. R. Gilbert, C. Budak, "Solving path problems on the GPU", Parallel Computing 36 (2010), figure 3;
 P. D'Alberto, A. Nicolau, "R-Kleene: a high-performance divide-and-conquer algorithm for the all-pair shortest path for
@@ -10,14 +10,15 @@ not twice. For an idempotent ⊕ that changes nothing; with it one algorithm ser
     A₁₁ ← A₁₁*    A₁₂ ← A₁₁ A₁₂    A₂₂ ← A₂₂ ⊕ A₂₁ A₁₂    A₂₁ ← A₂₁ A₁₁
     A₂₂ ← A₂₂*    A₂₁ ← A₂₂ A₂₁    A₁₁ ← A₁₁ ⊕ A₁₂ A₂₁    A₁₂ ← A₁₂ A₂₂
 
-Cost: n³ pairs, of which all but n·leaf² are in products of blocks of about leaf / 2 rows at least;
-workspace n/2 × panel of the engine.
+Cost: n³ pairs, of which all but n·leaf² are in products of blocks of at least about leaf / 2 rows. The workspace is
+n/2 × panel of the engine.
 
-Pivots: every entry meets every pivot exactly once, the pivots of the first half before those of the second, in
-increasing order within a product: so P says in which run of pivots an entry was last improved, as in Floyd-Warshall.
+Pivots: every entry meets every pivot exactly once. The pivots of the first half come before those of the second, in
+increasing order within a product. P therefore holds the run of pivots that last improved an entry, as in
+Floyd-Warshall.
 
-What it does not compute: A⁺ (see `irreflexive`), predecessors (see `predecessors`). Hazards: a pivot without a star
-stops the recursion and leaves A undefined; with mixed signs in floating point, zero-weight cycles turn into false
+What it does not compute: A⁺ (see `irreflexive_closure`), predecessors (see `predecessors`). Hazards: a pivot without a
+star stops the recursion and leaves A undefined; with mixed signs in floating point, zero-weight cycles turn into false
 negative ones by rounding (see `potentials`).
 """
 
@@ -33,14 +34,27 @@ __all__ = ["rkleene"]
 def rkleene(
     engine: Engine, A: Array, P: Array | None = None, k0: int = 0, *, leaf: int | None = None, start: int = 0
 ) -> bool:
-    """A ← A* in place, A (n, n) of the plan's dtype and storage, any row stride. Whether every pivot had a star.
+    """Compute A ← A* in place, and return whether every pivot has a star.
 
-    P (n, n) int32, for a selective ⊕ only: where the closure strictly improves A[i, j], P[i, j] becomes k0 + the first
-    vertex of the run of pivots that improved it last (the runs of `close_block_pivots` are single pivots). k0: the
-    vertex of A's first row. ``leaf``: blocks of at most this many rows go to `close_block`; by default what was
-    measured best, and larger blocks go to the backend's closure of whole matrices, if it has one. ``start``: where in
-    the matrix of the call A begins.
+    Parameters
+    ----------
+    engine
+        The operations of a backend, and the plan of the closure.
+    A
+        (n, n) of the plan's dtype and storage, with any row stride.
+    P
+        (n, n) int32, for a selective ⊕ only. Where the closure strictly improves A[i, j], P[i, j] becomes k0 + the
+        first vertex of the run of pivots that improved it last. The runs of `close_block_pivots` are single pivots.
+    k0
+        The vertex of A's first row.
+    leaf
+        Blocks of at most this many rows are closed by `close_block`; by default the leaf of the schedule. Larger blocks
+        are closed by the backend's closure of whole matrices, if it has one and no leaf is given.
+    start
+        The position of A in the matrix of the call.
 
+    Notes
+    -----
     A pivot without a star sets ``plan.status.diverged`` to start + its row; A is then undefined.
     """
     plan, n = engine.plan, A.shape[0]
@@ -77,7 +91,10 @@ def rkleene(
 
 
 def _split(n: int, grain: int) -> int:
-    """The row at which n is cut: near the middle, a multiple of the kernels' tiles where n is large, else of a word."""
+    """Return the row at which n is split, near the middle.
+
+    It is a multiple of the kernels' tiles where n is large, and otherwise a multiple of a word.
+    """
     half = -(-n // 2)
     unit = grain if n >= 4 * grain else WORD
     rounded = -(-half // unit) * unit
@@ -85,7 +102,7 @@ def _split(n: int, grain: int) -> int:
 
 
 def _accumulate(engine: Engine, C: Array, P: Array | None, A: Array, B: Array, k0: int) -> None:
-    """C ← C ⊕ A ⊗ B, remembering pivots where there is a P."""
+    """Compute C ← C ⊕ A ⊗ B, and record pivots where there is a P."""
     if P is None:
         engine.multiply_add(C, A, B)
     else:

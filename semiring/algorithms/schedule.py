@@ -1,8 +1,8 @@
-"""The schedule: by which method a matrix is closed, in which blocks of pivots, down to which leaves.
+"""Choose the schedule of a closure: its method, its blocks of pivots, and its leaves.
 
-Rounding depends on the order in which an entry meets the pivots. So what is here decides bits, and follows from the
-size of a matrix, its edges, its dtype, the semiring and the backend: never from a machine, its threads, or what was
-measured on it. What does is in `semiring.kernels.machines`.
+Rounding depends on the order in which an entry meets the pivots, so the schedule determines the bits of the result. It
+depends on the size of a matrix, its edges, its dtype, the semiring and the backend. It never depends on a machine, its
+number of threads, or measurements; `semiring.kernels.machines` holds the settings that do.
 """
 
 from __future__ import annotations
@@ -31,26 +31,28 @@ _NEVER = 1 << 30  # matrices
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a backend's closures are ordered."""
+    """The order of the operations in the closures of a backend."""
 
     leaf: int  # R-Kleene hands blocks of at most this many rows to `close_block`
     grain: int  # where a large matrix is cut: a multiple of the tiles of the products
     pivots: tuple[tuple[int, int], ...]  # blocked Floyd-Warshall: the width of a block of pivots from each size on
-    methods: tuple[tuple[int, str], ...]  # what "auto" means from each size on
-    first: tuple[tuple[int, int], ...] = ((0, 1 << 30),)  # of the first one; each is at most twice the one before
+    methods: tuple[tuple[int, str], ...]  # the method of "auto" from each size on
+    #: The width of the first block from each size on; each block is at most twice as wide as its predecessor.
+    first: tuple[tuple[int, int], ...] = ((0, 1 << 30),)
     whole: int = 0  # R-Kleene hands blocks up to this size to the backend's closure of whole matrices, if it has one
-    selecting: tuple[tuple[int, str], ...] = ()  # the methods where ⊕ and ⊗ only select, if they are others
-    triangle: int = 256  # pivots at a time where a triangle is closed: fewer, for their panels are not halved
-    stacks: tuple[tuple[int, int], ...] = ((0, _NEVER),)  # from how many on matrices of a size are closed together
+    selecting: tuple[tuple[int, str], ...] = ()  # where ⊕ and ⊗ only select; empty: as `methods`
+    triangle: int = 256  # pivots at a time where a triangle is closed: few, because their panels are not halved
+    #: The number of matrices of a size from which they are closed together.
+    stacks: tuple[tuple[int, int], ...] = ((0, _NEVER),)
 
     def is_valid(self) -> bool:
-        """What the algorithms rely on."""
+        """Return whether leaf, grain and block widths are legal together."""
         widths = all(width >= 1 for _, width in self.pivots) and self.pivots[0][0] == 0
         tables = widths and self.methods[0][0] == 0
         return self.leaf >= 1 and tables and self.grain >= 32 and self.grain % 32 == 0
 
     def blocks(self, n: int, width: int | None = None) -> list[tuple[int, int]]:
-        """The blocks of pivots of a matrix of n rows, as ranges; all of one width where that is given."""
+        """Return the blocks of pivots for n rows, as ranges; all have the same width where it is given."""
         widest = width or _entry(self.pivots, n)
         now, start, blocks = width or min(_entry(self.first, n), widest), 0, []
         while start < n:
@@ -59,11 +61,11 @@ class Schedule:
         return blocks
 
     def together(self, n: int) -> int:
-        """The fewest matrices of n rows that a stack closes as a whole, rather than one after the other."""
+        """Return the fewest matrices of n rows that a stack closes as a whole, not one after the other."""
         return _entry(self.stacks, n)
 
     def method(self, n: int, selecting: bool = False) -> str:
-        """The method for a matrix of n rows, where ⊕ and ⊗ do more than to select, or where they do not."""
+        """Return the method for n rows; ``selecting`` says that ⊕ and ⊗ only select."""
         return _entry(self.selecting if selecting and self.selecting else self.methods, n)
 
 
@@ -71,13 +73,13 @@ T = TypeVar("T")
 
 
 def _entry(table: tuple[tuple[int, T], ...], n: int) -> T:
-    """The value of the last row of a table that begins at n or before."""
+    """Return the value of the last row of a table that begins at n or before."""
     return max((row for row in table if row[0] <= n), key=lambda row: row[0])[1]
 
 
 BLOCKED = "blocked_floyd_warshall"
 
-# The n at which one method or way became faster than another: docs/benchmarks/thresholds.md has the numbers.
+# The n from which one method is faster than another; docs/benchmarks/thresholds.md has the measurements.
 _TABLE: dict[str, Schedule] = {
     "cpu": Schedule(
         leaf=192,
@@ -114,7 +116,7 @@ _TABLE["cuda, 2 bytes"] = replace(
     selecting=((0, "staged"), (1409, BLOCKED)),
     stacks=((0, 2), (897, 3), (1537, _NEVER)),
 )
-# Of uint8: truth values, one byte each too, are packed into bits.
+# This row is for uint8; truth values also take one byte each, but they are packed into bits.
 _TABLE["cuda, 1 bytes"] = replace(_TABLE["cuda, 2 bytes"], selecting=(), stacks=((0, 2), (897, 3), (1025, _NEVER)))
 
 
@@ -134,7 +136,7 @@ _TABLE["cuda, bits"] = replace(
 
 
 def schedule_for(backend: str, dtype: Any, storage: str = "elements", semiring: Semiring | None = None) -> Schedule:
-    """The schedule for a backend and an element type; the leaf is that of the semiring, where one is given."""
+    """Return the schedule of a backend and a dtype; the leaf depends on the semiring too, where it is given."""
     form = "bits" if storage == "bits" else f"{dtype.itemsize} bytes"
     if semiring is not None and adds_exponentials(semiring) and f"{backend}, exponentials" in _TABLE:
         form = "exponentials"
@@ -142,24 +144,29 @@ def schedule_for(backend: str, dtype: Any, storage: str = "elements", semiring: 
 
 
 def dense_is_faster(n: int, edges: int, itemsize: int = 8, sources: int | None = None, more: float = 0.0) -> bool:
-    """Whether a dense closure takes less than Dijkstra's algorithm from some vertices, from all without, and ``more``.
+    """Return whether a dense closure takes less time than Dijkstra's algorithm and ``more`` operations.
 
-    It depends on the graph alone, so that equal calls get equal bits on any number of threads.
+    Dijkstra's algorithm runs from ``sources`` vertices, by default from all. The result depends on the graph alone, so
+    equal calls give bitwise identical results on any number of threads.
     """
     return dense_operations(n, itemsize) <= search_operations(n, edges, sources) + more
 
 
 def dense_operations(n: int, itemsize: float) -> float:
-    """What a dense closure costs, in pairs of its own in float64: its n³, the passes over the matrix, and the call."""
+    """Return the cost of a dense closure, in its own pairs in float64.
+
+    The cost includes n³ pairs, the passes over the matrix, and the call.
+    """
     return n**3 * itemsize / 8 + 250 * n * n + 1e6
 
 
 def search_operations(n: int, edges: int, sources: int | None = None, share: float = 1.0) -> float:
-    """What Dijkstra's algorithm costs from some vertices, from all without, in pairs of a dense closure in float64.
+    """Return the cost of Dijkstra's algorithm, in pairs of a dense closure in float64.
 
-    A vertex that is reached, as a ``share`` of all is on the average, goes through a queue of log n levels, and so does
-    an edge that improves one: how many do grows like the logarithm of the edges a vertex. Every distance is written.
-    docs/benchmarks/thresholds.md says on which graphs it was fitted.
+    The algorithm runs from ``sources`` vertices, by default from all. Each reaches a ``share`` of all vertices on
+    average. A reached vertex passes through a queue of log n levels, and so does an edge that improves a vertex. The
+    number of such edges grows like the logarithm of the edges a vertex. Every distance is written.
+    docs/benchmarks/thresholds.md lists the graphs on which the formula was fitted.
     """
     each, reached = edges / max(1, n), share * n
     settled = reached * (log2(reached + 2) * (48 + 52 * log1p(each)) + 18 * each)
@@ -167,20 +174,26 @@ def search_operations(n: int, edges: int, sources: int | None = None, share: flo
 
 
 def analysis_operations(n: int, edges: int, width: int = 0) -> float:
-    """What it costs to find an elimination order, in the same pairs, and the least that the numbers of a factor would.
+    """Return the cost of an elimination order, and of the numeric factorization at least, in the same pairs.
 
-    ``width``: the vertices of the widest level of a search (`semiring.sparse.symbolic.widest_level`).
+    ``width`` is the number of vertices of the widest level of a search (`semiring.sparse.symbolic.widest_level`).
     """
     return 5e7 + 25_000.0 * (n + edges) + float(width) ** 3
 
 
 def factor_operations(n: int, pairs: float) -> float:
-    """What the numbers of an analysed factor cost that takes so many pairs: most of its fronts are small."""
+    """Return the cost of the numeric factorization of an analysed graph that takes so many ``pairs``.
+
+    Most fronts of a factor are small, so a pair costs more than in a dense closure.
+    """
     return 40_000.0 * n + 12 * pairs
 
 
 def sweep_operations(n: int, numbers: int, sources: int, targets: int | None = None) -> float:
-    """What it costs to ask a factor of so many numbers for rows of some sources, or for those of some targets alone."""
+    """Return the cost of solving with a factor of ``numbers`` entries for the rows of some sources.
+
+    With ``targets``, only those entries of the rows are computed.
+    """
     if targets is None:
         return sources * (10.0 * numbers + 60 * n)
     return (sources + targets) * 2.0 * numbers + 200.0 * sources * targets

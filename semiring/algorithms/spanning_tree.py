@@ -1,9 +1,9 @@
-"""Bottlenecks of an undirected graph from a spanning tree: where ⊕ and ⊗ are join and meet of one order.
+"""Compute bottlenecks of an undirected graph from a spanning tree: ⊕ and ⊗ are join and meet of one order.
 
-By Prim's algorithm on the host, by Borůvka's on a GPU. Sources: `semiring.kernels.graphs.spanning_tree`. Cost: O(n²),
-some passes over the matrix, log n of them on a GPU; workspace O(n), there n log n. What it does not compute: pivots for
-predecessors. Entries are those of the matrix, and equal those of any other method; where 0.0 and -0.0 meet, either may
-be found.
+The tree comes from Prim's algorithm on the host, and from Borůvka's on a GPU. Sources:
+`semiring.kernels.graphs.spanning_tree`. Cost: O(n²), which is some passes over the matrix, log n of them on a GPU. The
+workspace is O(n), n log n on a GPU. The module does not compute pivots for predecessors. Entries of the result are
+entries of the matrix, and equal those of any other method. Where 0.0 and -0.0 meet, either may be the result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["SPANNING_TREE", "spanning_tree"]
 
 
 def spanning_tree(engine: Engine, D: Array, A: Array) -> None:
-    """D ← A* (n, n), A symmetric."""
+    """Compute D ← A* (n, n) for a symmetric A."""
     from semiring.kernels.graphs.spanning_tree import fill_bottlenecks, in_a_row, spanning_forest
 
     plan, n, graphs = engine.plan, A.shape[0], engine.capabilities.graphs
@@ -31,7 +31,7 @@ def spanning_tree(engine: Engine, D: Array, A: Array) -> None:
         order, which = in_a_row(n, tails[best], heads[best])
         graphs.fill_bottlenecks(D, order, np.append(weights[best], zero)[which], one, largest)
         return
-    if A.dtype == np.float16:  # which the compiler does not know: all of them are numbers of float32
+    if A.dtype == np.float16:  # the compiler has no float16; float32 holds all its values
         wide = A.astype(np.float32)
         spanning_tree(engine, wide, wide)
         D[...] = wide

@@ -1,15 +1,15 @@
-"""The closure by repeated squaring: A* = (I ⊕ A)ᵐ for any m ≥ n - 1, for a ⊕ under which going round adds nothing.
+"""Close a matrix by repeated squaring: A* = (I ⊕ A)ᵐ for any m ≥ n - 1, if no cycle improves a path.
 
 Source: A. V. Aho, J. E. Hopcroft, J. D. Ullman, "The Design and Analysis of Computer Algorithms" (1974), section 5.9.
 
-Cost: at most ⌈log₂ n⌉ products of n³ pairs, fewer when the longest path has few edges, because it stops as soon as a
-squaring changes nothing; workspace n². Every product is of the full size, so the kernels run at their best rate:
-worth it where paths have few edges, and as an independent check of the eliminations.
+Cost: at most ⌈log₂ n⌉ products of n³ pairs; workspace n². The method stops as soon as a squaring changes nothing, so it
+needs fewer products where the longest path has few edges. Every product has the full size, so the kernels run at their
+peak rate. The method pays where paths have few edges, and it checks the eliminations independently.
 
 A best path then has no cycle, and so at most n - 1 edges: where ⊕ is selective (a choice of the best), and where
 1 ⊕ a = 1. An idempotent ⊕ is not enough: of relations, the union of walks that go round may be more than 1̄.
 
-What it does not compute: closures of any other ⊕, pivots, A⁺ (see `irreflexive`). Hazards: a cycle that
+What it does not compute: closures of any other ⊕, pivots, A⁺ (see `irreflexive_closure`). Hazards: a cycle that
 improves on 1̄ shows on the diagonal after the last squaring and not before.
 """
 
@@ -29,11 +29,13 @@ __all__ = ["most_pairs", "seed_diagonal", "squaring"]
 
 
 def squaring(engine: Engine, A: Array) -> None:
-    """A ← A* in place, A (n, n) of the plan's dtype and storage.
+    """Compute A ← A* in place for A (n, n) of the plan's dtype and storage.
 
-    A diagonal entry without a star sets ``plan.status.diverged`` to its vertex. Raises `AlgebraError` where ⊕ is
-    neither selective nor absorptive (1 ⊕ a = 1), and where a cycle improves on 1̄ and has a star. An engine that must
-    not wait for its device makes all the squarings, and does not look.
+    A diagonal entry without a star sets ``plan.status.diverged`` to its vertex. If the engine may not wait for its
+    device, all squarings are computed without a test for convergence.
+
+    Raises `AlgebraError` where ⊕ is neither selective nor absorptive (1 ⊕ a = 1), and where a cycle improves on 1̄ and
+    has a star.
     """
     plan, n = engine.plan, A.shape[0]
     if not plan.semiring.idempotent:
@@ -56,12 +58,12 @@ def squaring(engine: Engine, A: Array) -> None:
 
 
 def most_pairs(n: int, width: int) -> int:
-    """The pairs of all squarings that a matrix of n rows of ``width`` entries may need; most matrices need fewer."""
+    """Return the pairs of all squarings for n rows of ``width`` entries; most matrices need fewer."""
     return max(0, n - 1).bit_length() * n * n * width
 
 
 def _check_diagonal(plan: KernelPlan, A: Array) -> None:
-    """What a cycle that improves on 1̄ leaves on the diagonal of a closed matrix."""
+    """Raise an error where the diagonal of a closed matrix shows a cycle that improves on 1̄."""
     divergence = plan.semiring.divergence
     if plan.storage == "bits" or (divergence is None and plan.semiring.absorptive):
         return
@@ -78,7 +80,7 @@ def _check_diagonal(plan: KernelPlan, A: Array) -> None:
 
 
 def seed_diagonal(engine: Engine, A: Array) -> None:
-    """A ← A ⊕ I in place."""
+    """Compute A ← A ⊕ I in place."""
     plan, xp = engine.plan, array_namespace(A)
     vertices = xp.arange(A.shape[0])
     if plan.storage == "bits":  # an idempotent ⊕ on truths is "or" or "and", for which 1̄ ⊕ a = 1̄

@@ -1,10 +1,10 @@
-"""The staged Floyd-Warshall kernels of a GPU: a whole closure by a few launches written for it, without products.
+"""Close a matrix on a GPU by the staged Floyd-Warshall kernels: a few launches of special kernels, without products.
 
-Source: B. D. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall" (2010), and what has been learnt since;
-the kernels and their history are in `semiring.kernels.cuda.closing`. Cost: n³ pairs.
+Source: B. D. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall" (2010), and later improvements; the
+kernels and their history are in `semiring.kernels.cuda.closing`. Cost: n³ pairs.
 
-What it does not compute: closures of a ⊕ that is not idempotent, of packed bits, A⁺ (see `irreflexive`), pivots.
-Hazards: those of `rkleene`.
+The kernels do not close matrices of a ⊕ that is not idempotent, nor of packed bits. They compute neither A⁺ (see
+`irreflexive_closure`) nor pivots. Hazards: those of `rkleene`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["staged"]
 
 
 def staged(engine: Engine, A: Array) -> None:
-    """A ← A* in place; A and divergence as in `rkleene`.
+    """Compute A ← A* in place; A and divergence are as in `rkleene`.
 
-    Raises `DeviceError` where the backend has no such kernels, or the GPU too little shared memory for them;
-    `AlgebraError` for packed bits and a ⊕ that is not idempotent.
+    Raises `DeviceError` where the backend has no such kernels, or the GPU has too little shared memory for them. Raises
+    `AlgebraError` for packed bits, and for a ⊕ that is not idempotent.
     """
     plan, n = engine.plan, A.shape[0]
     if not engine.capabilities.provides("close"):

@@ -1,4 +1,4 @@
-"""Whether a closure exists: the star of a semiring, and what to raise where there is none."""
+"""Validate that a closure exists: check the star of a semiring, and build the errors and warnings for divergence."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ __all__ = [
 
 
 _SILENCE = 'warnings.simplefilter("ignore", semiring.errors.DivergenceWarning)'
-_ELIMINATED = 512  # vertices up to which the value of a pivot is found again for a message: 0.2 s
+_ELIMINATED = 512  # vertices up to which a message recomputes the value of a pivot, which takes 0.2 s
 _FAR = 100  # units in the last place: three digits of float64's sixteen
-_NEAR = 8  # of them, for each of √n sums: what is not known of the exponentials of all ways back to a vertex
+_NEAR = 8  # units in the last place for each of √n sums: the error of the exponentials of all walks back to a vertex
 
 
 def _check_laws(semiring: Semiring) -> None:
-    """Raise `AlgebraError` where a law is refuted."""
+    """Raise `AlgebraError` where a law of semirings is refuted."""
     report = None if is_proved(semiring) else _laws(semiring)
     if report is not None and report.refuted:
         found = "its closures are not the sums over all paths"
@@ -54,7 +54,7 @@ def _check_laws(semiring: Semiring) -> None:
 
 
 def _warn_of_rounding(semiring: Semiring) -> None:
-    """Warn where only the rounding of a dtype breaks a law, by far."""
+    """Warn where rounding in a dtype breaks a law by more than `_FAR` units in the last place."""
     if is_proved(semiring):
         return
     report = _laws(semiring)
@@ -87,7 +87,7 @@ def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:
     `AlgebraError` where it has no star or breaks a law, `DTypeError` on another dtype, of its entries or of its star.
     """
     semiring.check_dtype(dtype)
-    _check_laws(semiring)  # first: no star would help where a law is broken
+    _check_laws(semiring)  # first, because no star helps where a law is broken
     star = semiring.star_expression
     if star is None:
         from semiring.algebra.verify.check import known_star  # only for this message
@@ -106,17 +106,20 @@ def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:
             f"the star of {semiring.name}, {star}, does not exist on {dtype} ({error}): "
             f"use {' or '.join(floats) or 'another dtype'}"
         ) from None
-    _warn_of_rounding(semiring)  # last: a call that fails says one thing
+    _warn_of_rounding(semiring)  # last, so that a call that fails does not also warn
 
 
 def may_diverge(plan: KernelPlan) -> bool:
-    """Whether a pivot may have no star: not where all weights of min-plus are ≥ 0."""
+    """Return whether a pivot may have no star; in min-plus with weights ≥ 0 every pivot has one."""
     known = plan.facts.nonnegative and plan.semiring.tropical == "min"
     return plan.semiring.divergence is not None and not known
 
 
 def vertex_without_star(plan: KernelPlan, A: Any) -> int:
-    """Return the first vertex whose entry on the diagonal of A (n, n) has no star, or -1. Waits for a device."""
+    """Return the first vertex whose entry on the diagonal of A (n, n) has no star, or -1.
+
+    The function waits for a device.
+    """
     divergence = plan.semiring.divergence
     if divergence is None:
         return -1
@@ -126,9 +129,10 @@ def vertex_without_star(plan: KernelPlan, A: Any) -> int:
 
 
 def warn_of_divergence(semiring: Semiring, D: Any) -> None:
-    """Warn where a closure D (..., n, n) that adds exponentials is nothing but rounding.
+    """Warn where a closure D (..., n, n) that adds exponentials is rounding error only.
 
-    Its loop at a vertex is -log(1 - s), s the exponentials of all ways back, and so small a 1 - s is not known.
+    The loop at a vertex is -log(1 - s), where s sums the exponentials of all walks back to the vertex. The warning
+    appears where 1 - s is below the precision of s.
     """
     loops, n = D.diagonal(0, -2, -1).reshape(-1), D.shape[-1]
     at, unknown = int(loops.argmax()), _NEAR * n**0.5 * np.finfo(D.dtype).eps
@@ -142,22 +146,23 @@ def warn_of_divergence(semiring: Semiring, D: Any) -> None:
         )
 
 
-def warn_of_diverging_sum(semiring: Semiring, found: Any, *, nonnegative: bool, is_closure: bool = False) -> None:
-    """Warn where ordinary sums over all paths diverge, as far as one pass over what was ``found`` tells.
+def warn_of_diverging_sum(semiring: Semiring, values: Any, *, nonnegative: bool, is_closure: bool = False) -> None:
+    """Warn where ordinary sums over all paths diverge, as far as one pass over ``values`` shows it.
 
-    Of a matrix A without negative entries (``nonnegative``) the closure (..., n, n) and every block of a factor are
-    (I - A)⁻¹ of some vertices. They have a negative entry if and only if the spectral radius of A is above 1 (I - A is
-    an M-matrix where it is below: A. Berman, R. J. Plemmons, "Nonnegative Matrices in the Mathematical Sciences",
-    chapter 6), and rounding makes none, for only 1 - pivot is a difference. Of other matrices the trace of a closure
-    (``is_closure``) tells: |λ| < 1 gives 1 / (1 - λ) a real part above 1/2, so a trace of n/2 or less is that of a sum
-    that diverges.
+    If a matrix A has no negative entries (``nonnegative``), the closure (..., n, n) and every block of a factor are (I
+    - A)⁻¹ of some vertices. They have a negative entry if and only if the spectral radius of A is above 1. (I - A is an
+    M-matrix where the radius is below 1: A. Berman, R. J. Plemmons, "Nonnegative Matrices in the Mathematical
+    Sciences", chapter 6.) Rounding makes no negative entry, because only 1 - pivot is a difference.
+
+    For other matrices, the trace of a closure (``is_closure``) is compared with n/2. If |λ| < 1, then 1 / (1 - λ) has a
+    real part above 1/2. A trace of n/2 or less is therefore that of a diverging sum.
     """
     if nonnegative:
-        diverges = bool(found.min() < 0)
+        diverges = bool(values.min() < 0)
     elif is_closure:
-        n = found.shape[-1]
-        least = n / 2 - _NEAR * n * np.finfo(found.dtype).eps
-        diverges = bool((found.diagonal(0, -2, -1).sum(-1) < least).any())
+        n = values.shape[-1]
+        least = n / 2 - _NEAR * n * np.finfo(values.dtype).eps
+        diverges = bool((values.diagonal(0, -2, -1).sum(-1) < least).any())
     else:
         return
     if diverges:
@@ -172,23 +177,26 @@ def warn_of_diverging_sum(semiring: Semiring, found: Any, *, nonnegative: bool, 
 
 
 def _silenced(is_closure: bool) -> str:
-    """Return how a caller who means (I - A)⁻¹ silences the warning."""
+    """Return the advice that silences the warning for callers that need (I - A)⁻¹."""
     check = f"pass {option('check', False)}" if is_closure else ""
     return advice(f"{check}{', or ' * is_closure}call {_SILENCE}", check or "ignore this warning")
 
 
 def gain_error(semiring: Semiring, cycle: Sequence[int], weights: Sequence[float], *, check: bool) -> DivergenceError:
-    """Return the error of max_times or min_times for a cycle that gains, with the weights of its edges in order."""
+    """Return the error of max_times or min_times for a cycle that gains.
+
+    ``weights`` are those of the edges of the cycle, in order.
+    """
     first = cycle.index(min(cycle))
     cycle, product = [*cycle[first:], *cycle[:first]], prod(map(Fraction, weights))
-    found = f": {shown_cycle(cycle)}, with the product {_shown(float(product))}"
-    error = divergence_error(semiring, max(cycle), found=found, check=check)
+    detail = f": {shown_cycle(cycle)}, with the product {_shown(float(product))}"
+    error = divergence_error(semiring, max(cycle), detail=detail, check=check)
     error.cycle = tuple(cycle)
     return error
 
 
 def _shown(value: Any) -> str:
-    """Return a number as a message shows it: with six digits, or with all where six are those of 1."""
+    """Format a number with six digits, or with all its digits where six digits would print 1."""
     if not isinstance(value, float | np.floating):
         return str(value)
     short = f"{value:.6g}"
@@ -196,10 +204,10 @@ def _shown(value: Any) -> str:
 
 
 def lost_pivot(A: Any, semiring: Semiring, vertex: int) -> Any:
-    """Return the pivot of a vertex that has no star, by elimination of the vertices before it; None where it has one.
+    """Return the pivot of a vertex that has no star, by eliminating the vertices before it; None where it has a star.
 
-    A (n, n) is a matrix in the memory of the host. Cost: vertex³/3 pairs, in NumPy, up to 512 vertices; None beyond.
-    Rounding may differ from that of the closure, and so may whether there is a star.
+    A (n, n) is a matrix in the memory of the host. The cost is vertex³/3 pairs, in NumPy. Beyond 512 vertices the
+    function returns None. Rounding may differ from that of the closure, and so may the existence of the star.
     """
     if vertex >= _ELIMINATED or semiring.divergence is None:
         return None
@@ -213,12 +221,12 @@ def lost_pivot(A: Any, semiring: Semiring, vertex: int) -> Any:
 
 
 def divergence_error(
-    semiring: Semiring, vertex: int, *, pivot: Any = None, found: str = "", check: bool = True
+    semiring: Semiring, vertex: int, *, pivot: Any = None, detail: str = "", check: bool = True
 ) -> DivergenceError:
     """Return the error for a vertex whose pivot has no star.
 
-    ``pivot`` is its value, if it is known, and ``found`` what a message adds about the cycle. Without ``check`` weights
-    above 1 are meant as they are, and the message has no hint about percentages.
+    ``pivot`` is the value of the pivot, or None where it is unknown. ``detail`` is text about the cycle for the
+    message. Without ``check``, weights above 1 are intended, and the message has no hint about percentages.
     """
     nowhere = semiring.divergence
     if semiring in (max_times, min_times):
@@ -226,7 +234,7 @@ def divergence_error(
         if semiring == max_times:
             side, advice = "above", " (probabilities lie in [0, 1]: 95 % is 0.95)" if check else ""
         gain = f"whose weights have a product {side} 1, gains with every round"
-        why = f"a cycle through vertex {vertex}, {gain}{found}{advice}"
+        why = f"a cycle through vertex {vertex}, {gain}{detail}{advice}"
     else:
         where = "" if nowhere is None else f" (x has none where {nowhere})"
         if nowhere is not None and nowhere.op == "invert":

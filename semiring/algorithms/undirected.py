@@ -1,12 +1,13 @@
-"""Blocked Floyd-Warshall of a symmetric matrix: one triangle is computed, and mirrored at the end.
+"""Close a symmetric matrix by blocked Floyd-Warshall on one triangle, which is mirrored at the end.
 
-Where A = Aᵀ and ⊗ commutes, every matrix on the way is symmetric. So of a block of pivots K the row panel A_KR is
-gathered from both sides of the diagonal, and of the remainder only what lies on or above it is multiplied. Source: that
-of `blocked_floyd_warshall`; where there are lanes, the rows and columns of the next pivots go first, and they are
-closed while the rest is multiplied.
+Where A = Aᵀ and ⊗ commutes, every intermediate matrix is symmetric. For a block of pivots K, the row panel A_KR is
+gathered from both sides of the diagonal. Of the remainder, only the entries on and above the diagonal are multiplied.
+The source is that of `blocked_floyd_warshall`. Where the engine has lanes, the rows and columns of the next pivots are
+multiplied first. The next pivots are closed while the remainder is multiplied.
 
-Cost: n³/2 pairs, and half a tile for every column; workspace two panels of pivots, four where there are lanes. A pivot
-without a star is the same as in the whole matrix. What it does not compute: pivots for predecessors.
+Cost: n³/2 pairs, and half a tile for every column. The workspace is two panels of pivots, four where there are lanes.
+A pivot has no star here if and only if it has none in the closure of the whole matrix. The module does not compute
+pivots for predecessors.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from semiring.namespaces import array_namespace
 
 __all__ = ["UNDIRECTED", "undirected"]
 
-_CHAIN, _REST = 0, 3  # lanes, the more urgent first
+_CHAIN, _REST = 0, 3  # lanes; the lower number has the higher priority
 
 
 def undirected(engine: Engine, A: Array) -> None:
-    """A ← A* in place, A (n, n) symmetric; divergence as in `rkleene`."""
+    """Compute A ← A* in place for a symmetric A (n, n); divergence is as in `rkleene`."""
     n, xp = A.shape[0], array_namespace(A)
     schedule = schedule_for(engine.backend.name, engine.plan.dtype)
     blocks = schedule.blocks(n, schedule.triangle)
@@ -47,12 +48,14 @@ def undirected(engine: Engine, A: Array) -> None:
 
 
 def _look_ahead(lanes: Lanes, panels: list[_PivotPanels]) -> None:
-    """All rounds: while the remainder is multiplied, the next pivots and their panels are closed."""
+    """Run all rounds; the next pivots and their panels are closed while the remainder is multiplied."""
     closed: Any = None
     rest: Any = None
     for each, following in zip((None, *panels), (*panels, None), strict=True):
 
-        def ahead(lane: Engine, each: _PivotPanels | None = each, following: _PivotPanels | None = following) -> None:
+        def close_next(
+            lane: Engine, each: _PivotPanels | None = each, following: _PivotPanels | None = following
+        ) -> None:
             if following is not None:
                 if each is not None:
                     each.prepare(lane, following.stop)
@@ -64,24 +67,27 @@ def _look_ahead(lanes: Lanes, panels: list[_PivotPanels]) -> None:
             if each is not None:
                 each.eliminate(lane, each.stop if following is None else following.stop)
 
-        after = lanes.run(_CHAIN, ahead, rest)
+        after = lanes.run(_CHAIN, close_next, rest)
         rest = lanes.run(_REST, remainder, closed)
         closed = after
 
 
 class _PivotPanels:
-    """A block of pivots K = ``start`` … ``stop`` - 1, and its panels while the remainder is multiplied by them."""
+    """A block of pivots K = ``start`` … ``stop`` - 1, and the panels that multiply the remainder."""
 
     def __init__(self, A: Array, start: int, stop: int, across: Array, along: Array) -> None:
         self.A, self.start, self.stop = A, start, stop
         self.before, self.closed = across[:, : stop - start], along[: stop - start]
 
     def close(self, engine: Engine) -> bool:
-        """Both panels, and the rows and columns of the pivots as they will stay. Whether every pivot had a star."""
+        """Compute both panels, and the final rows and columns of the pivots.
+
+        Returns whether every pivot has a star.
+        """
         A, before, closed, K = self.A, self.before, self.closed, slice(self.start, self.stop)
         pivots, start, stop = A[K, K], self.start, self.stop
         _mirror(engine, pivots)
-        # The column panel before its pivots are closed; what is below them lies in their rows.
+        # Gather the column panel before its pivots are closed. Its part below the pivots is stored in their rows.
         engine.copy_panel(A[:start, K], before[:start])
         _transpose(engine, A[K, stop:], before[stop:])
         if not rkleene(engine, pivots, start=start):
@@ -95,14 +101,14 @@ class _PivotPanels:
         return True
 
     def prepare(self, engine: Engine, end: int) -> None:
-        """The rows and columns of the next pivots, up to ``end``."""
+        """Multiply the rows and columns of the next pivots, up to ``end``."""
         L, stop = slice(self.stop, end), self.stop
         if self.start:
             self._multiply(engine, slice(self.start), L)
         engine.multiply_add(self.A[L, stop:], self.before[L], self.closed[:, stop:])
 
     def eliminate(self, engine: Engine, end: int) -> None:
-        """The remainder before the pivots and from ``end`` on, of which the upper triangle counts."""
+        """Multiply the upper triangle of the remainder, before the pivots and from ``end`` on."""
         before, after = slice(self.start), slice(end, len(self.A))
         for part in (before, after):
             engine.multiply_add_upper(self.A[part, part], self.before[part], self.closed[:, part])
@@ -123,7 +129,7 @@ def _transpose(engine: Engine, A: Array, out: Array) -> None:
 
 
 def _mirror(engine: Engine, A: Array) -> None:
-    """What lies below the diagonal ← what lies above it."""
+    """Copy the entries above the diagonal to their mirror images below it."""
     if (graphs := engine.capabilities.graphs) is not None:
         graphs.mirror(A)
         return

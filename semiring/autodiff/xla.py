@@ -37,9 +37,9 @@ Array: TypeAlias = Any
 logger = logging.getLogger("semiring")
 
 _TARGET = "semiring.autodiff.call"
-_PLATFORMS = ("cpu", "cuda")  # on others a callback computes on the host
+_PLATFORMS = ("cpu", "cuda")  # on other platforms a callback computes on the host
 
-#: In place of a static argument ``check``: the entries are checked on the host alone, where this takes no waiting.
+#: A value of the static argument ``check``: entries are validated on the host alone, where this needs no wait.
 CHECK_ON_HOST = "check on the host"
 
 #: XLA's numbers of dtypes.
@@ -172,7 +172,7 @@ def is_available() -> bool:
         for platform in _PLATFORMS:
             address = ctypes.cast(_handlers()[platform], c_void_p).value
             jax.ffi.register_ffi_target(_TARGET, jax.ffi.pycapsule(address), platform=platform.replace("cuda", "CUDA"))
-    except Exception as error:  # an XLA whose interface is another
+    except Exception as error:  # an XLA with another interface
         logger.warning("XLA does not accept the library's functions, so JAX calls back to the host: %s", error)
         return False
     return True
@@ -207,7 +207,7 @@ def _execute(platform: str, frame: Any) -> None:
     static = tuple((platform == "cpu") if value is CHECK_ON_HOST else value for value in static)
     arguments, results = _pointers(frame.arguments), _pointers(frame.results)
     if platform == "cpu":
-        arrays = _arranged(attributes["form"], [_on_host(buffer) for buffer in arguments])
+        arrays = _arrange(attributes["form"], [_on_host(buffer) for buffer in arguments])
         _write(function(*arrays, *static), [_on_host(buffer) for buffer in results])
         return
     from semiring.arrays.device import external_stream, load_cupy
@@ -215,7 +215,7 @@ def _execute(platform: str, frame: Any) -> None:
     cupy, stream = load_cupy("JAX arrays on a GPU"), _stream(frame)
     device = next((_device_of(cupy, buffer) for buffer in [*arguments, *results] if buffer.data), 0)
     with cupy.cuda.Device(device), external_stream(cupy, stream, device):
-        arrays = _arranged(attributes["form"], [_on_device(cupy, buffer, device) for buffer in arguments])
+        arrays = _arrange(attributes["form"], [_on_device(cupy, buffer, device) for buffer in arguments])
         _write(function(*arrays, *static), [_on_device(cupy, buffer, device) for buffer in results])
 
 
@@ -251,7 +251,7 @@ def _form_of(structure: Any) -> str:
     return json.dumps([list(item) if isinstance(item, tuple) else item for item in tree])
 
 
-def _arranged(form: str, leaves: list[Array]) -> list[Any]:
+def _arrange(form: str, leaves: list[Array]) -> list[Any]:
     from semiring.linalg.sequences import ChainArrays
 
     def found(place: Any) -> Any:

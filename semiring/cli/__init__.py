@@ -1,4 +1,4 @@
-"""The command ``semiring``: closures, paths, axioms, code, and what this installation can do.
+"""Run the command ``semiring``: closures, paths, axioms, code, and the capabilities of this installation.
 
 Exit codes: 0 done; 1 a law is refuted, or no path leads from one vertex to the other; 2 bad input or wrong usage;
 130 interrupted.
@@ -24,16 +24,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     from semiring.cli.progress import Compilations
 
     if hasattr(sys.stdout, "reconfigure") and (sys.stdout.encoding or "").lower() not in ("utf-8", "utf8"):
-        sys.stdout.reconfigure(errors="replace")  # a terminal without ∞ and → gets ?, not an error
+        sys.stdout.reconfigure(errors="replace")  # a terminal without ∞ and → shows ?, and raises no error
     try:
         arguments = build_parser().read(argv)
         with spelled(arguments.command.spelling), Compilations(), warnings.catch_warnings():
             warnings.showwarning = _warn
             code = int(arguments.run(arguments))
-        _flush()  # so that a closed pipe shows here, not at exit
+        _flush()  # so that a closed pipe raises here, not at exit
     except SystemExit as exit_:  # argparse: --help, --version, wrong usage
         return exit_.code if isinstance(exit_.code, int) else 2
-    except BrokenPipeError:  # `semiring ... | head`: the reader has what it wanted
+    except BrokenPipeError:  # `semiring ... | head`: the reader has closed the pipe
         _forget_output()
         return 0
     except KeyboardInterrupt:
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def describe(error: BaseException) -> str:
-    """One line that says what went wrong."""
+    """Return one line that describes an error."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, NegativeCycleError):
@@ -55,7 +55,7 @@ def describe(error: BaseException) -> str:
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
-    """A warning of the library as the command tells it, without the line of its own code."""
+    """Print a warning of the library without the line of its own code."""
     from semiring.cli.common import printable
 
     print(f"semiring: warning: {printable(str(message))}", file=sys.stderr)
@@ -65,7 +65,7 @@ def _fail(message: str, code: int) -> int:
     from semiring.cli.common import printable
     from semiring.distributed.launcher import is_first
 
-    if not is_first():  # of those that mpiexec started, which it would end before the first has spoken
+    if not is_first():  # an exit code would make mpiexec end rank 0 before it prints the error
         return 0
     try:
         _flush()
@@ -76,14 +76,14 @@ def _fail(message: str, code: int) -> int:
 
 
 def _flush() -> None:
-    """Standard output, which Python sets to None where the process was started with it closed."""
+    """Flush standard output, which is None in a process that was started with it closed."""
     stream: TextIO | None = sys.stdout
     if stream is not None:
         stream.flush()
 
 
 def _forget_output() -> None:
-    """Point standard output at nothing, so that Python does not complain of the closed pipe when it exits."""
+    """Redirect standard output to the null device, so that Python does not report the closed pipe at exit."""
     try:
         descriptor = sys.stdout.fileno()
     except (OSError, ValueError, AttributeError):  # a stand-in for standard output, such as a test's

@@ -1,4 +1,4 @@
-"""``semiring check``."""
+"""Run ``semiring check``, which proves or refutes the laws of a semiring."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["run"]
 
 
 def run(arguments: argparse.Namespace, report: Report) -> int:
-    """Print the laws with their verdicts; 1 if one of them is refuted."""
+    """Print the laws with their verdicts, and return 1 if one of them is refuted."""
     semiring = own_semiring(arguments, arguments.name or "custom")
     if semiring is None:
         if arguments.name is None:
@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     options = {} if arguments.dtype is None else {"dtype": arguments.dtype}
     found = semiring.check_axioms(**options)
     report(*str(found).splitlines())
-    report.tell(
+    report.add_facts(
         semiring=found.name,
         domain=found.domain,
         dtype=found.dtype,

@@ -1,4 +1,4 @@
-"""``semiring closure``."""
+"""Run ``semiring closure``, which closes the matrix of a network."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from semiring.cli.cycles import cycles_by_name, shown_input
 from semiring.cli.file_closure import run_on_file
 from semiring.cli.progress import ProgressBar
 from semiring.closures import closure
-from semiring.distributed.launcher import launched
+from semiring.distributed.launcher import is_under_mpiexec
 from semiring.io import Network
 from semiring.out_of_core.layout import bytes_of
 
 __all__ = ["run"]
 
-SMALL = 12  # vertices up to which the matrix is printed
+SMALL = 12  # the matrix is printed for at most this many vertices
 
 
 def run(arguments: argparse.Namespace, report: Report) -> int:
     """Close the matrix of INPUT, print facts about the result, write and draw it."""
     if arguments.memory is not None:
-        bytes_of(arguments.memory)  # raises StorageError for a text that is no size, before any other error
-    if launched():
+        bytes_of(arguments.memory)  # an invalid size raises StorageError before any other error
+    if is_under_mpiexec():
         from semiring.cli.on_ranks import run_on_ranks
 
-        return run_on_ranks(arguments, report, _tell)
+        return run_on_ranks(arguments, report, _report_result)
     if arguments.memory is not None or arguments.journal is not None:
         return run_on_file(arguments, report)
     check_outputs(arguments)
     semiring = chosen_semiring(arguments)
-    # Reachability of edges that are listed takes n² bits, and is spared what the graph does not need.
+    # Reachability of listed edges takes n² bits, and avoids the work that the graph does not need.
     reaches = semiring == boolean and arguments.method == "auto" and arguments.device is None
     network = load(arguments, semiring, sparse=reaches)
     introduce(report, network, semiring)
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
             semiring,
             method=arguments.method,
             reflexive=arguments.reflexive,
-            # Nobody needs the edges any more; but integers may have to begin again in a wider dtype.
+            # The edges are not needed any more, except that integers may restart in a wider dtype.
             out=matrix if matrix.dtype.kind != "i" else None,
             progress=progress,
             check=arguments.check,
@@ -68,15 +68,17 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
             device=arguments.device,
             explain=arguments.explain or True,
         )
-    report.tell(method=explanation.method, reasons=explanation.reasons)
+    report.add_facts(method=explanation.method, reasons=explanation.reasons)
     if arguments.explain:
         report(*str(explanation).splitlines())
-    _tell(arguments, report, result, semiring, network)
+    _report_result(arguments, report, result, semiring, network)
     return 0
 
 
-def _tell(arguments: argparse.Namespace, report: Report, result: Any, semiring: Semiring, network: Network) -> None:
-    """What came of it, on the terminal and in files."""
+def _report_result(
+    arguments: argparse.Namespace, report: Report, result: Any, semiring: Semiring, network: Network
+) -> None:
+    """Report the result on the terminal and in files."""
     zero = semiring.zero_for(result.dtype)
     least = greatest = None
     if isinstance(result, BitMatrix):
@@ -86,10 +88,10 @@ def _tell(arguments: argparse.Namespace, report: Report, result: Any, semiring: 
         entries = int(np.count_nonzero(connected))
         if entries and result.dtype.kind != "b":
             least, greatest = result[connected].min(), result[connected].max()
-    report.tell(pairs=result.size, entries=entries, least=least, greatest=greatest)
+    report.add_facts(pairs=result.size, entries=entries, least=least, greatest=greatest)
     if result.dtype.kind != "b":
         said = f"not {format_number(zero)}"
-    else:  # of truths an idempotent ⊕ says whether there is a path, and any other how many, as odd or even
+    else:  # truth values: an idempotent ⊕ gives whether there is a path, and xor the parity of their number
         said = "connected" if semiring.idempotent else "false" if zero else "true"
     rows = [("entries", f"{entries:,} of {result.size:,} pairs are {said}")]
     if least is not None:
@@ -110,7 +112,7 @@ def _print_matrix(report: Report, result: Any, zero: Any, network: Network) -> N
     width = max((len(text) for text in [*names, *(text for row in texts for text in row)]), default=1)
     left = max(map(len, names), default=0)
     told = [[None if value == zero else value for value in row] for row in result.tolist()]
-    report.tell(names=[identity(network, vertex) for vertex in range(len(result))], matrix=told)
+    report.add_facts(names=[identity(network, vertex) for vertex in range(len(result))], matrix=told)
     report("", " " * left + "".join(f"  {name:>{width}}" for name in names))
     for name, row in zip(names, texts, strict=True):
         report(f"{name:<{left}}" + "".join(f"  {text:>{width}}" for text in row))
@@ -121,4 +123,4 @@ def _draw(report: Report, arguments: argparse.Namespace, result: Any, semiring: 
 
     title = f"{network.title}: closure in {semiring.name}"
     save(plot_matrix(result, semiring, names=texts_of(network), unit=network.unit, title=title), arguments.plot)
-    report.wrote(arguments.plot, "drew")
+    report.add_file(arguments.plot, "drew")

@@ -1,4 +1,4 @@
-"""``semiring code``."""
+"""Run ``semiring code``, which prints the generated code of a semiring."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["run"]
 
 
 def run(arguments: argparse.Namespace, report: Report) -> int:
-    """Print what a semiring became."""
+    """Print the generated code of a semiring."""
     semiring = own_semiring(arguments, arguments.name or "custom")
     if semiring is None:
         semiring = as_semiring(arguments.name or "min_plus")
@@ -22,8 +22,8 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
         text = code(semiring, arguments.dtype, arguments.language, **options)
     except SemiringError:
         raise
-    except ValueError as error:  # a target that says nothing
+    except ValueError as error:  # an unknown target
         raise SemiringError(str(error)) from error
     report(*text.split("\n"))
-    report.tell(semiring=semiring.name, dtype=arguments.dtype, language=arguments.language, code=text)
+    report.add_facts(semiring=semiring.name, dtype=arguments.dtype, language=arguments.language, code=text)
     return 0

@@ -1,4 +1,4 @@
-"""What the commands share: loading the network, choosing the semiring, and what they say, for people or as JSON."""
+"""Load the network, choose the semiring, and print results as text or JSON, for all commands."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ __all__ = [
 
 
 def printable(text: str) -> str:
-    """The text without control characters, as names come from files and may not command the terminal, or surrogates."""
+    """Return the text without control characters and surrogates.
+
+    Names come from files, and must not send commands to the terminal.
+    """
 
     def allowed(letter: str) -> bool:
         return letter == "\t" or unicodedata.category(letter) not in ("Cc", "Cs")
@@ -56,10 +59,11 @@ def printable(text: str) -> str:
 
 
 class Report:
-    """What a command says: lines for people, or with ``--json`` the facts, as one object in one line.
+    """The output of a command: lines of text, or with ``--json`` the facts, as one object in one line.
 
-    On standard output; lines are on standard error when that carries the data (``-o -``). A context manager: the object
-    is printed at its end, also where the answer is that there is no path, and not after an error.
+    The output goes to standard output. Lines go to standard error when standard output carries the data (``-o -``). The
+    report is a context manager, which prints the object at its end. It does so when no path exists too, but not after
+    an error.
     """
 
     def __init__(self, output: str | None = None, *, as_json: bool = False) -> None:
@@ -71,18 +75,18 @@ class Report:
             self._print(*map(printable, lines))
 
     def _print(self, *lines: str) -> None:
-        # A reader that has seen enough (`| head`) must not keep the files that were asked for from being written.
+        # A reader that closes the pipe early (`| head`) must not prevent the requested files from being written.
         with suppress(BrokenPipeError):
             for line in lines:
                 print(line, file=self.stream)
 
-    def tell(self, **facts: Any) -> None:
-        """Facts for ``--json``."""
+    def add_facts(self, **facts: Any) -> None:
+        """Add facts to the object of ``--json``."""
         if self.facts is not None:
             self.facts.update(facts)
 
-    def wrote(self, path: str, verb: str = "wrote") -> None:
-        """A file was written, or drawn."""
+    def add_file(self, path: str, verb: str = "wrote") -> None:
+        """Report that a file was written or drawn."""
         self(f"{verb} {path}")
         if self.facts is not None:
             self.facts.setdefault("written", []).append(path)
@@ -93,18 +97,21 @@ class Report:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self.facts and error is None:  # ranks other than the first tell nothing
+        if self.facts and error is None:  # ranks other than the first report nothing
             self._print(json.dumps(_jsonable(self.facts), allow_nan=False))
 
     def table(self, rows: Sequence[tuple[str, str]]) -> None:
-        """Names and values, aligned."""
+        """Print names and values in aligned columns."""
         width = max((len(name) for name, _ in rows), default=0)
         for name, value in rows:
             self(f"  {name:<{width}}  {value}")
 
 
 def _jsonable(value: Any) -> Any:
-    """The value as JSON knows it; infinite numbers and NaN as texts that float() and JavaScript's Number() read."""
+    """Return the value as a type of JSON.
+
+    Infinite numbers and NaN become texts that float() and JavaScript's Number() parse.
+    """
     if isinstance(value, dict):
         return {str(key): _jsonable(held) for key, held in value.items()}
     if isinstance(value, list | tuple):
@@ -120,7 +127,7 @@ def _jsonable(value: Any) -> Any:
 
 
 def own_semiring(arguments: argparse.Namespace, name: str) -> Semiring | None:
-    """The semiring defined by --add, --mul, ...; None where none of them is given."""
+    """Return the semiring that --add, --mul, ... define, or None where none of them is given."""
     given = {key: getattr(arguments, key) for key in ("add", "mul", "zero", "one", "star", "domain")}
     if all(value is None for value in given.values()):
         return None
@@ -136,15 +143,15 @@ def own_semiring(arguments: argparse.Namespace, name: str) -> Semiring | None:
 
 
 def chosen_semiring(arguments: argparse.Namespace) -> Semiring:
-    """What -s names or --add and the like define; min_plus by default."""
+    """Return the semiring that -s names or --add and the other options define; min_plus by default."""
     own = own_semiring(arguments, arguments.semiring or "custom")
     return own if own is not None else as_semiring(arguments.semiring or "min_plus")
 
 
 def load(arguments: argparse.Namespace, semiring: Semiring, *, sparse: bool = False) -> Network:
-    """The network that INPUT names: a file, standard input, or one that comes with the library.
+    """Load the network that INPUT names: a file, standard input, or a network of the library.
 
-    Its matrix may be ``sparse`` where a file lists edges.
+    The matrix may be ``sparse`` where a file lists edges.
     """
     source: str = arguments.input
     if source in NETWORKS and not os.path.exists(source):
@@ -167,7 +174,7 @@ def load(arguments: argparse.Namespace, semiring: Semiring, *, sparse: bool = Fa
             columns=arguments.columns,
         )
     if not (semiring.tropical or semiring.name in ("max_min", "min_max")):
-        network = replace(network, unit="")  # a product of lengths is none
+        network = replace(network, unit="")  # a product of lengths is no length
     if network.names is not None and len(set(map(str, network.names))) < len(network.names):
         raise SemiringError(f"{source}: two vertices have the same name, as a number and as a text: rename one of them")
     positions = getattr(arguments, "positions", None)
@@ -175,7 +182,7 @@ def load(arguments: argparse.Namespace, semiring: Semiring, *, sparse: bool = Fa
 
 
 def vertex_of(network: Network, name: str) -> int:
-    """The index of the vertex with that name, number or (if only one has it) label."""
+    """Return the index of the vertex with that name, number or (if it is unique) label."""
     n = network.matrix.shape[0]
     if network.names is None:
         if is_count(name) and int(name) < n:
@@ -207,11 +214,11 @@ def vertex_of(network: Network, name: str) -> int:
 
 # ----------------------------------------------------------------------------------------------------------- output
 
-_LARGE = 1 << 30  # bytes of a file that are worth a word before
+_LARGE = 1 << 30  # bytes from which the size of a file is announced
 
 
 def check_outputs(arguments: argparse.Namespace) -> None:
-    """Refuse outputs that could not be written, and GPUs that are not there, before any work is done."""
+    """Raise an error for outputs that cannot be written, and for missing GPUs, before any work is done."""
     if getattr(arguments, "device", None) is not None:
         from semiring.arrays.device import check_device
 
@@ -234,9 +241,9 @@ def check_outputs(arguments: argparse.Namespace) -> None:
 
 
 def _refuse_overwriting(arguments: argparse.Namespace) -> None:
-    """Raise `SemiringError` where a file is to be written that is read, or written by another option, too.
+    """Raise `SemiringError` where an output file is also an input, or the output of another option.
 
-    But the closure of a matrix in a file may take its place.
+    The closure of a matrix in a file may replace the file.
     """
 
     def given(*options: str) -> dict[str, str]:
@@ -259,7 +266,7 @@ def _same_file(path: str, other: str) -> bool:
 
 
 def save_matrix(report: Report, path: str, matrix: Any, semiring: Semiring, network: Network) -> None:
-    """Write a result: as csv to standard output for "-", else in the format of the file's ending."""
+    """Write a result: as csv to standard output for "-", otherwise in the format of the file's extension."""
     if path == "-":
         zero = semiring.zero_for(matrix.dtype)
         sys.stdout.flush()
@@ -269,7 +276,7 @@ def save_matrix(report: Report, path: str, matrix: Any, semiring: Semiring, netw
     _announce_size(path, matrix, semiring, network)
     with ProgressBar("writing") as progress:
         write(path, matrix, semiring, names=network.names, unit=network.unit, progress=progress)
-    report.wrote(path)
+    report.add_file(path)
     named = network.names is not None and (kind := format_of(path)) in ("npy", "mtx", "gr")
     if named and (kind == "npy" or network.names != tuple(range(1, len(matrix) + 1))):
         print(
@@ -279,7 +286,7 @@ def save_matrix(report: Report, path: str, matrix: Any, semiring: Semiring, netw
 
 
 def _announce_size(path: str, matrix: Any, semiring: Semiring, network: Network) -> None:
-    """Say what a large file will take before it is written, by some of the entries where they are listed."""
+    """Print the estimated size of a large file before it is written, from a sample of the listed entries."""
     kind, held = format_of(path), 0 if isinstance(matrix, BitMatrix) else matrix.nbytes
     zero = semiring.zero_for(matrix.dtype)
     if kind in ("npy", "npz"):
@@ -298,24 +305,24 @@ def _announce_size(path: str, matrix: Any, semiring: Semiring, network: Network)
 
 
 class _TextStream:
-    """Standard output where it has no bytes below it, as in a notebook."""
+    """A binary stream over a standard output without a buffer of bytes, as in a notebook."""
 
     def write(self, content: bytes, /) -> None:
         sys.stdout.write(content.decode())
 
 
 def texts_of(network: Network) -> list[str] | None:
-    """The names of the vertices as texts, None where they have none."""
+    """Return the names of the vertices as texts, or None where they have none."""
     return None if network.names is None else [str(name) for name in network.names]
 
 
 def identity(network: Network, vertex: int) -> Any:
-    """The vertex as JSON names it: by its name, or its number where vertices have none."""
+    """Return the name of a vertex for JSON, or its number where vertices have no names."""
     return int(vertex) if network.names is None else network.names[vertex]
 
 
 def name_of(network: Network, vertex: int) -> str:
-    """What to call a vertex: its name, and its label if it has one."""
+    """Return the name of a vertex, with its label if it has one."""
     if network.names is None:
         return str(vertex)
     name = str(network.names[vertex])
@@ -324,7 +331,7 @@ def name_of(network: Network, vertex: int) -> str:
 
 
 def introduce(report: Report, network: Network, semiring: Semiring) -> None:
-    """Say which network it is: title, vertices, edges, semiring and dtype in one line."""
+    """Print the title, vertices, edges, semiring and dtype of the network in one line."""
     n, dtype = network.matrix.shape[0], str(network.matrix.dtype)
     if not n:
         note = "holds no edges and no vertices: is it the right file?"
@@ -332,15 +339,15 @@ def introduce(report: Report, network: Network, semiring: Semiring) -> None:
     values = network.matrix if isinstance(network.matrix, np.ndarray) else network.matrix.data
     edges = int(np.count_nonzero(values != semiring.zero_for(values.dtype)))
     if n and values.ndim == 2 and (values.diagonal() == semiring.one_for(values.dtype)).all():
-        edges -= n  # empty paths, as in a matrix of distances
+        edges -= n  # the diagonal holds empty paths, as in a matrix of distances
     known = {"title": network.title, "vertices": n, "edges": edges, "semiring": semiring.name, "dtype": dtype}
     counts = f"{n:,} {'vertex' if n == 1 else 'vertices'}, {edges:,} edge{'s' * (edges != 1)}"
     report(f"{network.title}: {counts}, {semiring.name} {dtype}")
-    report.tell(network={**known, "unit": network.unit})
+    report.add_facts(network={**known, "unit": network.unit})
 
 
 def format_number(value: Any) -> str:
-    """A number as people read it: 8,443 and 0.125 and ∞; six digits, but whole ones all."""
+    """Format a number for people: 8,443 and 0.125 and ∞, with six digits, and all digits of whole numbers."""
     number = value.item() if isinstance(value, np.generic) else value
     if isinstance(number, bool):
         return "yes" if number else "no"
@@ -359,5 +366,5 @@ def format_number(value: Any) -> str:
 
 
 def with_unit(value: Any, unit: str) -> str:
-    """A number with its unit."""
+    """Format a number with its unit."""
     return f"{format_number(value)} {unit}".rstrip()

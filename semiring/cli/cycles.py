@@ -1,4 +1,4 @@
-"""Messages about the matrix of the command: by the name of its file, and the names of the vertices."""
+"""Restate messages about the matrix of the command with the name of its file, and the names of the vertices."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["cycles_by_name", "shown_input"]
 
 
 def shown_input(source: str) -> str:
-    """Return what messages call INPUT: the name of the file, or <stdin>."""
+    """Return the name of INPUT for messages: the name of the file, or <stdin>."""
     return "<stdin>" if source == "-" else source
 
 
 @contextlib.contextmanager
 def cycles_by_name(names: Sequence[Any] | None, source: str = "A") -> Iterator[None]:
-    """Restate an error about a cycle with the names of the vertices, which the library's own message cannot know.
+    """Return a context that restates an error about a cycle with the names of the vertices.
 
-    Warnings about entries call the matrix by ``source``, the name of its file, and its vertices by their names.
+    Warnings about entries call the matrix ``source``, the name of its file, and name its vertices.
     """
     try:
         with naming_matrix(source, names):

@@ -1,4 +1,4 @@
-"""``semiring closure big.npy -o closed.npy --memory 8GiB --journal run``: a matrix that stays in its file."""
+"""Close a matrix that stays in its file: ``semiring closure big.npy -o closed.npy --memory 8GiB --journal run``."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from semiring.errors import DTypeError, SemiringError
 
 __all__ = ["of_networks", "refuse_networks", "run_on_file"]
 
-#: What a network is read with, or drawn: a matrix that stays in its file is neither. By the option's name.
+#: The options for networks that are read or drawn, by name. They do not apply to a matrix that stays in its file.
 _OF_NETWORKS = {"dtype": None, "directed": True, "header": None, "weight": None, "columns": None, "plot": None}
 
 
 def of_networks(arguments: argparse.Namespace) -> list[str]:
-    """The options among those given that are for networks that are read or drawn."""
+    """Return the given options that are for networks that are read or drawn."""
     return [name for name, default in _OF_NETWORKS.items() if getattr(arguments, name) != default]
 
 
 def refuse_networks(arguments: argparse.Namespace) -> None:
-    """Raise `SemiringError` where one of them was given."""
+    """Raise `SemiringError` where an option for networks was given."""
     for name in of_networks(arguments):
         value = getattr(arguments, name)
         given = option(name, value if isinstance(value, bool) else ANY)
@@ -72,10 +72,10 @@ def run_on_file(arguments: argparse.Namespace, report: Report) -> int:
         raise
     known = {"title": source, "vertices": len(result), "semiring": semiring.name, "dtype": str(result.dtype)}
     report(f"{source}: {len(result):,} vertices, {semiring.name} {result.dtype}")
-    report.tell(network=known, method=explanation.method, reasons=explanation.reasons)
+    report.add_facts(network=known, method=explanation.method, reasons=explanation.reasons)
     if arguments.explain:
         report(*str(explanation).splitlines())
     else:
         report(*(f"  {reason}" for reason in explanation.reasons))
-    report.wrote(out)
+    report.add_file(out)
     return 0

@@ -1,4 +1,4 @@
-"""``semiring info``."""
+"""Run ``semiring info``, which prints versions, devices and caches."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = ["run", "version"]
 
 PACKAGES = ("numpy", "numba", "llvmlite", "scipy", "sympy", "matplotlib")
 GPU_PACKAGES = ("cupy", "cuda-bindings", "nvidia-cutlass-dsl", "ml_dtypes")
-_CUPY = ("cupy", "cupy-cuda13x", "cupy-cuda12x")  # its distributions: one for each version of CUDA
+_CUPY = ("cupy", "cupy-cuda13x", "cupy-cuda12x")  # the distributions of CuPy, one for each version of CUDA
 
 
 def version(package: str) -> str:
-    """The installed version of a package, or why there is none."""
+    """Return the installed version of a package, or the reason why there is none."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -37,7 +37,7 @@ def version(package: str) -> str:
 
 
 def run(arguments: argparse.Namespace, report: Report) -> int:
-    """Print versions, devices, threads, caches, backends, methods, and which semiring is defined on which dtype."""
+    """Print versions, devices, threads, caches, backends, methods, and the dtypes of each semiring."""
     found = {name: _backend(name) for name in (*BACKENDS, *DEVICE_BACKENDS)}
     given = os.environ.get("NUMBA_NUM_THREADS")
     source = f"NUMBA_NUM_THREADS={given}" if given else "the cores this process may use"
@@ -56,8 +56,8 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     marks = {
         name: {dtype: _mark(semiring, dtype, compiled) for dtype in DTYPES} for name, semiring in CATALOGUE.items()
     }
-    report.tell(semiring=version("semiring"), **parts, methods=list(METHODS))
-    report.tell(dtypes={name: {dtype: _MARKS[mark] for dtype, mark in row.items()} for name, row in marks.items()})
+    report.add_facts(semiring=version("semiring"), **parts, methods=list(METHODS))
+    report.add_facts(dtypes={name: {dtype: _MARKS[mark] for dtype, mark in row.items()} for name, row in marks.items()})
     report(f"semiring {version('semiring')}")
     for title, rows in parts.items():
         report(*(() if title == "packages" else ("", title)))
@@ -96,7 +96,7 @@ def _cupy() -> str:
 
 
 def _gpus() -> list[tuple[str, str]]:
-    """Each GPU with its memory, compute capability and driver; or why there is none."""
+    """Return each GPU with its memory, compute capability and driver, or the reason why there is none."""
     try:
         runtime = load_cupy().cuda.runtime
     except DeviceError as error:
@@ -149,7 +149,7 @@ def _cache() -> str:
 
 
 def _machine() -> str:
-    """Which file of speed data is in use."""
+    """Return the name of the file of speed data in use."""
     try:
         from semiring.kernels.machines import cpu_machine
 
@@ -168,7 +168,7 @@ def _backend(name: str) -> Any:
         return f"not available: {error}"
 
 
-#: What a mark in the table of dtypes says.
+#: The marks in the table of dtypes, with their meanings.
 _MARKS = {"●": "compiled kernels", "○": "NumPy only", "·": None}
 
 

@@ -1,7 +1,7 @@
-"""``mpiexec -n 4 semiring closure graph.csv -o closed.npy``: the same command, by several ranks.
+"""Run the closure command on several ranks: ``mpiexec -n 4 semiring closure graph.csv -o closed.npy``.
 
-Rank 0 reads, reports and writes; of a matrix from one .npy file to another each rank reads and writes its own tiles.
-What goes wrong anywhere is told once.
+Rank 0 reads, reports and writes. From one .npy file to another, each rank reads and writes its own tiles. An error is
+reported once.
 """
 
 from __future__ import annotations
@@ -22,14 +22,17 @@ from semiring.io import Network
 
 __all__ = ["run_on_ranks"]
 
-#: What one process alone does, by the option's name.
+#: The options that only a single process supports, by name.
 _ALONE = {"reflexive": True, "explain": False, "check": True}
 
 
-def run_on_ranks(arguments: argparse.Namespace, report: Report, tell: Any) -> int:
-    """Close the matrix of INPUT; ``tell(arguments, report, result, semiring, network)`` what came of it, on rank 0."""
+def run_on_ranks(arguments: argparse.Namespace, report: Report, report_result: Any) -> int:
+    """Close the matrix of INPUT.
+
+    Rank 0 calls ``report_result(arguments, report, result, semiring, network)``.
+    """
     from semiring import mpi
-    from semiring.distributed.transports import agreed
+    from semiring.distributed.transports import agree
 
     others = [name for name, default in _ALONE.items() if getattr(arguments, name) != default]
     if others:
@@ -45,7 +48,7 @@ def run_on_ranks(arguments: argparse.Namespace, report: Report, tell: Any) -> in
     where = {"device": arguments.device}
     with mpi.together() as ranks:
         first = ranks.rank == 0
-        agreed(ranks, lambda: check_outputs(arguments) if first else None)
+        agree(ranks, lambda: check_outputs(arguments) if first else None)
         source, out = arguments.input, arguments.output
         if arguments.journal is not None or arguments.memory is not None:
             refuse_networks(arguments)
@@ -54,16 +57,16 @@ def run_on_ranks(arguments: argparse.Namespace, report: Report, tell: Any) -> in
                 stored = {"out": out, "memory": memory, "journal": journal, "progress": progress}
                 found = mpi.closure(source, semiring, **stored, **more, **where)
             if first:
-                _tell_of_file(report, source, out, semiring, len(found), found.dtype)
+                _report_file(report, source, out, semiring, len(found), found.dtype)
             return 0
         named = source.endswith(".npy") and str(out).endswith(".npy") and os.path.exists(source)
         if named and not of_networks(arguments):
             matrix = mpi.read(source, **where)
             mpi.closure(matrix, semiring, out=matrix, **more).write(out)
             if first:
-                _tell_of_file(report, source, out, semiring, matrix.n, matrix.dtype)
+                _report_file(report, source, out, semiring, matrix.n, matrix.dtype)
             return 0
-        network: Network | None = agreed(ranks, lambda: load(arguments, semiring) if first else None)
+        network: Network | None = agree(ranks, lambda: load(arguments, semiring) if first else None)
         names = ranks.allgather(None if network is None else network.names)[0]
         if network is not None:
             introduce(report, network, semiring)
@@ -71,11 +74,11 @@ def run_on_ranks(arguments: argparse.Namespace, report: Report, tell: Any) -> in
         with cycles_by_name(names, shown_input(source)):
             mpi.closure(matrix, semiring, out=matrix, **more)
         result = matrix.gather()
-        agreed(ranks, lambda: tell(arguments, report, result, semiring, network) if first else None)
+        agree(ranks, lambda: report_result(arguments, report, result, semiring, network) if first else None)
     return 0
 
 
-def _tell_of_file(report: Report, source: str, out: str, semiring: Semiring, n: int, dtype: Any) -> None:
+def _report_file(report: Report, source: str, out: str, semiring: Semiring, n: int, dtype: Any) -> None:
     report(f"{source}: {n:,} vertices, {semiring.name} {dtype}")
-    report.tell(network={"title": source, "vertices": n, "semiring": semiring.name, "dtype": str(dtype)})
-    report.wrote(out)
+    report.add_facts(network={"title": source, "vertices": n, "semiring": semiring.name, "dtype": str(dtype)})
+    report.add_file(out)

@@ -1,4 +1,7 @@
-"""The arguments of the command line. Heavy modules are imported when a command runs."""
+"""Parse the arguments of the command line.
+
+Heavy modules are imported when a command runs.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from semiring.io.text import is_count
 
 __all__ = ["COMMANDS", "KINDS", "LANGUAGES", "build_parser"]
 
-#: What ``paths --kind`` takes: the name, the function of `semiring.paths`, the semiring.
+#: The values of ``paths --kind``: the name, the function of `semiring.paths`, the semiring.
 KINDS = {
     "shortest": ("shortest_paths", "min_plus"),
     "longest": ("longest_paths", "max_plus"),
@@ -27,10 +30,10 @@ KINDS = {
     "reliable": ("most_reliable_paths", "max_times"),
 }
 
-#: What ``code --as`` takes: the keys of `semiring.kernels.listing.LANGUAGES`.
+#: The values of ``code --as``: the keys of `semiring.kernels.listing.LANGUAGES`.
 LANGUAGES = ("expression", "llvm", "asm", "cuda", "ptx", "sass")
 
-#: The commands by groups: the name, one line about it, and an example, which the tests run.
+#: The commands by groups: the name, a summary, and an example, which the tests run.
 COMMANDS = {
     "networks": (
         ("paths", "find best paths between vertices", "semiring paths us-flights --from ADK --to STX"),
@@ -56,7 +59,7 @@ def _overview() -> str:
     return "\n".join([*lines, "", "semiring COMMAND --help lists the options of a command."])
 
 
-#: What names a semiring of the library.
+#: The help text for the name of a semiring.
 _NAMES = f"one of {', '.join(CATALOGUE)}, or of their other names {', '.join(ALIASES)}, in lower case"
 
 INPUT_HELP = (
@@ -72,21 +75,27 @@ _EDGE_LISTS = (
 
 
 class Parser(argparse.ArgumentParser):
-    """Wrong usage is one line and exit code 2, like every other error of the command. -inf is a number, as -1 is."""
+    """A parser whose errors are one line with exit code 2, like all errors of the command.
+
+    It parses -inf as a number, as it does -1.
+    """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._negative_number_matcher = re.compile(r"-(\.?\d|inf$)")
-        self.instead: dict[str, str] = {}  # what the error adds about options that other commands have
+        self.hints: dict[str, str] = {}  # hints in errors about options of other commands
 
     def read(self, argv: Sequence[str] | None) -> argparse.Namespace:
-        """What the arguments say. An option that a command does not know is an error of that command."""
+        """Parse the arguments of the command line.
+
+        An unknown option is reported as an error of its command.
+        """
         found, rest = self.parse_known_args(argv)
         if rest:
             command = found.command
             option = rest[0].partition("=")[0]
             close = get_close_matches(option, command._option_string_actions, n=1)
-            hint = command.instead.get(option) or (f": did you mean {close[0]}?" if close else "")
+            hint = command.hints.get(option) or (f": did you mean {close[0]}?" if close else "")
             command.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
         return found
 
@@ -113,7 +122,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class Once(argparse.Action):
-    """An option that takes one vertex: argparse itself would silently drop the first of two."""
+    """An option that takes one vertex: argparse itself would silently ignore the first of two."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, value: object, option: str | None = None
@@ -124,7 +133,7 @@ class Once(argparse.Action):
 
 
 class Version(argparse.Action):
-    """Looks the version up only when asked."""
+    """The option ``--version``, which imports the version only when it is used."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from semiring.cli.info import version
@@ -134,7 +143,7 @@ class Version(argparse.Action):
 
 
 def build_parser() -> Parser:
-    """The parser; ``run`` of what it returns is the function that does the work."""
+    """Build the parser; ``run`` in its result is the function of the command."""
     parser = Parser(
         prog="semiring",
         usage="semiring COMMAND [OPTIONS]",
@@ -155,7 +164,7 @@ def build_parser() -> Parser:
     for command in commands.choices.values():
         command.set_defaults(command=command)
         if "--device" not in command._option_string_actions:
-            command.instead["--device"] = ": it is an option of paths and closure, and this command needs no GPU"
+            command.hints["--device"] = ": it is an option of paths and closure, and this command needs no GPU"
         command.add_argument("--json", action="store_true", help="print one JSON object, for programs to read")
     return parser
 
@@ -196,7 +205,7 @@ def _add_paths(commands: argparse._SubParsersAction[Parser]) -> None:
         "schedules without cycles that grow. widest, the greatest smallest weight, for capacities. reliable, the "
         "greatest product, for probabilities in [0, 1]",
     )
-    parser.instead = dict.fromkeys(
+    parser.hints = dict.fromkeys(
         ("-s", "--semiring"),
         f": did you mean --kind {'|'.join(KINDS)}? In other semirings, semiring closure -s NAME finds the values, and "
         "best_paths in Python the paths",

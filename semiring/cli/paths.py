@@ -1,4 +1,4 @@
-"""``semiring paths``."""
+"""Run ``semiring paths``, which finds best paths between vertices."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from semiring.io import Network, format_of, write_vertices
 
 __all__ = ["run"]
 
-# What the value of a best path is called, and whether it grows along a path, so that eccentricities mean something.
+# The name of the value of a best path, and whether it grows along a path, so that eccentricities are defined.
 _WORDS = {
     "shortest": ("distance", True),
     "longest": ("length", False),
@@ -46,7 +46,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class PathQuery:
-    """What was asked of which network."""
+    """The network, the semiring and the vertices of a request for paths."""
 
     network: Network
     semiring: Semiring
@@ -69,9 +69,10 @@ class PathQuery:
 
 
 def run(arguments: argparse.Namespace, report: Report) -> int:
-    """Find the best paths of INPUT, print what was asked, write and draw it; 1 if there is no path.
+    """Find the best paths of INPUT, and print, write and draw the result; return 1 if there is no path.
 
-    All of them, unless only those from or to a vertex are asked for: then no matrix of all pairs is made.
+    The command computes all pairs, unless only paths from or to a vertex are requested. It then builds no matrix of all
+    pairs.
     """
     check_outputs(arguments)
     into = arguments.predecessors
@@ -86,38 +87,38 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     else:
         network = load(arguments, semiring, sparse=some and arguments.device is None)
     if arguments.without:
-        network = _without(network, semiring, arguments.without)
+        network = _remove_edges(network, semiring, arguments.without)
     ends = [None if end is None else vertex_of(network, end) for end in (arguments.source, arguments.target)]
-    question = PathQuery(network, semiring, arguments.kind, *ends)
+    query = PathQuery(network, semiring, arguments.kind, *ends)
     introduce(report, network, semiring)
-    named = [None if end is None else question.identity(end) for end in ends]
-    report.tell(kind=arguments.kind, **dict(zip(("from", "to"), named, strict=True)))
+    named = [None if end is None else query.identity(end) for end in ends]
+    report.add_facts(kind=arguments.kind, **dict(zip(("from", "to"), named, strict=True)))
     with ProgressBar("paths") as progress, cycles_by_name(network.names, shown_input(arguments.input)):
         found = getattr(library, function)(
             network.matrix,
-            sources=[question.source] if some and question.source is not None else None,
-            targets=[question.target] if some and question.target is not None else None,
+            sources=[query.source] if some and query.source is not None else None,
+            targets=[query.target] if some and query.target is not None else None,
             predecessors=arguments.predecessors is not None,
             check=arguments.check,
             threads=arguments.threads,
             device=arguments.device,
             progress=progress,
         )
-    route = _route(question, found)
-    _print_answer(report, question, found, route)
-    if route is None and _leads_back(question, function):
+    route = _route(query, found)
+    _print_answer(report, query, found, route)
+    if route is None and _leads_back(query, function):
         report("edges lead one way, and a path leads back: --undirected takes each edge in both directions")
     if not some:
         report("", "all pairs")
-        _summarise(report, question, found)
+        _summarise(report, query, found)
     if arguments.output is not None:
         save_matrix(report, arguments.output, found.matrix, semiring, network)
     if arguments.predecessors is not None:
         write_vertices(arguments.predecessors, found.predecessors, names=network.names)
-        report.wrote(arguments.predecessors)
+        report.add_file(arguments.predecessors)
     if arguments.plot is not None:
-        _draw(report, arguments.plot, question, found, route)
-    return 1 if route is None and question.source is not None and question.target is not None else 0
+        _draw(report, arguments.plot, query, found, route)
+    return 1 if route is None and query.source is not None and query.target is not None else 0
 
 
 def _load_probabilities(arguments: argparse.Namespace, semiring: Semiring, sparse: bool) -> Network:
@@ -139,8 +140,8 @@ def _load_probabilities(arguments: argparse.Namespace, semiring: Semiring, spars
     return replace(network, semiring=semiring)
 
 
-def _without(network: Network, semiring: Semiring, named: Sequence[Sequence[str]]) -> Network:
-    """The network without the edges of those names, in both directions where they have none.
+def _remove_edges(network: Network, semiring: Semiring, named: Sequence[Sequence[str]]) -> Network:
+    """Return the network without the edges between the named vertices, in both directions if undirected.
 
     Raises `SemiringError` where there is no such edge.
     """
@@ -160,7 +161,10 @@ def _without(network: Network, semiring: Semiring, named: Sequence[Sequence[str]
 
 
 def _entry(matrix: Any, row: int, column: int) -> Any:
-    """A view of one entry; None where a sparse matrix stores none, whose own indexing says 0 of it, as of an edge."""
+    """Return a view of one entry, or None where a sparse matrix stores none.
+
+    The indexing of a sparse matrix would return 0, which is also a weight.
+    """
     if isinstance(matrix, np.ndarray):
         return matrix[row, column, ...]
     start, stop = matrix.indptr[row], matrix.indptr[row + 1]
@@ -168,19 +172,19 @@ def _entry(matrix: Any, row: int, column: int) -> Any:
     return matrix.data[place, ...] if place < stop and matrix.indices[place] == column else None
 
 
-def _route(question: PathQuery, found: Any) -> list[int] | None:
-    """The vertices of the path that was asked for; None where none was, or where there is none."""
-    if question.source is None or question.target is None:
+def _route(query: PathQuery, found: Any) -> list[int] | None:
+    """Return the vertices of the requested path, or None where none was requested or exists."""
+    if query.source is None or query.target is None:
         return None
     try:
-        return [int(vertex) for vertex in found.path(question.source, question.target)]
+        return [int(vertex) for vertex in found.path(query.source, query.target)]
     except NoPathError:
         return None
 
 
-def _leads_back(question: PathQuery, function: str) -> bool:
+def _leads_back(query: PathQuery, function: str) -> bool:
     """Return whether a path leads from the target to the source of a network whose edges lead one way."""
-    source, target, network = question.source, question.target, question.network
+    source, target, network = query.source, query.target, query.network
     if source is None or target is None or not network.directed:
         return False
     found = getattr(library, function)(network.matrix, sources=[target], targets=[source], check=False)
@@ -190,125 +194,125 @@ def _leads_back(question: PathQuery, function: str) -> bool:
 # ----------------------------------------------------------------------------------------------------------- facts
 
 
-def _print_answer(report: Report, question: PathQuery, found: Any, route: Sequence[int] | None) -> None:
-    source, target = question.source, question.target
+def _print_answer(report: Report, query: PathQuery, found: Any, route: Sequence[int] | None) -> None:
+    source, target = query.source, query.target
     if source is not None and target is not None:
-        _print_route(report, question, found, route, source, target)
+        _print_route(report, query, found, route, source, target)
     elif source is not None:
-        _print_ranking(report, question, _values(question, found), source, "from")
+        _print_ranking(report, query, _values(query, found), source, "from")
     elif target is not None:
-        _print_ranking(report, question, _values(question, found), target, "to")
+        _print_ranking(report, query, _values(query, found), target, "to")
 
 
-def _values(question: PathQuery, found: Any) -> Any:
-    """The values of the paths from the source, or to the target, one a vertex."""
-    if found.matrix.shape[0] != found.matrix.shape[1]:  # no others were asked for
+def _values(query: PathQuery, found: Any) -> Any:
+    """Return the values of the paths from the source or to the target, one for each vertex."""
+    if found.matrix.shape[0] != found.matrix.shape[1]:  # only these paths were computed
         return found.matrix.reshape(-1)
-    return found.matrix[:, question.target] if question.source is None else found.matrix[question.source]
+    return found.matrix[:, query.target] if query.source is None else found.matrix[query.source]
 
 
 def _print_route(
-    report: Report, question: PathQuery, found: Any, route: Sequence[int] | None, source: int, target: int
+    report: Report, query: PathQuery, found: Any, route: Sequence[int] | None, source: int, target: int
 ) -> None:
     """Print a headline and a line for each stop, with the weight of the edge that leads to it; or "no path"."""
     if route is None:
-        report.tell(path=None, weights=None, value=None)
-        report("", f"no path leads from {question.name(source)} to {question.name(target)}")
+        report.add_facts(path=None, weights=None, value=None)
+        report("", f"no path leads from {query.name(source)} to {query.name(target)}")
         return
-    value, weights = found.distance(route[0], route[-1]), [question.network.matrix[i, j] for i, j in pairwise(route)]
-    report.tell(path=[question.identity(vertex) for vertex in route], weights=weights, value=value)
+    value, weights = found.distance(route[0], route[-1]), [query.network.matrix[i, j] for i, j in pairwise(route)]
+    report.add_facts(path=[query.identity(vertex) for vertex in route], weights=weights, value=value)
     edges = len(route) - 1
-    ends = f"{question.name(route[0])} → {question.name(route[-1])}"
-    report("", f"{ends}: {question.word} {question.value(value)}, {edges} edge{'s' * (edges != 1)}")
-    names, texts = [question.name(vertex) for vertex in route], ["", *map(question.value, weights)]
+    ends = f"{query.name(route[0])} → {query.name(route[-1])}"
+    report("", f"{ends}: {query.word} {query.value(value)}, {edges} edge{'s' * (edges != 1)}")
+    names, texts = [query.name(vertex) for vertex in route], ["", *map(query.value, weights)]
     left, right = max(map(len, names)), max(map(len, texts))
     report(*(f"  {name:<{left}}  {text:>{right}}".rstrip() for name, text in zip(names, texts, strict=True)))
 
 
-def _print_ranking(report: Report, question: PathQuery, values: Any, vertex: int, word: str) -> None:
-    """Every other vertex with its value, the best first, and how many have none."""
-    zero = question.semiring.zero_for(values.dtype)
+def _print_ranking(report: Report, query: PathQuery, values: Any, vertex: int, word: str) -> None:
+    """Print every other vertex with its value, the best first, and the number of vertices without a value."""
+    zero = query.semiring.zero_for(values.dtype)
     others = [other for other in range(len(values)) if other != vertex]
     reached = [other for other in others if values[other] != zero]
-    better_small = bool(zero > question.semiring.one_for(values.dtype))
+    better_small = bool(zero > query.semiring.one_for(values.dtype))
     reached.sort(key=lambda other: values[other].item(), reverse=not better_small)
     without = [other for other in others if values[other] == zero]
-    told = {question.identity(other): values[other] for other in reached}
-    report.tell(values={**told, **dict.fromkeys(map(question.identity, without))})
-    names, texts = [question.name(other) for other in reached], [question.value(values[other]) for other in reached]
+    told = {query.identity(other): values[other] for other in reached}
+    report.add_facts(values={**told, **dict.fromkeys(map(query.identity, without))})
+    names, texts = [query.name(other) for other in reached], [query.value(values[other]) for other in reached]
     left, right = max(map(len, names), default=0), max(map(len, texts), default=0)
-    report("", f"{question.word} {word} {question.name(vertex)}")
+    report("", f"{query.word} {word} {query.name(vertex)}")
     report(*(f"  {name:<{left}}  {text:>{right}}" for name, text in zip(names, texts, strict=True)))
     if without:
         report(f"  {len(without):,} without a path")
 
 
-def _summarise(report: Report, question: PathQuery, found: Any) -> None:
-    """How many pairs a path connects, and the extremes of their values."""
+def _summarise(report: Report, query: PathQuery, found: Any) -> None:
+    """Print the number of pairs with a path, and the extremes of their values."""
     matrix = found.matrix
     n = len(matrix)
-    zero = question.semiring.zero_for(matrix.dtype)
+    zero = query.semiring.zero_for(matrix.dtype)
     proper = (matrix != zero) & ~np.eye(n, dtype=bool)
     reached, pairs = int(np.count_nonzero(proper)), n * (n - 1)
-    grows = _WORDS[question.kind][1]
+    grows = _WORDS[query.kind][1]
     keys = ("farthest", "mean", "diameter", "radius", "center") if grows else ("least", "greatest")
-    keys = (*keys, "farthest") if question.kind == "longest" else keys
+    keys = (*keys, "farthest") if query.kind == "longest" else keys
     facts: dict[str, Any] = {"reachable": reached, "pairs": pairs, **dict.fromkeys(keys)}
     rows = [("reachable", f"{reached:,} of {pairs:,} pairs")]
     if reached and not grows:
         low, high = matrix[proper].min(), matrix[proper].max()
         facts |= {"least": low, "greatest": high}
-        rows.append((question.word, f"{question.value(low)} … {question.value(high)}"))
+        rows.append((query.word, f"{query.value(low)} … {query.value(high)}"))
     if reached and "farthest" in keys:
         i, j = divmod(int(np.flatnonzero(proper)[np.argmax(matrix[proper])]), n)
-        facts["farthest"] = {"from": question.identity(i), "to": question.identity(j), "value": matrix[i, j]}
-        rows.append(("farthest", f"{question.value(matrix[i, j])}, {question.name(i)} → {question.name(j)}"))
+        facts["farthest"] = {"from": query.identity(i), "to": query.identity(j), "value": matrix[i, j]}
+        rows.append(("farthest", f"{query.value(matrix[i, j])}, {query.name(i)} → {query.name(j)}"))
     if reached and grows:
         facts["mean"] = float(matrix[proper].mean())
-        rows.append(("mean", question.value(facts["mean"])))
+        rows.append(("mean", query.value(facts["mean"])))
         if reached == pairs:
             center = [int(vertex) for vertex in found.center]
             facts |= {"diameter": found.diameter, "radius": found.radius}
-            facts["center"] = [question.identity(vertex) for vertex in center]
-            rows.append(("diameter", question.value(found.diameter)))
-            rows.append(("radius", question.value(found.radius)))
-            few = ", ".join(question.name(vertex) for vertex in center[:5])
+            facts["center"] = [query.identity(vertex) for vertex in center]
+            rows.append(("diameter", query.value(found.diameter)))
+            rows.append(("radius", query.value(found.radius)))
+            few = ", ".join(query.name(vertex) for vertex in center[:5])
             rows.append(("center", few + (" …" if len(center) > 5 else "")))
     report.table(rows)
-    report.tell(**facts)
+    report.add_facts(**facts)
 
 
 # --------------------------------------------------------------------------------------------------------- pictures
 
 
-def _draw(report: Report, path: str, question: PathQuery, found: Any, route: Sequence[int] | None) -> None:
+def _draw(report: Report, path: str, query: PathQuery, found: Any, route: Sequence[int] | None) -> None:
     from semiring.plot import plot_network, save
 
-    network, source, target = question.network, question.source, question.target
+    network, source, target = query.network, query.source, query.target
     values, label, title = None, "", network.title
     unit = f", {network.unit}" if network.unit else ""
     if source is not None:
-        values, label = found.matrix[source], f"{question.word} from {question.name(source)}{unit}"
+        values, label = found.matrix[source], f"{query.word} from {query.name(source)}{unit}"
     elif target is not None:
-        values, label = found.matrix[:, target], f"{question.word} to {question.name(target)}{unit}"
+        values, label = found.matrix[:, target], f"{query.word} to {query.name(target)}{unit}"
     if route is not None:
-        total, edges = question.value(found.matrix[route[0], route[-1]]), len(route) - 1
-        ends = f"{question.name(route[0])} → {question.name(route[-1])}"
+        total, edges = query.value(found.matrix[route[0], route[-1]]), len(route) - 1
+        ends = f"{query.name(route[0])} → {query.name(route[-1])}"
         title = f"{ends}: {total}, {edges} edge{'s' * (edges != 1)}"
     elif label:
         title = f"{network.title}: {label.removesuffix(unit)}"
-    stops = [question.identity(vertex) for vertex in route or ()]
-    _tell_unplaced(question, route or ())
-    figure = plot_network(network, question.semiring, path=stops, values=values, values_label=label, title=title)
+    stops = [query.identity(vertex) for vertex in route or ()]
+    _note_unplaced(query, route or ())
+    figure = plot_network(network, query.semiring, path=stops, values=values, values_label=label, title=title)
     save(figure, path)
-    report.wrote(path, "drew")
+    report.add_file(path, "drew")
 
 
-def _tell_unplaced(question: PathQuery, route: Sequence[int]) -> None:
-    """A note on the vertices that are drawn nowhere, for they have no position; those of the path first."""
-    positions = question.network.positions
+def _note_unplaced(query: PathQuery, route: Sequence[int]) -> None:
+    """Print a note on the vertices without a position, which are not drawn; those of the path come first."""
+    positions = query.network.positions
     nowhere = [] if positions is None else np.flatnonzero(~np.isfinite(positions).all(1)).tolist()
     if nowhere:
         nowhere.sort(key=lambda vertex: vertex not in route)
-        shown = ", ".join(map(question.name, nowhere[:8])) + (" …" if len(nowhere) > 8 else "")
+        shown = ", ".join(map(query.name, nowhere[:8])) + (" …" if len(nowhere) > 8 else "")
         print(printable(f"semiring: note: not drawn, as they have no position: {shown}"), file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What the command shows on a terminal while it works."""
+"""Show compilations on a terminal while a command runs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ __all__ = ["Compilations", "ProgressBar"]
 
 
 class Compilations(logging.Handler):
-    """A line on standard error for each compilation, from its begin on; silent where that is no terminal.
+    """A log handler that prints a line on standard error for each compilation, from its beginning on.
 
-    A context manager: it listens to the logger of the library (`semiring.logs`) and leaves it as it was.
+    It prints nothing where standard error is no terminal. As a context manager, it adds itself to the logger of the
+    library (`semiring.logs`), and restores the logger at the end.
     """
 
     def __init__(self, stream: IO[str] | None = None) -> None:
@@ -37,8 +38,8 @@ class Compilations(logging.Handler):
         self._logger.setLevel(self._level)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """The line when a compilation begins; completed when it ends, or wiped where it took next to no time."""
-        if not hasattr(record, "seconds"):  # a choice
+        """Print the line of a compilation, and complete it at the end, or erase it if the compilation was short."""
+        if not hasattr(record, "seconds"):  # a record of a choice, not of a compilation
             return
         said = record.getMessage()
         line = said if record.seconds is None else said.rpartition(":")[0]  # without the seconds

@@ -1,4 +1,4 @@
-"""``semiring tune``."""
+"""Run ``semiring tune``, which measures the fastest settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["run"]
 
 
 def run(arguments: argparse.Namespace, report: Report) -> int:
-    """Measure what is fastest on this machine, and write it into the user's configuration folder."""
+    """Measure the fastest settings on this machine, and write them into the user's configuration folder."""
     path, target = machine_file(), host()
     if path is None and not arguments.dry_run:
         raise SemiringError("there is no folder for the settings: set SEMIRING_CONFIG_DIR, or pass --dry-run")
@@ -35,8 +35,8 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     speed = tune(threads, say)
     changed = {name: value for name, value in asdict(speed).items() if value != getattr(machine.speed, name)}
     report("", f"faster than before: {changed}" if changed else "no setting was clearly faster than before")
-    report.tell(machine=machine.name, measured=machine.measured or None, faster=changed)
+    report.add_facts(machine=machine.name, measured=machine.measured or None, faster=changed)
     if path is not None and not arguments.dry_run:
         write(path, target, datetime.now(UTC).date().isoformat(), speed)
-        report.wrote(str(path))
+        report.add_file(str(path))
     return 0

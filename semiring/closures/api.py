@@ -28,7 +28,7 @@ from semiring.closures.explanation import Explanation
 from semiring.closures.front_ends import close_given, plan_with_warnings
 from semiring.closures.request import Request
 from semiring.closures.rules import STRUCTURES
-from semiring.distributed.several_gpus import closed_stack
+from semiring.distributed.several_gpus import close_stack_on_devices
 from semiring.errors import AlgebraError, DeviceError, DTypeError, UnknownNameError
 from semiring.io.inputs import Reading
 from semiring.io.network import semiring_of
@@ -318,7 +318,7 @@ def _close_by_several(devices: tuple[int, ...], A: Any, out: Any, explain: bool 
     """Close a stack by several GPUs, each matrix by one GPU."""
     if explain:
         raise DeviceError("explain= is for one matrix, or for a stack on one GPU: leave it out, or name one GPU")
-    return closed_stack(devices, A, out, partial(closure, **options))
+    return close_stack_on_devices(devices, A, out, partial(closure, **options))
 
 
 def _options(
@@ -435,8 +435,8 @@ def closure_with_predecessors(
         operand=A, options=options, devices=several, rounded_to=rounded_to, progress=progress, inspect=inspection
     )
     D = _close(request)
-    if inspection.found is None:  # closed as packed bits, or empty
-        inspection.look(engine_of(make_plan(semiring, D.dtype, threads=options.threads), D), D, A)
+    if inspection.predecessors is None:  # closed as packed bits, or empty
+        inspection.find(engine_of(make_plan(semiring, D.dtype, threads=options.threads), D), D, A)
     if is_tropical(semiring) and is_floating(D.dtype):
-        attach_unbounded(make_plan(semiring, D.dtype, threads=options.threads), A, D, inspection.found)
-    return D, inspection.found
+        attach_unbounded(make_plan(semiring, D.dtype, threads=options.threads), A, D, inspection.predecessors)
+    return D, inspection.predecessors

@@ -15,7 +15,7 @@ import numpy as np
 from semiring import profiling
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.potentials.exact import Exact
+from semiring.algorithms.potentials.exact_arithmetic import ExactComponentPotentials
 from semiring.algorithms.potentials.reweighting import reweighting
 from semiring.algorithms.potentials.weights import Weights, finite_range
 from semiring.arrays.encoding import inner_zero
@@ -354,7 +354,7 @@ class Call:
         return Weights.of(self.A, self.sign, self.none, low, high, unbounded, k.is_transposed, k.rounded_to)
 
     @_CachedScan
-    def potentials(self) -> Array | Exact:
+    def potentials(self) -> Array | ExactComponentPotentials:
         """Potentials (n,) under which no weight is below 0, in floating point or exact.
 
         Raises `NegativeCycleError`; `DomainError` where sums of weights may leave the range of floats.

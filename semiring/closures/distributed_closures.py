@@ -1,7 +1,8 @@
 """Closures by several ranks, by tiles of a distributed matrix, or by strips of a file.
 
-All ranks plan together, and each rank encodes its own tiles. Scans read the matrix through `Spread`, so all ranks get
-the same results, and raise the same errors. Work on tiles may fail on one rank only, so the ranks agree on its outcome.
+All ranks plan together, and each rank encodes its own tiles. Scans read the matrix through `DistributedMatrix`, so
+all ranks get the same results, and raise the same errors. Work on tiles may fail on one rank only, so the ranks agree
+on its outcome.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from semiring.closures.front_ends import close_given
 from semiring.closures.pieces import Pieces, plan_pieces
 from semiring.closures.request import Request
 from semiring.distributed.closing import close_tiles
-from semiring.distributed.distributed_matrix import Spread
-from semiring.distributed.transports import Links, Ranks, Team, agreed
+from semiring.distributed.distributed_matrix import DistributedMatrix
+from semiring.distributed.transports import Communicator, Ranks, Transport, agree
 from semiring.errors import DomainError
 
 __all__ = ["close_distributed", "close_file", "scan_distributed"]
@@ -32,8 +33,8 @@ _METHOD = "blocked_floyd_warshall"
 
 def close_distributed(
     request: Request,
-    spread: Spread,
-    links: Links,
+    spread: DistributedMatrix,
+    links: Transport,
     *,
     on: Callable[[Array], Array] = lambda own: own,
     close: Callable[..., int] = close_tiles,
@@ -61,17 +62,17 @@ def close_distributed(
     """
     semiring = request.semiring
     check_star(semiring, spread.dtype)
-    tiles: Array = agreed(spread.ranks, lambda: on(spread.own))
+    tiles: Array = agree(spread.ranks, lambda: on(spread.own))
     strips = Strips(partial(scan_distributed, spread), tiles[:0], piece_name="tiles", whole_name="the matrix")
     options = request.options._replace(method=_METHOD)
     work = plan_pieces(Call.from_array(spread, options, strips=strips, rounded_to=request.rounded_to))
     pieces = work.pieces_on(tiles, spread.rows, spread.columns)
-    agreed(spread.ranks, partial(pieces.encode, 0, tiles))
+    agree(spread.ranks, partial(pieces.encode, 0, tiles))
     engine = work.method().engine()
     vertex = close(engine, links, spread.grid, tiles, diverges=may_diverge(engine.plan), progress=progress)
     if vertex >= 0:
         raise divergence_error(semiring, vertex)
-    agreed(spread.ranks, partial(_undo, pieces, spread.own, tiles))
+    agree(spread.ranks, partial(_undo, pieces, spread.own, tiles))
 
 
 def close_file(request: Request, ranks: Ranks) -> Any:
@@ -80,9 +81,9 @@ def close_file(request: Request, ranks: Ranks) -> Any:
     The first rank scans the matrix, and begins or continues the run. The other ranks read its journal and join the
     run. Each rank closes its own strips.
     """
-    team = Team(ranks)
-    with team.followed():
-        return close_given(replace(request, team=team))
+    communicator = Communicator(ranks)
+    with communicator.follow():
+        return close_given(replace(request, communicator=communicator))
 
 
 def _undo(pieces: Pieces, own: Array, tiles: Array) -> None:
@@ -91,9 +92,9 @@ def _undo(pieces: Pieces, own: Array, tiles: Array) -> None:
         tiles.get(out=own)
 
 
-def scan_distributed(spread: Spread, array: Any, semiring: Semiring) -> Scan:
+def scan_distributed(spread: DistributedMatrix, array: Any, semiring: Semiring) -> Scan:
     """Return `check_entries` of all tiles as a collective operation, with the same result on all ranks."""
-    scan: Scan | None = agreed(spread.ranks, partial(_own_scan, spread, semiring))
+    scan: Scan | None = agree(spread.ranks, partial(_own_scan, spread, semiring))
     scans = [each for each in spread.ranks.allgather(scan) if each is not None]
     if not scans:
         return check_entries(spread.own, semiring)
@@ -103,7 +104,7 @@ def scan_distributed(spread: Spread, array: Any, semiring: Semiring) -> Scan:
     return whole
 
 
-def _own_scan(spread: Spread, semiring: Semiring) -> Scan | None:
+def _own_scan(spread: DistributedMatrix, semiring: Semiring) -> Scan | None:
     try:
         return check_entries(spread.own, semiring) if spread.own.size else None
     except DomainError as error:

@@ -11,7 +11,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_times
-from semiring.algorithms.ordered import in_order
+from semiring.algorithms.ordered_integers import in_order
 from semiring.arrays.parts import clear_zeros, negate
 from semiring.closures.matrix import EntryMap, Index
 from semiring.kernels.contract import PassKernels

@@ -27,7 +27,7 @@ from semiring.algebra.catalogue import min_plus
 from semiring.algebra.expressions.tree import is_half
 from semiring.algorithms.blocked_floyd_warshall import workspace
 from semiring.algorithms.methods import method_named
-from semiring.algorithms.ordered import selects
+from semiring.algorithms.ordered_integers import selects
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import WORD_BITS, BitMatrix
@@ -38,7 +38,7 @@ from semiring.arrays.scans import Scan, rule_for
 from semiring.closures.call import Call, Strips, is_tropical
 from semiring.closures.request import Request
 from semiring.closures.strip_closures import close_by_strips, find_journal
-from semiring.distributed.transports import Team
+from semiring.distributed.transports import Communicator
 from semiring.errors import AlgebraError, DeviceError, DomainError, DTypeError, ShapeError, StorageError
 from semiring.io.atomic import atomic_file
 from semiring.io.network import Network
@@ -204,7 +204,7 @@ def _check_pivots(request: Request) -> None:
         raise AlgebraError(
             f"pivots= are those of A*, and {option('reflexive', False)} computes A⁺: leave one of them out"
         )
-    if request.devices or request.team.ranks.size > 1:
+    if request.devices or request.communicator.ranks.size > 1:
         raise DeviceError("pivots= is for one process on the CPU or one GPU: leave pivots= out, or name one device")
     if not is_npy_name(request.pivots):
         raise StorageError(f"pivots is {request.pivots!r}, give the name of an .npy file, pivots='pivots.npy'")
@@ -254,10 +254,10 @@ def _in_memory(
         out = request.out if target is None else None
         in_memory = {"memory": None, "journal": None, "pivots": None}
         closed = close(request.with_operand(A, out_buffer=out_buffer, out=out, options=options, **in_memory))
-    return closed if target is None else _write(target, request.team, closed)
+    return closed if target is None else _write(target, request.communicator, closed)
 
 
-def _write(target: StoredMatrix, team: Team, closed: Any) -> Any:
+def _write(target: StoredMatrix, communicator: Communicator, closed: Any) -> Any:
     """Write the result to the file. PackedRows words are already in the file's order of entries."""
 
     def write() -> None:
@@ -267,8 +267,8 @@ def _write(target: StoredMatrix, team: Team, closed: Any) -> Any:
             _place(file, target, packed).write(0, np.ascontiguousarray(memory_of(rows)))
             complete(file, target)
 
-    if team.is_first:
-        team.begin(write)  # the other ranks wait until the file exists
+    if communicator.is_first:
+        communicator.begin(write)  # the other ranks wait until the file exists
     return target.result()
 
 
@@ -355,7 +355,7 @@ class _StripSetup:
     """The backend, storage and memory for a closure by strips of an n × n matrix, and the layout of its strips."""
 
     def __init__(self, request: Request, n: int, dtype: np.dtype[Any], limits: MemoryLimits) -> None:
-        self._n, self._dtype, self._limits, self._ranks = n, dtype, limits, request.team.ranks.size
+        self._n, self._dtype, self._limits, self._ranks = n, dtype, limits, request.communicator.ranks.size
         self._cycles = request.plus and request.semiring.idempotent
         semiring = min_plus if is_tropical(request.semiring) else request.semiring
         xp = load_cupy() if limits.device else np
@@ -454,9 +454,8 @@ def _by_strips(request: Request, source: StoredMatrix, target: StoredMatrix, lim
         raise StorageError(f"{name} is the file of the matrix: give another name for the journal")
     journal = None if name is None else find_journal(SYSTEM, name, request, source, target, backend.name)
     if journal is not None:
-        run = Run(
-            SYSTEM, source, target, journal.layout, setup.room(journal.layout), name, journal, request.team, pivots
-        )
+        room, communicator = setup.room(journal.layout), request.communicator
+        run = Run(SYSTEM, source, target, journal.layout, room, name, journal, communicator, pivots)
         if request.memory is not None and journal.layout.memory > limits.computing and not journal.state.is_finished:
             journal.close()
             raise StorageError(
@@ -475,9 +474,10 @@ def _by_strips(request: Request, source: StoredMatrix, target: StoredMatrix, lim
             request.explanation.set_method(_METHOD, backend.name, setup.storage)
         return close_by_strips(request, call, run)
     layout = setup.layout()
-    run = Run(SYSTEM, source, target, layout, setup.room(layout), name, team=request.team, pivots=pivots)
+    communicator = request.communicator
+    run = Run(SYSTEM, source, target, layout, setup.room(layout), name, communicator=communicator, pivots=pivots)
     if name is not None:
-        layout = with_journal(layout, run.in_place, request.team.ranks.size)
+        layout = with_journal(layout, run.in_place, request.communicator.ranks.size)
     size, memory = format_bytes(source.size), format_bytes(layout.memory)
     request.explain("files", f"a file of {size} in {memory} of memory: {_describe(layout)}")
     return close_by_strips(request, call, run)

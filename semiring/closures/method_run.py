@@ -11,9 +11,9 @@ import numpy as np
 from semiring import profiling
 from semiring.algebra.catalogue import adds_exponentials, adds_products, max_times, min_times
 from semiring.algebra.expressions.tree import is_half
-from semiring.algorithms.irreflexive import cycles_from_closure, cycles_in_place, irreflexive_product
+from semiring.algorithms.irreflexive_closure import cycles_from_closure, cycles_in_place, irreflexive_product
 from semiring.algorithms.methods import Method, method_named
-from semiring.algorithms.packed import clear_tail
+from semiring.algorithms.packed_bits import clear_tail
 from semiring.algorithms.potentials.scales import scales, weights_around
 from semiring.algorithms.predecessors import Inspection
 from semiring.algorithms.progress import ReportingEngine
@@ -137,7 +137,7 @@ class MethodRun:
         if self.words:
             clear_tail(self.draft.semiring, D)
         if inspect is not None:
-            inspect.look(engine, A, before)
+            inspect.find(engine, A, before)
 
     def _close_block(self, call: Call, D: Array, original: Array | None) -> None:
         """Close a matrix of one block by one kernel, as `close` does."""
@@ -148,7 +148,7 @@ class MethodRun:
         self.backend.close_block(plan, D)
         self._check(call, plan, D)
         if inspect is not None:
-            inspect.look(self._engine(plan), D, before)
+            inspect.find(self._engine(plan), D, before)
 
     def read(self, matrix: EncodedMatrix, A: Any, D: Any, inspect: Inspection | None) -> tuple[Any, Array | None, Any]:
         """D ← the encoded entries of A.

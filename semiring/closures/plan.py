@@ -149,7 +149,7 @@ class Work(NamedTuple):
     def find_predecessors(self, D: Any, before: Any) -> None:
         """Run the predecessor search on the closed matrix D; ``before`` is the encoded matrix."""
         if self.call.inspect is not None:
-            self.call.inspect.look(engine_of(self.plan.kernel_plan, D), D, before)
+            self.call.inspect.find(engine_of(self.plan.kernel_plan, D), D, before)
 
 
 class Plan:

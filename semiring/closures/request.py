@@ -10,7 +10,7 @@ from semiring.algebra import Semiring
 from semiring.algorithms.predecessors import Inspection
 from semiring.closures.call import Options
 from semiring.closures.explanation import Explanation
-from semiring.distributed.transports import ALONE, Team
+from semiring.distributed.transports import SINGLE_RANK, Communicator
 from semiring.io.inputs import AS_IT_IS, Reading
 
 __all__ = ["Request"]
@@ -30,7 +30,7 @@ class Request:
     memory: int | str | Mapping[str, int | str] | None = None  # the bound of the memory for a closure by strips
     journal: Any = None  # the name of the file that records the progress of a closure by strips
     pivots: Any = None  # the name of the file that receives the pivots of a matrix in a file
-    team: Team = ALONE  # the ranks that share the strips of a file
+    communicator: Communicator = SINGLE_RANK  # the ranks that share the strips of a file
     reading: Reading = AS_IT_IS  # how edges are read
     rounded_to: Any = None  # the dtype to which the entries were rounded, if it differs from their own
     progress: Callable[[int, int], None] | None = None

@@ -171,7 +171,7 @@ def find_journal(
     ``backend``: the name of the backend that would continue the run. Raises `OSError`, and `StorageError` with the
     differences if the journal belongs to another run.
     """
-    journal = open_journal(system, name, request.team)
+    journal = open_journal(system, name, request.communicator)
     if journal is None:
         return None
     now, then = _identity(request, source, target, backend), journal.about["identity"]

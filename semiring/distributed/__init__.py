@@ -1,5 +1,6 @@
-"""One closure by several ranks, each of which holds tiles of the matrix: GPUs of a host, processes of MPI, or threads.
+"""Compute one closure on several ranks, each of which holds tiles of the matrix.
 
-`grid` deals the tiles out, `closing` is the algorithm, `links` are the ways on which tiles travel while others are
-worked on, `threads` and `mpi` are ranks that talk to each other, `model` says what time and bytes it takes.
+Ranks are GPUs of a host, processes of MPI, or threads. `grid` assigns the tiles, and `closing` is the algorithm.
+`transports` defines how panels are sent during the computation; `gpu_transports` are those of GPUs.
+`thread_communicator` and `mpi_communicator` implement the ranks, and `cost_model` predicts time and bytes.
 """

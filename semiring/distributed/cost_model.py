@@ -1,7 +1,8 @@
-"""What closures by ranks move and take: the model of D. Bertoldi for his algorithms, and the same for ours.
+"""Predict the communication and the time of closures by ranks, by the model of D. Bertoldi.
 
-t_c is the seconds of a pair, t_s those to start a message, t_w those of a word (an entry) on its way. A broadcast to p
-ranks takes ⌈log₂ p⌉ steps, as he has it. `benchmarks.mpi` fits them, and prints the model beside what is measured.
+The module models his algorithms, and the tiles of this library. t_c is the seconds of a pair, t_s those to start a
+message, t_w those to send a word (an entry). A broadcast to p ranks takes ⌈log₂ p⌉ steps in his model.
+`benchmarks.mpi` fits the parameters, and prints the model beside the measurements.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ __all__ = ["Times", "row_broadcast_bytes", "row_broadcast_seconds", "tiles_bytes
 
 
 def row_broadcast_bytes(n: int, ranks: int, itemsize: int = 4) -> dict[str, float]:
-    """Table 1 of Bertoldi: the bytes that all ranks together receive, by what they are for.
+    """Return table 1 of Bertoldi: the bytes that all ranks together receive, by purpose.
 
     >>> sum(row_broadcast_bytes(12500, 8).values())  # his example, 5.46 GB
     5468750028.0
@@ -28,17 +29,19 @@ def row_broadcast_bytes(n: int, ranks: int, itemsize: int = 4) -> dict[str, floa
 
 
 def row_broadcast_seconds(n: int, ranks: int, t_c: float, t_s: float, t_w: float, t_k: float = 0.0) -> float:
-    """His formula T = t_c n³ / p + log p (t_s (3 + n) + t_w (1 + 2 n² / p + n²)), and n t_k.
+    """Return the seconds T = t_c n³ / p + log p (t_s (3 + n) + t_w (1 + 2 n² / p + n²)) + n t_k of Bertoldi's model.
 
-    In print the last term is n: that is one row, and n of them travel, as his table 1 has it. t_k, 0 in his, is what a
-    pivot takes beside its pairs: on a GPU, launches.
+    In print the last term of his formula is n. That is one row, but n rows are sent, as in his table 1. t_k is the time
+    of a pivot in addition to its pairs, such as the launches on a GPU; his formula has t_k = 0.
     """
     steps = ceil(log2(ranks)) if ranks > 1 else 0
     return t_c * n**3 / ranks + t_k * n + steps * (t_s * (3 + n) + t_w * (1 + 2 * n * n / ranks + n * n))
 
 
 def tiles_bytes(n: int, grid: tuple[int, int], block: int, itemsize: int = 4) -> dict[str, float]:
-    """The same table for `semiring.distributed.closing` on a grid of P × Q ranks, with blocks of so many pivots.
+    """Return the bytes received in `semiring.distributed.closing`, by purpose, as in `row_broadcast_bytes`.
+
+    The ranks form a grid of P × Q, and ``block`` is the number of pivots to a block.
 
     >>> {name: size // 2**20 for name, size in tiles_bytes(8192, (2, 2), 1024).items()}
     {'scatter': 192.0, 'rows of pivots': 256.0, 'columns of pivots': 256.0, 'blocks': 32.0, 'gather': 192.0}
@@ -54,27 +57,27 @@ def tiles_bytes(n: int, grid: tuple[int, int], block: int, itemsize: int = 4) ->
 
 
 class Times(NamedTuple):
-    """Seconds of one rank by what it does, and of the whole."""
+    """The seconds that one rank spends, by activity, and their total."""
 
-    rest: float  # products of its tiles
-    travel: float  # panels on their way
-    chain: float  # what each block of pivots waits for: the next one meets it, is closed, and closes its rows
-    first: float  # the first panels, for which everybody waits
+    rest: float  # the products of the tiles
+    travel: float  # the communication of panels
+    chain: float  # the critical path: the next block is multiplied, it is closed, and it closes its rows
+    first: float  # the first panels, for which all ranks wait
 
     @property
     def seconds(self) -> float:
-        """The rest is computed while the next panels are made and travel, whichever takes longer."""
+        """Return the total: products overlap with the chain and the communication of the next panels."""
         return self.first + max(self.rest, self.travel + self.chain)
 
     @property
     def stops(self) -> str:
-        """Which of them more ranks would have to make shorter."""
+        """Return the activity that limits the speed on more ranks."""
         named = {"the products": self.rest, "travel": self.travel, "the chain of blocks": self.chain}
         return max(named, key=lambda name: named[name])
 
 
 def tiles_times(n: int, grid: tuple[int, int], block: int, t_c: float, t_s: float, t_w: float) -> Times:
-    """The model of `semiring.distributed.closing`. Scatter and gather are left out: the tiles are where they belong.
+    """Return the predicted times of `semiring.distributed.closing`, without scatter and gather.
 
     >>> times = tiles_times(8192, (1, 1), 1024, 1e-10, 0.0, 0.0)
     >>> round(times.seconds, 1), times.stops

@@ -1,4 +1,4 @@
-"""A matrix of which each rank holds tiles: dealt out, collected, and read by all ranks together."""
+"""Distribute a matrix in tiles over ranks, collect its rows, and read it collectively."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import numpy as np
 from semiring.distributed.grid import Grid, Range
 from semiring.distributed.transports import Ranks
 
-__all__ = ["Spread", "collect", "deal", "slabs"]
+__all__ = ["DistributedMatrix", "collect", "deal", "slabs"]
 
 Array: TypeAlias = Any
 
 
-class Spread:
-    """A square matrix (n, n) in tiles, to be read as an array of the host: ``A[rows]``, ``A[tails, heads]``.
+class DistributedMatrix:
+    """A square matrix (n, n) in tiles, which reads like an array of the host: ``A[rows]``, ``A[tails, heads]``.
 
-    All ranks must read the same at the same time; each gets all of it. So what looks at a matrix by this finds the same
-    everywhere, bit by bit, and costs every rank what it costs one, and the travel of what is read.
+    All ranks must read the same entries at the same time, and each receives all of them. A scan of the matrix therefore
+    has bitwise identical results on all ranks. It costs each rank as much as a scan of the whole matrix, plus the
+    communication of the entries read.
     """
 
     ndim = 2
@@ -47,69 +48,75 @@ class Spread:
             tails, heads = np.broadcast_arrays(*index)
             here = self._rows[tails], self._columns[heads]
             mine = (here[0] >= 0) & (here[1] >= 0)
-            found = np.zeros(tails.shape, self.dtype)
-            found[mine] = self.own[here[0][mine], here[1][mine]]
+            entries = np.zeros(tails.shape, self.dtype)
+            entries[mine] = self.own[here[0][mine], here[1][mine]]
         else:
-            at = index if not isinstance(index, tuple) else index[0] if index else slice(None)
-            rows = np.atleast_1d(self._rows[at])
-            found = np.zeros((rows.size, self.grid.n), self.dtype)
-            found[np.ix_(rows >= 0, self.columns)] = self.own[rows[rows >= 0]]
-        self.ranks.join(found.reshape(-1).view(np.uint8))
-        return found
+            selected = index if not isinstance(index, tuple) else index[0] if index else slice(None)
+            rows = np.atleast_1d(self._rows[selected])
+            entries = np.zeros((rows.size, self.grid.n), self.dtype)
+            entries[np.ix_(rows >= 0, self.columns)] = self.own[rows[rows >= 0]]
+        self.ranks.join(entries.reshape(-1).view(np.uint8))
+        return entries
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return self[:] if dtype is None else self[:].astype(dtype)
 
     def diagonal(self) -> Array:
-        """The loops (n,)."""
+        """Return the diagonal (n,) on all ranks."""
         vertices = np.arange(self.grid.n)
         return self[vertices, vertices]
 
 
 def slabs(n: int, size: int) -> list[Range]:
-    """Consecutive rows for each rank, as even as can be."""
+    """Return consecutive row ranges for all ranks, whose lengths differ by at most one."""
     return [(n * rank // size, n * (rank + 1) // size) for rank in range(size)]
 
 
-def deal(ranks: Ranks, grid: Grid, held: list[Range], rows: Array, dtype: Any) -> Array:
-    """The tiles of this rank of a matrix of which each rank gives whole rows, ``held[rank]`` of them."""
+def deal(ranks: Ranks, grid: Grid, row_ranges: list[Range], rows: Array, dtype: Any) -> Array:
+    """Distribute whole rows into tiles, and return the tiles of this rank.
+
+    ``row_ranges[rank]`` are the rows that a rank provides; ``rows`` are those of this rank.
+    """
     mine, columns = grid.rows(ranks.rank), grid.columns(ranks.rank)
     own = np.empty((len(mine), len(columns)), dtype)
-    first = held[ranks.rank][0]
+    first = row_ranges[ranks.rank][0]
     across = [grid.columns(q).vertices for q in range(grid.shape[1])]
     for block in grid.blocks:
         p, _ = grid.holder(block)
         sent: list[Any] = [None] * ranks.size
-        low, high = _met(block, held[ranks.rank])
+        low, high = _intersection(block, row_ranges[ranks.rank])
         if low < high:
             for q in range(grid.shape[1]):
                 sent[p * grid.shape[1] + q] = rows[low - first : high - first][:, across[q]]
         for source, part in enumerate(ranks.exchange(sent)):
             if part is not None:
-                own[slice(*mine.own(_met(block, held[source])))] = part
+                own[slice(*mine.held_range(_intersection(block, row_ranges[source])))] = part
     return own
 
 
-def collect(ranks: Ranks, grid: Grid, wanted: list[Range], own: Array) -> Array:
-    """Whole rows, ``wanted[rank]`` of them, of a matrix in tiles: what `deal` took."""
-    mine, (low, high) = grid.rows(ranks.rank), wanted[ranks.rank]
+def collect(ranks: Ranks, grid: Grid, row_ranges: list[Range], own: Array) -> Array:
+    """Collect whole rows of a matrix in tiles, and return those of this rank; the inverse of `deal`.
+
+    ``row_ranges[rank]`` are the rows that a rank receives.
+    """
+    mine, (low, high) = grid.rows(ranks.rank), row_ranges[ranks.rank]
     rows = np.empty((high - low, grid.n), own.dtype)
     across = [grid.columns(q).vertices for q in range(grid.shape[1])]
     for block in grid.blocks:
         p, _ = grid.holder(block)
         sent: list[Any] = [None] * ranks.size
         if grid.place(ranks.rank)[0] == p:
-            for target, whole in enumerate(wanted):
-                part = _met(block, whole)
+            for target, whole in enumerate(row_ranges):
+                part = _intersection(block, whole)
                 if part[0] < part[1]:
-                    sent[target] = own[slice(*mine.own(part))]
+                    sent[target] = own[slice(*mine.held_range(part))]
         for source, part in enumerate(ranks.exchange(sent)):
             if part is not None:
-                met = _met(block, wanted[ranks.rank])
-                rows[met[0] - low : met[1] - low, across[grid.place(source)[1]]] = part
+                common = _intersection(block, row_ranges[ranks.rank])
+                rows[common[0] - low : common[1] - low, across[grid.place(source)[1]]] = part
     return rows
 
 
-def _met(one: Range, other: Range) -> Range:
+def _intersection(one: Range, other: Range) -> Range:
     low, high = max(one[0], other[0]), min(one[1], other[1])
     return low, max(low, high)

@@ -1,4 +1,4 @@
-"""The functions of `semiring.mpi`: closures, products and paths of matrices that MPI processes hold in tiles."""
+"""Compute closures, products and paths of matrices that MPI processes hold in tiles, for `semiring.mpi`."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from semiring.closures.call import Options
 from semiring.closures.distributed_closures import close_distributed, close_file, scan_distributed
 from semiring.closures.request import Request
 from semiring.distributed.closing import close_tiles, multiply_tiles
-from semiring.distributed.distributed_matrix import Spread, collect, deal, slabs
+from semiring.distributed.distributed_matrix import DistributedMatrix, collect, deal, slabs
 from semiring.distributed.grid import Grid, Range, grid_shape
 from semiring.distributed.mpi_communicator import MpiRanks, load_mpi
-from semiring.distributed.transports import Groups, HostLinks, Links, agreed
+from semiring.distributed.transports import Groups, HostTransport, Transport, agree
 from semiring.errors import (
     AlgebraError,
     DeviceError,
@@ -72,52 +72,58 @@ Array: TypeAlias = Any
 
 
 class Matrix:
-    """A square matrix of which every rank of a communicator holds tiles. Made by `read`, `distribute` and `from_rows`.
+    """A square matrix of which every rank of a communicator holds tiles.
+
+    `read`, `distribute` and `from_rows` return it.
 
     Attributes
     ----------
     n, dtype
-        Its rows, and the type of its entries.
+        The number of rows, and the type of the entries.
     comm
         The communicator.
     own
-        The tiles of this rank, an array (rows, columns) of the host; which rows and columns they are is in
-        ``rows`` and ``columns``, vertices in increasing order.
+        The tiles of this rank, an array (rows, columns) of the host. The attributes ``rows`` and ``columns`` hold its
+        vertices in increasing order.
     """
 
-    def __init__(self, team: _RankTeam, grid: Grid, own: Array) -> None:
-        self._team, self._spread = team, Spread(team.ranks, grid, own)
-        self.n, self.dtype, self.comm, self.own = grid.n, own.dtype, team.comm, own
-        self.rows, self.columns = self._spread.rows, self._spread.columns
+    def __init__(self, context: _RankContext, grid: Grid, own: Array) -> None:
+        self._context, self._distributed = context, DistributedMatrix(context.ranks, grid, own)
+        self.n, self.dtype, self.comm, self.own = grid.n, own.dtype, context.comm, own
+        self.rows, self.columns = self._distributed.rows, self._distributed.columns
 
     def __repr__(self) -> str:
-        p, q = self._spread.grid.shape
+        p, q = self._distributed.grid.shape
         return f"<Matrix of {self.n} × {self.n} {self.dtype} on {p} × {q} ranks>"
 
     def copy(self) -> Matrix:
-        """The same entries in new tiles."""
-        return Matrix(self._team, self._spread.grid, self.own.copy())
+        """Return a matrix with the same entries in new tiles."""
+        return Matrix(self._context, self._distributed.grid, self.own.copy())
 
     def gather(self, root: int = 0) -> Array | None:
-        """All of it as an array (n, n) on one rank, None on the others."""
-        ranks = self._team.ranks
-        wanted = [(0, self.n if rank == root else 0) for rank in range(ranks.size)]
-        found = collect(ranks, self._spread.grid, wanted, self.own)
+        """Return the whole matrix as an array (n, n) on one rank, and None on the other ranks."""
+        ranks = self._context.ranks
+        row_ranges = [(0, self.n if rank == root else 0) for rank in range(ranks.size)]
+        found = collect(ranks, self._distributed.grid, row_ranges, self.own)
         return found if ranks.rank == root else None
 
     def to_rows(self) -> tuple[int, Array]:
-        """Consecutive rows, as even as can be: the number of the first one, and an array (rows, n)."""
-        ranks = self._team.ranks
-        wanted = slabs(self.n, ranks.size)
-        return wanted[ranks.rank][0], collect(ranks, self._spread.grid, wanted, self.own)
+        """Return consecutive rows of equal number on each rank: the index of the first row, and an array (rows, n).
+
+        The numbers of rows differ by at most one between ranks.
+        """
+        ranks = self._context.ranks
+        row_ranges = slabs(self.n, ranks.size)
+        return row_ranges[ranks.rank][0], collect(ranks, self._distributed.grid, row_ranges, self.own)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write an .npy file, each rank its tiles, which appears when it is whole and on the disk.
+        """Write an .npy file, each rank its tiles; the file appears when it is complete and on the disk.
 
-        All ranks see one file system, to which they write parts of one page at the same time: across hosts a parallel
-        one, such as Lustre or GPFS. NFS between hosts may lose what one of them wrote: `gather` there, and save.
+        All ranks need one file system, and write parts of the same page at the same time. Across hosts, use a parallel
+        file system such as Lustre or GPFS. NFS between hosts may lose writes of a rank; use `gather` there, and save
+        the array.
         """
-        ranks, name = self._team.ranks, os.fspath(path)
+        ranks, name = self._context.ranks, os.fspath(path)
         temporary = ranks.allgather(f"{name}.{secrets.token_hex(4)}.tmp")[0]
 
         def make() -> None:
@@ -139,56 +145,56 @@ class Matrix:
                 sync_folder(Path(name).resolve().parent)
 
         try:
-            agreed(ranks, make)
-            agreed(ranks, fill)
-            agreed(ranks, appear)
+            agree(ranks, make)
+            agree(ranks, fill)
+            agree(ranks, appear)
         finally:
             if ranks.rank == 0 and os.path.exists(temporary):
                 os.remove(temporary)
 
     def _parts(self) -> list[tuple[tuple[slice, slice], tuple[slice, slice]]]:
-        """Where each tile lies in the whole, and here: rows and columns."""
-        grid, rank = self._spread.grid, self._team.ranks.rank
+        """Return for each tile its slices in the whole matrix, and its slices here."""
+        grid, rank = self._distributed.grid, self._context.ranks.rank
         return [(rows, columns) for rows in grid.rows(rank).parts() for columns in grid.columns(rank).parts()]
 
 
-class _RankTeam:
-    """The ranks of a communicator, and where they compute."""
+class _RankContext:
+    """The ranks of a communicator, and the devices on which they compute."""
 
     def __init__(self, comm: Any, device: Any) -> None:
         if device not in (None, "cuda"):
             raise DeviceError(f"device is {device!r}: pass None for the CPU, or 'cuda' for a GPU of each rank")
         self.comm, self.device = load_mpi().COMM_WORLD if comm is None else comm, device
-        self.ranks = _known(self.comm)
+        self.ranks = _cached_ranks(self.comm)
 
     def grid(self, n: int, dtype: np.dtype[Any], semiring: Semiring | None = None) -> Grid:
-        """The distribution of an n × n matrix, in the blocks of the schedule of the first rank."""
+        """Return the distribution of an n × n matrix, in the blocks of the schedule of rank 0."""
         name = "cuda" if self.device else backend_for(None, as_semiring("min_plus"), np.dtype(np.float32)).name
         closed_in = np.dtype(np.float32) if is_half(dtype) else dtype
         blocks = self.ranks.allgather(tuple(schedule_for(name, closed_in).blocks(n)))[0]
         return Grid(blocks, grid_shape(self.ranks.size))
 
-    def links(self, grid: Grid) -> Links:
-        """The links of a grid, made once for a communicator."""
-        made: dict[Any, Links] = self.ranks.links
+    def transport(self, grid: Grid) -> Transport:
+        """Return the transport of a grid, created once for a communicator."""
+        transports: dict[Any, Transport] = self.ranks.transports
         key = grid.shape, self.device
-        if key not in made:
+        if key not in transports:
             groups = Groups(self.ranks, grid)
             if self.device is None:
-                made[key] = HostLinks(groups)
+                transports[key] = HostTransport(groups)
             else:
-                from semiring.distributed.gpu_transports import links_of
+                from semiring.distributed.gpu_transports import transport_of
 
-                made[key] = links_of(groups)
-        return made[key]
+                transports[key] = transport_of(groups)
+        return transports[key]
 
     def on(self, own: Array) -> Array:
-        """The tiles where this rank computes."""
+        """Return the tiles on the device of this rank."""
         if self.device is None:
             return own
-        from semiring.distributed.gpu_transports import own_device
+        from semiring.distributed.gpu_transports import rank_device
 
-        return own_device(self.ranks).moved(own)
+        return rank_device(self.ranks).copy_to_device(own)
 
 
 _METHODS = {"blocked_floyd_warshall": close_tiles, "row_broadcast": close_rows}
@@ -199,26 +205,27 @@ def _key() -> int:
     return int(load_mpi().Comm.Create_keyval())
 
 
-def _known(comm: Any) -> MpiRanks:
-    """The ranks of a duplicate, so that no message meets the caller's; it is kept where MPI forgets it with ``comm``.
+def _cached_ranks(comm: Any) -> MpiRanks:
+    """Return the ranks of a duplicate of a communicator, so that messages cannot match those of the caller.
 
-    The number of a communicator says nothing: MPI gives that of one which was freed to the next.
+    The duplicate is cached as an attribute of ``comm``, which MPI deletes with it. The handle of a communicator is no
+    cache key, because MPI reuses the handle of a freed communicator.
     """
-    known: MpiRanks | None = comm.Get_attr(_key())
-    if known is None:
-        known = MpiRanks(comm.Dup())
-        comm.Set_attr(_key(), known)
-    return known
+    ranks: MpiRanks | None = comm.Get_attr(_key())
+    if ranks is None:
+        ranks = MpiRanks(comm.Dup())
+        comm.Set_attr(_key(), ranks)
+    return ranks
 
 
 @contextmanager
 def together(comm: Any = None) -> Iterator[MpiRanks]:
-    """A context for what all ranks do together: an error of one of them ends all, with one line that names the rank.
+    """Return a context for a task of all ranks, in which an error of one rank ends all, and prints its rank.
 
-    Errors of this module that all ranks raise alike are left to be caught. ``python -m mpi4py`` does the same for a
+    Errors of this module that all ranks raise alike propagate to the caller. ``python -m mpi4py`` does the same for a
     whole program, with a traceback.
     """
-    ranks = _known(load_mpi().COMM_WORLD if comm is None else comm)
+    ranks = _cached_ranks(load_mpi().COMM_WORLD if comm is None else comm)
     try:
         yield ranks
     except BaseException as error:
@@ -228,7 +235,7 @@ def together(comm: Any = None) -> Iterator[MpiRanks]:
 
 
 def read(path: str | os.PathLike[str], *, comm: Any = None, device: Any = None) -> Matrix:
-    """The matrix (n, n) of an .npy file, of which each rank reads its own tiles: all ranks see the file system.
+    """Read the matrix (n, n) of an .npy file, each rank its own tiles; all ranks need the same file system.
 
     Parameters
     ----------
@@ -237,18 +244,26 @@ def read(path: str | os.PathLike[str], *, comm: Any = None, device: Any = None) 
     comm
         A communicator of mpi4py; by default all ranks, ``MPI.COMM_WORLD``.
     device
-        Where the ranks compute: on threads of the host, or with ``"cuda"`` on a GPU for each rank of a host.
+        None computes on threads of the host, and ``"cuda"`` on a GPU for each rank of a host.
 
-    Raises `OSError`, `FormatError`, `ShapeError` and `DTypeError` on all ranks.
+    Returns
+    -------
+    Matrix
+        The matrix in tiles.
+
+    Raises
+    ------
+    OSError, FormatError, ShapeError, DTypeError
+        On all ranks.
     """
-    team = _RankTeam(comm, device)
-    found: StoredMatrix = agreed(
-        team.ranks, lambda: as_stored(os.fspath(path) + ("" if str(path).endswith(".npy") else ".npy"))
+    context = _RankContext(comm, device)
+    found: StoredMatrix = agree(
+        context.ranks, lambda: as_stored(os.fspath(path) + ("" if str(path).endswith(".npy") else ".npy"))
     )
-    grid = team.grid(found.n, found.dtype)
+    grid = context.grid(found.n, found.dtype)
 
     def tiles() -> Array:
-        rows, columns = grid.rows(team.ranks.rank), grid.columns(team.ranks.rank)
+        rows, columns = grid.rows(context.ranks.rank), grid.columns(context.ranks.rank)
         own = np.empty((len(rows), len(columns)), found.dtype)
         if own.size:
             whole = found.view()
@@ -258,29 +273,32 @@ def read(path: str | os.PathLike[str], *, comm: Any = None, device: Any = None) 
                     own[here, place] = whole[there, beside]
         return own
 
-    return Matrix(team, grid, agreed(team.ranks, tiles))
+    return Matrix(context, grid, agree(context.ranks, tiles))
 
 
 def distribute(A: Any, *, comm: Any = None, device: Any = None) -> Matrix:
-    """The matrix (n, n) that rank 0 has, dealt out; what other ranks give is not looked at. Options as in `read`."""
-    team = _RankTeam(comm, device)
-    ranks = team.ranks
-    array = agreed(ranks, lambda: _square(A) if ranks.rank == 0 else None)
+    """Distribute the matrix (n, n) of rank 0; the arguments of other ranks are ignored.
+
+    The options are those of `read`.
+    """
+    context = _RankContext(comm, device)
+    ranks = context.ranks
+    array = agree(ranks, lambda: _square(A) if ranks.rank == 0 else None)
     n, dtype = ranks.allgather(None if array is None else (len(array), array.dtype))[0]
-    held = [(0, n if rank == 0 else 0) for rank in range(ranks.size)]
-    grid = team.grid(n, dtype)
-    return Matrix(team, grid, deal(ranks, grid, held, array, dtype))
+    row_ranges = [(0, n if rank == 0 else 0) for rank in range(ranks.size)]
+    grid = context.grid(n, dtype)
+    return Matrix(context, grid, deal(ranks, grid, row_ranges, array, dtype))
 
 
 def from_rows(rows: Any, *, comm: Any = None, device: Any = None) -> Matrix:
-    """The matrix (n, n) whose rows the ranks have, one rank's after the other's: ``rows`` (m, n), any m from 0 on.
+    """Return the matrix (n, n) whose rows are ``rows`` (m, n) of each rank, by increasing rank; m may be 0.
 
-    Options as in `read`. Raises `ShapeError` where they are no square matrix together, and `DTypeError` where they
-    differ in dtype.
+    The options are those of `read`. Raises `ShapeError` where the rows do not form a square matrix, and `DTypeError`
+    where they differ in dtype.
     """
-    team = _RankTeam(comm, device)
-    ranks = team.ranks
-    array = agreed(ranks, lambda: _rows(rows))
+    context = _RankContext(comm, device)
+    ranks = context.ranks
+    array = agree(ranks, lambda: _rows(rows))
     shapes = ranks.allgather((array.shape, array.dtype))
     counts, widths = [shape[0] for shape, _ in shapes], {shape[1] for shape, _ in shapes}
     if len({dtype for _, dtype in shapes}) > 1:
@@ -292,9 +310,9 @@ def from_rows(rows: Any, *, comm: Any = None, device: Any = None) -> Matrix:
             f"the ranks have rows of the shapes {given}, {sum(counts)} rows in all: together they must be square"
         )
     ends = np.cumsum([0, *counts]).tolist()
-    held: list[Range] = list(itertools.pairwise(ends))
-    grid = team.grid(ends[-1], array.dtype)
-    return Matrix(team, grid, deal(ranks, grid, held, array, array.dtype))
+    row_ranges: list[Range] = list(itertools.pairwise(ends))
+    grid = context.grid(ends[-1], array.dtype)
+    return Matrix(context, grid, deal(ranks, grid, row_ranges, array, array.dtype))
 
 
 def _square(A: Any) -> Array:
@@ -316,9 +334,9 @@ def _rows(A: Any) -> Array:
 def _matrix(A: Any, comm: Any, device: Any) -> Matrix:
     if isinstance(A, Matrix):
         return A
-    name = _RankTeam(comm, device).ranks.allgather(os.fspath(A) if is_npy_name(A) else None)[
+    name = _RankContext(comm, device).ranks.allgather(os.fspath(A) if is_npy_name(A) else None)[
         0
-    ]  # of rank 0, as an array is
+    ]  # from rank 0, like an array
     if name is not None:
         return read(name, comm=comm, device=device)
     return distribute(A, comm=comm, device=device)
@@ -330,7 +348,7 @@ def _request(semiring: Semiring | str, threads: int | None) -> Request:
 
 
 class _TiledClosureOptions(TypedDict, total=False):
-    """What both overloads of `closure` take."""
+    """The options of both overloads of `closure`."""
 
     method: str
     progress: Progress | bool | None
@@ -366,47 +384,62 @@ def closure(
     comm: Any = None,
     device: Any = None,
 ) -> Any:
-    """A* = I ⊕ A ⊕ A² ⊕ …, as `semiring.closure` has it, by all ranks together.
+    """Compute the closure A* = I ⊕ A ⊕ A² ⊕ … by all ranks together, as `semiring.closure` does.
 
     Parameters
     ----------
     A
-        A `Matrix`; or an array (n, n) of rank 0, which is dealt out; or the name of an .npy file, which is `read`, and
-        with ``journal`` stays where it is.
+        A `Matrix`; or an array (n, n) of rank 0, which is distributed; or the name of an .npy file, which is `read`.
+        With ``journal`` the matrix stays in the file.
     semiring
         A `Semiring` with a star, or a name of the catalogue.
     method
-        ``"blocked_floyd_warshall"``; or ``"row_broadcast"``, which is the algorithm of Bertoldi, to compare with: rows
-        are scattered, and the row of every pivot is broadcast. With one thread it is his algorithm 2, with several his
-        algorithm 6, and with ``device="cuda"`` his algorithm 7. For an idempotent ⊕ and pivots that need no star.
+        ``"blocked_floyd_warshall"``; or ``"row_broadcast"``, the algorithm of Bertoldi, for comparison. Rows are
+        scattered, and the row of every pivot is broadcast. It is his algorithm 2 with one thread, algorithm 6 with
+        several, and algorithm 7 with ``device="cuda"``. It needs an idempotent ⊕, and pivots that need no star.
     out
-        A itself, to close it in place. By default the result is a new `Matrix`. With ``journal`` the name of an .npy
-        file, that of A or another.
+        A itself, to close it in place. By default the result is a new `Matrix`. With ``journal`` it is the name of an
+        .npy file, which may be that of A.
     memory, journal
-        Close a file by strips of rows, as `semiring.closure` does, and each rank some of them, in so much memory each;
-        by default its share of what is free. The journal is the same: a run that was stopped goes on with any number
-        of ranks, by one process too, and returns the map of the file. All ranks see one file system, on which each
-        reads at once what another has written; NFS between hosts is none.
+        Close a file by strips of rows, as `semiring.closure` does. Each rank closes some strips in so much memory, by
+        default in its share of the free memory. The journal has the same format: an interrupted run continues with any
+        number of ranks, including one process. The result is the memory map of the file. All ranks need one file
+        system, on which writes of a rank are visible to the others at once; NFS between hosts is not such a system.
     progress
-        ``progress(done, total)``, called on every rank for itself.
+        ``progress(done, total)``, called on every rank with the progress of that rank.
     threads
-        How many each rank computes with; by default `get_threads`.
+        The number of threads of each rank; by default `get_threads`.
     comm, device
         As in `read`, where A is no `Matrix`.
 
-    Weights of both signs are closed under potentials, for which at most eight sweeps over the matrix are made; integers
-    in their own dtype, if distances fit half its range; float16 and bfloat16 in float32, rounded once. Refused on all
-    ranks: edges of unbounded gain (-∞ in min-plus), and integers that would need a wider dtype inside; `AlgebraError`
-    and `IntegerOverflowError` say what to do. Other errors are those of `semiring.closure`.
+    Returns
+    -------
+    Matrix or memory map
+        The closure.
 
-    Costs n³ / ranks pairs, and for each rank some 2 n² / √ranks entries of travel, while others are computed.
+    Raises
+    ------
+    AlgebraError
+        For edges of unbounded gain (-∞ in min-plus), on all ranks.
+    IntegerOverflowError
+        For integers that would need a wider dtype during the computation, on all ranks.
+
+    Other errors are those of `semiring.closure`.
+
+    Notes
+    -----
+    Weights of both signs are closed under potentials, which take at most eight sweeps over the matrix. Integers are
+    closed in their own dtype, if distances fit half its range. float16 and bfloat16 are closed in float32, and rounded
+    once.
+
+    The cost is n³ / ranks pairs. Each rank receives some 2 n² / √ranks entries, during the computation.
     """
     progress = as_progress(progress)
     if method not in _METHODS:
         raise UnknownNameError("closure method for ranks", method, _METHODS)
     request = _request(semiring, threads)
     if journal is not None or memory is not None:
-        return _by_strips(request, A, out, memory, journal, method, progress, _RankTeam(comm, device))
+        return _by_strips(request, A, out, memory, journal, method, progress, _RankContext(comm, device))
     if is_npy_name(out):
         raise StorageError(
             f"out= names a file, which ranks write only with a journal: pass {option('journal')}, or write the result, "
@@ -416,41 +449,43 @@ def closure(
     if out is not None and out is not A:
         raise ValueError("out is another matrix than A: pass A itself, or leave out= out")
     closed = matrix if out is not None or matrix is not A else matrix.copy()
-    team = closed._team
-    spread, ranks = closed._spread, team.ranks
+    context = closed._context
+    distributed, ranks = closed._distributed, context.ranks
     if method == "row_broadcast":
-        held = slabs(closed.n, ranks.size)
-        grid = Grid(tuple(held), (ranks.size, 1))
-        spread = Spread(ranks, grid, closed.to_rows()[1])
-    if is_half(closed.dtype):  # tiles have room for float32, and are rounded once
+        row_ranges = slabs(closed.n, ranks.size)
+        grid = Grid(tuple(row_ranges), (ranks.size, 1))
+        distributed = DistributedMatrix(ranks, grid, closed.to_rows()[1])
+    if is_half(closed.dtype):  # the tiles are closed in float32, and rounded once
         request = replace(request, rounded_to=closed.dtype)
-        spread = Spread(ranks, spread.grid, agreed(ranks, partial(spread.own.astype, np.float32)))
-    close_distributed(request, spread, team.links(spread.grid), on=team.on, close=_METHODS[method], progress=progress)
-    own = rounded(spread.own, closed.dtype)
+        tiles = agree(ranks, partial(distributed.own.astype, np.float32))
+        distributed = DistributedMatrix(ranks, distributed.grid, tiles)
+    transport, close = context.transport(distributed.grid), _METHODS[method]
+    close_distributed(request, distributed, transport, on=context.on, close=close, progress=progress)
+    own = rounded(distributed.own, closed.dtype)
     if method == "row_broadcast":
-        closed.own[...] = deal(ranks, closed._spread.grid, held, own, closed.dtype)
+        closed.own[...] = deal(ranks, closed._distributed.grid, row_ranges, own, closed.dtype)
     elif own is not closed.own:
         closed.own[...] = own
     return closed
 
 
 def _by_strips(
-    request: Request, A: Any, out: Any, memory: Any, journal: Any, method: str, progress: Any, team: _RankTeam
+    request: Request, A: Any, out: Any, memory: Any, journal: Any, method: str, progress: Any, context: _RankContext
 ) -> Array:
     if (
         journal is None
         or not (is_npy_name(A) and is_npy_name(out))
         or method == "row_broadcast"
-        or team.device is not None
+        or context.device is not None
     ):
         raise StorageError(
             f"{option('memory')} and {option('journal')} are for a matrix in an .npy file, closed on the CPU into an "
             ".npy "
             "file: pass both, and the names of both files"
         )
-    ranks = team.ranks
+    ranks = context.ranks
     hosts, found = zip(*ranks.allgather((socket.gethostname(), os.path.exists(journal))), strict=True)
-    if memory is None and not found[0]:  # a run that goes on has its own
+    if memory is None and not found[0]:  # a run that continues has its own limit
         memory = min(ranks.allgather(free_memory() // hosts.count(hosts[ranks.rank])))
     request = replace(request, operand=A, out=out, memory=memory, journal=journal, progress=progress)
     return close_file(request, ranks)
@@ -465,43 +500,43 @@ def matmul(
     comm: Any = None,
     device: Any = None,
 ) -> Matrix:
-    """C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], as `semiring.matmul` has it, of two matrices of one size and one dtype.
+    """Compute the product C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j] of two matrices of one size and one dtype.
 
-    A, B: each a `Matrix`, the name of an .npy file, or an array (n, n) of rank 0. Computed where A is, as with `read`.
-    Errors as there, on all ranks.
-    Source: R. van de Geijn, J. Watts, "SUMMA", Concurrency 9 (1997). Cost as of `closure`.
+    A and B are each a `Matrix`, the name of an .npy file, or an array (n, n) of rank 0. The product is computed on the
+    ranks and devices of A; the options are those of `read`. The errors are those of `semiring.matmul` and `read`, on
+    all ranks. Source: R. van de Geijn, J. Watts, "SUMMA", Concurrency 9 (1997). The cost is that of `closure`.
     """
     algebra, left = as_semiring(semiring), _matrix(A, comm, device)
-    right = _matrix(B, left.comm, left._team.device)
+    right = _matrix(B, left.comm, left._context.device)
     if left.n != right.n:
         raise ShapeError(f"A is {left.n} × {left.n}, B is {right.n} × {right.n}: they must have one size")
     if left.dtype != right.dtype:
         raise DTypeError(f"A is {left.dtype}, B is {right.dtype}: convert one of them")
     algebra.check_dtype(left.dtype)
-    ranks, grid, dtype = left._team.ranks, left._spread.grid, left.dtype
-    if right._team.ranks is not ranks or right._spread.grid.blocks != grid.blocks:
+    ranks, grid, dtype = left._context.ranks, left._distributed.grid, left.dtype
+    if right._context.ranks is not ranks or right._distributed.grid.blocks != grid.blocks:
         raise DeviceError("A and B are on different ranks or devices: distribute both with the same comm and device")
-    scans = [scan_distributed(each._spread, None, algebra) for each in (left, right)]
+    scans = [scan_distributed(each._distributed, None, algebra) for each in (left, right)]
     nonnegative = all(scan.nonnegative for scan in scans)
-    x, y = agreed(ranks, lambda: [left._team.on(np.ascontiguousarray(each.own)) for each in (left, right)])
+    x, y = agree(ranks, lambda: [left._context.on(np.ascontiguousarray(each.own)) for each in (left, right)])
     code = encoding(algebra, x, *scans)
     if code is not None:
-        x, y = agreed(
+        x, y = agree(
             ranks, lambda: [encode_operand(*own, code) for own in ((x, algebra, scans[0]), (y, algebra, scans[1]))]
         )
     elif may_wrap(algebra, dtype):
         demand_range(dtype, left.n * size_of(scans[0]) * size_of(scans[1]), lambda: np.array(np.inf), "A ⊗ B")
     C = array_namespace(x).empty(x.shape, x.dtype)
     engine = engine_for(C, algebra, x.dtype, nonnegative, threads)
-    multiply_tiles(engine, left._team.links(grid), grid, C, x, y)
+    multiply_tiles(engine, left._context.transport(grid), grid, C, x, y)
     C = on_host(C)
     if code is not None:
-        C = agreed(ranks, lambda: decode(C, algebra, dtype, limit=code.limit))
-    return Matrix(left._team, grid, C)
+        C = agree(ranks, lambda: decode(C, algebra, dtype, limit=code.limit))
+    return Matrix(left._context, grid, C)
 
 
 def shortest_paths(A: Any, *, threads: int | None = None, comm: Any = None, device: Any = None) -> DistributedPaths:
-    """The shortest paths between all pairs, in min-plus: see `best_paths`."""
+    """Return the shortest paths between all pairs, in min-plus: see `best_paths`."""
     return best_paths(A, "min_plus", threads=threads, comm=comm, device=device)
 
 
@@ -513,10 +548,10 @@ def best_paths(
     comm: Any = None,
     device: Any = None,
 ) -> DistributedPaths:
-    """The best paths between all pairs of vertices, which any rank may ask for, when it likes.
+    """Return the best paths between all pairs of vertices; every rank may query them independently.
 
-    A, threads, comm, device, errors: as in `closure`; `AlgebraError` where ⊕ is not selective. Each rank keeps some
-    rows of A and of its closure beside its tiles.
+    A, threads, comm, device and errors are as in `closure`; `AlgebraError` is raised where ⊕ is not selective. Each
+    rank keeps some rows of A and of its closure in addition to its tiles.
     """
     algebra = as_semiring(semiring)
     if not algebra.selective:
@@ -526,17 +561,18 @@ def best_paths(
 
 
 class DistributedPaths:
-    """What `best_paths` returns. Vertices are 0 … n - 1.
+    """The best paths between all pairs of vertices 0 … n - 1, as `best_paths` returns them.
 
-    What is asked is fetched from the ranks that have it, without their help; between hosts MPI may answer only when
-    they call MPI the next time. ``close()`` gives the memory back, by all ranks together; so does a ``with``.
+    A query reads the memory of other ranks without their participation. Between hosts, some MPI libraries answer only
+    when the other ranks call MPI. ``close()`` frees the memory, and all ranks must call it together; a ``with`` block
+    also does.
     """
 
     def __init__(self, edges: Matrix, closed: Matrix, semiring: Semiring) -> None:
         self.semiring, self.matrix, self.n = semiring, closed, closed.n
         self._edges, self._distances = _Shared(edges), _Shared(closed)
         own = self._edges.own
-        known = edges._team.ranks.allgather((bool((own >= 0).all()), _largest(self._distances.own)))
+        known = edges._context.ranks.allgather((bool((own >= 0).all()), _largest(self._distances.own)))
         nonnegative = is_floating(edges.dtype) and all(one for one, _ in known)
         zero, one = semiring.zero_for(edges.dtype), semiring.one_for(edges.dtype)
         self._plan = KernelPlan(semiring, edges.dtype, zero, one, Facts(nonnegative))
@@ -552,18 +588,19 @@ class DistributedPaths:
             self.close()
 
     def close(self) -> None:
-        """Give the shared memory back; all ranks call it together."""
+        """Free the shared memory; all ranks must call it together."""
         for shared in (self._edges, self._distances):
             shared.free()
 
     def distance(self, source: int, target: int) -> Any:
-        """The weight of the best path; the semiring's zero where there is none."""
+        """Return the weight of the best path, or the semiring's zero where there is none."""
         return self._distances[self._vertex(source)][self._vertex(target)]
 
     def path(self, source: int, target: int) -> list[int]:
-        """The vertices of a best path, both ends included; ``[source]`` from a vertex to itself.
+        """Return the vertices of a best path, both ends included; ``[source]`` from a vertex to itself.
 
-        Costs one run from the source, O(n²) and the travel of A, which is kept. Raises `NoPathError`, `VertexError`.
+        The first query of a source costs O(n²) and the communication of A; its tree is cached. Raises `NoPathError` and
+        `VertexError`.
         """
         source, vertices = self._vertex(source), [self._vertex(target)]
         tree = self.predecessors(source)
@@ -575,12 +612,15 @@ class DistributedPaths:
         return vertices[::-1]
 
     def predecessors(self, source: int) -> Array:
-        """(n,) int32: the vertex before each on the path from the source; -9999 where there is none, and at it."""
+        """Return the predecessor of each vertex on its path from the source, (n,) int32.
+
+        The value is -9999 where there is no path, and at the source.
+        """
         source = self._vertex(source)
         if source not in self._trees:
             distances = self._distances[source].copy()
             distances[source] = self._plan.one
-            edges: Any = self._edges  # which is read as an array
+            edges: Any = self._edges  # it supports the indexing of an array
             tree = nearest_tree(self._plan, edges, distances, source, self._tolerance)
             if not self._tolerance.meets(path_sums(self._plan, edges, tree, source), distances).all():
                 raise AlgebraError(f"the paths from vertex {source} do not add up to their distances")
@@ -594,13 +634,13 @@ class DistributedPaths:
 
 
 class _Shared:
-    """Rows of a matrix that any rank may read: ``shared[i]``, ``shared[i, columns]``, ``shared[tails, heads]``."""
+    """The rows of a matrix that any rank may read: ``shared[i]``, ``shared[i, columns]``, ``shared[tails, heads]``."""
 
     def __init__(self, matrix: Matrix) -> None:
-        self._mpi, self._held = load_mpi(), slabs(matrix.n, matrix._team.ranks.size)
+        self._mpi, self._row_ranges = load_mpi(), slabs(matrix.n, matrix._context.ranks.size)
         self.first, rows = matrix.to_rows()
-        ranks = matrix._team.ranks
-        # Memory of MPI's own: within a host that is shared memory, which every MPI reads from other ranks.
+        ranks = matrix._context.ranks
+        # MPI allocates the memory: within a host it is shared memory, which every MPI library reads from other ranks.
         try:
             self._window = self._mpi.Win.Allocate(rows.nbytes, rows.itemsize, comm=ranks.comm)
         except self._mpi.Exception as error:
@@ -634,10 +674,10 @@ class _Shared:
     def _row(self, i: int) -> Array:
         if self._last[0] == i:
             return self._last[1]
-        owner = next(rank for rank, (low, high) in enumerate(self._held) if low <= i < high)
+        owner = next(rank for rank, (low, high) in enumerate(self._row_ranges) if low <= i < high)
         row = np.empty(self.own.shape[1], self.own.dtype)
         self._window.Lock(owner, self._mpi.LOCK_SHARED)
-        self._window.Get(row.view(f"u{row.itemsize}"), owner, (i - self._held[owner][0]) * row.size)
+        self._window.Get(row.view(f"u{row.itemsize}"), owner, (i - self._row_ranges[owner][0]) * row.size)
         self._window.Unlock(owner)
         self._last = i, row
         return row

@@ -1,10 +1,10 @@
-"""Links between arrays on GPUs: NCCL between processes, copies from one GPU to another within a process.
+"""Send panels between arrays on GPUs: by NCCL between processes, by copies between GPUs of one process.
 
-All is enqueued on the streams of an engine's lanes, those of the panels before those of the rest, so the thread of a
-rank runs ahead of its GPU. Within a process NCCL would not do: its kernels wait for those of the other GPU, and a
-thread that loads a kernel meanwhile waits for them, with the driver's lock that the other thread needs. Copies wait for
-events, take no multiprocessor, and go by NVLink where there is one. NVLink multicast (NVLS) is left to NCCL's own
-setting, NCCL_NVLS_ENABLE.
+All operations are enqueued on the streams of an engine's lanes; streams of panels have priority. The thread of a rank
+therefore runs ahead of its GPU. Within a process NCCL could deadlock: its kernels wait for those of the other GPU. A
+thread that loads a kernel meanwhile waits for them, and holds the lock of the driver that the other thread needs.
+Copies wait for events, occupy no multiprocessor, and use NVLink where it exists. NVLink multicast (NVLS) follows NCCL's
+own setting, NCCL_NVLS_ENABLE.
 """
 
 from __future__ import annotations
@@ -21,52 +21,56 @@ from semiring.distributed.transports import Groups, Ranks
 from semiring.errors import DeviceError
 from semiring.kernels.engine import Engine, Lanes
 
-__all__ = ["DeviceLinks", "OwnDevice", "by_copies", "links_of", "own_device"]
+__all__ = ["DeviceTransport", "RankDevice", "by_copies", "rank_device", "transport_of"]
 
 Array: TypeAlias = Any
 
 
-class OwnDevice:
-    """The GPU of a rank, and whether no other rank has it."""
+class RankDevice:
+    """The GPU of a rank, and whether no other rank uses it."""
 
-    def __init__(self, number: int, alone: bool) -> None:
-        self.number, self.alone = number, alone
+    def __init__(self, number: int, is_exclusive: bool) -> None:
+        self.number, self.is_exclusive = number, is_exclusive
 
-    def moved(self, own: Array) -> Array:
-        """A copy on this GPU, which is the current one from now on."""
+    def copy_to_device(self, own: Array) -> Array:
+        """Copy tiles to this GPU, and make it the current device."""
         load_cupy().cuda.Device(self.number).use()
         return copy_to_device(own)
 
 
-def own_device(ranks: Ranks) -> OwnDevice:
-    """The GPUs of a host, dealt out to its ranks in turn; a rank alone has its current one. All ranks call it."""
+def rank_device(ranks: Ranks) -> RankDevice:
+    """Assign the GPUs of a host to its ranks in turn, and return the device of this rank.
+
+    A single rank keeps its current GPU. All ranks must call the function together.
+    """
     cupy = load_cupy("device='cuda'")
     if ranks.size == 1:
-        return OwnDevice(int(cupy.cuda.runtime.getDevice()), True)
+        return RankDevice(int(cupy.cuda.runtime.getDevice()), True)
     count = int(cupy.cuda.runtime.getDeviceCount())
     hosts = ranks.allgather((socket.gethostname(), count))
     before = [host for host, _ in hosts[: ranks.rank]].count(hosts[ranks.rank][0])
     shared = any([host for host, _ in hosts].count(name) > devices for name, devices in hosts)
-    return OwnDevice(before % count, not shared)
+    return RankDevice(before % count, not shared)
 
 
-Carry: TypeAlias = Callable[[Array, int, Ranks], None]  # an array of the rank ``root`` into those of all
+Carry: TypeAlias = Callable[[Array, int, Ranks], None]  # broadcasts the array of the rank ``root``
 
 
-def links_of(groups: Groups) -> DeviceLinks:
-    """The links of ranks that are processes: by NCCL where each has a GPU of its own, which only enqueues.
+def transport_of(groups: Groups) -> DeviceTransport:
+    """Return the transport between ranks that are processes.
 
-    Else by MPI, from GPU to GPU where it is CUDA-aware on all ranks, or through the memory of the hosts.
+    If each rank has a GPU of its own, the transport is NCCL, which only enqueues. Otherwise it is MPI, from GPU to GPU
+    where MPI is CUDA-aware on all ranks, or through the memory of the hosts.
     """
-    device = own_device(groups.all)
+    device = rank_device(groups.all)
     load_cupy().cuda.Device(device.number).use()
-    if device.alone:
-        return DeviceLinks(groups, _by_nccl(groups))
-    return DeviceLinks(groups, _by_mpi if all(groups.all.allgather(is_cuda_aware())) else _by_host)
+    if device.is_exclusive:
+        return DeviceTransport(groups, _by_nccl(groups))
+    return DeviceTransport(groups, _by_mpi if all(groups.all.allgather(is_cuda_aware())) else _by_host)
 
 
-class DeviceLinks:
-    """`semiring.distributed.transports.Links` between GPUs. The current one is that of the rank."""
+class DeviceTransport:
+    """The `semiring.distributed.transports.Transport` between GPUs; the current device is that of the rank."""
 
     def __init__(self, groups: Groups, carry: Carry) -> None:
         self._groups, self._carry, self.rank = groups, carry, groups.all.rank
@@ -81,7 +85,7 @@ class DeviceLinks:
 
 
 def _by_nccl(groups: Groups) -> Carry:
-    """A communicator of NCCL for each group, made through the ranks."""
+    """Create a communicator of NCCL for each group, and return the broadcast by NCCL."""
     try:
         from cupy.cuda import nccl
 
@@ -106,7 +110,7 @@ _OCTETS = 0  # NCCL's number for elements of one byte
 
 
 def _by_mpi(array: Array, root: int, ranks: Ranks) -> None:
-    load_cupy().cuda.get_current_stream().synchronize()  # MPI knows nothing of streams
+    load_cupy().cuda.get_current_stream().synchronize()  # MPI does not synchronize with streams
     ranks.broadcast(array, root)
 
 
@@ -118,7 +122,10 @@ def _by_host(array: Array, root: int, ranks: Ranks) -> None:
 
 
 def by_copies(array: Array, root: int, ranks: Ranks) -> None:
-    """Between GPUs of one process: who gets an array waits for its owner's stream, and the owner's for all copies."""
+    """Broadcast an array between GPUs of one process by copies.
+
+    A receiver waits for the stream of the sender, and the sender's stream waits for all copies.
+    """
     stream, event = load_cupy().cuda.get_current_stream(), load_cupy().cuda.Event
     source, ready = ranks.allgather((array, stream.record(event(disable_timing=True))))[root]
     if ranks.rank != root:
@@ -129,7 +136,7 @@ def by_copies(array: Array, root: int, ranks: Ranks) -> None:
 
 
 class _DeviceLanes:
-    """The lanes of an engine; one after the other where there are none, as with products of cuBLAS."""
+    """The lanes of an engine, or sequential execution where the engine has none, as with cuBLAS products."""
 
     def __init__(self, ranks: Ranks, engine: Engine, lanes: Lanes | None) -> None:
         self._ranks, self._engine, self._lanes = ranks, engine, lanes

@@ -1,11 +1,12 @@
-"""Which rank holds which tiles: the block-cyclic distribution of ScaLAPACK, its blocks those of the schedule.
+"""Assign tiles to ranks: the block-cyclic distribution of ScaLAPACK, with the blocks of the schedule.
 
 Source: J. Dongarra, R. van de Geijn, D. Walker, "Scalability issues affecting the design of a dense linear algebra
-library", J. Parallel Distrib. Comput. 22 (1994). The ranks form a grid of P rows and Q columns; of the blocks of rows
-every P-th belongs to a row of the grid, of those of columns every Q-th to a column. So all ranks have work to the end.
+library", J. Parallel Distrib. Comput. 22 (1994). The ranks form a grid of P rows and Q columns. Every P-th block of
+rows belongs to the same row of the grid, and every Q-th block of columns to the same column. All ranks therefore have
+work until the end.
 
-A last block of one vertex belongs to whoever has the block before: a product with a single column may be summed in
-another order than one with more, and where ⊕ rounds it would have other bits.
+A last block of one vertex belongs to the rank of the preceding block. A product with a single column may be summed in
+another order than a product with several, and where ⊕ rounds, its bits would differ.
 """
 
 from __future__ import annotations
@@ -25,13 +26,16 @@ Range: TypeAlias = tuple[int, int]
 
 
 def grid_shape(size: int) -> tuple[int, int]:
-    """The rows and columns, no fewer, of the squarest grid of so many ranks: what travels grows with its edges."""
+    """Return the rows and columns of the squarest grid of so many ranks, with at least as many rows as columns.
+
+    The communication grows with the sum of rows and columns.
+    """
     rows = next(rows for rows in range(isqrt(size), 0, -1) if size % rows == 0)
     return rows, size // rows
 
 
 class Share:
-    """What one row or one column of a grid holds of the vertices."""
+    """The vertices that belong to one row or one column of a grid."""
 
     def __init__(self, blocks: Sequence[Range], parts: int, which: int) -> None:
         self.blocks = [block for number, block in enumerate(blocks) if _owner(blocks, number, parts) == which]
@@ -41,12 +45,12 @@ class Share:
     def __len__(self) -> int:
         return int(self._before[-1])
 
-    def own(self, vertices: Range) -> Range:
-        """The places of those of some vertices that are held, which may be none."""
+    def held_range(self, vertices: Range) -> Range:
+        """Return the local positions of the vertices of a range that are held here; the range may be empty."""
         return self._place(vertices[0]), self._place(vertices[1])
 
     def _place(self, vertex: int) -> int:
-        """How many of the vertices before are held."""
+        """Return how many vertices before this one are held here."""
         which = bisect_right(self._starts, vertex) - 1
         if which < 0:
             return 0
@@ -54,11 +58,11 @@ class Share:
 
     @cached_property
     def vertices(self) -> Any:
-        """All that are held, in the order of their places."""
+        """Return all vertices that are held here, in the order of their positions."""
         return np.concatenate([np.arange(0), *(np.arange(*block) for block in self.blocks)])
 
     def parts(self) -> Iterator[tuple[slice, slice]]:
-        """Where each block lies in the whole, and here."""
+        """Yield for each block its slice of the whole matrix, and its slice here."""
         for block, before in zip(self.blocks, self._before, strict=False):
             yield slice(*block), slice(before, before + block[1] - block[0])
 
@@ -70,34 +74,34 @@ def _owner(blocks: Sequence[Range], number: int, parts: int) -> int:
 
 @dataclass(frozen=True)
 class Grid:
-    """The distribution of an n × n matrix. The rank of row p and column q is p · Q + q."""
+    """The distribution of an n × n matrix over a grid; the rank of row p and column q is p · Q + q."""
 
     blocks: tuple[Range, ...]
     shape: tuple[int, int]  # P and Q
 
     @property
     def n(self) -> int:
-        """How many vertices there are."""
+        """Return the number of vertices."""
         return self.blocks[-1][1] if self.blocks else 0
 
     @property
     def size(self) -> int:
-        """How many ranks there are."""
+        """Return the number of ranks."""
         return self.shape[0] * self.shape[1]
 
     def place(self, rank: int) -> tuple[int, int]:
-        """The row and the column of a rank."""
+        """Return the row and the column of a rank in the grid."""
         return divmod(rank, self.shape[1])
 
     def holder(self, block: Range) -> tuple[int, int]:
-        """The row and the column of the rank that holds a block on the diagonal."""
+        """Return the row and the column of the rank that holds a block on the diagonal."""
         number = self.blocks.index(block)
         return _owner(self.blocks, number, self.shape[0]), _owner(self.blocks, number, self.shape[1])
 
     def rows(self, rank: int) -> Share:
-        """The rows of the tiles of a rank."""
+        """Return the rows of the tiles of a rank."""
         return Share(self.blocks, self.shape[0], self.place(rank)[0])
 
     def columns(self, rank: int) -> Share:
-        """The columns of the tiles of a rank."""
+        """Return the columns of the tiles of a rank."""
         return Share(self.blocks, self.shape[1], self.place(rank)[1])

@@ -1,20 +1,20 @@
-"""Whether this process is one of several that were started together, told by what mpiexec leaves in the environment."""
+"""Detect from the environment whether mpiexec started this process as one of several."""
 
 from __future__ import annotations
 
 import os
 
-__all__ = ["is_first", "launched"]
+__all__ = ["is_first", "is_under_mpiexec"]
 
-# Open MPI; MPICH and what is made of it, Intel MPI among them.
+# The variables of Open MPI, and of MPICH and its derivatives, such as Intel MPI.
 _SIZES, _RANKS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "PMI_RANK")
 
 
-def launched() -> bool:
-    """Whether there are several."""
+def is_under_mpiexec() -> bool:
+    """Return whether mpiexec started several processes."""
     return any(os.environ.get(name, "").isdecimal() and int(os.environ[name]) > 1 for name in _SIZES)
 
 
 def is_first() -> bool:
-    """Whether this is the one of them that speaks, or there are no others."""
-    return not launched() or any(os.environ.get(name) == "0" for name in _RANKS)
+    """Return whether this process has rank 0, or is the only one."""
+    return not is_under_mpiexec() or any(os.environ.get(name) == "0" for name in _RANKS)

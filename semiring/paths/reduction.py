@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from semiring.algebra.catalogue import boolean
-from semiring.algorithms.packed import loops
+from semiring.algorithms.packed_bits import loops
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.labels import names_vertices
 from semiring.closures import closure

@@ -71,7 +71,7 @@ class _Graph:
         """The search along the reversed edges."""
         first, rows, entries = _transpose(self.forward)
         s = self.forward
-        return Searches(s.plan, first, rows, s.weights[entries], turned=True)
+        return Searches(s.plan, first, rows, s.weights[entries], is_reversed=True)
 
     def to_caller(self, values: Array, sources: Array, targets: Array) -> Array:
         """Convert values of paths between pairs of vertices (broadcast) to the caller's dtype and weights."""

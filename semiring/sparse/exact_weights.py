@@ -1,7 +1,7 @@
 """Compute potentials and distances in exact arithmetic, where float64 would lose some of the weights.
 
-Weights are whole numbers of a common unit here, however long, as in `semiring.algorithms.potentials.exact`, which does
-the same for dense matrices:
+Weights are whole numbers of a common unit here, however long, as in `semiring.algorithms.potentials.exact_arithmetic`,
+which does the same for dense matrices:
 
 1. Bellman-Ford on the edges computes exact potentials h. If a cycle is below 0, every weight is raised by its own
    rounding. Then a cycle is negative if and only if the rounding of its weights does not explain its sum. So every
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.johnson import SparseGraph
-from semiring.algorithms.potentials.exact import SPREAD, common_unit, rounded, whole
+from semiring.algorithms.potentials.exact_arithmetic import SPREAD, common_unit, rounded, whole
 from semiring.algorithms.potentials.sweeps import cycle_error
 from semiring.algorithms.potentials.weights import check_range
 from semiring.errors import DomainError

@@ -18,7 +18,7 @@ from tiers import each_value, full, quick
 
 import semiring as sr
 from semiring.algorithms.methods import Method, matrix_methods, method_named
-from semiring.algorithms.ordered import selects
+from semiring.algorithms.ordered_integers import selects
 from semiring.algorithms.predecessors import nearest_tree
 from semiring.algorithms.schedule import BLOCKED, schedule_for
 from semiring.arrays import device as memory

@@ -9,8 +9,8 @@ from scipy import sparse
 from tiers import full
 
 import semiring as sr
-from semiring.algorithms import irreflexive
-from semiring.algorithms import packed as packing
+from semiring.algorithms import irreflexive_closure
+from semiring.algorithms import packed_bits as packing
 from semiring.algorithms.johnson import sparse_graph
 from semiring.arrays import bits
 from semiring.arrays.bits import BitMatrix, pack
@@ -82,8 +82,8 @@ def test_packed_gf2(monkeypatch, rng):
     A = np.triu(rng.random((n, n)) < 0.3, 1)
     expected = oracles.gf2_closure(A)
     np.testing.assert_array_equal(closure(pack(A), "xor_and").unpack(), expected)
-    for columns in (irreflexive._COLUMNS, 32):
-        monkeypatch.setattr(irreflexive, "_COLUMNS", columns)
+    for columns in (irreflexive_closure._COLUMNS, 32):
+        monkeypatch.setattr(irreflexive_closure, "_COLUMNS", columns)
         plus = closure(pack(A), "xor_and", reflexive=False).unpack()
         np.testing.assert_array_equal(plus, expected ^ np.eye(n, dtype=bool))
     A[64, 64] = True

@@ -98,7 +98,7 @@ def test_an_own_product_that_does_not_commute_is_combined_from_either_end():
     first = sr.Semiring("last", "max(x, y)", "where(x == 0, 0, where(y == 0, 0, min(x, y)))", 0, 9, domain="[0, 9]")
     plan = make_plan(first, "float64")
     graph = Searches(plan, np.array([0, 1, 2, 2]), np.array([1, 2], np.int32), np.array([3.0, 7.0]))
-    turned = Searches(plan, np.array([0, 0, 1, 2]), np.array([0, 1], np.int32), np.array([3.0, 7.0]), turned=True)
+    turned = Searches(plan, np.array([0, 0, 1, 2]), np.array([0, 1], np.int32), np.array([3.0, 7.0]), is_reversed=True)
     np.testing.assert_array_equal(graph.table(np.arange(3))[0], turned.table(np.arange(3))[0].T)
 
 

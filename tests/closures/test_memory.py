@@ -22,7 +22,7 @@ from tiers import full
 
 import semiring as sr
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
-from semiring.algorithms.irreflexive import irreflexive_product
+from semiring.algorithms.irreflexive_closure import irreflexive_product
 from semiring.algorithms.progress import _Outline
 from semiring.algorithms.rkleene import rkleene
 from semiring.arrays import bits as packing

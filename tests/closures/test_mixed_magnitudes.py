@@ -14,7 +14,7 @@ from tiers import full, quick
 
 import semiring as sr
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.potentials.exact import Exact
+from semiring.algorithms.potentials.exact_arithmetic import ExactComponentPotentials
 from semiring.algorithms.potentials.rounding import covers, distance_bound, least_magnitude, least_weight, shift_bound
 from semiring.algorithms.potentials.sweeps import potentials
 from semiring.algorithms.potentials.weights import Weights
@@ -191,7 +191,7 @@ def close_nonnegative(R):
 
 
 def exact_distances(W, h, epsilon=2.0**-51, close=close_nonnegative):
-    return Exact(W, epsilon, h).distances(W, close)
+    return ExactComponentPotentials(W, epsilon, h).distances(W, close)
 
 
 def test_exact_distances_where_float64_drowns_a_weight():

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from strict_arrays import installed, on_device
 
 import semiring as sr
-from semiring.algorithms import narrow
-from semiring.algorithms.narrow import narrower
+from semiring.algorithms import narrow_integers
+from semiring.algorithms.narrow_integers import narrower
 from semiring.arrays import parts
 from semiring.closures import closure, closure_with_predecessors
 from semiring.errors import DomainError
@@ -156,8 +156,8 @@ def test_sweeps_find_what_the_greatest_edge_does_not(rng):
 def test_sweeps_end_early(rng, monkeypatch):
     """A chain through all vertices is given up after a few sweeps, and one dtype later by its greatest edge."""
     sweeps = []
-    one = narrow._Lengths.sweep
-    monkeypatch.setattr(narrow._Lengths, "sweep", lambda self: sweeps.append(one(self)))
+    one = narrow_integers._Lengths.sweep
+    monkeypatch.setattr(narrow_integers._Lengths, "sweep", lambda self: sweeps.append(one(self)))
     n, none = 200, np.inf
     chain = np.full((n, n), none)
     chain[np.arange(n), (np.arange(n) + 1) % n] = 100.0

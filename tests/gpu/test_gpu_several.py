@@ -42,7 +42,10 @@ def cupy():
 def several(request, cupy, monkeypatch):
     """The names of so many GPUs. Where fewer are there, each holds the shares of several: copies go within one too."""
     names = tuple(f"cuda:{number}" for number in range(min(request.param, count())))
-    for module, name in (("semiring.closures.method_run", "by_devices"), ("semiring.closures", "closed_stack")):
+    for module, name in (
+        ("semiring.closures.method_run", "by_devices"),
+        ("semiring.closures", "close_stack_on_devices"),
+    ):
         monkeypatch.setattr(f"{module}.{name}", shared_by(getattr(several_gpus, name), request.param))
     return names
 

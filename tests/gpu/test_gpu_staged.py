@@ -222,7 +222,7 @@ def test_one_matrix_by_two_launches_a_stage(name, dtype, rng, monkeypatch):
     taken = []
     close_stack = kernels.close_stack
     monkeypatch.setattr(kernels, "close_stack", lambda plan, A: taken.append(A.shape) or close_stack(plan, A))
-    monkeypatch.setattr(kernels, "ALONE", {plan.dtype.itemsize})
+    monkeypatch.setattr(kernels, "SINGLE_MATRIX_ITEMSIZES", {plan.dtype.itemsize})
     for index, n in enumerate((65, 104, 105, 127, 128, 191, 193, 257, 320, 449)):
         A = matrix(rng, name, dtype, n)
         expected = A.copy()

@@ -319,7 +319,7 @@ PUBLIC = [name for name in MODULES if name.count(".") <= 1 and not name.endswith
 @pytest.mark.full
 @pytest.mark.parametrize("alone", full(lambda alone: not alone, [False, True]), ids=["together", "alone"])
 def test_each_public_module_imports(alone):
-    """Its ``__all__`` holds what exists. Alone: while no other module of the library is there."""
+    """Its ``__all__`` holds what exists. SingleRank: while no other module of the library is there."""
     names = [name for name in PUBLIC if component(name) not in OPTIONAL or find_spec(component(name)) is not None]
     assert len(names) > 20
     run(

@@ -17,7 +17,7 @@ from semiring.arrays.device import device_numbers, one_device
 from semiring.distributed import gpu_transports as device
 from semiring.distributed import several_gpus
 from semiring.distributed.thread_communicator import run_ranks
-from semiring.distributed.transports import HostLinks
+from semiring.distributed.transports import HostTransport
 from semiring.errors import AlgebraError, DivergenceError, TooLargeError
 from semiring.kernels import get_backend
 from semiring.out_of_core.buffer_pools import HostBufferPool
@@ -33,7 +33,7 @@ def gpus(monkeypatch):
     cupy = types.SimpleNamespace(cuda=cuda, empty=np.empty)
     monkeypatch.setattr(several_gpus, "load_cupy", lambda: cupy)
     monkeypatch.setattr(several_gpus, "DeviceBufferPool", lambda n, dtype, limit, piece: HostBufferPool(n, dtype))
-    monkeypatch.setattr(several_gpus, "DeviceLinks", lambda groups, carry: HostLinks(groups))
+    monkeypatch.setattr(several_gpus, "DeviceTransport", lambda groups, carry: HostTransport(groups))
     monkeypatch.setattr(several_gpus, "get_backend", lambda name: get_backend("cpu"))
     make_small(monkeypatch)
     for name in ("cuda", "cuda, 8 bytes", "cuda, 2 bytes", "cuda, 1 bytes", "cuda, bits"):
@@ -46,8 +46,8 @@ def test_gpus_are_dealt_out_and_a_rank_alone_has_its_current_one(monkeypatch):
     cupy = types.SimpleNamespace(cuda=types.SimpleNamespace(runtime=runtime))
     monkeypatch.setattr(device, "load_cupy", lambda what="": cupy)
     for size, expected in ((1, [(1, True)]), (2, [(0, True), (1, True)]), (3, [(0, False), (1, False), (0, False)])):
-        found = run_ranks(size, device.own_device)
-        assert [(each.number, each.alone) for each in found] == expected
+        found = run_ranks(size, device.rank_device)
+        assert [(each.number, each.is_exclusive) for each in found] == expected
 
 
 def test_several_devices_are_named():

@@ -21,11 +21,11 @@ from semiring.closures.request import Request
 from semiring.distributed import gpu_transports
 from semiring.distributed.closing import close_tiles, multiply_tiles
 from semiring.distributed.cost_model import row_broadcast_seconds, tiles_bytes, tiles_times
-from semiring.distributed.distributed_matrix import Spread, collect, slabs
+from semiring.distributed.distributed_matrix import DistributedMatrix, collect, slabs
 from semiring.distributed.grid import Grid, Share, grid_shape
 from semiring.distributed.mpi_communicator import is_cuda_aware
 from semiring.distributed.thread_communicator import run_ranks
-from semiring.distributed.transports import Groups, HostLinks, StoppedError, agreed
+from semiring.distributed.transports import Groups, HostTransport, StoppedError, agree
 from semiring.errors import AlgebraError, DivergenceError, DomainError, IntegerOverflowError, NegativeCycleError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
@@ -53,7 +53,7 @@ def test_every_vertex_belongs_to_one_row_and_one_column_of_the_grid(n):
             assert len(share) == len(held)
             for vertices in [(0, n), (n // 3, n // 2), (n // 2, n), (n, n)]:
                 places = np.flatnonzero((held >= vertices[0]) & (held < vertices[1]))
-                low, high = share.own(vertices)
+                low, high = share.held_range(vertices)
                 assert list(range(low, high)) == places.tolist()
             assert len(held) != 1 or n == 1  # a single column is never alone
 
@@ -98,7 +98,7 @@ def _closed(A, name, shape, width):
         here = np.ix_(grid.rows(ranks.rank).vertices, grid.columns(ranks.rank).vertices)
         tiles = np.ascontiguousarray(A[here])
         engine = Engine(backend_for(A, semiring, A.dtype), make_plan(semiring, A.dtype), 64)
-        found = close_tiles(engine, HostLinks(Groups(ranks, grid)), grid, tiles)
+        found = close_tiles(engine, HostTransport(Groups(ranks, grid)), grid, tiles)
         D[here] = tiles
         return found
 
@@ -142,10 +142,10 @@ def test_tasks_without_lanes(rng, n, shape):
     def run(ranks):
         spread = spread_of(ranks, A, shape)
         engine = Engine(backend_for(A, sr.plus_times, A.dtype), make_plan(sr.plus_times, A.dtype, threads=1))
-        links = gpu_transports.DeviceLinks(
+        transport = gpu_transports.DeviceTransport(
             Groups(ranks, spread.grid), lambda array, root, group: group.broadcast(array, root)
         )
-        close_tiles(engine, links, spread.grid, spread.own, diverges=False)
+        close_tiles(engine, transport, spread.grid, spread.own, diverges=False)
         D[np.ix_(spread.rows, spread.columns)] = spread.own
 
     run_ranks(shape[0] * shape[1], run)
@@ -241,9 +241,9 @@ def test_the_rows_of_bertoldi_have_the_same_closure(rng, size):
 
             def run(ranks, A=A, name=name):
                 grid = Grid(tuple(slabs(len(A), size)), (size, 1))
-                spread = Spread(ranks, grid, A[slice(*slabs(len(A), size)[ranks.rank])].copy())
-                request, links = Request(None, Options(sr.as_semiring(name))), HostLinks(Groups(ranks, grid))
-                distributed_closures.close_distributed(request, spread, links, close=close_rows)
+                spread = DistributedMatrix(ranks, grid, A[slice(*slabs(len(A), size)[ranks.rank])].copy())
+                request, transport = Request(None, Options(sr.as_semiring(name))), HostTransport(Groups(ranks, grid))
+                distributed_closures.close_distributed(request, spread, transport, close=close_rows)
                 return spread.own
 
             assert same_bits(np.concatenate(run_ranks(size, run)), sr.closure(A, name)), (name, dtype, n)
@@ -253,8 +253,8 @@ def test_the_rows_of_bertoldi_have_no_star():
     def run(ranks):
         grid = Grid(((0, 3),), (1, 1))
         request = Request(None, Options(sr.as_semiring("plus_times")))
-        spread = Spread(ranks, grid, np.zeros((3, 3)))
-        distributed_closures.close_distributed(request, spread, HostLinks(Groups(ranks, grid)), close=close_rows)
+        spread = DistributedMatrix(ranks, grid, np.zeros((3, 3)))
+        distributed_closures.close_distributed(request, spread, HostTransport(Groups(ranks, grid)), close=close_rows)
 
     with pytest.raises(AlgebraError, match=r"⊕ .* plus_times is not: pass method='blocked_floyd_warshall'$"):
         run_ranks(1, run)
@@ -268,10 +268,10 @@ def test_the_model_of_bytes_is_what_ranks_receive(rng):
 
     def run(ranks):
         spread = spread_of(ranks, A, shape)
-        links = HostLinks(Groups(ranks, spread.grid))
+        transport = HostTransport(Groups(ranks, spread.grid))
         engine = engine_for(A, sr.as_semiring("min_plus"), A.dtype, True, 1)
-        close_tiles(engine, links, spread.grid, spread.own, diverges=False)
-        return links.received
+        close_tiles(engine, transport, spread.grid, spread.own, diverges=False)
+        return transport.received_bytes
 
     model = tiles_bytes(128, shape, 32, 8)
     assert sum(run_ranks(6, run)) == model["rows of pivots"] + model["columns of pivots"] + model["blocks"]
@@ -302,7 +302,7 @@ def test_products_have_the_bits_of_one_memory(rng, name, dtype, shape):
         left, right = spread_of(ranks, A, shape), spread_of(ranks, B, shape)
         own = np.empty_like(left.own)
         engine = engine_for(own, semiring, own.dtype, False, 1)
-        multiply_tiles(engine, HostLinks(Groups(ranks, left.grid)), left.grid, own, left.own, right.own)
+        multiply_tiles(engine, HostTransport(Groups(ranks, left.grid)), left.grid, own, left.own, right.own)
         C[np.ix_(left.rows, left.columns)] = own
 
     run_ranks(shape[0] * shape[1], run)
@@ -328,7 +328,7 @@ def test_an_error_of_one_rank_ends_all_of_them(rng):
             if ranks.rank == 2 and done > total // 3:
                 raise OSError("the disk of rank 2 is full")
 
-        close_tiles(engine, HostLinks(Groups(ranks, spread.grid)), spread.grid, spread.own, progress=stop)
+        close_tiles(engine, HostTransport(Groups(ranks, spread.grid)), spread.grid, spread.own, progress=stop)
 
     with pytest.raises(OSError, match="rank 2 is full"):
         run_ranks(4, run)
@@ -339,10 +339,10 @@ def test_ranks_agree_about_an_error():
 
     def one(ranks):
         try:
-            agreed(ranks, lambda: 1 / (ranks.rank - 1))
+            agree(ranks, lambda: 1 / (ranks.rank - 1))
         except ZeroDivisionError as error:
             seen.append(str(error))
-        return agreed(ranks, lambda: ranks.rank)
+        return agree(ranks, lambda: ranks.rank)
 
     assert run_ranks(3, one) == [0, 1, 2]
     assert len(seen) == 3
@@ -380,7 +380,7 @@ def test_an_overflow_of_one_rank_is_one_of_all(rng, monkeypatch):
         spread_of_rank[id(spread.own)] = ranks.rank
         try:
             distributed_closures.close_distributed(
-                Request(None, Options(sr.as_semiring("min_plus"))), spread, HostLinks(Groups(ranks, spread.grid))
+                Request(None, Options(sr.as_semiring("min_plus"))), spread, HostTransport(Groups(ranks, spread.grid))
             )
         except IntegerOverflowError:
             seen.append(ranks.rank)
@@ -419,12 +419,12 @@ def test_ranks_that_share_a_gpu_leave_it_to_mpi_where_that_is_cuda_aware(monkeyp
     monkeypatch.setattr(gpu_transports, "is_cuda_aware", lambda: aware)
 
     def run(ranks):
-        links = gpu_transports.links_of(Groups(ranks, Grid(blocks(97, "float32"), (1, 2))))
+        transport = gpu_transports.transport_of(Groups(ranks, Grid(blocks(97, "float32"), (1, 2))))
         array = np.full((3, 4), ranks.rank, np.float32)
         if aware:
-            links.broadcast(array, 1, "row")
+            transport.broadcast(array, 1, "row")
             assert (array == 1).all()
-        return links._carry
+        return transport._carry
 
     assert set(run_ranks(2, run)) == {gpu_transports._by_mpi if aware else gpu_transports._by_host}
     assert there.waits == 2 * aware

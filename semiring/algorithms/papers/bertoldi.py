@@ -117,7 +117,7 @@ def close_rows(
 ) -> int:
     """A ← the rows of the closure that belong to this rank, in place; as `semiring.distributed.closing.close_tiles`.
 
-    ``links``, ``grid``: the `Links` and the `Grid` of `semiring.distributed`, a grid of one column. Returns -1.
+    ``links``, ``grid``: the `Transport` and the `Grid` of `semiring.distributed`, a grid of one column. Returns -1.
     Raises `AlgebraError` where ⊕ is not idempotent, or a pivot may have no star or another one than 1̄.
     """
     plan, n = engine.plan, grid.n
@@ -133,7 +133,7 @@ def close_rows(
             for k in range(*block):
 
                 def relax(lane: Engine, k: int = k, p: int = p) -> None:
-                    low, high = rows.own((k, k + 1))
+                    low, high = rows.held_range((k, k + 1))
                     if low < high:
                         pivot[...] = A[low:high]
                     links.broadcast(pivot, p, "column")
@@ -172,12 +172,12 @@ class _OneSlab:
     def rows(self, rank: int) -> _OneSlab:
         return self
 
-    def own(self, vertices: tuple[int, int]) -> tuple[int, int]:
+    def held_range(self, vertices: tuple[int, int]) -> tuple[int, int]:
         return vertices
 
 
 class _OneRank:
-    """The `Links` of one rank: nothing travels."""
+    """The `Transport` of one rank: nothing travels."""
 
     rank = 0
 

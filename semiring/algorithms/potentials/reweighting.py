@@ -1,7 +1,8 @@
-"""Potentials under which one strong component is closed: the cheapest that are good enough.
+"""Choose the potentials under which one strong component is closed: the cheapest that are accurate enough.
 
-A small matrix of floats tries those of one elimination (`small_potentials`); any other takes sweeps of Bellman-Ford
-(`potentials`). Where potentials in float64 would drown a weight, those of floats are exact ones (`exact`).
+A small matrix of floats first tries the potentials of one elimination (`small_potentials`). Any other matrix takes
+sweeps of Bellman-Ford (`potentials`). If potentials in float64 would drown a weight, exact ones replace them
+(`exact_arithmetic`).
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.potentials.exact import Exact
+from semiring.algorithms.potentials.exact_arithmetic import ExactComponentPotentials
 from semiring.algorithms.potentials.rounding import covers, least_weight
-from semiring.algorithms.potentials.small import SMALL, small_potentials
+from semiring.algorithms.potentials.small_matrices import SMALL, small_potentials
 from semiring.algorithms.potentials.sweeps import potentials, verified
 from semiring.algorithms.potentials.weights import Weights, check_range
 from semiring.algorithms.rkleene import rkleene
@@ -23,14 +24,14 @@ from semiring.namespaces import array_namespace
 
 __all__ = ["reweighting", "swept_potentials"]
 
-_SWEEPS = 8  # that a matrix which is not in memory is worth: an elimination would need a copy of it in float64
+_SWEEPS = 8  # the most sweeps over a matrix that is not in memory; an elimination would need a float64 copy of it
 
 
-def reweighting(weights: Weights, threads: int, *, in_memory: bool = True) -> Array | Exact:
-    """Potentials (n,) of a strong component: int64 of integers; float64 of floats, or `Exact` ones.
+def reweighting(weights: Weights, threads: int, *, in_memory: bool = True) -> Array | ExactComponentPotentials:
+    """Return potentials (n,) of a strong component: int64 for integers, float64 or exact ones for floats.
 
-    Raises `NegativeCycleError` with the vertices as the caller counts them; `DomainError` where sums of floats may
-    leave their range, and where a matrix that is not ``in_memory`` would take more than some sweeps.
+    Raises `NegativeCycleError` with the vertices in the caller's numbering. Raises `DomainError` where sums of floats
+    may leave their range, and where a matrix that is not ``in_memory`` needs more than `_SWEEPS` sweeps.
     """
     A, h = weights.A, None
     if A.dtype.kind == "i":
@@ -48,21 +49,24 @@ def reweighting(weights: Weights, threads: int, *, in_memory: bool = True) -> Ar
             "matrix in the memory of one process"
         )
     try:
-        return Exact(on_host(weights.rows(slice(None))), weights.epsilon, on_host(found))
+        return ExactComponentPotentials(on_host(weights.rows(slice(None))), weights.epsilon, on_host(found))
     except NegativeCycleError as error:
         raise verified(weights, weights.named(list(error.cycle))) or error from None
 
 
 def swept_potentials(weights: Weights, threads: int, *, in_memory: bool = True) -> Array:
-    """Potentials (n,) of any graph, float64 or int64, by sweeps. Raises `NegativeCycleError`."""
-    with np.errstate(over="ignore", invalid="ignore"):  # `check_range` sees it
+    """Return potentials (n,) of any graph, float64 or int64, by sweeps; raises `NegativeCycleError`."""
+    with np.errstate(over="ignore", invalid="ignore"):  # `check_range` reports an overflow
         if in_memory:
             return potentials(weights, lambda D: _close(D, threads))
         return potentials(weights, most=_SWEEPS)
 
 
 def _close(D: Array, threads: int) -> bool:
-    """D ← D* for a min-plus matrix of float64 and any signs; False where a pivot is negative, and D undefined."""
+    """Close a min-plus matrix D of float64, with any signs, in place.
+
+    Returns False where a pivot is negative; D is then undefined.
+    """
     plan = make_plan(min_plus, D.dtype, threads=threads)
     engine = engine_of(plan, D)
     if engine.capabilities.streams is not None:

@@ -1,10 +1,10 @@
-"""How far rounding may take a distance that was found under potentials, and whether that disturbs a weight.
+"""Bound the rounding error of a distance that was computed under potentials, and compare it with the weights.
 
-The bound of `distance_bound` is proven in the docs (docs/rounding.md). Its part that grows with the spread of the
-potentials, not with the distance, is `shift_bound`; `covers` says whether that part is below every weight, so that no
-edge drowns. Where it says no, `semiring.algorithms.potentials.exact` is asked.
+docs/rounding.md proves the bound of `distance_bound`. Its part that grows with the spread of the potentials, not with
+the distance, is `shift_bound`. `covers` returns whether that part is below every weight, so that no edge drowns. If it
+is not, `semiring.algorithms.potentials.exact_arithmetic` computes the potentials.
 
-Cost: one pass over the matrix, some operations on integers of its width.
+Cost: one pass over the matrix, with some operations on integers of its width.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from semiring.namespaces import array_namespace
 __all__ = ["covers", "distance_bound", "least_magnitude", "least_weight", "shift_bound"]
 
 _BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
-_EPSILON = 2.0**-52  # of float64
+_EPSILON = 2.0**-52  # the machine epsilon of float64
 
 
 def least_magnitude(A: Array) -> Any:
-    """The least |w| that is not 0 of every matrix of floats in A (..., m, n), (...); ∞ where there is none."""
+    """Return the least |w| ≠ 0 of every matrix of floats in A (..., m, n), (...); ∞ where there is none."""
     if A.ndim == 2 and type(A) is np.ndarray and (first := np.minimum.reduce(np.abs(A), axis=None)) != 0:
         return first  # in half the time
     if A.dtype.itemsize not in _BITS:  # long doubles
@@ -39,28 +39,34 @@ def least_magnitude(A: Array) -> Any:
 
 
 def least_weight(weights: Weights) -> float:
-    """`least_magnitude` of the weights of a graph in floats, a piece of rows at a time; waits for a device once."""
+    """Return the `least_magnitude` of the weights of a graph in floats.
+
+    The weights are read a piece of rows at a time, and the function waits for a device once.
+    """
     found = [least_magnitude(weights.part(rows)) for rows in weights.pieces()]
     xp = array_namespace(weights.A)
     return float(xp.stack([xp.asarray(one) for one in found]).min()) if found else np.inf
 
 
 def shift_bound(n: int, spread: Any) -> Any:
-    """How far the rounding of n potentials may move a distance; ``spread`` is the greatest less the least of them."""
+    """Return how far the rounding of n potentials may move a distance.
+
+    ``spread`` is the difference between the greatest and the least potential.
+    """
     return 16 * n * _EPSILON * spread
 
 
 def covers(h: Array, least: Any) -> bool:
-    """Whether the rounding of potentials h (..., n) is below every weight, so that none drowns in it.
+    """Return whether the rounding of potentials h (..., n) is below every weight, so that no weight drowns.
 
-    ``least`` (...) is the least |w| of each component that is not 0. One component for each row of h.
+    ``least`` (...) is the least |w| ≠ 0 of each component. Each row of h belongs to one component.
     """
     return bool((shift_bound(h.shape[-1], h.max(axis=-1, initial=0) - h.min(axis=-1, initial=0)) < least).all())
 
 
 def distance_bound(n: int, epsilon: float, spread: float, there: Any, back: Any, weights: Any = 0.0) -> Any:
-    """The bound on the error of a distance that docs/rounding.md proves, entry by entry.
+    """Return the bound on the error of a distance that docs/rounding.md proves, entry by entry.
 
-    ``there`` and ``back`` are the distances D[i, j] and D[j, i], ``weights`` is Σ |w| along a best path from i to j.
+    ``there`` and ``back`` are the distances D[i, j] and D[j, i]. ``weights`` is Σ |w| along a best path from i to j.
     """
     return 2 * n * epsilon * (np.abs(there) + np.abs(back)) + epsilon * weights + shift_bound(n, spread)

@@ -1,15 +1,17 @@
-"""Potentials of products: a factor for every vertex under which no weight gains, or a cycle that forbids them.
+"""Compute potentials of products: factors for all vertices under which no weight gains, or a cycle that forbids them.
 
-In max-times a weight above 1 gains, in min-times one below 1, and a cycle whose weights have a product beyond 1 gains
-with every round. Exchange rates and other ratios have cycles of product 1 exactly, which rounding makes 1 ± some ulp:
-an elimination would take them for gains, and multiply what rounding added. So factors p > 0 are found, the greatest (in
-min-times the least) products of paths that end in each vertex; w[i, j] · p[i] / p[j] is then at most (at least) 1 but
-for rounding, which is cut off, every path from i to j has its product times p[i] / p[j], and every cycle its product.
+In max-times a weight above 1 gains, in min-times one below 1. A cycle whose weights have a product beyond 1 gains with
+every round. Exchange rates and other ratios have cycles of product exactly 1, which rounding makes 1 ± some ulp. An
+elimination would treat them as gains, and multiply the rounding errors.
 
-Source: Johnson 1977, as in `potentials`, with products for sums. **Rounding.** If a cycle turns up that gains by
-rounding alone, the sweeps see each weight lowered by what it may have been rounded up by, ε. A cycle of k edges gains
-exactly if its product is beyond (1 + ε)ᵏ, which is decided again by an exact product before it is reported. No sum
-cancels here, so no magnitude disturbs another: products are right to about 4 n ε, relative.
+The factors p > 0 are the greatest (in min-times the least) products of paths that end in each vertex. The reweighted
+entry w[i, j] · p[i] / p[j] is then at most (at least) 1 except for rounding, which is cut off. The product of every
+path from i to j is multiplied by p[i] / p[j], and every cycle keeps its product.
+
+Source: Johnson 1977, as in `potentials`, with products for sums. **Rounding.** If a cycle gains by rounding alone, the
+sweeps lower each weight by its possible rounding error ε. A cycle of k edges gains if and only if its product is beyond
+(1 + ε)ᵏ. An exact product confirms this before the cycle is reported. No sums cancel, so weights of different
+magnitudes do not interfere: the relative error of products is about 4 n ε.
 
 Cost: one pass over the matrix a sweep, a handful of sweeps; a pass there and one back. Workspace: some rows. Hazard: a
 product below the least normal float times max p / min p is rounded to a subnormal or to 0, "no path" of max-times.
@@ -37,22 +39,23 @@ __all__ = ["gains", "scales", "weights_around"]
 
 
 def gains(semiring: Semiring, least: Any, greatest: Any) -> bool:
-    """Whether some weight between these gains in max-times or min-times, and products have potentials to be found."""
+    """Return whether some weight in this range gains in max-times or min-times, and potentials of products exist."""
     if semiring == max_times:
         return greatest is not None and bool(greatest > 1)
     return semiring == min_times and least is not None and bool(least < 1)
 
 
 def scales(A: Array, semiring: Semiring, rounded_to: Any = None) -> Array | list[int] | None:
-    """Factors p (n,) float64 where the matrix A (n, n) of floats lives, or the vertices of a cycle that gains.
+    """Return factors p (n,) float64 on the device of the matrix A (n, n) of floats, or a cycle that gains.
 
-    None where the product of some path leaves the range of float64, and nothing is known. ``rounded_to``: the dtype
-    whose rounding the entries bring, by default that of A.
+    The cycle is a list of its vertices. The result is None where the product of some path leaves the range of float64;
+    it then says nothing about cycles. ``rounded_to`` is the dtype to which the entries were rounded, by default that of
+    A.
     """
     xp, n, most = array_namespace(A), A.shape[0], semiring == max_times
     closures, plan = backend_for(A, semiring, A.dtype).capabilities.closures, make_plan(semiring, A.dtype)
     if closures is not None and rounded_to is None and n <= closures.gaining_rows(plan):
-        factors = closures.look_gaining(plan, A[:][np.newaxis])  # of ranks the rows of all
+        factors = closures.look_gaining(plan, A[:][np.newaxis])  # of ranks: the rows of all
         if factors is not None:
             return factors[0]
     epsilon = weight_rounding(A.dtype, rounded_to)
@@ -86,7 +89,7 @@ def scales(A: Array, semiring: Semiring, rounded_to: Any = None) -> Array | list
 
 
 def _is_beyond(A: Array, cycle: list[int], epsilon: float, most: bool) -> bool:
-    """Whether the exact product around a cycle is beyond what the rounding of its entries explains."""
+    """Return whether the exact product around a cycle is beyond the rounding of its entries."""
     product, allowed = prod(map(Fraction, weights_around(A, cycle))), (1 + Fraction(epsilon)) ** len(cycle)
     return product > allowed if most else product * allowed < 1
 

@@ -1,28 +1,29 @@
-"""Potentials: a number for every vertex that makes all weights non-negative, or a negative cycle that forbids it.
+"""Compute potentials by sweeps of Bellman-Ford, or find a negative cycle, which forbids potentials.
 
 Sources: D. B. Johnson, "Efficient algorithms for shortest paths in sparse networks", JACM 24 (1977); R. Bellman, "On
 a routing problem" (1958); the order of a sweep after J. Y. Yen, "An algorithm for finding shortest routes from all
 source nodes to a given destination", Quarterly of Applied Mathematics 27 (1970).
 
-With h[j] = min over i of (h[i] + w[i, j]) for all j, every w[i, j] + h[i] - h[j] is ≥ 0, every path from i to j
-becomes longer by the same h[i] - h[j], and every cycle keeps its weight. Without them, zero-weight cycles and
-rounding make false negative pivots, and the distances of an elimination run away exponentially.
+With h[j] = min over i of (h[i] + w[i, j]) for all j, every w[i, j] + h[i] - h[j] is ≥ 0. Every path from i to j becomes
+longer by the same h[i] - h[j], and every cycle keeps its weight. Without potentials, zero-weight cycles and rounding
+make false negative pivots, and the distances of an elimination diverge exponentially.
 
 **Rounding.** A float is a rounded number: weights that are differences of heights sum to ±a few ulp around a cycle, not
-to 0. So the sweeps see w + ε |w| in place of w, ε being that of the dtype that came in (float64 gets a margin for the
-rounding of its own sums as well; with halves that of float32 is tried first, see `roundings`). A cycle counts as
-negative exactly if its sum is below what the rounding of its own weights explains, -ε Σ |w|; that is decided again by
-an exact sum before it is reported. Where every weight is a whole number nothing is rounded, and nothing is ignored.
+to 0. The sweeps therefore use w + ε |w| in place of w, with the ε of the original dtype. float64 has an additional
+margin for the rounding of its own sums. float16 and bfloat16 try the ε of float32 first, see `roundings`. A cycle is
+negative if and only if its sum is below -ε Σ |w|, the rounding of its own weights. An exact sum confirms this before
+the cycle is reported. If every weight is a whole number, nothing is rounded, and nothing is ignored.
 
-Cost: O(n²) a sweep in float64 (int64 where sums of integers leave its 53 bits), a handful of sweeps on most dense
-matrices; rows are relaxed again only while their vertex improves, upstream vertices first; workspace O(n). Small
-matrices, and those that do not settle within some sweeps (a shortest path through most vertices, met in an unlucky
-order), are closed once by elimination in float64, with a copy of the matrix, and the sweeps only put its rounding
-right.
+Cost: O(n²) a sweep in float64 (int64 where sums of integers exceed its 53 bits), a handful of sweeps on most dense
+matrices; workspace O(n). Rows are relaxed again only while their vertex improves, upstream vertices first. Some
+matrices do not settle within some sweeps, for example if a shortest path visits most vertices in an unfavourable order.
+These and small matrices are closed once by elimination in float64, with a copy of the matrix. The sweeps then only
+correct the rounding of the elimination.
 
-Hazards: a negative cycle of very many edges in a dense matrix is found only after about as many sweeps. One whose
-weight is below the rounding of the potentials of its own vertices, 10⁻¹⁶ of a path that leads there, is not found: so
-closures take each strong component alone (`components`), and `exact` where that rounding could drown a weight.
+Hazards: a negative cycle of very many edges in a dense matrix is found only after about as many sweeps. A cycle is not
+found if its weight is below the rounding of the potentials of its own vertices, 10⁻¹⁶ of a path that leads there.
+Closures therefore treat each strong component separately (`components`), and use `exact_arithmetic` where that rounding
+could drown a weight.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -49,19 +49,32 @@ from semiring.namespaces import array_namespace
 __all__ = ["cycle_error", "potentials", "verified"]
 
 _CHUNK = 1 << 15  # entries relaxed at a time: the temporary stays in the second-level cache
-_ROUNDS = 8  # of improvements among the rows of a chunk
+_ROUNDS = 8  # rounds of improvements among the rows of a chunk
 _SWEEPS_BEFORE_TREE = 2  # sweeps without the tree of predecessors: it costs an argmin, and most matrices settle first
 _SMALL = 256  # up to this size an elimination costs less than the sweeps
-_TOGETHER = 4  # sweeps between two questions to a device that has a kernel for them
+_TOGETHER = 4  # sweeps between two reads of the result, on a device with a kernel for sweeps
 _PATIENCE = 6  # sweeps' worth of relaxed rows, after which an elimination begins
 
 
 def potentials(weights: Weights, close: Callable[[Array], bool] | None = None, most: int | None = None) -> Array:
-    """Potentials h (n,) in the ``work`` dtype, all ≤ 0, with w[i, j] + h[i] - h[j] ≥ -ε |w[i, j]| for every edge.
+    """Return potentials h (n,) in the ``work`` dtype, with h ≤ 0 and w[i, j] + h[i] - h[j] ≥ -ε |w[i, j]|.
 
-    ``close(D)`` closes a min-plus float64 matrix in place and says whether every pivot was ≥ 0; without it there are
-    only sweeps, and as many as it takes or what ``most`` readings of the matrix cost. Raises `NegativeCycleError` with
-    the vertices of a negative cycle, as A counts them, and `DomainError` after ``most``. A is not changed.
+    Parameters
+    ----------
+    weights
+        The weights; the matrix is not changed.
+    close
+        ``close(D)`` closes a min-plus float64 matrix in place, and returns whether every pivot was ≥ 0. Without it,
+        only sweeps are used.
+    most
+        The most passes over the matrix, by default unlimited.
+
+    Raises
+    ------
+    NegativeCycleError
+        With the vertices of a negative cycle, in the numbering of A.
+    DomainError
+        After ``most`` passes.
     """
     loops = np.flatnonzero(_diagonal(weights) < 0)
     if loops.size and (error := verified(weights, weights.named([int(loops[0])]))):
@@ -80,25 +93,25 @@ def potentials(weights: Weights, close: Callable[[Array], bool] | None = None, m
     return sweeps.h
 
 
-def _sweeps(weights: Weights, *asked: Any) -> _Potentials:
+def _sweeps(weights: Weights, close: Callable[[Array], bool] | None, most: int | None) -> _Potentials:
     capabilities = backend_for(weights.A, min_plus, weights.work).capabilities
     if capabilities.streams is not None:  # a sweep costs little there, compared with an elimination on the host
-        return _WholeSweeps(weights, capabilities.passes, *asked)
-    return _RowSweeps(weights, *asked)
+        return _WholeSweeps(weights, capabilities.passes, close, most)
+    return _RowSweeps(weights, close, most)
 
 
 def _diagonal(weights: Weights) -> Array:
-    """The loops; 0 where there is none, or one of unbounded gain."""
+    """Return the loops, with 0 where there is none or one of unbounded gain."""
     diagonal = on_host(weights.diagonal())
     loops = np.where(diagonal == weights.none, 0, diagonal.astype(weights.work) * weights.sign)
     return np.where(np.isneginf(loops), 0, loops) if weights.work.kind == "f" else loops
 
 
 class _Potentials(ABC):
-    """Potentials h (n,) while sweeps lower them, where the matrix lives; see `bellman_ford.Sweeps`.
+    """The potentials h (n,) on the device of the matrix, lowered by sweeps; see `bellman_ford.Sweeps`.
 
-    An elimination gives the start when more than ``budget`` rows have been relaxed; which vertex improved each is
-    remembered from the sweep ``before_tree`` on.
+    An elimination provides new labels when more than ``budget`` rows have been relaxed. From the sweep ``before_tree``
+    on, the vertex that improved each potential is recorded.
     """
 
     def __init__(
@@ -106,7 +119,7 @@ class _Potentials(ABC):
     ) -> None:
         self.weights = weights
         self.h: Array = array_namespace(weights.A).zeros(weights.n, weights.work)
-        # A product and a sum, each rounded once.
+        # The margin covers a product and a sum, each rounded once.
         self.margin = 2 * relative_rounding(np.float64) if weights.epsilon else 0.0
         self._close, self._most, self._budget, self._before_tree = close, most, budget, before_tree
         self._relaxed = self._sweeps = 0
@@ -115,15 +128,15 @@ class _Potentials(ABC):
     @property
     @abstractmethod
     def settled(self) -> bool:
-        """Whether no edge improves anything any more."""
+        """Return whether no edge can improve a potential."""
 
     @property
     def previous(self) -> Array:
-        """The vertex from which each was improved last, -1 for none; (n,) on the host."""
+        """Return the vertex that improved each potential last, -1 for none; (n,) on the host."""
         return np.full(len(self.h), -1) if self._tree is None else on_host(self._tree)
 
     def sweep(self) -> None:
-        """Relax the rows that improved, or begin with an elimination where that has taken long enough."""
+        """Relax the rows that improved, after an elimination where the budget of rows is spent."""
         if self._close is not None and self._relaxed > self._budget:
             self._start_from_closure(self._close)
             self._close = None
@@ -138,20 +151,23 @@ class _Potentials(ABC):
         self._sweeps += 1
 
     def widen_margin(self) -> None:
-        """Ignore more of the rounding of sums, and begin a new tree."""
+        """Widen the margin for the rounding of sums, and begin a new tree."""
         self.margin *= 16
         self._tree = None
 
     @abstractmethod
     def _sweep(self, tree: Array | None) -> int:
-        """Lower h; ``tree`` (n,), if there is one, is told which vertex improved each. Returns the work in rows."""
+        """Lower h, and return the work in rows.
+
+        ``tree`` (n,), if given, receives the vertex that improved each potential.
+        """
 
     @abstractmethod
     def _restart(self) -> None:
-        """All rows count as improved."""
+        """Mark all rows as improved."""
 
     def _start_from_closure(self, close: Callable[[Array], bool]) -> None:
-        """Lower the potentials to what elimination finds, if it comes through."""
+        """Lower the potentials to those of an elimination, if all its pivots are ≥ 0."""
         xp, weights = array_namespace(self.h), self.weights
         integers = weights.work.kind == "i"
         D = xp.empty((weights.n, weights.n), np.float64)
@@ -159,7 +175,7 @@ class _Potentials(ABC):
             part = weights.raised(rows, None if integers else D[rows])
             if integers:
                 D[rows] = xp.where(part == weights.no_edge, np.inf, part)
-        if self.margin:  # of the pivots' own rounding
+        if self.margin:  # a tolerance for the rounding of the pivots
             D -= 4 * self.margin * xp.minimum(D.min(), 0.0)
         vertices = xp.arange(weights.n)
         D[vertices, vertices] = 0.0
@@ -171,23 +187,25 @@ class _Potentials(ABC):
 
 
 class _WholeSweeps(_Potentials):
-    """Sweeps over whole matrices: where kernels only enqueue, picking rows is not worth a question to the device.
+    """Sweeps over whole matrices, for devices whose kernels are enqueued: selecting rows would need a wait.
 
-    Whether anything improved it is asked after each sweep, or after `_TOGETHER` where one kernel does a sweep. A sweep
-    reads the matrix once; one that remembers a tree forms some float64 temporaries of a piece. A path of h edges
-    settles within h sweeps, most within a few.
+    The host reads whether a sweep improved h after each sweep, or after `_TOGETHER` sweeps where one kernel does a
+    sweep. A sweep reads the matrix once. A sweep that records a tree forms some float64 temporaries of a piece. A path
+    of h edges settles within h sweeps, most within a few.
     """
 
-    def __init__(self, weights: Weights, passes: PassKernels | None, *asked: Any) -> None:
+    def __init__(
+        self, weights: Weights, passes: PassKernels | None, close: Callable[[Array], bool] | None, most: int | None
+    ) -> None:
         n = weights.n
-        super().__init__(weights, max(_PATIENCE, n // 100) * n, max(_PATIENCE, n // 400), *asked)
+        super().__init__(weights, max(_PATIENCE, n // 100) * n, max(_PATIENCE, n // 400), close, most)
         self._unsettled = n > 0
         floating = weights.vertices is None and weights.A.dtype.kind == "f" and weights.A.dtype.itemsize >= 4
         self._passes = passes if floating else None
 
     @property
     def settled(self) -> bool:
-        """Whether the last sweeps improved nothing."""
+        """Return whether the last sweeps improved no potential."""
         return not self._unsettled
 
     def _restart(self) -> None:
@@ -202,25 +220,25 @@ class _WholeSweeps(_Potentials):
 
 
 class _RowSweeps(_Potentials):
-    """Sweeps over the rows that improved since they were last relaxed, a chunk of rows at a time, on the host."""
+    """Sweeps over the rows that improved since they were last relaxed, on the host, in chunks of rows."""
 
-    def __init__(self, weights: Weights, *asked: Any) -> None:
+    def __init__(self, weights: Weights, close: Callable[[Array], bool] | None, most: int | None) -> None:
         n = weights.n
-        super().__init__(weights, -1 if n <= _SMALL else _PATIENCE * n, _SWEEPS_BEFORE_TREE, *asked)
+        super().__init__(weights, -1 if n <= _SMALL else _PATIENCE * n, _SWEEPS_BEFORE_TREE, close, most)
         self._dirty = np.ones(n, bool)
         self._step = min(n, max(1, _CHUNK // max(1, n)))
         self._rows, self._scratch = np.empty((2, self._step, n), weights.work)
 
     @property
     def settled(self) -> bool:
-        """Whether all rows have been relaxed since they improved."""
+        """Return whether all rows have been relaxed since they last improved."""
         return not self._dirty.any()
 
     def _restart(self) -> None:
         self._dirty[:] = True
 
     def _sweep(self, tree: Array | None) -> int:
-        """Every dirty row once, high potentials first: along a path they mostly fall."""
+        """Relax every dirty row once, in descending order of potential, because potentials fall along most paths."""
         order = np.flatnonzero(self._dirty)
         order = order[np.argsort(-self.h[order], kind="stable")]
         for start in range(0, order.size, self._step):
@@ -228,7 +246,7 @@ class _RowSweeps(_Potentials):
             first, last = int(index[0]), int(index[-1])
             contiguous = last - first == index.size - 1 and bool((np.diff(index) == 1).all())
             self._relax(slice(first, last + 1) if contiguous else index, index, tree)
-        return order.size + len(self.h) // 64  # something for every sweep
+        return order.size + len(self.h) // 64  # a constant cost for every sweep
 
     def _relax(self, rows: slice | Array, index: Array, tree: Array | None) -> None:
         h = self.h
@@ -246,7 +264,7 @@ class _RowSweeps(_Potentials):
                 tree[improved] = index[candidates[:, improved].argmin(axis=0)]
 
     def _settle(self, inner: Array, index: Array, tree: Array | None) -> None:
-        """Let the rows of a chunk improve each other first: a path that stays inside needs no second sweep."""
+        """Relax the edges within a chunk of rows first: a path inside the chunk needs no second sweep."""
         local = self.h[index]
         for _ in range(min(_ROUNDS, index.size)):
             candidates = inner + rounded_up(local, self.margin)[:, np.newaxis]
@@ -261,11 +279,11 @@ class _RowSweeps(_Potentials):
 
 
 def verified(weights: Weights, cycle: list[int]) -> NegativeCycleError | None:
-    """The error for a cycle whose exact sum is below what rounding explains; None for any other.
+    """Return the error for a cycle whose exact sum is below its rounding, or None.
 
-    The cycle is one of vertices of A; the error names it as the caller walks it.
+    The cycle consists of vertices of A; the error lists them in the direction of the caller's edges.
     """
-    if weights.turned:
+    if weights.is_reversed:
         weights, cycle = replace(weights, A=weights.A.T), cycle[::-1]
     heads = [*cycle[1:], cycle[0]]
     exact = dict(zip(zip(cycle, heads, strict=True), weights.exact(cycle, heads), strict=True))
@@ -278,9 +296,9 @@ def verified(weights: Weights, cycle: list[int]) -> NegativeCycleError | None:
 def cycle_error(
     cycle: list[int], weight: Callable[[int, int], int | Fraction], sign: int, epsilon: float, hint: str = ""
 ) -> NegativeCycleError | None:
-    """Return `NegativeCycleError` if Σ w < -ε Σ |w| around ``cycle``, exactly; the first vertex is the smallest.
+    """Return `NegativeCycleError` if Σ w < -ε Σ |w| around ``cycle``, exactly; otherwise None.
 
-    The message ends with the ``hint``.
+    The cycle of the error begins with its smallest vertex. The message ends with the ``hint``.
     """
     first = cycle.index(min(cycle))
     cycle = [*cycle[first:], *cycle[:first]]

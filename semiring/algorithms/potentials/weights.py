@@ -1,4 +1,4 @@
-"""A min-plus or max-plus matrix as shortest-path algorithms see it: weights of one sign convention in a wide dtype."""
+"""Represent a min-plus or max-plus matrix for shortest-path algorithms: one sign convention, in a wide dtype."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _LARGEST_INTEGER = 2**61
 
 @dataclass(frozen=True)
 class Weights:
-    """A matrix as the sweeps of Bellman-Ford see it: weights of min-plus in the dtype ``work``.
+    """The min-plus weights of a matrix in the dtype ``work``, for the sweeps of Bellman-Ford.
 
-    Where there is no edge they are `no_edge`. A max-plus matrix is the min-plus matrix of its negatives. An edge of
-    unbounded gain (-∞ in min-plus) counts as no edge, because it is inserted later (`unbounded`).
+    A missing edge has the weight `no_edge`. A max-plus matrix is represented by its negated entries. An edge of
+    unbounded gain (-∞ in min-plus) counts as missing, because it is inserted later (`unbounded_edges`).
     """
 
     A: Array
@@ -47,9 +47,9 @@ class Weights:
     work: np.dtype[Any]  # float64 or int64
     epsilon: float  # relative rounding of an entry; 0 where every entry is exact
     unbounded: bool = False  # whether A has edges of unbounded gain
-    range: tuple[Any, Any] = (0, 0)  # the least and the greatest weight, but for edges of unbounded gain
-    vertices: Any = None  # (n,) where A lives: which rows and columns these are; None is all of A, in order
-    turned: bool = False  # whether the edges of A are the caller's, reversed
+    range: tuple[Any, Any] = (0, 0)  # the least and the greatest weight, without edges of unbounded gain
+    vertices: Any = None  # (n,) on the device of A: the rows and columns used; None is all of A, in order
+    is_reversed: bool = False  # whether the edges of A are the caller's, reversed
 
     @classmethod
     def of(
@@ -60,12 +60,12 @@ class Weights:
         low: Any,
         high: Any,
         unbounded: bool = False,
-        turned: bool = False,
+        is_reversed: bool = False,
         rounded_to: Any = None,
     ) -> Weights:
-        """The weights of a matrix, of which the finite ones lie in [low, high] as min-plus sees them.
+        """Return the weights of a matrix whose finite weights lie in [low, high] in min-plus.
 
-        ``rounded_to``: the dtype whose rounding the entries bring, by default that of A.
+        ``rounded_to`` is the dtype to which the entries were rounded, by default that of A.
         """
         n, exact_in_float = A.shape[0], max(-low, high) * (A.shape[0] + 1) < _EXACT_FLOAT
         work: np.dtype[Any] = np.dtype(np.float64)
@@ -80,16 +80,16 @@ class Weights:
                 raise IntegerOverflowError(
                     f"paths of {n} edges of weights from {least} to {greatest} leave the range of int64: use float64"
                 )
-        return cls(A, sign, none, work, epsilon, unbounded, (low, high), turned=turned)
+        return cls(A, sign, none, work, epsilon, unbounded, (low, high), is_reversed=is_reversed)
 
     @property
     def plain(self) -> bool:
-        """Whether they are A itself."""
+        """Return whether the weights equal the entries of A."""
         return self.vertices is None and self.sign > 0
 
     @property
     def n(self) -> int:
-        """How many vertices there are."""
+        """Return the number of vertices."""
         return int(self.A.shape[0] if self.vertices is None else self.vertices.shape[0])
 
     @property
@@ -97,25 +97,25 @@ class Weights:
         return np.inf if self.work.kind == "f" else np.iinfo(np.int64).max
 
     def pieces(self) -> Iterator[slice]:
-        """Ranges of rows that cover the weights, a piece at a time."""
+        """Yield ranges of rows that cover the weights, one piece at a time."""
         for rows in pieces(self.A):
             if rows.start < self.n:
                 yield slice(rows.start, min(rows.stop, self.n))
 
     def part(self, index: slice | Array) -> Array:
-        """Some rows as they are in A."""
+        """Return some rows with the entries of A."""
         return self.A[index] if self.vertices is None else self.A[self.vertices[index]][:, self.vertices]
 
     def diagonal(self) -> Array:
-        """The loops as they are in A."""
+        """Return the loops with the entries of A."""
         return self.A.diagonal() if self.vertices is None else self.A[self.vertices, self.vertices]
 
     def named(self, vertices: list[int]) -> list[int]:
-        """Vertices as A counts them."""
+        """Return vertices in the numbering of A."""
         return vertices if self.vertices is None else [int(self.vertices[vertex]) for vertex in vertices]
 
     def rows(self, index: slice | Array, out: Array | None = None) -> Array:
-        """The weights of some rows, in a new array or in the first rows of ``out``."""
+        """Return the weights of some rows, in a new array or in the first rows of ``out``."""
         part = self.part(index)
         xp = array_namespace(part)
         rows = xp.empty(part.shape, self.work) if out is None else out[: part.shape[0]]
@@ -134,7 +134,7 @@ class Weights:
         return rows
 
     def raised(self, index: slice | Array, out: Array | None = None, scratch: Array | None = None) -> Array:
-        """`rows`, each weight w raised to w + ε |w|."""
+        """Return `rows` with each weight w raised to w + ε |w|."""
         rows = self.rows(index, out)
         if self.epsilon:
             xp = array_namespace(rows)
@@ -144,7 +144,7 @@ class Weights:
         return rows
 
     def exact(self, tails: list[int], heads: list[int]) -> list[int | Fraction]:
-        """Some weights, exactly; of vertices as A counts them."""
+        """Return some weights exactly; the vertices are in the numbering of A."""
         xp = array_namespace(self.A)
         values = on_host(self.A[xp.asarray(tails), xp.asarray(heads)]).tolist()
         # `Fraction` takes no long doubles, which `tolist` leaves as they are.
@@ -154,38 +154,38 @@ class Weights:
 
 
 def _whole_numbers(A: Array) -> bool:
-    """Whether every finite entry is a whole number; the host stops at the first piece where one is not."""
+    """Return whether every finite entry is a whole number; on the host the scan stops early."""
     rint = array_namespace(A).rint
     return not any_true((A[rows] != rint(A[rows])).any() for rows in pieces(A))
 
 
 def relative_rounding(dtype: Any) -> float:
-    """The distance from 1 to the next float of the dtype."""
+    """Return the distance from 1 to the next float of the dtype."""
     return float(float_limits(np.dtype(dtype)).eps)
 
 
 def weight_rounding(dtype: np.dtype[Any], rounded_to: Any = None) -> float:
-    """ε of a weight w of a dtype: in float64 w + ε |w| is no less than what was rounded to w.
+    """Return the ε for which w + ε |w|, in float64, is at least any number that rounds to the weight w.
 
-    ``rounded_to``: the dtype whose rounding the weights bring, by default their own. Long doubles are rounded to
+    ``rounded_to`` is the dtype to which the weights were rounded, by default ``dtype``. Long doubles are rounded to
     float64.
     """
-    units = 2 if dtype.itemsize >= 8 else 1  # the second covers the rounding of w + ε |w| itself
+    units = 2 if dtype.itemsize >= 8 else 1  # the second unit covers the rounding of w + ε |w| itself
     return units * max(relative_rounding(rounded_to or dtype), relative_rounding(np.float64))
 
 
 def roundings(epsilon: float) -> tuple[float, ...]:
-    """The ε by which one search after the other raises weights, until no cycle gains; ``epsilon`` is the last.
+    """Return the ε by which successive searches raise weights, until no cycle gains; ``epsilon`` is the last.
 
-    Halves are raised by the ε of float32 first, in which they are computed: what is raised by their own may be off by
-    as much.
+    float16 and bfloat16 try the ε of float32 first, because they are computed in float32. Results under their own ε may
+    be wrong by as much.
     """
     computed = min(epsilon, relative_rounding(np.float32))
     return (computed, epsilon) if computed < epsilon else (epsilon,)
 
 
 def finite_range(A: Array, sign: int) -> tuple[float, float]:
-    """The least and the greatest finite weight as min-plus sees them, (0, 0) without one."""
+    """Return the least and the greatest finite weight in min-plus; (0, 0) without a finite weight."""
     xp = array_namespace(A)
     ends = xp.asarray([np.inf, -np.inf])
     for rows in pieces(A):
@@ -198,7 +198,7 @@ def finite_range(A: Array, sign: int) -> tuple[float, float]:
 
 
 def _ends(part: Array) -> tuple[Any, Any]:
-    """The least and the greatest finite entry; ∞ and -∞ without one. A device is not waited for."""
+    """Return the least and the greatest finite entry, ∞ and -∞ without one; does not wait for a device."""
     xp = array_namespace(part)
     if xp is np:
         least, greatest = part.min(), part.max()
@@ -210,7 +210,7 @@ def _ends(part: Array) -> tuple[Any, Any]:
 
 @cache
 def negligible(dtype: np.dtype[Any]) -> float:
-    """What may be added to any finite float of the dtype without leaving its range."""
+    """Return a bound on the amount that can be added to any finite float of the dtype within its range."""
     limits = np.finfo(dtype)
     return float(limits.max) * float(limits.eps) / 8
 
@@ -218,7 +218,7 @@ def negligible(dtype: np.dtype[Any]) -> float:
 def check_range(h: Array, low: float, high: float, dtype: np.dtype[Any]) -> None:
     """Raise `DomainError` where weights from ``low`` to ``high`` under potentials h ≤ 0 might leave a float's range.
 
-    Halves are computed in float32, and what is beyond their own range is ∞ at the end.
+    float16 and bfloat16 are computed in float32; results beyond their own range become ∞ at the end.
     """
     dtype = np.dtype(np.float32) if is_half(dtype) else dtype
     least = float(h.min()) if h.size else 0.0  # at most 0

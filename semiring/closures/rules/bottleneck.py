@@ -6,7 +6,7 @@ Source: `semiring.algorithms.spanning_tree`.
 
 from __future__ import annotations
 
-from semiring.algorithms.ordered import selects
+from semiring.algorithms.ordered_integers import selects
 from semiring.algorithms.spanning_tree import SPANNING_TREE
 from semiring.closures.costs import compare_costs
 from semiring.closures.plan import Draft, NotApplicable, Rewrite

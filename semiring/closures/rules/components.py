@@ -21,7 +21,7 @@ import numpy as np
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
-from semiring.algorithms.irreflexive import cycles_from_closure
+from semiring.algorithms.irreflexive_closure import cycles_from_closure
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import divergence_error, may_diverge
 from semiring.arrays.operands import has_adjacent_elements, same_memory

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.potentials.small import SMALL
+from semiring.algorithms.potentials.small_matrices import SMALL
 from semiring.arrays.operands import empty_like
 from semiring.closures.call import Call, is_tropical
 from semiring.closures.plan import Draft, NotApplicable, Rewrite, Work

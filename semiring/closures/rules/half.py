@@ -15,7 +15,7 @@ import numpy as np
 
 from semiring.advice import option
 from semiring.algebra.expressions.tree import is_half
-from semiring.algorithms.ordered import selects
+from semiring.algorithms.ordered_integers import selects
 from semiring.arrays.encoding import decode
 from semiring.arrays.zero_conventions import warn_of_other_zeros_on_device
 from semiring.closures.call import Options

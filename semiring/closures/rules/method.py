@@ -10,7 +10,7 @@ import numpy as np
 
 from semiring.advice import option
 from semiring.algorithms.methods import matrix_methods, method_named, takes_edges
-from semiring.algorithms.ordered import selects
+from semiring.algorithms.ordered_integers import selects
 from semiring.algorithms.schedule import BLOCKED, schedule_for
 from semiring.closures.call import is_tropical
 from semiring.closures.explanation import gpu_names

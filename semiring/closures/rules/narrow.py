@@ -1,7 +1,7 @@
 """The rule `narrow`: whole numbers are closed in narrower integers, if every distance provably fits these.
 
 On a GPU they are several times faster. The result is bitwise identical. Cost, proof and source:
-`semiring.algorithms.narrow`.
+`semiring.algorithms.narrow_integers`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.narrow import narrower
+from semiring.algorithms.narrow_integers import narrower
 from semiring.algorithms.schedule import dense_operations
 from semiring.arrays.encoding import inner_zero
 from semiring.closures.call import Call

@@ -1,13 +1,13 @@
 """The rule `ordered`: a GPU closes floats as integers in the same order, if ⊕ and ⊗ only select.
 
-Cost: one pass to encode and one to decode. The result is bitwise identical. See `semiring.algorithms.ordered`.
+Cost: one pass to encode and one to decode. The result is bitwise identical. See `semiring.algorithms.ordered_integers`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from semiring.algorithms.ordered import has_order
+from semiring.algorithms.ordered_integers import has_order
 from semiring.closures.entry_maps import OrderedIntegers
 from semiring.closures.plan import Draft, NotApplicable, Rewrite
 from semiring.closures.planner import Recorder, rule

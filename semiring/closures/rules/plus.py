@@ -1,7 +1,7 @@
 """The rule `plus`: A⁺, the sum of paths of at least one edge, is computed from A*.
 
 If ⊕ is idempotent, A⁺ and A* differ only on the diagonal. Otherwise A is kept, and A⁺ = A ⊗ A* is one more product.
-`MethodRun.drop_empty_paths` runs after the method. Cost and source: `semiring.algorithms.irreflexive`.
+`MethodRun.drop_empty_paths` runs after the method. Cost and source: `semiring.algorithms.irreflexive_closure`.
 """
 
 from __future__ import annotations

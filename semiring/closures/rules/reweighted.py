@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from semiring.algorithms.potentials.exact import Exact
+from semiring.algorithms.potentials.exact_arithmetic import ExactComponentPotentials
 from semiring.arrays.parts import on_host
 from semiring.arrays.scans import Scan
 from semiring.closures.call import Call, Part
@@ -33,7 +33,7 @@ def potentials_are_exact(call: Call) -> bool:
 
     Raises `NegativeCycleError`, and `DomainError` if sums of weights may leave the range of floats.
     """
-    return isinstance(call.potentials, Exact)
+    return isinstance(call.potentials, ExactComponentPotentials)
 
 
 @rule("reweighted")

@@ -34,7 +34,7 @@ def graph_of(call: Call, entries: Any) -> tuple[SparseGraph, Any]:
     Raises `NegativeCycleError`, and `DomainError` for sums beyond the range of floats.
     """
     sign = 1 if call.semiring.tropical == "min" else -1
-    graph = replace(sparse_graph(entries, sign, call.kind.rounded_to), turned=call.kind.is_transposed)
+    graph = replace(sparse_graph(entries, sign, call.kind.rounded_to), is_reversed=call.kind.is_transposed)
     return graph, graph_potentials(graph, call.kind.dtype)
 
 

@@ -1,7 +1,7 @@
 """The rule `unbounded`: the matrix is closed without edges of unbounded gain (-∞ in min-plus), which are inserted last.
 
 Cost: O(n²) for every vertex that such an edge leaves. Finite distances are bitwise identical to those of the matrix
-without these edges. See `semiring.algorithms.unbounded`.
+without these edges. See `semiring.algorithms.unbounded_edges`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.potentials.weights import finite_range
-from semiring.algorithms.unbounded import check_unbounded, insert_unbounded, unbounded_edges
+from semiring.algorithms.unbounded_edges import check_unbounded, insert_unbounded, unbounded_edges
 from semiring.closures.call import Call
 from semiring.closures.costs import CostEstimate
 from semiring.closures.entry_maps import BOUNDED_GAIN, POSITIVE_ZEROS

@@ -1,16 +1,15 @@
-"""The CUDA backend: any semiring on NVIDIA GPUs from sm_80 on, by kernels of the CUTLASS Python DSL.
+"""Implement the CUDA backend: any semiring on NVIDIA GPUs from sm_80 on, by kernels of the CUTLASS Python DSL.
 
-`product` has the product. Decided in plain numbers: `words` says how elements lie in registers, `specification` what
-a kernel depends on, `tiles`, `layouts` and `calls` which kernel serves which operands. Compiled by the DSL: `gemm` with
-`shared_memory` is the kernel, `fold` joins the parts of a product whose k was split, `search` finds witnesses,
-`registers` says what all of them do with words. On CuPy arrays: `launches` prepares one product, `operations` and
-`witnesses` are the operations of the contract, `classical` hands plus_times to cuBLAS, `log_sums` log_plus by way of
-it, `entrywise` is ⊕ and ⊗ without a
-product.
+`product` has the product. Some modules decide in plain numbers: `words` defines the elements of a register,
+`specification` the parameters of a compiled kernel, and `tiles`, `layouts` and `calls` the kernel for some operands.
+The DSL compiles others: `gemm` with `shared_memory` is the kernel, `fold` joins the parts of a product whose k was
+split, `search` finds witnesses, and `registers` has their operations on words. The remaining modules work on CuPy
+arrays: `launches` prepares one product, `operations` and `witnesses` implement the contract, `classical` multiplies
+plus_times by cuBLAS, `log_sums` multiplies log_plus by cuBLAS, and `entrywise` computes ⊕ and ⊗ of entries.
 
-`compile` turns expressions into instructions, runs the compiler, keeps machine code on disk, so that a process that
-finds it there needs no DSL, and launches it. `closing` closes blocks and matrices, in CUDA C++; `streams` runs work
-side by side and records closures; `predecessors` finds paths.
+`compile` lowers expressions to instructions, runs the compiler, stores machine code on disk, and launches it. A process
+that finds the code on disk does not need the DSL. `closing` closes blocks and matrices, in CUDA C++. `streams` runs
+concurrent work and records closures. `predecessors` finds paths.
 """
 
 from __future__ import annotations
@@ -45,15 +44,15 @@ __all__ = ["CudaBackend"]
 
 _DTYPES = frozenset(("bfloat16", "float16", "float32", "float64", "int16", "int32", "int64", "uint8", "bool"))
 _NOTHING = contextlib.nullcontext()
-_STRIP = 2048  # columns of a triangle that cuBLAS multiplies
+_STRIP = 2048  # columns of a triangle that cuBLAS multiplies at a time
 
 
 class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, GraphKernels, PathKernels):
-    """`semiring.kernels.contract.Backend` on CuPy arrays.
+    """The `semiring.kernels.contract.Backend` for CuPy arrays.
 
-    Every call only enqueues work on ``plan.stream`` (CuPy's current stream where that is None): no synchronisation, no
-    trip through the host, but for `find_predecessors` and `find_tree`, which wait. The first call for an operation,
-    dtype and layout compiles for 1 to 3 s, or loads what an earlier process compiled.
+    Every call only enqueues work on ``plan.stream`` (CuPy's current stream where that is None), without synchronization
+    or transfers through the host. The exceptions are `find_predecessors` and `find_tree`, which wait. The first call
+    for an operation, dtype and layout compiles for 1 to 3 s, or loads the code that an earlier process compiled.
 
     Raises `MissingExtraError` where CuPy or nvidia-cutlass-dsl is not installed.
     """
@@ -82,13 +81,13 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        """The groups of operations from which this class derives."""
+        """Return the groups of operations from which this class derives."""
         return Capabilities.of(self)
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
-        """Every semiring on every dtype that it is defined on; packed bits where the zero is False.
+        """Return whether the semiring is defined on the dtype; packed bits need a False zero.
 
-        But for bfloat16 of plus_times, whose sums no kernel here adds up in float32.
+        The exception is plus_times in bfloat16, because no kernel of this backend adds its sums in float32.
         """
         if dtype.name not in _DTYPES or not semiring.supports(dtype):
             return False
@@ -97,19 +96,19 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         return storage == "elements" or bool(dtype == np.bool_ and not semiring.zero_for(dtype))
 
     def multiply(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-        """C ← A ⊗ B, matrices or stacks of them. C is not read."""
+        """Compute C ← A ⊗ B for matrices or stacks; C is not read."""
         with plan.stream or _NOTHING:
             if not self._by_cublas(plan, C, A, B, False):
                 self._products.multiply(plan, C, A, B)
 
     def multiply_add(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-        """C ← C ⊕ A ⊗ B, matrices or stacks of them."""
+        """Compute C ← C ⊕ A ⊗ B for matrices or stacks."""
         with plan.stream or _NOTHING:
             if not self._by_cublas(plan, C, A, B, True):
                 self._products.multiply_add(plan, C, A, B)
 
     def multiply_add_upper(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-        """C ← C ⊕ A ⊗ B on and above the diagonal; tiles of C that lie below it are left out."""
+        """Compute C ← C ⊕ A ⊗ B on and above the diagonal; tiles of C below it are skipped."""
         if self._classical.takes(plan) or self._logs.takes(plan):
             for columns in cut(0, C.shape[1], _STRIP):
                 self.multiply_add(plan, C[: columns.stop, columns], A[: columns.stop], B[:, columns])
@@ -118,78 +117,87 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
             self._products.multiply_add(plan, C, A, B, upper=True)
 
     def _by_cublas(self, plan: KernelPlan, C: Any, A: Any, B: Any, accumulate: bool) -> bool:
-        """Whether the product was one of plus_times, or of log_plus by such ones."""
+        """Multiply by cuBLAS if the product is one of plus_times or log_plus, and return whether it was."""
         ways = self._classical.multiply, self._logs.multiply
         return any(way(plan, C, A, B, accumulate=accumulate) for way in ways)
 
     def replaces(self, plan: KernelPlan, m: int, n: int) -> bool:
-        """Whether C may be B in `multiply`: where tensor cores take bits, all of B is transposed before."""
+        """Return whether C may be B in `multiply`: tensor cores for bits transpose all of B first."""
         return plan.storage == "bits" and self._products.replaces(plan, m, n)
 
     def overlaps(self, plan: KernelPlan, m: int, n: int, k: int) -> bool:
-        """Whether columns of C may be A in `multiply_add`: where ⊕ is or, a bit that is set early changes no result."""
+        """Return whether columns of C may be A in `multiply_add`.
+
+        If ⊕ is or, a bit that is set early does not change the result.
+        """
         return plan.storage == "bits" and self._products.overlaps(plan, m, n, k)
 
     def copy_panel(self, plan: KernelPlan, A: Any, out: Any) -> None:
-        """Out ← A by a kernel."""
+        """Copy A to out by a kernel."""
         self._kernels.copy(A, out)
 
     def multiply_add_witness(self, plan: KernelPlan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
-        """As `multiply_add`, with the smallest attaining k0 + k where the product is strictly better than C."""
+        """Compute `multiply_add`, and the smallest attaining k0 + k where the product is strictly better than C."""
         with plan.stream or _NOTHING:
             self._recording.multiply_add_witness(plan, C, W, A, B, k0)
 
     def multiply_add_pivots(self, plan: KernelPlan, C: Any, P: Any, A: Any, B: Any, k0: int) -> None:
-        """As `multiply_add`; P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved."""
+        """Compute `multiply_add`, and record pivots in P.
+
+        P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved.
+        """
         with plan.stream or _NOTHING:
             self._recording.multiply_add_pivots(plan, C, P, A, B, k0)
 
     def can_close(self, plan: KernelPlan, n: int) -> bool:
-        """Whether `close` takes a matrix of n rows under this plan: an idempotent ⊕, elements, and a device that grants
-        what the kernel needs.
+        """Return whether `close` takes a matrix of n rows under this plan.
+
+        It needs an idempotent ⊕, elements, and a device with enough shared memory for the kernel.
         """
         if plan.storage == "bits":
             return self._squares.fits(plan, n)
         return plan.semiring.idempotent and n > 0 and self._staged.fits(plan, n)
 
     def stack_rows(self, plan: KernelPlan) -> int:
-        """The most rows of matrices that `close_stack` closes in one launch; larger ones take several."""
+        """Return the most rows of matrices that `close_stack` closes in one launch; larger ones take several."""
         return self._staged.fast_rows(self._staged.arithmetic_of(plan))
 
     def copy_nonnegative(self, A: Any, out: Any) -> Any:
-        """Out ← A, -0.0 as 0.0. Returns a word on the device that says whether an entry was below 0."""
+        """Copy A to out with 0.0 for -0.0, and return a device word that is set where an entry is below 0."""
         return self._kernels.copy_nonnegative(A, out)
 
     def relax(self, A: Any, h: Any, sign: int, epsilon: float) -> Any:
-        """The minimum over i of h[i] + w[i, j], for weights w = ± A raised by ε |w|: see `arrays.device.elements`."""
+        """Return the minimum over i of h[i] + w[i, j], for weights w = ± A raised by ε |w|."""
         return self._kernels.relax(A, h, sign, epsilon)
 
     def largest_whole(self, A: Any) -> float:
-        """The greatest size of a finite entry, ∞ where one is no whole number: see `arrays.device.elements`."""
+        """Return the greatest magnitude of a finite entry, or ∞ where one is no whole number."""
         return self._kernels.largest_whole(A)
 
     def copy(self, A: Any, out: Any) -> None:
-        """Out ← A by a kernel. Where launches are recorded, a copy of adjacent memory by other means is a node
-        without a priority, which may wait for all blocks of the products beside it.
+        """Copy A to out by a kernel.
+
+        In a recorded graph, any other copy of contiguous memory is a node without a priority. It may wait for all
+        blocks of the concurrent products.
         """
         self._kernels.copy(A, out)
 
     def in_order(self, bits: Any, out: Any, replaced: Any, back: bool) -> None:
-        """Out ← the bits of floats as integers in their order, or back: see `semiring.algorithms.ordered`."""
+        """Map the bits of floats to integers in their order, or back: see `semiring.algorithms.ordered_integers`."""
         self._kernels.in_order(bits, out, replaced, back)
 
     def spoil(self, A: Any, word: Any) -> None:
-        """A ← NaN where the word says so."""
+        """Set all entries of A to NaN if the device word is not 0."""
         self._kernels.spoil(A, word)
 
     def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, before: Any) -> Any:
-        """The predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
+        """Return the predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
         from semiring.kernels.cuda.predecessors.search import find_predecessors
 
         return find_predecessors(plan, D, tolerance, before)
 
     def find_tree(self, plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:
-        """The predecessors (n,) int32 of one row of D, by one single-source run over the weights (n, n)."""
+        """Return the predecessors (n,) int32 of one row of D, by one single-source run over the weights (n, n)."""
         from semiring.kernels.cuda.predecessors.search import find_tree
 
         return find_tree(plan, D, weights, tolerance, source)
@@ -199,76 +207,76 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         return self._relations.has_edges(plan, n)
 
     def count_edges(self, words: Any) -> tuple[int, bool]:
-        """How many edges there are, and whether one of them leads to an earlier vertex."""
+        """Return the number of edges, and whether one of them leads to an earlier vertex."""
         return self._relations.count_edges(words)
 
     def peel(self, words: Any, edges: int, rounds: int) -> tuple[Any, Any, Any]:
-        """The vertices that no cycle reaches, in their order, and all edges."""
+        """Return the vertices that no cycle reaches, in topological order, and all edges."""
         return self._relations.peel(words, edges, rounds)
 
     def sweep_along(self, words: Any, vertices: Any) -> Any:
-        """The vertices that edges from some vertices lead to."""
+        """Return the heads of the edges from some vertices."""
         return self._relations.sweep_along(words, vertices)
 
     def sweep_against(self, words: Any, vertices: Any, candidates: Any) -> Any:
-        """Those of the vertices that are asked about from which an edge leads to some vertices."""
+        """Return the candidate vertices from which an edge leads to some vertices."""
         return self._relations.sweep_against(words, vertices, candidates)
 
     def permute_bits(self, words: Any, order: Any) -> None:
-        """A[i, j] ← A[order[i], order[j]] in place."""
+        """Permute rows and columns, A[i, j] ← A[order[i], order[j]], in place."""
         self._relations.permute_bits(words, order)
 
     def fill_component(self, words: Any, start: int, stop: int) -> None:
-        """What follows for A* from some neighbouring vertices all reaching each other."""
+        """Update A* for some adjacent vertices that all reach each other."""
         self._relations.fill_component(words, start, stop)
 
     def look(self, A: Any, none: Any) -> tuple[bool, bool, int, Any]:
-        """What `semiring.kernels.contract.GraphKernels` tells of a matrix: see `semiring.kernels.cuda.graphs`."""
+        """Return the structure of a matrix, as `semiring.kernels.contract.GraphKernels` defines it."""
         return self._graphs.look(A, none)
 
     def edge_words(self, A: Any, none: Any) -> Any:
-        """The edges as bits."""
+        """Return the edges of a matrix as packed bits."""
         return self._graphs.edge_words(A, none)
 
     def permute(self, D: Any, order: Any, source: Any = None) -> None:
-        """D[i, j] ← D[order[i], order[j]] in place, or of the entries of a source."""
+        """Permute rows and columns, D[i, j] ← D[order[i], order[j]], in place or from a source."""
         self._graphs.permute(D, order, source)
 
     def permute_columns(self, D: Any, order: Any) -> None:
-        """D[i, j] ← D[i, order[j]] in place."""
+        """Permute columns, D[i, j] ← D[i, order[j]], in place."""
         self._graphs.permute_columns(D, order)
 
     def transpose(self, A: Any, out: Any) -> None:
-        """Out ← the transpose of A."""
+        """Write the transpose of A into out."""
         self._graphs.transpose(A, out)
 
     def mirror(self, A: Any) -> None:
-        """What lies below the diagonal ← what lies above it."""
+        """Copy the entries above the diagonal to their mirror images below it."""
         self._graphs.mirror(A)
 
     def count_hops(self, D: Any, starts: Any, heads: Any, words: Any, weight: Any, none: Any) -> None:
-        """D ← the weight times the fewest edges of a path."""
+        """Write into D the weight times the fewest edges of a path."""
         self._graphs.count_hops(D, starts, heads, words, weight, none)
 
     def spanning_edges(self, A: Any, none: Any, largest: bool) -> tuple[Any, Any, Any]:
-        """Tails, heads and weights of a spanning forest."""
+        """Return the tails, heads and weights of a spanning forest."""
         return self._graphs.spanning_edges(A, none, largest)
 
     def fill_bottlenecks(self, D: Any, order: Any, edges: Any, one: Any, largest: bool) -> None:
-        """D ← the worst edges between vertices in an order."""
+        """Write into D the worst edges between vertices in an order."""
         self._graphs.fill_bottlenecks(D, order, edges, one, largest)
 
     def lanes(self, plan: KernelPlan) -> Streams | None:
-        """Streams side by side, the first of the highest priority (see `semiring.kernels.cuda.streams`).
+        """Return concurrent streams, the first of the highest priority (see `semiring.kernels.cuda.streams`).
 
-        None where cuBLAS multiplies: on several streams at once it does not promise the same bits every time.
+        The result is None where cuBLAS multiplies, because its results on concurrent streams are not reproducible.
         """
         from semiring.kernels.cuda import streams
 
         return None if self._classical.takes(plan) or self._logs.may_take(plan) else streams.CudaStreams()
 
     def mark(self) -> Mark:
-        """An event behind all that was enqueued on the current stream: ``done``, and ``synchronize()``."""
+        """Return an event after all work on the current stream, with ``done`` and ``synchronize()``."""
         from semiring.kernels.cuda.streams import mark
 
         event: Mark = mark()
@@ -277,9 +285,10 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
     def replay(
         self, plan: KernelPlan, A: Any, engine_of: Callable[[KernelPlan], Any], algorithm: Callable[..., object]
     ) -> None:
-        """``algorithm(engine_of(plan), A)``, from the second time on as one launch of a CUDA graph.
+        """Run ``algorithm(engine_of(plan), A)``, from the second time on as one launch of a CUDA graph.
 
-        Never recorded where cuBLAS multiplies, which CuPy refuses to: the second result would be that of other kernels.
+        Products of cuBLAS are never recorded. CuPy refuses to capture them, and the second result would come from other
+        kernels.
         """
         from semiring.kernels.cuda.streams import replay
 
@@ -289,17 +298,17 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
             replay(plan, A, engine_of, algorithm)
 
     def close_block(self, plan: KernelPlan, A: Any) -> None:
-        """A ← A* in place, fastest up to 128 rows (see `semiring.kernels.cuda.closing`)."""
+        """Compute A ← A* in place, fastest for up to 128 rows (see `semiring.kernels.cuda.closing`)."""
         self._staged.close_block(plan, A)
 
     def close_block_pivots(self, plan: KernelPlan, A: Any, P: Any, k0: int) -> None:
-        """As `close_block`; where pivot k changes A[i, j], P[i, j] becomes k0 + k."""
+        """Compute `close_block`, and set P[i, j] to k0 + k where pivot k changes A[i, j]."""
         self._staged.close_block(plan, A, P, k0)
 
     def close(self, plan: KernelPlan, A: Any, *, has_concurrent_work: bool = False) -> None:
-        """A ← A* in place by the staged Floyd-Warshall kernels, for an idempotent ⊕.
+        """Compute A ← A* in place by the staged Floyd-Warshall kernels, for an idempotent ⊕.
 
-        ``has_concurrent_work``: whether other work keeps the device busy meanwhile.
+        ``has_concurrent_work``: whether concurrent work keeps the device busy.
         """
         if plan.storage == "bits":
             with plan.stream or _NOTHING:
@@ -308,17 +317,17 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
             self._staged.close(plan, A, beside=has_concurrent_work)
 
     def paper_names(self) -> tuple[str, ...]:
-        """The methods of papers that have kernels here."""
+        """Return the names of the methods of papers that have kernels in this backend."""
         return self._papers.METHODS
 
     def close_as(self, plan: KernelPlan, A: Any, name: str) -> None:
-        """A ← A* in place by a kernel of a paper: see `semiring.kernels.cuda.closing.papers`."""
+        """Compute A ← A* in place by a kernel of a paper: see `semiring.kernels.cuda.closing.papers`."""
         self._papers.close(plan, A, name)
 
     def multiply_add_plain(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-        """C ← C ⊕ A ⊗ B, a thread for each entry."""
+        """Compute C ← C ⊕ A ⊗ B with one thread for each entry."""
         self._papers.multiply_add_plain(plan, C, A, B)
 
     def close_stack(self, plan: KernelPlan, A: Any) -> None:
-        """Close every matrix of A (count, n, n) at once; pivots without a star count on from matrix to matrix."""
+        """Close all matrices of A (count, n, n) together; pivots without a star are numbered across matrices."""
         self._staged.close(plan, A)

@@ -1,7 +1,7 @@
-// A matrix as a graph, where it lies in the memory of a GPU: a look at it, its edges as bits, panels moved, distances of
-// edges of one weight, and spanning forests with the bottlenecks of their paths.
+// Graph operations on a matrix in the memory of a GPU: a scan of its structure, its edges as bits, permuted panels,
+// distances of edges of one weight, and spanning forests with the bottlenecks of their paths.
 //
-// Entries are unsigned integers U as wide as those of the matrix, whatever they mean. KIND says how they are ordered: 0
+// Entries are unsigned integers U as wide as those of the matrix, and hold their bits. KIND says how they are ordered: 0
 // as they are, 1 as signed integers, 2 as floats. Rows of a matrix are `stride` entries apart, columns adjacent.
 #ifndef DYNAMIC_SHARED
 #define DYNAMIC_SHARED(name) extern __shared__ __align__(16) unsigned char name[]

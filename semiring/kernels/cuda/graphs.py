@@ -1,6 +1,7 @@
-"""`semiring.kernels.contract.GraphKernels` on a GPU: a matrix as a graph, by the kernels of graphs.cu.
+"""Implement `semiring.kernels.contract.GraphKernels` on a GPU, by the kernels of graphs.cu.
 
-Rows lie adjacent, one after the other at any distance. What a look finds, and trees, go to the host; entries do not.
+The elements of a row are contiguous; rows may be at any distance. Structures and trees are copied to the host, entries
+are not.
 """
 
 from __future__ import annotations
@@ -22,15 +23,16 @@ __all__ = [
 ]
 
 _THREADS = 256
-_PANEL = 512  # rows or columns that are moved at a time
+_PANEL = 512  # rows or columns that are copied at a time
 _GROUP = 256  # words of targets that a block searches from
-_UNSEEN = 8  # levels between two questions whether there was anything new
+_UNSEEN = 8  # levels between two tests for new vertices
 
 
 def look(A: Any, none: Any) -> tuple[bool, bool, int, Any]:
-    """Whether A = Aᵀ bit by bit, whether an edge lies below the diagonal, how many edges there are, and their weight.
+    """Return whether A = Aᵀ bitwise, whether an edge lies below the diagonal, the number of edges, and their weight.
 
-    ``none`` is no edge. The weight is None unless all edges between two vertices have it. One pass, and a wait.
+    ``none`` is no edge. The weight is None unless all edges between two vertices have it. The cost is one pass, and a
+    wait.
     """
     tiles, found = -(-len(A) // 32), cupy.zeros(4, np.uint64)
     _launch(A, "look", (tiles, tiles), *_matrix(A), _bits(none, A), found)
@@ -41,7 +43,7 @@ def look(A: Any, none: Any) -> tuple[bool, bool, int, Any]:
 
 
 def edge_words(A: Any, none: Any) -> Any:
-    """The entries of A (n, n) that are not ``none`` as bits: words (n, ⌈n/32⌉) uint32."""
+    """Return the entries of A (n, n) that differ from ``none`` as bits: words (n, ⌈n/32⌉) uint32."""
     n = len(A)
     words = cupy.empty((n, -(-n // 32)), np.uint32)
     _launch(A, "edge_words", (n,), *_matrix(A), np.int32(words.shape[1]), _bits(none, A), words)
@@ -49,7 +51,10 @@ def edge_words(A: Any, none: Any) -> Any:
 
 
 def permute(D: Any, order: Any, source: Any = None) -> None:
-    """D[i, j] ← D[order[i], order[j]] in place; with a ``source`` apart from D, of its entries. Workspace: a panel."""
+    """Permute rows and columns, D[i, j] ← D[order[i], order[j]], in place.
+
+    The entries come from ``source`` if it is given; it must not overlap D. Workspace: a panel.
+    """
     places = cupy.asarray(order.astype(np.int32))
     if source is not None:
         _gather(source, D, places, places)
@@ -61,7 +66,10 @@ def permute(D: Any, order: Any, source: Any = None) -> None:
 
 
 def permute_columns(D: Any, order: Any) -> None:
-    """D[i, j] ← D[i, order[j]] in place. Workspace: none, or a panel of rows where one does not fit shared memory."""
+    """Permute columns, D[i, j] ← D[i, order[j]], in place.
+
+    Workspace: none, or a panel of rows where a row does not fit shared memory.
+    """
     places = cupy.asarray(order.astype(np.int32))
     if _is_staged(D):
         _gather(D, D, None, places)
@@ -72,7 +80,7 @@ def permute_columns(D: Any, order: Any) -> None:
 
 
 def _is_staged(A: Any) -> bool:
-    """Whether a row fits the shared memory of a block."""
+    """Return whether a row fits the shared memory of a block."""
     return int(A.shape[1] * A.itemsize) <= granted()
 
 
@@ -84,12 +92,12 @@ def _gather(A: Any, out: Any, rows: Any, columns: Any) -> Any:
 
 
 def transpose(A: Any, out: Any) -> None:
-    """Out (m, n) ← the transpose of A (n, m), which shares no entry with it."""
+    """Write the transpose of A (n, m) into out (m, n), which must not overlap A."""
     _transpose(A, out, 0)
 
 
 def mirror(A: Any) -> None:
-    """What lies below the diagonal of A (n, n) ← what lies above it."""
+    """Copy the entries of A (n, n) above the diagonal to their mirror images below it."""
     _transpose(A, A, 1)
 
 
@@ -101,10 +109,10 @@ def _transpose(A: Any, out: Any, below: int) -> None:
 
 
 def count_hops(D: Any, starts: Any, heads: Any, words: Any, weight: Any, none: Any) -> None:
-    """D (n, n) ← the weight times the fewest edges of a path; 0 on the diagonal, ``none`` where there is no path.
+    """Write into D (n, n) the weight times the fewest edges of a path; 0 on the diagonal, ``none`` without a path.
 
-    Edges as lists of the host, (n + 1,) int64 and (m,) int32; or without them as bits, words (n, ⌈n/32⌉) on the GPU.
-    Cost: a pass over the edges and n bits for every level. Workspace: 3 n² bits. It waits every few levels.
+    Edges are lists on the host, (n + 1,) int64 and (m,) int32; or, without lists, bits in words (n, ⌈n/32⌉) on the GPU.
+    Cost: a pass over the edges and n bits for every level. Workspace: 3 n² bits. The function waits every few levels.
     """
     n, width = len(D), -(-len(D) // 32)
     groups = -(-width // _GROUP)
@@ -131,10 +139,10 @@ def count_hops(D: Any, starts: Any, heads: Any, words: Any, weight: Any, none: A
 
 
 def spanning_edges(A: Any, none: Any, largest: bool) -> tuple[Any, Any, Any]:
-    """A spanning forest of a symmetric matrix (n, n): tails, heads and weights of its edges, on the host.
+    """Return a spanning forest of a symmetric matrix (n, n): tails, heads and weights of its edges, on the host.
 
-    Of the greatest or of the least weights; ``none`` is no edge. Source: O. Borůvka, Práce Moravské přírodovědecké
-    společnosti 3 (1926). Cost: log n passes at most, and as many waits.
+    The forest has the greatest or the least weights; ``none`` is no edge. Source: O. Borůvka, Práce Moravské
+    přírodovědecké společnosti 3 (1926). Cost: at most log n passes, and as many waits.
     """
     n, side = len(A), np.int32(largest)
     tree, above = cupy.arange(n, dtype=np.int32), cupy.empty(n, np.int32)
@@ -158,10 +166,10 @@ def spanning_edges(A: Any, none: Any, largest: bool) -> tuple[Any, Any, Any]:
 
 
 def fill_bottlenecks(D: Any, order: Any, edges: Any, one: Any, largest: bool) -> None:
-    """D[i, j] ← the bottleneck between i and j, (n, n).
+    """Write into D (n, n) the bottleneck between i and j.
 
-    ``order`` (n,) and ``edges`` (n,), on the host: between two vertices it is the worst of the edges behind the first,
-    up to the second, in that order. Cost: one pass that writes D; workspace n log n.
+    ``order`` (n,) and ``edges`` (n,) are on the host. The bottleneck between two vertices is the worst of the edges
+    after the first vertex, up to the second, in that order. Cost: one pass that writes D; workspace n log n.
     """
     n = len(D)
     position = np.empty(n, np.int32)
@@ -176,7 +184,7 @@ def fill_bottlenecks(D: Any, order: Any, edges: Any, one: Any, largest: bool) ->
 
 
 def _places_of(entries: Any, largest: bool) -> Any:
-    """The places of entries in their order, as `rank_of` in graphs.cu; `_entries_at` is its inverse."""
+    """Return the ranks of entries in their order, as `rank_of` in graphs.cu; `_entries_at` is the inverse."""
     bits = entries.view(f"u{entries.itemsize}")
     sign = bits.dtype.type(1 << (8 * bits.itemsize - 1))
     kind = _kind(entries.dtype)
@@ -197,7 +205,7 @@ def _kind(dtype: Any) -> int:
 
 
 def _bits(value: Any, A: Any) -> Any:
-    """The bits of a value, as an entry of A."""
+    """Return the bits of a value, as an entry of A."""
     return np.asarray(value, A.dtype).view(f"u{A.itemsize}")[()]
 
 
@@ -210,7 +218,7 @@ def _matrix(A: Any) -> tuple[Any, ...]:
 
 
 def _launch(A: Any, name: str, grid: tuple[int, ...], *parameters: Any, shared: int = 0) -> None:
-    """Enqueue a kernel for entries as those of A; None is no array."""
+    """Enqueue a kernel for the entry type of A; None is a null array."""
     given = [np.uint64(0) if x is None else x for x in parameters]
     kernel = _kernel(name, A.itemsize, _kind(A.dtype), current_device())
     if shared > 48 << 10:

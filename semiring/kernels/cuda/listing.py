@@ -1,4 +1,4 @@
-"""The code of products and closures on a GPU as text, for any architecture. Needs no GPU."""
+"""Return the code of products and closures on a GPU as text, for any architecture, without a GPU."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from semiring.kernels.loops import steady_loop
 
 __all__ = ["ARCHITECTURES", "disassembled", "disassembler", "functions", "product_code"]
 
-_N = 8192  # rows of what is multiplied: enough for the tile of large matrices
-_ROWS = 64  # of the block whose closure is shown
-_TARGET = "sm_90a"  # where there is no GPU that would say another
+_N = 8192  # rows of the operands: enough for the tile of large matrices
+_ROWS = 64  # rows of the block whose closure is shown
+_TARGET = "sm_90a"  # the default without a GPU
 
 #: Architectures whose code can be shown anywhere: those that the backend runs on.
 ARCHITECTURES = (
@@ -40,9 +40,9 @@ ARCHITECTURES = (
 
 
 def functions(plan: KernelPlan, whole: bool) -> str:
-    """⊕, ⊗ and the star in CUDA C++; or the whole source of the kernel that closes a block.
+    """Return ⊕, ⊗ and the star in CUDA C++, or the whole source of the kernel that closes a block.
 
-    Raises `DTypeError` on bfloat16, which is closed in float32; `AlgebraError` for the whole without a star.
+    Raises `DTypeError` on bfloat16, which is closed in float32, and `AlgebraError` for the whole without a star.
     """
     if plan.dtype.name not in ELEMENTS:
         raise DTypeError(f"no kernel in CUDA C++ takes {plan.dtype}: closures of it are those of float32")
@@ -54,10 +54,10 @@ def functions(plan: KernelPlan, whole: bool) -> str:
 
 
 def product_code(plan: KernelPlan, language: str, target: str | None, whole: bool) -> str:
-    """C ← A ⊗ B of large row-major matrices as ``"ptx"`` or ``"sass"``, with a line that says how it is cut.
+    """Return C ← A ⊗ B of large row-major matrices as ``"ptx"`` or ``"sass"``, with a line that describes the tile.
 
-    Raises `MissingExtraError` without the CUTLASS DSL, and for SASS without nvdisasm; `UnknownNameError` for a target
-    that is not in `ARCHITECTURES`.
+    Raises `MissingExtraError` without the CUTLASS DSL, and for SASS without nvdisasm. Raises `UnknownNameError` for a
+    target that is not in `ARCHITECTURES`.
     """
     if target is not None and target not in ARCHITECTURES:
         raise UnknownNameError("architecture", target, ARCHITECTURES)
@@ -82,7 +82,7 @@ def product_code(plan: KernelPlan, language: str, target: str | None, whole: boo
 
 
 def kernel_of(plan: KernelPlan) -> tuple[Product, Tile]:
-    """The kernel that multiplies large row-major matrices under a plan, and its tile."""
+    """Return the kernel that multiplies large row-major matrices under a plan, and its tile."""
     words = WordFormat("int32", 32) if plan.dtype == np.bool_ else format_of(plan)
     call = call_for(plan, words, accumulate=False)
     C = Placement(0, (_N, _N), (_N, 1), words.word_bytes)
@@ -91,7 +91,7 @@ def kernel_of(plan: KernelPlan) -> tuple[Product, Tile]:
 
 
 def _here() -> str:
-    """The architecture of the current GPU, or that of an H200."""
+    """Return the architecture of the current GPU, or that of an H200."""
     try:
         load_cupy()
     except DeviceError:
@@ -103,7 +103,7 @@ def _here() -> str:
 
 
 def disassembler() -> str | None:
-    """The program nvdisasm, of the package nvidia-cuda-nvdisasm or of the path."""
+    """Return the path of nvdisasm, from the package nvidia-cuda-nvdisasm or the search path, or None."""
     for base in map(Path, sys.path):
         for found in (base / "nvidia").glob("*/bin/nvdisasm"):
             return str(found)
@@ -111,7 +111,7 @@ def disassembler() -> str | None:
 
 
 def disassembled(machine_code: bytes, tool: str) -> str:
-    """The SASS of a cubin."""
+    """Return the SASS of a cubin."""
     with tempfile.TemporaryDirectory(prefix="semiring-") as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(machine_code)

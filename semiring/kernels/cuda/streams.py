@@ -1,4 +1,4 @@
-"""Work side by side on one GPU, marks of how far it has come, and closures whose launches are recorded once."""
+"""Run concurrent work on one GPU, mark its progress, and record the launches of closures."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from semiring.kernels.cuda.closing.barriers import recorded_words
 
 __all__ = ["CudaStreams", "mark", "replay"]
 
-_KEPT = 4  # recorded closures that are kept, each with a matrix of its own and its panels: up to 120 MiB in float32
-#: Of the streams by number. The greatest is -5; a GPU that has fewer takes its greatest. Closures of n = 8192 took
-#: 37.3 ms where the stream before the last preceded the last, 37.1 where they are alike.
+_KEPT = 4  # cached recordings, each with a matrix and its panels: up to 120 MiB in float32
+#: The priorities of the streams by number. The highest is -5; a GPU with fewer priorities uses its highest. Closures of
+#: n = 8192 took 37.3 ms if the last two streams had different priorities, and 37.1 with equal ones.
 _PRIORITIES = (-5, -4, -4, 0, 0)
 
 _local = threading.local()
 
 
 def mark() -> Any:
-    """An event behind all work of the current stream: ``done`` says whether it has ended, ``synchronize()`` waits."""
+    """Return an event after all work of the current stream; ``done`` tests it, and ``synchronize()`` waits."""
     return cupy.cuda.get_current_stream().record(cupy.cuda.Event(disable_timing=True))
 
 
 class CudaStreams:
-    """Streams side by side: a context that begins behind the current stream, which waits for all of them at its end.
+    """Concurrent streams: a context that begins after the current stream, which waits for all of them at its end.
 
-    The lower its number, the higher is a stream's priority: its blocks are scheduled before those of others that wait.
-    There are five. The current stream waits even where a task raises: what the tasks write may be freed then, and given
-    to work that knows only the current stream.
+    There are five. A stream with a lower number has a higher priority: its blocks are scheduled before waiting blocks
+    of other streams. The current stream waits even where a task raises. Memory that the tasks write may be freed then,
+    and reused by work that is ordered by the current stream only.
     """
 
     def __enter__(self) -> CudaStreams:
@@ -49,7 +49,7 @@ class CudaStreams:
             self._main.wait_event(end)
 
     def run(self, number: int, task: Callable[[], None], after: Sequence[Any]) -> Any:
-        """Enqueue a task on a stream, behind the marks in ``after`` that are not None. Returns a mark of its end."""
+        """Enqueue a task on a stream, after the marks in ``after`` that are not None, and return a mark of its end."""
         with _stream(number) as stream:
             for other in (*after, None if number in self._ends else self._start):
                 if other is not None:
@@ -62,7 +62,7 @@ class CudaStreams:
 
 
 def _stream(number: int) -> Any:
-    """A stream of this thread on the current device."""
+    """Return a stream of this thread on the current device."""
     devices: dict[int, dict[int, Any]] = _local.__dict__.setdefault("streams", {})
     streams = devices.setdefault(cupy.cuda.Device().id, {})
     if number not in streams:
@@ -72,18 +72,18 @@ def _stream(number: int) -> Any:
 
 @dataclass
 class _Recording:
-    """A closure of one kind on a matrix of its own: the launches of one run, and what they use."""
+    """The recorded launches of one closure on its own matrix, and the memory that they use."""
 
-    memo: Any  # of the plan: while it is held, nothing else has its identity
+    memo: Any  # the memo of the plan; the reference keeps its identity unique
     uses: int = 0
     matrix: Any = None
     word: Any = None
     graph: Any = None
     engine: Any = None
     pool: Any = None
-    streams: Any = None  # what it was recorded on: nothing else is
-    words: Any = None  # that its kernels meet by
-    end: Any = None  # of the last use: another stream must wait for it
+    streams: Any = None  # the streams of the recording, which no other work uses
+    words: Any = None  # the barrier words of its kernels
+    end: Any = None  # the end of the last use; other streams must wait for it
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -92,9 +92,9 @@ _guard = threading.Lock()
 
 
 def replay(plan: KernelPlan, A: Any, engine_of: Callable[[KernelPlan], Any], algorithm: Callable[..., object]) -> None:
-    """``algorithm(engine, A)``; from the second run of a kind on by one launch of a graph.
+    """Run ``algorithm(engine, A)``, from the second run of a kind on by one launch of a graph.
 
-    The graph works on a matrix of its own, since the addresses are part of it: O(n²) more, and two copies.
+    The graph works on its own matrix, because addresses are part of it. This takes O(n²) more memory, and two copies.
     """
     key = (id(plan.memo), algorithm, cupy.cuda.runtime.getDevice(), A.shape, A.dtype)  # all plans of a kind share one
     with _guard:
@@ -128,8 +128,10 @@ def _record(
     engine_of: Callable[[KernelPlan], Any],
     algorithm: Callable[..., object],
 ) -> None:
-    """Capture one run. Its memory comes from a pool of its own, which nothing else will ever take from, and its streams
-    are its own: the graph may run while other work of this thread is under way.
+    """Capture one run of the algorithm.
+
+    Its memory comes from its own pool, which no other work uses, and its streams are its own. The graph may therefore
+    run while other work of this thread is running.
     """
     stream, pool = cupy.cuda.Stream(non_blocking=True), cupy.cuda.MemoryPool()
     with cupy.cuda.using_allocator(pool.malloc), _own_streams() as lanes, stream, recorded_words() as words:
@@ -147,7 +149,7 @@ def _record(
 
 @contextmanager
 def _own_streams() -> Iterator[dict[int, dict[int, Any]]]:
-    """Inside this context `CudaStreams` that are made in this thread are new ones."""
+    """Return a context in which `CudaStreams` of this thread are new ones."""
     kept = _local.__dict__.get("streams", {})
     _local.streams = {}
     try:

@@ -1,9 +1,9 @@
-"""Closures in CUDA C++, compiled by NVRTC through CuPy: blocks in one launch, and whole matrices.
+"""Compute closures in CUDA C++, compiled by NVRTC through CuPy: blocks in one launch, and whole matrices.
 
-From the bottom up: `printer` turns expressions into CUDA C++, `sources` puts them in front of a ``.cu`` file of this
-folder, `modules` compiles, `blocks` is the contract's `close_block`, `barriers` keeps the words by which thread blocks
-meet, `stacks` closes many matrices at once, `look_ahead` one in one launch, `limits` says what fits a device. `papers`
-has the kernels of other authors.
+The modules build on each other. `printer` prints expressions as CUDA C++, `sources` inserts them into a ``.cu`` file of
+this folder, and `modules` compiles it. `blocks` is the contract's `close_block`. `barriers` provides the words of grid
+barriers. `stacks` closes many matrices together, `look_ahead` closes one in one launch, and `limits` compares their
+shared memory with that of a device. `papers` has the kernels of other authors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The words by which the thread blocks of a cooperative launch meet: three, left ready for the next launch."""
+"""Provide the barrier words of cooperative launches: three words, which each launch resets for the next."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 __all__ = ["RecordedWords", "recorded_words", "words_of"]
 
-_STREAMS = 8  # that one recording may use
+_STREAMS = 8  # the most streams of one recording
 _PER_THREAD = 2  # cudaStreamPerThread
 
 _words: dict[tuple[int, int], Any] = {}
@@ -19,10 +19,10 @@ _local = threading.local()
 
 
 def words_of(stream: Any) -> Any:
-    """The words of a stream of the current device, which is the current one.
+    """Return the barrier words of a stream of the current device.
 
-    A launch that is captured has others, since the graph may run while the stream does other work: those of
-    `recorded_words`, or new ones, zeroed on the way.
+    A captured launch has other words, because the graph may run while the stream does other work. They are those of
+    `recorded_words`, or new words that the graph zeroes.
     """
     import cupy
 
@@ -36,12 +36,12 @@ def words_of(stream: Any) -> Any:
 
 
 def _place(stream: Any) -> int:
-    """What tells the stream from others: its address, which is one for the default streams of all threads."""
+    """Return the key of a stream: its address, which is shared by the default streams of all threads."""
     return -threading.get_ident() if stream.ptr == _PER_THREAD else int(stream.ptr)
 
 
 class RecordedWords:
-    """Words for the streams of one recording, a line of the cache each, zeroed before it begins."""
+    """Barrier words for the streams of one recording, a cache line each, zeroed before the recording begins."""
 
     def __init__(self) -> None:
         import cupy
@@ -50,17 +50,17 @@ class RecordedWords:
         self._places: dict[tuple[int, int], int] = {}
 
     def of(self, key: tuple[int, int]) -> Any:
-        """The words of a stream of a device in this recording."""
+        """Return the words of a stream of a device in this recording."""
         return self._all[self._places.setdefault(key, len(self._places))]
 
 
 @contextmanager
 def recorded_words() -> Iterator[RecordedWords]:
-    """While this thread captures a graph that never runs twice at once: words that no node of it has to zero.
+    """Return a context in which this thread captures a graph whose nodes need not zero their barrier words.
 
-    A node that zeroes has no priority, whatever that of its stream, so it waits until every block of the products
-    beside it has begun; and what was to run beside them runs after them. Begin before the capture, on its stream, and
-    keep what is yielded as long as the graph.
+    The graph must not run twice at the same time. A node that zeroes words has no priority, whatever its stream. It
+    waits until every block of the concurrent products has begun, so the work meant to run beside them runs after them.
+    Enter the context before the capture, on its stream, and keep its value as long as the graph.
     """
     _local.recorded = RecordedWords()
     try:

@@ -1,4 +1,4 @@
-"""`close_block` and `close_block_pivots` of the kernel contract on CuPy arrays: one launch of one thread block."""
+"""Implement `close_block` and `close_block_pivots` for CuPy arrays: one launch of one thread block."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["BlockKernel", "alone_rows", "block_kernel", "close_block", "fast_row
 #: The most rows that the register kernel holds.
 _ROWS = 128
 _NOTHING = nullcontext()
-_SHARED = 200 << 10  # bytes of shared memory that every supported device but the consumer cards grants a block
+_SHARED = 200 << 10  # bytes of shared memory for a block on all supported devices except consumer cards
 
 
 @dataclass(frozen=True)
 class BlockKernel:
-    """Which file closes a block, compiled how, launched how."""
+    """The file of a kernel that closes a block, its macros, and its launch parameters."""
 
     file: str
     defines: tuple[str, ...]
@@ -34,9 +34,10 @@ class BlockKernel:
 
 
 def fast_rows(arithmetic: Arithmetic, *, pivots: bool = False) -> int:
-    """The most rows of a block that is closed in registers; packed bits are closed in shared memory.
+    """Return the most rows of a block that is closed in registers; packed bits are closed in shared memory.
 
-    128 rows of a heavy ⊕ and ⊗ would compile for 10 s, those of 8 bytes with marks would spill 700 (NVRTC 13, sm_90a).
+    A kernel of 128 rows with an expensive ⊕ and ⊗ would compile for 10 s. With elements of 8 bytes and marks, it would
+    spill 700 (NVRTC 13, sm_90a).
     """
     if arithmetic.is_packed:
         return 1024
@@ -61,7 +62,7 @@ def block_kernel(n: int, arithmetic: Arithmetic, *, pivots: bool = False) -> Blo
 
 
 def alone_rows(arithmetic: Arithmetic) -> int:
-    """The most rows of a matrix that one thread block closes faster than many that wait for each other.
+    """Return the most rows of a matrix that one thread block closes faster than several that synchronize.
 
     H200, 2026-11-21, µs by one block and by the fastest of the others: float32 22 and 38 at n = 100, 30 and 32 at 128;
     without pairs float64 29 and 84 at n = 65, 62 and 84 at 100, 100 and 77 at 128; int16 max-min 51 and 63 at 100, 79
@@ -71,12 +72,12 @@ def alone_rows(arithmetic: Arithmetic) -> int:
 
 
 def _in_pairs(arithmetic: Arithmetic) -> bool:
-    """Whether two pivots at once are faster: not where a pair is dear, as their rows and columns take some more."""
+    """Return whether two pivots at once are faster; not for an expensive pair, because of the additional pairs."""
     return arithmetic.is_plain and np.dtype(arithmetic.dtype).itemsize == 4 and not arithmetic.is_heavy
 
 
 def _pairs(side: int) -> BlockKernel:
-    """The entries of a thread: 4 × 4 up to 64 rows, 8 × 4 up to 104, then 8 × 8; measured, see close_pairs.cu."""
+    """Return the kernel with 4 × 4 entries a thread up to 64 rows, 8 × 4 up to 104, then 8 × 8: see close_pairs.cu."""
     places_y, places_x = 1 + (side > 64), 1 + (side > 104)
     threads = side // (4 * places_x), side // (4 * places_y)
     places = f"PLACES_Y {places_y}", f"PLACES_X {places_x}"
@@ -85,19 +86,21 @@ def _pairs(side: int) -> BlockKernel:
 
 
 def close_block(plan: KernelPlan, A: Any, P: Any = None, k0: int = 0) -> None:
-    """A ← A* in place, any strides; with P (n, n) int32, P[i, j] ← k0 + k where pivot k changes A[i, j].
+    """Compute A ← A* in place, for any strides; with P (n, n) int32, P[i, j] ← k0 + k where pivot k changes A[i, j].
 
-    A (n, n), or without P a stack (count, n, n) closed in the same launch. Enqueued on the plan's stream. A pivot
-    without a star leaves ``plan.status.first`` + its index in ``plan.status.word``, where there is one; pivots of a
-    stack count on from matrix to matrix. Fast up to `fast_rows`.
+    A is (n, n), or without P a stack (count, n, n) that is closed in the same launch. The launch is enqueued on the
+    plan's stream. A pivot without a star leaves ``plan.status.first`` + its index in ``plan.status.word``, where there
+    is one; the pivots of a stack are numbered across matrices. The kernel is fast up to `fast_rows`.
     """
     count, n = (A.shape[0] if A.ndim == 3 else 1), A.shape[-2]
     if not n or not count:
         return
-    word, apart = plan.status.word, A.strides[0] if A.ndim == 3 else 0
+    word, matrix_stride = plan.status.word, A.strides[0] if A.ndim == 3 else 0
     P_strides = None if P is None else strides(P)
     with plan.stream or _NOTHING:
-        launch = _launch(arithmetic_of(plan), count, n, strides(A), apart // A.itemsize, P_strides, current_device())
+        launch = _launch(
+            arithmetic_of(plan), count, n, strides(A), matrix_stride // A.itemsize, P_strides, current_device()
+        )
         marks = 0 if P is None else P.data.ptr
         launch(A.data.ptr, 0 if word is None else word.data.ptr, plan.status.first, marks, k0)
 
@@ -108,21 +111,21 @@ def _launch(
     count: int,
     n: int,
     strides: tuple[Any, Any],
-    apart: int,
+    matrix_stride: int,
     P_strides: tuple[Any, Any] | None,
     device: int,
 ) -> Prepared:
-    """The prepared launch for ``count`` blocks on the current device.
+    """Return the prepared launch for ``count`` blocks on the current device.
 
-    What comes with each launch: the entries, status, its first vertex, pivots, and the number of the first of them.
+    Each launch passes the entries, the status, its first vertex, the pivots, and the number of the first pivot.
     """
     chosen = block_kernel(n, arithmetic, pivots=P_strides is not None)
     compiled = kernel(chosen.file, "close_block", arithmetic, chosen.defines, chosen.shared)
     marks = P_strides or (np.int64(0), np.int64(0))
-    parameters = (None, *strides, np.int32(n), None, None, None, *marks, None, np.int64(apart))
+    parameters = (None, *strides, np.int32(n), None, None, None, *marks, None, np.int64(matrix_stride))
     return Prepared(compiled.kernel, (count,), chosen.threads, parameters, chosen.shared)
 
 
 def strides(array: Any) -> tuple[Any, Any]:
-    """The strides of the last two axes, in elements."""
+    """Return the strides of the last two axes, in elements."""
     return np.int64(array.strides[-2] // array.itemsize), np.int64(array.strides[-1] // array.itemsize)

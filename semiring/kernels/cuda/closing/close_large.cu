@@ -1,6 +1,6 @@
 // The closure of a block beyond the registers of one thread block, in one launch of one thread block: the same
 // elimination, the matrix in global memory. Correct for every n whose row and column fit into shared memory; meant for
-// the few sizes that no recursion asks for.
+// the few sizes that no recursion splits.
 #include "semiring.cuh"
 
 extern "C" __global__ void __launch_bounds__(1024)

@@ -137,7 +137,7 @@ struct Block {
         }
     }
     INLINE void write(element *A, long long row_stride, long long column_stride, int n, bool whole) const {
-        forget(A);  // or the addresses of `read` would be kept for here
+        forget(A);  // otherwise the compiler keeps the addresses of `read` in registers
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
             element *row = A + row_of(r) * row_stride;
@@ -157,7 +157,7 @@ struct Block {
     }
 };
 
-// The parameters of close_block.cu; those of P, of whom nothing is kept here, are not read.
+// The parameters are those of close_block.cu; this kernel records no pivots, so it does not read those of P.
 extern "C" __global__ void __launch_bounds__(THREADS_X *THREADS_Y, BLOCKS)
     close_block(element *A, long long row_stride, long long column_stride, int n, unsigned *status, unsigned start,
                 int *P, long long p_row_stride, long long p_column_stride, int k0, long long stack_stride) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #ifndef ON_HOST
-// What this block's threads have written before is seen by whoever sees the sum.
+// A thread that reads the sum also sees the earlier writes of this block.
 INLINE unsigned add_and_release(unsigned *to, unsigned x) {
     unsigned before;
     asm volatile("atom.add.release.gpu.global.u32 %0, [%1], %2;" : "=r"(before) : "l"(to), "r"(x) : "memory");

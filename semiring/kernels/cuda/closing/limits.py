@@ -1,4 +1,4 @@
-"""How much shared memory the whole closures need, and what a device grants one block: 99 KiB on consumer cards."""
+"""Compare the shared memory of whole closures with that of a device: 99 KiB for a block on consumer cards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PRINTED = frozenset(map(np.dtype, ELEMENTS))
 
 
 def fits(plan: KernelPlan, n: int) -> bool:
-    """Whether the current device can close a matrix of n rows under this plan as a whole."""
+    """Return whether the current device can close a matrix of n rows under this plan as a whole."""
     if plan.dtype not in _PRINTED or plan.semiring.star_expression is None:
         return False
     return _fits(arithmetic_of(plan), plan.dtype.itemsize, n, granted())
@@ -28,5 +28,5 @@ def fits(plan: KernelPlan, n: int) -> bool:
 
 @lru_cache(maxsize=1024)
 def _fits(arithmetic: Arithmetic, itemsize: int, n: int, granted: int) -> bool:
-    least = min(LEAST.shared(itemsize), shared(itemsize))  # of the look-ahead kernel, of two launches a stage
-    return n <= alone_rows(arithmetic) or least <= granted  # few rows: in the registers of one block
+    least = min(LEAST.shared(itemsize), shared(itemsize))  # the look-ahead kernel, or two launches a stage
+    return n <= alone_rows(arithmetic) or least <= granted  # a few rows fit the registers of one block

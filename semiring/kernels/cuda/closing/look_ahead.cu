@@ -1,13 +1,13 @@
-// Our own kernel, the successor of staged load (Lund and Smith 2010). A stage is 64 pivots, in two phases:
+// The look-ahead kernel, a successor of staged load (Lund and Smith 2010). A stage is 64 pivots, in two phases:
 //
 //   panels:     A_KR <- A_KR plus A_KK* A_KR and A_RK <- A_RK plus A_RK A_KK*, products, as A_KK* is closed already;
 //   remainder:  A_RR <- A_RR plus A_RK A_KR in tiles of TILE_ROWS x TILE_COLUMNS.
 //
-// Look-ahead: one thread block does nothing but close pivot blocks. While the others work on stage s it brings block
-// s + 1 up to date for itself, A_LL plus A_LK (A_KK* A_KL), from A_KL and A_LK as they were before the stage, and
-// closes it. Of these two tiles it has copies, put aside by whoever finished them in the stage before: A_KL and A_LK
-// themselves are being replaced. So the chain of n dependent pivots never waits for the n x n work, nor the work for
-// the chain while it is the longer one.
+// Look-ahead: one thread block only closes pivot blocks. While the other blocks work on stage s, it updates block s + 1
+// on its own, A_LL plus A_LK (A_KK* A_KL), from A_KL and A_LK before the stage, and closes it. It reads copies of these
+// two tiles, which the blocks that finished them in the preceding stage stored, because A_KL and A_LK themselves are
+// being replaced. So the chain of n dependent pivots never waits for the n x n work. The work does not wait for the
+// chain either, as long as it takes longer.
 //
 // HELD: where each multiprocessor can have a tile of its own (n <= 2048 on 132 of them), that tile stays in registers
 // from the first stage to the last. Otherwise tiles come from memory and go back, one after the other. Panels come in
@@ -78,7 +78,7 @@ typedef Tile<TILE_ROWS, TILE_COLUMNS> RemainderTile;
 
 INLINE int remainder_tasks(int n) { return n / TILE_ROWS * (n / TILE_COLUMNS); }
 
-// A tile of the remainder, (i, j) of them. Sets of its blocks are bits as in `Tile::read`; ``row`` and ``column`` of
+// The tile (i, j) of the remainder. Sets of its blocks are bits as in `Tile::read`; ``row`` and ``column`` of
 // a block are those of the whole matrix.
 struct Task {
     int i, j;
@@ -102,10 +102,10 @@ struct Task {
     }
 };
 
-// Two pairs of blocks put aside take turns: one is written while the other is read.
+// Two pairs of copied blocks alternate: one is written while the other is read.
 INLINE element *aside_of(element *aside, int stage) { return aside + stage % 2 * 2 * SQUARE; }
 
-// Before stage 0: A_KL and A_LK of the first two blocks.
+// Copy A_KL and A_LK of the first two blocks before stage 0.
 INLINE void put_aside(const element *A, long long stride, int n, element *aside) {
     if (n == WIDTH) return;
     for (int cell = threadIdx.x; cell < SQUARE; cell += THREADS) {
@@ -115,7 +115,7 @@ INLINE void put_aside(const element *A, long long stride, int n, element *aside)
     }
 }
 
-// After a stage: the same of blocks K = stage + 1 and L, where they lie in this tile.
+// Copy the same of blocks K = stage + 1 and L after a stage, where they lie in this tile.
 INLINE void put_aside(const RemainderTile &tile, const Task &task, int stage, element *aside) {
     const int K = stage + 1, L = stage + 2, i = task.i * BLOCKS_DOWN, j = task.j * BLOCKS_ACROSS;
     const unsigned above = task.block(K, L), left = task.block(L, K);
@@ -125,19 +125,19 @@ INLINE void put_aside(const RemainderTile &tile, const Task &task, int stage, el
 
 #if HELD
 
-// The one tile of a thread block, in its registers from the first stage to the last. Memory has of it what others
-// need: what is a panel in the next stage, or the pivot block after that.
+// The one tile of a thread block, in its registers from the first stage to the last. It writes to memory only the parts
+// that other blocks read: the panels of the next stage, or the pivot block after that.
 struct Remainder {
     RemainderTile tile;
     Task task;
     element *at;
-    bool is_there;  // or all tiles have other blocks
+    bool is_there;  // false where the block has no tile
 
     INLINE Remainder(element *A, long long stride, int n, int worker, int)
         : task(worker, n), at(task.of(A, stride)), is_there(worker < remainder_tasks(n)) {
-        if (is_there) tile.read(at, stride, task.block(0, 0));  // which is being closed
+        if (is_there) tile.read(at, stride, task.block(0, 0));  // the masked block is being closed
     }
-    // The panels of the stage before, as they have become. Those that are panels in this stage too are being replaced.
+    // The updated panels of the preceding stage. Those that are panels in this stage too are being replaced.
     INLINE void begin(long long stride, int stage) {
         const unsigned wanted = task.in_panels(stage - 1) & ~task.in_panels(stage);
         if (is_there && wanted) tile.read(at, stride, ~wanted);
@@ -158,8 +158,8 @@ struct Remainder {
 
 #else
 
-// All tiles, one after the other out of memory and back. Each thread block begins with one of its own, and then takes
-// what is left: of two on a multiprocessor one runs nearly twice as fast as the other.
+// All tiles, one after the other from memory and back. Each thread block begins with its own tile, and then takes the next
+// remaining tile, because one of two blocks on a multiprocessor runs nearly twice as fast as the other.
 struct Remainder {
     int worker, workers;
 
@@ -188,7 +188,7 @@ struct Remainder {
 
 // ------------------------------------------------------------------------------------------------------ the launch
 
-// The last block closes pivot blocks, all others do the rest. ``stages``: beyond these pivots there is but padding.
+// The last block closes pivot blocks, the other blocks do all other work. ``stages``: later pivots are only padding.
 // barrier: two words, zeros before the first launch, that each launch leaves ready for the next, whatever its grid; and
 // the counter of tiles, set to zero in each stage. aside: two pairs of blocks.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)

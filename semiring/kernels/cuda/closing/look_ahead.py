@@ -1,12 +1,12 @@
-"""The look-ahead kernel, our own successor of the staged kernels: a whole closure in one cooperative launch.
+"""Close a whole matrix in one cooperative launch by the look-ahead kernel, a successor of the staged kernels.
 
-    close(plan, A)                   by what is fastest: this kernel, or its stages by two launches each (see `stacks`)
-    close(plan, A, look_ahead=True)  by this kernel, whatever is faster
+    close(plan, A)                   the faster of this kernel and two launches a stage (see `stacks`)
+    close(plan, A, look_ahead=True)  this kernel
     close(plan, A[None])             two launches a stage, as for a stack of many
 
-The kernel takes an idempotent ⊕. n is any; where n is no multiple of the tile or rows are not aligned, the matrix is
+The kernel takes an idempotent ⊕ and any n. If n is no multiple of the tile, or rows are not aligned, the matrix is
 closed in a copy padded with 0̄. A pivot without a star leaves its vertex in ``plan.status.word``; the matrix is then
-undefined. It descends from the kernels of Lund and Smith, which stand in `papers`.
+undefined. The kernel derives from those of Lund and Smith, which are in `papers`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from semiring.kernels.cuda.closing.blocks import alone_rows, close_block, fast_r
 from semiring.kernels.cuda.closing.modules import granted, multiprocessors, resident_blocks
 from semiring.kernels.cuda.closing.modules import kernel as compiled
 from semiring.kernels.cuda.closing.sources import Arithmetic, arithmetic_of
-from semiring.kernels.cuda.closing.stacks import ALONE, close_stack
+from semiring.kernels.cuda.closing.stacks import SINGLE_MATRIX_ITEMSIZES, close_stack
 from semiring.kernels.cuda.entries.prepared_launch import Prepared
 
 __all__ = [
@@ -41,11 +41,10 @@ FILE = "look_ahead.cu"
 
 @dataclass(frozen=True)
 class Shape:
-    """How the kernel is compiled: the rows and columns of its tiles, and where they are between the stages.
+    """The tiles of the kernel: their rows and columns, and where they are stored between the stages.
 
-    If ``held``, each thread block holds one tile in registers from the first stage to the last, and takes a
-    multiprocessor for itself, or half of one if ``narrow``. Otherwise tiles are read from memory and written back in
-    every stage.
+    If ``held``, each thread block holds one tile in registers from the first stage to the last. It occupies a whole
+    multiprocessor, or half of one if ``narrow``. Otherwise tiles are read from memory and written back in every stage.
     """
 
     rows: int
@@ -59,27 +58,27 @@ class Shape:
 
     @property
     def blocks(self) -> int:
-        """How many thread blocks share a multiprocessor."""
+        """Return how many thread blocks share a multiprocessor."""
         return 512 // self.threads
 
     @property
     def defines(self) -> tuple[str, ...]:
-        """Macros for the compiler."""
+        """Return the macros for the compiler."""
         tile = f"TILE_ROWS {self.rows}", f"TILE_COLUMNS {self.columns}", f"HELD {int(self.held)}"
         return *tile, f"THREADS {self.threads}", f"BLOCKS {self.blocks}", f"UNROLL {4 if self.held else 1}"
 
     @property
     def step(self) -> int:
-        """The number of rows of a matrix must be a multiple of this."""
+        """Return the number of which the rows of a matrix must be a multiple."""
         return lcm(self.rows, self.columns)
 
     def tiles(self, n: int) -> int:
-        """How many tiles a matrix of n rows has, once it is padded."""
+        """Return the number of tiles of a padded matrix of n rows."""
         size = -(-n // self.step) * self.step
         return size // self.rows * (size // self.columns)
 
     def shared(self, itemsize: int) -> int:
-        """Bytes of shared memory: the operands of a tile, or what closes pivot blocks, whichever is larger."""
+        """Return the bytes of shared memory: for the operands of a tile, or for the closure of pivot blocks."""
         operands = self.rows * (WIDTH + 4) + self.columns * WIDTH
         pivots = 2 * WIDTH * (WIDTH + 4) + WIDTH * WIDTH + 8 * WIDTH
         return itemsize * max(operands, pivots) + 16
@@ -93,7 +92,7 @@ class Shape:
 _HELD, _STREAMED = ((128, 64), (128, 128), (192, 128), (256, 128)), ((128, 128), (128, 64), (64, 64))
 _ANY = ((128, 64), (64, 64))
 _SHAPES = [Shape(*tile, held) for held, tiles in ((True, _HELD), (False, _STREAMED)) for tile in tiles]
-LEAST = _SHAPES[-1]  # takes the least shared memory
+LEAST = _SHAPES[-1]  # the shape with the least shared memory
 #: Beside products, whose blocks leave one after the other: half a multiprocessor is free sooner than a whole one.
 #: Closures of n = 4096 by blocks of 512 take 5.17 ms with it, 5.27 with the first of `_HELD`, which closes 512 in
 #: 104 µs where it is alone, and 5.22 with half as many blocks of 128 x 128, for which 512 takes 157 µs.
@@ -107,9 +106,9 @@ def look_ahead_shape(
     shared_memory: int = 227 << 10,
     beside: bool = False,
 ) -> Shape:
-    """The tiles for n rows, where a block may have so many bytes; one multiprocessor closes the pivot blocks.
+    """Return the tiles for n rows, within the shared memory of a block; one multiprocessor closes the pivot blocks.
 
-    ``beside``: whether products keep the multiprocessors busy.
+    ``beside``: whether concurrent products keep the multiprocessors busy.
     """
     itemsize = np.dtype(arithmetic.dtype).itemsize
     wide = itemsize == 4 and not arithmetic.is_heavy
@@ -121,19 +120,20 @@ def look_ahead_shape(
 
 
 def goes_in_stages(arithmetic: Arithmetic, shared_memory: int = 227 << 10, beside: bool = False) -> bool:
-    """Whether one matrix is closed by two launches a stage, where a block may have so many bytes, ``beside`` products
-    or alone.
+    """Return whether one matrix is closed by two launches a stage, for this much shared memory of a block.
+
+    ``beside``: whether products run concurrently.
     """
     itemsize = np.dtype(arithmetic.dtype).itemsize
-    return LEAST.shared(itemsize) > shared_memory or (itemsize in ALONE and not beside)
+    return LEAST.shared(itemsize) > shared_memory or (itemsize in SINGLE_MATRIX_ITEMSIZES and not beside)
 
 
 @dataclass(frozen=True)
 class Cut:
-    """How the kernel closes the matrices of one size on one device."""
+    """The launch parameters of the kernel for the matrices of one size on one device."""
 
     kernel: Any
-    tile: int  # which divides the rows
+    tile: int  # a divisor of the padded rows
     sizes: tuple[Any, Any]  # rows with padding, and stages
     blocks: int
     threads: int
@@ -141,9 +141,9 @@ class Cut:
     launches: dict[int, Prepared] = field(default_factory=dict)  # by the elements from row to row
 
     def launch(self, stride: int) -> Prepared:
-        """The prepared launch for matrices whose rows are so many elements apart.
+        """Return the prepared launch for matrices with this row stride, in elements.
 
-        What comes with each launch: the matrix, status, its first vertex, barrier and the copies aside.
+        Each launch passes the matrix, the status, its first vertex, the barrier and the copies of blocks.
         """
         if stride not in self.launches:
             parameters = (None, np.int64(stride), *self.sizes, None, None, None, None)
@@ -155,20 +155,20 @@ class Cut:
 
 @lru_cache(maxsize=1024)
 def cut_for(arithmetic: Arithmetic, n: int, device: int, beside: bool = False) -> Cut:
-    """The `Cut` of matrices of n rows on the current device, which is ``device``; ``beside`` products or alone."""
+    """Return the `Cut` of matrices of n rows on the current device, which is ``device``."""
     shape = look_ahead_shape(n, arithmetic, multiprocessors(), granted(), beside)
     shared = shape.shared(np.dtype(arithmetic.dtype).itemsize)
     kernel = compiled(FILE, "all_stages", arithmetic, shape.defines, shared, cooperative=True)
     size = -(-n // shape.step) * shape.step
-    tasks = max(shape.tiles(size), size // 16)  # of the remainder, of the panels
+    tasks = max(shape.tiles(size), size // 16)  # tasks of the remainder, and of the panels
     room = min(shape.blocks * multiprocessors(), resident_blocks(kernel, shape.threads, shared))
-    blocks = min(tasks + 1, room)  # one closes the pivot blocks
+    blocks = min(tasks + 1, room)  # one block closes the pivot blocks
     sizes = np.int32(size), np.int32(-(-n // WIDTH))
     return Cut(kernel, shape.step, sizes, blocks, shape.threads, shared)
 
 
 def _look_ahead(plan: KernelPlan, A: Any, arithmetic: Arithmetic, beside: bool) -> None:
-    """All stages in one cooperative launch, a barrier of the grid after each phase."""
+    """Run all stages in one cooperative launch, with a grid barrier after each phase."""
     import cupy
 
     n, itemsize, status = A.shape[0], A.itemsize, plan.status
@@ -185,16 +185,16 @@ def _look_ahead(plan: KernelPlan, A: Any, arithmetic: Arithmetic, beside: bool) 
 
 
 def close(plan: KernelPlan, A: Any, *, look_ahead: bool = False, beside: bool = False) -> None:
-    """A ← A* in place, A (n, n) on the device; a stack (count, n, n) all at once (see `stacks`).
+    """Compute A ← A* in place for A (n, n) on the device, or a stack (count, n, n) together (see `stacks`).
 
-    By what is fastest at this size, on this device; with ``look_ahead`` by that kernel. Enqueued on the plan's stream,
-    nothing awaited. ``beside``: whether products keep the device busy meanwhile.
+    The fastest kernel at this size on this device is used, or with ``look_ahead`` that kernel. The work is enqueued on
+    the plan's stream, and the function does not wait. ``beside``: whether concurrent products keep the device busy.
 
-    Raises `AlgebraError` for a ⊕ that is not idempotent, and packed bits.
+    Raises `AlgebraError` for a ⊕ that is not idempotent, and for packed bits.
     """
     arithmetic = arithmetic_of(plan)
     check_closed_whole(plan, arithmetic, "staged")
-    way = _way(arithmetic, A.shape[-1], A.ndim == 3, look_ahead, granted(), beside)
+    way = _strategy(arithmetic, A.shape[-1], A.ndim == 3, look_ahead, granted(), beside)
     with plan.stream or _NOTHING:
         if way == "block":
             close_block(plan, A)
@@ -205,12 +205,12 @@ def close(plan: KernelPlan, A: Any, *, look_ahead: bool = False, beside: bool = 
 
 
 @lru_cache(maxsize=1024)
-def _way(
+def _strategy(
     arithmetic: Arithmetic, n: int, stacked: bool, look_ahead: bool, shared_memory: int, beside: bool
 ) -> Literal["block", "stages", "one launch"]:
-    """How matrices of n rows are closed where a block may have so many bytes.
+    """Return how matrices of n rows are closed, for this much shared memory of a block.
 
-    ``look_ahead``: whether the caller named the kernel, so that few rows take it too.
+    ``look_ahead``: the caller named the kernel, so it also closes matrices of few rows.
     """
     if stacked:
         return "stages" if n > fast_rows(arithmetic) else "block"
@@ -222,7 +222,7 @@ def _way(
 
 
 def check_closed_whole(plan: KernelPlan, arithmetic: Arithmetic, method: str) -> None:
-    """Raise `AlgebraError` where kernels for whole matrices do not close them: packed bits, or other sums."""
+    """Raise `AlgebraError` for packed bits and a ⊕ that is not idempotent, which kernels for whole matrices lack."""
     if plan.storage == "bits":
         raise AlgebraError(f"{method} takes elements, not packed bits: use rkleene")
     if not arithmetic.idempotent:
@@ -230,9 +230,9 @@ def check_closed_whole(plan: KernelPlan, arithmetic: Arithmetic, method: str) ->
 
 
 def padded(A: Any, tile: int, zero: Any, *, aligned: bool) -> Any:
-    """A itself where the kernels can work on it, else a copy with 0̄ around it.
+    """Return A itself where the kernels can work on it, otherwise a copy padded with 0̄.
 
-    ``aligned``: whether rows must begin at multiples of 16 bytes, and not overlap.
+    ``aligned``: whether rows must begin at multiples of 16 bytes, and must not overlap.
     """
     import cupy
 

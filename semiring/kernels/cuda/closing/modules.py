@@ -1,4 +1,4 @@
-"""Compiled kernels: CuPy's NVRTC modules at run time, and machine code for a named architecture without a GPU."""
+"""Compile kernels: CuPy's NVRTC modules at run time, and machine code for a named architecture without a GPU."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def kernel(
     *,
     cooperative: bool = False,
 ) -> Any:
-    """The function ``name`` of ``file`` as a CuPy kernel of the current device's architecture, with ``shared`` bytes.
+    """Return the function ``name`` of ``file`` as a CuPy kernel for the current device, with ``shared`` bytes.
 
-    Compiled on first use, in some tenths of a second; CuPy keeps it on disk. ``cooperative``: its launches fail unless
-    all blocks run at once.
+    It is compiled on first use, in some tenths of a second, and CuPy caches it on disk. ``cooperative``: its launches
+    fail unless all blocks run at the same time.
     """
     return _kernel(file, name, arithmetic, defines, shared, cooperative, current_device())
 
@@ -56,7 +56,7 @@ def _module(file: str, arithmetic: Arithmetic, defines: tuple[str, ...], coopera
 
 
 def resident_blocks(function: Any, threads: int, shared: int) -> int:
-    """How many blocks of a kernel the current device runs at once."""
+    """Return how many blocks of a kernel the current device runs at once."""
     import cupy
 
     key = cupy.cuda.runtime.getDevice(), function.kernel.ptr, threads, shared
@@ -70,14 +70,14 @@ _resident: dict[tuple[int, int, int, int], int] = {}
 
 
 def current_device() -> int:
-    """The number of the current device."""
+    """Return the number of the current device."""
     import cupy
 
     return int(cupy.cuda.runtime.getDevice())
 
 
 def multiprocessors() -> int:
-    """The number of multiprocessors of the current device."""
+    """Return the number of multiprocessors of the current device."""
     return _multiprocessors(current_device())
 
 
@@ -89,7 +89,7 @@ def _multiprocessors(device: int) -> int:
 
 
 def granted() -> int:
-    """Bytes of shared memory that a block may have on the current device."""
+    """Return the most bytes of shared memory of a block on the current device."""
     return _granted(current_device())
 
 
@@ -101,9 +101,10 @@ def _granted(device: int) -> int:
 
 
 def compile_for(architecture: str, text: str, options: tuple[str, ...]) -> tuple[bytes, str]:
-    """Machine code (cubin) of a source for an architecture such as ``"sm_90a"``, and the compiler's log. Needs no GPU.
+    """Return the machine code (cubin) of a source for an architecture such as ``"sm_90a"``, and the compiler's log.
 
-    Raises `MissingExtraError` without cuda-bindings and NVRTC, `ValueError` with the log where it does not compile.
+    No GPU is needed. Raises `MissingExtraError` without cuda-bindings and NVRTC, and `ValueError` with the log where
+    the source does not compile.
     """
     try:
         from cuda.bindings import nvrtc

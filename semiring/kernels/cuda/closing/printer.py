@@ -1,7 +1,7 @@
 """Print expressions as CUDA C++: two inline device functions for ⊕ and ⊗, the star, and where it does not exist.
 
-The text is a chain of assignments of calls to the functions of ``arithmetic.cuh``, in the order of the tree, equal
-subtrees once. Nothing here decides what an operation means.
+The text is a chain of assignments of calls to the functions of ``arithmetic.cuh``, in the order of the tree. Equal
+subtrees occur once. The meaning of the operations is defined in ``arithmetic.cuh`` alone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KEYWORDS = {"and", "or", "xor", "min", "max", "abs", "exp", "expm1", "log", "lo
 
 
 def constant(value: Any, dtype: np.dtype[Any]) -> str:
-    """``value`` as a C++ expression of the element type, by its bits: NaN, ∞ and -0.0 included."""
+    """Return ``value`` as a C++ expression of the element type, by its bits, including NaN, ∞ and -0.0."""
     typed = typed_constant(value, dtype) if isinstance(value, bool | int | float) else dtype.type(value)
     bits = int(np.asarray(typed).view(f"u{dtype.itemsize}"))
     if dtype.kind == "f":
@@ -52,10 +52,10 @@ def function(
     ordered: bool = False,
     undefined: str | None = None,
 ) -> str:
-    """An inline device function ``name`` of one-letter ``parameters``, all elements of ``dtype``.
+    """Return an inline device function ``name`` of one-letter ``parameters``, all elements of ``dtype``.
 
     ``ordered``: no operand ever has its sign bit set, so that a minimum or maximum of floats may compare their bits.
-    ``undefined``: the parameters that may be NaN; all of them by default.
+    ``undefined``: the parameters that may be NaN, by default all.
     """
     undefined = parameters if undefined is None else undefined
     element = ELEMENTS[dtype.name]

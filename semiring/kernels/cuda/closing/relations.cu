@@ -40,8 +40,8 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// order: the vertices that no cycle reaches, those before whom nothing is left first; *count becomes how many. In at
-// most so many rounds. One block; degrees count the edges to each vertex that are left.
+// order: the vertices that no cycle reaches, those without remaining predecessors first; *count becomes their number. At
+// most `rounds` rounds. One block; degrees count the remaining edges to each vertex.
 extern "C" __global__ void __launch_bounds__(1024)
     peel(const unsigned *starts, const int *heads, unsigned *degrees, int *order, unsigned *count, int n, int rounds) {
     for (int v = threadIdx.x; v < n; v += blockDim.x) {
@@ -78,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(256)
     if (found) atomicOr(to + w, found);
 }
 
-// to |= those of the vertices `asked` from which an edge leads to one of `from`. A block a row.
+// to |= those of the vertices `asked` from which an edge leads to a vertex of `from`. A block a row.
 extern "C" __global__ void __launch_bounds__(256)
     sweep_against(const Bits *A, long long stride, int words, const Bits *from, const Bits *asked, Bits *to) {
     const int row = blockIdx.x;

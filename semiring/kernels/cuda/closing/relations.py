@@ -1,4 +1,4 @@
-"""The operations of `GraphKernels` on packed truth values, on a GPU: bits as edges, by the kernels of relations.cu."""
+"""Implement `GraphKernels` for packed truth values on a GPU, by the kernels of relations.cu."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _U32 = np.dtype(np.uint32)
 
 
 def has_edges(plan: KernelPlan, n: int) -> bool:
-    """Whether ⊕ is or and ⊗ is and, and a row of n bits fits the memory that a block of threads has."""
+    """Return whether ⊕ is or and ⊗ is and, and a row of n bits fits the shared memory of a block."""
     call = call_for(plan, format_of(plan), accumulate=True)
     return is_reachability(call) and 0 < n <= 8 * granted()
 
 
 def count_edges(words: Any) -> tuple[int, bool]:
-    """How many edges there are, and whether one of them leads to an earlier vertex. One pass."""
+    """Return the number of edges, and whether one of them leads to an earlier vertex, in one pass."""
     degrees, backward = _degrees(words)
     edges, found = cupy.stack([degrees.sum(dtype=np.int64), backward[0].astype(np.int64)]).get().tolist()
     return edges, bool(found)
 
 
 def peel(words: Any, edges: int, rounds: int) -> tuple[Any, Any, Any]:
-    """The vertices that no cycle reaches, each behind those before it; and all edges. Two passes, and a wait."""
+    """Return the vertices that no cycle reaches, in topological order, and all edges; two passes, and a wait."""
     n = len(words)
     degrees, _ = _degrees(words)
     starts = cupy.zeros(n + 1, _U32)
@@ -53,22 +53,22 @@ def peel(words: Any, edges: int, rounds: int) -> tuple[Any, Any, Any]:
 
 
 def sweep_along(words: Any, vertices: Any) -> Any:
-    """The heads of the edges from some vertices. Their rows are read once."""
+    """Return the heads of the edges from some vertices, whose rows are read once."""
     to, width = cupy.zeros(words.shape[1], _U32), words.shape[1]
     grid = -(-width // _THREADS), -(-width // _TOGETHER)
     _launch("sweep_along", grid, *_where(words), cupy.asarray(vertices), to, np.int32(_TOGETHER))
     return to.get()
 
 
-def sweep_against(words: Any, vertices: Any, asked: Any) -> Any:
-    """Those that are asked about from which an edge leads to the vertices. The rows of those asked are read once."""
+def sweep_against(words: Any, vertices: Any, candidates: Any) -> Any:
+    """Return the candidates from which an edge leads to the vertices; their rows are read once."""
     to = cupy.zeros(words.shape[1], _U32)
-    _launch("sweep_against", (len(words),), *_where(words), cupy.asarray(vertices), cupy.asarray(asked), to)
+    _launch("sweep_against", (len(words),), *_where(words), cupy.asarray(vertices), cupy.asarray(candidates), to)
     return to.get()
 
 
 def permute_bits(words: Any, order: Any) -> None:
-    """Rows and columns by an order: each row by itself, and then the rows in strips of columns."""
+    """Permute rows and columns: first each row by itself, then the rows in strips of columns."""
     n, width = words.shape
     places = np.full(32 * width, n, np.int32)  # behind the last column there is a bit that is 0
     places[:n] = order
@@ -89,7 +89,7 @@ def permute_bits(words: Any, order: Any) -> None:
 
 
 def fill_component(words: Any, start: int, stop: int) -> None:
-    """The rows of a strong component become their union, and where its columns have one bit they get all."""
+    """Replace the rows of a strong component by their union, and set all its columns where one bit is set."""
     row = reduction("or", _U32)(words[start:stop], axis=0)
     own = np.zeros(32 * words.shape[1], np.bool_)
     own[start:stop] = True
@@ -100,7 +100,7 @@ def fill_component(words: Any, start: int, stop: int) -> None:
 
 
 def _degrees(words: Any) -> tuple[Any, Any]:
-    """How many edges leave each vertex, and whether one leads to an earlier vertex."""
+    """Return the out-degree of each vertex, and whether an edge leads to an earlier vertex."""
     degrees, backward = cupy.zeros(len(words), _U32), cupy.zeros(1, _U32)
     _launch("out_degrees", (len(words),), *_where(words), degrees, backward)
     return degrees, backward

@@ -1,8 +1,8 @@
-"""The source text of a staged kernel for one semiring on one dtype, complete in itself: no header but our own.
+"""Assemble the source text of a kernel for one semiring and dtype, without external headers.
 
-A ``.cu`` file of this folder begins with ``#include "semiring.cuh"``. In its place come ``arithmetic.cuh`` and what is
-printed here from the definition: the type ``element``, ``ZERO`` and ``ONE``, and the functions plus, times, star,
-diverges, scale_row and scale_column.
+A ``.cu`` file of this folder begins with ``#include "semiring.cuh"``. It is replaced by ``arithmetic.cuh`` and by text
+that this module prints from the definition. The text has the type ``element``, ``ZERO`` and ``ONE``, and the
+functions plus, times, star, diverges, scale_row and scale_column.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SUM, *_EXTREMA = (parse(text, ("x", "y")) for text in ("x + y", "min(x, y)", "m
 _MULTIPLIED = """#define BALANCED
 INLINE element times_multiplied(element x, element y) { return (element)((unsigned)x * gridDim.z + (unsigned)y); }"""
 _LONG = frozenset({"div", "exp", "expm1", "log", "log1p", "sqrt"})
-#: Where the sources are.
+#: The folders of the sources.
 _FOLDERS = tuple(
     f"semiring.kernels.cuda.{name}" for name in ("closing", "closing.papers", "elimination", "predecessors", "product")
 )
@@ -41,14 +41,14 @@ __all__ = ["Arithmetic", "arithmetic_of", "operations", "source", "text_of"]
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """⊕, ⊗ and the star as kernels compute them. Equal ones make equal sources."""
+    """The operations ⊕, ⊗ and the star as kernels compute them; equal values give equal sources."""
 
     dtype: str  # of an element; uint32 for words of 32 truth values
     plus: Expression
     times: Expression
     zero: Any
     one: Any
-    star: Expression | None = None  # None: one, wherever it exists
+    star: Expression | None = None  # None: the star is 1̄ wherever it exists
     divergence: Expression | None = None
     idempotent: bool = False
     ordered: bool = False  # no sign bit is ever set: float32 in the order of its bits
@@ -58,38 +58,38 @@ class Arithmetic:
     def _hash(self) -> int:
         return hash(tuple(getattr(self, field.name) for field in fields(self)))
 
-    def __hash__(self) -> int:  # kept: every launch looks its kernel up
+    def __hash__(self) -> int:  # cached, because every launch looks up its kernel
         return self._hash
 
     @property
     def is_packed(self) -> bool:
-        """Whether an element is a word of 32 truth values."""
+        """Return whether an element is a word of 32 truth values."""
         return self.dtype == "uint32"
 
     @property
     def is_heavy(self) -> bool:
-        """Whether a pair takes so many instructions that unrolled kernels grow beyond reason."""
+        """Return whether a pair takes so many instructions that unrolled kernels would be too large."""
         operations = self.plus.operations | self.times.operations
         return bool(operations & _LONG) or self.plus.size + self.times.size > 40
 
     @property
     def is_plain(self) -> bool:
-        """Whether ⊕ is idempotent and every star 1̄: then a pivot's row and column need no care."""
+        """Return whether ⊕ is idempotent and every star is 1̄, so that the row and column of a pivot need no update."""
         return self.star is None and self.idempotent
 
     @property
     def is_balanced(self) -> bool:
-        """Whether some sums of a minimum or maximum should leave the pipe of the others (see ``_MULTIPLIED``)."""
+        """Return whether some sums of a minimum or maximum should use another pipe (see ``_MULTIPLIED``)."""
         return self.dtype == "int32" and self.times == _SUM and self.plus in _EXTREMA
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What the compiler is told."""
+        """Return the options of the compiler."""
         return ("--std=c++17", f"--fmad={'true' if self.contract else 'false'}", "--extra-device-vectorization")
 
     @property
     def operations(self) -> str:
-        """The element, 0̄, 1̄, ⊕ and ⊗."""
+        """Return the source of the element type, 0̄, 1̄, ⊕ and ⊗."""
         dtype = np.dtype(self.dtype)
         return "\n".join(
             [
@@ -103,7 +103,7 @@ class Arithmetic:
 
     @property
     def stars(self) -> str:
-        """The star, and where it does not exist."""
+        """Return the source of the star, and of the test where it does not exist."""
         dtype = np.dtype(self.dtype)
         star = "INLINE element star(element) { return ONE; }"
         if self.star is not None:
@@ -115,7 +115,7 @@ class Arithmetic:
 
     @property
     def header(self) -> str:
-        """What stands in the place of ``semiring.cuh``."""
+        """Return the text that replaces ``semiring.cuh``."""
         dtype = np.dtype(self.dtype)
         marks = {"bool": "#define BOOLEAN\n", "float16": "#define HALF\n"}.get(self.dtype, "")
         functions = [self.operations, self.stars]
@@ -136,7 +136,7 @@ class Arithmetic:
 
 
 def operations(plan: KernelPlan) -> str:
-    """⊕ and ⊗ under a plan as functions, and the star where there is one."""
+    """Return ⊕ and ⊗ under a plan as functions, and the star where there is one."""
     if plan.semiring.star_expression is not None:
         arithmetic = arithmetic_of(plan)
         return f"{arithmetic.operations}\n{arithmetic.stars}"
@@ -146,9 +146,9 @@ def operations(plan: KernelPlan) -> str:
 
 
 def arithmetic_of(plan: KernelPlan) -> Arithmetic:
-    """What a closure under ``plan`` computes with.
+    """Return the arithmetic of a closure under ``plan``.
 
-    Raises `AlgebraError` where the semiring has no star, `DTypeError` where its elements are not printed (bfloat16).
+    Raises `AlgebraError` where the semiring has no star, and `DTypeError` for elements without a C++ type (bfloat16).
     """
     arithmetic: Arithmetic | None = plan.memo.get("arithmetic")
     if arithmetic is None:
@@ -170,7 +170,7 @@ def _arithmetic_of(plan: KernelPlan) -> Arithmetic:
 @lru_cache(maxsize=1024)
 def _arithmetic(definition: KernelDefinition, semiring: Semiring, bits: bool, nonnegative: bool) -> Arithmetic:
     divergence = definition.divergence
-    # Where 1̄ itself has no star, a kernel must not begin with 1̄ on the diagonal, however many stars are 1̄.
+    # If 1̄ itself has no star, a kernel must not begin with 1̄ on the diagonal, even if all other stars are 1̄.
     one = {"x": semiring.one_for(definition.dtype)}
     strict = divergence is not None and bool(divergence.evaluate(one, definition.dtype))
     if nonnegative and semiring.tropical == "min" and not strict:
@@ -203,7 +203,7 @@ def _arithmetic(definition: KernelDefinition, semiring: Semiring, bits: bool, no
 
 @lru_cache(maxsize=256)
 def source(name: str, arithmetic: Arithmetic, defines: tuple[str, ...] = ()) -> str:
-    """The text of the file ``name`` for one arithmetic, with macros defined in front."""
+    """Return the text of the file ``name`` for one arithmetic, with macros defined in front."""
     body = _INCLUDE.sub(
         lambda found: arithmetic.header if found[1] == "semiring.cuh" else text_of(found[1]), text_of(name)
     )
@@ -211,7 +211,7 @@ def source(name: str, arithmetic: Arithmetic, defines: tuple[str, ...] = ()) -> 
 
 
 def text_of(name: str) -> str:
-    """A file of `_FOLDERS`, with the other files that it includes in their places."""
+    """Return a file of `_FOLDERS` with its included files inserted."""
     folder = next(folder for folder in map(files, _FOLDERS) if folder.joinpath(name).is_file())
     text = folder.joinpath(name).read_text(encoding="utf-8").replace("#pragma once\n", "")
     return _INCLUDE.sub(lambda found: found[0] if found[1] == "semiring.cuh" else text_of(found[1]), text)

@@ -1,9 +1,9 @@
-"""Blocks of packed truth values closed by squaring on the tensor cores: A* = (1̄ ⊕ A)^(2^t), 2^t ≥ n - 1.
+"""Close blocks of packed truth values by squaring on the tensor cores: A* = (1̄ ⊕ A)^(2^t), 2^t ≥ n - 1.
 
 Squares take ⌈log₂ n⌉ products where elimination takes one, and these are 16 times as fast as LOP3, without a chain of n
-pivots. They are made in place: an entry that another thread block has set already can only bring one of the closure
-forward, and after t of them there is nothing left to bring. So the bits are those of the closure, whatever the order.
-A square that changes nothing read what it left, so A is closed: those enqueued behind it see that and do nothing.
+pivots. They are in place. If another thread block has set an entry already, that entry only appears earlier.
+After t squares all entries are set, so the result is the closure in any order. A square that changes nothing has read
+the matrix that it leaves, so A is closed; the squares enqueued after it then do nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LEAST, _MOST = 129, bit_kernels.DEPTH  # rows
 
 
 def fits(plan: KernelPlan, n: int) -> bool:
-    """Whether `close` takes packed matrices of n rows under this plan: or and and, where every star is true."""
+    """Return whether `close` takes packed matrices of n rows: ⊕ is or, ⊗ is and, and every star is true."""
     if not _LEAST <= n <= _MOST or architecture(current_device()) != bit_kernels.TARGET:
         return False
     arithmetic = arithmetic_of(plan)
@@ -36,7 +36,7 @@ def fits(plan: KernelPlan, n: int) -> bool:
 
 
 def close(plan: KernelPlan, A: Any) -> None:
-    """A ← A* in place, words (n, ⌈n/32⌉) of any row stride. Enqueued on the current stream."""
+    """Compute A ← A* in place for words (n, ⌈n/32⌉) of any row stride, enqueued on the current stream."""
     n = A.shape[0]
     changes = cupy.empty((n - 1).bit_length() + 1, np.uint32)
     _set_diagonal()(np.int64(A.strides[0] // 4), len(changes), cupy.ndarray((1,), np.uint32, A.data), changes, size=n)

@@ -1,6 +1,6 @@
-"""Stacks of matrices beyond one thread block each, closed together: two launches a stage of 64 pivots for all.
+"""Close stacks of matrices beyond one thread block each, together: two launches for each stage of 64 pivots.
 
-One matrix is a stack too, and closed faster this way than by the look-ahead kernel where its elements are wide.
+A single matrix is also a stack. If its elements are wide, this is faster than the look-ahead kernel.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from semiring.kernels.cuda.closing.modules import current_device, kernel
 from semiring.kernels.cuda.closing.sources import Arithmetic, arithmetic_of
 from semiring.kernels.cuda.entries.prepared_launch import Prepared
 
-__all__ = ["ALONE", "FILE", "close_stack", "defines", "shared"]
+__all__ = ["FILE", "SINGLE_MATRIX_ITEMSIZES", "close_stack", "defines", "shared"]
 
 FILE = "close_stack.cu"
 _NOTHING = nullcontext()
 _WIDTH = 64  # pivots of a stage
 _THREADS = 256
-#: Bytes of copies at a time: parts of a stack lose some percent.
+#: Bytes of copies at a time; closing a stack in parts costs some percent.
 _COPIES = 1 << 28
-#: Sizes of elements, in bytes, of which a single matrix is closed the way of stacks too: of others the look-ahead
-#: kernel is faster, see docs/benchmarks/thresholds.md.
-ALONE = frozenset({8})
+#: Element sizes, in bytes, for which a single matrix is closed as a stack. For other sizes the look-ahead kernel is
+#: faster, see docs/benchmarks/thresholds.md.
+SINGLE_MATRIX_ITEMSIZES = frozenset({8})
 
 
 def defines(arithmetic: Arithmetic) -> tuple[str, ...]:
-    """Macros for the compiler.
+    """Return the macros for the compiler.
 
     Blocks that share a multiprocessor, H200, 100 matrices of 256 rows: float32 by 4 in 0.182 ms, by 3 in 0.188, by 5 in
     0.206; float64 by 2 in 0.708, by 3 in 0.740, when its minimum was fmin.
@@ -39,16 +39,20 @@ def defines(arithmetic: Arithmetic) -> tuple[str, ...]:
 
 
 def shared(itemsize: int) -> int:
-    """Bytes of shared memory of a block: the operands of a product of 64 x 64 matrices, rows of the left one padded."""
+    """Return the bytes of shared memory of a block.
+
+    They hold the operands of a product of 64 x 64 matrices, with padded rows of the left one.
+    """
     return itemsize * _WIDTH * (2 * _WIDTH + 4)
 
 
 def close_stack(plan: KernelPlan, A: Any) -> None:
-    """A ← A* in place, each matrix of A (count, n, n), any strides, for an idempotent ⊕. Enqueued on the plan's stream.
+    """Compute A ← A* in place for each matrix of A (count, n, n), any strides, for an idempotent ⊕.
 
-    A pivot without a star leaves ``plan.status.first`` + its index in ``plan.status.word``, where there is one; pivots
-    count on from matrix to matrix, and the least one stays. Where n is no multiple of 64 or rows are not aligned, the
-    matrices are closed in copies padded with 0̄, some hundred MiB at a time.
+    The work is enqueued on the plan's stream. A pivot without a star leaves ``plan.status.first`` + its index in
+    ``plan.status.word``, where there is one. Pivots are numbered across matrices, and the least index remains. If n is
+    no multiple of 64, or rows are not aligned, the matrices are closed in copies padded with 0̄, some hundred MiB at a
+    time.
     """
     import cupy
 
@@ -65,18 +69,21 @@ def close_stack(plan: KernelPlan, A: Any) -> None:
             copy[:, :n, :n] = part
             _close(plan, copy, arithmetic, n, start)
             part[...] = copy[:, :n, :n]
-            del copy  # before the next one is made: there is never more than one
+            del copy  # before the next copy is made, so that there is never more than one
 
 
 def _fits(A: Any) -> bool:
-    """Whether the kernels can work on the stack itself."""
+    """Return whether the kernels can work on the stack itself."""
     n, (step, row, column) = A.shape[-1], A.strides
     aligned = row % 16 == 0 and step % 16 == 0 and A.data.ptr % 16 == 0
     return bool(n % _WIDTH == 0 and column == A.itemsize and row >= n * A.itemsize and aligned)
 
 
 def _close(plan: KernelPlan, A: Any, arithmetic: Arithmetic, rows: int, before: int) -> None:
-    """Close a part of a stack: sides are multiples of 64, ``rows`` without padding; ``before`` matrices came before."""
+    """Close a part of a stack whose sides are multiples of 64.
+
+    ``rows`` are the rows without padding, and ``before`` is the number of preceding matrices.
+    """
     stages = A.shape[1] // _WIDTH
     if not (len(A) and stages):
         return
@@ -91,21 +98,24 @@ def _close(plan: KernelPlan, A: Any, arithmetic: Arithmetic, rows: int, before: 
 
 
 class _Launches(NamedTuple):
-    """What closes stacks of one kind. With each launch come the matrices, the stage, status and its first vertex."""
+    """The launches that close stacks of one kind.
+
+    Each launch receives the matrices, the stage, the status and its first vertex.
+    """
 
     first: Prepared
     panels: Prepared
     remainders: Prepared
-    last: Prepared  # remainders of the last stage: no pivot block comes after it
+    last: Prepared  # remainders of the last stage, which has no following pivot block
 
 
 @lru_cache(maxsize=256)
 def _launches(
     arithmetic: Arithmetic, count: int, stages: int, rows: int, apart: tuple[int, int], device: int
 ) -> _Launches:
-    """Launches for ``count`` matrices on the current device, which is ``device``.
+    """Return the launches for ``count`` matrices on the current device, which is ``device``.
 
-    ``apart``: from row to row and from matrix to matrix, in elements.
+    ``apart``: the strides from row to row and from matrix to matrix, in elements.
     """
     memory = shared(np.dtype(arithmetic.dtype).itemsize)
     where, size, rest = (None, *map(np.int64, apart)), np.int32(stages * _WIDTH), count * (stages - 1) ** 2

@@ -1,1 +1,1 @@
-"""From a kernel to machine code on a device: lowering, the compiler, the cache on disk, loading."""
+"""Compile kernels to machine code for a device: lowering, the compiler, the cache on disk, loading."""

@@ -1,4 +1,4 @@
-"""From what a kernel depends on to machine code, by the CUTLASS DSL: the only way into it. Needs no GPU."""
+"""Compile kernels to machine code by the CUTLASS DSL, which only this module calls; no GPU is needed."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from semiring.kernels.cuda.product.tiles import Tile
 
 __all__ = ["build", "translate"]
 
-_LOCK = threading.Lock()  # the DSL keeps the module that it builds in a global place
+_LOCK = threading.Lock()  # the DSL stores the module under construction in a global variable
 
 
 def build(what: Product | Fold | Search, tile: Tile | None, architecture: str) -> tuple[str, bytes]:
-    """The name of the kernel and its cubin for an architecture such as ``"sm_90a"``. Takes 0.1 to 3 s."""
+    """Return the name of a kernel and its cubin for an architecture such as ``"sm_90a"``; takes 0.1 to 3 s."""
     name, machine_code, _ = translate(what, tile, architecture)
     return name, machine_code
 
 
 def translate(what: Product | Fold | Search, tile: Tile | None, architecture: str) -> tuple[str, bytes, str]:
-    """The name of the kernel, its cubin, and the PTX that it was made of."""
+    """Return the name of a kernel, its cubin, and the PTX that it was compiled from."""
     if isinstance(what, Product):
         assert tile is not None
         kernel: Any = GemmKernel(what, tile)
@@ -47,7 +47,7 @@ def translate(what: Product | Fold | Search, tile: Tile | None, architecture: st
     wide, narrow = parameters
     arguments = (Int64(0),) * addresses, (Int64(0),) * (wide - addresses), (Int32(0),) * narrow, Int32(1)
     with _LOCK, tempfile.TemporaryDirectory(prefix="semiring-") as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of loops unrolled as they are meant to be
+        warnings.simplefilter("ignore")  # the DSL warns of loops that are unrolled intentionally
         options = f"--gpu-arch {architecture} --keep-cubin --keep-ptx --dump-dir {folder}"
         compiled = cute.compile(kernel, *arguments, options=options)
         (name,) = compiled.kernel_info

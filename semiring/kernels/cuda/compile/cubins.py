@@ -1,6 +1,6 @@
-"""The machine code of kernels: from disk (`semiring.kernels.disk`), else from the compiler.
+"""Provide the machine code of kernels, from disk (`semiring.kernels.disk`) or from the compiler.
 
-A process that finds what it needs on disk never imports the DSL. Needs no GPU.
+A process that finds its kernels on disk never imports the DSL. No GPU is needed.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from semiring.logs import Compilation
 
 __all__ = ["Source", "cubin", "fingerprint"]
 
-#: What a kernel is made from, beside its tile.
+#: The specification of a kernel, without its tile.
 Source: TypeAlias = Product | Fold | Search
 
 _PACKAGES = ("nvidia-cutlass-dsl", "nvidia-cutlass-dsl-libs-cu13", "nvidia-cutlass-dsl-libs-cu12")
-#: The module that makes machine code.
+#: The module that compiles machine code.
 _COMPILATION = "semiring.kernels.cuda.compile.compilation"
 
 
 def cubin(what: Source, tile: Tile | None, target: str) -> tuple[str, bytes]:
-    """The name and the machine code of a kernel for a target such as ``"sm_90a"``: from disk, else compiled."""
+    """Return the name and the machine code of a kernel for a target such as ``"sm_90a"``, from disk or compiled."""
     key = f"{what!r}\n{tile!r}\n{target}"
     found: tuple[str, bytes] | None = disk.load(fingerprint(), key, _entry)
     if found is None:
@@ -55,9 +55,9 @@ def _entry(state: Any) -> tuple[str, bytes]:
 
 
 def fingerprint(module: str = _COMPILATION) -> str | None:
-    """Return a digest of what machine code that a module makes depends on: code, and the DSL's versions.
+    """Return a digest of the inputs of the machine code that a module compiles: its code, and the DSL's versions.
 
-    None where it is not kept.
+    The result is None where code is not cached.
     """
     return sources.fingerprint((module,), _versions())
 

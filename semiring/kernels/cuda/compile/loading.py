@@ -1,4 +1,4 @@
-"""Kernels of the DSL loaded on a device, and their launches."""
+"""Load kernels of the DSL on a device, and launch them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Kernel", "architecture", "loaded"]
 
 
 class Kernel:
-    """A kernel on the device that was current when it was loaded; ``parameters``: how many of 8 and of 4 bytes."""
+    """A kernel on the device on which it was loaded; ``parameters`` are the numbers of 8-byte and of 4-byte ones."""
 
     def __init__(self, name: str, code: bytes, parameters: tuple[int, int], threads: int, shared: int) -> None:
         wide, narrow = parameters
@@ -31,14 +31,14 @@ class Kernel:
         self._function, self._threads, self._shared = load(code, name, shared), threads, shared
 
     def prepared(self, blocks: int, *parameters: int | None) -> Prepared:
-        """The launch of ``blocks`` blocks; None stands for a parameter that comes with each launch."""
+        """Return the launch of ``blocks`` blocks; None stands for a parameter that each launch passes."""
         typed = [None if x is None else kind(x) for x, kind in zip(parameters, self._types, strict=True)]
         return Prepared(self._function, (blocks,), (self._threads,), typed, self._shared)
 
 
 @lru_cache(maxsize=1024)
 def loaded(what: Source, tile: Tile | None, device: int) -> Kernel:
-    """The kernel on a device, which is the current one."""
+    """Return the kernel on a device, which is the current one."""
     name, code = cubin(what, tile, architecture(device))
     if isinstance(what, Product):
         assert tile is not None
@@ -48,6 +48,6 @@ def loaded(what: Source, tile: Tile | None, device: int) -> Kernel:
 
 @cache
 def architecture(device: int) -> str:
-    """What to compile for: ``"sm_90a"`` and later with the instructions of that very architecture."""
+    """Return the compile target: ``"sm_90a"`` and later include architecture-specific instructions."""
     capability = int(cupy.cuda.Device(device).compute_capability)
     return f"sm_{capability}{'a' if capability >= 90 else ''}"

@@ -36,7 +36,7 @@ _PTX_TYPES = {
 
 
 def constant(type_: ir.Type, value: Any, dtype: np.dtype[Any]) -> ir.Value:
-    """``value`` in every lane of an MLIR scalar or vector type."""
+    """Return ``value`` in every lane of an MLIR scalar or vector type."""
     scalar = ir.VectorType(type_).element_type if ir.VectorType.isinstance(type_) else type_
     typed = typed_constant(value, dtype)
     if is_floating(dtype):
@@ -51,9 +51,9 @@ def constant(type_: ir.Type, value: Any, dtype: np.dtype[Any]) -> ir.Value:
 def lower(
     expression: Expression, values: Mapping[str, ir.Value], dtype: np.dtype[Any], undefined: str = ""
 ) -> ir.Value:
-    """The value of ``expression`` as MLIR, on operands of one scalar or vector type that hold elements of ``dtype``.
+    """Lower ``expression`` to MLIR, on operands of one scalar or vector type with elements of ``dtype``.
 
-    ``undefined``: the variables that may be NaN; others never are.
+    ``undefined`` are the variables that may be NaN; other variables never are.
     """
     lowering = _Lowering(values, dtype, undefined)
     return expression.fold(lowering.leaf, lowering.node)

@@ -1,5 +1,5 @@
-// A sparse elimination and the sweeps through its factor, level by level of the elimination tree: what lies at one depth
-// does not depend on anything else there. The memory of a factor is that of `semiring.kernels.cpu.elimination.numeric`,
+// A sparse elimination and the sweeps through its factor, level by level of the elimination tree: supernodes at one depth
+// do not depend on each other. The memory of a factor is that of `semiring.kernels.cpu.elimination.numeric`,
 // whose loops these are: each entry meets its candidates in the same order.
 //
 // X (n, r) holds r vectors side by side, row v the values of vertex v, `stride` elements from row to row, so that

@@ -1,5 +1,8 @@
-"""Arrays on an NVIDIA GPU: `memory` brings them in and hands them back, `look` reads entries, `elements` changes them.
+"""Read and convert entries of arrays on an NVIDIA GPU.
 
-Inside the library an array on a GPU is a CuPy array. CuPy is imported when the first such array arrives, or when
-``device="cuda"`` asks for one.
+`scan` validates entries, `elementwise` and `passes` convert them, `packing` packs truth values, and `prepared_launch`
+launches the kernels.
+
+Inside the library an array on a GPU is a CuPy array. CuPy is imported when the first such array is passed, or for
+``device="cuda"``.
 """

@@ -1,4 +1,4 @@
-"""Passes over the elements of CuPy arrays that are one kernel where array operations would be several."""
+"""Run passes over the elements of CuPy arrays in one kernel, where array operations would take several."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def select(target: Array, absent: Array, numbers: Array, extreme: float) -> None
     _select()(absent, numbers, target.dtype.type(extreme), target)
 
 
-#: How two terms fold, by ⊕. A minimum drops a NaN, as NumPy's fmin does.
+#: The fold of two terms, by ⊕. A minimum drops a NaN, as NumPy's fmin does.
 _FOLDS = {
     "min": "(b != b || a < b) ? a : b",
     "max": "(b != b || a > b) ? a : b",
@@ -53,9 +53,9 @@ _FOLDS = {
 
 
 def reduction(op: str, dtype: np.dtype[Any]) -> Any:
-    """The kernel that folds an array of ``dtype`` along axes by ⊕, one of min, max, add, or, and, xor.
+    """Return the kernel that folds an array of ``dtype`` along axes by ⊕, one of min, max, add, or, and, xor.
 
-    It is called with the array and ``axis=``. Half-precision numbers are added in single precision.
+    It is called with the array and ``axis=``. float16 and bfloat16 are added in single precision.
     """
     return _reduction(op, dtype)
 
@@ -69,7 +69,7 @@ def _reduction(op: str, dtype: np.dtype[Any]) -> Any:
 
 
 def _start(op: str, dtype: np.dtype[Any]) -> str:
-    """The C++ literal of a term that changes nothing."""
+    """Return the C++ literal of the neutral term."""
     if op in ("add", "or", "xor"):
         return "0"
     least = op == "max"  # "and" starts with all bits, as a minimum of unsigned integers does
@@ -85,7 +85,7 @@ _COPY = Pass("copy", "u", "y = x")
 
 
 def copy(A: Array, out: Array) -> None:
-    """Out ← A, of the same dtype and apart from it, always by a kernel."""
+    """Copy A to out, of the same dtype and without overlap, always by a kernel."""
     _COPY(A, out)
 
 
@@ -114,7 +114,7 @@ _CLEAR = Pass("clear_zeros", "u", f"if (x == {_SIGN}) y = 0")
 
 
 def clear_zeros(A: Array, out: Array) -> None:
-    """Out ← A of floats, with 0.0 for -0.0; out may be A."""
+    """Write the floats A into out, with 0.0 for -0.0; out may be A."""
     _CLEAR(A, out)
 
 
@@ -122,7 +122,10 @@ _SPOIL = Pass("spoil", "u", "y = nan", ("nan",), word=True, idle="word[0] == 0")
 
 
 def spoil(A: Array, word: Array) -> None:
-    """A ← NaN everywhere, if the word is not 0: so a caller who may not wait for the device still learns of it."""
+    """Set all entries of A to NaN if the word is not 0.
+
+    A caller that does not wait for the device then sees the error in the result.
+    """
     _SPOIL(A, A, _bits(np.nan, A.dtype), word)
 
 
@@ -135,7 +138,7 @@ _NEGATE = Pass("negate", "u", f"y = T(x << 1) == 0 ? T(0) : T(x ^ {_SIGN})")
 
 
 def negate(A: Array, out: Array) -> None:
-    """Out ← 0 - A of floats, so that there is no -0.0; out may be A."""
+    """Write 0 - A of floats into out, so that there is no -0.0; out may be A."""
     _NEGATE(A, out)
 
 
@@ -148,15 +151,15 @@ _REPLACE = Pass(
 
 
 def replace_beyond(A: Array, bound: Any, replacement: Any, out: Array, *, least: bool = True, sign: int = 1) -> None:
-    """Out ← ``sign`` · A of integers, except that entries ≥ the bound become the replacement.
+    """Write ``sign`` · A of integers into out, with the replacement for entries ≥ the bound.
 
-    Where not ``least``, these are the entries ≤ the bound. ``sign`` is 1 or -1. Out may be A.
+    If ``least`` is false, entries ≤ the bound are replaced. ``sign`` is 1 or -1. Out may be A.
     """
     _REPLACE(A, out, bound, replacement, least, sign)
 
 
 def _flipped(x: str) -> str:
-    """`semiring.arrays.float_order.flipped` in CUDA C++."""
+    """Return `semiring.arrays.float_order.flipped` in CUDA C++."""
     return f"{x} ^ (({x} >> 31) & {NOT_THE_SIGN:#x})"
 
 
@@ -164,7 +167,7 @@ _FLIP = Pass("flip", "i", f"y = {_flipped('x')}")
 
 
 def flip(bits: Array, out: Array) -> None:
-    """Out ← the bits (int32) of floats as integers in the same order, or back, wherever they lie."""
+    """Write the bits (int32) of floats into out as integers in the same order, or back, for any strides."""
     _FLIP(bits, out)
 
 
@@ -179,10 +182,10 @@ _ORDERED = Pass(
 
 
 def in_order(bits: Array, out: Array, replaced: Sequence[tuple[Any, Any]], back: bool) -> None:
-    """Out ← the bits (int32) of floats as integers in the same order, or ``back``; out may be the bits. One pass.
+    """Write the bits (int32) of floats into out as integers in the same order, or ``back``, in one pass.
 
-    The map is that of `semiring.arrays.float_order.flipped`. Two integers are replaced: ``replaced`` has two pairs
-    (before, after), which apply after the map, or before the map back.
+    Out may be the bits. The map is that of `semiring.arrays.float_order.flipped`. ``replaced`` has two pairs (before,
+    after) of integers, which are replaced after the map, or before the map back.
     """
     _ORDERED(bits, out, back, *replaced[0], *replaced[1])
 
@@ -210,9 +213,9 @@ def _relax() -> Any:
 
 
 def relax(A: Array, h: Array, sign: int, epsilon: float) -> Array:
-    """The minimum over i of h[i] + w[i, j], (n,) float64, for weights w = ± A raised by ε |w|; ∞ of any sign is none.
+    """Return the minimum over i of h[i] + w[i, j], (n,) float64, for weights w = ± A raised by ε |w|.
 
-    One pass over A (m, n) of floats, without a temporary; h is (m,).
+    ∞ of either sign is no edge. The function reads A (m, n) of floats once, without a temporary; h is (m,).
     """
     return _relax()(A, h[:, None], float(sign), 1 - epsilon, 1 + epsilon, axis=0)
 
@@ -233,5 +236,8 @@ def _largest_whole() -> Any:
 
 
 def largest_whole(A: Array) -> float:
-    """The greatest size of a finite entry of A (m, n), 0 without one; ∞ where one is no whole number. Waits for it."""
+    """Return the greatest magnitude of a finite entry of A (m, n), 0 without one; ∞ where one is no whole number.
+
+    The function waits for the device.
+    """
     return float(_largest_whole()(A, axis=1).max())

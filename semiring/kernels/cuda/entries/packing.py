@@ -1,4 +1,4 @@
-"""Truth values on a GPU: packed 32 to a word along the rows as in `semiring.arrays.bits`, and back, one kernel each."""
+"""Pack truth values on a GPU 32 to a word along the rows, as `semiring.arrays.bits` does, and unpack them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from semiring.arrays.device import load_cupy
 __all__ = ["count", "empty_words", "pack", "pack_moved", "set_bits", "unpack", "unpack_moved"]
 
 Array: TypeAlias = Any  # a CuPy array
-_MOVED = 1 << 26  # truth values that are on the GPU at a time, where they come from the host or go there
+_MOVED = 1 << 26  # truth values on the GPU at a time, in transfers from or to the host
 
 _PACK = """
 const long long row = i / width, first = i % width * 32;
@@ -60,26 +60,26 @@ def set_bits(words: Array, rows: Array, columns: Array) -> None:
 
 
 def empty_words(shape: tuple[int, ...]) -> Array:
-    """Uninitialised words uint32 for truth values of a shape (..., m, n)."""
+    """Return uninitialized words uint32 for truth values of a shape (..., m, n)."""
     return load_cupy().empty((*shape[:-1], -(-shape[-1] // 32)), np.uint32)
 
 
 def pack(truths: Array) -> Array:
-    """The words (..., m, ⌈n/32⌉) of a bool array (..., m, n) of any strides; tail bits are zero."""
+    """Return the words (..., m, ⌈n/32⌉) of a bool array (..., m, n) of any strides; tail bits are zero."""
     words = empty_words(truths.shape)
     _packing()(truths, truths.shape[-1], words.shape[-1], words)
     return words
 
 
 def unpack(words: Array, columns: int, out: Array | None = None) -> Array:
-    """The bool array (..., m, columns) of words (..., m, ⌈columns/32⌉) uint32, or in ``out``; both of any strides."""
+    """Return the bool array (..., m, columns) of words (..., m, ⌈columns/32⌉) uint32, or write ``out``; any strides."""
     truths = load_cupy().empty((*words.shape[:-1], columns), np.bool_) if out is None else out
     _unpacking()(words, columns, words.shape[-1], truths)
     return truths
 
 
 def pack_moved(truths: np.ndarray[Any, Any]) -> Array:
-    """The words (m, ⌈n/32⌉) on the current GPU of a bool array (m, n) of the host; the truth values go in strips."""
+    """Return the words (m, ⌈n/32⌉) on the current GPU of a bool array (m, n) of the host, copied in strips."""
     words = empty_words(truths.shape)
     for rows in _strips(truths):
         words[rows] = pack(load_cupy().asarray(truths[rows]))
@@ -87,7 +87,7 @@ def pack_moved(truths: np.ndarray[Any, Any]) -> Array:
 
 
 def unpack_moved(words: Array, out: np.ndarray[Any, Any]) -> None:
-    """Out (m, n), of the host ← the truth values of words (m, ⌈n/32⌉), in strips."""
+    """Write the truth values of words (m, ⌈n/32⌉) into out (m, n) on the host, in strips."""
     for rows in _strips(out):
         out[rows] = unpack(words[rows], out.shape[1]).get()
 
@@ -98,5 +98,5 @@ def _strips(truths: np.ndarray[Any, Any]) -> Iterator[slice]:
 
 
 def count(words: Array) -> Array:
-    """How many bits are set in words of any shape: an int64 array without dimensions. Waits for nothing."""
+    """Return the number of bits set in words of any shape, a 0-d int64 array; the function does not wait."""
     return _counting()(words)

@@ -1,4 +1,4 @@
-"""Passes over the elements of CuPy arrays at the speed of memory: y ← a statement of C++ about x."""
+"""Run passes over the elements of CuPy arrays at memory bandwidth: y ← a C++ statement of x."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Pass:
 
     @cached_property
     def _elementwise(self) -> Any:
-        """The statement as a kernel of CuPy, for any strides."""
+        """Return the statement as a kernel of CuPy, for any strides."""
         inputs = ", ".join(("T x", *(f"T {name}" for name in self.parameters)))
         code = f"if (!({self.idle})) {{ y = x; {self.statement}; }}"
         return load_cupy().ElementwiseKernel(inputs, "T y, raw int32 word" if self.word else "T y", code, self.name)
@@ -77,7 +77,7 @@ def _prepared(
     numbers: tuple[Any, ...],
     device: int,
 ) -> Prepared | None:
-    """The launch for two arrays from addresses that 16 divides; None where their rows do not, or are not dense."""
+    """Return the launch for two arrays aligned to 16 bytes; None where rows are unaligned or not contiguous."""
     rows = _rows(itemsize, shape, strides, out_strides)
     if rows is None:
         return None
@@ -91,10 +91,10 @@ def _prepared(
 def _rows(
     itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...], out_strides: tuple[int, ...]
 ) -> tuple[int, int, int, int] | None:
-    """Two arrays as rows of adjacent elements, in either order of dimensions: how many, of how many, and how far apart.
+    """Return two arrays as rows of contiguous elements, in either order of dimensions.
 
-    Distances in elements, of the first array and of the other. None where there are no such rows, or where not all of
-    them begin at addresses that 16 divides.
+    The result is the number of rows, their length, and their distances in elements, of the first and of the second
+    array. It is None where there are no such rows, or where a row does not begin at a multiple of 16 bytes.
     """
     axes = [axis for axis in zip(shape, strides, out_strides, strict=True) if axis[0] > 1]
     axes.sort(key=lambda axis: -axis[1])
@@ -114,19 +114,19 @@ def _rows(
 
 
 def source(which: Pass, integer: np.dtype[Any]) -> str:
-    """The text of pass.cu for one statement and one size of elements."""
+    """Return the text of pass.cu for one statement and one element size."""
     text = Path(__file__).with_name("pass.cu").read_text("utf-8")
     parameters = "".join(f", T {name}" for name in which.parameters) + (", int *word" if which.word else "")
     before = "" if which.idle == "false" else f"if ({which.idle}) return;"
     for place, content in (("PARAMETERS", parameters), ("BEFORE", before), ("STATEMENT", which.statement)):
-        head, _, rest = text.rpartition(place)  # the last one: the comment has some of them too
+        head, _, rest = text.rpartition(place)  # the last one, because the comment has some of them too
         text = head + content + rest
     return f"typedef {'signed' if which.kind == 'i' else 'unsigned'} {SIZES[integer.itemsize]} T;\n{text}"
 
 
 @lru_cache(maxsize=128)
 def _dense(which: Pass, integer: np.dtype[Any], device: int) -> Any:
-    """The function on the current device, which is ``device``."""
+    """Return the function on the current device, which is ``device``."""
     under_way = Compilation("conversion of entries", "this GPU")
     module = load_cupy().RawModule(code=source(which, integer), options=("-std=c++17",))
     function = module.get_function("pass").kernel

@@ -1,4 +1,4 @@
-"""Launches that are prepared once: kernel, grid and the parameters that do not change. All kernels go this way."""
+"""Prepare kernel launches once: the kernel, the grid and the constant parameters; all kernels are launched this way."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from semiring.arrays.device import load_cupy
 
 __all__ = ["Prepared", "load"]
 
-_SHARED_BYTES, _CARVEOUT = 8, 9  # the driver's CU_FUNC_ATTRIBUTE_{MAX_DYNAMIC,PREFERRED}_SHARED_…, which CuPy names not
+_SHARED_BYTES, _CARVEOUT = 8, 9  # CU_FUNC_ATTRIBUTE_{MAX_DYNAMIC,PREFERRED}_SHARED_… of the driver
 
 
 def load(code: bytes, name: str, shared: int = 0) -> Any:
-    """The function of a cubin, which stays loaded as long as it; on the current device, with ``shared`` bytes."""
+    """Return the function of a cubin on the current device, with ``shared`` bytes; it keeps the module loaded."""
     cuda = load_cupy().cuda
     module = cuda.function.Module()
     module.load(code)
@@ -29,12 +29,12 @@ def load(code: bytes, name: str, shared: int = 0) -> Any:
 class Prepared:
     """A function of CuPy on the current device, with its grid and its parameters.
 
-    ``parameters`` are NumPy scalars, or tensor maps of the driver; None stands for an integer of at most 8 bytes, an
-    address for example, that comes with each launch. A launch costs 5 µs of the host, where CuPy, which reads all
-    parameters each time, takes 7 to 8.
+    ``parameters`` are NumPy scalars, or tensor maps of the driver. None stands for an integer of at most 8 bytes, such
+    as an address, that each launch passes. A launch costs 5 µs of the host. CuPy reads all parameters each time, and
+    takes 7 to 8.
 
-    ``early``: the launch may begin as soon as all blocks of the one before it in the stream have said so, or ended; its
-    kernel says itself where it waits for that one (griddepcontrol).
+    ``early``: the launch may begin as soon as all blocks of its predecessor in the stream have permitted it, or ended.
+    The kernel itself waits for its predecessor (griddepcontrol).
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Prepared:
                 self._values[i] = int.from_bytes(parameter.tobytes(), "little")
         self._places = (ctypes.c_uint64 * count)(*places)
         self._given = [i for i, parameter in enumerate(parameters) if parameter is None]
-        self._kept = function, parameters  # the module loaded, the tensor maps where they are
+        self._kept = function, parameters  # keeps the module loaded, and the tensor maps at their addresses
         dimensions = (*blocks, 1, 1)[:3], (*threads, 1, 1)[:3]
         start = ctypes.addressof(self._places)
         self._before: tuple[Any, ...] = (function.ptr, *dimensions[0], *dimensions[1], shared)
@@ -68,10 +68,10 @@ class Prepared:
         if early:
             self._before, self._launch = (), _EarlyLaunch(function.ptr, *dimensions, shared)
         self._stream = load_cupy().cuda.get_current_stream
-        self._lock = Lock()  # the parameters are read when they have all been written
+        self._lock = Lock()  # the driver reads the parameters after all have been written
 
     def __call__(self, *given: int) -> None:
-        """Enqueue it on the current stream, with the parameters that were left open."""
+        """Enqueue the launch on the current stream, with the open parameters."""
         with self._lock:
             for slot, value in zip(self._given, given, strict=True):
                 self._values[slot] = value
@@ -79,7 +79,7 @@ class Prepared:
 
 
 class _EarlyLaunch:
-    """What CuPy has no name for: a launch that the one before it in the stream need not have ended for."""
+    """A launch that may begin before its predecessor in the stream has ended, which CuPy does not support."""
 
     def __init__(self, function: int, blocks: tuple[int, ...], threads: tuple[int, ...], shared: int) -> None:
         from cuda.bindings import driver

@@ -15,7 +15,7 @@ typedef unsigned long long Word64;
 enum Flag { IS_NAN = 1, IS_ZERO = 2, HAS_SIGN = 4, IS_OUTSIDE = 8, IS_NUMBER = 16 };
 enum Kind { UNSIGNED = 0, SIGNED = 1, FLOATING = 2 };
 
-// What the caller asks. Keys of the ends of the domain, of the elements that are always inside, of "no path".
+// The parameters of a scan: keys of the ends of the domain, of the elements that are always inside, of "no path".
 struct Rule {
     Word64 infinity;  // the bits of a float's infinity: what lies above is NaN
     Word64 low, high;  // the domain
@@ -46,7 +46,7 @@ struct Found {
             flags |= IS_ZERO;
             return;
         }
-        // -0.0 is as good as 0.0 to the domain: its key is one below.
+        // -0.0 counts as 0.0 in the domain, and its key is one below.
         const Word value = (rule.kind == FLOATING && key == Word(sign - 1)) ? sign : key;
         if ((value < Word(rule.low) || value > Word(rule.high)) && value != Word(rule.zero) && value != Word(rule.one))
             flags |= IS_OUTSIDE;

@@ -1,4 +1,4 @@
-"""The look at the entries of arrays on a GPU: one pass over each, one transfer for all of them."""
+"""Scan the entries of arrays on a GPU: one pass over each array, and one transfer for all results."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ Array: TypeAlias = Any  # a CuPy array
 _THREADS, _BLOCKS = 256, 1024
 _IS_NAN, _IS_ZERO, _HAS_SIGN, _IS_OUTSIDE, _IS_NUMBER = 1, 2, 4, 8, 16
 _UNSIGNED, _SIGNED, _FLOATING = 0, 1, 2
-_WORDS = 3  # in the result for one array: the flags, the complement of the least key, the greatest key
+_WORDS = 3  # words of the result for one array: the flags, the complement of the least key, the greatest key
 
 
 def look(array: Array, semiring: Semiring, name: str = "A") -> Scan:
-    """`semiring.arrays.entries.check_entries` for a CuPy array of any strides; waits and raises as `look_at` does."""
+    """Run `semiring.arrays.entries.check_entries` for a CuPy array of any strides; waits and raises as `look_at`."""
     return look_at(semiring, {name: array})[name]
 
 
 def look_at(semiring: Semiring, arrays: Mapping[str, Array]) -> dict[str, Scan]:
-    """What holds for the entries of each array. One kernel reads each array; the host waits once, for some words.
+    """Return the scan of the entries of each array.
 
-    Raises `DomainError` for the first entry of the first array that is NaN or outside the domain.
+    One kernel reads each array, and the host waits once, for some words. Raises `DomainError` for the first entry of
+    the first array that is NaN or outside the domain.
     """
     scans = {name: Scan(nonnegative=True) for name in arrays}
     asked = [name for name, array in arrays.items() if array.size and not rule_for(semiring, array.dtype).needs_no_scan]
@@ -77,7 +78,7 @@ def _kind(dtype: np.dtype[Any]) -> int:
 
 
 def key_of(value: Any, dtype: np.dtype[Any]) -> int:
-    """The unsigned integer for a value: keys are in the order of the values, that of -0.0 just below that of 0.0."""
+    """Return the unsigned integer for a value: keys have the order of the values; -0.0 is just below 0.0."""
     bits = int(np.asarray(value, dtype).view(f"u{dtype.itemsize}"))
     if _kind(dtype) == _FLOATING:
         return bits ^ _ones(dtype) if bits & _sign(dtype) else bits | _sign(dtype)
@@ -85,7 +86,7 @@ def key_of(value: Any, dtype: np.dtype[Any]) -> int:
 
 
 def _value(key: int, dtype: np.dtype[Any]) -> Any:
-    """The value for a key: a NumPy scalar of a floating dtype, an integer of Python otherwise."""
+    """Return the value for a key: a NumPy scalar of a floating dtype, otherwise a Python integer."""
     kind, sign = _kind(dtype), _sign(dtype)
     if kind == _FLOATING:
         bits = key ^ sign if key & sign else key ^ _ones(dtype)
@@ -95,7 +96,7 @@ def _value(key: int, dtype: np.dtype[Any]) -> Any:
 
 @lru_cache(maxsize=1024)
 def _rule(semiring: Semiring, dtype: np.dtype[Any], device: int) -> Array:
-    """`Rule` of scan.cu, on the device: its words travel once, not with every launch."""
+    """Return the `Rule` of scan.cu on the device: its words are copied once, not in every launch."""
     cupy = load_cupy()
     rule = cupy.asarray(np.array(_keys(semiring, dtype), np.uint64))
     cupy.cuda.get_current_stream().synchronize()  # other streams will read it too
@@ -111,7 +112,7 @@ def _keys(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[int, ...]:
 
 
 def _ends(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[int, int]:
-    """The keys of the least and the greatest element of the domain; the first above the second where it is empty."""
+    """Return the keys of the least and the greatest element of the domain; the first is greater if it is empty."""
     domain = semiring.domain
     if is_floating(dtype):
         with np.errstate(over="ignore"):
@@ -140,10 +141,10 @@ class MemoryOrder(NamedTuple):
 
     @classmethod
     def of(cls, address: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> MemoryOrder | None:
-        """Strides in bytes. None where some element does not lie at a multiple of its size.
+        """Return the memory order for strides in bytes, or None where an element is not aligned to its size.
 
-        The order of the elements means nothing to a look: negative strides are walked backwards, sizes of one and
-        repetitions (stride 0) left out, and dimensions that lie behind each other joined.
+        A scan does not depend on the order of the elements. Negative strides are reversed, sizes of one and repetitions
+        (stride 0) are dropped, and consecutive dimensions are joined.
         """
         if address % itemsize:
             return None
@@ -171,7 +172,7 @@ def _module() -> Any:
 
 @lru_cache(maxsize=128)
 def _kernel(name: str, device: int) -> Any:
-    """The function on the current device, which is ``device``."""
+    """Return the function on the current device, which is ``device``."""
     under_way = Compilation("validation of entries", "this GPU")
     function = _module().get_function(name).kernel
     under_way.done(KEPT)
@@ -202,5 +203,5 @@ def _launch(cupy: Any, array: Array, name: str, semiring: Semiring, result: int)
 
 @lru_cache(maxsize=1024)
 def _prepared(kernel: str, blocks: int, places: int, device: int) -> Prepared:
-    """The launch on the current device, given where the entries are, the rule and the result."""
+    """Return the launch on the current device; it takes the entries, the rule and the result."""
     return Prepared(_kernel(kernel, device), (blocks,), (_THREADS,), (None,) * (places + 2))

@@ -1,1 +1,1 @@
-"""Predecessors on a GPU: the search for them in CUDA C++, and its launches."""
+"""Find predecessors on a GPU: the search in CUDA C++, and its launches."""

@@ -7,8 +7,8 @@
 //
 // count_edges, lay_out and fill_edges make the lists, sort_edges puts the best edges first: of a vertex's edges on best
 // paths half are the best one. last_edges gives a block of threads a row, which it keeps in shared memory
-// (ROW_IN_SHARED), for every edge looks up the distance of its tail; repair_trees does by Dijkstra's algorithm what is
-// left over or does not add up. Where there are many direct edges, bounds finds what tells the useless ones.
+// (ROW_IN_SHARED), because every edge reads the distance of its tail. repair_trees recomputes the remaining rows, and rows
+// that do not add up, by Dijkstra's algorithm. Where there are many direct edges, bounds identifies the useless ones.
 //
 // H200, float32 min-plus, complete graphs, n = 8192: 2.7 ms for last_edges and 0.7 for all others beside 40 for the
 // closure, of weights from 0 to 1 and of multiples of 1/2; 2.8 and 16.8 for last_edges with lists one behind the other,
@@ -19,7 +19,7 @@
 // tight, of loose, of a whole path. NONE: "no predecessor".
 #include "semiring.cuh"
 
-#define UNDECIDED (-2)    // while the work lasts
+#define UNDECIDED (-2)    // the predecessor is not found yet
 #define DOUBT (1 << 30)   // added to a vertex whose edge meets the distance within the loose tolerance only
 #define FRESH (1 << 29)   // added to a vertex found in this round: nothing is attached to it before the next
 #define TIGHT 0
@@ -69,8 +69,8 @@ INLINE bool is_direct(element w, element d, const double *tolerance) {
 
 INLINE bool is_better(element x, element y) { return ne(plus(y, x), y); }
 
-// What cannot be the last edge of a path at distance d, nor be taken for it: even the best path to its tail, and then
-// the edge, make s, and that is worse.
+// Whether an edge cannot be the last edge of a path at distance d, even within the tolerance: the best path to its tail,
+// followed by the edge, has the distance s, which is worse.
 INLINE bool is_beyond(element s, element d, const double *tolerance) {
     return eq(plus(d, s), d) && !meets(s, d, tolerance, LOOSE);
 }

@@ -1,8 +1,8 @@
-"""Predecessors on a GPU: the method of `semiring.algorithms.predecessors`, a block of threads a row.
+"""Find predecessors on a GPU by the method of `semiring.algorithms.predecessors`, with a thread block for each row.
 
-All kernels are in ``staged/predecessors.cu``. Cost on a complete graph with random weights: some passes over the two
-matrices, and for every entry some look-ups in shared memory, log n at most: 9 % of the closure at n = 8192, whether
-many weights are equal or none (H200, float32).
+All kernels are in ``predecessors.cu``. Cost on a complete graph with random weights: some passes over the two matrices,
+and some look-ups in shared memory for every entry, log n at most. This is 9 % of the closure at n = 8192, whether many
+weights are equal or none (H200, float32).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ __all__ = ["find_predecessors", "find_tree"]
 
 _SLICE = 32  # vertices whose lists of edges are interleaved
 _PIECES = 64  # parts of a column at most, each of which one thread reads
-_MANY = 64  # direct edges into a vertex, from which on it pays to leave out those that end no path
+_MANY = 64  # direct edges into a vertex from which it pays to drop the edges that end no path
 _SHARED = 200 << 10  # bytes that stay in shared memory, where the device grants them
-_BESIDE = 10 << 10  # bytes that a kernel may use beside them
+_BESIDE = 10 << 10  # additional bytes that a kernel may use
 _WIDE = 100 << 10  # bytes of a row from which on a multiprocessor holds one block, of more threads
 
 
 class _Case:
-    """A closed matrix and the one before, with the kernels that take them."""
+    """A closed matrix and the matrix before the closure, with the kernels for them."""
 
     def __init__(self, plan: KernelPlan, D: Any, before: Any, tolerance: Tolerance) -> None:
         self.plan, self.tolerance = plan, tolerance
@@ -60,7 +60,7 @@ class _Case:
         self.run(name, blocks, threads, (*self.matrices, *arguments), shared)
 
     def repair(self, pred: Any, flagged: Any, blocks: int) -> Any:
-        """Do the flagged rows of pred again. Returns the word that says whether that failed."""
+        """Recompute the flagged rows of pred, and return the word that is set if that failed."""
         n, failed = self.n, cupy.zeros(1, np.int32)
         lengths, hops = cupy.empty((blocks, n), np.float64), cupy.empty((blocks, n), np.int32)
         self.launch("repair_trees", (blocks,), 512, (self.limits, pred, flagged, lengths, hops, failed))
@@ -68,7 +68,7 @@ class _Case:
 
 
 def defines(tolerance: Tolerance, row_in_shared: bool) -> tuple[str, ...]:
-    """The macros that ``predecessors.cu`` is compiled with."""
+    """Return the macros with which ``predecessors.cu`` is compiled."""
     chosen = {
         "EXACT": tolerance.is_exact,
         "RELATIVE": tolerance.is_relative,
@@ -80,7 +80,7 @@ def defines(tolerance: Tolerance, row_in_shared: bool) -> tuple[str, ...]:
 @lru_cache(maxsize=64)
 def _limits(tolerance: Tolerance, device: int) -> Any:
     limits = cupy.asarray([*tolerance.tight, *tolerance.loose, *tolerance.bound])
-    cupy.cuda.get_current_stream().synchronize()  # other streams will read it too
+    cupy.cuda.get_current_stream().synchronize()  # other streams read it too
     return limits
 
 
@@ -89,10 +89,10 @@ def _with_adjacent_columns(A: Any) -> Any:
 
 
 def find_predecessors(plan: KernelPlan, D: Any, tolerance: Tolerance, before: Any) -> Any:
-    """The predecessors (n, n) int32 of the closed matrix D, by the matrix ``before`` closing.
+    """Return the predecessors (n, n) int32 of the closed matrix D, from the matrix ``before`` the closure.
 
-    Waits for the device to hear how many direct edges there are, again where there are many, and whether all paths add
-    up. Raises `AlgebraError` where they do not.
+    The function waits for the device to read the number of direct edges, again where there are many, and to test
+    whether all paths add up. Raises `AlgebraError` where they do not.
     """
     case = _Case(plan, D, before, tolerance)
     n = case.n
@@ -106,10 +106,10 @@ def find_predecessors(plan: KernelPlan, D: Any, tolerance: Tolerance, before: An
 
 
 def _direct_edges(case: _Case) -> tuple[tuple[Any, ...], Any]:
-    """The lists of direct edges as the kernels take them, and the word that says whether one improves on 1̄.
+    """Return the lists of direct edges in the form of the kernels, and the word that is set if one improves on 1̄.
 
-    Their memory is that of 32 lists as long as the longest of each slice: for edges into one vertex of every slice from
-    all others that of n² edges, which is the most that it can be.
+    Each slice takes the memory of 32 lists as long as its longest. The worst case is n² edges: all other vertices have
+    edges into one vertex of every slice.
     """
     n, itemsize = case.n, case.D.itemsize
     rows = max(32, -(-n // _PIECES))  # of a piece
@@ -143,11 +143,11 @@ def _direct_edges(case: _Case) -> tuple[tuple[Any, ...], Any]:
 
 
 def find_tree(plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:
-    """The predecessors (n,) int32 of the paths from one vertex. Raises `AlgebraError` as `find_predecessors`."""
+    """Return the predecessors (n,) int32 of the paths from one vertex; raises `AlgebraError` as `find_predecessors`."""
     n = D.shape[0]
     row, flagged = cupy.empty(n, np.int32), cupy.zeros(n, np.uint8)
     flagged[source] = 1
-    # The kernel writes row `source` of a matrix of predecessors: where that matrix would begin, the row being this one.
+    # The kernel writes row `source` of a matrix, so it receives the address where that matrix would begin.
     address = np.uint64((row.data.ptr - row.nbytes * source) % 2**64)
     if int(_Case(plan, D, weights, tolerance).repair(address, flagged, 1)[0]):
         raise unattained_distance(plan)

@@ -1,1 +1,1 @@
-"""The product on a GPU: what is decided in plain numbers, the kernels of the CUTLASS DSL, and their launches."""
+"""Compute products on a GPU: decisions in plain numbers, kernels of the CUTLASS DSL, and their launches."""

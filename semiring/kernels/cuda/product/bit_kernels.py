@@ -1,7 +1,4 @@
-"""What the product of bits on tensor cores is compiled from, and what is known of it without a GPU.
-
-`bit_products` launches it, and says how it works.
-"""
+"""Define the compile options and limits of the product of bits on tensor cores; `bit_products` launches it."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ __all__ = [
 
 _X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
 _AND, _OR, _XOR = (Expression(op, (_X, _Y)) for op in ("and", "or", "xor"))
-TARGET = "sm_90a"  # what has the instruction
+TARGET = "sm_90a"  # the architecture with the instruction
 DEPTH = 4096  # bits of k at a time: beyond them a sum takes more shared memory than there is
 #: Bit pairs of a product from which on this way is the faster one.
 _PAIRS = 1 << 34
@@ -41,60 +38,60 @@ _ROUNDS = 64  # units that a cluster takes one after the other, at most
 
 
 def takes(call: ProductCall, m: int, words: int, k: int, target: str) -> bool:
-    """Whether a product C (m, words) of k steps is for the tensor cores of the target."""
+    """Return whether a product C (m, words) of k steps runs on the tensor cores of the target."""
     if target != TARGET or not call.words.bits or call.record or call.mul != _AND or call.add not in (_OR, _XOR):
         return False
     return m * 32 * words * k >= _PAIRS
 
 
 def is_reachability(call: ProductCall) -> bool:
-    """Whether a call on packed bits is the product of relations: or and and."""
+    """Return whether a call on packed bits is the product of relations: or and and."""
     return call.words.bits and (call.add, call.mul) == (_OR, _AND)
 
 
 def is_parity(call: ProductCall) -> bool:
-    """Whether ⊕ is xor."""
+    """Return whether the ⊕ of a call is xor."""
     return call.add == _XOR
 
 
 def slabs_for(depth: int) -> int:
-    """How many times 1024 bits of k the kernel takes at once."""
+    """Return how many times 1024 bits of k the kernel takes at once."""
     return next(slabs for slabs in _SLABS if depth <= 1024 * slabs)
 
 
 def shared_bytes(slabs: int) -> int:
-    """Of a block of the product: panels, tiles, and what aligns and guards them."""
+    """Return the shared memory of a block of the product: panels, tiles, alignment and barriers."""
     panels, stages = _SLABS[slabs]
     return panels * slabs * 32768 + stages * slabs * 8192 + 1024 + 512
 
 
 def defines(slabs: int, parity: bool, reads: bool, wide: bool, watched: bool = False) -> tuple[str, ...]:
-    """Macros for the compiler."""
+    """Return the macros for the compiler of the product."""
     given = {"SLABS": slabs, "PARITY": parity, "READS": reads, "WIDE": wide, "WATCHED": watched}
     return tuple(f"-D{name}={value:d}" for name, value in given.items())
 
 
 def width_for(blocks: int, multiprocessors: int) -> int:
-    """Words of a row that a block of the transpose reads, where there would be so many blocks for the most of them."""
+    """Return the words of a row that a block of the transpose reads, given the number of blocks at the widest."""
     return 32 if blocks >= multiprocessors else 16
 
 
 def transpose_shared(width: int) -> int:
-    """Bytes of a block of the transpose: as in bit_transpose.cu."""
+    """Return the bytes of a block of the transpose, as in bit_transpose.cu."""
     return width * (16 * width + 32 // width) * 4
 
 
 def transpose_defines(width: int) -> tuple[str, ...]:
-    """Macros for the compiler."""
+    """Return the macros for the compiler of the transpose."""
     return (f"-DWORDS={width}",)
 
 
 @lru_cache(maxsize=1024)
 def unit_for(slabs: int, pairs: int, columns: int, multiprocessors: int) -> int:
-    """How many pairs of tiles of 64 rows a cluster of two blocks takes at a time, for the same columns.
+    """Return how many pairs of tiles of 64 rows a cluster of two blocks takes at a time, for the same columns.
 
-    All rows are cut into parts, and the units of all columns go round the clusters: the cut whose slowest cluster is
-    predicted to end first.
+    The rows are split into parts, and the units of all columns are assigned to the clusters in turn. The result is the
+    split whose slowest cluster is predicted to end first.
     """
     clusters = max(1, multiprocessors // 2)
     between = _BETWEEN[slabs]
@@ -108,12 +105,12 @@ def unit_for(slabs: int, pairs: int, columns: int, multiprocessors: int) -> int:
 
 @lru_cache(maxsize=1)
 def product_source() -> str:
-    """The text of the product."""
+    """Return the source text of the product."""
     text = Path(__file__).with_name("bit_product.cu").read_text("utf-8")
     return text.replace("{ACCUMULATORS}", "{" + ", ".join(f"%{i}" for i in range(128)) + "}")
 
 
 @lru_cache(maxsize=1)
 def transpose_source() -> str:
-    """The text of the transpose of bits."""
+    """Return the source text of the transpose of bits."""
     return Path(__file__).with_name("bit_transpose.cu").read_text("utf-8")

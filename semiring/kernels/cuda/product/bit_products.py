@@ -50,7 +50,7 @@ _LONGEST = 1 << 40  # bytes from row to row that a tensor map takes
 
 
 def route(call: ProductCall, C: Any, A: Any, B: Any) -> Any:
-    """The product as a function of plan, C, A and B, for operands that lie as these; None where it goes another way."""
+    """Return the product as a function of plan, C, A and B for these layouts, or None where it is not applicable."""
     m, words, k = C.shape[-2], C.shape[-1], B.shape[-2]
     device = C.data.device_id
     if not takes(call, m, words, k, architecture(device)):
@@ -61,15 +61,16 @@ def route(call: ProductCall, C: Any, A: Any, B: Any) -> Any:
 
 
 def is_read_before(call: ProductCall, m: int, words: int, k: int) -> bool:
-    """Whether a product C (m, words) of k steps goes this way, and has read all of B before it writes."""
+    """Return whether a product C (m, words) of k steps uses tensor cores, which read all of B before writing."""
     return k <= DEPTH and takes(call, m, words, k, architecture(current_device()))
 
 
 def square(A: Any, changes: Any) -> None:
-    """A ← A or A A, words (n, ⌈n/32⌉) for n up to `DEPTH`: ``len(changes) - 1`` times, or until that changes nothing.
+    """Compute A ← A or A A for words (n, ⌈n/32⌉), n up to `DEPTH`, ``len(changes) - 1`` times or until A is unchanged.
 
-    In place: of the bits of A some are read when they have been set already. ``changes`` (rounds + 1,) uint32 on the
-    device: 1 and zeros; each round whose word before is 0 does nothing, and leaves 1 where it changed something.
+    The squares are in place: some bits of A are read after they were set. ``changes`` (rounds + 1,) uint32 on the
+    device begins as 1 and zeros. A round whose preceding word is 0 does nothing, and other rounds set their word if A
+    changes.
     """
     enter(A.data.device_id)
     if not _is_along(A):  # a copy of A would miss what the rounds before have set
@@ -84,7 +85,7 @@ def square(A: Any, changes: Any) -> None:
 
 
 def _multiply(parity: bool, accumulate: bool, plan: KernelPlan | None, C: Any, A: Any, B: Any) -> None:
-    """C ← A B, or C ⊕ A B; matrices of words, or stacks of them. Enqueued on the current stream."""
+    """Compute C ← A B or C ⊕ A B for matrices of words or stacks, enqueued on the current stream."""
     enter(C.data.device_id)
     if C.ndim == 3:
         for c, a, b in zip(C, A, B, strict=True):
@@ -105,7 +106,7 @@ def _multiply(parity: bool, accumulate: bool, plan: KernelPlan | None, C: Any, A
 
 
 def _memory(size: int) -> Any:
-    """Memory of the stream: of few sizes, since an allocator keeps all that it had."""
+    """Allocate memory of the stream in few sizes, because an allocator keeps all sizes that it had."""
     return cupy.cuda.alloc(1 << (size - 1).bit_length())
 
 
@@ -113,13 +114,13 @@ def _memory(size: int) -> Any:
 
 
 def _is_along(A: Any) -> bool:
-    """Whether the rows of A (m, words) begin at multiples of 16 bytes, as a tensor map wants them."""
+    """Return whether the rows of A (m, words) are aligned to 16 bytes, as a tensor map needs."""
     apart = A.strides[0] % 16 == 0 and 0 < A.strides[0] < _LONGEST
     return bool(A.data.ptr % 16 == 0 and (A.shape[0] == 1 or apart))
 
 
 def _aligned(A: Any) -> Any:
-    """A copy whose rows do."""
+    """Return a copy whose rows are aligned to 16 bytes."""
     m, words = A.shape
     width = -(-words // 4) * 4
     aligned = cupy.ndarray((m, width), A.dtype, _memory(m * 4 * width))[:, :words]
@@ -129,7 +130,7 @@ def _aligned(A: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def _map(address: int, sizes: tuple[int, ...], strides: tuple[int, ...], box: tuple[int, ...]) -> Any:
-    """A tensor map of bytes, swizzled by 128 bytes; what lies beyond the sizes is read as zeros."""
+    """Return a tensor map of bytes, swizzled by 128 bytes; bytes beyond the sizes are read as zeros."""
     error, found = driver.cuTensorMapEncodeTiled(
         driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT8,
         len(sizes),
@@ -165,7 +166,7 @@ def _transposing(width: int, device: int) -> Any:
 
 
 def _loaded(name: str, text: str, defines: tuple[str, ...], shared: int, device: int) -> Any:
-    """A kernel on the device, which is the current one. It compiles in 0.3 s."""
+    """Return a kernel on the current device; it compiles in 0.3 s."""
     under_way = Compilation("product of packed bits", "this GPU")
     code, _ = compile_for(architecture(device), text, ("--std=c++17", *defines))
     function = load(code, name, shared)
@@ -174,7 +175,10 @@ def _loaded(name: str, text: str, defines: tuple[str, ...], shared: int, device:
 
 
 class Panel:
-    """Rows of B transposed: 512 rows for every 16 words of C, of `DEPTH` bits each time, and the last time of fewer."""
+    """The transposed rows of B: 512 rows for every 16 words of C, of `DEPTH` bits at a time.
+
+    The last part may have fewer bits.
+    """
 
     def __init__(self, depth: int, words: int, memory: Any = None) -> None:
         self._depth, self._columns = depth, -(-words // 16)

@@ -1,4 +1,4 @@
-"""What a plan asks a kernel to compute, and on which words: decided without a GPU."""
+"""Define the computation that a plan requests from a kernel, and its words, without a GPU."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COMMUTATIVE = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
 
 @dataclass(frozen=True)
 class ProductCall:
-    """⊕ and ⊗ as the kernel computes them, and on what."""
+    """The operations ⊕ and ⊗ as the kernel computes them, and their words."""
 
     add: Expression
     mul: Expression
@@ -34,32 +34,32 @@ class ProductCall:
     nonnegative: bool
     contract: bool
     record: bool = False
-    upper: bool = False  # whether tiles below the diagonal of C may be left out
+    upper: bool = False  # whether tiles below the diagonal of C may be skipped
 
     @property
     def transposed(self) -> ProductCall:
-        """The call for Cᵀ ← Bᵀ ⊗' Aᵀ: the operands of ⊗ change places, unless its one operation commutes."""
+        """Return the call for Cᵀ ← Bᵀ ⊗' Aᵀ, with the operands of ⊗ exchanged unless ⊗ commutes."""
         if self.mul.op in _COMMUTATIVE and set(self.mul.args) == {_X, _Y}:
             return self
         return replace(self, mul=self.mul.substitute({"x": _Y, "y": _X}))
 
     @property
     def nodes(self) -> int:
-        """Of the expressions of ⊕ and ⊗ together."""
+        """Return the number of nodes of the expressions of ⊕ and ⊗ together."""
         return self.add.size + self.mul.size
 
     def tile(self, C: Placement) -> Tile:
-        """The tile for C, in words."""
+        """Return the tile for C, in words."""
         return tile_for(self.words, self.nodes, *C.shape, matrices=C.count, record=self.record)
 
     def parts(self, C: Placement, inner: int) -> tuple[int, int]:
-        """How many parts k is split into, and the size of each but the last."""
+        """Return the number of parts of k, and the size of each but the last."""
         if self.record or C.count > 1:
             return 1, inner
         return parts_for(self.words, self.nodes, *C.shape, inner)
 
     def product(self, A: Placement, B: Placement, C: Placement) -> Product:
-        """The kernel for operands in words, A in elements."""
+        """Return the kernel for operands in words, A in elements."""
         return Product(
             self.add.text,
             self.mul.text,
@@ -77,7 +77,7 @@ class ProductCall:
 
 
 def format_of(plan: KernelPlan) -> WordFormat:
-    """The words of a product that records nothing."""
+    """Return the words of a product without records of pivots."""
     dtype = plan.dtype
     if plan.storage == "bits":
         return WordFormat("int32", 32)
@@ -89,7 +89,7 @@ def format_of(plan: KernelPlan) -> WordFormat:
 
 
 def call_for(plan: KernelPlan, words: WordFormat, *, accumulate: bool, record: bool = False) -> ProductCall:
-    """What a kernel computes for a plan on words of that format."""
+    """Return the computation of a kernel for a plan on words of that format."""
     definition = define(plan)
     add, mul = definition.add, definition.mul
     if words.bits:

@@ -24,7 +24,7 @@ _LARGEST = 2**31 - 1
 
 
 class Leading(NamedTuple):
-    """How cuBLAS, which stores columns, sees a row-major matrix: transposed, or by columns after all."""
+    """A row-major matrix in the terms of cuBLAS, which stores columns: transposed, or stored by columns."""
 
     transposed: int  # 1 where the matrix lies by columns
     stride: int  # from one row (or column) to the next, in elements
@@ -32,7 +32,7 @@ class Leading(NamedTuple):
 
     @classmethod
     def of(cls, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> Leading | None:
-        """Strides in bytes, of a matrix or a stack of them; None for layouts that cuBLAS does not take."""
+        """Return the layout for strides in bytes of a matrix or a stack, or None where cuBLAS does not support it."""
         rows, columns = shape[-2:]
         batch = strides[0] if len(shape) == 3 and shape[0] > 1 else 0
         down, across = strides[-2:]
@@ -49,7 +49,7 @@ class Leading(NamedTuple):
 
 
 def takes(plan: KernelPlan) -> bool:
-    """Whether products under this plan are cuBLAS's, in layouts that it knows."""
+    """Return whether cuBLAS computes products under this plan, in supported layouts."""
     return plan.storage == "elements" and _is_classical(plan.semiring, plan.dtype)
 
 
@@ -59,13 +59,13 @@ def _is_classical(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
         return False
     try:
         from cupy_backends.cuda.libs import cublas  # noqa: F401
-    except ImportError:  # CuPy without the libraries of CUDA: our kernels do it too
+    except ImportError:  # CuPy without the libraries of CUDA: the kernels of this library multiply
         return False
     return True
 
 
 def multiply(plan: KernelPlan, C: Any, A: Any, B: Any, *, accumulate: bool) -> bool:
-    """C ← A ⊗ B, or C ⊕ A ⊗ B; whether cuBLAS takes it. Enqueues on the current stream."""
+    """Compute C ← A ⊗ B or C ⊕ A ⊗ B on the current stream, and return whether cuBLAS supports it."""
     if not takes(plan) or not A.size or not B.size or max(A.shape + B.shape) > _LARGEST:
         return False
     layouts = [Leading.of(X.shape, X.strides, X.itemsize) for X in (C, A, B)]

@@ -1,4 +1,4 @@
-"""⊕ and ⊗ of CuPy arrays entry by entry, each one kernel that reads its operands once: they are bound by memory."""
+"""Compute ⊕ and ⊗ of CuPy arrays entry by entry, each in one memory-bound kernel that reads its operands once."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def apply(semiring: Semiring, which: str, x: Any, y: Any) -> Any | None:
 
 
 def source(semiring: Semiring, which: str, dtype: np.dtype[Any]) -> tuple[str, str]:
-    """What stands before the kernel, and its one statement."""
+    """Return the preamble of the kernel, and its statement."""
     X, Y = Expression("var", (), "x"), Expression("var", (), "y")
     add, mul, zero = semiring.add.expression, semiring.mul.expression, semiring.zero
-    for operand in (Y, X):  # 0̄ ⊗ x = 0̄, whatever ⊗ makes of it
+    for operand in (Y, X):  # 0̄ ⊗ x = 0̄, whatever ⊗ computes
         mul = Expression("where", (Expression("eq", (operand, zero)), zero, mul))
     arithmetic = Arithmetic(dtype.name, add, mul, semiring.zero_for(dtype), semiring.one_for(dtype))
     _, read, write = _VIEWS.get(dtype.name, ("", "{}", "{}"))

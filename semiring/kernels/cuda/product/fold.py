@@ -1,4 +1,4 @@
-"""The partial results of a product whose k was split, folded by ⊕ in the order of the parts: one thread a word of C."""
+"""Fold the partial results of a product whose k was split, by ⊕ in the order of the parts: a thread for each word."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["FoldKernel"]
 
 
 class FoldKernel:
-    """C ← (C ⊕) W₀ ⊕ W₁ ⊕ …, the parts dense and one after another. Bound by memory."""
+    """The kernel C ← (C ⊕) W₀ ⊕ W₁ ⊕ …, with dense consecutive parts; it is memory-bound."""
 
     def __init__(self, fold: Fold) -> None:
         self.settings, self.registers = fold, Registers(fold.words)
@@ -59,6 +59,6 @@ class FoldKernel:
 
     @dsl_user_op
     def combine(self, x: Any, y: Any, *, loc: Any = None, ip: Any = None) -> Any:
-        """The word x ⊕ y."""
+        """Return the word of x ⊕ y."""
         operands = {name: self.registers.unpack(v.ir_value(loc=loc, ip=ip)) for name, v in (("x", x), ("y", y))}
         return type(x)(self.registers.pack(lower(self.add, operands, self.settings.words.element_dtype)))

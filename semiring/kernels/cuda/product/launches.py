@@ -1,4 +1,4 @@
-"""One product on operands of known places: which kernel, which tile, in how many parts, and its launch."""
+"""Prepare one product for operands of known layouts: the kernel, the tile, the parts of k, and the launch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Launch", "enter", "prepare"]
 
 @dataclass(frozen=True)
 class Launch:
-    """A product ready to go: everything but the addresses and the stream."""
+    """A prepared product, complete except for the addresses and the stream."""
 
     device: int
     exchanged: bool  # whether B is the kernel's A
@@ -33,7 +33,7 @@ class Launch:
     workspace: int = 0  # bytes of the parts
 
     def __call__(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-        """Enqueue it on the current stream."""
+        """Enqueue the product on the current stream."""
         enter(self.device)
         a, b, c = A.data.ptr, B.data.ptr, C.data.ptr
         if self.exchanged:
@@ -46,7 +46,7 @@ class Launch:
         self.fold(c, parts.ptr)
 
     def record(self, C: Any, P: Any, A: Any, B: Any, run: int, first: int) -> None:
-        """Enqueue a product that records: runs of ``run`` k, the first of which is called ``first``."""
+        """Enqueue a product that records pivots: runs of ``run`` k, of which the first is numbered ``first``."""
         enter(self.device)
         a, b = (B, A) if self.exchanged else (A, B)
         strides = [stride // P.itemsize for stride in P.strides]
@@ -57,7 +57,7 @@ class Launch:
 
 
 def prepare(call: ProductCall, A: Placement, B: Placement, C: Placement, device: int) -> Launch | None:
-    """The launch of a product; None where packed pairs do not lie as whole words, and copies must be made first."""
+    """Return the launch of a product, or None where packed pairs are not whole words, so that copies are needed."""
     enter(device)  # kernels are loaded into the current context, and a new thread has none
     exchanged = not call.words.bits and C.column_major
     if exchanged:
@@ -91,7 +91,7 @@ _thread = threading.local()
 
 
 def enter(device: int) -> None:
-    """Make the device of the arrays current, and its context known to this thread."""
+    """Make the device of the arrays current, and initialize its context in this thread."""
     if runtime.getDevice() != device or not getattr(_thread, "entered", False):
         runtime.setDevice(device)
         _thread.entered = True

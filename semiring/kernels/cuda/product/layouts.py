@@ -1,4 +1,4 @@
-"""Where an operand lies, and how a kernel can stage it: decisions in plain numbers, the same with and without a GPU."""
+"""Describe the layout of an operand, and how a kernel can stage it, in plain numbers that need no GPU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LARGEST = 1 << 30
 
 @dataclass(frozen=True)
 class Placement:
-    """A matrix, or a stack of them, in memory: strides (of either sign) in elements of ``itemsize`` bytes."""
+    """A matrix or a stack of matrices in memory; strides (of either sign) are in elements of ``itemsize`` bytes."""
 
     address: int  # modulo 16: what copies depend on
     shape: tuple[int, int]
@@ -29,7 +29,7 @@ class Placement:
 
     @classmethod
     def of(cls, array: Any) -> Placement:
-        """The layout of a 2-D or 3-D CuPy array. Raises `DeviceError` where an element is not aligned."""
+        """Return the layout of a 2-D or 3-D CuPy array; raises `DeviceError` where an element is not aligned."""
         size = array.itemsize
         if array.data.ptr % size or any(stride % size for stride in array.strides if stride):
             raise alignment_error("an operand", array.dtype)
@@ -43,7 +43,7 @@ class Placement:
 
     @property
     def pairs(self) -> Placement:
-        """As words of two elements: see `holds_pairs`."""
+        """Return the layout in words of two elements: see `holds_pairs`."""
         row, _ = self.strides
         return replace(
             self,
@@ -79,19 +79,19 @@ class Placement:
 
     @property
     def holds_pairs(self) -> bool:
-        """Whether its rows are whole, aligned words of two elements."""
+        """Return whether the rows are whole, aligned words of two elements."""
         slow, fast = self.strides
         even = slow % 2 == 0 and self.step % 2 == 0 and self.shape[1] % 2 == 0
         return fast == 1 and even and self.address % (2 * self.itemsize) == 0
 
     @property
     def column_major(self) -> bool:
-        """Whether a C is better computed as its transpose, Cᵀ ← Bᵀ ⊗' Aᵀ with the operands of ⊗ exchanged."""
+        """Return whether C is better computed as its transpose, Cᵀ ← Bᵀ ⊗' Aᵀ."""
         return self.shape[0] > 1 and abs(self.strides[1]) > abs(self.strides[0])
 
 
 def pieces(rows: int, columns: int, inner: int, largest: int = LARGEST) -> Iterator[tuple[slice, slice, slice]]:
-    """Ranges of rows, columns and k that cover a product, none longer than ``largest``; those of k in their order."""
+    """Yield ranges of rows, columns and k that cover a product, each at most ``largest``; k is in increasing order."""
     ranges = ([slice(start, start + largest) for start in range(0, size, largest)] for size in (rows, columns, inner))
     return product(*ranges)
 
@@ -127,7 +127,7 @@ _ON_PAIRS = frozenset({"min", "max", "and", "or", "xor"})
 
 
 def on_pairs(*expressions: Any) -> bool:
-    """Whether expressions mean the same on bytes and on the 16-bit integers that hold them: they only pick bits."""
+    """Return whether expressions only select bits, and so are equal on bytes and on 16-bit integers."""
     return all(expression.operations <= _ON_PAIRS and not _constants(expression) for expression in expressions)
 
 

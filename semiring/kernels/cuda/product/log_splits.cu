@@ -62,7 +62,7 @@ INLINE void each_tile(const float *left, const float *right, int tiles, float *s
     begin(stages);
     for (int tile = 0; tile < tiles; ++tile) {
         wait_for_copies<0>();
-        __syncthreads();  // of all threads; and nobody reads the other stage any more
+        __syncthreads();  // all threads are here, so no thread reads the other stage any more
         if (tile + 1 < tiles) begin(stages + (tile + 1) % 2 * STAGE);
         take(stages + tile % 2 * STAGE);
     }

@@ -78,7 +78,7 @@ template <typename X, int N> INLINE void fetch(X (&to)[N], const X *from) {
     }
 }
 
-// Whether a thread of the block says so.
+// Return whether the condition holds for a thread of the block.
 INLINE bool any_of(bool mine) {
     __shared__ int word;
     __syncthreads();

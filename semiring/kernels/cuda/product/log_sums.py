@@ -1,12 +1,12 @@
 """Products of log_plus on a GPU: c = log Σₖ exp(a + b) by float64 products on tensor cores.
 
-Small products, and those of a few rows or columns, take an exponential for each pair (`log_sums.cu`). The way of
-others is that of `semiring.kernels.cpu.product.log_sums`: exponentials relative to whole powers of two, u for each row
-of A, v for each k, w for each column of B, are multiplied by cuBLAS as float64, and the logarithm is taken of their
-sums. Sums are left open, as NaN, where what was too small to be kept might be noticed, where fewer than two paths may
-exist, and in rows and columns with entries above `_HIGH`. `log_splits.cu` for float32 and `log_sums.cu` for what that
-leaves compute these again, tile by tile, and do nothing where none is open: so nobody waits to see whether there are
-any. Where a single path exists, the result is its ⊗, to the bit.
+Small products, and those of a few rows or columns, take an exponential for each pair (`log_sums.cu`). The way of others
+is that of `semiring.kernels.cpu.product.log_sums`. cuBLAS multiplies exponentials as float64, relative to whole powers
+of two: u for each row of A, v for each k, w for each column of B. The results are the logarithms of the sums. A sum is
+left open, as NaN, if a dropped term might be significant, or if fewer than two paths may exist. Rows and columns with
+entries above `_HIGH` are open too. `log_splits.cu` (for float32) and then `log_sums.cu` recompute open sums tile by
+tile, and do nothing where none is open, so the host never waits for their number. Where a single path exists, the
+result is its ⊗, bitwise.
 
 The same input gives the same bits. In what order cuBLAS adds depends on the shapes, the number of A's rows included.
 Workspace, in float64: a panel of B of at most `_DEPTH` by `_COLUMNS`, panels of A and of sums of `_ROWS` by as much:
@@ -125,19 +125,19 @@ def _kernels() -> dict[str, Any]:
 
 
 def takes(plan: KernelPlan) -> bool:
-    """Whether all products under this plan go this way."""
+    """Return whether this module computes all products under this plan."""
     fits = plan.storage == "elements" and is_floating(plan.dtype) and plan.zero == -np.inf
     return fits and adds_exponentials(plan.semiring)
 
 
 def may_take(plan: KernelPlan, n: int = 1 << 20) -> bool:
-    """Whether cuBLAS has a part in some products of matrices of n rows and columns under this plan."""
+    """Return whether cuBLAS computes part of some products of n rows and columns under this plan."""
     pairs = _PAIRS["d" if plan.dtype.itemsize == 8 else "f"]
     return takes(plan) and n**3 > pairs and n > _LINES and classical.takes(_NUMBERS)
 
 
 def multiply(plan: KernelPlan, C: Any, A: Any, B: Any, *, accumulate: bool) -> bool:
-    """C ← A ⊗ B, or C ⊕ A ⊗ B; False where it goes another way. Enqueues on the current stream."""
+    """Compute C ← A ⊗ B or C ⊕ A ⊗ B on the current stream; return False where it is not applicable."""
     if not C.size or not takes(plan):
         return False
     if plan.dtype.itemsize == 2:
@@ -156,12 +156,12 @@ def multiply(plan: KernelPlan, C: Any, A: Any, B: Any, *, accumulate: bool) -> b
 
 
 def _widened(X: Any) -> Any:
-    """Halves in float32; bfloat16 by its bits, for CuPy need not know the dtype."""
+    """Return float16 and bfloat16 in float32; bfloat16 is converted by its bits, because CuPy may lack the dtype."""
     return X.astype(np.float32) if X.dtype.char == "e" else (X.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 
 def _round(X: Any, out: Any) -> None:
-    """Out ← X, each entry rounded once, to the nearest half."""
+    """Write X into out, each entry rounded once to the nearest float16 or bfloat16."""
     if out.dtype.char == "e":
         out[...] = X
     else:
@@ -248,7 +248,7 @@ def _multiply(plan: KernelPlan, C: Any, A: Any, B: Any, accumulate: bool) -> Non
 
 
 def _add_product(sums: Any, left: Any, right: Any, run: int, accumulate: bool) -> None:
-    """Sums ← [sums +] left · right, the sums of runs of k one after the other."""
+    """Compute sums ← [sums +] left · right, with the sums of runs of k added one after the other."""
     partial = None
     for start in range(0, right.shape[0], run):
         steps = slice(start, start + run)
@@ -261,7 +261,7 @@ def _add_product(sums: Any, left: Any, right: Any, run: int, accumulate: bool) -
 
 
 def _add_up(sums: Any, A: Any, B: Any, C: Any, open_: Any, accumulate: bool) -> None:
-    """The entries of C whose sums are NaN, where ``open_`` says that there are any."""
+    """Compute the entries of C whose sums are NaN, if ``open_`` is set."""
     if C.dtype.char == "f":
         _add_splits(sums, A, B, C, open_, accumulate)
     m, n = C.shape
@@ -275,7 +275,7 @@ def _add_up(sums: Any, A: Any, B: Any, C: Any, open_: Any, accumulate: bool) -> 
 
 
 def _add_splits(sums: Any, A: Any, B: Any, C: Any, open_: Any, accumulate: bool) -> None:
-    """The same by exponents and mantissas apart; sums stay NaN in tiles with entries that are too large for it."""
+    """Compute open entries by separate exponents and mantissas; sums stay NaN in tiles with too large entries."""
     (m, n), deep = C.shape, -(-A.shape[1] // _STEPS)
     tall, wide = (max(1, most // deep // tile // _STEPS) * tile for most, tile in zip(_SPLIT, _TILE, strict=True))
     add = _kernel("add_splits", "f", current_device())
@@ -303,12 +303,12 @@ def _split(X: Any, tile: int, lowest: int, open_: Any) -> tuple[Any, Any]:
 
 
 def _strides(X: Any) -> tuple[np.int64, ...]:
-    """In elements."""
+    """Return the strides of an array in elements."""
     return tuple(np.int64(stride // X.itemsize) for stride in X.strides)
 
 
 def source(char: str) -> str:
-    """The text of the kernels for elements of float ("f") or double ("d")."""
+    """Return the text of the kernels for elements of float ("f") or double ("d")."""
     element, file = ("float", "log_splits.cu") if char == "f" else ("double", "log_sums.cu")
     return f"typedef {element} T;\n{text_of(file)}"
 

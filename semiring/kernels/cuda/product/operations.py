@@ -1,4 +1,4 @@
-"""The products of the kernel contract on CuPy arrays: on which words, by which way."""
+"""Compute the products of the kernel contract on CuPy arrays: choose their words and their route."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from semiring.kernels.cuda.product.words import WordFormat
 
 __all__ = ["multiply", "multiply_add", "overlaps", "replaces", "routes_of"]
 
-#: A way to compute a product, for operands that lie as those it was found for: a function of plan, C, A, B.
+#: A way to compute a product for operands of certain layouts: a function of plan, C, A, B.
 Route: TypeAlias = Callable[[KernelPlan, Any, Any, Any], None]
 
 _X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
@@ -39,22 +39,22 @@ _ROUTES = 512
 
 
 def multiply(plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-    """C ← A ⊗ B. C is not read."""
+    """Compute the product C ← A ⊗ B; C is not read."""
     _multiply(plan, None, C, A, B, False)
 
 
 def multiply_add(plan: KernelPlan, C: Any, A: Any, B: Any, *, upper: bool = False) -> None:
-    """C ← C ⊕ A ⊗ B; ``upper``: tiles that lie below the diagonal may be left out."""
+    """Compute C ← C ⊕ A ⊗ B; with ``upper``, tiles below the diagonal may be skipped."""
     _multiply(plan, None, C, A, B, True, upper)
 
 
 def replaces(plan: KernelPlan, m: int, n: int) -> bool:
-    """Whether C, packed bits (m, n) in words, may be B."""
+    """Return whether C, packed bits (m, n) in words, may be B."""
     return bit_products.is_read_before(_packed(plan, False), m, n, m)
 
 
 def overlaps(plan: KernelPlan, m: int, n: int, k: int) -> bool:
-    """Whether columns of C, packed bits (m, n) in words, may be A (m, k)."""
+    """Return whether columns of C, packed bits (m, n) in words, may be A (m, k)."""
     call = _packed(plan, True)
     return is_reachability(call) and bit_products.is_read_before(call, m, n, k)
 
@@ -66,7 +66,7 @@ def _packed(plan: KernelPlan, accumulate: bool) -> ProductCall:
 def _multiply(
     plan: KernelPlan, call: ProductCall | None, C: Any, A: Any, B: Any, accumulate: bool, upper: bool = False
 ) -> None:
-    """The product by the route that the plan remembers for these layouts; ``call`` where it is not the plan's own."""
+    """Multiply by the route that the plan remembers for these layouts; ``call`` replaces the plan's own call."""
     memory_c, memory_a, memory_b = C.data, A.data, B.data
     alignment = (memory_c.ptr & 15, memory_a.ptr & 15, memory_b.ptr & 15, memory_c.device_id)
     key = (call, accumulate, upper, C.shape, C.strides, A.strides, B.shape, B.strides, alignment)
@@ -78,7 +78,7 @@ def _multiply(
 
 
 def routes_of(plan: KernelPlan) -> dict[Any, Any]:
-    """What plans of this kind have found out about layouts: shared by all of them."""
+    """Return the cached routes for layouts, which all plans of this kind share."""
     routes: dict[Any, Any] | None = plan.memo.get("routes")
     if routes is None:
         zero = np.asarray(plan.zero).tobytes()
@@ -138,7 +138,7 @@ def _all_zero(plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
 
 
 def _in_pieces(given: ProductCall | None, accumulate: bool, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-    """Sides that are too long for one launch."""
+    """Multiply in pieces, because a side is too long for one launch."""
     in_words = plan.storage == "bits" or (given is not None and given.words.bits)
     for rows, columns, inner in pieces(C.shape[-2], C.shape[-1], B.shape[-2], LARGEST):
         across = slice(inner.start // 32, inner.stop // 32) if in_words else inner
@@ -147,14 +147,14 @@ def _in_pieces(given: ProductCall | None, accumulate: bool, plan: KernelPlan, C:
 
 
 def _through_bits(call: ProductCall, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-    """Truth values, packed 32 to a word."""
+    """Multiply truth values as bits, packed 32 to a word."""
     words = pack(C) if call.accumulate else empty_words(C.shape)
     _multiply(plan, call, words, _each(pack, A), _each(pack, B), call.accumulate)
     unpack(words, C.shape[-1], C)
 
 
 def _through(call: ProductCall, wide: Any, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-    """Wider copies."""
+    """Multiply copies of the operands in a wider dtype."""
     B_ = _each(lambda array: array.astype(wide), B)
     for rows in _strips(C):
         part, A_ = C[..., rows, :], _each(lambda array: array.astype(wide), A[..., rows, :])
@@ -166,7 +166,7 @@ def _through(call: ProductCall, wide: Any, plan: KernelPlan, C: Any, A: Any, B: 
 
 
 def _through_order(call: ProductCall, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-    """float32 mapped to integers in the same order."""
+    """Multiply float32 mapped to integers in the same order."""
     target = _flipped(C) if call.accumulate else cupy.empty(C.shape, np.int32)
     A_, B_ = (_each(_flipped, array) for array in (A, B))
     _multiply(plan, call, target, A_, B_, call.accumulate)
@@ -174,7 +174,7 @@ def _through_order(call: ProductCall, plan: KernelPlan, C: Any, A: Any, B: Any) 
 
 
 def _through_pairs(call: ProductCall, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-    """Copies with an even number of columns; what pads meets only itself."""
+    """Multiply copies with an even number of columns; padding only meets padding."""
     C, A, B = (array.view(np.int16) for array in (C, A, B))  # CuPy need not know the dtype
     if Placement.of(C).column_major:
         call, C, A, B = call.transposed, C.swapaxes(-1, -2), B.swapaxes(-1, -2), A.swapaxes(-1, -2)
@@ -189,7 +189,7 @@ def _through_pairs(call: ProductCall, plan: KernelPlan, C: Any, A: Any, B: Any) 
 
 
 def _strips(C: Any) -> Iterator[slice]:
-    """Ranges of rows of which a copy is made at a time: all of a stack, whose matrices are small."""
+    """Yield ranges of rows that are copied at a time, or all of a stack, whose matrices are small."""
     rows = C.shape[-2]
     step = max(1, _STRIP // C.shape[-1]) if C.ndim == 2 else rows
     for start in range(0, rows, step):
@@ -197,7 +197,7 @@ def _strips(C: Any) -> Iterator[slice]:
 
 
 def _scratch(shape: tuple[int, ...], dtype: Any) -> Any:
-    """An uninitialised copy of a strip. A closure asks for all sizes, and an allocator keeps all it had: so few are."""
+    """An uninitialised copy of a strip. The sizes are few, because an allocator keeps all sizes."""
     if len(shape) > 2:
         return cupy.empty(shape, dtype)
     rows, columns = shape
@@ -212,7 +212,7 @@ def _padded(array: Any) -> Any:
 
 
 def _each(function: Callable[[Any], Any], array: Any) -> Any:
-    """The function of an operand; of a matrix that is repeated in a stack only once."""
+    """Apply the function to an operand, only once for a matrix that is repeated in a stack."""
     if array.ndim == 2 or array.strides[0]:
         return function(array)
     once = function(array[:1])
@@ -223,14 +223,14 @@ def _each(function: Callable[[Any], Any], array: Any) -> Any:
 
 
 def _as_integers(call: ProductCall, C: Any, B: Any) -> bool:
-    """Whether float32 is better mapped to integers in the same order: ⊕ and ⊗ only select, and that map costs less."""
+    """Return whether float32 is better mapped to integers: ⊕ and ⊗ only select, and the map costs less."""
     if call.words.dtype != "float32" or call.add not in _SELECTIONS or call.mul not in _SELECTIONS:
         return False
     return call.nonnegative or min(*C.shape[-2:], B.shape[-2]) >= _ORDERED
 
 
 def _flipped(array: Any) -> Any:
-    """The floats as int32 in their order, by one pass; or back."""
+    """Map floats to int32 in their order by one pass, or back."""
     out = cupy.empty(array.shape, np.int32)
     flip(array.view(np.int32), out)
     return out

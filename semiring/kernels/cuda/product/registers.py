@@ -1,4 +1,4 @@
-"""What kernels do with the words of `words.WordFormat`: their MLIR types, and how elements go in and out of them."""
+"""Define the operations of kernels on the words of `words.WordFormat`: MLIR types, packing and unpacking."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SCALARS = {
 
 
 class Registers:
-    """The words of one format inside a kernel."""
+    """The register words of one format inside a kernel."""
 
     def __init__(self, words: WordFormat) -> None:
         self.words = words
@@ -35,7 +35,7 @@ class Registers:
         self.element = _SCALARS[words.dtype] if words.lanes == 2 else self.word
 
     def splat(self, element: Any) -> Any:
-        """A word with an element of A in every lane."""
+        """Return a word with an element of A in every lane."""
         if self.words.lanes != 2:
             return element
         half, word = _integer(16), _integer(32)
@@ -44,12 +44,12 @@ class Registers:
         return low | (low << 16)
 
     def lane(self, word: Any, index: int) -> Any:
-        """A word with lane ``index`` of a word of two in both lanes: one byte permutation."""
+        """Return a word with lane ``index`` of a word of two in both lanes, by one byte permutation."""
         pattern = 0x1010 if index == 0 else 0x3232
         return Int32(cute.arch.prmt(word, word, pattern))
 
     def unpack(self, word: ir.Value) -> ir.Value:
-        """The word as the value that expressions are lowered on: itself, an element of it, or a vector of two."""
+        """Return the word as the value that expressions are lowered on: a scalar, or a vector of two."""
         if self.words.wide:
             if self.words.floating:
                 return arith.truncf(_half(self.words), word)
@@ -61,7 +61,7 @@ class Registers:
         return llvm.bitcast(ir.VectorType.get([2], half), word)
 
     def pack(self, value: ir.Value) -> ir.Value:
-        """The inverse of `unpack`."""
+        """Return the word of a value, the inverse of `unpack`."""
         if self.words.wide:
             if self.words.floating:
                 return arith.extf(ir.F32Type.get(), value)

@@ -1,4 +1,4 @@
-"""From the run of k in which an entry of C improved last to the smallest k that attains it: the witness.
+"""Find witnesses: the smallest k that attains an entry of C, in the run of k that improved it last.
 
 One thread an entry. It evaluates ⊗ again for the few k of the run, the same operations in the same order, and takes the
 first that equals C: n · ``run`` candidates a row of C, not n², so a witness costs little more than the mark of a run
@@ -26,7 +26,7 @@ _EQUAL = parse("where(x == y, x, y)", ("x", "y")).args[0]
 
 
 class SearchKernel:
-    """W[i, j] ← k0 + the smallest k of the run that starts at R[i, j] ≥ 0 with A[i, k] ⊗ B[k, j] = C[i, j]."""
+    """The kernel that finds, in the run at R[i, j] ≥ 0, the smallest k with A[i, k] ⊗ B[k, j] = C[i, j]."""
 
     def __init__(self, search: Search) -> None:
         self.search, self.registers = search, Registers(search.words)
@@ -62,17 +62,17 @@ class SearchKernel:
         if j < n:
             start = mR[i, j]
             if start >= 0:
-                found = Int32(-1)
+                witness = Int32(-1)
                 for q in cutlass.range_constexpr(self.search.run):
                     kk = start + (self.search.run - 1 - q)  # backwards, so that the smallest is what stays
                     if kk < k:
-                        found = self.attains(mA[i, kk], mB[kk, j], mC[i, j], kk, found)
-                mW[i, j] = mW.element_type(k0 + found)
+                        witness = self.attains(mA[i, kk], mB[kk, j], mC[i, j], kk, witness)
+                mW[i, j] = mW.element_type(k0 + witness)
 
     @dsl_user_op
-    def attains(self, a: Any, b: Any, c: Any, k: Any, found: Any, *, loc: Any = None, ip: Any = None) -> Int32:
-        """The index k if a ⊗ b = c, else ``found``."""
+    def attains(self, a: Any, b: Any, c: Any, k: Any, witness: Any, *, loc: Any = None, ip: Any = None) -> Int32:
+        """Return the index k if a ⊗ b = c, otherwise ``witness``."""
         dtype = self.search.words.element_dtype
         x, y, z = (self.registers.unpack(value.ir_value(loc=loc, ip=ip)) for value in (a, b, c))
         equal = lower(_EQUAL, {"x": lower(self.mul, {"x": x, "y": y}, dtype), "y": z}, dtype)
-        return Int32(arith.select(equal, k.ir_value(loc=loc, ip=ip), found.ir_value(loc=loc, ip=ip)))
+        return Int32(arith.select(equal, k.ir_value(loc=loc, ip=ip), witness.ir_value(loc=loc, ip=ip)))

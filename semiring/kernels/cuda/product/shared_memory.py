@@ -24,7 +24,7 @@ SPLAT = ("splat", "pieces")
 
 
 class Staging:
-    """The moves between global memory, shared memory and registers that one product and tile need."""
+    """The copies between global memory, shared memory and registers of one product and tile."""
 
     def __init__(self, product: Product, tile: Tile, registers: Registers) -> None:
         self.product, self.tile, self.registers = product, tile, registers
@@ -34,11 +34,11 @@ class Staging:
         self.zero = product.words.constant(product.zero)
 
     def rows(self, i: int) -> int:
-        """The i-th row of a thread, from its first."""
+        """Return the i-th row of a thread, relative to its first."""
         return i % self.vector + 8 * self.vector * (i // self.vector)
 
     def columns(self, j: int) -> int:
-        """The j-th column of a thread, from its first."""
+        """Return the j-th column of a thread, relative to its first."""
         return j % self.vector + 4 * self.vector * (j // self.vector)
 
     @cute.jit
@@ -52,7 +52,7 @@ class Staging:
         batch: Any,
         copy: cutlass.Constexpr,
     ) -> cute.Tensor:
-        """An operand of one batch as (row or column, k); the stride that the copy relies on is a constant."""
+        """Return an operand of one batch as (row or column, k); the stride that the copy relies on is constant."""
         vector, word = const_expr(copy == "vector"), const_expr(copy == "word")
         start = address + Int64(batch) * batch_stride * (element.width // 8)
         pointer = cute.make_ptr(
@@ -63,7 +63,7 @@ class Staging:
 
     @cute.jit
     def result(self, address: Any, shape: Any, strides: Any, batch_stride: Any, batch: Any) -> cute.Tensor:
-        """C of one batch."""
+        """Return the result C of one batch."""
         vector = const_expr(self.product.copy_c == "vector")
         start = address + Int64(batch) * batch_stride * self.word_bytes
         pointer = cute.make_ptr(
@@ -73,14 +73,14 @@ class Staging:
 
     @cute.jit
     def place(self, tid: Any, copy: cutlass.Constexpr, size: cutlass.Constexpr) -> Any:
-        """The (x, k) of a (size, tile_k) tile that a thread copies first; its later ones lie a constant further."""
+        """Return the (x, k) of a (size, tile_k) tile that a thread copies first; later ones are at constant offsets."""
         inner = size // self.vector if const_expr(copy == "vector") else self.tile.tile_k
         fast, slow = tid % inner, tid // inner
         return (fast * self.vector, slow) if const_expr(copy == "vector") else (slow, fast)
 
     @cute.jit
     def source(self, mX: Any, x0: Any, tid: Any, copy: cutlass.Constexpr, size: cutlass.Constexpr) -> Any:
-        """The address of a thread's first word of the tile at k = 0."""
+        """Return the address of a thread's first word of the tile at k = 0."""
         x, k = self.place(tid, copy, size)
         return (mX.iterator + (Int64(x0 + x) * mX.stride[0] + Int64(k) * mX.stride[1])).toint()
 
@@ -135,7 +135,7 @@ class Staging:
 
     @cute.jit
     def read_splat(self, mA: Any, staged: Any, row: Any, k: Any, count: cutlass.Constexpr) -> None:
-        """One element at a time, widened as it arrives; truth values stay packed."""
+        """Read one element at a time, widened on arrival; truth values stay packed."""
         K = mA.shape[1]
         for g in cutlass.range_constexpr(1 if self.product.words.bits else count):
             staged[g] = self.word(self.zero)
@@ -154,7 +154,7 @@ class Staging:
 
     @cute.jit
     def read_pieces(self, mA: Any, staged: Any, row: Any, k: Any, count: cutlass.Constexpr) -> None:
-        """`read_splat` by 16 bytes: two elements a word, taken apart as they are written."""
+        """Read as `read_splat`, by 16 bytes: two elements a word, separated when they are written."""
         for g in cutlass.range_constexpr(count // 2):
             staged[g] = self.word(self.zero)
         if row < mA.shape[0]:
@@ -169,7 +169,7 @@ class Staging:
 
     @cute.jit
     def write_splat(self, staged: Any, sA: Any, stage: Any, tid: Any) -> None:
-        """Put what `read_a` read into shared memory, widened."""
+        """Write the elements of `read_a` into shared memory, widened."""
         BM, count = self.tile.tile_m, self.tile.tile_m * self.tile.tile_k // self.tile.threads
         for g in cutlass.range_constexpr(count):
             if const_expr(self.product.words.bits):
@@ -182,7 +182,7 @@ class Staging:
 
     @cute.jit
     def fetch(self, base: Any, offset: cutlass.Constexpr, fragment: Any, at: cutlass.Constexpr) -> None:
-        """One 16-byte load from shared memory into a register fragment."""
+        """Load 16 bytes from shared memory into a register fragment."""
         layout = cute.make_layout(self.vector)
         source = cute.make_tensor((base + offset).align(16), layout)
         cute.autovec_copy(source, cute.make_tensor(fragment.iterator + at, layout))
@@ -224,7 +224,7 @@ class Staging:
         col0: Any,
         first_pivot: Any,
     ) -> None:
-        """Store the marks of a thread that are none: the others stay as they are in memory."""
+        """Store the marks of a thread that are set; other entries in memory stay unchanged."""
         t = self.tile
         for i in cutlass.range_constexpr(t.thread_m):
             for j in cutlass.range_constexpr(t.thread_n):

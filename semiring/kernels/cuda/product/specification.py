@@ -1,4 +1,4 @@
-"""What a compiled kernel depends on, and what a launch gives it: plain data."""
+"""Define the inputs of a compiled kernel and of its launches, as plain data."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from semiring.kernels.cuda.product.words import WordFormat
 
 __all__ = ["FOLD_PARAMETERS", "PARAMETERS", "SEARCH_PARAMETERS", "THREADS", "Fold", "Product", "Search"]
 
-#: Threads of a block of the kernels that give each entry to one thread.
+#: Threads of a block in kernels with one thread for each entry.
 THREADS = 256
 
-#: How many parameters of 8 and of 4 bytes a product has. In order: the addresses of A, B, C, P; (row, column, batch)
+#: The numbers of 8-byte and 4-byte parameters of a product. In order: the addresses of A, B, C, P; (row, column, batch)
 #: strides of A, B, C and (row, column) strides of P; m, n, k; the inner size of one batch and its step; tiles of a run;
 #: the first pivot.
 PARAMETERS = 15, 7
@@ -24,7 +24,7 @@ SEARCH_PARAMETERS = 16, 3
 
 @dataclass(frozen=True)
 class Product:
-    """What a compiled product depends on besides its tile, and so the key of the cache.
+    """The specification of a compiled product besides its tile, which is the cache key.
 
     ``copy_a``, ``copy_b``: ``"vector"``, rows (columns) run fastest in memory and are copied 16 bytes at a time;
     ``"word"``, single words, k running fastest; ``"any"``, single words of any strides; for A ``"splat"``, elements
@@ -43,17 +43,17 @@ class Product:
     ordered_bits: bool = False  # float32 without sign bits, compared as integers: one 3-input minimum for two pairs
     contract: bool = False  # x·y + z may round once
     record: bool = False  # keep the last run of k in which an entry of C improved
-    upper: bool = False  # leave out the tiles of C that lie below its diagonal
+    upper: bool = False  # skip the tiles of C below its diagonal
 
     @property
     def expressions(self) -> tuple[Expression, Expression]:
-        """⊕ and ⊗."""
+        """Return the expressions of ⊕ and ⊗."""
         return parse(self.add, ("x", "y")), parse(self.mul, ("x", "y"))
 
 
 @dataclass(frozen=True)
 class Fold:
-    """C ← (C ⊕) W₀ ⊕ W₁ ⊕ …, the partial results of a product whose k was split."""
+    """The fold C ← (C ⊕) W₀ ⊕ W₁ ⊕ … of the partial results of a product whose k was split."""
 
     add: str
     words: WordFormat

@@ -1,4 +1,4 @@
-"""Tile shapes of the GPU product: data, with where they were measured, and one predicate that says what is valid."""
+"""Define the tile shapes of the GPU product with their measurements, and the predicate that validates them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WARP = 32
 
 @dataclass(frozen=True)
 class Tile:
-    """A block computes tile_m rows × tile_n words of C, a thread thread_m × thread_n, tile_k at a time."""
+    """A tile of a block, tile_m rows × tile_n words of C; a thread has thread_m × thread_n, tile_k at a time."""
 
     tile_m: int
     tile_n: int
@@ -30,16 +30,16 @@ class Tile:
         return (self.tile_m // self.thread_m) * (self.tile_n // self.thread_n)
 
     def count(self, rows: int, columns: int) -> int:
-        """How many tiles a C of ``rows`` × ``columns`` words takes."""
+        """Return the number of tiles of a C of ``rows`` × ``columns`` words."""
         return -(-rows // self.tile_m) * -(-columns // self.tile_n)
 
     def shared_bytes(self, word_bytes: int) -> int:
-        """Shared memory of a block, the padding of both operands included."""
+        """Return the shared memory of a block, including the padding of both operands."""
         padding = 16 // word_bytes
         return self.stages * self.tile_k * (self.tile_m + self.tile_n + 2 * padding) * word_bytes
 
     def is_valid(self, word_bytes: int) -> bool:
-        """Whether threads, copies and shared memory come out even. The kernel and the tests ask this."""
+        """Return whether threads, copies and shared memory divide evenly; the kernel and the tests call this."""
         vector = 16 // word_bytes
         return (
             min(self.tile_m, self.tile_n, self.tile_k, self.thread_m, self.thread_n, self.min_blocks) >= 1
@@ -58,7 +58,7 @@ class Tile:
         )
 
     def _copies_evenly(self, size: int, vector: int) -> bool:
-        """Whether the threads share out a (size, tile_k) tile, by vectors along ``size`` and by words along k."""
+        """Return whether the threads share a (size, tile_k) tile evenly, by vectors and by words along k."""
         return (
             size * self.tile_k % (vector * self.threads) == 0
             and self.threads % (size // vector) == 0
@@ -66,7 +66,7 @@ class Tile:
         )
 
     def _splats_evenly(self) -> bool:
-        """Whether each thread widens some k of one row of A, all from one word of 32 truth values."""
+        """Return whether each thread widens some k of one row of A, all from one word of 32 truth values."""
         return self.threads % self.tile_m == 0 and 32 % max(1, self.tile_m * self.tile_k // self.threads) == 0
 
 

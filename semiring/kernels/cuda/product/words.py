@@ -46,7 +46,7 @@ class WordFormat:
 
     @property
     def bits(self) -> bool:
-        """Whether a word holds 32 truth values."""
+        """Return whether a word holds 32 truth values."""
         return self.lanes == 32
 
     @property

@@ -5,8 +5,8 @@ The results are bitwise identical to those of the rules `signs`, ``reweighted``,
 
 * Floats of min-plus and max-plus: the strong components in the same order, each under the potentials of one elimination
   in float64. Potentials are valid if the elimination succeeds and they drown no weight
-  (`semiring.algorithms.potentials.small`). Between components, products of the original weights are computed along the
-  same halves.
+  (`semiring.algorithms.potentials.small_matrices`). Between components, products of the original weights are computed
+  along the same halves.
 * Floats of max-times and min-times: factors by sweeps.
 * Integers whose sums are exact in float64: closed in float64.
 

@@ -1,6 +1,6 @@
 """Floats of min-plus and max-plus: potentials of each strong component by one elimination in float64.
 
-They are valid if the elimination succeeds and they drown no weight (`semiring.algorithms.potentials.small`).
+They are valid if the elimination succeeds and they drown no weight (`semiring.algorithms.potentials.small_matrices`).
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False

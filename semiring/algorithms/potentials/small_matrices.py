@@ -1,9 +1,10 @@
-"""Potentials of small matrices of floats by one elimination in float64: cheaper there than the sweeps of `potentials`.
+"""Compute potentials of small matrices of floats by one elimination in float64, which is cheaper than sweeps.
 
-They are taken if the elimination comes through and leaves every reweighted entry ≥ 0 up to the rounding of sums.
-Whatever is not that simple (a negative or a zero-weight cycle, an infinite gain, NaN, several strong components, or
-potentials that would drown a weight) is left to `potentials`, which is thorough. Every closure of a small component
-begins with them, so that all give the same bits; a backend may have them in a loop of its own (`GainingClosures`).
+The potentials are used if the elimination meets no negative pivot, and every reweighted entry is ≥ 0 up to the rounding
+of sums. Otherwise `potentials` computes them by a thorough search. The cases are a negative or a zero-weight cycle, an
+infinite gain, NaN, several strong components, and potentials that would drown a weight. Every closure of a small
+component begins with this elimination, so all give bitwise identical results. A backend may compute it in a loop of its
+own (`GainingClosures`).
 
 Source: Johnson 1977, as in `potentials`. Cost: n³ pairs on one thread.
 """
@@ -24,16 +25,16 @@ __all__ = ["SMALL", "small_potentials"]
 SMALL = 160  # rows up to which one thread and one block are as fast as anything
 
 _FLOAT64 = np.dtype(np.float64)
-_least, _greatest = np.minimum.reduce, np.maximum.reduce  # a matrix's own methods cost more than its look
+_least, _greatest = np.minimum.reduce, np.maximum.reduce  # the methods of an array cost more than the scan itself
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
 def small_potentials(A: Array) -> Array | None:
-    """Potentials (n,) float64 of a matrix of finite weights and ∞, or None: then `potentials` has to find them."""
+    """Return potentials (n,) float64 of finite weights and ∞, or None where `potentials` must compute them."""
     plan = make_plan(min_plus, _FLOAT64)
     D = A.astype(_FLOAT64, order="C")
     backend_for(D, min_plus, _FLOAT64).close_block(plan, D)
-    if plan.status.diverged >= 0 or not _greatest(D, None) < np.inf:  # of several components each has its own
+    if plan.status.diverged >= 0 or not _greatest(D, None) < np.inf:  # each component has its own potentials
         return None
     h: Array = _least(D, 0)
     low = float(_least(h, None))

@@ -1,22 +1,23 @@
-"""A⁺ = A ⊗ A*: the paths of at least one edge.
+"""Compute A⁺ = A ⊗ A*, the sum over paths of at least one edge.
 
-A⁺ differs from A* on the diagonal alone, because A* = I ⊕ A⁺. Where ⊕ is idempotent, a cycle through i either repeats
-the loop at i or meets another vertex j, so that::
+A⁺ differs from A* on the diagonal alone, because A* = I ⊕ A⁺. If ⊕ is idempotent, a cycle through i either repeats the
+loop at i or meets another vertex j, so that::
 
     A⁺[i, i] = A[i, i] ⊗ A[i, i]*  ⊕  ⊕_{j ≠ i} A*[i, j] ⊗ A*[j, i]
 
-which needs of A its old diagonal only: O(n²) pairs after the closure, in place. Where ⊕ is not idempotent the sum
-over j would count a cycle once for every vertex on it; there A is kept, and A⁺ is one more product, again in place.
+This formula reads only the old diagonal of A: O(n²) pairs after the closure, in place. If ⊕ is not idempotent, the sum
+over j would count a cycle once for every vertex on it. In that case A is kept, and A⁺ is one more product, in place.
 
-Cost: n² pairs and workspace one piece of rows, or n³ pairs, a copy of A and a panel of columns. Hazard: in floating
-point the diagonal is a sum of two rounded halves of a cycle, where A ⊗ A* would add its first edge to the rounded rest.
+Cost: n² pairs and a workspace of one piece of rows; or n³ pairs, a copy of A and a panel of columns. Hazard: in
+floating point, the diagonal is a sum of two rounded halves of a cycle. A ⊗ A* would add the first edge to the rounded
+remainder.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from semiring.algorithms.packed import set_cycles
+from semiring.algorithms.packed_bits import set_cycles
 from semiring.algorithms.views import Array, columns_of
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.parts import pieces
@@ -27,12 +28,15 @@ from semiring.namespaces import array_namespace
 __all__ = ["cycles_from_closure", "cycles_in_place", "cycles_of_loops", "cycles_through", "irreflexive_product"]
 
 
-_ENTRIES = 1 << 19  # that are folded at a time
-_COLUMNS = 1024  # of a product in place that are copied at a time
+_ENTRIES = 1 << 19  # entries folded at a time
+_COLUMNS = 1024  # columns of an in-place product that are copied at a time
 
 
 def cycles_from_closure(plan: KernelPlan, loops: Array, closed: Array | BitMatrix) -> Array | BitMatrix:
-    """A* → A⁺ in place for an idempotent ⊕; ``loops`` (n,) is the diagonal of A before it was closed. Returns it."""
+    """Turn A* into A⁺ in place for an idempotent ⊕, and return it.
+
+    ``loops`` (n,) is the diagonal of A before it was closed.
+    """
     if isinstance(closed, BitMatrix):
         set_cycles(plan.semiring, closed, loops)
         return closed
@@ -45,12 +49,12 @@ def cycles_from_closure(plan: KernelPlan, loops: Array, closed: Array | BitMatri
 
 
 def cycles_in_place(engine: Engine, A: Array) -> None:
-    """`cycles_from_closure` of a matrix whose diagonal holds the loops: all that A⁺ needs is in A (n, n)."""
+    """Apply `cycles_from_closure` to a matrix A (n, n) whose diagonal still holds the loops."""
     cycles_from_closure(engine.plan, A.diagonal().copy(), A)
 
 
 def cycles_of_loops(plan: KernelPlan, loops: Array) -> Array:
-    """The cycles (n,) that repeat the loops (n,) of A."""
+    """Return the cycles (n,) that repeat the loops (n,) of A."""
     xp, star = array_namespace(loops), plan.semiring.star_expression
     stars = loops
     if star is not None:
@@ -59,9 +63,10 @@ def cycles_of_loops(plan: KernelPlan, loops: Array) -> Array:
 
 
 def cycles_through(plan: KernelPlan, best: Array, out: Array, back: Array, own: int | None = None) -> Array:
-    """``best`` (m,) ⊕ the cycles of m vertices through k others: out[i, j] leads there, back[i, j] from there to i.
+    """Add to ``best`` (m,) the cycles of m vertices through k other vertices, and return the sums.
 
-    ``own``: the j of the first vertex where the others are all of them. Then j = i does not count.
+    out[i, j] leads from vertex i to j, and back[i, j] from j to i. ``own`` is the j of the first vertex, where the k
+    vertices include all m; the entries with j = i then do not count.
     """
     xp, add = array_namespace(out), plan.semiring.add.expression
     terms = _product(plan, out, back)
@@ -78,7 +83,7 @@ def _product(plan: KernelPlan, x: Array, y: Array) -> Array:
 
 
 def _fold(add: Any, first: Array, terms: Array) -> Array:
-    """``first`` ⊕ the sum of each row of ``terms``, which are added by halves: that takes log n array operations."""
+    """Return ``first`` ⊕ the sum of each row of ``terms``, added by halves in log n array operations."""
     width = terms.shape[1]
     while width > 1:
         half = width // 2
@@ -89,7 +94,7 @@ def _fold(add: Any, first: Array, terms: Array) -> Array:
 
 
 def irreflexive_product(engine: Engine, A: Array, closed: Array) -> None:
-    """A* → A ⊗ A* in place, for every semiring; ``A`` is the matrix before it was closed."""
+    """Turn A* into A ⊗ A* in place, for every semiring; ``A`` is the matrix before it was closed."""
     n = closed.shape[0]
-    for start in range(0, n, _COLUMNS):  # an engine of a GPU takes wider panels, of fewer rows
+    for start in range(0, n, _COLUMNS):  # on a GPU the panels are wider, and have fewer rows
         engine.multiply_left(A, closed[:, columns_of(engine.plan, start, min(n, start + _COLUMNS))])

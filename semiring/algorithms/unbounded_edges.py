@@ -1,11 +1,11 @@
-"""Edges of unbounded gain: -∞ in min-plus, +∞ in max-plus.
+"""Insert edges of unbounded gain into a closure: -∞ in min-plus, +∞ in max-plus.
 
-The rule: a path over such an edge has the length -∞ (+∞), however long the rest of it is, and "no path" stays "no
-path". A cycle over one is a negative (positive) cycle. The other edges are closed without them; then each is
-inserted, as in a dynamic transitive closure (G. F. Italiano, "Amortized efficiency of a path retrieval data
-structure", 1986): whatever reached its tail now reaches whatever its head reached.
+A path over such an edge has the length -∞ (+∞), whatever its other edges are, and "no path" stays "no path". A cycle
+over such an edge is a negative (positive) cycle. The remaining edges are closed first. Then each unbounded edge is
+inserted, as in a dynamic transitive closure: every vertex that reaches its tail now reaches every vertex that its head
+reaches. Source: G. F. Italiano, "Amortized efficiency of a path retrieval data structure", 1986.
 
-Cost: O(n²) for every vertex such an edge leaves. They are rare, and a matrix without them pays nothing.
+Cost: O(n²) for every vertex that an unbounded edge leaves. Such edges are rare, and other matrices have no extra cost.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["check_unbounded", "insert_unbounded", "unbounded_edges"]
 
 
 def unbounded_edges(A: Array, sign: int) -> dict[int, Array]:
-    """The heads of the unbounded edges of each tail that has one."""
+    """Return the heads of the unbounded edges, by tail, for each tail that has one."""
     gain = -np.inf if sign > 0 else np.inf
     tails = np.flatnonzero(np.concatenate([on_host((gain == A[rows]).any(axis=1)) for rows in pieces(A)]))
     return {int(tail): np.flatnonzero(on_host(gain == A[int(tail)])) for tail in tails}
@@ -47,7 +47,7 @@ def check_unbounded(A: Array, edges: dict[int, Array], semiring: Semiring) -> No
 
 
 def _path(A: Array, sources: Array, target: int, none: Any) -> list[int]:
-    """The vertices of a path of fewest edges from one of ``sources`` to ``target``; [] without one."""
+    """Return the vertices of a path of fewest edges from one of ``sources`` to ``target``; [] without one."""
     previous = np.full(A.shape[0], -2)
     previous[sources] = -1
     queue = deque(int(vertex) for vertex in sources)
@@ -65,7 +65,7 @@ def _path(A: Array, sources: Array, target: int, none: Any) -> list[int]:
 
 
 def insert_unbounded(edges: dict[int, Array], D: Array) -> Array:
-    """D ← the closure in min-plus with the unbounded edges, D being the one without them. Returns D."""
+    """Insert the unbounded edges into D, the min-plus closure of the other edges, in place, and return D."""
     xp = array_namespace(D)
     for tail, found in edges.items():
         heads = xp.asarray(found)

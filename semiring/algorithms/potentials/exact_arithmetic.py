@@ -1,21 +1,23 @@
-"""Shortest paths of one strong component in exact arithmetic, where sums in float64 would drown some of its weights.
+"""Compute shortest paths of one strong component in exact arithmetic, where float64 sums would drown some weights.
 
-Weights of very different size may meet in one component. Potentials in float64 then round away what the small ones
-say: edges are lost, and so are negative cycles. Here weights are whole numbers of a common unit, however long:
+Weights of very different size may occur in one component. Potentials in float64 then round the small weights away, so
+edges are lost, and so are negative cycles. In this module weights are whole numbers of a common unit, of any length:
 
-1. Potentials by Bellman-Ford, exactly. With every weight w raised to w + ε |w|, a cycle becomes negative if and only if
-   the rounding of its own weights does not explain its sum: so every such cycle is found, and no other.
-2. Under these potentials h the weights are ≥ 0. Rounded once to float64 they are closed by the kernels, which is right
-   to n 2⁻⁵² relative in r[i, j] = D[i, j] + h[i] - h[j]; and D is r shifted back, exactly, and rounded once.
-3. Where r[i, j] is more than `SPREAD` times |D[i, j]|, its rounding could be seen in D: row i is found again by
+1. Potentials by Bellman-Ford, exactly. If every weight w is raised to w + ε |w|, a cycle becomes negative if and only
+if
+   the rounding of its own weights does not explain its sum. Every such cycle is found, and no other.
+2. Under these potentials h the weights are ≥ 0. They are rounded once to float64 and closed by the kernels. The result
+   has a relative error of at most n 2⁻⁵² in r[i, j] = D[i, j] + h[i] - h[j]. D is r shifted back exactly, and rounded
+   once.
+3. Where r[i, j] is more than `SPREAD` times |D[i, j]|, its rounding could be visible in D. Row i is then recomputed by
    Dijkstra's algorithm on the exact weights.
 
-So every distance is right to n 2⁻³² of itself, most of them to some ulp, as the length of a path whose edges are longer
-by at most the rounding ε |w| of their own weights.
+The relative error of every distance is at most n 2⁻³², and some ulp for most. The exact value is the length of a path
+whose edges are longer by at most the rounding ε |w| of their own weights.
 
 Sources: D. B. Johnson, JACM 24 (1977); E. W. Dijkstra, Numer. Math. 1 (1959). Cost: n² operations on Python's integers
-for every sweep and every row of step 3, about 0.1 µs each, and one closure of float64; some 200 bytes an entry. Such a
-component is rare: `semiring.algorithms.potentials.rounding` tells which it is.
+for every sweep and every row of step 3, about 0.1 µs each, and one closure of float64; some 200 bytes an entry. Such
+components are rare; `semiring.algorithms.potentials.rounding` detects them.
 """
 
 from __future__ import annotations
@@ -31,20 +33,19 @@ from semiring.algorithms.potentials.sweeps import cycle_error
 from semiring.algorithms.potentials.weights import roundings
 from semiring.algorithms.views import Array
 
-__all__ = ["SPREAD", "Exact", "common_unit", "rounded", "whole"]
+__all__ = ["SPREAD", "ExactComponentPotentials", "common_unit", "rounded", "whole"]
 
-SPREAD = 2.0**20  # times a distance: from there on the rounding of what it was shifted by could be seen in it
+SPREAD = 2.0**20  # times a distance: beyond this ratio, the rounding of a shift could be visible in the distance
 
 
-class Exact:
-    """Exact potentials of one strong component, under which it is closed."""
+class ExactComponentPotentials:
+    """The exact potentials of one strong component, under which it is closed."""
 
     def __init__(self, W: Array, epsilon: float, h: Array) -> None:
-        """Find exact potentials for min-plus weights W (n, n) of one strong component, in float64, ∞ for no edge.
+        """Compute exact potentials for min-plus weights W (n, n) of one strong component, in float64, ∞ for no edge.
 
-        ``epsilon`` is the relative rounding of a weight, a power of two or 0; h (n,) are the potentials that float64
-        gave, where the search begins. Raises `NegativeCycleError` with the vertices of a cycle for which
-        Σ w < -ε Σ |w|.
+        ``epsilon`` is the relative rounding of a weight, a power of two or 0. h (n,) are the float64 potentials, from
+        which the search starts. Raises `NegativeCycleError` with the vertices of a cycle for which Σ w < -ε Σ |w|.
         """
         edges = np.isfinite(W)
         shifts = [-int(log2(fine)) if fine else 0 for fine in roundings(epsilon)]
@@ -62,14 +63,15 @@ class Exact:
             raise error
 
     def _whole(self, W: Array, edges: Array) -> tuple[Array, int]:
-        """The weights in units, 0 where there is no edge; and a number that is longer than any path."""
+        """Return the weights in units, 0 where there is no edge, and a number longer than any path."""
         weights = whole(np.where(edges, W, 0.0), self._unit)
         return weights, 4 * (len(W) + 1) * (1 + max(-weights.min(), weights.max()))
 
     def distances(self, W: Array, close: Callable[[Array], object]) -> Array:
-        """The distances (n, n) in float64 of the same weights W, which are not changed.
+        """Return the distances (n, n) in float64 of the same weights W, which are not changed.
 
-        ``close(R)`` closes a float64 matrix ≥ 0 in place. What it leaves on the diagonal stays.
+        ``close(R)`` closes a float64 matrix ≥ 0 in place. The diagonal of the result is the one that ``close``
+        computes.
         """
         edges = np.isfinite(W)
         weights, none = self._whole(W, edges)
@@ -88,7 +90,7 @@ class Exact:
 
 
 def _relaxation(weights: Array, labels: Array) -> Callable[[Array], tuple[Array, Array]]:
-    """What `Labels` relaxes by: the best that edges with these weights (n, n) offer from the labels (n,)."""
+    """Return the function that relaxes edges with weights (n, n) from the labels (n,), for `Labels`."""
 
     def relax(tails: Array) -> tuple[Array, Array]:
         candidates = weights[tails] + labels[tails, np.newaxis]
@@ -99,13 +101,13 @@ def _relaxation(weights: Array, labels: Array) -> Callable[[Array], tuple[Array,
 
 
 def common_unit(values: Array) -> int:
-    """An e for which all values are whole numbers of 2ᵉ."""
+    """Return an e for which all values are whole numbers of 2ᵉ."""
     mantissas, exponents = np.frexp(values)
     return int(exponents.min(initial=1024, where=mantissas != 0)) - 53
 
 
 def whole(values: Array, unit: int) -> Array:
-    """Values as Python's integers, in units of 2ᵉ; below a unit they are cut off."""
+    """Return values as Python integers in units of 2ᵉ, truncated below a unit."""
     mantissas, exponents = np.frexp(values)
     numbers = (mantissas * 2.0**53).astype(np.int64).astype(object)
     up = np.where(mantissas == 0, 0, exponents.astype(np.int64) - 53 - unit)
@@ -113,7 +115,7 @@ def whole(values: Array, unit: int) -> Array:
 
 
 def rounded(numbers: Array, unit: int) -> Array:
-    """What `whole` made integers of, each rounded once; beyond the range of floats ±∞."""
+    """Return the inverse of `whole`: floats, each rounded once, and ±∞ beyond the range of floats."""
     scale = 1 << abs(unit)
 
     def as_float(number: int) -> float:
@@ -126,14 +128,14 @@ def rounded(numbers: Array, unit: int) -> Array:
 
 
 def _single_source(weights: Array, source: int) -> Array:
-    """The distances (n,) from one vertex, over weights ≥ 0."""
+    """Return the distances (n,) from one vertex, over weights ≥ 0."""
     distances = weights[source].copy()
     distances[source] = 0
-    left = np.ones(len(weights), np.bool_)
-    left[source] = False
+    is_unsettled = np.ones(len(weights), np.bool_)
+    is_unsettled[source] = False
     for _ in range(len(weights) - 1):
-        waiting = np.flatnonzero(left)
-        vertex = waiting[distances[waiting].argmin()]
-        left[vertex] = False
+        unsettled = np.flatnonzero(is_unsettled)
+        vertex = unsettled[distances[unsettled].argmin()]
+        is_unsettled[vertex] = False
         distances = np.minimum(distances, distances[vertex] + weights[vertex])
     return distances

@@ -1,7 +1,7 @@
-"""What is particular to matrices packed 32 entries to a word: the diagonal of A⁺, and the bits beyond the last column.
+"""Set the diagonal of A⁺ and clear the tail bits of matrices that are packed 32 entries to a word.
 
-The algorithms are those of the dense matrices: a recursion that splits at multiples of 32 works on the words in place.
-Cost: O(n²).
+The tail bits of a row are those beyond the last column. The algorithms are those of dense matrices: a recursion that
+splits at multiples of 32 works on the words in place. Cost: O(n²).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from semiring.namespaces import array_namespace
 
 __all__ = ["clear_tail", "loops", "set_cycles"]
 
-_AT_A_TIME = 1024  # vertices by way of which cycles lead: a multiple of 32
+_AT_A_TIME = 1024  # intermediate vertices of cycles at a time: a multiple of 32
 
 
 def clear_tail(semiring: Semiring, packed: BitMatrix) -> None:
@@ -25,14 +25,17 @@ def clear_tail(semiring: Semiring, packed: BitMatrix) -> None:
 
 
 def loops(packed: BitMatrix) -> Array:
-    """The diagonal (n,), as bool."""
+    """Return the diagonal (n,) of a packed matrix, as bool."""
     vertices = array_namespace(packed.words).arange(packed.shape[0])
     bits = packed.words[vertices, vertices // WORD] >> (vertices % WORD).astype(np.uint32)
     return (bits & 1).astype(np.bool_)
 
 
 def set_cycles(semiring: Semiring, packed: BitMatrix, loops: Array) -> None:
-    """The diagonal of A⁺, as in `cycles_from_closure`; an idempotent ⊕ is "or", or "and" where 0̄ is True."""
+    """Set the diagonal of A⁺, as `cycles_from_closure` does.
+
+    An idempotent ⊕ of truth values is "or", or "and" where 0̄ is True.
+    """
     n, words, xp = packed.shape[0], packed.words, array_namespace(packed.words)
     dual = bool(semiring.zero_for(np.bool_))
     vertices = xp.arange(n)

@@ -1,15 +1,15 @@
-"""Whole numbers in fewer bits: min-plus closures in narrower integers than came in, where every distance fits them.
+"""Close whole-number min-plus matrices in a narrower integer dtype, where every distance provably fits it.
 
-On a GPU a product costs what its element does: float64 some nine times what int16 costs. Where the edges are whole
-numbers ≥ 0, and no distance exceeds a bound below the "no path" of a narrower dtype, the closure there is the same,
-number by number. Two bounds are tried, the cheaper first: n times the greatest edge; and for one vertex v, the longest
-way to v plus the longest way from v. The proof, and what it gains, stand in docs/narrow.md.
+On a GPU the cost of a product depends on its dtype: float64 costs some nine times as much as int16. If the edges are
+whole numbers ≥ 0, and no distance exceeds a bound below the "no path" of a narrower dtype, the closure in that dtype is
+identical. Two bounds are computed, the cheaper one first. The first bound is n times the greatest edge. The second, for
+one vertex v, is the longest distance to v plus the longest distance from v. docs/narrow.md has the proof and the gain.
 
-The narrow matrix lies in the memory of the result, row by row at the start of its rows, so there is no second one.
+The narrow matrix lies in the memory of the result, row by row at the start of its rows, so there is no second matrix.
 
 Cost: one pass over floats (over `_SAMPLE` rows, where they show a fraction), a few sweeps of Bellman-Ford in either
-direction for the second bound, a pass each to narrow and to widen. What is not here: weights below 0, and graphs of
-several parts whose edges are too large for the first bound. No hazards: where nothing is proven, nothing is done.
+direction for the second bound, a pass each to narrow and to widen. The module does not treat weights below 0, nor
+graphs of several components whose edges are too large for the first bound. Without a proof, the matrix is not changed.
 """
 
 from __future__ import annotations
@@ -32,17 +32,18 @@ from semiring.namespaces import array_namespace
 __all__ = ["narrower"]
 
 _SWEEPS = 8  # in one direction: random graphs of n = 16384 with 60, 16 and 8 edges a vertex take 3, 5 and 6
-_SAMPLE = 32  # rows that are asked first: most matrices with fractions have one there
+_SAMPLE = 32  # rows that are scanned first: most matrices with fractions have one there
 
 
 def narrower(
     A: Array, sign: int, largest: int | None, candidates: Sequence[np.dtype[Any]]
 ) -> tuple[np.dtype[Any], int] | None:
-    """The first of some integer dtypes, the narrowest first, that provably holds every distance; with their bound.
+    """Return the narrowest integer dtype that provably holds every distance, and its bound; None without a proof.
 
-    A (n, n) holds weights ≥ 0 (of max-plus, sign -1, ≤ 0) and "no path". ``largest``: the greatest edge of integers; of
-    floats None. Waits for a device twice for floats, twice before the first sweep and once after each. None where an
-    edge is no whole number, or no dtype is proven to suffice.
+    A (n, n) holds weights ≥ 0 (≤ 0 for max-plus, sign -1) and "no path". ``candidates`` are integer dtypes, the
+    narrowest first. ``largest`` is the greatest edge of integers, and None for floats. The result is None where an edge
+    is no whole number, or no dtype is proven to suffice. The function waits for a device twice for floats, twice before
+    the first sweep and once after each.
     """
     if not candidates or A.shape[0] < 2:  # a loop alone is on no walk to another vertex
         return None
@@ -70,7 +71,7 @@ def narrower(
 
 
 def _largest_whole(A: Array, passes: PassKernels | None) -> float:
-    """The greatest size of a finite entry; ∞ where one is no whole number."""
+    """Return the greatest magnitude of a finite entry, or ∞ where an entry is no whole number."""
     if passes is not None:
         return passes.largest_whole(A)
     xp, largest = array_namespace(A), 0.0
@@ -83,7 +84,7 @@ def _largest_whole(A: Array, passes: PassKernels | None) -> float:
 
 
 class _Lengths:
-    """Lengths of walks from vertex 0 to all vertices, (n,) float64, better with every sweep of Bellman-Ford."""
+    """Lengths (n,) float64 of walks from vertex 0, which every sweep of Bellman-Ford improves."""
 
     def __init__(self, A: Array, sign: int, passes: PassKernels | None) -> None:
         self._weights = Weights(A, sign, sign * inner_zero(min_plus, A.dtype), np.dtype(np.float64), 0.0)
@@ -92,10 +93,11 @@ class _Lengths:
         self._lengths[0] = 0.0
 
     def farthest(self, limit: int) -> float:
-        """The greatest length, after sweeps until it is at most half the ``limit``, or until that would take many.
+        """Return the greatest length, after sweeps until it is at most half the ``limit``.
 
-        Every sweep has to double the vertices within the limit, or to halve those beyond it; once all are within, to
-        bring the greatest length down.
+        The sweeps stop early if they make too little progress. Every sweep must double the vertices within the limit,
+        or halve the vertices beyond it. Once all vertices are within the limit, every sweep must reduce the greatest
+        length.
         """
         n, near, farthest = self._weights.n, 0, np.inf
         for sweep in range(_SWEEPS + 1):
@@ -110,5 +112,5 @@ class _Lengths:
         return farthest
 
     def sweep(self) -> None:
-        """Improve the lengths once."""
+        """Improve the lengths by one sweep."""
         self._lengths = swept(self._lengths, self._weights, self._passes)

@@ -1,8 +1,8 @@
-"""Floats as integers in the same order: where ⊕ and ⊗ only select, nothing else about them matters.
+"""Map floats to integers in the same order, for closures whose ⊕ and ⊗ only select.
 
-A closure that maps its matrix once saves every product the map, and integers have a 3-input minimum and maximum.
-Cost: two passes over the matrix, by the backend's `PassKernels` where it has them; workspace none where the
-floats may be overwritten, as here.
+Such a closure depends on the order of the entries only. Mapping the matrix once avoids the mapping in every product,
+and GPUs have 3-input minimum and maximum instructions for integers. Cost: two passes over the matrix, by the backend's
+`PassKernels` where it has them. There is no workspace where the floats may be overwritten, as here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["has_order", "in_order", "selects"]
 
 
 def has_order(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
-    """Whether all that a closure does on float32 is to select by order, and its star is 1̄."""
+    """Return whether a closure of float32 only selects by order, and its star is 1̄."""
     return bool(
         dtype == np.float32 and selects(semiring) and semiring.absorptive and semiring.supports(np.dtype(np.int32))
     )
@@ -31,7 +31,7 @@ def has_order(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
 
 @lru_cache(maxsize=256)
 def selects(semiring: Semiring) -> bool:
-    """Whether one of ⊕ and ⊗ is min(x, y) and the other max(x, y)."""
+    """Return whether one of ⊕ and ⊗ is min(x, y) and the other max(x, y)."""
     operations = [operation.expression for operation in (semiring.add, semiring.mul)]
     plain = all(len(tree.args) == 2 and all(arg.op == "var" for arg in tree.args) for tree in operations)
     return plain and {tree.op for tree in operations} == {"min", "max"}
@@ -39,7 +39,7 @@ def selects(semiring: Semiring) -> bool:
 
 @lru_cache(maxsize=256)
 def _identities(semiring: Semiring, back: bool) -> tuple[tuple[Any, Any], ...]:
-    """For the zero and the one of the semiring: what the map makes of the float, and its value in int32, or back."""
+    """Return, for 0̄ and 1̄, the image of the float and the identity of int32; swapped for ``back``."""
     floats, integers = np.dtype(np.float32), np.dtype(np.int32)
     elements = semiring.zero_for, semiring.one_for
     values = [(np.asarray(typed(floats), floats).view(np.int32), typed(integers)) for typed in elements]
@@ -48,9 +48,10 @@ def _identities(semiring: Semiring, back: bool) -> tuple[tuple[Any, Any], ...]:
 
 
 def in_order(A: Array, semiring: Semiring, out: Array, *, back: bool = False) -> None:
-    """Out ← integers in the order of the floats A, or ``back``; float32 and int32 of one shape, perhaps of one memory.
+    """Write into out the integers in the order of the floats A, or the floats of the integers (``back``).
 
-    The zero and the one of the semiring become those of its integers.
+    A and out are float32 and int32 arrays of one shape, and may share memory. The zero and the one of the semiring
+    become those of its integers.
     """
     bits, out, pairs = A.view(np.int32), out.view(np.int32), _identities(semiring, back)
     passes = backend_for(bits, semiring, bits.dtype).capabilities.passes
