@@ -520,7 +520,7 @@ def test_sums_are_formed_again_where_their_first_terms_mislead(rng, turned):
 
 @pytest.mark.parametrize("k", quick(lambda k: k < 100, [20, 300]))
 def test_entries_beside_the_range_of_plain_terms(rng, k):
-    """Matrices with one entry each around ±44, and where n of `codegen.exponential_sums` has bits like those of the range."""
+    """Matrices with one entry each around ±44, and where n of `exponential_sums` has bits like those of the range."""
     entries = [43.9, 44.1, 45, 60, -43.9, -44.4, -45, -100, -9.09e4, -90912.5, -1.817e5, -2.7257e5, -2.72614e5, 9.1e4]
     A, x = normal(rng, 1 + len(entries), k).astype(np.float32), normal(rng, k).astype(np.float32)
     A[1:, 7] = entries
