@@ -661,7 +661,8 @@ def gaioso_densities(options: argparse.Namespace) -> Table:
             each = [found[f"{name}, {edges} edges"][n] for edges in _EDGES]
             mean = _mean(found, name, n)
             most = max(abs(time.seconds / mean.seconds - 1) for time in each)
-            rows.append([name, n, *(str(t.scaled(1e3)) for t in [*each, mean]), f"{100 * most:.1f} %"])
+            differs = f"{100 * most:.1f} %" if all(time.is_measured for time in each) else "—"
+            rows.append([name, n, *(str(t.scaled(1e3)) for t in [*each, mean]), differs])
     columns = ["method", "vertices", *(f"{edges} edges, ms" for edges in _EDGES), "mean, ms", "most differ by"]
     return Table("Gaioso and others, section VI: milliseconds by edges a vertex", columns, rows)
 

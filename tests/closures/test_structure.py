@@ -235,7 +235,7 @@ def test_paths_through_bottlenecks(rng, of_few):
 def test_rows_of_bits_are_joined(rng, of_few, part, listed, monkeypatch):
     """With no joins allowed R-Kleene closes what is left; with all of them none is left; and edges in lists."""
     monkeypatch.setattr(sys.modules["semiring.algorithms.joined_rows"], "_PART", part)
-    monkeypatch.setattr(algorithm, "_LISTED", listed)
+    monkeypatch.setattr(algorithm, "_WORDS_PER_EDGE", listed)
     dual = sr.Semiring("dual", "x & y", "x | y", True, False, dtypes=("bool",))
     for kind in ("sparse", "acyclic", "apart", "tail", "undirected sparse", "empty", "dense"):
         for n in (1, 32, 33, 200):

@@ -9,7 +9,12 @@ import pytest
 from _semiring_networkx import interface
 from semiring.compat.networkx import device as choice
 
-pytestmark = pytest.mark.gpu
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(
+        not hasattr(nx.config.backends, "semiring"), reason="NetworkX finds installed backends alone: pip install -e ."
+    ),
+]
 
 WEIGHTED = [
     "all_pairs_dijkstra",
