@@ -99,7 +99,9 @@ def pulled(A, x, w, lengths, g, dtype, kept=None):
     steps, w = len(w), w.swapaxes(0, 1).astype(dtype)
     given = ChainArrays(A, x, w, lengths)
     if kept is None:
-        kept = gradients.count_saved_vectors(sr.log_plus, A.shape, x.shape[:1], x.shape[1], steps, np.dtype(dtype).name, True)
+        kept = gradients.count_saved_vectors(
+            sr.log_plus, A.shape, x.shape[:1], x.shape[1], steps, np.dtype(dtype).name, True
+        )
     _, borders = gradients.final_state(given, steps, sr.log_plus, True, kept)
     g = g[:, None] if g.ndim == 2 else g.swapaxes(0, 1)
     return gradients.pull_back(given, borders, g, steps, sr.log_plus)
