@@ -69,17 +69,17 @@ def _seconds(
     import torch
 
     plain, leaves = [x.detach() for x in operands], [x.detach().requires_grad_() for x in operands]
-    found: list[Any] = []
+    result: list[Any] = []
 
     def both() -> None:
-        found[:] = torch.autograd.grad(function(*leaves).sum(), leaves)
+        result[:] = torch.autograd.grad(function(*leaves).sum(), leaves)
         wait()
 
     def values() -> None:
         function(*plain)
         wait()
 
-    return measure("values", values), measure("gradients", both), list(found)
+    return measure("values", values), measure("gradients", both), list(result)
 
 
 def _table(what: str, options: argparse.Namespace) -> Table:

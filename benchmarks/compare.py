@@ -119,8 +119,8 @@ class _Process:
         line = self.process.stdout.readline()
         if not line:
             raise SystemExit(f"the benchmark ended with {self.name}: status {self.process.wait()}")
-        found: dict[str, Any] = json.loads(line)
-        return found
+        result: dict[str, Any] = json.loads(line)
+        return result
 
     def tell(self, what: Any) -> None:
         assert self.process.stdin is not None

@@ -134,12 +134,12 @@ def _peers(options: argparse.Namespace) -> Table:
 
 
 def _others(subscripts: str, arrays: list[np.ndarray]) -> list[tuple[str, Callable[[], Any]]]:
-    found: list[tuple[str, Callable[[], Any]]] = []
+    result: list[tuple[str, Callable[[], Any]]] = []
     if has("sesum"):
         import sesum
 
         path, *_ = sesum.compute_path(subscripts, *arrays, progbar=False)
-        found.append(
+        result.append(
             ("sesum", lambda: sesum.sesum(subscripts, *arrays, path=path, semiring=sesum.max_plus, dtype=np.float32))
         )
     terms, output = subscripts.partition("->")[::2]
@@ -159,8 +159,8 @@ def _others(subscripts: str, arrays: list[np.ndarray]) -> list[tuple[str, Callab
                 whole = whole + array.transpose(order)[index]
             return whole.max(tuple(range(len(output), len(labels))))
 
-        found.append(("broadcast of NumPy", broadcast))
-    return found
+        result.append(("broadcast of NumPy", broadcast))
+    return result
 
 
 def _networks(options: argparse.Namespace) -> Table:

@@ -45,16 +45,16 @@ def _operands(semiring: str, dtype: str, n: int) -> tuple[np.ndarray, np.ndarray
 
 def _peers(n: int) -> list[tuple[str, Callable[[], Any]]]:
     A, B = _operands("min_plus", "float32", n)
-    found: list[tuple[str, Callable[[], Any]]] = []
+    result: list[tuple[str, Callable[[], Any]]] = []
     if has("tropical_gemm"):
         import tropical_gemm
 
-        found.append(("tropical-gemm", lambda: tropical_gemm.minplus_matmul_2d(A, B)))
+        result.append(("tropical-gemm", lambda: tropical_gemm.minplus_matmul_2d(A, B)))
     if has("graphblas"):
         import graphblas as gb
 
         G, H = gb.Matrix.from_dense(A), gb.Matrix.from_dense(B)
-        found.append(("python-graphblas", lambda: gb.semiring.min_plus(G @ H).new()))
+        result.append(("python-graphblas", lambda: gb.semiring.min_plus(G @ H).new()))
 
     def broadcast() -> None:
         C = np.empty_like(A)
@@ -62,8 +62,8 @@ def _peers(n: int) -> list[tuple[str, Callable[[], Any]]]:
             np.min(A[i][:, None] + B, axis=0, out=C[i])
 
     if n <= 1024:
-        found.append(("NumPy, row by row", broadcast))
-    return found
+        result.append(("NumPy, row by row", broadcast))
+    return result
 
 
 def products(options: argparse.Namespace) -> Table:

@@ -448,13 +448,13 @@ def _host_joules(n: int) -> float | None:
 
 def buluc_energy(options: argparse.Namespace) -> Table:
     """Table 8: pairs a joule, by the counters of the board and of the processors."""
-    found: dict[str, dict[int, float]] = {}
+    result: dict[str, dict[int, float]] = {}
     sizes = _sizes(options, _SIZES)
     try:
         _needs_gpu()
         require("pynvml")
         for name in ("rkleene", "blocked_floyd_warshall"):
-            found[name] = {n: gpu.board_joules(name, n, options.counted) for n in sizes}
+            result[name] = {n: gpu.board_joules(name, n, options.counted) for n in sizes}
     except UnavailableError as missing:
         if _rapl() is None:
             raise UnavailableError(f"no counter of energy can be read: {missing}, and no RAPL") from missing
@@ -467,7 +467,7 @@ def buluc_energy(options: argparse.Namespace) -> Table:
     rows = []
     for n in sizes:
         row = [n, _then(BULUC_ENERGY["GPU"], n)]
-        row += [efficiency(found.get(name, {}), n) for name in ("rkleene", "blocked_floyd_warshall")]
+        row += [efficiency(result.get(name, {}), n) for name in ("rkleene", "blocked_floyd_warshall")]
         rows.append([*row, _then(BULUC_ENERGY["host"], n), efficiency(host, n)])
     columns = ["vertices", "GPU, then", "rkleene on a GPU", "blocked_floyd_warshall on a GPU", "host, then", "host"]
     return Table("Buluç et al., table 8: millions of pairs a joule, then by data sheets", columns, rows)

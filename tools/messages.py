@@ -54,7 +54,7 @@ def _messages_of(file: Path) -> Iterator[Message]:
     tree = ast.parse(file.read_text(encoding="utf-8"))
     name = str(file.relative_to(ROOT))
     covered: set[ast.AST] = set(_docstrings(tree))
-    found: list[Message] = []
+    result: list[Message] = []
     for node in ast.walk(tree):  # outer nodes come before inner ones
         if node in covered:
             continue
@@ -64,13 +64,13 @@ def _messages_of(file: Path) -> Iterator[Message]:
             text = " | ".join(filter(None, map(_text, [*node.args, *(key.value for key in node.keywords)])))
             covered.update(inner for inner in ast.walk(node))
             if text:
-                found.append(Message(name, node.lineno, kind, text))
+                result.append(Message(name, node.lineno, kind, text))
         elif isinstance(node, ast.BinOp | ast.JoinedStr | ast.Constant):
             text = _text(node)
             covered.update(inner for inner in ast.walk(node))
             if _is_prose(text):
-                found.append(Message(name, node.lineno, "text", text))
-    yield from sorted(found, key=lambda message: message.line)
+                result.append(Message(name, node.lineno, "text", text))
+    yield from sorted(result, key=lambda message: message.line)
 
 
 def _is_prose(text: str) -> bool:

@@ -458,14 +458,14 @@ def tests_for(file: str, tree: Path) -> list[str]:
     named = [
         name for prefix in sorted(TESTS, key=len, reverse=True) if inside.startswith(prefix) for name in TESTS[prefix]
     ]
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     for name in named:
         path = tree / "tests" / name
         for each in sorted(path.glob("test_*.py")) if path.is_dir() else [path] if path.exists() else []:
-            found[each.relative_to(tree).as_posix()] = None
-    if not found:
+            result[each.relative_to(tree).as_posix()] = None
+    if not result:
         raise MutantError(f"{tree} has no tests for {file}: add them to TESTS in tools/mutants.py")
-    return list(found)
+    return list(result)
 
 
 @dataclass(frozen=True)

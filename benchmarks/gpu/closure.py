@@ -114,7 +114,7 @@ def _scipy_floyd_warshall(A: np.ndarray) -> None:
 
 def columns(folder: str | None) -> list[Column]:
     """Every row of the tables; the look-ahead kernel, with which all are compared, first."""
-    found: list[Column] = [
+    result: list[Column] = [
         on_device("`staged`, the look-ahead kernel", lambda A: staged.close(plan(), A, look_ahead=True)),
         *(
             on_device(f"`{method}`", lambda A, method=method: sr.closure(A, method=method, out=A, check=False))
@@ -123,17 +123,17 @@ def columns(folder: str | None) -> list[Column]:
     ]
     for name, kernel in KERNELS.items():
         said = f"`{name}`" if kernel.is_method else f"{name}, a variant"
-        found.append(on_device(said, lambda A, name=name: papers.close(plan(), A, name)))
+        result.append(on_device(said, lambda A, name=name: papers.close(plan(), A, name)))
     if comparing():
-        return found
+        return result
     for peer in peers(folder):
         close, product = peer.closure(), peer.product()
         if close is not None:
-            found.append((f"{peer.name}, int32", _peer(peer, close)))
+            result.append((f"{peer.name}, int32", _peer(peer, close)))
         if product is not None:
-            found.append(on_device(f"{peer.name}, squaring", lambda A, product=product: _squared(A, product)))
+            result.append(on_device(f"{peer.name}, squaring", lambda A, product=product: _squared(A, product)))
     return [
-        *found,
+        *result,
         on_host("semiring on the host", lambda A: sr.closure(A, out=A, check=False, method="rkleene")),
         on_host("three loops, one core", serial),
         on_host("SciPy `floyd_warshall`", _scipy_floyd_warshall, np.float64),

@@ -66,16 +66,16 @@ def larger(options: argparse.Namespace) -> Table:
             if kind != "array":
                 A = np.lib.format.open_memmap(path, "w+", np.float32, (n, n))
             by_rows(A, lambda start, rows: rows.__setitem__(slice(None), weights(n, start).get()))
-            given: Any = A
+            operand: Any = A
             more: dict[str, Any] = {}
             if kind != "array":
                 A.flush()
                 os.sync()
                 rate = rate or disk_rate(path, n)
-                given, more = path, {"journal": folder / "run"} if kind == "journal" else {}
+                operand, more = path, {"journal": folder / "run"} if kind == "journal" else {}
             before = bytes_through()
             start = time.perf_counter()
-            _, why = sr.closure(given, out=given, device="cuda", memory=options.memory, explain=True, **more)
+            _, why = sr.closure(operand, out=operand, device="cuda", memory=options.memory, explain=True, **more)
             seconds, through = time.perf_counter() - start, bytes_through() - before
             found = A if kind == "array" else np.load(path, mmap_mode="r")
             differ: list[int] = []

@@ -27,11 +27,11 @@ def limit_cubin(product: Product, tile: Tile, target: str) -> tuple[str, bytes]:
     """The kernel's name and machine code, from the disk cache or compiled."""
     key = f"limit\n{product!r}\n{tile!r}\n{target}"
     version = fingerprint("benchmarks.gpu.limit_kernel")
-    found: tuple[str, bytes] | None = disk.load(version, key, lambda state: state)
-    if found is None:
-        found = _build(product, tile, target)
-        disk.save(version, key, found)
-    return found
+    result: tuple[str, bytes] | None = disk.load(version, key, lambda state: state)
+    if result is None:
+        result = _build(product, tile, target)
+        disk.save(version, key, result)
+    return result
 
 
 def _build(product: Product, tile: Tile, target: str) -> tuple[str, bytes]:

@@ -110,10 +110,10 @@ def numpy_dtype(dtype: Any) -> np.dtype[Any]:
         return dtype
     name: Any = str(dtype).removeprefix("torch.")
     try:
-        found: np.dtype[Any] = np.dtype(import_module("ml_dtypes").bfloat16 if name == "bfloat16" else name)
+        result: np.dtype[Any] = np.dtype(import_module("ml_dtypes").bfloat16 if name == "bfloat16" else name)
     except ImportError as error:
         raise MissingExtraError("ml_dtypes", "torch", "bfloat16") from error
-    return found
+    return result
 
 
 def _as_dtype(operand: Any, dtype: np.dtype[Any], semiring: Semiring) -> Any:

@@ -257,17 +257,17 @@ def read(path: str | os.PathLike[str], *, comm: Any = None, device: Any = None) 
         On all ranks.
     """
     context = _RankContext(comm, device)
-    found: StoredMatrix = agree(
+    result: StoredMatrix = agree(
         context.ranks, lambda: as_stored(os.fspath(path) + ("" if str(path).endswith(".npy") else ".npy"))
     )
-    grid = context.grid(found.n, found.dtype)
+    grid = context.grid(result.n, result.dtype)
 
     def tiles() -> Array:
         rows, columns = grid.rows(context.ranks.rank), grid.columns(context.ranks.rank)
-        own = np.empty((len(rows), len(columns)), found.dtype)
+        own = np.empty((len(rows), len(columns)), result.dtype)
         if own.size:
-            whole = found.view()
-            whole = whole.T if found.is_column_major else whole
+            whole = result.view()
+            whole = whole.T if result.is_column_major else whole
             for there, here in rows.parts():
                 for beside, place in columns.parts():
                     own[here, place] = whole[there, beside]

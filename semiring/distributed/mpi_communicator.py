@@ -59,13 +59,13 @@ class MpiRanks:
 
     def allgather(self, value: Any) -> list[Any]:
         self._wait_for_all()
-        found: list[Any] = self.comm.allgather(value)
-        return found
+        result: list[Any] = self.comm.allgather(value)
+        return result
 
     def exchange(self, values: list[Any]) -> list[Any]:
         self._wait_for_all()
-        found: list[Any] = self.comm.alltoall(values)
-        return found
+        result: list[Any] = self.comm.alltoall(values)
+        return result
 
     def broadcast(self, array: Array, root: int) -> None:
         if array.nbytes >= _LARGE:

@@ -177,8 +177,8 @@ class Groups:
         self.all, self.row, self.column = ranks, ranks.split(p, q), ranks.split(grid.shape[0] + q, p)
 
     def __getitem__(self, name: str) -> Ranks:
-        found: Ranks = getattr(self, name)
-        return found
+        result: Ranks = getattr(self, name)
+        return result
 
 
 class Transport(Protocol):

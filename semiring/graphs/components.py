@@ -177,13 +177,13 @@ def _compressed_rows(words: Array, most: int, threads: int | None) -> tuple[Arra
     """Return the edges as compressed rows, (n + 1,) and (m,), or None if a strip of rows has more than ``most``."""
     from semiring.kernels.graphs.scan import list_edges
 
-    found: dict[int, tuple[Array, Array]] = {}
+    result: dict[int, tuple[Array, Array]] = {}
 
     def note(rows: slice) -> None:
-        found[rows.start] = list_edges(words[rows], most)
+        result[rows.start] = list_edges(words[rows], most)
 
     run_strips(note, len(words), threads)
-    lists = [found[start] for start in sorted(found)]
+    lists = [result[start] for start in sorted(result)]
     if any(starts[-1] < 0 for starts, _ in lists):
         return None
     counts = np.concatenate([np.diff(starts) for starts, _ in lists])

@@ -214,22 +214,22 @@ def _contents(
     columns = None if columns is None else two_titles(columns)
     shown = "<stdin>" if source == "-" else source
     with binary_lines(source) as stream:
-        found: Edges | Entries
+        result: Edges | Entries
         if kind == "npy":
-            found = npy.read_npy(cast("BinaryIO", stream), shown)
+            result = npy.read_npy(cast("BinaryIO", stream), shown)
         elif kind == "npz":
-            found = npy.read_npz(cast("BinaryIO", stream), shown)
+            result = npy.read_npz(cast("BinaryIO", stream), shown)
         elif kind == "mtx":
-            found = matrix_market.read_matrix_market(stream.read(), shown)
+            result = matrix_market.read_matrix_market(stream.read(), shown)
         elif kind == "gr":
-            found = dimacs.read_dimacs(stream, shown)
+            result = dimacs.read_dimacs(stream, shown)
         elif kind == "json":
-            found = node_link.read_node_link(stream.read(), shown, weight=weight)
+            result = node_link.read_node_link(stream.read(), shown, weight=weight)
         else:
             mark = "\t" if kind == "tsv" else None
             reading: dict[str, Any] = {"header": header, "weight": weight, "columns": columns}
-            found = edge_list.read_edge_list(stream, shown, delimiter=mark, **reading)
-    return found, _stem(source)
+            result = edge_list.read_edge_list(stream, shown, delimiter=mark, **reading)
+    return result, _stem(source)
 
 
 def _stem(source: str) -> str:

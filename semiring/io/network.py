@@ -231,8 +231,8 @@ def assemble(
     else:
         matrix, combined = _matrix_of_edges(found, semiring, dtype, directed)
         directed = directed and found.directed
-    known: dict[str, Any] = {"semiring": semiring, "combined": combined, "directed": directed}
-    return Network(matrix, _as_tuple(found.names), unit=found.unit, title=title, **known)
+    record: dict[str, Any] = {"semiring": semiring, "combined": combined, "directed": directed}
+    return Network(matrix, _as_tuple(found.names), unit=found.unit, title=title, **record)
 
 
 def _as_tuple(names: Sequence[Any] | None) -> tuple[Any, ...] | None:
@@ -251,9 +251,9 @@ def assemble_sparse(
     cells, values = add_duplicates(cells[order], weights[order], semiring)
     starts = np.searchsorted(cells, np.arange(found.size + 1) * found.size)
     matrix: Any = csr_array((values, cells % max(1, found.size), starts), shape=(found.size, found.size))
-    known: dict[str, Any] = {"semiring": semiring, "combined": cells.size < rows.size}
-    known["directed"] = directed and found.directed
-    return Network(matrix, _as_tuple(found.names), unit=found.unit, title=title, **known)
+    record: dict[str, Any] = {"semiring": semiring, "combined": cells.size < rows.size}
+    record["directed"] = directed and found.directed
+    return Network(matrix, _as_tuple(found.names), unit=found.unit, title=title, **record)
 
 
 def _matrix_of_edges(found: Edges, semiring: Semiring, dtype: Any, directed: bool) -> tuple[np.ndarray[Any, Any], bool]:

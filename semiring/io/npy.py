@@ -147,8 +147,8 @@ def _array(stream: Any, size: int, source: str, what: str) -> np.ndarray[Any, An
         )
     demand_memory(needed, f"{source}: a {dtype} array {shape}", "semiring.closure takes the name of a .npy file")
     stream.seek(0)
-    found: np.ndarray[Any, Any] = np.lib.format.read_array(stream, allow_pickle=False)
-    return found
+    result: np.ndarray[Any, Any] = np.lib.format.read_array(stream, allow_pickle=False)
+    return result
 
 
 def _reason(error: BaseException) -> str:
@@ -215,8 +215,8 @@ def _sparse(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], so
     indices = [given if given.dtype == np.int32 else given.astype(np.int64) for given in indices]
     if name == "dia" and (wrong := [k for k in indices[0].tolist() if not -n < k < n]):  # SciPy takes them modulo 2^32
         raise FormatError(f"{source}: the offset {wrong[0]} of a diagonal is outside a matrix of {n} vertices")
-    made: Any = getattr(sparse, f"{name}_array")
-    matrix = made((data, tuple(indices)) if name == "coo" else (data, *indices), shape=shape)
+    built: Any = getattr(sparse, f"{name}_array")
+    matrix = built((data, tuple(indices)) if name == "coo" else (data, *indices), shape=shape)
     try:
         check_sparse(matrix, "the matrix")
     except ShapeError as error:

@@ -123,10 +123,10 @@ def _dtype(dtype: Any) -> np.dtype[Any]:
         except ImportError as error:
             raise MissingExtraError("ml_dtypes", "cuda", "bfloat16") from error
     try:
-        found: np.dtype[Any] = np.dtype(dtype)
+        result: np.dtype[Any] = np.dtype(dtype)
     except TypeError:
         raise UnknownNameError("dtype", str(dtype), (*DTYPES, "float16", "bfloat16")) from None
-    return found
+    return result
 
 
 def _expressions(plan: KernelPlan) -> str:

@@ -82,15 +82,15 @@ def find_sources(modules: Iterable[str]) -> dict[str, Source]:
 
     Raises `OSError` if a source cannot be read or is newer than the running code.
     """
-    found: dict[str, Source] = {}
+    result: dict[str, Source] = {}
     left = list(modules)
     while left:
         module = left.pop()
-        if module not in found:
-            found[module] = _source(module)
-            for package, name in found[module].imports:
+        if module not in result:
+            result[module] = _source(module)
+            for package, name in result[module].imports:
                 left += [each for each in (package, f"{package}.{name}") if _holds_kernels(each) and _is_module(each)]
-    return found
+    return result
 
 
 def constants(sources: dict[str, Source]) -> Iterator[tuple[str, str, str]]:

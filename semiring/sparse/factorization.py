@@ -355,8 +355,8 @@ class Factor:
         return self._run_elimination(self._analysis.layout(False), self._plan(False))
 
     def _run_elimination(self, layout: FactorLayout, plan: KernelPlan, *, keep: bool = False) -> FactorNumbers:
-        made: FactorNumbers = self._placement.eliminate(self._analysis, layout, plan, self._values, keep=keep)
-        return made
+        built: FactorNumbers = self._placement.eliminate(self._analysis, layout, plan, self._values, keep=keep)
+        return built
 
     # -------------------------------------------------------------------------------------------------- vectors
 
@@ -859,11 +859,11 @@ class Factor:
 def _open_output(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Return the caller's array, or a new .npy file, which is valid only after `_finish_output`."""
     if is_npy_name(out):
-        made: Array = np.lib.format.open_memmap(out, mode="w+", dtype=dtype, shape=shape)
+        built: Array = np.lib.format.open_memmap(out, mode="w+", dtype=dtype, shape=shape)
         _write_first(out, bytes(len(np.lib.format.MAGIC_PREFIX)))
-        return made
-    given: Array = as_output(out, shape, dtype)
-    return given
+        return built
+    operand: Array = as_output(out, shape, dtype)
+    return operand
 
 
 def _finish_output(out: Any, target: Array) -> Any:

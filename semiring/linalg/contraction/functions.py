@@ -398,20 +398,20 @@ def einsum_witness(
 def _assignment(choices: list[Choice], result: Array, output: str, semiring: Semiring) -> dict[str, Array]:
     """Return the index of each label, in the shape of the result, from the last choice back to the first."""
     xp = array_namespace(result)
-    found: dict[str, Array] = {}
+    matches: dict[str, Array] = {}
     for axis, label in enumerate(output):
         shape = [1] * len(output)
         shape[axis] = -1
-        found[label] = xp.arange(result.shape[axis], dtype=np.int32).reshape(shape)
+        matches[label] = xp.arange(result.shape[axis], dtype=np.int32).reshape(shape)
     none = xp.equal(result, semiring.zero_for(result.dtype))
     if any(0 in choice.sizes for choice in choices):  # a sum of no terms, so that every entry is the zero
         absent = xp.full(result.shape, -1, np.int32)
-        return found | {label: absent for choice in choices for label in choice.summed}
+        return matches | {label: absent for choice in choices for label in choice.summed}
     while choices:
         choice = choices.pop()
-        places = choice.witness[tuple(found[label] for label in choice.labels)]
+        places = choice.witness[tuple(matches[label] for label in choice.labels)]
         places = xp.broadcast_to(xp.maximum(places, 0), result.shape)
         for label, size in zip(reversed(choice.summed), reversed(choice.sizes), strict=True):
-            found[label] = (places % size).astype(np.int32)
+            matches[label] = (places % size).astype(np.int32)
             places = places // size
-    return {label: places if label in output else xp.where(none, -1, places) for label, places in found.items()}
+    return {label: places if label in output else xp.where(none, -1, places) for label, places in matches.items()}

@@ -107,10 +107,10 @@ def callback(function: Any, signature: tuple[Any, ...], cache: Any) -> Any:
     The object has its ``address`` and keeps the code alive. `numba.cfunc` compiles at once, with Numba's own cache or
     none. The class lets the caller set a `DispatcherCache`.
     """
-    made: Any = CFunc(function, (signature, types.void), {}, {"error_model": "numpy", "nogil": True})
-    set_cache(made, cache)
-    made.compile()
-    return made
+    built: Any = CFunc(function, (signature, types.void), {}, {"error_model": "numpy", "nogil": True})
+    set_cache(built, cache)
+    built.compile()
+    return built
 
 
 def result_state(result: Any) -> tuple[Any, ...]:

@@ -27,15 +27,15 @@ _COMPILATION = "semiring.kernels.cuda.compile.compilation"
 def cubin(what: Source, tile: Tile | None, target: str) -> tuple[str, bytes]:
     """Return the name and the machine code of a kernel for a target such as ``"sm_90a"``, from disk or compiled."""
     key = f"{what!r}\n{tile!r}\n{target}"
-    found: tuple[str, bytes] | None = disk.load(fingerprint(), key, _entry)
-    if found is None:
+    result: tuple[str, bytes] | None = disk.load(fingerprint(), key, _entry)
+    if result is None:
         from semiring.kernels.cuda.compile.compilation import build
 
         under_way = Compilation(_called(what), target)
-        found = build(what, tile, target)
+        result = build(what, tile, target)
         under_way.done()
-        disk.save(fingerprint(), key, found)
-    return found
+        disk.save(fingerprint(), key, result)
+    return result
 
 
 def _called(what: Source) -> str:

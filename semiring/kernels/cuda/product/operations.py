@@ -117,8 +117,8 @@ def _route(plan: KernelPlan, given: ProductCall | None, C: Any, A: Any, B: Any, 
             call = integers
     on_tensor_cores = bit_products.route(call, C, A, B)
     if on_tensor_cores is not None:
-        found: Route = on_tensor_cores
-        return found
+        result: Route = on_tensor_cores
+        return result
     if upper:
         call = replace(call, upper=True)
     launch = prepare(call, Placement.of(A), Placement.of(B), Placement.of(C), C.data.device_id)
