@@ -99,12 +99,12 @@ def components(options: argparse.Namespace) -> Table:
     rows = []
     for name, A in graphs.items():
         work = A.copy()
-        again: dict[str, Any] = {"setup": lambda A=A, work=work: np.copyto(work.words, A.words), "repeats": 5}
+        timing_options: dict[str, Any] = {"setup": lambda A=A, work=work: np.copyto(work.words, A.words), "repeats": 5}
         call = lambda structure, work=work: sr.closure(  # noqa: E731
             work, "boolean", out=work, threads=2, structure=structure
         )
-        spared, found = ours(name, lambda call=call: call(True), **again), work.copy()
-        dense = theirs(lambda call=call: call(False), **again)
+        spared, found = ours(name, lambda call=call: call(True), **timing_options), work.copy()
+        dense = theirs(lambda call=call: call(False), **timing_options)
         assert work == found
         rows.append([name, spared * 1e3, dense * 1e3, f"{rounded(dense / spared, 1)}×"])
     columns = ["acyclic, order hidden", "by components, ms", "all pairs, ms", "ratio"]

@@ -88,19 +88,19 @@ def by_enqueueing(call: Callable[[], Any]) -> float:
 
 def by_device(call: Callable[[], Any]) -> float:
     """Seconds that the current GPU is busy with the call, which the host has enqueued ahead of it."""
-    return device_milliseconds(call, ahead=4.0) / 1e3
+    return device_milliseconds(call, lead_ms=4.0) / 1e3
 
 
-def device_milliseconds(call: Callable[[], Any], ahead: float = 0.0) -> float:
+def device_milliseconds(call: Callable[[], Any], lead_ms: float = 0.0) -> float:
     """How long the current GPU is busy with what the call enqueues, by events of its own.
 
-    ``ahead``: milliseconds that the device waits before, so that the host has enqueued much or all when it begins.
+    ``lead_ms``: milliseconds that the device waits before, so that the host has enqueued much or all when it begins.
     """
     import cupy
 
     start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-    if ahead:
-        _waiting()((1,), (1,), (np.int64(ahead * 2e6),))  # cycles, of at most 2 GHz
+    if lead_ms:
+        _waiting()((1,), (1,), (np.int64(lead_ms * 2e6),))  # cycles, of at most 2 GHz
     start.record()
     call()
     stop.record()

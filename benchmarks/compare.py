@@ -52,8 +52,8 @@ class _Side:
     In the end it is told what the call took, the same on both sides: a benchmark may go by it.
     """
 
-    def __init__(self, asks: Any, answers: Any) -> None:
-        self._asks, self._answers, self.table = asks, answers, ""
+    def __init__(self, requests: Any, answers: Any) -> None:
+        self._requests, self._answers, self.table = requests, answers, ""
 
     def say(self, **what: Any) -> None:
         self._answers.write(json.dumps(what) + "\n")
@@ -73,7 +73,7 @@ class _Side:
 
         most = 1 if setup is not None else _BURSTS.get(clock, 100_000)
         self.say(table=self.table, label=label, within=within, most=most)
-        while isinstance(burst := json.loads(self._asks.readline()), int):
+        while isinstance(burst := json.loads(self._requests.readline()), int):
             try:
                 self.say(seconds=timed(burst) if burst else _warm(timed))
             except Exception as error:

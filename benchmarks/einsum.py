@@ -173,11 +173,11 @@ def _networks(options: argparse.Namespace) -> Table:
             one = 0.0 if semiring == "max_plus" else 1.0
             edge, vertex = np.array([[one, one], [one, apart]]), np.array([one, member])
             arrays = [edge] * len(edges) + [vertex] * vertices
-            given = [part for pair in zip(arrays, labels, strict=True) for part in pair]
-            call: Callable[[], Any] = lambda given=given, semiring=semiring: sr.einsum(  # noqa: E731
-                *given, [], semiring=semiring, optimize="greedy", threads=options.threads
+            operands = [part for pair in zip(arrays, labels, strict=True) for part in pair]
+            call: Callable[[], Any] = lambda operands=operands, semiring=semiring: sr.einsum(  # noqa: E731
+                *operands, [], semiring=semiring, optimize="greedy", threads=options.threads
             )
-            plan = sr.einsum_path(*given, [], semiring=semiring, optimize="greedy")
+            plan = sr.einsum_path(*operands, [], semiring=semiring, optimize="greedy")
             seconds = ours(f"einsum, independent sets, {semiring}, {vertices} vertices", call)
             rows.append([vertices, semiring, float(call()), seconds * 1e3, plan.pairs, plan.memory])
     columns = ["vertices", "semiring", "value", "ms", "pairs", "bytes"]

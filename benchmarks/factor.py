@@ -262,12 +262,12 @@ def metis_seconds(A: Any) -> float:
     return theirs(lambda: pymetis.nested_dissection(adjacency=adjacency), repeats=3)
 
 
-def ratio(took: float, beside: float) -> str:
-    return rounded(took / beside, 2) if beside == beside else "—"
+def ratio(took: float, reference: float) -> str:
+    return rounded(took / reference, 2) if reference == reference else "—"
 
 
-def faster(beside: float, took: float) -> str:
-    return f"{rounded(beside / took, 1)}× faster"
+def faster(reference: float, took: float) -> str:
+    return f"{rounded(reference / took, 1)}× faster"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -73,23 +73,23 @@ class _Watch:
 
     def __init__(self, stop: float | None) -> None:
         self._stop, self._begun = stop, time.perf_counter()
-        self._told: list[tuple[float, float]] = []
+        self._reports: list[tuple[float, float]] = []
 
-    def __call__(self, done: int, total: int) -> None:
-        self._told.append((time.perf_counter() - self._begun, done / total))
-        if self._stop is not None and self._told[-1][0] - self._told[0][0] > self._stop:
+    def __call__(self, computed_pairs: int, total: int) -> None:
+        self._reports.append((time.perf_counter() - self._begun, computed_pairs / total))
+        if self._stop is not None and self._reports[-1][0] - self._reports[0][0] > self._stop:
             raise KeyboardInterrupt
 
     def seconds(self, run: Any) -> tuple[float, float, Any]:
         """Those of a run, to its end as it was going; the part of them that it ran; what it returned, if it ended."""
         self._begun = time.perf_counter()
         try:
-            found = run(progress=self)
+            result = run(progress=self)
         except KeyboardInterrupt:
-            (first, before), (last, after) = self._told[0], self._told[-1]
+            (first, before), (last, after) = self._reports[0], self._reports[-1]
             whole = last + (1 - after) * (last - first) / (after - before)
             return whole, last / whole, None
-        return time.perf_counter() - self._begun, 1.0, found
+        return time.perf_counter() - self._begun, 1.0, result
 
 
 def strips(options: argparse.Namespace) -> Table:

@@ -130,15 +130,15 @@ class _Tiles:
         """Close the tiles, all ranks together, and return what that took this rank."""
         engine = self.engine(threads)
         self.ranks.allgather(None)
-        waited, received = self._told()
+        waited, received = self._counters()
         start = time.perf_counter()
         close(engine, self.transport, grid, self.own, diverges=False)
         self.own[:1, :1].tolist()  # waits for a device
         seconds = time.perf_counter() - start
-        now = self._told()
+        now = self._counters()
         return _Spent(seconds, now[0] - waited, round(now[1] - received))
 
-    def _told(self) -> tuple[float, float]:
+    def _counters(self) -> tuple[float, float]:
         return getattr(self.transport, "waiting_seconds", 0.0), getattr(self.transport, "received_bytes", 0)
 
 
@@ -153,15 +153,15 @@ def _seconds(ranks: Any, A: Any, options: argparse.Namespace, threads: int) -> t
     with _bound(ranks):
         for size in _sizes(options):  # what compiles, or loads kernels, does so before
             tiles = _Tiles(ranks, A, METHOD, options, size)
-            found = tiles.spent(close_tiles, tiles.grid, threads)
-    return _of_all(ranks, found)
+            spent = tiles.spent(close_tiles, tiles.grid, threads)
+    return _of_all(ranks, spent)
 
 
 def _seconds_by_rows(ranks: Any, A: Any, options: argparse.Namespace, threads: int) -> tuple[float, float, int]:
     """The same of Bertoldi's algorithm, by some pivots of each rank."""
     for size in _sizes(options):
-        found = _by_rows(ranks, A, options, threads, size)
-    return _of_all(ranks, found)
+        spent = _by_rows(ranks, A, options, threads, size)
+    return _of_all(ranks, spent)
 
 
 def _by_rows(ranks: Any, A: Any, options: argparse.Namespace, threads: int, size: int | None = None) -> _Spent:
@@ -171,12 +171,12 @@ def _by_rows(ranks: Any, A: Any, options: argparse.Namespace, threads: int, size
     whole = grid.n / max(1, sum(stop - start for start, stop in blocks))
     part = SimpleNamespace(n=grid.n, blocks=blocks, rows=grid.rows)
     with _bound(ranks):
-        found = tiles.spent(close_rows, part, threads)
-    return _Spent(whole * found.seconds, whole * found.waited, round(whole * found.received))
+        spent = tiles.spent(close_rows, part, threads)
+    return _Spent(whole * spent.seconds, whole * spent.waited, round(whole * spent.received))
 
 
-def _of_all(ranks: Any, found: _Spent) -> tuple[float, float, int]:
-    seconds, waited, received = zip(*ranks.allgather(found), strict=True)
+def _of_all(ranks: Any, spent: _Spent) -> tuple[float, float, int]:
+    seconds, waited, received = zip(*ranks.allgather(spent), strict=True)
     return max(seconds), max(waited), sum(received)
 
 
@@ -296,18 +296,18 @@ def model(options: argparse.Namespace) -> Table:
         A = random_matrix(n, np.float32, seed=n) if ranks.rank == 0 else None
         times = tiles_times(n, grid, _block(n, options), fit.t_c, fit.t_s, fit.t_w)
         seconds, _, _ = _seconds(ranks, A, options, threads=options.threads)
-        table.append(_said("tiles", n, ranks.size, times.seconds, times.stops, seconds))
+        table.append(_model_row("tiles", n, ranks.size, times.seconds, times.stops, seconds))
         if n <= options.rows_up_to:
             says = row_broadcast_seconds(n, ranks.size, fit.t_r, fit.t_s, fit.t_w, fit.t_k)
             seconds, _, _ = _seconds_by_rows(ranks, A, options, options.threads)
-            table.append(_said("rows", n, ranks.size, says, "", seconds))
+            table.append(_model_row("rows", n, ranks.size, says, "", seconds))
     large = fit if options.device else LARGE
     for size in (4, 64, 1024):
         n = 10**6
         times = tiles_times(n, grid_shape(size), 1024, large.t_c, large.t_s, large.t_w)
         rows = row_broadcast_seconds(n, size, large.t_r, large.t_s, large.t_w, large.t_k)
-        table.append(_said("tiles, H200s", n, size, times.seconds, times.stops))
-        table.append(_said("rows, H200s", n, size, rows, ""))
+        table.append(_model_row("tiles, H200s", n, size, times.seconds, times.stops))
+        table.append(_model_row("rows, H200s", n, size, rows, ""))
     columns = ["how", "n", "ranks", "the model, s", "measured, s", "of it", "pairs a second, 10⁹", "what stops it"]
     told = ", ".join(f"{name} = {value:.3g} s" for name, value in fit._asdict().items())
     return Table(f"The model: {told} on {ranks.size} ranks", columns, table)
@@ -385,7 +385,7 @@ def scaling(options: argparse.Namespace) -> Table | None:
     return Table(f"n = {n}, float32, {options.threads} threads a rank", [*columns, "the model, s"], table)
 
 
-def _said(name: str, n: int, size: int, says: float, stops: str, seconds: float | None = None) -> list[Any]:
+def _model_row(name: str, n: int, size: int, says: float, stops: str, seconds: float | None = None) -> list[Any]:
     measured = ["", ""] if seconds is None else [rounded(seconds, 3), f"{rounded(100 * seconds / says, 0)} %"]
     return [name, n, size, rounded(says, 3), *measured, rounded(n**3 / says / 1e9, 0, ","), stops]
 

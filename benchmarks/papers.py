@@ -97,24 +97,27 @@ def _exponent(times: Mapping[int, Timing]) -> tuple[float, float]:
 
 
 def series(
-    sizes: Iterable[int], measure: Callable[[int], float], limit: float, known: Mapping[int, Timing] | None = None
+    sizes: Iterable[int],
+    measure: Callable[[int], float],
+    limit: float,
+    earlier_times: Mapping[int, Timing] | None = None,
 ) -> dict[int, Timing]:
     """Measure by increasing size, at least the first, and extrapolate what would end after so many seconds.
 
-    ``known``: times that were measured before.
+    ``earlier_times``: times that were measured before.
     """
-    found = {n: each for n, each in (known or {}).items() if each.is_measured}
+    times = {n: each for n, each in (earlier_times or {}).items() if each.is_measured}
     begin = time.perf_counter()
-    for n in sorted(set(sizes) - set(found)):
-        smaller = [size for size in sorted(found) if size < n and found[size].is_measured]
+    for n in sorted(set(sizes) - set(times)):
+        smaller = [size for size in sorted(times) if size < n and times[size].is_measured]
         if smaller:
-            growth = _exponent({size: found[size] for size in smaller[-4:]})[0]
-            ahead = Timing(found[smaller[-1]].seconds * (n / smaller[-1]) ** growth, is_measured=False)
-            if time.perf_counter() - begin + ahead.seconds > limit:
-                found[n] = ahead
+            growth = _exponent({size: times[size] for size in smaller[-4:]})[0]
+            estimate = Timing(times[smaller[-1]].seconds * (n / smaller[-1]) ** growth, is_measured=False)
+            if time.perf_counter() - begin + estimate.seconds > limit:
+                times[n] = estimate
                 continue
-        found[n] = Timing(measure(n))
-    return found
+        times[n] = Timing(measure(n))
+    return times
 
 
 class _Clocks:
@@ -130,21 +133,21 @@ class _Clocks:
     def __call__(
         self,
         options: argparse.Namespace,
-        wanted: Mapping[str, tuple[Iterable[int], Callable[[int], float]]],
+        requests: Mapping[str, tuple[Iterable[int], Callable[[int], float]]],
         *,
         equal: bool = False,
     ) -> dict[str, dict[int, Timing]]:
         end = time.perf_counter() + options.limit
-        for place, (name, (wished, measure)) in enumerate(wanted.items(), 1):
+        for place, (name, (wished, measure)) in enumerate(requests.items(), 1):
             sizes = set(wished)
-            known = self._found.get(name, {})
-            if not set(sizes) <= set(known):
+            earlier_times = self._found.get(name, {})
+            if not set(sizes) <= set(earlier_times):
                 remains = end - time.perf_counter()
-                after = len(wanted) - place
+                after = len(requests) - place
                 share = remains / (1 + (after if equal else min(after, 1)))
-                self._found[name] = series(sizes, measure, share, known)
+                self._found[name] = series(sizes, measure, share, earlier_times)
                 print(f"{name}: {', '.join(f'{n}: {t} s' for n, t in self._found[name].items())}", file=sys.stderr)
-        return {name: self._found[name] for name in wanted}
+        return {name: self._found[name] for name in requests}
 
 
 def _clocks(options: argparse.Namespace) -> _Clocks:
@@ -632,8 +635,8 @@ def _gaioso(options: argparse.Namespace) -> dict[str, dict[int, Timing]]:
     return _clocks(options)(options, wanted | {"serial, figure 10": (sizes, _SERIAL)})
 
 
-def _mean(found: Mapping[str, Mapping[int, Timing]], name: str, n: int) -> Timing:
-    each = [found[f"{name}, {edges} edges"][n] for edges in _EDGES]
+def _mean(times: Mapping[str, Mapping[int, Timing]], name: str, n: int) -> Timing:
+    each = [times[f"{name}, {edges} edges"][n] for edges in _EDGES]
     return Timing(sum(t.seconds for t in each) / len(each), all(t.is_measured for t in each))
 
 

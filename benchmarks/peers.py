@@ -166,18 +166,18 @@ def _edges(A: Any) -> list[tuple[int, int]]:
     return list(zip(tails, heads, strict=True))
 
 
-def _from_named(found: Sequence[Any], n: int, absent: float) -> np.ndarray:
+def _from_named(answers: Sequence[Any], n: int, absent: float) -> np.ndarray:
     """Rows of mappings from vertices to values."""
-    rows = np.full((len(found), n), absent)
-    for row, values in zip(rows, found, strict=True):
+    rows = np.full((len(answers), n), absent)
+    for row, values in zip(rows, answers, strict=True):
         row[np.fromiter(values.keys(), int)] = np.fromiter(values.values(), float)
     return rows
 
 
-def _from_sets(found: Sequence[Any], n: int) -> np.ndarray:
+def _from_sets(answers: Sequence[Any], n: int) -> np.ndarray:
     """Rows of the vertices that are reached."""
-    rows = np.zeros((len(found), n), bool)
-    for row, vertices in zip(rows, found, strict=True):
+    rows = np.zeros((len(answers), n), bool)
+    for row, vertices in zip(rows, answers, strict=True):
         row[np.fromiter(vertices, int)] = True
     return rows
 
@@ -223,7 +223,7 @@ def _shortest(A: Any, alike: bool) -> Peers:
             yield Peer(
                 "rustworkx, all_pairs_dijkstra",
                 lambda some: rustworkx.all_pairs_dijkstra_path_lengths(digraph, float),
-                lambda found: _from_named([{v: 0.0} | dict(found[v]) for v in _spread(n, _CHECKED)], n, np.inf),
+                lambda answers: _from_named([{v: 0.0} | dict(answers[v]) for v in _spread(n, _CHECKED)], n, np.inf),
                 whole=True,
             )
     if has("networkx"):
@@ -234,7 +234,7 @@ def _shortest(A: Any, alike: bool) -> Peers:
         yield Peer(
             f"NetworkX, {single.__name__}",
             lambda some: [dict(single(named, v)) for v in some.tolist()],
-            lambda found: _from_named(found, n, np.inf),
+            lambda answers: _from_named(answers, n, np.inf),
         )
     if has("graphblas"):
         import graphblas as gb
@@ -376,7 +376,7 @@ def _capacities(A: Any) -> Peers:
         yield Peer(
             "NetworkX, down its spanning tree",
             lambda some: [_down(tree, v) for v in some.tolist()],
-            lambda found: _from_named(found, n, 0.0),
+            lambda answers: _from_named(answers, n, 0.0),
         )
     if has("graphblas") and 50 * A.nnz < n * n:  # as many products as the tree is deep
         import graphblas as gb
@@ -431,7 +431,7 @@ def _timed(peer: Peer, A: Any, expected: Any, limit: float) -> str:
     return f"{'≈ ' * estimated}{milliseconds(took * (n / some.size if estimated else 1))}"
 
 
-def _beside(
+def _compare_libraries(
     title: str,
     graphs: Sequence[Callable[[float], Iterator[Graph]]],
     close: Callable[..., Any],
@@ -489,26 +489,30 @@ def weights(options: argparse.Namespace) -> Table:
     """All lengths of shortest paths."""
     western = partial(grid, "case_ACTIVSg10k", "power grid")
     graphs = (delaunay, random, roads, western, flights)
-    return _beside("Lengths of all shortest paths", graphs, sr.closure, partial(_shortest, alike=False), options)
+    return _compare_libraries(
+        "Lengths of all shortest paths", graphs, sr.closure, partial(_shortest, alike=False), options
+    )
 
 
 def hops(options: argparse.Namespace) -> Table:
     """All numbers of edges."""
     graphs = [partial(_alike, make) for make in (delaunay, random, roads, pegase, flights)]
-    return _beside("Hops of all shortest paths", graphs, sr.closure, partial(_shortest, alike=True), options)
+    return _compare_libraries("Hops of all shortest paths", graphs, sr.closure, partial(_shortest, alike=True), options)
 
 
 def reachability(options: argparse.Namespace) -> Table:
     """What reaches what."""
     usa = partial(grid, "case_SyntheticUSA", "grid of the USA")
     graphs = (partial(acyclic, _CLOSED), partial(acyclic, 16384), scattered, usa)
-    return _beside("What reaches what", graphs, _bits, _reached, options)
+    return _compare_libraries("What reaches what", graphs, _bits, _reached, options)
 
 
 def widest(options: argparse.Namespace) -> Table:
     """The capacities of all widest paths."""
     western = partial(grid, "case_ACTIVSg10k", "power grid")
-    return _beside("Widths of all widest paths", (delaunay, complete, roads, western), _widths, _capacities, options)
+    return _compare_libraries(
+        "Widths of all widest paths", (delaunay, complete, roads, western), _widths, _capacities, options
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

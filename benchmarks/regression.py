@@ -109,7 +109,7 @@ def csgraph(options: argparse.Namespace) -> Iterator[Call]:
         sparse = random_array((n, n), density=min(1.0, 6 / n), rng=rng, format="csr")
         entries, heights, signed = sparse.tocoo(), rng.uniform(-1, 1, n), sparse.copy()
         signed.data = entries.data + 0.01 + heights[entries.row] - heights[entries.col]
-        for label, function, graph, given in (
+        for label, function, graph, keywords in (
             ("floyd_warshall, dense", compat.floyd_warshall, dense, {}),
             ("floyd_warshall, with predecessors", compat.floyd_warshall, dense, {"return_predecessors": True}),
             ("floyd_warshall, sparse", compat.floyd_warshall, sparse, {}),
@@ -119,7 +119,7 @@ def csgraph(options: argparse.Namespace) -> Iterator[Call]:
             ("johnson, from one source", compat.johnson, signed, {"indices": 0}),
             ("dijkstra, sparse", compat.dijkstra, sparse, {}),
         ):
-            call = lambda function=function, graph=graph, given=given: function(graph, **given)  # noqa: E731
+            call = lambda function=function, graph=graph, keywords=keywords: function(graph, **keywords)  # noqa: E731
             yield f"{label}, n = {n}", within(n), call
 
 

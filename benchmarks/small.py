@@ -21,7 +21,9 @@ __all__ = ["main"]
 _SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
 
-def _beside_scipy(title: str, sizes: Sequence[int], call: Callable[[Any], Any], given: dict[str, Any]) -> Table:
+def _compare_with_scipy(
+    title: str, sizes: Sequence[int], call: Callable[[Any], Any], keywords: dict[str, Any]
+) -> Table:
     from scipy.sparse.csgraph import floyd_warshall
 
     rows = []
@@ -37,19 +39,19 @@ def _beside_scipy(title: str, sizes: Sequence[int], call: Callable[[Any], Any], 
             return calls
 
         mine = ours(f"{title}, n = {n}", repeated(call), seconds=0.3) / rounds
-        other = theirs(repeated(lambda A: floyd_warshall(A, **given)), seconds=0.3) / rounds
+        other = theirs(repeated(lambda A: floyd_warshall(A, **keywords)), seconds=0.3) / rounds
         rows.append([n, rounded(mine * 1e6, 1), rounded(other * 1e6, 1), f"{rounded(other / mine, 1)}×"])
     return Table(f"{title}, float64, against scipy floyd_warshall", ["n", "ours, µs", "SciPy, µs", "faster by"], rows)
 
 
 def closures(options: argparse.Namespace) -> Table:
     """Distances alone."""
-    return _beside_scipy("closure", options.sizes, sr.closure, {})
+    return _compare_with_scipy("closure", options.sizes, sr.closure, {})
 
 
 def paths(options: argparse.Namespace) -> Table:
     """With predecessors."""
-    return _beside_scipy("shortest_paths", options.sizes, sr.shortest_paths, {"return_predecessors": True})
+    return _compare_with_scipy("shortest_paths", options.sizes, sr.shortest_paths, {"return_predecessors": True})
 
 
 def starting(_: argparse.Namespace) -> Table:

@@ -42,7 +42,7 @@ class Row:
 
     semiring: str
     dtype: str
-    said: str = ""  # of it, beside the semiring
+    qualifier: str = ""  # of it, beside the semiring
     nonnegative: bool = False
     kernel: str = "multiply_add"
     n: int = 8192
@@ -51,7 +51,7 @@ class Row:
 
     @property
     def title(self) -> str:
-        return f"{self.semiring}{self.said}"
+        return f"{self.semiring}{self.qualifier}"
 
     @property
     def plan(self) -> KernelPlan:
@@ -315,8 +315,8 @@ def peers(options: argparse.Namespace) -> Table:
     rows: list[tuple[Any, ...]] = [("semiring", n, best, "1.00×")]
     C, A, B = operands(MAIN, shape)[0]
 
-    def add(label: str, n: int, found: float, own: float = best) -> None:
-        rows.append((label, n, found, f"{rounded(own / found, 2)}×"))
+    def add(label: str, n: int, speed: float, own: float = best) -> None:
+        rows.append((label, n, speed, f"{rounded(own / speed, 2)}×"))
 
     def measured(call: Callable[[int], None], burst: int) -> float:
         return n**3 / theirs(in_bursts(call, burst), clock=by_events) * burst / 1e12

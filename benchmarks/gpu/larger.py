@@ -77,14 +77,14 @@ def larger(options: argparse.Namespace) -> Table:
             start = time.perf_counter()
             _, why = sr.closure(operand, out=operand, device="cuda", memory=options.memory, explain=True, **more)
             seconds, through = time.perf_counter() - start, bytes_through() - before
-            found = A if kind == "array" else np.load(path, mmap_mode="r")
+            closed = A if kind == "array" else np.load(path, mmap_mode="r")
             differ: list[int] = []
 
-            def compare(start: int, rows: Any, found: Any = found, differ: list[int] = differ) -> None:
+            def compare(start: int, rows: Any, closed: Any = closed, differ: list[int] = differ) -> None:
                 if not bool((D[start : start + _STEP] == cupy.asarray(rows)).all()):
                     differ.append(start)
 
-            by_rows(found, compare)
+            by_rows(closed, compare)
             assert not differ, "the bits differ"
             rounds = rounds_of(why.reasons)
             moved, bound = bytes_moved(n, 4, rounds, journal=kind == "journal"), alone

@@ -40,11 +40,11 @@ def complete(n: int, dtype: str, copies: int = 0) -> Any:
     return cupy.random.RandomState(n).randint(1, 1001, shape, dtype=np.int32).astype(dtype, copy=False)
 
 
-def closing(label: str, work: Any, given: Any, semiring: str = "min_plus") -> float:
-    """Milliseconds of the device to close a fresh copy of ``given`` in ``work``, where `semiring.closure` chooses."""
+def closing(label: str, work: Any, source: Any, semiring: str = "min_plus") -> float:
+    """Milliseconds of the device to close a fresh copy of ``source`` in ``work``, where `semiring.closure` chooses."""
 
     def renew() -> None:
-        work[...] = given
+        work[...] = source
 
     def close() -> None:
         sr.closure(work, semiring, out=work, check=False)
@@ -113,8 +113,8 @@ def predecessors(options: argparse.Namespace) -> Table:
         A = complete(n, "float32") + np.float32(0.5)
         on_host = A.get()
 
-        def milliseconds(label: str, A: Any, n: int = n, **given: Any) -> float:
-            call = lambda: sr.shortest_paths(A, **given)  # noqa: E731
+        def milliseconds(label: str, A: Any, n: int = n, **keywords: Any) -> float:
+            call = lambda: sr.shortest_paths(A, **keywords)  # noqa: E731
             return 1e3 * ours(f"{label}, n = {n}", call, clock=by_synchronized_clock, seconds=0.5)
 
         distances = milliseconds("distances", A, predecessors=False)

@@ -235,8 +235,11 @@ class _Size:
         self.n, self.width, self._options = n, stop - start, options
         self._bits: int | None = None  # of one GPU
 
-    def row(self, gpus: int, alone: float, check: bool) -> tuple[float, list[Any]]:
-        """Pairs a second, and what the table says; ``alone``: those of one GPU; ``check``: whether rows are checked."""
+    def row(self, gpus: int, single_rate: float, check: bool) -> tuple[float, list[Any]]:
+        """Return the pairs per second and the table row of a number of GPUs.
+
+        ``single_rate`` is the rate of one GPU in pairs per second. ``check`` states whether rows are checked.
+        """
         n, options, A = self.n, self._options, matrix(self.n, gpus)
         on_host = isinstance(A, np.ndarray)
         close, energy = closing(gpus, on_host), _Energy(gpus)
@@ -253,14 +256,14 @@ class _Size:
             checked.append(f"{right_rows(A, options.rows)} of {options.rows} rows")
         if n <= options.bare:  # A* is its own closure, and takes as long
             took = min(took, seconds(close, A))
-        alone = n**3 / took if gpus == 1 else alone
+        single_rate = n**3 / took if gpus == 1 else single_rate
         del A
         _free()
-        says = self._model(gpus, alone, on_host) if gpus > 1 else ""
+        says = self._model(gpus, single_rate, on_host) if gpus > 1 else ""
         panels = self._panels(gpus) if gpus > 1 and n <= options.bare else ["", "", ""]
         times = (
-            [rounded(n**3 / alone / took, 2), f"{rounded(100 * n**3 / alone / took / gpus, 1)} %"]
-            if alone
+            [rounded(n**3 / single_rate / took, 2), f"{rounded(100 * n**3 / single_rate / took / gpus, 1)} %"]
+            if single_rate
             else ["", ""]
         )
         rate = rounded(n**3 / took / gpus / 1e12, 2)
@@ -276,13 +279,13 @@ class _Size:
         share = copied.bytes / tiles_bytes(n, (gpus, 1), self.width)["rows of pivots"]
         return [rounded(hidden, 3), rounded(copied.bytes / 2**30, 1), f"{rounded(100 * share, 1)} %"]
 
-    def _model(self, gpus: int, alone: float, on_host: bool) -> str:
+    def _model(self, gpus: int, single_rate: float, on_host: bool) -> str:
         """Its seconds, where the rate of one GPU is known."""
-        if not alone:
+        if not single_rate:
             return ""
         sizes, word = tiles_bytes(self.n, (gpus, 1), self.width), self._options.word
         moved = 0.0 if on_host else (sizes["scatter"] + sizes["gather"]) * word / 4
-        return rounded(moved + tiles_times(self.n, (gpus, 1), self.width, 1 / alone, 1e-4, word).seconds, 3)
+        return rounded(moved + tiles_times(self.n, (gpus, 1), self.width, 1 / single_rate, 1e-4, word).seconds, 3)
 
 
 def closures(options: argparse.Namespace) -> Table:
@@ -357,24 +360,26 @@ def paths(options: argparse.Namespace) -> Table:
         for gpus in counts:
             A, where = np.empty((n, n), np.float32), tuple(f"cuda:{number}" for number in range(gpus))
             fill(A)
-            found: list[sr.Paths] = []
-            took = by_clock(lambda A=A, where=where, found=found: found.append(sr.shortest_paths(A, device=where)))
+            results: list[sr.Paths] = []
+            took = by_clock(
+                lambda A=A, where=where, results=results: results.append(sr.shortest_paths(A, device=where))
+            )
             trees = min(n, _TREES)
             sources = np.random.default_rng(n).choice(n, trees, replace=False)
-            right = sum(map(partial(right_tree, A, found[0]), sources.tolist()))
+            right = sum(map(partial(right_tree, A, results[0]), sources.tolist()))
             table.append(
                 [n, gpus, rounded(took, 2), rounded(n**3 / took / gpus / 1e12, 2), f"{right} of {trees} trees"]
             )
             print(*table[-1], flush=True)
-            del A, found
+            del A, results
             _free()
     columns = ["n", "GPUs", "s", "T pairs/s a GPU", "checked"]
     return Table("Paths of a matrix of the host on several GPUs, with the transfers", columns, table[len(counts) :])
 
 
-def right_tree(A: Any, found: Any, source: int) -> bool:
+def right_tree(A: Any, result: Any, source: int) -> bool:
     """Whether the predecessors from a vertex are a tree whose paths have the distances. Weights are whole numbers."""
-    distances, tree = np.asarray(found.matrix[source]), np.asarray(found.predecessors[source]).copy()
+    distances, tree = np.asarray(result.matrix[source]), np.asarray(result.predecessors[source]).copy()
     others = np.flatnonzero(np.arange(len(A)) != source)
     adds_up = distances[tree[others]] + A[tree[others], others] == distances[others]
     tree[source] = source
