@@ -30,7 +30,7 @@ def graph(n: int, dtype: Any) -> np.ndarray:
 
 
 def closures(options: argparse.Namespace) -> Table:
-    """Beside the limit."""
+    """Compare closures with the limit of the machine."""
     rows: list[list[Any]] = []
     for count in options.threads:
         for dtype in ("float32", "float64", "int32"):
@@ -49,7 +49,7 @@ def closures(options: argparse.Namespace) -> Table:
 
 
 def scipy(options: argparse.Namespace) -> Table:
-    """Beside SciPy's Floyd-Warshall, whose distances must be the same."""
+    """Compare closures with SciPy's Floyd-Warshall, whose distances must be the same."""
     from scipy.sparse.csgraph import floyd_warshall
 
     n = options.scipy
@@ -68,7 +68,7 @@ def scipy(options: argparse.Namespace) -> Table:
 
 
 def peers(options: argparse.Namespace) -> Table:
-    """Beside the loops of the papers, SciPy, NetworkX and igraph, all in float64."""
+    """Compare closures with the papers' loops, SciPy, NetworkX and igraph, all in float64."""
     n, threads = options.peers, max(options.threads)
     A = graph(n, np.float64)
     rows: list[tuple[str, float]] = []
@@ -85,7 +85,7 @@ def peers(options: argparse.Namespace) -> Table:
 
 
 def _peers(A: np.ndarray) -> Iterator[tuple[str, Callable[[], Any], int]]:
-    """Those that are installed: a label, the call, and how often."""
+    """Yield the label, the call and the number of repetitions of each installed library."""
     from scipy.sparse.csgraph import floyd_warshall
 
     from benchmarks.classical import LOOPS, on_a_copy
@@ -109,7 +109,7 @@ def _peers(A: np.ndarray) -> Iterator[tuple[str, Callable[[], Any], int]]:
 
 
 def predecessors(options: argparse.Namespace) -> Table:
-    """What they cost beside the distances."""
+    """Compare the time of distances with predecessors to the time of distances alone."""
     rows: list[list[Any]] = []
     for count in options.threads:
         for n in options.paths:
@@ -127,7 +127,7 @@ def predecessors(options: argparse.Namespace) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the tables."""
+    """Measure and print the tables."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--sizes", type=int, nargs="+", default=[1024, 2048, 4096])

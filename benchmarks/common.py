@@ -87,14 +87,14 @@ def by_enqueueing(call: Callable[[], Any]) -> float:
 
 
 def by_device(call: Callable[[], Any]) -> float:
-    """Seconds that the current GPU is busy with the call, which the host has enqueued ahead of it."""
+    """Return the seconds in which the current GPU executes a call that the host enqueued in advance."""
     return device_milliseconds(call, lead_ms=4.0) / 1e3
 
 
 def device_milliseconds(call: Callable[[], Any], lead_ms: float = 0.0) -> float:
-    """How long the current GPU is busy with what the call enqueues, by events of its own.
+    """Return the milliseconds in which the current GPU executes the work of a call, by its events.
 
-    ``lead_ms``: milliseconds that the device waits before, so that the host has enqueued much or all when it begins.
+    ``lead_ms``: milliseconds that the device waits first, so that the host has enqueued most of the work by then.
     """
     import cupy
 
@@ -182,7 +182,7 @@ def theirs(
     repeats: int = 5,
     seconds: float = 2.0,
 ) -> float:
-    """The same of anything else; NaN in a comparison."""
+    """Return the median seconds of a call outside the library; NaN in a comparison."""
     return float("nan") if comparing() else _median_seconds(call, setup, clock, repeats, seconds)
 
 
@@ -219,7 +219,7 @@ def fresh(code: str, attempts: int = 5) -> float:
 
 
 def shown(seconds: float) -> str:
-    """In the unit that suits it."""
+    """Return a time in seconds, milliseconds or microseconds."""
     unit, name = next(
         (unit, name) for unit, name in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")) if seconds >= unit or unit < 1e-5
     )

@@ -47,9 +47,9 @@ _BURSTS: dict[Clock, int] = {by_device: 16, by_enqueueing: 50}
 
 
 class _Side:
-    """Calls as often as the other process says: it names its call, and answers each number by seconds a call.
+    """Repeat a call as often as the other process requests, and answer with the seconds of one call.
 
-    In the end it is told what the call took, the same on both sides: a benchmark may go by it.
+    The last request holds the time of the call, equal on both sides, so that a benchmark may depend on it.
     """
 
     def __init__(self, requests: Any, answers: Any) -> None:
@@ -82,7 +82,7 @@ class _Side:
 
 
 def _warm(timed: Callable[[int], float]) -> float:
-    """The fastest of some calls, after one that compiles."""
+    """Return the shortest time of several calls, after one call that compiles."""
     timed(1)
     end, fastest = time.perf_counter() + _WARM, timed(1)
     while time.perf_counter() < end:
@@ -91,7 +91,7 @@ def _warm(timed: Callable[[int], float]) -> float:
 
 
 def be_a_side(tables: Mapping[str, Callable[[Any], Any]], options: Any) -> None:
-    """Measure the tables for another process: it asks on the standard input and is answered on the standard output."""
+    """Measure the tables for another process, with requests on standard input and answers on standard output."""
     import semiring
 
     if not Path(str(semiring.__file__)).parent.samefile(Path.cwd() / "semiring"):
@@ -109,7 +109,7 @@ def be_a_side(tables: Mapping[str, Callable[[Any], Any]], options: Any) -> None:
 
 
 class _Process:
-    """A process that is a side, from here."""
+    """Control a process that measures one library."""
 
     def __init__(self, process: subprocess.Popen[str], name: str) -> None:
         self.process, self.name = process, name
@@ -128,7 +128,7 @@ class _Process:
         self.process.stdin.flush()
 
     def seconds(self, burst: int) -> float:
-        """Of a call, of so many together; 0: of some that warm up."""
+        """Return the seconds of one call in a burst of calls; a burst of 0 warms up."""
         self.tell(burst)
         found = self.answer()
         if "failed" in found:
@@ -137,7 +137,7 @@ class _Process:
 
 
 class _FailedError(Exception):
-    """A call that one of the libraries does not know, or refuses."""
+    """A call failed with one of the libraries."""
 
 
 @dataclass
@@ -268,7 +268,7 @@ def _unpack(folder: Path, earlier: str) -> None:
 
 @contextmanager
 def _started(folder: Path, module: str, arguments: Sequence[str], name: str) -> Iterator[_Process]:
-    """A side, ended at the end."""
+    """Start a process that measures one library, and end it when the context ends."""
     # `-m` looks in the current folder first.
     command = [sys.executable, "-m", module, *arguments, "--side"]
     with subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

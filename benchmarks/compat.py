@@ -97,7 +97,7 @@ def _graph(n: int, dense: bool) -> Any:
 
 
 def _from_all(G: Any) -> float:
-    """The seconds of NetworkX's Dijkstra from all vertices: told from some of them, where it would take minutes."""
+    """Return the seconds of NetworkX's Dijkstra from all vertices, extrapolated where it would take minutes."""
     import networkx as nx
 
     if comparing():
@@ -179,7 +179,7 @@ def _running(script: str, priority: str) -> Callable[[], None]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the tables."""
+    """Measure and print the tables."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--sizes", type=int, nargs="+", help="of the graphs of SciPy and NetworkX")

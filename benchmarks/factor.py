@@ -271,7 +271,7 @@ def faster(reference: float, took: float) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line."""
+    """Measure and print the tables."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--vertices", type=int, default=65_536, help="of the planar graph (65,536)")

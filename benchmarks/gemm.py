@@ -100,7 +100,7 @@ def peers(options: argparse.Namespace) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the tables."""
+    """Measure and print the tables."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--size", type=int, default=2048)

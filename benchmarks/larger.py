@@ -43,7 +43,7 @@ ROWS = {"new": "to another file", "place": "in place", "journal": "in place, wit
 
 
 def bytes_through() -> int:
-    """Return how many bytes this process has read and written through the system; 0 where Linux does not tell."""
+    """Return how many bytes this process has read and written through the system; 0 without the counters of Linux."""
     path = Path("/proc/self/io")
     if not path.exists():
         return 0
@@ -69,7 +69,7 @@ def disk_rate(path: Path, n: int) -> float:
 
 
 class _Watch:
-    """How far a run is, which it stops after so many seconds; with none it goes to its end."""
+    """Record the progress of a run, and stop the run after ``stop`` seconds unless that is None."""
 
     def __init__(self, stop: float | None) -> None:
         self._stop, self._begun = stop, time.perf_counter()
@@ -81,7 +81,10 @@ class _Watch:
             raise KeyboardInterrupt
 
     def seconds(self, run: Any) -> tuple[float, float, Any]:
-        """Those of a run, to its end as it was going; the part of them that it ran; what it returned, if it ended."""
+        """Return the seconds of a whole run, the share of them that it ran, and its result.
+
+        The seconds of a stopped run are extrapolated by its progress, and its result is None.
+        """
         self._begun = time.perf_counter()
         try:
             result = run(progress=self)
@@ -93,7 +96,7 @@ class _Watch:
 
 
 def strips(options: argparse.Namespace) -> Table:
-    """A file by strips."""
+    """Measure the closure of a file by strips."""
     n, threads = options.n, options.threads
     A = random_matrix(n, np.float32, seed=n)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
@@ -154,7 +157,7 @@ _KILLS = (0.25, 0.5, 0.75)  # of the work
 
 
 def killed(options: argparse.Namespace) -> Table:
-    """A run in a process that is killed, and the next goes on; beside one that is left alone."""
+    """Compare a run whose process is killed and restarted with an undisturbed run."""
     n, threads = options.n // 2, options.threads
     expected = random_matrix(n, np.float32, seed=n)
     sr.closure(expected, out=expected, method=METHOD, threads=threads)
@@ -186,13 +189,13 @@ def killed(options: argparse.Namespace) -> Table:
 
 
 def rounds_of(reasons: Sequence[str]) -> int:
-    """As the explanation tells them."""
+    """Return the number of rounds that the explanation reports."""
     (found,) = (told for reason in reasons if (told := re.search(r" in (\d+) rounds?\b", reason)))
     return int(found[1])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the tables."""
+    """Measure and print the tables."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--n", type=int, default=8192)

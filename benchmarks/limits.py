@@ -52,14 +52,14 @@ def word_limit(threads: int = 1) -> float:
 
 
 def limits(options: argparse.Namespace) -> Table:
-    """All of them."""
+    """Measure the limits of all semirings and dtypes."""
     rows = [(semiring, dtype, limit(semiring, dtype, options.threads) / 1e9) for semiring, dtype in LIMITS]
     rows.append(("boolean", "packed bits", word_limit(options.threads) / 1e9))
     return Table(f"Register-only limits, threads: {options.threads}", ("semiring", "dtype", "G pairs/s"), rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table."""
+    """Measure and print the table."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--threads", type=int, default=1)

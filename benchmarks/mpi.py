@@ -149,7 +149,7 @@ def _transport(ranks: Any, shape: tuple[int, int], device: str | None) -> Any:
 
 
 def _seconds(ranks: Any, A: Any, options: argparse.Namespace, threads: int) -> tuple[float, float, int]:
-    """The longest of all ranks, the longest wait for panels, and the bytes received."""
+    """Return the longest seconds of all ranks, the longest wait for panels, and the bytes received."""
     with _bound(ranks):
         for size in _sizes(options):  # what compiles, or loads kernels, does so before
             tiles = _Tiles(ranks, A, METHOD, options, size)
@@ -158,7 +158,7 @@ def _seconds(ranks: Any, A: Any, options: argparse.Namespace, threads: int) -> t
 
 
 def _seconds_by_rows(ranks: Any, A: Any, options: argparse.Namespace, threads: int) -> tuple[float, float, int]:
-    """The same of Bertoldi's algorithm, by some pivots of each rank."""
+    """Return the times and bytes of `_seconds` for Bertoldi's algorithm, by some pivots of each rank."""
     for size in _sizes(options):
         spent = _by_rows(ranks, A, options, threads, size)
     return _of_all(ranks, spent)
@@ -190,13 +190,13 @@ def _block(n: int, options: argparse.Namespace) -> int:
 
 
 def _expected(n: int, grid: tuple[int, int], options: argparse.Namespace) -> float:
-    """Bytes that the tiles of all ranks receive, as the model has it."""
+    """Return the bytes that the tiles of all ranks receive in the model."""
     sizes = tiles_bytes(n, grid, _block(n, options))
     return sum(sizes[each] for each in ("rows of pivots", "columns of pivots", "blocks"))
 
 
 def closures(options: argparse.Namespace) -> Table:
-    """Closures on the ranks of this run."""
+    """Measure closures on the ranks of this run."""
     ranks, table = options.ranks, []
     grid, threads = grid_shape(ranks.size), options.threads
     for n in options.n:
@@ -248,7 +248,10 @@ class Fit(NamedTuple):
 
 
 def fitted(ranks: Any, options: argparse.Namespace) -> Fit:
-    """The slowest rank's. Rows are timed at two sizes, by some pivots, which tells a pivot from its pairs."""
+    """Fit the model to the slowest rank.
+
+    Rows are timed at two sizes, by some pivots, which separates the cost of a pivot from the cost of its pairs.
+    """
     usual = (12600, 6300, 1 << 28) if options.device else (4 * _block(4096, options), 1260, 1 << 24)
     n, few, words = options.fitted or usual
     A = random_matrix(n, np.float32, seed=1)
@@ -289,7 +292,7 @@ LARGE = Fit(1 / 14e12, 1.74e-12, 7.4e-5, 1e-5, 1e-10)
 
 
 def model(options: argparse.Namespace) -> Table:
-    """The model beside this run, and on paper."""
+    """Compare the model with this run, and predict larger machines."""
     ranks, table = options.ranks, []
     grid, fit = grid_shape(ranks.size), fitted(ranks, options)
     for n in options.n:
@@ -314,7 +317,7 @@ def model(options: argparse.Namespace) -> Table:
 
 
 def one(options: argparse.Namespace) -> Table:
-    """A line of `scaling`, on the ranks of this run, as JSON."""
+    """Print a line of `scaling` for the ranks of this run as JSON."""
     ranks, n, table = options.ranks, options.n[0], []
     grid = grid_shape(ranks.size)
     A = random_matrix(n, np.float32, seed=n) if ranks.rank == 0 else None

@@ -104,7 +104,7 @@ def series(
 ) -> dict[int, Timing]:
     """Measure by increasing size, at least the first, and extrapolate what would end after so many seconds.
 
-    ``earlier_times``: times that were measured before.
+    ``earlier_times``: times of earlier measurements by size.
     """
     times = {n: each for n, each in (earlier_times or {}).items() if each.is_measured}
     begin = time.perf_counter()
@@ -543,7 +543,7 @@ def bertoldi_ranks(options: argparse.Namespace) -> Table:
 
 
 def bertoldi_bytes(options: argparse.Namespace) -> Table:
-    """Table 1: the bytes that ranks receive, by his formulas and counted."""
+    """Table 1: the bytes that ranks receive, by Bertoldi's formulas and counted."""
     ways, n, rows = _ranks(options), options.n, []
     for size, found in ways.items():
         says = row_broadcast_bytes(n, size)

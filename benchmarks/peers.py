@@ -183,7 +183,7 @@ def _from_sets(answers: Sequence[Any], n: int) -> np.ndarray:
 
 
 def _shortest(A: Any, alike: bool) -> Peers:
-    """All lengths of paths, or of all edges alike."""
+    """Yield the libraries that compute all path lengths, or numbers of edges if ``alike``."""
     from scipy.sparse import csgraph
 
     n, (tails, heads, weights) = A.shape[0], _lists(A)
@@ -246,7 +246,7 @@ def _shortest(A: Any, alike: bool) -> Peers:
 
 
 def _hops(A: Any, source: int) -> np.ndarray:
-    """What breadth_first_order leaves to be done: it tells the vertex before each."""
+    """Return the number of edges to each vertex, from the predecessors of breadth_first_order."""
     from scipy.sparse.csgraph import breadth_first_order
 
     order, before = breadth_first_order(A, source)
@@ -285,7 +285,7 @@ def _levels(matrix: Any, sources: np.ndarray, product: str = "any_pair") -> Any:
 
 
 def _reached(A: Any) -> Peers:
-    """What every vertex reaches, itself too."""
+    """Yield the libraries that compute which vertices each vertex reaches, itself included."""
     from scipy.sparse.csgraph import breadth_first_order
 
     n = A.shape[0]
@@ -405,7 +405,7 @@ def _down(tree: Any, source: int) -> dict[int, float]:
 
 
 def _spread(n: int, count: int) -> np.ndarray:
-    """So many of n vertices, evenly."""
+    """Return ``count`` of n vertices, evenly spread."""
     return np.linspace(0, n - 1, min(n, count), dtype=int)
 
 
@@ -438,7 +438,7 @@ def _compare_libraries(
     peers: Callable[[Any], Peers],
     options: argparse.Namespace,
 ) -> Table:
-    """A row a library, a column a graph."""
+    """Measure a table with a row for each library and a column for each graph."""
     rows: dict[str, dict[str, str]] = {}
     names = []
     for make in graphs:
@@ -486,7 +486,7 @@ def _widths(A: Any, threads: int) -> Any:
 
 
 def weights(options: argparse.Namespace) -> Table:
-    """All lengths of shortest paths."""
+    """Compare libraries by the lengths of all shortest paths."""
     western = partial(grid, "case_ACTIVSg10k", "power grid")
     graphs = (delaunay, random, roads, western, flights)
     return _compare_libraries(
@@ -495,20 +495,20 @@ def weights(options: argparse.Namespace) -> Table:
 
 
 def hops(options: argparse.Namespace) -> Table:
-    """All numbers of edges."""
+    """Compare libraries by the fewest edges of all paths."""
     graphs = [partial(_alike, make) for make in (delaunay, random, roads, pegase, flights)]
     return _compare_libraries("Hops of all shortest paths", graphs, sr.closure, partial(_shortest, alike=True), options)
 
 
 def reachability(options: argparse.Namespace) -> Table:
-    """What reaches what."""
+    """Compare libraries by the vertices that each vertex reaches."""
     usa = partial(grid, "case_SyntheticUSA", "grid of the USA")
     graphs = (partial(acyclic, _CLOSED), partial(acyclic, 16384), scattered, usa)
     return _compare_libraries("What reaches what", graphs, _bits, _reached, options)
 
 
 def widest(options: argparse.Namespace) -> Table:
-    """The capacities of all widest paths."""
+    """Compare libraries by the capacities of all widest paths."""
     western = partial(grid, "case_ACTIVSg10k", "power grid")
     return _compare_libraries(
         "Widths of all widest paths", (delaunay, complete, roads, western), _widths, _capacities, options
@@ -516,7 +516,7 @@ def widest(options: argparse.Namespace) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line."""
+    """Measure and print the tables."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--limit", type=float, default=2.0, help="seconds of a library with one graph (2)")

@@ -55,7 +55,7 @@ def operand(semiring: str, dtype: str, shape: tuple[int, ...], *, signed: bool =
 
 
 def _operands(*shape: int) -> Iterator[tuple[str, str, np.ndarray]]:
-    """Of every kind: its name in a label, the semiring, and a matrix or a stack."""
+    """Yield every kind of operand: its label, the semiring, and a matrix or a stack."""
     for signed, kinds in ((False, KINDS), (True, SIGNED)):
         for name, dtype in kinds:
             yield f"{name}, {dtype}{', both signs' * signed}", name, operand(name, dtype, shape, signed=signed)
@@ -126,7 +126,7 @@ def csgraph(options: argparse.Namespace) -> Iterator[Call]:
 def tables_of(
     kinds: Sequence[Callable[[argparse.Namespace], Iterator[Call]]], clock: Clock = by_clock
 ) -> dict[str, Callable[[argparse.Namespace], Table]]:
-    """What `run` wants: for each function, by its name, the table of its calls."""
+    """Return the tables for `run`: for each function, by its name, the table of its calls."""
 
     def measured(calls: Callable[[argparse.Namespace], Iterator[Call]], options: argparse.Namespace) -> Table:
         if "threads" in options:

@@ -45,17 +45,17 @@ def _compare_with_scipy(
 
 
 def closures(options: argparse.Namespace) -> Table:
-    """Distances alone."""
+    """Compare closures without predecessors with SciPy."""
     return _compare_with_scipy("closure", options.sizes, sr.closure, {})
 
 
 def paths(options: argparse.Namespace) -> Table:
-    """With predecessors."""
+    """Compare shortest paths with predecessors with SciPy."""
     return _compare_with_scipy("shortest_paths", options.sizes, sr.shortest_paths, {"return_predecessors": True})
 
 
 def starting(_: argparse.Namespace) -> Table:
-    """Of processes that find their kernels in the cache."""
+    """Measure the start of processes whose kernels are in the disk cache."""
     clock = "import time; import {}; t = time.perf_counter(); {}; print(time.perf_counter() - t)"
     product = "import semiring as sr; A = numpy.ones((64, 64), numpy.float32); sr.matmul(A, A)"
     rows = [
@@ -66,7 +66,7 @@ def starting(_: argparse.Namespace) -> Table:
 
 
 def memory(options: argparse.Namespace) -> Table:
-    """What a closure in place takes beside its matrix."""
+    """Measure the memory of a closure in place beside its matrix."""
     lengths = "rng.random(({n}, {n}), dtype=np.float32)"
     # Lengths and differences of heights, row by row, so that the operand itself costs no more than it is.
     mixed = f"{lengths}; h = rng.random({{n}}, dtype=np.float32)\nfor i in range({{n}}): A[i] += h[i] - h"
@@ -97,7 +97,7 @@ def memory(options: argparse.Namespace) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the tables."""
+    """Measure and print the tables."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--sizes", type=int, nargs="+", default=_SIZES)

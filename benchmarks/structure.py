@@ -95,7 +95,7 @@ def thirty(n: int) -> Iterator[Graph]:
 
 
 def chosen(A: Any, semiring: str) -> str:
-    """What closes the matrix, or its largest part."""
+    """Return the method that closes the matrix or its largest part."""
     _, explanation = sr.closure(A, semiring, explain=True)
     applied = [link.step for link in explanation.chain if link.applies]
     return "components" if "components" in applied else explanation.method.replace("_", " ")
@@ -186,7 +186,7 @@ def planar(options: argparse.Namespace) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line."""
+    """Measure and print the tables."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--vertices", type=int, default=2048, help="of each graph (2048)")

@@ -136,7 +136,7 @@ def _joules() -> Callable[[], float]:
 
 
 def energy(options: argparse.Namespace) -> Table:
-    """Of products, over two seconds of each."""
+    """Measure the energy of products over two seconds each."""
     import cupy
 
     plan, backend = make_plan(sr.boolean, BOOL, storage="bits"), device_backend(sr.boolean, BOOL, "bits")
@@ -229,7 +229,7 @@ def components(options: argparse.Namespace) -> Table:
 
 
 def _searches(tails: Any, heads: Any, n: int) -> Callable[[int], Any]:
-    """What a vertex reaches, in bytes of bits."""
+    """Return a search that gives the reachable vertices of a vertex as packed bits."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import breadth_first_order
 
@@ -278,7 +278,7 @@ def million(options: argparse.Namespace) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the tables."""
+    """Measure and print the tables."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--vertices", type=int, default=131072)

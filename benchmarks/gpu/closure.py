@@ -142,7 +142,7 @@ def columns(folder: str | None) -> list[Column]:
 
 
 def _squared(A: Any, product: Callable[[Any, Any, Any], None]) -> None:
-    """A ← A* by squares until nothing changes, as one who has a product alone would; the diagonal of A is 0."""
+    """Compute A ← A* by squaring until nothing changes, with a product alone; the diagonal of A is 0."""
     square, known = A.copy(), A
     while True:
         product(known, known, square)
@@ -253,7 +253,7 @@ def energy(options: argparse.Namespace) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the tables."""
+    """Measure and print the tables."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)

@@ -54,7 +54,7 @@ def single_source(n: int, sources: Sequence[int]) -> list[Any]:
 
 
 def closure(options: argparse.Namespace) -> Table:
-    """Its time, what it takes beside the matrix, and the check."""
+    """Measure time and extra memory of a closure, and check its rows."""
     import cupy
 
     n, rate = options.n, product_rate("min_plus", "float32")
@@ -86,7 +86,7 @@ def closure(options: argparse.Namespace) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table."""
+    """Measure and print the table."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--n", type=int, default=131072)

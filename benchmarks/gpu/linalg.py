@@ -88,7 +88,7 @@ def products(options: argparse.Namespace) -> Table:
 
 
 def plus_times(options: argparse.Namespace) -> Table:
-    """Beside CuPy's product, which is cuBLAS's."""
+    """Compare plus_times with CuPy's product, which calls cuBLAS."""
     import cupy
 
     rows = []
@@ -151,7 +151,7 @@ def enqueueing(label: str, call: Callable[[], Any], burst: int = 50) -> tuple[fl
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the tables."""
+    """Measure and print the tables."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--size", type=int, default=8192, help="rows of the largest matrices (8192)")

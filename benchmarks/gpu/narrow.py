@@ -42,7 +42,7 @@ def graphs(n: int, dtype: Any) -> Iterator[tuple[str, Any]]:
 
 
 def closures(options: argparse.Namespace) -> Table:
-    """Both ways, whose results must be the same."""
+    """Measure closures in both dtypes, whose results must be the same."""
     import cupy
 
     rows = []
@@ -71,7 +71,7 @@ def closures(options: argparse.Namespace) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table."""
+    """Measure and print the table."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--sizes", type=int, nargs="+", default=(8192, 16384))

@@ -61,7 +61,7 @@ def products(options: argparse.Namespace) -> Iterator[Call]:
 
 
 def closures(options: argparse.Namespace) -> Iterator[Call]:
-    """In place: again and again of the same matrix, whose closure is itself but for plus_times."""
+    """Yield closures in place of one matrix, whose closure is itself except for plus_times."""
     for said, n, name, A in _of_sizes(options.sizes):
         if name != "plus_times":
             yield f"closure, {said}", within(n), lambda A=A, name=name: sr.closure(A, name, out=A, check=False)
@@ -76,7 +76,7 @@ def stacks(options: argparse.Namespace) -> Iterator[Call]:
 
 
 def checked(options: argparse.Namespace) -> Iterator[Call]:
-    """What looks at its entries, and may choose another dtype for them."""
+    """Yield calls that scan their entries and may choose another dtype for them."""
     for said, n, name, A in _of_sizes(options.sizes):
         if name != "plus_times":
             D = A.copy()

@@ -93,7 +93,7 @@ def fill(A: Any) -> None:
 
 
 def checksum(A: Any) -> int:
-    """A number that depends on every bit of a matrix, and on where it is."""
+    """Return a number that depends on every bit of a matrix and on its position."""
     import cupy
 
     total, places = 0, cupy.arange(1, 2 * A.shape[1], 2, dtype=np.uint64)
@@ -104,9 +104,9 @@ def checksum(A: Any) -> int:
 
 
 def right_rows(A: Any, count: int) -> int:
-    """How many of so many rows of the result are those of single-source runs over the matrix made anew.
+    """Return how many of ``count`` rows of the result equal single-source runs over the regenerated matrix.
 
-    One sweep of a run from its end tells: all weights are above 0, and then d[j] = min d[i] + w[i, j], with 0 at the
+    One sweep from the final distances suffices. All weights are above 0, so d[j] = min d[i] + w[i, j], with 0 at the
     source, has one solution.
     """
     import cupy
@@ -131,7 +131,7 @@ def closing(gpus: int, on_host: bool = False) -> Close:
 
 
 def seconds(close: Close, A: Any) -> float:
-    """Of one closure, by the clock of the host."""
+    """Return the seconds of one closure by the clock of the host."""
     import cupy
 
     cupy.cuda.Device().synchronize()
@@ -223,12 +223,12 @@ class _Energy:
         return sum(map(self._read, self._handles)) / 1e3
 
     def used(self) -> float:
-        """Since this was made."""
+        """Return the joules since this object was made."""
         return self._now() - self._before
 
 
 class _Size:
-    """Closures of one size."""
+    """Measure closures of one matrix size."""
 
     def __init__(self, n: int, options: argparse.Namespace) -> None:
         start, stop = schedule_for("cuda", FLOAT).blocks(n)[-2:][0]
@@ -272,7 +272,7 @@ class _Size:
         return n**3 / took, [*said, ", ".join(checked)]
 
     def _panels(self, gpus: int) -> list[str]:
-        """How much longer tiles take with copies of panels than without, and the GiB copied, alone and of the model."""
+        """Return the extra seconds of tiles with panel copies, the GiB copied, and their share of the model's."""
         n, copied = self.n, Panels(True)
         tiles_seconds(n, gpus, Panels(True))  # compiles
         hidden = tiles_seconds(n, gpus, copied) - tiles_seconds(n, gpus, Panels(False))
@@ -280,7 +280,7 @@ class _Size:
         return [rounded(hidden, 3), rounded(copied.bytes / 2**30, 1), f"{rounded(100 * share, 1)} %"]
 
     def _model(self, gpus: int, single_rate: float, on_host: bool) -> str:
-        """Its seconds, where the rate of one GPU is known."""
+        """Return the model's seconds, or an empty text without the rate of one GPU."""
         if not single_rate:
             return ""
         sizes, word = tiles_bytes(self.n, (gpus, 1), self.width), self._options.word
@@ -389,7 +389,7 @@ def right_tree(A: Any, result: Any, source: int) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table."""
+    """Measure and print the tables."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--n", type=int, nargs="+", default=[32768, 65536, 131072])

@@ -34,7 +34,7 @@ SECONDS = 0.15  # of closures to a median
 
 
 def ways(semiring: str, dtype: str) -> dict[str, Callable[[Any], None]]:
-    """The three, by name: each closes a matrix in place."""
+    """Return the three methods by name, each of which closes a matrix in place."""
     backend, plan = get_backend("cuda"), make_plan(sr.as_semiring(semiring), dtype, nonnegative=True)
     streams = backend.capabilities.streams
     assert streams is not None
@@ -53,7 +53,7 @@ def ways(semiring: str, dtype: str) -> dict[str, Callable[[Any], None]]:
 
 
 def row(kind: str, n: int) -> list[Any]:
-    """What they take at one size."""
+    """Return the times of the three methods at one size."""
     semiring, dtype = kind.split("/")
     given = complete(n, dtype)
     work = given.copy()
@@ -74,14 +74,14 @@ def row(kind: str, n: int) -> list[Any]:
 
 
 def methods(options: argparse.Namespace) -> Table:
-    """All kinds and sizes."""
+    """Measure all kinds and sizes."""
     names = list(ways("min_plus", "float64"))
     columns = ["semiring", "dtype", "n", *names, "look-ahead / stages", *(f"{name}, by the clock" for name in names)]
     return Table("One matrix, ms", columns, [row(kind, n) for kind in options.kinds for n in options.sizes])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table."""
+    """Measure and print the table."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--kinds", nargs="+", default=KINDS, help="semiring/dtype")

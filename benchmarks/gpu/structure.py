@@ -94,7 +94,7 @@ def closures(options: argparse.Namespace) -> Table:
 
 
 def looks(options: argparse.Namespace) -> Table:
-    """Complete digraphs, in which nothing is found."""
+    """Measure the search for structure in complete digraphs, which have none."""
     import cupy
 
     rows = []
@@ -109,7 +109,7 @@ def looks(options: argparse.Namespace) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the tables."""
+    """Measure and print the tables."""
 
     def configure(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--vertices", type=int, default=16384)
