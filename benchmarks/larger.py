@@ -2,16 +2,16 @@
 
     python -m benchmarks.larger [--n 8192] [--memory 64MiB] [--folder .] [--threads 2] [--rows new place journal]
 
-float32, min-plus. Every result is compared with that of the closure in memory, bit by bit. Bytes are those that Linux
-counts for the process; the model is `semiring.out_of_core.layout.bytes_moved`, and one reading more for the look at the
-entries. The bound is the longer of the time in memory and of the bytes at the disk's rate, which is that of one thread
-that reads and writes the file by pieces of 16 MiB, past the page cache where the file system allows it.
+float32, min-plus. Every result is compared with that of the closure in memory, bit by bit. Linux counts the bytes of
+the process. The model is `semiring.out_of_core.layout.bytes_moved`, plus one reading to scan the entries. The bound is
+the longer of the time in memory and of the bytes at the disk's rate. One thread measures that rate: it reads and writes
+the file by pieces of 16 MiB, past the page cache where the file system allows it.
 
-With ``--stop`` each run is stopped after so many seconds, and what it would have taken is told by the pairs that it had
-done; so no bits are compared.
+``--stop`` stops each run after so many seconds and extrapolates its time from the computed pairs. No bits are compared
+then.
 
-The table ``killed`` is of half as many vertices: a process is killed at a quarter, a half and three quarters of the
-work, and the next goes on by the same call.
+The table ``killed`` has half as many vertices. A process is killed at a quarter, a half and three quarters of the work,
+and the next process continues by the same call.
 """
 
 from __future__ import annotations

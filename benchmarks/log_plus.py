@@ -3,8 +3,8 @@
     python -m benchmarks.log_plus [products] [closures] [peers] [small] [sequences] [--size 2048] [--threads 1]
 
 The kernel of the definition treats one pair after the other, as any semiring's does; products of numbers take its place
-from 8 rows of B on. Errors, of some entries, are in units u of the last place of max(1, |c|), 2⁻²³ in float32 and 2⁻⁵²
-in float64, against sums in 80 bits with their maximum taken out.
+from 8 rows of B on. Errors of some entries are in units u of the last place of max(1, |c|): 2⁻²³ in float32, 2⁻⁵² in
+float64. The reference is a sum in 80 bits after subtracting the maximum.
 
 torch-struct takes genbmm where that is installed: it is built from its sources, with CUDA, and computes on GPUs. So
 does mm-kermac 1.0 (PyPI), whose accumulators start at 0. Neither has products on a CPU.

@@ -3,13 +3,14 @@
     mpiexec -n 4 python -m benchmarks.mpi closures model [--n 5040 12600] [--threads 4] [--device cuda]
     python -m benchmarks.mpi scaling [--many 1 2 4 8] [--threads 2] [--n 8192]
 
-float32, min-plus, complete graphs. Rank 0 prints. `closures`: seconds of the tiles alone, without scatter and gather;
-speedup over one process that has all threads; seconds in which a rank waited for panels; bytes that all ranks received
-beside the model's. His algorithm 2 has one thread a rank, 6 has all, 7 a GPU (``--device cuda``). Every pivot costs it
-the same, so it is timed on ``--pivots`` of them. `model`: its numbers fitted to this run, the times that it says beside
-those that were measured, and what it says of larger machines. `scaling` starts mpiexec for each number of ranks, whose
-`one` has a line of it. `ways` has one of `benchmarks.papers`. Tiles are timed from when they lie where they are closed
-until they are. By rows a rank waits in every broadcast. By tiles it waits only for panels that arrive late.
+float32, min-plus, complete graphs. Rank 0 prints. `closures` prints the seconds of the tiles alone, without scatter and
+gather, and the speedup over one process that has all threads. It also prints the seconds in which a rank waited for
+panels, and the bytes that all ranks received beside the model's. Bertoldi's algorithm 2 has one thread a rank,
+algorithm 6 has all threads, algorithm 7 a GPU (``--device cuda``). Every pivot costs these algorithms the same, so they
+are timed on ``--pivots`` of the pivots. `model` prints the numbers fitted to this run, predicted beside measured times,
+and predictions for larger machines. `scaling` starts mpiexec for each number of ranks, and `one` prints one line of
+that table. `ways` prints a line of `benchmarks.papers`. The time of tiles starts when they lie on their devices, and
+ends when they are closed. By rows a rank waits in every broadcast. By tiles it waits only for panels that arrive late.
 
 Ranks of a host take their own part of its processors each, neighbours first.
 """

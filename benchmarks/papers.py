@@ -4,13 +4,13 @@
 
 Lund and Smith 2010: `lund-smith-times` and `-ratios` (table 1, figure 7), `-rates` (section 5), `-steps` (section 4).
 Buluç, Gilbert and Budak 2010: `buluc-host` (tables 4 and 9), `-launches` (section 2.2), `-times` (tables 1 and 2),
-`-growth` (table 3), `-energy` (table 8), `-roofline` in place of the scaled clocks of tables 6 and 7. Bertoldi:
+`-growth` (table 3), `-energy` (table 8). `buluc-roofline` replaces the scaled clocks of tables 6 and 7. Bertoldi:
 `bertoldi-ranks` (figures 2 to 4), `-bytes` (table 1), `-threads` (table 4), `-blocks` (table 5). Gaioso and others
 2013: `gaioso-times` (figures 7 to 10), `-densities`, `-blocks` (section V).
 
-min-plus in float32. A table that needs a GPU is left out where there is none. A table takes about ``--limit``
-seconds: what would take longer is extrapolated by the exponent of the measured sizes, and marked ``~``. "Then" is the
-number of the paper.
+min-plus in float32. A table that needs a GPU is left out where there is none. A table takes about ``--limit`` seconds:
+what would take longer is extrapolated by the exponent of the measured sizes, and marked ``~``. "Then" is the number of
+the paper.
 """
 
 from __future__ import annotations

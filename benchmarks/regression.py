@@ -2,9 +2,9 @@
 
     python -m benchmarks.regression [TABLE ...] --compare REV [--sizes 256 512 ...] [--threads 2]
 
-Products and closures from n = 256 on may take 1.02 times as long as with the earlier library, small calls 1.25 times;
-the exit status is 1 where one takes longer beyond doubt. Nothing but the public interface is called, so that a revision
-of any layout can be compared with. `benchmarks.gpu.regression` is the same on a GPU.
+Products and closures from n = 256 on may take 1.02 times as long as with the earlier library, small calls 1.25 times.
+The exit status is 1 where a call takes longer beyond doubt. Nothing but the public interface is called, so that a
+revision of any layout can be compared with. `benchmarks.gpu.regression` is the same on a GPU.
 """
 
 from __future__ import annotations

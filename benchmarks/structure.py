@@ -2,7 +2,7 @@
 
 python -m benchmarks.structure [graphs] [steps] [steps-2] [planar] [--vertices 2048]
 
-`graphs`: thirty graphs as SciPy sparse matrices, and dense ones; "chosen" is what `closure` took, and its time is
+`graphs`: thirty graphs as SciPy sparse matrices, and dense ones. "chosen" is the method of `closure`, whose time is
 divided by the better of the dense closure (``structure=False``) and of ``method="johnson"``. `steps`: each step at its
 best, against the closure without, by one thread, and by two. `planar`: small separators, against Dijkstra's algorithm
 and the dense closure. Other libraries: `benchmarks.peers`.

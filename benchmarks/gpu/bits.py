@@ -4,8 +4,9 @@
                                   [--sizes 4096 8192 ...]
 
 By events of the device, ahead of which the host enqueues; entries are True with probability ½, which is the density
-that costs the most power. Closures are those of random digraphs of 1.2 edges a vertex, most of whose vertices reach
-none or a large part of the others, in place; up to 32768 vertices the result is compared with that by components.
+that costs the most power. Closures are computed in place, of random digraphs of 1.2 edges a vertex. Most of their
+vertices reach no vertex or a large part of all vertices. Up to 32768 vertices the result is compared with the closure
+by components.
 
 `transposes`: the panel of 4096 rows that a product makes of its second operand, beside the driver's copy of as many
 bytes. `peers`: by cuBLAS, as PyTorch calls it, and a kernel that packs what is not 0. `energy`: by the counter of the

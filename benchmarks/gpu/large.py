@@ -3,9 +3,9 @@
     python -m benchmarks.gpu.large [--n 131072] [--rows 64]
 
 Min-plus in float32, whole-numbered weights from 1 to 2²⁰, so that every sum of a short path is exact. The matrix is
-made on the GPU, 1024 rows at a time, each from a seed of its own; so it can be made again, a piece at a time, after it
-was closed in its own memory. Rows of the result are then compared, bit for bit, with Bellman-Ford runs from those
-vertices alone, which share no kernel with the closure. 131072 vertices take 64 GiB and some 145 s, the check 30 s more.
+made on the GPU, 1024 rows at a time, each piece from its own seed. So each piece can be made again after the matrix was
+closed in its own memory. Rows of the result are then compared, bit for bit, with Bellman-Ford runs from those vertices
+alone, which share no kernel with the closure. 131072 vertices take 64 GiB and some 145 s, the check 30 s more.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
     python -m benchmarks.gpu.larger [--n 65536] [--memory 3GiB]
 
 Min-plus in float32, the matrix of `benchmarks.gpu.large`. It is closed in the memory of the GPU first, and then by
-strips of rows: an array of the host in ordinary, pageable memory, and with ``--rows file journal`` an .npy file in
-``--folder``, in place. Every result is compared with that of the GPU's memory, bit by bit. The bound is the longer of
-the time in memory and of the bytes at the disk's rate, which is that of `benchmarks.larger`.
+strips of rows. The strips come from an array of the host in ordinary, pageable memory. With ``--rows file journal``
+they come from an .npy file in ``--folder``, which is closed in place. Every result is compared with that of the GPU's
+memory, bit by bit. The bound is the longer of the time in memory and of the bytes at the disk's rate, which is that of
+`benchmarks.larger`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """What a GPU's instruction mixes give when nothing else is in the way: the pairs of a product's kernel alone.
 
 The operands lie in shared memory from the start; there are no copies and no barriers. It is the loop of the kernel,
-written by the same code, with the same tile. What a product misses of this is lost to staging, to the last wave and to
-the ends of the matrix; what this misses of the pipes' rates, to loads, register banks and the issue.
+written by the same code, with the same tile. A product loses the difference to this rate to staging, to the last wave
+and to the ends of the matrix. This rate loses the difference to the pipes' rates to loads, register banks and the
+issue.
 """
 
 from __future__ import annotations

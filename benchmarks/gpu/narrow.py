@@ -2,10 +2,10 @@
 
     python -m benchmarks.gpu.narrow [--sizes 8192 ...]
 
-Checked min-plus closures, by the clock, as `auto` does them and in the dtype that came in (a method asked for by its
-name stays there); the results are compared bit for bit. Weights: from 1 to 1000 between all vertices; the same on 60
-edges a vertex; floats with one half more, which must cost no more than before; and for elements of 8 bytes up to 2²⁰,
-whose distances take int32.
+Checked min-plus closures are timed by the clock, by `auto` and in the dtype of the operand. A method requested by its
+name keeps that dtype. The results are compared bit for bit. One matrix has weights from 1 to 1000 between all vertices,
+another has them on 60 edges a vertex. Floats with one half more must cost no more than before. Elements of 8 bytes have
+weights up to 2²⁰, whose distances take int32.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Public CUDA codes beside ours: shared libraries that a user has built from their sources, in one folder.
 
-Nothing of theirs is part of this project. A few lines of glue, compiled with each (``nvcc -O3 -arch=sm_90 -shared
--Xcompiler -fPIC``), give them one interface of C; all pointers are of the device and all matrices row-major::
+None of their code is part of this project. A few lines of glue give the libraries one C interface. They are compiled
+with each library (``nvcc -O3 -arch=sm_90 -shared -Xcompiler -fPIC``). All pointers are of the device, all matrices
+row-major::
 
     int min_plus_f32(int m, int n, int k, const float *A, const float *B, float *C, cudaStream_t);   // C ← A ⊗ B
     int min_plus_f32_witness(int m, int n, int k, const float *, const float *, float *C, int *W, cudaStream_t);
@@ -10,9 +11,10 @@ Nothing of theirs is part of this project. A few lines of glue, compiled with ea
     int close_i32(int n, int *A, void *workspace, cudaStream_t);     // A ← A*; n a multiple of 64; no edge: 2³⁰ − 1
     int close_host_i32(int n, int *A, int *predecessors, int blocked);   // of the host, with transfers; no edge: 2²⁹
 
-A library named ``libNAME.so`` exports those it has. Sources: cuASR (github.com/hpcgarage/cuASR, with CUTLASS at the
-commit of its submodule, thread blocks of 128×128×8), CuTropicalGEMM (its CUDA file, before it became a binary package),
-tropical-gemm (its CUDA crate), ECL-APSP (in github.com/escalab/SIMD2), github.com/MTB90/cuda-floyd_warshall.
+A library named ``libNAME.so`` exports the functions that it has. Sources: cuASR (github.com/hpcgarage/cuASR, with
+CUTLASS at the commit of its submodule, thread blocks of 128×128×8) and CuTropicalGEMM (its CUDA file, before it became
+a binary package). Further sources: tropical-gemm (its CUDA crate), ECL-APSP (in github.com/escalab/SIMD2),
+github.com/MTB90/cuda-floyd_warshall.
 """
 
 from __future__ import annotations

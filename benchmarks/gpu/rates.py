@@ -1,12 +1,12 @@
-"""Closures on a GPU beside the product they stand on; with predecessors; in stacks.
+"""Compare closures on a GPU, with predecessors and in stacks, with the product that they call.
 
     python -m benchmarks.gpu.rates [closures] [stacks] [predecessors] [--sizes 256 ... 32768] [--peers DIR]
 
-What `semiring.closure` chooses by itself, in place, ``check=False``: medians by events of the device, which the host
-keeps ahead of (a kernel that waits goes first), and by the clock of one call after the other; and the share of the rate
-of a product of 8192 × 8192 matrices in the same semiring, dtype and run. Complete graphs with whole-numbered weights
-from 1 to 1000. With predecessors, of weights with halves, which no narrower dtype holds, the clock of the host counts,
-as numbers go back and forth. ``--peers``: see `benchmarks.gpu.peers`.
+`semiring.closure` chooses the method, in place, with ``check=False``. One time is the median by events of the device. A
+kernel that waits goes first, so that the host enqueues in advance. The other time is by the clock of one call after the
+other. The share is of the rate of a product of 8192 × 8192 matrices in the same semiring, dtype and run. Complete
+graphs with whole-numbered weights from 1 to 1000. With predecessors, of weights with halves, which no narrower dtype
+holds, the clock of the host counts, as numbers go back and forth. ``--peers``: see `benchmarks.gpu.peers`.
 """
 
 from __future__ import annotations

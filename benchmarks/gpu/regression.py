@@ -2,10 +2,11 @@
 
     python -m benchmarks.gpu.regression [TABLE ...] --compare REV_OR_FOLDER [--sizes 256 1024 ...]
 
-Products, closures, paths and stacks may take 1.02 times as long as with the earlier library: by events of the device,
-ahead of which the host enqueues, or by the clock of the host for calls that wait for it. ``host``: how long calls that
-wait for nothing keep the host; a closure should at most 60 µs, whatever the earlier library took. The exit status is
-1 where a call takes longer beyond doubt. See `benchmarks.regression` and `benchmarks.compare`.
+Products, closures, paths and stacks may take 1.02 times as long as with the earlier library. Events of the device give
+the time, with the calls enqueued in advance. Calls that wait for the device are timed by the clock of the host.
+``host``: how long asynchronous calls occupy the host. A closure should occupy it for at most 60 µs, whatever the
+earlier library took. The exit status is 1 where a call takes longer beyond doubt. See `benchmarks.regression` and
+`benchmarks.compare`.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""Closures on several GPUs of a host beside one.
+"""Compare closures on several GPUs of a host with one GPU.
 
     python -m benchmarks.gpu.several [closures] [bits] [paths] [--n 32768 ...] [--bits 262144 ...] [--paths 65536 ...]
 
-Min-plus in float32, the matrix of `benchmarks.gpu.large`. It lies on the first GPU, or in the memory of the host where
-that has no room for it and a share; its rows are moved to the others and back within the time. Where one GPU has closed
-it too, a checksum of all bits is compared; and ``--rows`` of each result are checked as single-source runs. The model
-is that of `semiring.distributed.cost_model`, with the rate of one GPU (the last in this run, or ``--rate``) and an
-entry on its way each ``--word`` seconds. Up to ``--bare`` vertices the faster of two runs counts, and rows that lie on
-the GPUs are closed twice more, with panels copied and without: "not hidden" is the difference, and the bytes that the
-GPUs copied from each other stand beside the model's. Sizes of which each GPU holds as much as of another, 65536 on one,
-92672 on two, 131072 on four, show weak scaling.
+Min-plus in float32, the matrix of `benchmarks.gpu.large`. It lies on the first GPU. If that GPU has no room for it and
+a share, it lies in the memory of the host. The time includes moving its rows to the other GPUs and back. Where one GPU
+has closed it too, a checksum of all bits is compared. ``--rows`` of each result are checked as single-source runs. The
+model is `semiring.distributed.cost_model`. It takes the rate of one GPU, which is the last in this run or ``--rate``,
+and ``--word`` seconds for each transferred entry. Up to ``--bare`` vertices the faster of two runs counts. Rows that
+lie on the GPUs are then closed twice more, with panels copied and without. "not hidden" is the difference. The bytes
+that the GPUs copied from each other stand beside the model's. Sizes that give each GPU the same memory show weak
+scaling: 65536 on one GPU, 92672 on two, 131072 on four.
 
-``bits``: random digraphs of 1.5 edges a vertex as packed bits in the memory of the host, without a look at their
-structure; 16 rows are compared with searches from those vertices. ``paths``: `semiring.shortest_paths` of the matrix in
-the memory of the host, which finds the predecessors; the tree of 64 vertices is added up edge by edge.
+``bits``: random digraphs of 1.5 edges a vertex as packed bits in the memory of the host, without structure analysis. 16
+rows are compared with searches from their vertices. ``paths``: `semiring.shortest_paths` of the matrix in the memory of
+the host, which finds the predecessors; the tree of 64 vertices is added up edge by edge.
 """
 
 from __future__ import annotations
