@@ -105,8 +105,8 @@ def _magnitude(x: Array) -> Array:
 def tolerance(rtol: float, D: Array, A: Array, semiring: Semiring) -> Array:
     """Return the tolerance of each entry of D.
 
-    It is ``rtol`` times the entry where ⊗ only ever adds up relative errors (sums and products of values ≥ 0), else
-    ``rtol`` times the largest finite magnitude in A and D. Integers are exact.
+    It is ``rtol`` times the entry if ⊗ only adds up relative errors, as sums and products of values ≥ 0 do. Otherwise
+    it is ``rtol`` times the largest finite magnitude in A and D. Integers are exact.
     """
     if not is_floating(D.dtype):
         return np.zeros(D.shape, np.int64)
