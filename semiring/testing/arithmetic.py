@@ -133,15 +133,15 @@ def close(x: Array, y: Array, allowed: Array) -> Array:
         return np.asarray(same | (np.abs(x - y) <= allowed) & np.isfinite(x) & np.isfinite(y))
 
 
-def compare(actual: Array, expected: Array, allowed: Array, said: str, name: str) -> None:
+def compare(actual: Array, expected: Array, allowed: Array, formula: str, name: str) -> None:
     """Raise `AssertionError` if an entry of ``actual`` is not the expected one.
 
     The error names the first such entry, and their number.
     """
     if actual.shape != expected.shape:
-        raise AssertionError(f"{name} is {actual.shape}, but {said} is {expected.shape}")
+        raise AssertionError(f"{name} is {actual.shape}, but {formula} is {expected.shape}")
     off = ~close(actual, expected, allowed)
-    none_of(off, actual, lambda *at: f"but {said} is {expected[at]} there", name=name)
+    none_of(off, actual, lambda *index: f"but {formula} is {expected[index]} there", name=name)
 
 
 def none_of(

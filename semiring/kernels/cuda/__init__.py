@@ -314,7 +314,7 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
             with plan.stream or _NOTHING:
                 self._squares.close(plan, A)
         else:
-            self._staged.close(plan, A, beside=has_concurrent_work)
+            self._staged.close(plan, A, has_concurrent_work=has_concurrent_work)
 
     def paper_names(self) -> tuple[str, ...]:
         """Return the names of the methods of papers that have kernels in this backend."""
