@@ -42,14 +42,14 @@ _INSTALL = "pip install '.[{extra}]' in a clone of the repository"
 _spelling: Spelling | None = None  # of the command while it runs, in all of its threads
 
 
-class _Source(NamedTuple):
+class _MatrixFile(NamedTuple):
     """The file that holds the matrix of the command, and the names of the vertices."""
 
     file: str
     names: Sequence[object] | None
 
 
-_source: _Source | None = None  # of the command while it computes, in all of its threads
+_source: _MatrixFile | None = None  # of the command while it computes, in all of its threads
 
 
 @contextmanager
@@ -78,7 +78,7 @@ def argument(name: str) -> str:
 def naming_matrix(file: str, names: Sequence[object] | None) -> Iterator[None]:
     """Name the matrix by its file, and entries by vertices, in the messages of a ``with`` statement."""
     global _source
-    before, _source = _source, _Source(file, names)
+    before, _source = _source, _MatrixFile(file, names)
     try:
         yield
     finally:

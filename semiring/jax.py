@@ -271,12 +271,12 @@ def einsum(
     dtype, arrays = arrays[0].dtype, [_wide(array, algebra) for array in arrays]
     notation, sizes = read_notation(form, tuple(array.shape for array in arrays))
     path = order_of(notation, sizes, optimize, len(given) < 3 or algebra.commutative).path
-    ops = _TermOperations(algebra, check)
+    ops = _TracedOperations(algebra, check)
     result: Array = contract(ops, prepare_terms(ops, notation, sizes, arrays), path, notation.output)
     return result.astype(dtype)
 
 
-class _TermOperations:
+class _TracedOperations:
     """The `semiring.linalg.contraction.steps.TermOperations` on JAX arrays, by differentiable functions alone."""
 
     def __init__(self, semiring: Semiring, check: bool | None) -> None:

@@ -1,7 +1,7 @@
 """The class `Semiring`: a definition from which operations, properties and kernels are derived.
 
-A semiring is a set with ⊕ (commutative, associative, neutral element 0̄) and ⊗ (associative, neutral element 1̄),
-where ⊗ distributes over ⊕ and 0̄ ⊗ x = x ⊗ 0̄ = 0̄. The last law is enforced, not assumed: every product with the zero is
+A semiring is a set with ⊕ (commutative, associative, neutral element 0̄) and ⊗ (associative, neutral element 1̄).
+⊗ distributes over ⊕, and 0̄ ⊗ x = x ⊗ 0̄ = 0̄. The last law is enforced, not assumed: every product with the zero is
 the zero.
 """
 

@@ -7,9 +7,10 @@ one vertex v, is the longest distance to v plus the longest distance from v. doc
 
 The narrow matrix lies in the memory of the result, row by row at the start of its rows, so there is no second matrix.
 
-Cost: one pass over floats (over `_SAMPLE` rows, where they show a fraction), a few sweeps of Bellman-Ford in either
-direction for the second bound, a pass each to narrow and to widen. The module does not treat weights below 0, nor
-graphs of several components whose edges are too large for the first bound. Without a proof, the matrix is not changed.
+Cost: one pass over floats, or over `_SAMPLE` rows if these hold a fraction. The second bound takes a few sweeps of
+Bellman-Ford in either direction. Narrowing and widening take a pass each. The module does not treat weights below 0,
+nor graphs of several components whose edges are too large for the first bound. Without a proof, the matrix is not
+changed.
 """
 
 from __future__ import annotations

@@ -64,8 +64,8 @@ _HOST_TYPES = frozenset({np.ndarray, Semiring, list, tuple, str, bool, int, floa
 def in_host_memory(x: Any, name: str = "A") -> Any:
     """Return ``x`` as an object that NumPy reads without a copy: an array, a sparse matrix, a list or a scalar.
 
-    Raises `DeviceError` for an array on a GPU, `DTypeError` for a graph or a tracer of JAX, `ShapeError` for a sparse
-    matrix whose index arrays are invalid, and `TypeError` for a tensor that records gradients.
+    Raises `DeviceError` for an array on a GPU, and `DTypeError` for a graph or a tracer of JAX. Raises `ShapeError` for
+    a sparse matrix whose index arrays are invalid, and `TypeError` for a tensor that records gradients.
     """
     if type(x) is np.ndarray or isinstance(x, np.ndarray | np.generic | list | tuple | int | float):
         return x

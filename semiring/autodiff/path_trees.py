@@ -10,8 +10,9 @@ z sums the values of the branches below a vertex, with the weight c of each edge
 maps are transposes of each other, so each is the gradient of the other. The root takes no part, because its value is
 the constant 1̄.
 
-On the CPU a row takes O(n), vertices in an order in which each comes after all below it. On a GPU all rows take
-O(n log h) together, for paths of h edges: (I - M)⁻¹ = (I + M)(I + M²)(I + M⁴)…, and M² is M with the pointers doubled.
+On the CPU a row takes O(n), with its vertices in an order in which each vertex comes after all vertices below it. On a
+GPU all rows take O(n log h) together, for paths of h edges. The product is (I - M)⁻¹ = (I + M)(I + M²)(I + M⁴)…, where
+M² is M with the pointers doubled.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False

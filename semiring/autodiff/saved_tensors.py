@@ -17,7 +17,7 @@ _LEAST, _MOST = 1 << 20, 1 << 27  # bytes: the allocator reuses less itself; mor
 _waiting: deque[Array] = deque(maxlen=1)
 
 
-class _Block:
+class _RecycledMemory:
     """Memory that becomes available for the next array when the last array on it is deleted."""
 
     def __init__(self, memory: Array) -> None:
@@ -38,4 +38,4 @@ def allocate_recycled(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         memory = np.empty(size, np.uint8)
     if not size <= memory.size <= 4 * size:  # a small array does not hold large memory
         memory = np.empty(size, np.uint8)
-    return np.asarray(_Block(memory))[:size].view(dtype).reshape(shape)
+    return np.asarray(_RecycledMemory(memory))[:size].view(dtype).reshape(shape)

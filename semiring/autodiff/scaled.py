@@ -23,9 +23,10 @@ _CHUNK = 1 << 20  # terms at a time
 def scaled_product(X: Array, alpha: Array, Y: Array, beta: Array, gamma: Array) -> Array:
     """Return R[p, q] = Σᵣ X[p, r] · Y[r, q] · exp(alpha[p, r] + beta[r, q] + gamma[p, q]).
 
-    X, alpha (..., m, k); Y, beta (..., k, n); gamma (..., m, n), of the same leading dimensions, arrays of NumPy or
-    CuPy. Exponents are below ∞; -∞ makes a term 0 for any mantissa. The result has the dtype of X; the computation is
-    in float64. A term is right if exp of the sum of its exponents is in range, for any size of the single exponents.
+    The operands X, alpha (..., m, k), Y, beta (..., k, n) and gamma (..., m, n) are arrays of NumPy or CuPy, with the
+    same leading dimensions. Exponents are below ∞; -∞ makes a term 0 for any mantissa. The result has the dtype of X;
+    the computation is in float64. A term is right if exp of the sum of its exponents is in range, for any size of the
+    single exponents.
 
     Cost: one product of matrices and an exp for each entry of the operands. Entries whose exponents spread further than
     the range of float64 cost an exp for each term.

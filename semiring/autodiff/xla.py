@@ -56,12 +56,12 @@ class _Extension(Structure):
     _fields_ = (("struct_size", c_size_t), ("type", c_int), ("next", c_void_p))
 
 
-class _Version(Structure):
+class _ApiVersion(Structure):
     _fields_ = (("struct_size", c_size_t), ("extension", c_void_p), ("major", c_int), ("minor", c_int))
 
 
 class _Metadata(Structure):
-    _fields_ = (("struct_size", c_size_t), ("version", _Version), ("traits", c_uint32))
+    _fields_ = (("struct_size", c_size_t), ("version", _ApiVersion), ("traits", c_uint32))
 
 
 class _MetadataExtension(Structure):
@@ -70,7 +70,7 @@ class _MetadataExtension(Structure):
 
 class _Api(Structure):
     _fields_ = (
-        *(("struct_size", c_size_t), ("extension", c_void_p), ("version", _Version), ("internal", c_void_p)),
+        *(("struct_size", c_size_t), ("extension", c_void_p), ("version", _ApiVersion), ("internal", c_void_p)),
         *(("error_create", c_void_p), ("error_message", c_void_p), ("error_destroy", c_void_p)),
         *(("handler_register", c_void_p), ("stream_get", c_void_p)),
     )
@@ -254,10 +254,10 @@ def _form_of(structure: Any) -> str:
 def _arrange(form: str, leaves: list[Array]) -> list[Any]:
     from semiring.linalg.sequences import ChainArrays
 
-    def found(place: Any) -> Any:
+    def leaf_at(place: Any) -> Any:
         return None if place is None else leaves[place]
 
-    return [ChainArrays(*map(found, item)) if isinstance(item, list) else found(item) for item in json.loads(form)]
+    return [ChainArrays(*map(leaf_at, item)) if isinstance(item, list) else leaf_at(item) for item in json.loads(form)]
 
 
 # ------------------------------------------------------------------------------------------------- XLA's structures

@@ -1,7 +1,11 @@
 """Run the command ``semiring``: closures, paths, axioms, code, and the capabilities of this installation.
 
-Exit codes: 0 done; 1 a law is refuted, or no path leads from one vertex to the other; 2 bad input or wrong usage;
-130 interrupted.
+The exit codes are:
+
+- 0: the command succeeded.
+- 1: a law is refuted, or no path leads from one vertex to the other.
+- 2: the input or the usage is wrong.
+- 130: the command was interrupted.
 """
 
 from __future__ import annotations

@@ -246,12 +246,12 @@ def _refuse_overwriting(arguments: argparse.Namespace) -> None:
     The closure of a matrix in a file may replace the file.
     """
 
-    def given(*options: str) -> dict[str, str]:
+    def file_options(*options: str) -> dict[str, str]:
         paths = {option: getattr(arguments, option.removeprefix("--").lower(), None) for option in options}
         return {option: path for option, path in paths.items() if path not in (None, "-")}
 
-    read = given("INPUT", "--positions")
-    for option, path in given("--output", "--predecessors", "--plot", "--journal").items():
+    read = file_options("INPUT", "--positions")
+    for option, path in file_options("--output", "--predecessors", "--plot", "--journal").items():
         own = option == "--output" and hasattr(arguments, "journal") and path.endswith((".npy", ".npz"))
         for other, taken in read.items():
             if not (own and other == "INPUT") and _same_file(path, taken):

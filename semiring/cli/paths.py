@@ -172,12 +172,12 @@ def _entry(matrix: Any, row: int, column: int) -> Any:
     return matrix.data[place, ...] if place < stop and matrix.indices[place] == column else None
 
 
-def _route(query: PathQuery, found: Any) -> list[int] | None:
+def _route(query: PathQuery, paths: Any) -> list[int] | None:
     """Return the vertices of the requested path, or None where none was requested or exists."""
     if query.source is None or query.target is None:
         return None
     try:
-        return [int(vertex) for vertex in found.path(query.source, query.target)]
+        return [int(vertex) for vertex in paths.path(query.source, query.target)]
     except NoPathError:
         return None
 
@@ -194,32 +194,32 @@ def _leads_back(query: PathQuery, function: str) -> bool:
 # ----------------------------------------------------------------------------------------------------------- facts
 
 
-def _print_answer(report: Report, query: PathQuery, found: Any, route: Sequence[int] | None) -> None:
+def _print_answer(report: Report, query: PathQuery, paths: Any, route: Sequence[int] | None) -> None:
     source, target = query.source, query.target
     if source is not None and target is not None:
-        _print_route(report, query, found, route, source, target)
+        _print_route(report, query, paths, route, source, target)
     elif source is not None:
-        _print_ranking(report, query, _values(query, found), source, "from")
+        _print_ranking(report, query, _values(query, paths), source, "from")
     elif target is not None:
-        _print_ranking(report, query, _values(query, found), target, "to")
+        _print_ranking(report, query, _values(query, paths), target, "to")
 
 
-def _values(query: PathQuery, found: Any) -> Any:
+def _values(query: PathQuery, paths: Any) -> Any:
     """Return the values of the paths from the source or to the target, one for each vertex."""
-    if found.matrix.shape[0] != found.matrix.shape[1]:  # only these paths were computed
-        return found.matrix.reshape(-1)
-    return found.matrix[:, query.target] if query.source is None else found.matrix[query.source]
+    if paths.matrix.shape[0] != paths.matrix.shape[1]:  # only these paths were computed
+        return paths.matrix.reshape(-1)
+    return paths.matrix[:, query.target] if query.source is None else paths.matrix[query.source]
 
 
 def _print_route(
-    report: Report, query: PathQuery, found: Any, route: Sequence[int] | None, source: int, target: int
+    report: Report, query: PathQuery, paths: Any, route: Sequence[int] | None, source: int, target: int
 ) -> None:
     """Print a headline and a line for each stop, with the weight of the edge that leads to it; or "no path"."""
     if route is None:
         report.add_facts(path=None, weights=None, value=None)
         report("", f"no path leads from {query.name(source)} to {query.name(target)}")
         return
-    value, weights = found.distance(route[0], route[-1]), [query.network.matrix[i, j] for i, j in pairwise(route)]
+    value, weights = paths.distance(route[0], route[-1]), [query.network.matrix[i, j] for i, j in pairwise(route)]
     report.add_facts(path=[query.identity(vertex) for vertex in route], weights=weights, value=value)
     edges = len(route) - 1
     ends = f"{query.name(route[0])} → {query.name(route[-1])}"
@@ -247,9 +247,9 @@ def _print_ranking(report: Report, query: PathQuery, values: Any, vertex: int, w
         report(f"  {len(without):,} without a path")
 
 
-def _summarise(report: Report, query: PathQuery, found: Any) -> None:
+def _summarise(report: Report, query: PathQuery, paths: Any) -> None:
     """Print the number of pairs with a path, and the extremes of their values."""
-    matrix = found.matrix
+    matrix = paths.matrix
     n = len(matrix)
     zero = query.semiring.zero_for(matrix.dtype)
     proper = (matrix != zero) & ~np.eye(n, dtype=bool)
@@ -271,11 +271,11 @@ def _summarise(report: Report, query: PathQuery, found: Any) -> None:
         facts["mean"] = float(matrix[proper].mean())
         rows.append(("mean", query.value(facts["mean"])))
         if reached == pairs:
-            center = [int(vertex) for vertex in found.center]
-            facts |= {"diameter": found.diameter, "radius": found.radius}
+            center = [int(vertex) for vertex in paths.center]
+            facts |= {"diameter": paths.diameter, "radius": paths.radius}
             facts["center"] = [query.identity(vertex) for vertex in center]
-            rows.append(("diameter", query.value(found.diameter)))
-            rows.append(("radius", query.value(found.radius)))
+            rows.append(("diameter", query.value(paths.diameter)))
+            rows.append(("radius", query.value(paths.radius)))
             few = ", ".join(query.name(vertex) for vertex in center[:5])
             rows.append(("center", few + (" …" if len(center) > 5 else "")))
     report.table(rows)

@@ -77,7 +77,7 @@ def close_tiles(
     speed = closure_speed(engine.backend.name, engine.plan.dtype)
     elimination = Elimination(tiles, grid.n, 0, speed.strip)
     widest = max(stop - start for start, stop in blocks)
-    with transport.lanes(engine, beside=len(blocks) > 1) as lanes:
+    with transport.lanes(engine, has_concurrent_work=len(blocks) > 1) as lanes:
         for number in (PANELS, REMAINDER):
             lanes.reserve(number, max(workspace(engine, A.shape[1], 0, widest)))
         rank = _RankTasks(lanes, transport, grid, elimination, tiles, word)

@@ -1,7 +1,7 @@
 """Predict the communication and the time of closures by ranks, by the model of D. Bertoldi.
 
-The module models his algorithms, and the tiles of this library. t_c is the seconds of a pair, t_s those to start a
-message, t_w those to send a word (an entry). A broadcast to p ranks takes ⌈log₂ p⌉ steps in his model.
+The module models Bertoldi's algorithms, and the tiles of this library. t_c is the seconds of a pair, t_s those to start
+a message, t_w those to send a word (an entry). A broadcast to p ranks takes ⌈log₂ p⌉ steps in the model.
 `benchmarks.mpi` fits the parameters, and prints the model beside the measurements.
 """
 
@@ -16,7 +16,7 @@ __all__ = ["Times", "row_broadcast_bytes", "row_broadcast_seconds", "tiles_bytes
 def row_broadcast_bytes(n: int, ranks: int, itemsize: int = 4) -> dict[str, float]:
     """Return table 1 of Bertoldi: the bytes that all ranks together receive, by purpose.
 
-    >>> sum(row_broadcast_bytes(12500, 8).values())  # his example, 5.46 GB
+    >>> sum(row_broadcast_bytes(12500, 8).values())  # the paper's example, 5.46 GB
     5468750028.0
     """
     others, entries = ranks - 1, itemsize * n * n
@@ -31,8 +31,8 @@ def row_broadcast_bytes(n: int, ranks: int, itemsize: int = 4) -> dict[str, floa
 def row_broadcast_seconds(n: int, ranks: int, t_c: float, t_s: float, t_w: float, t_k: float = 0.0) -> float:
     """Return the seconds T = t_c n³ / p + log p (t_s (3 + n) + t_w (1 + 2 n² / p + n²)) + n t_k of Bertoldi's model.
 
-    In print the last term of his formula is n. That is one row, but n rows are sent, as in his table 1. t_k is the time
-    of a pivot in addition to its pairs, such as the launches on a GPU; his formula has t_k = 0.
+    In print the last term of the formula is n. That is one row, but n rows are sent, as in table 1 of the paper. t_k is
+    the time of a pivot in addition to its pairs, such as the launches on a GPU. The printed formula has t_k = 0.
     """
     steps = ceil(log2(ranks)) if ranks > 1 else 0
     return t_c * n**3 / ranks + t_k * n + steps * (t_s * (3 + n) + t_w * (1 + 2 * n * n / ranks + n * n))

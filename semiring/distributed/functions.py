@@ -389,14 +389,14 @@ def closure(
     Parameters
     ----------
     A
-        A `Matrix`; or an array (n, n) of rank 0, which is distributed; or the name of an .npy file, which is `read`.
-        With ``journal`` the matrix stays in the file.
+        A `Matrix`, an array (n, n) of rank 0, or the name of an .npy file. An array is distributed, and a file is
+        `read`. With ``journal`` the matrix stays in the file.
     semiring
         A `Semiring` with a star, or a name of the catalogue.
     method
         ``"blocked_floyd_warshall"``; or ``"row_broadcast"``, the algorithm of Bertoldi, for comparison. Rows are
-        scattered, and the row of every pivot is broadcast. It is his algorithm 2 with one thread, algorithm 6 with
-        several, and algorithm 7 with ``device="cuda"``. It needs an idempotent ⊕, and pivots that need no star.
+        scattered, and the row of every pivot is broadcast. It is algorithm 2 of the paper with one thread, algorithm 6
+        with several, and algorithm 7 with ``device="cuda"``. It needs an idempotent ⊕, and pivots that need no star.
     out
         A itself, to close it in place. By default the result is a new `Matrix`. With ``journal`` it is the name of an
         .npy file, which may be that of A.

@@ -80,8 +80,8 @@ class DeviceTransport:
         if ranks.size > 1 and array.size:
             self._carry(array, root, ranks)
 
-    def lanes(self, engine: Engine, *, beside: bool = True) -> _DeviceLanes:
-        return _DeviceLanes(self._groups.all, engine, engine.lanes() if beside else None)
+    def lanes(self, engine: Engine, *, has_concurrent_work: bool = True) -> _DeviceLanes:
+        return _DeviceLanes(self._groups.all, engine, engine.lanes() if has_concurrent_work else None)
 
 
 def _by_nccl(groups: Groups) -> Carry:

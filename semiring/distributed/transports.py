@@ -196,11 +196,11 @@ class Transport(Protocol):
         """
         ...
 
-    def lanes(self, engine: Engine, *, beside: bool = True) -> Any:
+    def lanes(self, engine: Engine, *, has_concurrent_work: bool = True) -> Any:
         """Return lanes like those of an engine, with an additional ``wait(mark)``.
 
-        The lanes are a context; an error in it stops all ranks. ``beside``: whether there is concurrent work. In one
-        memory, a single block is closed without lanes.
+        The lanes are a context. An error in the context stops all ranks. ``has_concurrent_work`` is whether there is
+        concurrent work. In one memory, a single block is closed without lanes.
         """
         ...
 
@@ -234,7 +234,7 @@ class HostTransport:
                 self.waiting_seconds += seconds
             self.received_bytes += array.nbytes * (ranks.rank != root)
 
-    def lanes(self, engine: Engine, *, beside: bool = True) -> _HostLanes:
+    def lanes(self, engine: Engine, *, has_concurrent_work: bool = True) -> _HostLanes:
         return _HostLanes(self, self._groups.all, engine)
 
 

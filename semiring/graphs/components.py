@@ -199,7 +199,7 @@ def strong_components_of_lists(starts: Array, heads: Array) -> Components:
     return _by_number(*components_of_lists(starts, heads))
 
 
-def reachable_fraction(found: Components, starts: Array, heads: Array) -> float:
+def reachable_fraction(components: Components, starts: Array, heads: Array) -> float:
     """Return the fraction of all vertices that a vertex reaches on average.
 
     ``starts`` (n + 1,) and ``heads`` (m,) are the edges as compressed rows. The fraction is exact for up to 512
@@ -207,13 +207,13 @@ def reachable_fraction(found: Components, starts: Array, heads: Array) -> float:
     """
     from semiring.kernels.graphs.reachability import TARGETS, condense, reach_targets
 
-    n = len(found.order)
-    _, begins, ends = condense(starts, heads, found.order, found.bounds)
+    n = len(components.order)
+    _, begins, ends = condense(starts, heads, components.order, components.bounds)
     some = np.linspace(0, n - 1, min(n, TARGETS)).astype(np.int64)
-    targets, reached = np.full(n, n), np.empty((len(found), TARGETS // 64), np.uint64)
+    targets, reached = np.full(n, n), np.empty((len(components), TARGETS // 64), np.uint64)
     targets[some] = np.arange(some.size)
-    reach_targets(targets, found.bounds, begins, ends, 0, some.size, reached)
-    pairs = int(np.bitwise_count(reached).sum(axis=1, dtype=np.int64) @ found.sizes)
+    reach_targets(targets, components.bounds, begins, ends, 0, some.size, reached)
+    pairs = int(np.bitwise_count(reached).sum(axis=1, dtype=np.int64) @ components.sizes)
     return pairs / (n * some.size)
 
 

@@ -247,7 +247,7 @@ def _refuse_edges_in_comments(
 def _delimiter(line: str, place: str) -> str:
     """Return the delimiter of a line: a tab, else the more frequent of comma and semicolon, else a blank.
 
-    So a line with decimal commas, ``a;b;3,5``, has three fields. Raises `FormatError` if commas and semicolons are
+    So ``a;b;3,5``, a line with decimal commas, has three fields. Raises `FormatError` if commas and semicolons are
     equally frequent.
     """
     bare = re.sub(r'"[^"]*"', "", line)

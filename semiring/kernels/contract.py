@@ -258,7 +258,7 @@ class ProductKernels(Protocol):
 class ClosureKernels(Protocol):
     """Specialised closures of whole matrices, of stacks, and of small matrices whose weights gain.
 
-    Optional: `close`; `close_as`; `close_stack`; `close_gaining` with `look_gaining`.
+    The optional operations are `close`, `close_as`, `close_stack`, and `close_gaining` with `look_gaining`.
 
     Weights gain below 0 in min-plus, above 0 in max-plus, and above 1 in max-times. The semiring of the plan decides
     this. The matrices of `close_gaining` are those of the caller, with the caller's value for "no path". Results are

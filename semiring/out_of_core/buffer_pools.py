@@ -2,9 +2,9 @@
 
 A GPU reaches the memory of the host at full speed, 55 GB/s each way on an H200, only if that memory is pinned. So rows
 pass through *stages*, which are buffers of pinned memory. Each direction has two stages. While one stage is filled
-from or emptied into a file or an array, the other is copied to or from the GPU. Measured on an H200 with 8 threads,
-2026-11-22, for an array in ordinary memory: stages of 32 MiB read at 26 GB/s and write at 23 GB/s, and move 26 GB/s in
-both directions together. Stages of 128 MiB reach 27, 26 and 31 GB/s.
+from or emptied into a file or an array, the other is copied to or from the GPU. The rates were measured on an H200 with
+8 threads, 2026-11-22, for an array in ordinary memory. Stages of 32 MiB read at 26 GB/s and write at 23 GB/s, and move
+26 GB/s in both directions together. Stages of 128 MiB reach 27, 26 and 31 GB/s.
 
 Different strips are read, computed and written at the same time. `read` returns when its copies have ended. `write`
 waits for its copies, and its caller waits for the enqueued work that computes the rows. So a later reader of the

@@ -302,7 +302,8 @@ class FileColumns(FileRows):
 class ShiftedRows:
     """A `RowStore` of n rows that are shifted down by ``shift`` rows.
 
-    Row i is row i + ``shift`` of ``rows``, or row i + ``shift`` - n of ``beyond``, which continues ``rows``.
+    Row i is row i + ``shift`` of ``rows`` if that exists. Otherwise it is row i + ``shift`` - n of ``beyond``, which
+    continues ``rows``.
     """
 
     def __init__(self, rows: FileRows, beyond: FileRows, n: int, shift: int) -> None:

@@ -30,10 +30,10 @@ file, sync the journal, write the record to the older slot, and sync the journal
    version of a strip that is not recorded is whole. Strips that are recorded as done are in other rows, and strips
    begun after the record overwrite only old rows of recorded strips. Upward rounds are the mirror image.
 
-   So at every moment the record tells which panel is whole or how to compute it. It also tells where a whole version
-   of each strip is. To resume, a run reads that panel and takes the strips that are not recorded as done through it.
-   These are the same operations on the same values. The run never reads rows written after the record, but overwrites
-   them.
+   So at every moment the record defines which panel is whole or how to compute it. It also defines where a whole
+   version of each strip is. To resume, a run reads that panel and takes the strips that are not recorded as done
+   through it. These are the same operations on the same values. The run never reads rows written after the record, but
+   overwrites them.
 4. *The end*: a new file gets its header when all rows are recorded and synced, so until then it is no valid .npy file.
    The record "finished" comes last, with the time of the file's last change.
 
@@ -320,7 +320,7 @@ class Journal:
     def begin(self, targets: Sequence[File], descending: Sequence[bool]) -> None:
         """Begin or resume the run at the last record.
 
-        ``targets`` are the files to sync before a record. ``descending`` tells for each round whether it goes from the
+        ``targets`` are the files to sync before a record. ``descending`` holds for each round whether it goes from the
         last strip to the first.
         """
         state = self.state

@@ -26,7 +26,7 @@ _PARSER = threading.Lock()  # headers are Python literals, and CPython 3.11 may 
 class StoredMatrix:
     """A square matrix in a file, in C order, or in Fortran order if ``is_column_major``.
 
-    ``start`` is the offset of the first entry in bytes. ``is_writable`` tells whether the caller's name or map allows
+    ``start`` is the offset of the first entry in bytes. ``is_writable`` is whether the caller's name or map allows
     writing. ``argument`` is the caller's name or array, and None for a new file.
     """
 

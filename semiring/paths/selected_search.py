@@ -58,7 +58,7 @@ class PathTable(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Graph:
+class _DijkstraGraph:
     """The edges for Dijkstra's algorithm in both directions, and the conversion of its results."""
 
     edges: SparseEntries
@@ -131,7 +131,7 @@ def _trace(tree: Array, i: int, j: int) -> list[int]:
     return path[::-1]
 
 
-def _graph_for_dijkstra(edges: SparseEntries, semiring: Semiring, threads: int) -> _Graph | None:
+def _graph_for_dijkstra(edges: SparseEntries, semiring: Semiring, threads: int) -> _DijkstraGraph | None:
     """Return the edges for Dijkstra's algorithm, or None if it is not correct for them.
 
     Raises `NegativeCycleError`, `IntegerOverflowError`.
@@ -145,10 +145,10 @@ def _graph_for_dijkstra(edges: SparseEntries, semiring: Semiring, threads: int) 
         nonnegative = edges.scan.nonnegative and semiring.tropical == "min"
         plan = make_plan(semiring, inner, nonnegative=bool(nonnegative), threads=threads)
         weights = encode(values, semiring, inner) if has_inner_zero(semiring, inner) else values.astype(inner)
-        return _Graph(edges, semiring, Searches(plan, starts, heads, weights))
+        return _DijkstraGraph(edges, semiring, Searches(plan, starts, heads, weights))
     graph = _graph_for_potentials(edges, semiring)
     h = None if graph is None else graph_potentials(graph, np.dtype(np.float64) if dtype.kind == "i" else dtype)
-    return None if graph is None or h is None else _Graph(edges, semiring, searches(graph, h, threads), h)
+    return None if graph is None or h is None else _DijkstraGraph(edges, semiring, searches(graph, h, threads), h)
 
 
 def _graph_for_potentials(edges: SparseEntries, semiring: Semiring) -> SparseGraph | None:
@@ -269,7 +269,7 @@ class _SelectedSearch:
     def choose_method(self) -> str:
         """Return the method that the caller named, or that of the fewest predicted operations."""
         note = self.explanation.note
-        self.graph: _Graph | None = None
+        self.graph: _DijkstraGraph | None = None
         self.analysis: Analysis | None = None
         if self.method in ("johnson", "factor"):
             self.edges.require_eliminable()
@@ -342,7 +342,7 @@ class _SelectedSearch:
         weights = graph.to_caller(values, *pairs)
         return PathTable(np.ascontiguousarray(weights.T) if is_backward else weights, trees, graph.find)
 
-    def sparse_table(self, graph: _Graph, starts: Array, heads: Array, values: Array, is_backward: bool) -> Any:
+    def sparse_table(self, graph: _DijkstraGraph, starts: Array, heads: Array, values: Array, is_backward: bool) -> Any:
         """Return the rows (backward: columns) of a search as a sparse matrix of weights within the limit."""
         tails = np.repeat(self.columns if is_backward else self.rows, np.diff(starts))
         ends = (heads, tails) if is_backward else (tails, heads)

@@ -76,10 +76,10 @@ class ExactPotentials:
         """Return the weights of the edges, ≥ 0, each rounded once to float64."""
         return np.asarray(rounded(self.weights, self.unit))
 
-    def row_distances(self, sources: Array, targets: Array, found: Array) -> Array:
-        """Return distances (p, q) in float64, from the entries ``found`` of the closure of the reduced weights."""
-        there = np.isfinite(found)
-        r = np.where(there, self.sign * found, 0.0)
+    def row_distances(self, sources: Array, targets: Array, reduced: Array) -> Array:
+        """Return distances (p, q) in float64, from the entries ``reduced`` of the closure of the reduced weights."""
+        there = np.isfinite(reduced)
+        r = np.where(there, self.sign * reduced, 0.0)
         shift = self.h[sources][:, np.newaxis] - self.h[targets]
         D = rounded(whole(r, self.unit) - shift, self.unit)
         far = there & (np.abs(D) < r / SPREAD)  # whatever the size, this is in range
@@ -89,13 +89,13 @@ class ExactPotentials:
             D[row] = self._lengths([labels[v] for v in targets.tolist()], shift[row])
         return np.asarray(self.sign * D)
 
-    def pair_distances(self, sources: Array, targets: Array, found: Array) -> Array:
+    def pair_distances(self, sources: Array, targets: Array, reduced: Array) -> Array:
         """Return the distances (p,) of pairs of vertices, with at most one exact search for each source."""
-        out = np.empty(found.shape)
+        out = np.empty(reduced.shape)
         order = np.argsort(sources, kind="stable")
         for some in np.split(order, np.flatnonzero(np.diff(sources[order])) + 1):
             if some.size:
-                out[some] = self.row_distances(sources[some[:1]], targets[some], found[some][np.newaxis])[0]
+                out[some] = self.row_distances(sources[some[:1]], targets[some], reduced[some][np.newaxis])[0]
         return out
 
     def solve(self, B: Array, transposed: bool) -> Array:

@@ -431,11 +431,11 @@ class Factor:
                 found -= xp.asarray(shift)
             return self._decode_result(found.reshape(given.shape))
 
-    def _decode_result(self, found: Any) -> Any:
+    def _decode_result(self, result: Any) -> Any:
         """Convert a result of the kernels to the caller's dtype and value of "no path"."""
         if has_inner_zero(self.semiring, self._inner):
-            return decode(found, self.semiring, self.dtype)
-        return rounded(found, self.dtype)
+            return decode(result, self.semiring, self.dtype)
+        return rounded(result, self.dtype)
 
     # ------------------------------------------------------------------------------------------------ rows of A*
 

@@ -68,7 +68,7 @@ def eliminate(
     kernels.scatter_values(values, layout.slots, memory)
     numbers = FactorNumbers(analysis, layout, plan, memory, {} if keep else None)
     with profiling.span("method", "elimination", shape=(analysis.n, analysis.n)):
-        _Elimination(numbers).run()
+        _SupernodalElimination(numbers).run()
     return numbers
 
 
@@ -104,11 +104,11 @@ def eliminate_again(numbers: FactorNumbers, plan: KernelPlan, values: Array, cha
     kernels.scatter_values(values[entries], layout.slots[entries], memory)
     found = FactorNumbers(a, layout, plan, memory, dict(numbers.updates))
     with profiling.span("method", "elimination", shape=(a.n, a.n), fronts=int(is_stale.sum())):
-        _Elimination(found, is_stale).run()
+        _SupernodalElimination(found, is_stale).run()
     return found
 
 
-class _Elimination:
+class _SupernodalElimination:
     def __init__(self, numbers: FactorNumbers, is_stale: Array | None = None) -> None:
         """Prepare the elimination of the supernodes in the mask ``is_stale``, (count,) bool; by default all."""
         self.numbers, self.memory, self.plan = numbers, numbers.memory, numbers.plan

@@ -158,7 +158,7 @@ def parts(count: int, threads: int) -> list[slice]:
 
 
 @dataclass
-class _Labels:
+class _HubLabels:
     """The labels of some vertices: the entries from each vertex to all pivots above it."""
 
     vertices: Array  # indices into the list of sources or targets, in the order of places
@@ -174,7 +174,7 @@ class _Labels:
         return result
 
 
-def _labels(sweeps: TriangularSolves, vertices: Array, which: Array) -> _Labels:
+def _labels(sweeps: TriangularSolves, vertices: Array, which: Array) -> _HubLabels:
     a, plan = sweeps.analysis, sweeps.plan
     places = a.place[vertices[which]]
     low = np.searchsorted(places, a.pivot_starts[a.lows])
@@ -196,7 +196,7 @@ def _labels(sweeps: TriangularSolves, vertices: Array, which: Array) -> _Labels:
         plan.one,
         label,
     )
-    return _Labels(which, low, counts, begin, label)
+    return _HubLabels(which, low, counts, begin, label)
 
 
 def table(rows: TriangularSolves, columns: TriangularSolves, sources: Array, targets: Array, out: Array) -> None:
@@ -205,11 +205,14 @@ def table(rows: TriangularSolves, columns: TriangularSolves, sources: Array, tar
     result = {}
     for name, sweeps, vertices in (("p", rows, sources), ("q", columns, targets)):
         nearby = np.argsort(a.place[vertices], kind="stable")
-        sides: list[_Labels] = []
+        sides: list[_HubLabels] = []
         result[name] = sides
 
         def label(
-            which: Array, sweeps: TriangularSolves = sweeps, vertices: Array = vertices, sides: list[_Labels] = sides
+            which: Array,
+            sweeps: TriangularSolves = sweeps,
+            vertices: Array = vertices,
+            sides: list[_HubLabels] = sides,
         ) -> None:
             sides.append(_labels(sweeps, vertices, which))
 
@@ -218,7 +221,7 @@ def table(rows: TriangularSolves, columns: TriangularSolves, sources: Array, tar
     run_tasks(_join_labels, [(rows, p, q, out) for p in result["p"] for q in result["q"]], plan.threads)
 
 
-def _join_labels(sweeps: TriangularSolves, p: _Labels, q: _Labels, out: Array) -> None:
+def _join_labels(sweeps: TriangularSolves, p: _HubLabels, q: _HubLabels, out: Array) -> None:
     a, plan = sweeps.analysis, replace(sweeps.plan, threads=1)
     memory, blocks = sweeps.numbers.memory, sweeps.numbers.layout.blocks
     engine = Engine(backend_for(None, plan.semiring, plan.dtype), plan)

@@ -105,8 +105,8 @@ def _magnitude(x: Array) -> Array:
 def tolerance(rtol: float, D: Array, A: Array, semiring: Semiring) -> Array:
     """Return the tolerance of each entry of D.
 
-    It is ``rtol`` times the entry where ⊗ only ever adds up relative errors (sums and products of values ≥ 0), else
-    ``rtol`` times the largest finite magnitude in A and D. Integers are exact.
+    It is ``rtol`` times the entry if ⊗ only adds up relative errors, as sums and products of values ≥ 0 do. Otherwise
+    it is ``rtol`` times the largest finite magnitude in A and D. Integers are exact.
     """
     if not is_floating(D.dtype):
         return np.zeros(D.shape, np.int64)
@@ -133,15 +133,15 @@ def close(x: Array, y: Array, allowed: Array) -> Array:
         return np.asarray(same | (np.abs(x - y) <= allowed) & np.isfinite(x) & np.isfinite(y))
 
 
-def compare(actual: Array, expected: Array, allowed: Array, said: str, name: str) -> None:
+def compare(actual: Array, expected: Array, allowed: Array, formula: str, name: str) -> None:
     """Raise `AssertionError` if an entry of ``actual`` is not the expected one.
 
     The error names the first such entry, and their number.
     """
     if actual.shape != expected.shape:
-        raise AssertionError(f"{name} is {actual.shape}, but {said} is {expected.shape}")
+        raise AssertionError(f"{name} is {actual.shape}, but {formula} is {expected.shape}")
     off = ~close(actual, expected, allowed)
-    none_of(off, actual, lambda *at: f"but {said} is {expected[at]} there", name=name)
+    none_of(off, actual, lambda *index: f"but {formula} is {expected[index]} there", name=name)
 
 
 def none_of(

@@ -1,14 +1,14 @@
 """Random and structured weight matrices, for tests and benchmarks of shortest paths.
 
-Every generator returns a dense (n, n) array in which the semiring's zero means "no edge", or with ``sparse=True`` a
-SciPy CSR array that stores the edges alone (an explicit 0 is an edge of weight 0). ``seed`` is a number or a
+Every generator returns a dense (n, n) array in which the semiring's zero means "no edge". With ``sparse=True`` it
+returns a SciPy CSR array that stores the edges alone (an explicit 0 is an edge of weight 0). ``seed`` is a number or a
 `numpy.random.Generator`; the same seed gives the same matrix. Edges are drawn whole arrays at a time: 600 edges for
 each of 100,000 vertices take some seconds. There are no self-loops unless a docstring says so.
 
 Weights are drawn from ``weights = (low, high)``: whole numbers, both ends included, with ``integer=True`` or an
 integer dtype; else uniform. They are never the semiring's zero, so that the number of edges is exact. Without
-``weights`` they come from the first of (1, 1000), (-1000, -1) and (½, 1) on which no cycle improves (1 ⊕ a = 1), so
-that the closure exists; a semiring without such an interval takes the first that lies in its domain.
+``weights`` they come from the first of (1, 1000), (-1000, -1) and (½, 1) on which no cycle improves (1 ⊕ a = 1). So the
+closure exists. A semiring without such an interval takes the first interval that lies in its domain.
 """
 
 from __future__ import annotations
@@ -132,8 +132,8 @@ def height_difference_grid(
 ) -> tuple[Any, np.ndarray]:
     """Return a grid of min-plus weights h[j] - h[i], and the heights h (rows · columns,), normally distributed.
 
-    Every cycle has weight zero, so the distance from i to j is h[j] - h[i]; yet rounding gives some cycles a weight
-    just below zero, on which the usual algorithms run away or report a negative cycle.
+    Every cycle has weight zero, so the distance from i to j is h[j] - h[i]. But rounding gives some cycles a weight
+    just below zero. On these the usual algorithms diverge or report a negative cycle.
     """
     rng = np.random.default_rng(seed)
     heights = rng.standard_normal(rows * columns).astype(dtype)

@@ -80,10 +80,10 @@ def elements(semiring: Semiring | str, dtype: Any = "float64") -> SearchStrategy
 def exact_elements(semiring: Semiring | str, dtype: Any = "float64", *, largest: int = 32) -> SearchStrategy[Any]:
     """Return elements on which the operations do not round, in any order.
 
-    They are whole numbers up to ``largest`` in magnitude within the domain, sixty-fourths where the domain lies within
-    [0, 1] (powers of ½ where ⊗ is a product), and the zero.
+    They are whole numbers up to ``largest`` in magnitude within the domain, and the zero. If the domain lies within
+    [0, 1], they are sixty-fourths, or powers of ½ if ⊗ is a product.
 
-    So equality is exact and no tolerance hides a bug. log_plus rounds everything: there they are only small.
+    So equality is exact and no tolerance hides a bug. log_plus rounds everything, so its elements are only small.
     Raises `DTypeError` as `elements` does.
     """
     semiring, dtype = as_semiring(semiring), np.dtype(dtype)

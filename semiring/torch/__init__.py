@@ -42,7 +42,7 @@ torch.utils._pytree.register_constant(Semiring)
 def matmul(A: Tensor, B: Tensor, semiring: Semiring | str = "min_plus", *, check: bool = True) -> Tensor:
     """Return the product C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], differentiable by A and B.
 
-    A (..., m, k), B (..., k, n) are tensors of one dtype on one device, of any strides; leading dimensions broadcast, a
+    A (..., m, k), B (..., k, n) are tensors of one dtype on one device, of any strides. Leading dimensions broadcast. A
     1-D operand is one row (left) or one column (right), as in `torch.matmul`. ``check`` scans for NaN and entries
     outside the domain.
 
@@ -131,12 +131,13 @@ def multi_dot(
 ) -> Tensor:
     """Return A₁ ⊗ … ⊗ A_T, or x ⊗ A₁ ⊗ … ⊗ A_T, differentiable by As, x and the weights: see `semiring.multi_dot`.
 
-    As (T, ..., n, n), or (n, n) for all steps; x (..., n); weights (T, ..., n), by which the entries are multiplied
-    after each step; lengths (...), how many of the steps a sequence takes. The result is (..., n), or (..., n, n).
+    The shapes are As (T, ..., n, n), or (n, n) for all steps, and x (..., n). The entries are multiplied by weights
+    (T, ..., n) after each step. The lengths (...) are the numbers of steps of each sequence. The result is (..., n), or
+    (..., n, n).
 
-    The gradient is that of `matmul`, through all steps, and can be taken once. It has memory for √T vectors beside what
-    is given and returned: those between are computed again. In float32 of `log_plus` on the host, with one matrix for
-    all steps, 2·T vectors are kept where they take at most 128 MiB, in memory that the next call uses again, and
+    The gradient is that of `matmul`, through all steps, and can be computed once. Besides the arguments and the result,
+    it has memory for √T vectors, and recomputes the vectors between them. `log_plus` in float32 on the host, with one
+    matrix for all steps, keeps 2·T vectors if they take at most 128 MiB. The next call uses this memory again, and
     gradients are rounded relative to the greatest.
 
     In `log_plus` the gradient of the result by the weights is the posterior of the states.
@@ -213,9 +214,9 @@ def einsum(
     """Return a sum of products of tensors, differentiable by each of them: see `semiring.einsum`.
 
     The operands are tensors of one dtype on one device. Subscripts, ``optimize`` and errors are as in
-    `semiring.einsum`. The gradient is that of `matmul`, through all pairwise contractions: of a selective ⊕ it flows to
-    the entries that were selected, of log_plus it is the posterior of the labels, of plus_times it is exact. ``check``
-    looks at the entries that enter a product or a sum. Costs what `semiring.einsum_path` says, and backwards the cost
+    `semiring.einsum`. The gradient is that of `matmul`, through all pairwise contractions. For a selective ⊕ it flows
+    to the selected entries. For log_plus it is the posterior of the labels, and for plus_times it is exact. ``check``
+    scans the entries that enter a product or a sum. The cost is that of `semiring.einsum_path`, and backwards the cost
     of `matmul` for each of its products.
 
     >>> A, x = torch.tensor([[0.0, 3.0], [7.0, 1.0]], requires_grad=True), torch.tensor([1.0, 5.0])

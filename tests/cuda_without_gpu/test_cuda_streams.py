@@ -142,7 +142,7 @@ def test_a_workspace_belongs_to_one_stream(backend, main):
 def test_a_lane_closes_beside_other_work(backend, main):
     """In half multiprocessors, where elements have 4 bytes and there is one tile for each."""
     engine, asked = Engine(backend, make_plan(CATALOGUE["min_plus"], "float32")), []
-    backend._staged = SimpleNamespace(close=lambda plan, A, *, beside: asked.append(beside))
+    backend._staged = SimpleNamespace(close=lambda plan, A, *, has_concurrent_work: asked.append(has_concurrent_work))
     engine.close(None)
     with engine.lanes() as lanes:
         lanes.run(0, lambda lane: lane.close(None))
@@ -150,7 +150,7 @@ def test_a_lane_closes_beside_other_work(backend, main):
     cases = [("float32", 512, True), ("int32", 65, True), ("float64", 512, False), ("int32", 2048, False)]
     for dtype, n, narrow in cases:
         arithmetic = arithmetic_of(make_plan(CATALOGUE["min_plus"], dtype))
-        assert kernels.look_ahead_shape(n, arithmetic, beside=True).narrow is narrow
+        assert kernels.look_ahead_shape(n, arithmetic, has_concurrent_work=True).narrow is narrow
         assert not kernels.look_ahead_shape(n, arithmetic).narrow
 
 

@@ -190,7 +190,8 @@ def test_one_matrix_goes_the_way_that_is_fastest(host, rng, monkeypatch):
     host.looks, others = False, []
     monkeypatch.setattr(kernels, "granted", lambda: 227 << 10)
     monkeypatch.setattr(kernels, "close_block", lambda plan, A: others.append("block"))
-    monkeypatch.setattr(kernels, "_look_ahead", lambda plan, A, arithmetic, beside: others.append("look ahead"))
+    look_ahead = lambda plan, A, arithmetic, has_concurrent_work: others.append("look ahead")  # noqa: E731
+    monkeypatch.setattr(kernels, "_look_ahead", look_ahead)
     plan = make_plan(CATALOGUE["min_plus"], "float64", nonnegative=True)
     (A,) = stack_of(rng, "min_plus", "float64", 1, 193)
     (expected,) = closed(plan, A[None])
@@ -220,7 +221,7 @@ def test_one_matrix_goes_the_way_that_is_fastest(host, rng, monkeypatch):
         assert others == [expected], (semiring.name, dtype, n, options)
     assert not host.launches
     monkeypatch.setattr(kernels, "granted", lambda: 99 << 10)  # too little for the look-ahead kernel
-    kernels.close(plan, aligned(A), beside=True)
+    kernels.close(plan, aligned(A), has_concurrent_work=True)
     assert len(host.launches) == 9
 
 

@@ -128,9 +128,9 @@ def test_an_update_eliminates_only_what_lies_above(monkeypatch, small_tasks):
     F = F.update([(0, 1, 3.0), (1, 0, 3.0)])
     assert F.symmetric
     redone = []
-    subtree = numeric._Elimination.subtree
+    subtree = numeric._SupernodalElimination.subtree
     monkeypatch.setattr(
-        numeric._Elimination, "subtree", lambda self, group: (redone.extend(group), subtree(self, group))[1]
+        numeric._SupernodalElimination, "subtree", lambda self, group: (redone.extend(group), subtree(self, group))[1]
     )
     with sr.profile() as ran:
         G = F.update([(5, 6, 2.5), (6, 5, 2.5)])

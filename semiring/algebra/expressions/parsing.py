@@ -44,7 +44,7 @@ def parse(text: str, variables: tuple[str, ...], *, allow_nan: bool = False) -> 
     text = plain_text(text)
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-        return as_operation(_Parser(text, variables).visit(tree), allow_nan)
+        return as_operation(_ExpressionParser(text, variables).visit(tree), allow_nan)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, ExpressionError):
             raise
@@ -54,7 +54,7 @@ def parse(text: str, variables: tuple[str, ...], *, allow_nan: bool = False) -> 
         raise ExpressionError(f"{text[:200]!r} is not an expression: {reason}") from None
 
 
-class _Parser:
+class _ExpressionParser:
     def __init__(self, text: str, variables: tuple[str, ...]) -> None:
         self.text, self.variables = text, variables
 

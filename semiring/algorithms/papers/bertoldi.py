@@ -6,20 +6,21 @@ Source: D. Bertoldi, "Parallelization of the Floyd-Warshall algorithm", Universi
   pivot is broadcast. With one thread for each rank it is algorithm 2 (MPI), with several threads algorithm 6 (MPI and
   OpenMP), on GPUs algorithm 7 (MPI and CUDA). What differs is the engine that does C ← C ⊕ A_RK ⊗ A_K for one k. In
   one process there is one rank; `semiring.mpi.closure` and the command under ``mpiexec`` have several.
-- `bertoldi_openmp`, algorithm 3 (section 3.3): a copy of the pivot row that all threads share, and rows handed out
-  one at a time (``schedule(dynamic)``); `bertoldi_openmp_static` gives each thread as many adjacent rows
+- `bertoldi_openmp`, algorithm 3 (section 3.3): all threads share a copy of the pivot row, and take rows one at a time
+  (``schedule(dynamic)``). `bertoldi_openmp_static` gives each thread an equal number of adjacent rows
   (``schedule(static)``).
 - `bertoldi_cuda_shared`, algorithm 4, and `bertoldi_cuda`, algorithm 5 (section 3.4): thread blocks one row high,
   which read A[i, k] into shared memory or not.
 
-Cost: n³ pairs, of which each rank or thread has its share. The matrix is read and written n times; n broadcasts or
-barriers, for which all ranks or threads wait; n launches on a GPU. Workspace: a row for each rank, and a column.
+Cost: n³ pairs, of which each rank or thread has its share. The matrix is read and written n times. There are n
+broadcasts or barriers, for which all ranks or threads wait. A GPU takes n launches. Workspace: a row for each rank, and
+a column.
 
-What deviates: his comparison ``M_ij < M_ik + K_j`` is the wrong way round in algorithms 2 to 6, and ⊕ compares here. In
-algorithm 3 nothing keeps threads from reading the copy of the pivot row before the master has made it (``omp master``
-ends without a barrier); here they wait. Its rows are handed out by the library's own threads in place of OpenMP's, and
-the loop serves every semiring with a star: the pivot row is multiplied by the star of the pivot. On a GPU row k and
-column k are not written, because they would keep their values.
+Deviations: the paper's comparison ``M_ij < M_ik + K_j`` is the wrong way round in algorithms 2 to 6. Here ⊕ compares.
+In algorithm 3 threads may read the copy of the pivot row before the master has made it, because ``omp master`` ends
+without a barrier. Here the threads wait. The library's threads take the rows, in place of OpenMP's. The loop serves
+every semiring with a star, because it multiplies the pivot row by the star of the pivot. On a GPU row k and column k
+are not written, because they would keep their values.
 
 What they do not close: packed bits; all but the OpenMP loops semirings whose ⊕ is not idempotent or whose star is not
 1̄.

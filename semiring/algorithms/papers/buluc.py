@@ -11,9 +11,9 @@ Source: A. Buluç, J. R. Gilbert, C. Budak, "Solving path problems on the GPU", 
 Cost: n³ pairs. The iterative version takes n launches. The recursive one takes O(n/64): six products for each cut in
 halves, and copies of panels. Workspace: none, and of the recursion a panel of the engine.
 
-What deviates: the iterative version leaves row k and column k as they are, which changes no value. The recursion has
-lines 7-8 and 11-12 of figure 3 swapped within each pair, so that it serves every semiring with a star; its smallest
-blocks have 64 rows and are closed by one kernel.
+Deviations: the iterative version does not write row k and column k, which changes no value. The recursion has lines
+7-8 and 11-12 of figure 3 swapped within each pair, so that it serves every semiring with a star. Its smallest blocks
+have 64 rows, and one kernel closes them.
 
 What the iterative version does not close: semirings whose ⊕ is not idempotent or whose star is not 1̄; packed bits.
 

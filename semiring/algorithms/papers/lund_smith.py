@@ -3,10 +3,10 @@
 Source: B. D. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108 (2010). The paper
 improves on Katz and Kider in three steps, each of which is a method:
 
-- `lund_smith_unrolled`, section 4 ("optimized and blocked"): shifts in place of divisions, loops unrolled;
-- `lund_smith_registers`, section 4.1, figure 3: the doubly dependent tile in registers; no gain by itself;
-- `lund_smith`, sections 4.2 and 4.3, figures 4 to 6 ("staged load"): panels in slices of four pivots, 64 threads of 16
-  entries, the doubly tiled order of the matrix, and the cyclic order of pivots.
+- `lund_smith_unrolled`, section 4 ("optimized and blocked"): shifts in place of divisions, loops unrolled.
+- `lund_smith_registers`, section 4.1, figure 3: the doubly dependent tile in registers, no gain by itself.
+- `lund_smith`, sections 4.2 and 4.3, figures 4 to 6 ("staged load"): panels in slices of four pivots. It has 64 threads
+  of 16 entries, the doubly tiled order of the matrix, and the cyclic order of pivots.
 
 Cost: n³ pairs in 3 ⌈n/32⌉ launches, and 2 more with staged load. Workspace: a padded copy of the matrix where 32 does
 not divide n; with staged load a copy in the tiled order.
@@ -15,13 +15,13 @@ What deviates: figure 2 of the paper runs its loops to n/s inclusive, and over t
 do neither. The first two phases, of which the paper says little, are the same in all three methods. `staged` is our
 own successor.
 
-What the variants ``lund_smith_…`` of `semiring.kernels.cuda.closing.papers.launches` show, by the machine code for
-sm_90a (float32 min-plus, for each pair): staged load as it was first compiled here read shared memory 1.1 times, took
-one minimum and 128 registers, so that a multiprocessor held a quarter of its threads (``lund_smith_reread``). With
-the rows that two tiles share read once it is 0.6 reads and 48 registers (`lund_smith`). The unrolled kernel has 0.5
-reads and 0.5 minima: the compiler merges two pivots into one 3-input minimum. ``_paired`` merges them in staged load,
-``_wide`` reads four elements at a time (0.1 reads), ``_slices`` and ``_async`` have fewer barriers, and ``_all`` has
-all of it.
+The machine code of the variants ``lund_smith_…`` of `semiring.kernels.cuda.closing.papers.launches` was compared for
+sm_90a. Counts are for a pair in float32 min-plus. Staged load as first compiled here (``lund_smith_reread``) read
+shared memory 1.1 times and took one minimum. It had 128 registers, so that a multiprocessor held a quarter of its
+threads. `lund_smith` reads the rows that two tiles share once, with 0.6 reads and 48 registers. The unrolled kernel has
+0.5 reads and 0.5 minima, because the compiler merges two pivots into one 3-input minimum. ``_paired`` merges pivots in
+staged load. ``_wide`` reads four elements at a time (0.1 reads). ``_slices`` and ``_async`` have fewer barriers, and
+``_all`` combines these changes.
 
 What they do not close: semirings whose ⊕ is not idempotent or whose star is not 1̄; packed bits.
 

@@ -4,7 +4,7 @@
 `specification` the parameters of a compiled kernel, and `tiles`, `layouts` and `calls` the kernel for some operands.
 The DSL compiles others: `gemm` with `shared_memory` is the kernel, `fold` joins the parts of a product whose k was
 split, `search` finds witnesses, and `registers` has their operations on words. The remaining modules work on CuPy
-arrays: `launches` prepares one product, `operations` and `witnesses` implement the contract, `classical` multiplies
+arrays. `launches` prepares one product, and `operations` and `witnesses` implement the contract. `classical` multiplies
 plus_times by cuBLAS, `log_sums` multiplies log_plus by cuBLAS, and `entrywise` computes ⊕ and ⊗ of entries.
 
 `compile` lowers expressions to instructions, runs the compiler, stores machine code on disk, and launches it. A process
@@ -314,7 +314,7 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
             with plan.stream or _NOTHING:
                 self._squares.close(plan, A)
         else:
-            self._staged.close(plan, A, beside=has_concurrent_work)
+            self._staged.close(plan, A, has_concurrent_work=has_concurrent_work)
 
     def paper_names(self) -> tuple[str, ...]:
         """Return the names of the methods of papers that have kernels in this backend."""

@@ -265,7 +265,7 @@ def slots(starts, indices, place, of, firsts, begins, rows, blocks, right, below
     """Return the position of each entry of A (compressed rows) in the memory of a factor, int64.
 
     -1 is an entry whose mirror is stored instead. ``blocks``, ``right``, ``below`` (count,) are the starts of three
-    blocks of each supernode: the pivot block, the entries right of it, and those below it, transposed.
+    blocks of each supernode. These are the pivot block, the entries right of it, and the transposed entries below it.
     """
     found = np.empty(indices.size, np.int64)
     for vertex in range(starts.size - 1):

@@ -68,7 +68,7 @@ def find_predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, before: 
     return pred
 
 
-class _DirectEdges(NamedTuple):
+class _IncomingEdges(NamedTuple):
     """The direct edges into every vertex, as `edges_into` leaves them."""
 
     tails: Array  # (n, width) int32
@@ -79,7 +79,7 @@ class _DirectEdges(NamedTuple):
     monotone: bool  # no edge improves on 1̄
 
 
-def _direct_edges(case: _KernelOperands) -> _DirectEdges:
+def _direct_edges(case: _KernelOperands) -> _IncomingEdges:
     """Find the direct edges.
 
     Search twice, with a bound, if a vertex has too many and a bound can exclude some.
@@ -103,11 +103,11 @@ def _direct_edges(case: _KernelOperands) -> _DirectEdges:
         case.run(lambda j0, j1: extremes(case.sr, D, case.zero, j0, j1, best, worst), 1, 16)
         counts[:] = 0
         case.run(scan, 1, 16)
-    return _DirectEdges(tails, weights, counts, best, worst, monotone)
+    return _IncomingEdges(tails, weights, counts, best, worst, monotone)
 
 
 def _take_direct_edges(
-    case: _KernelOperands, edges: _DirectEdges, pred: Array, pending: Array, open_rows: Array, doubtful: Array
+    case: _KernelOperands, edges: _IncomingEdges, pred: Array, pending: Array, open_rows: Array, doubtful: Array
 ) -> None:
     """Fill pred from direct edges by `last_edges`, which marks the remaining work."""
     D, counts, width = case.D, edges.counts, edges.tails.shape[1]
@@ -128,7 +128,7 @@ def _take_direct_edges(
 
 
 def _follow_intermediates(
-    case: _KernelOperands, edges: _DirectEdges, pred: Array, pending: Array, doubtful: Array
+    case: _KernelOperands, edges: _IncomingEdges, pred: Array, pending: Array, doubtful: Array
 ) -> None:
     """Decide the remaining entries in the columns marked ``pending`` by trying all intermediate vertices."""
 
@@ -140,7 +140,7 @@ def _follow_intermediates(
     case.run(follow, 4, COLUMNS)
 
 
-def _grow_trees(case: _KernelOperands, edges: _DirectEdges, pred: Array, open_rows: Array) -> None:
+def _grow_trees(case: _KernelOperands, edges: _IncomingEdges, pred: Array, open_rows: Array) -> None:
     """Complete the rows marked open, each by one search from its source."""
     D, before, zero, tight = case.D, case.before, case.zero, case.tight
     heads, lengths = np.empty_like(edges.tails), np.empty_like(edges.weights)

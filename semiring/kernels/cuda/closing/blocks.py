@@ -64,9 +64,9 @@ def block_kernel(n: int, arithmetic: Arithmetic, *, pivots: bool = False) -> Blo
 def alone_rows(arithmetic: Arithmetic) -> int:
     """Return the most rows of a matrix that one thread block closes faster than several that synchronize.
 
-    H200, 2026-11-21, µs by one block and by the fastest of the others: float32 22 and 38 at n = 100, 30 and 32 at 128;
-    without pairs float64 29 and 84 at n = 65, 62 and 84 at 100, 100 and 77 at 128; int16 max-min 51 and 63 at 100, 79
-    and 55 at 128.
+    Measured on an H200, 2026-11-21, in µs by one block and by the fastest kernel of several blocks. With pairs, float32
+    takes 22 and 38 at n = 100, 30 and 32 at 128. Without pairs, float64 takes 29 and 84 at n = 65, 62 and 84 at 100,
+    100 and 77 at 128. Without pairs, int16 max-min takes 51 and 63 at n = 100, 79 and 55 at 128.
     """
     return min(_ROWS if _in_pairs(arithmetic) else 104, fast_rows(arithmetic))
 

@@ -104,28 +104,28 @@ def look_ahead_shape(
     arithmetic: Arithmetic,
     multiprocessors: int = 132,
     shared_memory: int = 227 << 10,
-    beside: bool = False,
+    has_concurrent_work: bool = False,
 ) -> Shape:
     """Return the tiles for n rows, within the shared memory of a block; one multiprocessor closes the pivot blocks.
 
-    ``beside``: whether concurrent products keep the multiprocessors busy.
+    ``has_concurrent_work``: whether concurrent products keep the multiprocessors busy.
     """
     itemsize = np.dtype(arithmetic.dtype).itemsize
     wide = itemsize == 4 and not arithmetic.is_heavy
     for shape in _SHAPES:
         possible = (wide or (shape.rows, shape.columns) in _ANY) and shape.shared(itemsize) <= shared_memory
         if possible and (not shape.held or shape.tiles(n) < multiprocessors):
-            return _BESIDE if beside and wide and shape is _SHAPES[0] else shape
+            return _BESIDE if has_concurrent_work and wide and shape is _SHAPES[0] else shape
     return LEAST
 
 
-def goes_in_stages(arithmetic: Arithmetic, shared_memory: int = 227 << 10, beside: bool = False) -> bool:
+def goes_in_stages(arithmetic: Arithmetic, shared_memory: int = 227 << 10, has_concurrent_work: bool = False) -> bool:
     """Return whether one matrix is closed by two launches a stage, for this much shared memory of a block.
 
-    ``beside``: whether products run concurrently.
+    ``has_concurrent_work``: whether products run concurrently.
     """
     itemsize = np.dtype(arithmetic.dtype).itemsize
-    return LEAST.shared(itemsize) > shared_memory or (itemsize in SINGLE_MATRIX_ITEMSIZES and not beside)
+    return LEAST.shared(itemsize) > shared_memory or (itemsize in SINGLE_MATRIX_ITEMSIZES and not has_concurrent_work)
 
 
 @dataclass(frozen=True)
@@ -154,9 +154,9 @@ class Cut:
 
 
 @lru_cache(maxsize=1024)
-def cut_for(arithmetic: Arithmetic, n: int, device: int, beside: bool = False) -> Cut:
+def cut_for(arithmetic: Arithmetic, n: int, device: int, has_concurrent_work: bool = False) -> Cut:
     """Return the `Cut` of matrices of n rows on the current device, which is ``device``."""
-    shape = look_ahead_shape(n, arithmetic, multiprocessors(), granted(), beside)
+    shape = look_ahead_shape(n, arithmetic, multiprocessors(), granted(), has_concurrent_work)
     shared = shape.shared(np.dtype(arithmetic.dtype).itemsize)
     kernel = compiled(FILE, "all_stages", arithmetic, shape.defines, shared, cooperative=True)
     size = -(-n // shape.step) * shape.step
@@ -167,12 +167,12 @@ def cut_for(arithmetic: Arithmetic, n: int, device: int, beside: bool = False) -
     return Cut(kernel, shape.step, sizes, blocks, shape.threads, shared)
 
 
-def _look_ahead(plan: KernelPlan, A: Any, arithmetic: Arithmetic, beside: bool) -> None:
+def _look_ahead(plan: KernelPlan, A: Any, arithmetic: Arithmetic, has_concurrent_work: bool) -> None:
     """Run all stages in one cooperative launch, with a grid barrier after each phase."""
     import cupy
 
     n, itemsize, status = A.shape[0], A.itemsize, plan.status
-    cut = cut_for(arithmetic, n, cupy.cuda.runtime.getDevice(), beside)
+    cut = cut_for(arithmetic, n, cupy.cuda.runtime.getDevice(), has_concurrent_work)
     matrix = padded(A, cut.tile, plan.zero, aligned=True)
     barrier, aside = words_of(cupy.cuda.get_current_stream()), cupy.cuda.alloc(4 * WIDTH**2 * itemsize)
     word = 0 if status.word is None else status.word.data.ptr
@@ -184,29 +184,29 @@ def _look_ahead(plan: KernelPlan, A: Any, arithmetic: Arithmetic, beside: bool) 
 # ------------------------------------------------------------------------------------------------- the one way to run
 
 
-def close(plan: KernelPlan, A: Any, *, look_ahead: bool = False, beside: bool = False) -> None:
+def close(plan: KernelPlan, A: Any, *, look_ahead: bool = False, has_concurrent_work: bool = False) -> None:
     """Compute A ← A* in place for A (n, n) on the device, or a stack (count, n, n) together (see `stacks`).
 
     The fastest kernel at this size on this device is used, or with ``look_ahead`` that kernel. The work is enqueued on
-    the plan's stream, and the function does not wait. ``beside``: whether concurrent products keep the device busy.
+    the plan's stream, and the function does not wait. ``has_concurrent_work``: whether concurrent products keep the device busy.
 
     Raises `AlgebraError` for a ⊕ that is not idempotent, and for packed bits.
     """
     arithmetic = arithmetic_of(plan)
     check_closed_whole(plan, arithmetic, "staged")
-    way = _strategy(arithmetic, A.shape[-1], A.ndim == 3, look_ahead, granted(), beside)
+    way = _strategy(arithmetic, A.shape[-1], A.ndim == 3, look_ahead, granted(), has_concurrent_work)
     with plan.stream or _NOTHING:
         if way == "block":
             close_block(plan, A)
         elif way == "stages":
             close_stack(plan, A if A.ndim == 3 else A[None])
         else:
-            _look_ahead(plan, A, arithmetic, beside)
+            _look_ahead(plan, A, arithmetic, has_concurrent_work)
 
 
 @lru_cache(maxsize=1024)
 def _strategy(
-    arithmetic: Arithmetic, n: int, stacked: bool, look_ahead: bool, shared_memory: int, beside: bool
+    arithmetic: Arithmetic, n: int, stacked: bool, look_ahead: bool, shared_memory: int, has_concurrent_work: bool
 ) -> Literal["block", "stages", "one launch"]:
     """Return how matrices of n rows are closed, for this much shared memory of a block.
 
@@ -216,7 +216,7 @@ def _strategy(
         return "stages" if n > fast_rows(arithmetic) else "block"
     if n <= (WIDTH if look_ahead else alone_rows(arithmetic)):
         return "block"
-    if not look_ahead and goes_in_stages(arithmetic, shared_memory, beside):
+    if not look_ahead and goes_in_stages(arithmetic, shared_memory, has_concurrent_work):
         return "stages"
     return "one launch"
 

@@ -28,9 +28,9 @@ SIZES = {1: "char", 2: "short", 4: "int", 8: "long long"}
 class Pass:
     """One statement about every element, compiled once for a size of elements.
 
-    ``statement`` gives ``y`` a value from ``x``, which it has before; both are integers of the elements' size, ``T``,
-    with a sign or without. ``parameters`` are of type T too. ``word``: whether there is, after them, an array of one
-    int32, ``word``. ``idle``: a condition, of the word alone, under which no element changes.
+    ``statement`` assigns ``y`` from ``x``, the previous value of the element. Both are signed or unsigned integers of
+    the elements' size, of type ``T``. ``parameters`` are of type T too. ``word``: whether an array of one int32,
+    ``word``, follows the parameters. ``idle``: a condition on the word alone, under which no element changes.
     """
 
     name: str

@@ -1,14 +1,18 @@
 """Products of packed truth values by the 1-bit tensor cores of Hopper: ⊕ = or, xor; ⊗ = and.
 
 They multiply 256 ands into a sum by one instruction, 7.8 P bit pairs/s on an H200, where one LOP3 a word of 32 reaches
-0.53. Both operands must lie along k, and matrices are stored along rows: so B is transposed, 4096 rows at a time, into
-a panel, at 2.7 to 3.5 TB/s; more rows where they are short. Workspace: one panel of 512 bytes a column of C, or of
-32 MiB where that is more, rounded up to a power of two; and a copy of as much of A where its rows do not begin at
-multiples of 16 bytes, which the hardware that loads them asks for. A product begins beside the end of the transpose, or
-of the product over the 4096 rows before, and waits for it where it needs it: 23.6 µs at n = 4096 without, 20.9 with.
+0.53. Both operands must lie along k, but matrices are stored along rows. So B is transposed into a panel at 2.7 to
+3.5 TB/s, 4096 rows at a time, or more rows if they are short.
 
-The kernel is `bit_product.cu`, in CUDA C++ and not in the CUTLASS DSL, which reaches the instruction by inline PTX only
-and has no name for the swizzled operands of single bits. Sums are exact, so the bits are those of any other way.
+Workspace: one panel of 512 bytes a column of C, or of 32 MiB if that is more, rounded up to a power of two. The
+hardware loads rows that begin at multiples of 16 bytes. If the rows of A do not, the workspace has a copy of as much
+of A.
+
+A product begins before the transpose ends, or before the product over the previous 4096 rows ends. It waits for their
+end only where it needs the data. At n = 4096 a product takes 20.9 µs with this overlap and 23.6 µs without.
+
+The kernel is `bit_product.cu`, in CUDA C++. The CUTLASS DSL reaches the instruction by inline PTX only, and has no name
+for the swizzled operands of single bits. Sums are exact, so results are bitwise identical to those of other kernels.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
 """The semiring product on a GPU: one SIMT kernel in the CUTLASS Python DSL, with ⊕ and ⊗ traced from the semiring.
 
-C (m, n) ← A (m, k) ⊗ B (k, n), or C ← C ⊕ A ⊗ B, on words of one or several elements (`words`), for one matrix, a stack
-of them, or the parts into which the k of one was split.
+The kernel computes C (m, n) ← A (m, k) ⊗ B (k, n), or C ← C ⊕ A ⊗ B, on words of one or several elements (`words`). It
+serves one matrix, a stack of matrices, or the parts of a matrix whose k was split.
 
 Layout. A block computes a tile of ``tile_m`` rows × ``tile_n`` words of C. Both operands are staged in shared memory as
-``[stage][k][row or column]``, so that a thread reads its rows and columns for one k as 16-byte vectors, whatever the
-layout in global memory (`shared_memory`).
+``[stage][k][row or column]``. So a thread reads its rows and columns for one k as 16-byte vectors, for any layout in
+global memory (`shared_memory`).
 
-V words are 16 bytes. Thread t of a warp owns the V rows from ``V·(t % 8) + 8·V·i`` and the V columns from
-``V·(t // 8) + 4·V·j`` on, for all i and j, so that the 8 and 4 distinct addresses of a warp's vector loads cover all
-banks.
+V words are 16 bytes. Thread t of a warp owns V rows from ``V·(t % 8) + 8·V·i`` on, for all i. It owns V columns from
+``V·(t // 8) + 4·V·j`` on, for all j. So the 8 and 4 distinct addresses of a warp's vector loads cover all banks.
 
-Steps. (1) Accumulators from C, or 0̄. (2) ``stages - 1`` tiles in flight by cp.async. (3) For each tile: wait, barrier,
-start the copy of the tile ``stages - 1`` ahead, then all pairs of the tile, two k at a time, so that a 3-input minimum
-can take both candidates. (4) Store. Blocks write disjoint parts of C and read nothing another block writes.
+Steps. (1) Initialize the accumulators from C, or with 0̄. (2) Start the copies of ``stages - 1`` tiles by cp.async.
+(3) For each tile: wait, pass a barrier, start the copy of the tile ``stages - 1`` ahead, then compute all pairs of the
+tile. Pairs are computed for two k at a time, so that a 3-input minimum can take both candidates. (4) Store. Blocks
+write disjoint parts of C and read nothing another block writes.
 
 Grid. One dimension, columns of tiles fastest, then rows, then matrices: no number of either meets a limit.
 

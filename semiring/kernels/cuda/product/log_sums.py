@@ -1,19 +1,20 @@
 """Products of log_plus on a GPU: c = log Σₖ exp(a + b) by float64 products on tensor cores.
 
-Small products, and those of a few rows or columns, take an exponential for each pair (`log_sums.cu`). The way of others
-is that of `semiring.kernels.cpu.product.log_sums`. cuBLAS multiplies exponentials as float64, relative to whole powers
-of two: u for each row of A, v for each k, w for each column of B. The results are the logarithms of the sums. A sum is
-left open, as NaN, if a dropped term might be significant, or if fewer than two paths may exist. Rows and columns with
-entries above `_HIGH` are open too. `log_splits.cu` (for float32) and then `log_sums.cu` recompute open sums tile by
-tile, and do nothing where none is open, so the host never waits for their number. Where a single path exists, the
-result is its ⊗, bitwise.
+Small products, and those of a few rows or columns, take an exponential for each pair (`log_sums.cu`). Other products
+use the algorithm of `semiring.kernels.cpu.product.log_sums`. cuBLAS multiplies exponentials as float64, relative to
+whole powers of two: u for each row of A, v for each k, w for each column of B. The results are the logarithms of the
+sums. A sum is left open, as NaN, if a dropped term might be significant, or if fewer than two paths may exist. Rows and
+columns with entries above `_HIGH` are open too. `log_splits.cu` (for float32) and then `log_sums.cu` recompute open
+sums tile by tile, and do nothing where none is open, so the host never waits for their number. Where a single path
+exists, the result is its ⊗, bitwise.
 
 The same input gives the same bits. In what order cuBLAS adds depends on the shapes, the number of A's rows included.
-Workspace, in float64: a panel of B of at most `_DEPTH` by `_COLUMNS`, panels of A and of sums of `_ROWS` by as much:
-0.8 GB where n and k exceed 8192; and in float32 as much of A and B, exponents and mantissas apart: 1 GB.
+Workspace in float64: a panel of B of at most `_DEPTH` by `_COLUMNS`, and panels of A and of sums of `_ROWS` by as much.
+It takes 0.8 GB where n and k exceed 8192. In float32 the exponents and mantissas of as much of A and B are stored
+separately, and take 1 GB.
 
-H200, float32, n = 8192: 27 T pairs/s on ordinary data, 3.2 T where all sums are open. An exponential for each pair:
-1.4 to 2 T from n = 400 on and for stacks of 64 and more; the matrix of a product with a vector is read at 1.6 TB/s.
+H200, float32, n = 8192: 27 T pairs/s on ordinary data, 3.2 T where all sums are open. With an exponential for each pair
+it is 1.4 to 2 T from n = 400 on and for stacks of 64 and more. A product with a vector reads the matrix at 1.6 TB/s.
 """
 
 from __future__ import annotations

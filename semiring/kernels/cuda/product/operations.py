@@ -96,18 +96,20 @@ def _routes(*kind: Any) -> dict[Any, Any]:
 # ------------------------------------------------------------------------------------------------- routes
 
 
-def _route(plan: KernelPlan, given: ProductCall | None, C: Any, A: Any, B: Any, accumulate: bool, upper: bool) -> Route:
+def _route(
+    plan: KernelPlan, product_call: ProductCall | None, C: Any, A: Any, B: Any, accumulate: bool, upper: bool
+) -> Route:
     if not C.size or (not B.shape[-2] and accumulate):
         return _nothing
     if not B.shape[-2]:
         return _all_zero
     if max(*C.shape[-2:], B.shape[-2]) > LARGEST:
-        return partial(_in_pieces, given, accumulate)
-    if plan.dtype == np.bool_ and plan.storage != "bits" and given is None:
+        return partial(_in_pieces, product_call, accumulate)
+    if plan.dtype == np.bool_ and plan.storage != "bits" and product_call is None:
         bits = call_for(plan, WordFormat("int32", 32), accumulate=accumulate)
         return partial(_through_bits, bits)
-    call = call_for(plan, format_of(plan), accumulate=accumulate) if given is None else given
-    if given is None:
+    call = call_for(plan, format_of(plan), accumulate=accumulate) if product_call is None else product_call
+    if product_call is None:
         if plan.dtype.itemsize == 1 and plan.storage != "bits":
             return partial(_through, call, np.int16 if call.words.lanes == 2 else call.words.numpy_word)
         if _as_integers(call, C, B):
@@ -137,13 +139,13 @@ def _all_zero(plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
         C.view(bits)[...] = np.asarray(plan.zero, plan.dtype).view(bits)[()]
 
 
-def _in_pieces(given: ProductCall | None, accumulate: bool, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
+def _in_pieces(product_call: ProductCall | None, accumulate: bool, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
     """Multiply in pieces, because a side is too long for one launch."""
-    in_words = plan.storage == "bits" or (given is not None and given.words.bits)
+    in_words = plan.storage == "bits" or (product_call is not None and product_call.words.bits)
     for rows, columns, inner in pieces(C.shape[-2], C.shape[-1], B.shape[-2], LARGEST):
         across = slice(inner.start // 32, inner.stop // 32) if in_words else inner
         parts = C[..., rows, columns], A[..., rows, across], B[..., inner, columns]
-        _multiply(plan, given, *parts, accumulate or inner.start > 0)
+        _multiply(plan, product_call, *parts, accumulate or inner.start > 0)
 
 
 def _through_bits(call: ProductCall, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:

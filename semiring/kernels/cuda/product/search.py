@@ -1,8 +1,8 @@
 """Find witnesses: the smallest k that attains an entry of C, in the run of k that improved it last.
 
-One thread an entry. It evaluates ⊗ again for the few k of the run, the same operations in the same order, and takes the
-first that equals C: n · ``run`` candidates a row of C, not n², so a witness costs little more than the mark of a run
-(10.7 against 10.9 T pairs/s, float32 min-plus, n = 8192, H200).
+Each entry has one thread. It evaluates ⊗ again for the few k of the run, by the same operations in the same order, and
+takes the first k that equals C. A row of C has n · ``run`` candidates, not n². So a witness costs little more than the
+mark of a run (10.7 against 10.9 T pairs/s, float32 min-plus, n = 8192, H200).
 """
 
 from __future__ import annotations

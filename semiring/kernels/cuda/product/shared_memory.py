@@ -181,11 +181,11 @@ class Staging:
             sA[tid % BM, (tid // BM) * count + g, stage] = word
 
     @cute.jit
-    def fetch(self, base: Any, offset: cutlass.Constexpr, fragment: Any, at: cutlass.Constexpr) -> None:
+    def fetch(self, base: Any, offset: cutlass.Constexpr, fragment: Any, index: cutlass.Constexpr) -> None:
         """Load 16 bytes from shared memory into a register fragment."""
         layout = cute.make_layout(self.vector)
         source = cute.make_tensor((base + offset).align(16), layout)
-        cute.autovec_copy(source, cute.make_tensor(fragment.iterator + at, layout))
+        cute.autovec_copy(source, cute.make_tensor(fragment.iterator + index, layout))
 
     @cute.jit
     def move_c(

@@ -26,10 +26,13 @@ SEARCH_PARAMETERS = 16, 3
 class Product:
     """The specification of a compiled product besides its tile, which is the cache key.
 
-    ``copy_a``, ``copy_b``: ``"vector"``, rows (columns) run fastest in memory and are copied 16 bytes at a time;
-    ``"word"``, single words, k running fastest; ``"any"``, single words of any strides; for A ``"splat"``, elements
-    of any strides, widened in registers, and ``"pieces"``, the same read by 16 bytes along k. ``copy_c``: ``"vector"``
-    or ``"word"``.
+    ``copy_a`` and ``copy_b`` name the copy of an operand. ``copy_c`` is ``"vector"`` or ``"word"``.
+
+    - ``"vector"``: rows (columns) run fastest in memory, and are copied 16 bytes at a time.
+    - ``"word"``: single words are copied, and k runs fastest.
+    - ``"any"``: single words of any strides are copied.
+    - ``"splat"``, for A only: elements of any strides are widened in registers.
+    - ``"pieces"``, for A only: as ``"splat"``, but elements are read by 16 bytes along k.
     """
 
     add: str

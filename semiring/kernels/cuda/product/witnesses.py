@@ -76,7 +76,7 @@ def _put_back(plan: KernelPlan, C: Any, computed: Any) -> None:
 
 
 def _record(plan: KernelPlan, C: Any, P: Any, A: Any, B: Any, k0: int, chunk: int) -> ProductCall:
-    """As `multiply_add_pivots`, on words of one element. Returns what is computed."""
+    """Run `multiply_add_pivots` on words of one element, and return the computed product."""
     device = C.data.device_id
     enter(device)
     call = call_for(plan, WordFormat(plan.dtype.name), accumulate=True, record=True)

@@ -61,7 +61,7 @@ class Closing:
 
 @dataclass(frozen=True)
 class PaperKernel:
-    """A kernel of the table: its file and macros, after whom, in tiles of which side, and how it is launched."""
+    """A kernel of the table: its file and macros, its paper, the side of its tiles, and its launch function."""
 
     file: str
     source: str
