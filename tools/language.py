@@ -153,16 +153,16 @@ def names_of(node: ast.AST) -> list[tuple[str, int]]:
     return []
 
 
-def counts(found: Iterator[Place]) -> dict[str, dict[str, int]]:
+def counts(places: Iterator[Place]) -> dict[str, dict[str, int]]:
     """Return how many places each check reports in each folder."""
-    counted = Counter((place.check, place.folder) for place in found)
+    counted = Counter((place.check, place.folder) for place in places)
     return {check: {folder: n for (each, folder), n in sorted(counted.items()) if each == check} for check in CHECKS}
 
 
-def limits(found: Iterator[Place]) -> str:
+def limits(places: Iterator[Place]) -> str:
     """Return the limits that these places just keep, as the source text of a dict."""
     lines = ["LIMITS: dict[str, dict[str, int]] = {"]
-    for check, numbers in counts(found).items():
+    for check, numbers in counts(places).items():
         lines += [
             f'    "{check}": {{',
             *(f'        "{folder}": {number},' for folder, number in numbers.items()),

@@ -186,14 +186,14 @@ def with_tables(text: str) -> str:
     Below each table stands where it was measured.
     """
 
-    def shown(found: re.Match[str]) -> str:
-        table = SUMMARIES[found[2]]() if found[2] in SUMMARIES else table_of(found[2])
+    def shown(match: re.Match[str]) -> str:
+        table = SUMMARIES[match[2]]() if match[2] in SUMMARIES else table_of(match[2])
         columns = zip(*table.cells, strict=True)
         rules = ["---:" if all(_NUMBER.fullmatch(cell) for cell in column) else "---" for column in columns]
         rows = "".join(f"| {' | '.join(row)} |\n" for row in (table.columns, rules, *table.cells))
         where = table.origin
         measured = f"*{where.date}, {where.machine}; {where.commit}*\n\n" if where else ""
-        return f"{found[1]}\n{rows}\n{measured}{found[3]}"
+        return f"{match[1]}\n{rows}\n{measured}{match[3]}"
 
     return _TABLE.sub(shown, text)
 

@@ -77,13 +77,13 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
 _PASS = "pass columns=(SOURCE, TARGET), two titles, or in semiring.network_of {}="
 
 
-def _only(found: Sequence[Any], usual: Sequence[str], what: str) -> Any:
-    if not found:
+def _only(candidates: Sequence[Any], usual: Sequence[str], what: str) -> Any:
+    if not candidates:
         raise FormatError(f"no column is titled like a {what} ({', '.join(usual)}): {_PASS.format(what)}")
-    if len(found) > 1:
-        shown = " and ".join(map(repr, found))
+    if len(candidates) > 1:
+        shown = " and ".join(map(repr, candidates))
         raise FormatError(f"the columns {shown} are both titled like a {what}: {_PASS.format(what)}")
-    return found[0]
+    return candidates[0]
 
 
 def _no_number(values: np.ndarray[Any, Any], column: Any) -> str:

@@ -214,7 +214,7 @@ def vertex_count(shape: Sequence[int], source: str) -> int:
 
 
 def assemble(
-    found: Edges | Entries, semiring: Semiring, dtype: Any = None, *, directed: bool = True, title: str = ""
+    edges: Edges | Entries, semiring: Semiring, dtype: Any = None, *, directed: bool = True, title: str = ""
 ) -> Network:
     """Return the network of edges or entries.
 
@@ -223,16 +223,16 @@ def assemble(
     errors name the place of the weight.
     """
     combined = False
-    if isinstance(found, Entries):
-        flat = convert(found.matrix.reshape(-1), semiring, dtype, found.locate, has_dtype=found.has_dtype)
-        matrix = flat.reshape(found.matrix.shape)
+    if isinstance(edges, Entries):
+        flat = convert(edges.matrix.reshape(-1), semiring, dtype, edges.locate, has_dtype=edges.has_dtype)
+        matrix = flat.reshape(edges.matrix.shape)
         if not directed:
             matrix, combined = symmetrize(matrix, semiring), True
     else:
-        matrix, combined = _matrix_of_edges(found, semiring, dtype, directed)
-        directed = directed and found.directed
+        matrix, combined = _matrix_of_edges(edges, semiring, dtype, directed)
+        directed = directed and edges.directed
     record: dict[str, Any] = {"semiring": semiring, "combined": combined, "directed": directed}
-    return Network(matrix, _as_tuple(found.names), unit=found.unit, title=title, **record)
+    return Network(matrix, _as_tuple(edges.names), unit=edges.unit, title=title, **record)
 
 
 def _as_tuple(names: Sequence[Any] | None) -> tuple[Any, ...] | None:
@@ -240,45 +240,45 @@ def _as_tuple(names: Sequence[Any] | None) -> tuple[Any, ...] | None:
 
 
 def assemble_sparse(
-    found: Edges, semiring: Semiring, dtype: Any = None, *, directed: bool = True, title: str = ""
+    edges: Edges, semiring: Semiring, dtype: Any = None, *, directed: bool = True, title: str = ""
 ) -> Network:
     """Return the network of edges as `assemble` does, with a `scipy.sparse.csr_array` that stores the edges alone."""
     from scipy.sparse import csr_array
 
-    rows, columns, weights = weighted_edges(found, semiring, dtype, directed=directed)
-    cells = rows.astype(np.int64) * found.size + columns
+    rows, columns, weights = weighted_edges(edges, semiring, dtype, directed=directed)
+    cells = rows.astype(np.int64) * edges.size + columns
     order = np.argsort(cells, kind="stable")
     cells, values = add_duplicates(cells[order], weights[order], semiring)
-    starts = np.searchsorted(cells, np.arange(found.size + 1) * found.size)
-    matrix: Any = csr_array((values, cells % max(1, found.size), starts), shape=(found.size, found.size))
+    starts = np.searchsorted(cells, np.arange(edges.size + 1) * edges.size)
+    matrix: Any = csr_array((values, cells % max(1, edges.size), starts), shape=(edges.size, edges.size))
     record: dict[str, Any] = {"semiring": semiring, "combined": cells.size < rows.size}
-    record["directed"] = directed and found.directed
-    return Network(matrix, _as_tuple(found.names), unit=found.unit, title=title, **record)
+    record["directed"] = directed and edges.directed
+    return Network(matrix, _as_tuple(edges.names), unit=edges.unit, title=title, **record)
 
 
-def _matrix_of_edges(found: Edges, semiring: Semiring, dtype: Any, directed: bool) -> tuple[np.ndarray[Any, Any], bool]:
-    rows, columns, weights = weighted_edges(found, semiring, dtype, directed=directed)
-    matrix = _full(found.size, semiring, weights.dtype)
+def _matrix_of_edges(edges: Edges, semiring: Semiring, dtype: Any, directed: bool) -> tuple[np.ndarray[Any, Any], bool]:
+    rows, columns, weights = weighted_edges(edges, semiring, dtype, directed=directed)
+    matrix = _full(edges.size, semiring, weights.dtype)
     return matrix, scatter(matrix, rows, columns, weights, semiring)
 
 
 def weighted_edges(
-    found: Edges, semiring: Semiring, dtype: Any = None, *, directed: bool = True
+    edges: Edges, semiring: Semiring, dtype: Any = None, *, directed: bool = True
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return the tails, the heads and the weights of edges, in the order of the source.
 
     If ``directed`` is False, here or in the edges, the opposite edges follow after all edges. Errors are those of
     `assemble`.
     """
-    if found.ambiguity and semiring.dtypes != ("bool",):  # over truth values every listed edge is True
-        raise FormatError(found.ambiguity)
-    values = found.values
-    if values is None or (values.dtype.kind == "b" and semiring.dtypes == ("bool",) and not found.names_weights):
-        values = np.ones(len(found.rows), np.int64)
-    known = {"has_dtype": found.has_dtype, "are_edges": True, "is_text": found.is_text}
-    weights = convert(values, semiring, dtype, found.locate, **known)
-    rows, columns = found.rows, found.columns
-    if not (directed and found.directed):
+    if edges.ambiguity and semiring.dtypes != ("bool",):  # over truth values every listed edge is True
+        raise FormatError(edges.ambiguity)
+    values = edges.values
+    if values is None or (values.dtype.kind == "b" and semiring.dtypes == ("bool",) and not edges.names_weights):
+        values = np.ones(len(edges.rows), np.int64)
+    known = {"has_dtype": edges.has_dtype, "are_edges": True, "is_text": edges.is_text}
+    weights = convert(values, semiring, dtype, edges.locate, **known)
+    rows, columns = edges.rows, edges.columns
+    if not (directed and edges.directed):
         proper = rows != columns
         rows, columns = np.concatenate([rows, columns[proper]]), np.concatenate([columns, rows[proper]])
         weights = np.concatenate([weights, weights[proper]])

@@ -61,12 +61,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _edges_of(found: Any, source: str, weight: str | None) -> Edges:
+def _edges_of(document: Any, source: str, weight: str | None) -> Edges:
     """Return the edges of a node-link object."""
-    if isinstance(found, dict) and {"edges", "links"} <= found.keys():
+    if isinstance(document, dict) and {"edges", "links"} <= document.keys():
         raise FormatError(f"{source}: holds both 'edges' and 'links': remove the list that is not meant")
-    key = "edges" if isinstance(found, dict) and "edges" in found else "links"
-    nodes, links = _list(found, "nodes", source), _list(found, key, source)
+    key = "edges" if isinstance(document, dict) and "edges" in document else "links"
+    nodes, links = _list(document, "nodes", source), _list(document, key, source)
     ids = [_entry(node, "id", f"{source}: node {number}") for number, node in enumerate(nodes)]
     if all(type(name) is int for name in ids):
         ids.sort()
@@ -83,7 +83,7 @@ def _edges_of(found: Any, source: str, weight: str | None) -> Edges:
         return place[name]
 
     ends = [(end(edge, "source", number), end(edge, "target", number)) for number, edge in enumerate(links)]
-    directed = found.get("directed", False)
+    directed = document.get("directed", False)
     if not isinstance(directed, bool):
         raise FormatError(f"{source}: 'directed' is {json.dumps(directed)}, give true or false")
     reserved = ("source", "target", "id", "key")
@@ -91,7 +91,7 @@ def _edges_of(found: Any, source: str, weight: str | None) -> Edges:
     title, candidates = guessed_title(titles) if weight is None else (weight, ())
     names = tuple(range(len(ids))) if numbered else tuple(place)
     graph = Graph(names, directed, ends, [_weight(edge.get(title)) for edge in links])
-    attributes = found.get("graph")
+    attributes = document.get("graph")
     unit = attributes.get("unit", "") if isinstance(attributes, dict) else ""
     try:
         return edges_of(

@@ -188,7 +188,8 @@ def close(plan: KernelPlan, A: Any, *, look_ahead: bool = False, has_concurrent_
     """Compute A ← A* in place for A (n, n) on the device, or a stack (count, n, n) together (see `stacks`).
 
     The fastest kernel at this size on this device is used, or with ``look_ahead`` that kernel. The work is enqueued on
-    the plan's stream, and the function does not wait. ``has_concurrent_work``: whether concurrent products keep the device busy.
+    the plan's stream, and the function does not wait. ``has_concurrent_work``: whether concurrent products keep the
+    device busy.
 
     Raises `AlgebraError` for a ⊕ that is not idempotent, and for packed bits.
     """
