@@ -12,9 +12,8 @@ and on the diagonal. Row i is a tree with root i, whatever ties and zero-weight 
 2. If no edge improves on 1̄, p may precede j if p → j is direct and tight and D[i, p] is strictly better than D[i, j].
    Pointers then never lead in a circle. The direct edges into a vertex are tried. A CPU tries a fixed number of them;
    if there are more, it searches for an intermediate vertex k with D[i, k] ⊗ D[k, j] = D[i, j].
-3. Ties, and whole rows if some edge improves on 1̄, take a breadth-first search over tight edges. The search attaches
-an
-   undecided vertex only to a decided one.
+3. Ties, and whole rows if some edge improves on 1̄, take a breadth-first search over tight edges. The search
+   attaches an undecided vertex only to a decided one.
 4. For rounding, an edge counts as tight within ε. Where an edge met D within 16 ε only, the path is added up in float64
    and compared with D within n ε / 2. A row that fails is repaired by Dijkstra's algorithm under the edge lengths
    |D[i, p] ⊗ w(p, j) - D[i, j]|.

@@ -172,8 +172,8 @@ def _is_suspicious(matrix: Array, suspect: _Suspect) -> bool:
 def _may_be_distances(matrix: Array, positive: int) -> bool:
     """Return whether the zeros of a matrix may be distances: between vertices at one place, whose rows then agree.
 
-    Some of the zeros off the diagonal are examined: whether both vertices are as far from every other one, and it from
-    both, but for the rounding of distances. Where all other edges, ``positive`` of them, have one weight, they are more
+    Some of the zeros off the diagonal are examined: whether the two vertices have equal rows and equal columns, but for
+    the rounding of distances. Where all other edges, ``positive`` of them, have one weight, they are more
     likely those of an adjacency matrix.
     """
     n = len(matrix)

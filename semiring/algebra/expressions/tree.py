@@ -234,7 +234,8 @@ class Expression:
     def never_nan_argument(self, undefined: str = "") -> int | None:
         """Return the index of the first argument of this minimum or maximum that is never NaN, or None.
 
-        Backends compare the other argument with it, and select. So they drop a NaN without an additional instruction.
+        CUDA kernels compare the other argument with it, and select. So they drop a NaN without an additional
+        instruction.
         """
         defined = [not arg.may_be_nan(undefined) for arg in self.args]
         return defined.index(True) if any(defined) else None

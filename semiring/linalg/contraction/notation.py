@@ -53,8 +53,8 @@ Subscripts: TypeAlias = str | tuple[tuple[str, ...], str | None]
 def split_arguments(arguments: Sequence[Any]) -> tuple[Subscripts, list[Any]]:
     """Return the subscripts and the operands.
 
-    ``arguments`` are both, or operands and lists of labels in turn, as `numpy.einsum` takes both. Labels of lists
-    become terms, and an output or None, with "…" for an ellipsis. Raises `ValueError` and `TypeError`.
+    ``arguments`` are (subscripts, *operands), or (operand, labels, operand, labels, …), as in `numpy.einsum`. Labels of
+    lists become terms, and an output or None, with "…" for an ellipsis. Raises `ValueError` and `TypeError`.
     """
     return (arguments[0], list(arguments[1:])) if isinstance(arguments[0], str) else _split_lists(list(arguments))
 

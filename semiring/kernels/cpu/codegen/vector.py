@@ -154,7 +154,7 @@ def declared(module: Any, name: str, kind: Any) -> Any:
 
 
 def prefetch(builder: Any, pointer: Value, *, write: bool = False, second_level: bool = False) -> None:
-    """Prefetch a cache line that will soon be read or written (or, in the second level, a little later)."""
+    """Prefetch a cache line into the first-level cache, or with ``second_level`` into the second."""
     kind = ir.FunctionType(ir.VoidType(), [I8.as_pointer(), I32, I32, I32])
     function = declared(builder.module, "llvm.prefetch.p0", kind)
     how = [int(write), 2 if second_level else 3, 1]

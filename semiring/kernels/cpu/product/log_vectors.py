@@ -185,10 +185,10 @@ def _split(x, w, y):
 def _parts(x, W, Y, X):
     """Write W and Y, whole vectors, with e^(x + x · `EXCESS`) = Y · 2^(W − `MAGIC`).
 
-    Return the ``least`` exponent. Sums below it are left to float64. It is -∞, or `MAGIC` − `_LARGE` / 4 if x below
-    -`_LARGE` count as -∞, or ∞ for x above `_LARGE` or NaN. If terms may be plain, eˣ = X · 2^(origin − `MAGIC`), and
-    the last result is the logarithm of their sum, else NaN. Terms may be plain if two or more x are not -∞, and all
-    these are of moderate size and have X of `PLAIN` exponents.
+    Return ``least``, ``origin`` and ``logarithm``. Sums with an exponent below ``least`` are left to float64. It is -∞,
+    or `MAGIC` − `_LARGE` / 4 if x below -`_LARGE` count as -∞, or ∞ for x above `_LARGE` or NaN. If terms may be plain,
+    eˣ = X · 2^(origin − `MAGIC`), and the last result is the logarithm of their sum, else NaN. Terms may be plain if
+    two or more x are not -∞, and all these are of moderate size and have X of `PLAIN` exponents.
     """
     above, below = _split(x, W, Y)
     if above or below:
