@@ -51,7 +51,8 @@ def matmul(A: Any, B: Any, semiring: Semiring | str = "min_plus", *, check: bool
     """Compute the product C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], differentiable by A and B.
 
     A (..., m, k), B (..., k, n) are arrays of one dtype; leading dimensions broadcast, a 1-D operand is one row (left)
-    or one column (right), as in `jax.numpy.matmul`. The semiring is static under `jax.jit`; ``check`` as above.
+    or one column (right), as in `jax.numpy.matmul`. The semiring is static under `jax.jit`. ``check`` scans
+    for NaN and entries outside the domain, by default on the host alone.
 
     The gradient. For a selective ⊕ it flows to the one term that was selected, the smallest k where several tie,
     through the derivative of ⊗ there: a subgradient where terms tie. For log_plus and plus_times it is exact. An entry

@@ -107,7 +107,7 @@ def graph_potentials(graph: SparseGraph, dtype: np.dtype[Any]) -> Array | None:
 
 
 def searches(graph: SparseGraph, h: Array, threads: int | None = None) -> Searches:
-    """Return the edges for Dijkstra's algorithm, with the weights max(w[i, j] + h[i] - h[j], 0)."""
+    """Return the edges for Dijkstra's algorithm, with the weights max(w[i, j] + h[i] - h[j], 0), for h (n,)."""
     order = np.argsort(graph.tails, kind="stable")  # heads stay sorted
     tails, heads = graph.tails[order], graph.heads[order]
     reduced = np.maximum(graph.weights[order] + (h[tails] - h[heads]), 0.0)

@@ -31,6 +31,9 @@ __all__ = ["dijkstra", "graph_of", "searches"]
 def graph_of(call: Call, entries: Any) -> tuple[SparseGraph, Any]:
     """Return the edges of a SciPy sparse matrix, and potentials, or None if these must be exact.
 
+    Potentials must be exact if some weights are below 0 and the weights differ so much in size that float64 would lose
+    one.
+
     Raises `NegativeCycleError`, and `DomainError` for sums beyond the range of floats.
     """
     sign = 1 if call.semiring.tropical == "min" else -1

@@ -197,7 +197,7 @@ def _eliminate(  # type: ignore[no-untyped-def]  # compiled
 def _compiled(function: Callable[..., int]) -> Callable[..., int]:
     """Return the machine code of a kernel, from the cache on disk or the compiler.
 
-    It is called without the GIL.
+    It is called without a dispatch on types, and without the GIL.
     """
     signature = (types.int64,) * function.__code__.co_argcount
     return entry_point(cached(njit(function, **OUTER)), signature)

@@ -86,7 +86,7 @@ class Placement:
 
     @property
     def column_major(self) -> bool:
-        """Return whether C is better computed as its transpose, Cᵀ ← Bᵀ ⊗' Aᵀ."""
+        """Return whether C is better computed as its transpose, Cᵀ ← Bᵀ ⊗' Aᵀ, where x ⊗' y is y ⊗ x."""
         return self.shape[0] > 1 and abs(self.strides[1]) > abs(self.strides[0])
 
 
