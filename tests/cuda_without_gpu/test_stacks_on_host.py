@@ -208,7 +208,7 @@ def test_one_matrix_goes_the_way_that_is_fastest(host, rng, monkeypatch):
         *((CATALOGUE["min_plus"], "float64", n, {}, "block") for n in (0, 1, 64, 65, 104)),
         (CATALOGUE["min_plus"], "float64", 65, {"look_ahead": True}, "look ahead"),
         (CATALOGUE["min_plus"], "float64", 300, {"look_ahead": True}, "look ahead"),
-        (CATALOGUE["min_plus"], "int64", 300, {"beside": True}, "look ahead"),
+        (CATALOGUE["min_plus"], "int64", 300, {"has_concurrent_work": True}, "look ahead"),
         *((CATALOGUE["min_plus"], dtype, 105, {}, "look ahead") for dtype in ("int16", "float16")),
         *((CATALOGUE["min_plus"], dtype, 128, {}, "block") for dtype in ("float32", "int32")),
         *((CATALOGUE["min_plus"], dtype, 129, {}, "look ahead") for dtype in ("float32", "int32")),
