@@ -153,7 +153,7 @@ def call(function: Callable[..., Any], results: Any, arrays: Any, *static: Any) 
     def on_host(*leaves: Any) -> Any:
         def run(*leaves: Any) -> Any:
             values = jax.tree.unflatten(structure, [np.asarray(leaf) for leaf in leaves])
-            return function(*values, *(True if value is CHECK_ON_HOST else value for value in static))
+            return function(*values, *(True if value == CHECK_ON_HOST else value for value in static))
 
         return jax.pure_callback(run, results, *leaves, vmap_method="broadcast_all")
 
@@ -204,7 +204,7 @@ def _handle(platform: str, pointer: Any) -> int | None:
 def _execute(platform: str, frame: Any) -> None:
     attributes = _attributes(frame.attributes)
     function, static = _function_of(attributes["call"])
-    static = tuple((platform == "cpu") if value is CHECK_ON_HOST else value for value in static)
+    static = tuple((platform == "cpu") if value == CHECK_ON_HOST else value for value in static)
     arguments, results = _pointers(frame.arguments), _pointers(frame.results)
     if platform == "cpu":
         arrays = _arrange(attributes["form"], [_on_host(buffer) for buffer in arguments])
@@ -236,18 +236,15 @@ def _text_of(function: Callable[..., Any], static: tuple[Any, ...]) -> str:
 @cache
 def _function_of(text: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     module, name, values = json.loads(text)
-    static = (semiring_of(value["semiring"]) if isinstance(value, dict) else value for value in values)
-    return getattr(import_module(f"{__package__}.{module}"), name), tuple(
-        CHECK_ON_HOST if value == CHECK_ON_HOST else value for value in static
-    )
+    static = tuple(semiring_of(value["semiring"]) if isinstance(value, dict) else value for value in values)
+    return getattr(import_module(f"{__package__}.{module}"), name), static
 
 
 def _form_of(structure: Any) -> str:
     """Return the structure of the arguments as text: for each the number of its array, or None."""
     import jax
 
-    numbers = iter(range(structure.num_leaves))
-    tree = jax.tree.unflatten(structure, list(numbers))
+    tree = jax.tree.unflatten(structure, range(structure.num_leaves))
     return json.dumps([list(item) if isinstance(item, tuple) else item for item in tree])
 
 
