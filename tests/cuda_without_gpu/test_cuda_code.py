@@ -57,8 +57,8 @@ SMALL = ("fold of parts", "search")
 #: Instructions in the loop that spill, where the tile is the fastest all the same (H200, 2026-11-20).
 SPILLED = {"float16": 8, "bfloat16": 8, "bits": 90, "pivots": 4}
 
-#: The kernels of the full tier: one each of those that differ most.
-FULL = ("float32 non-negative", "bits", "plus_times as written", "pivots")
+#: The kernels of the full tier: every class of kernel, and of products one each of those that differ most.
+FULL = ("float32 non-negative", "bits", "plus_times as written", "pivots", "search", "fold of parts")
 
 #: What is compiled for which architecture; the first is what the speeds were measured on.
 TARGETS = {

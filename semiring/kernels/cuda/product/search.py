@@ -48,12 +48,12 @@ class SearchKernel:
     def kernel(self, addresses: tuple[Int64, ...], strides: tuple[Int64, ...], sizes: tuple[Int32, ...]) -> None:
         """Parameters as `product.SEARCH_PARAMETERS` lists them, strides in elements; R is int32."""
         m, n, k = sizes
-        word, witness = self.registers.word, Int64 if self.search.wide_witness else Int32
+        word, witness_word = self.registers.word, Int64 if self.search.wide_witness else Int32
         mA = self.matrix(word, addresses[0], (m, k), (strides[0], strides[1]))
         mB = self.matrix(word, addresses[1], (k, n), (strides[2], strides[3]))
         mC = self.matrix(word, addresses[2], (m, n), (strides[4], strides[5]))
         mR = self.matrix(Int32, addresses[3], (m, n), (strides[6], strides[7]))
-        mW = self.matrix(witness, addresses[4], (m, n), (strides[8], strides[9]))
+        mW = self.matrix(witness_word, addresses[4], (m, n), (strides[8], strides[9]))
         k0 = strides[10]
         tid, _, _ = cute.arch.thread_idx()
         block, _, _ = cute.arch.block_idx()
