@@ -19,6 +19,7 @@ SMALL = {
         "--sizes 512 --panels 512 --wide 1024 --large 1024 --vertices 2048 --million 4096 --counted 0.2"
     ),
     "benchmarks.gpu.closure": "--sizes 640 --energy 512 --counted 0.2",
+    "benchmarks.gpu.compat": "--vertices 64 200",
     "benchmarks.gpu.gemm": "--divide 16",
     "benchmarks.gpu.large": "--n 1024 --rows 4",
     "benchmarks.gpu.larger": "--n 8192 --memory 250MiB --rows array file journal",
@@ -33,6 +34,7 @@ SMALL = {
 
 #: The tables that run only where a package is installed that the extras for a GPU do not install.
 NEEDS = {
+    ("benchmarks.gpu.compat", "functions"): "networkx",
     ("benchmarks.gpu.bits", "energy"): "pynvml",
     ("benchmarks.gpu.bits", "million"): "pynvml",
     ("benchmarks.gpu.bits", "peers"): "torch",

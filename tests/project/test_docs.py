@@ -53,6 +53,17 @@ def _in_an_empty_folder(tmp_path, monkeypatch):
         monkeypatch.setenv(name, value)
 
 
+@pytest.fixture(autouse=True)
+def _configuration_of_networkx():
+    """Undo what the examples of a page set for the rest of the process."""
+    nx = pytest.importorskip("networkx")
+    backend = getattr(nx.config.backends, "semiring", None)
+    device = getattr(backend, "device", None)
+    yield
+    if backend is not None:
+        backend.device = device
+
+
 def check(example: doctest.DocTest) -> None:
     runner = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)
     report = io.StringIO()

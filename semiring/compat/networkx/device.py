@@ -10,9 +10,10 @@ from semiring.errors import DeviceError
 
 __all__ = ["FROM", "device_for"]
 
-#: Vertices from which a GPU closes the matrix. The start of CUDA takes up to a second, once, and predecessors are
-#: searched on the CPU in any case. Packed truth values of fewer vertices take a CPU well below a second.
-FROM = {"distances": 4096, "predecessors": 4096, "reachability": 32768}
+#: Vertices from which a GPU closes the matrix, as `benchmarks.gpu.compat` measures it. Distances are faster from 512
+#: vertices on, but by milliseconds, and the start of CUDA takes up to a second, once. Predecessors are searched on the
+#: CPU in any case. Reachability of up to 8,192 vertices gains nothing, because Python makes the graph of the result.
+FROM = {"distances": 2048, "predecessors": 2048, "reachability": 32768}
 
 _GPU_LIBRARIES = ("cupy", "jax_cuda12_plugin", "jax_cuda13_plugin")
 
