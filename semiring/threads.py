@@ -49,6 +49,18 @@ def _default() -> int:
 def get_threads() -> int:
     """Return the number of threads of a call without the option ``threads=``.
 
+    Returns
+    -------
+    int
+        The number of the innermost `threads` block, else that of `set_threads`, else the default of the process.
+
+    Raises
+    ------
+    ValueError
+        If the default is needed, and the environment variable NUMBA_NUM_THREADS is not an integer of 1 or more.
+
+    Examples
+    --------
     >>> with threads(3):
     ...     get_threads()
     3
@@ -57,9 +69,19 @@ def get_threads() -> int:
 
 
 def set_threads(n: int | None) -> None:
-    """Use ``n`` threads in all later calls of the process; None restores the default.
+    """Use ``n`` threads in all later calls of the process.
 
-    Raises `ValueError` unless n is at least 1. More threads than cores are allowed, and slow.
+    Parameters
+    ----------
+    n : int or None
+        The number of threads, at least 1. More threads than cores are allowed, and slow. None restores the default.
+
+    Raises
+    ------
+    ValueError
+        If n is less than 1.
+    TypeError
+        If n is not an integer.
     """
     global _process
     _process = None if n is None else checked_threads(n)
@@ -67,7 +89,25 @@ def set_threads(n: int | None) -> None:
 
 @contextmanager
 def threads(n: int) -> Iterator[None]:
-    """Use ``n`` threads inside a ``with`` block, only in this Python thread or asyncio task."""
+    """Use ``n`` threads inside a ``with`` block, only in this Python thread or asyncio task.
+
+    Parameters
+    ----------
+    n : int
+        The number of threads, at least 1.
+
+    Yields
+    ------
+    None
+        The block runs with this number.
+
+    Raises
+    ------
+    ValueError
+        If n is less than 1.
+    TypeError
+        If n is not an integer.
+    """
     token = _block.set(checked_threads(n))
     try:
         yield

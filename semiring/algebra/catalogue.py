@@ -103,7 +103,7 @@ def as_semiring(given: Semiring | str) -> Semiring:
 
     Parameters
     ----------
-    given
+    given : Semiring or str
         A semiring, or a name in lower case.
 
     Returns

@@ -428,11 +428,25 @@ class BitMatrix:
 
 
 def pack(array: Any) -> BitMatrix:
-    """Return the `BitMatrix` of a 2-D bool array of any memory order and strides (a copy), or of a nested list of
-    truths, or of a SciPy sparse matrix of them.
+    """Return the `BitMatrix` of a matrix of truth values.
 
-    Integers that are all 0 or 1 are truth values. Raises `DTypeError` for other entries (of weights say which are
-    edges, as ``pack(A < inf)``), `ShapeError` unless 2-D.
+    Parameters
+    ----------
+    array : array_like of bool, shape (m, n)
+        An array of any memory order and strides, a nested list, a SciPy sparse matrix, or a `BitMatrix`. Integers that
+        are all 0 or 1 are truth values. Entries that a sparse matrix does not store are False.
+
+    Returns
+    -------
+    BitMatrix
+        A packed copy, on the GPU if the array is there.
+
+    Raises
+    ------
+    DTypeError
+        For other entries, and for a graph. Of weights, say which are edges, as ``pack(A < inf)``.
+    ShapeError
+        If the array is not 2-D.
     """
     if isinstance(array, BitMatrix):
         return array.copy()

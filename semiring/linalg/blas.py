@@ -83,30 +83,46 @@ def gemm(
 
     Parameters
     ----------
-    A, B, C
-        Matrices (m, k), (k, n) and (m, n), as in `matmul`.
-    semiring
+    A, B : array_like, shapes (m, k) and (k, n)
+        The factors, of the kinds that `matmul` takes. Labels of frames are not matched.
+    C : array_like, shape (m, n), optional
+        The addend, which needs β.
+    semiring : Semiring or str, default "min_plus"
         A `Semiring` or the name of one in the catalogue.
-    alpha, beta
+    alpha, beta : scalar, optional
         Numbers of the host, which take part in NumPy's promotion of the dtypes. α is 1̄ by default. C and β are given
-        together, as in BLAS, or neither. β = 1̄ adds C unchanged, which is ``beta=0`` in min_plus and max_plus. With
-        β = 0̄ **C is not read**, as in every BLAS.
-    transpose_a, transpose_b
+        together, as in BLAS, or neither. β = 1̄ adds C unchanged, which is ``beta=0`` in min_plus and max_plus. With β
+        = 0̄ **C is not read**, as in every BLAS.
+    transpose_a, transpose_b : bool, default False
         Transpose A or B first, as a view and never as a copy.
-    out
+    out : array, shape (m, n), optional
         The array for the result. It may be C itself, or any operand.
-    check, threads, device
-        As in `matmul`.
+    check : bool, default True
+        Scan every entry for NaN and the domain, as in `matmul`.
+    threads : int, optional
+        The number of threads, by default that of `get_threads`.
+    device : str, optional
+        ``"cuda"`` or ``"cuda:1"`` computes on that GPU, as in `matmul`.
 
     Returns
     -------
-    array
-        The result (m, n), or ``out``.
+    array, shape (m, n)
+        The result in NumPy's promotion of the dtypes, or ``out``. A `BitMatrix` operand gives a `BitMatrix`.
 
     Raises
     ------
     ValueError
-        If only one of C and β is given. Other errors are those of `matmul`.
+        If only one of C and β is given.
+    TypeError
+        If a semiring is given for C.
+    ShapeError
+        If an operand is not a matrix, α or β is not a scalar, or the shapes do not fit.
+    DTypeError
+        If the semiring is not defined on the dtype, or the dtype does not hold α or β.
+    DeviceError
+        If α or β is on a GPU, the operands are in different memories, or there is no GPU.
+    DomainError, IntegerOverflowError, AlgebraError
+        As in `matmul`.
 
     Notes
     -----
@@ -158,10 +174,51 @@ def gemv(
     threads: int | None = None,
     device: Any = None,
 ) -> Any:
-    """Return (α ⊗ A ⊗ x) ⊕ (β ⊗ y) for A (m, n), x (n,) and y (m,); with ``transpose``, of Aᵀ in place of A.
+    """Return (α ⊗ A ⊗ x) ⊕ (β ⊗ y), or the same of Aᵀ in place of A.
 
-    Everything else as in `gemm`: y and β are given together, or neither. Costs m·n pairs.
+    Parameters
+    ----------
+    A : array_like, shape (m, n)
+        The matrix.
+    x : array_like, shape (n,)
+        The vector, (m,) with ``transpose``.
+    y : array_like, shape (m,), optional
+        The addend, (n,) with ``transpose``. y and β are given together, or neither.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` or the name of one in the catalogue.
+    alpha, beta : scalar, optional
+        Factors as in `gemm`. With β = 0̄ y is not read.
+    transpose : bool, default False
+        Multiply by Aᵀ, a view of A.
+    out : array, shape (m,), optional
+        The array for the result, (n,) with ``transpose``. It may be y itself, or any operand.
+    check : bool, default True
+        Scan every entry for NaN and the domain, as in `matmul`.
+    threads : int, optional
+        The number of threads, by default that of `get_threads`.
+    device : str, optional
+        ``"cuda"`` or ``"cuda:1"`` computes on that GPU, as in `matmul`.
 
+    Returns
+    -------
+    array, shape (m,)
+        The result in NumPy's promotion of the dtypes, or ``out``. It is (n,) with ``transpose``.
+
+    Raises
+    ------
+    ValueError
+        If only one of y and β is given.
+    ShapeError
+        If A is not a matrix, x or y is not a vector, or the sizes do not fit.
+    TypeError, DTypeError, DomainError, IntegerOverflowError, DeviceError, AlgebraError
+        As in `gemm`.
+
+    Notes
+    -----
+    It costs m·n pairs, and copies as `gemm` makes them.
+
+    Examples
+    --------
     >>> gemv([[0, 3], [8, 1]], [5, 1])
     array([4., 2.])
     """
@@ -199,10 +256,47 @@ def ger(
     threads: int | None = None,
     device: Any = None,
 ) -> Any:
-    """Return the rank-one update A ⊕ (α ⊗ x ⊗ yᵀ) for x (m,), y (n,) and A (m, n), or without A the product.
+    """Return the rank-one update A ⊕ (α ⊗ x ⊗ yᵀ), or without A the product.
 
-    Other parameters and errors are those of `gemm`.
+    Parameters
+    ----------
+    x, y : array_like, shapes (m,) and (n,)
+        The vectors.
+    A : array_like, shape (m, n), optional
+        The matrix to which the product is added.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` or the name of one in the catalogue.
+    alpha : scalar, optional
+        A factor as in `gemm`, by default 1̄.
+    out : array, shape (m, n), optional
+        The array for the result. It may be A itself.
+    check : bool, default True
+        Scan every entry for NaN and the domain, as in `matmul`.
+    threads : int, optional
+        The number of threads, by default that of `get_threads`.
+    device : str, optional
+        ``"cuda"`` or ``"cuda:1"`` computes on that GPU, as in `matmul`.
 
+    Returns
+    -------
+    array, shape (m, n)
+        The result in NumPy's promotion of the dtypes, or ``out``.
+
+    Raises
+    ------
+    ShapeError
+        If x or y is not a vector, or A has another shape than the product.
+    TypeError
+        If a semiring is given for A.
+    DTypeError, DomainError, IntegerOverflowError, DeviceError, AlgebraError
+        As in `gemm`.
+
+    Notes
+    -----
+    It costs m·n pairs.
+
+    Examples
+    --------
     >>> ger([0, 1], [5, 2, 7])
     array([[5., 2., 7.],
            [6., 3., 8.]])
@@ -233,8 +327,33 @@ def axpy(
 ) -> Any:
     """Return (α ⊗ x) ⊕ y entry by entry, for α, x and y of shapes that broadcast.
 
-    Other parameters and errors are those of `multiply`. ``out`` may be an operand.
+    Parameters
+    ----------
+    alpha : scalar or array_like
+        The left factor, a number or an array.
+    x, y : array_like
+        Arrays, lists, numbers or SciPy sparse matrices.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` or the name of one in the catalogue.
+    out : array, optional
+        An array of the result's shape and dtype, for the result. It may be an operand.
+    check : bool, default True
+        Scan every entry for NaN and the domain, as in `matmul`.
+    device : str, optional
+        ``"cuda"`` or ``"cuda:1"`` computes on that GPU, as in `matmul`.
 
+    Returns
+    -------
+    array
+        The result in the shape to which all three broadcast, in NumPy's promotion of their dtypes, or ``out``.
+
+    Raises
+    ------
+    ShapeError, DTypeError, DomainError, IntegerOverflowError, DeviceError
+        As in `multiply`.
+
+    Examples
+    --------
     >>> axpy(2, [1, 4], [9, 5])
     array([3., 5.])
     """
@@ -251,10 +370,35 @@ def dot(
     threads: int | None = None,
     device: Any = None,
 ) -> Any:
-    """Return ⊕ᵢ x[i] ⊗ y[i] of two vectors of one length, as a scalar; on a GPU as an array without dimensions.
+    """Return ⊕ᵢ x[i] ⊗ y[i] of two vectors of one length.
 
-    Other parameters and errors are those of `matmul`.
+    Parameters
+    ----------
+    x, y : array_like, shape (n,)
+        The vectors.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` or the name of one in the catalogue.
+    check : bool, default True
+        Scan every entry for NaN and the domain, as in `matmul`.
+    threads : int, optional
+        The number of threads, by default that of `get_threads`.
+    device : str, optional
+        ``"cuda"`` or ``"cuda:1"`` computes on that GPU, as in `matmul`.
 
+    Returns
+    -------
+    scalar
+        The sum, in NumPy's promotion of the dtypes. On a GPU it is an array without dimensions.
+
+    Raises
+    ------
+    ShapeError
+        If x or y is not a vector, or their lengths differ.
+    DTypeError, DomainError, IntegerOverflowError, DeviceError, AlgebraError
+        As in `matmul`.
+
+    Examples
+    --------
     >>> dot([1, 2, 3], [3, 0, 1])
     np.float64(2.0)
     """

@@ -58,10 +58,33 @@ def _dtype(semiring: Semiring, dtype: Any) -> np.dtype[Any]:
 def zeros(
     shape: int | Sequence[int], semiring: Semiring | str = "min_plus", dtype: Any = None, *, device: Any = None
 ) -> Array:
-    """Return an array filled with the zero of the semiring; float64 by default, or the first dtype it is defined on.
+    """Return an array filled with the zero of the semiring.
 
-    With ``device="cuda"`` (or ``"cuda:1"``) a CuPy array on that GPU.
+    Parameters
+    ----------
+    shape : int or sequence of int
+        The shape of the array.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` or the name of one in the catalogue.
+    dtype : dtype, optional
+        The default is float64, or the first dtype on which the semiring is defined.
+    device : str, optional
+        ``"cuda"`` or ``"cuda:1"`` makes a CuPy array on that GPU. The default is a NumPy array.
 
+    Returns
+    -------
+    array
+        A new NumPy array of this shape and dtype, or a new CuPy array on the GPU.
+
+    Raises
+    ------
+    DTypeError
+        If the semiring is not defined on the dtype.
+    DeviceError
+        If there is no such GPU, or CuPy is not installed.
+
+    Examples
+    --------
     >>> zeros((1, 3), "min_plus")
     array([[inf, inf, inf]])
     """
@@ -74,8 +97,33 @@ def zeros(
 def identity(n: int, semiring: Semiring | str = "min_plus", dtype: Any = None, *, device: Any = None) -> Array:
     """Return the n × n matrix with the one of the semiring on its diagonal and the zero elsewhere.
 
-    Other parameters are those of `zeros`.
+    Parameters
+    ----------
+    n : int
+        The number of rows, at least 0.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` or the name of one in the catalogue.
+    dtype : dtype, optional
+        The dtype of the matrix, as in `zeros`.
+    device : str, optional
+        The GPU that holds the matrix, as in `zeros`.
 
+    Returns
+    -------
+    array, shape (n, n)
+        A new NumPy array, or a new CuPy array on the GPU.
+
+    Raises
+    ------
+    ValueError
+        If n is negative.
+    TypeError
+        If n is not an integer.
+    DTypeError, DeviceError
+        As in `zeros`.
+
+    Examples
+    --------
     >>> identity(2, "max_plus")
     array([[  0., -inf],
            [-inf,   0.]])
@@ -108,8 +156,41 @@ def add(
 ) -> Any:
     """Return A ⊕ B entry by entry, for operands of shapes that broadcast.
 
-    Operands, dtypes, other parameters and errors are those of `matmul`. ``out`` may be an operand.
+    Parameters
+    ----------
+    A, B : array_like
+        Arrays, lists, numbers or SciPy sparse matrices. A `BitMatrix` operand needs another matrix of truth values of
+        its shape. Frames are read without their labels.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` or the name of one in the catalogue.
+    out : array, optional
+        An array of the result's shape and dtype, for the result. It may be an operand.
+    check : bool, default True
+        Scan every entry for NaN and the domain, as in `matmul`.
+    device : str, optional
+        ``"cuda"`` or ``"cuda:1"`` computes on that GPU, as in `matmul`.
 
+    Returns
+    -------
+    array
+        The sums, in the shape to which the operands broadcast, in NumPy's promotion of their dtypes, and in their
+        library and memory. Or ``out``. Two `BitMatrix` operands give a `BitMatrix`.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not broadcast, or two packed matrices differ in shape.
+    DTypeError
+        If the semiring is not defined on the dtype.
+    DomainError
+        If an entry is NaN or outside the domain.
+    IntegerOverflowError
+        If a sum of integers of plus_times does not fit the dtype.
+    DeviceError
+        If the operands are in different memories, or there is no GPU.
+
+    Examples
+    --------
     >>> add([1, 5], [3, 2], "max_plus")
     array([3., 5.])
     """
@@ -127,11 +208,37 @@ def multiply(
     check: bool = True,
     device: Any = None,
 ) -> Any:
-    """Return A ⊗ B entry by entry, for operands as in `add`; `matmul` is the product of matrices.
+    """Return A ⊗ B entry by entry, for operands of shapes that broadcast.
 
-    The zero absorbs everything. On integers of min-plus and max-plus a sum that does not fit the dtype, or that would
-    mean "no path", raises `IntegerOverflowError`.
+    `matmul` is the product of matrices.
 
+    Parameters
+    ----------
+    A, B : array_like
+        Operands as in `add`. The zero absorbs every entry.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` or the name of one in the catalogue.
+    out : array, optional
+        An array of the result's shape and dtype, for the result. It may be an operand.
+    check : bool, default True
+        Scan every entry for NaN and the domain, as in `matmul`.
+    device : str, optional
+        ``"cuda"`` or ``"cuda:1"`` computes on that GPU, as in `matmul`.
+
+    Returns
+    -------
+    array
+        The products, in shape, dtype, library and memory as in `add`, or ``out``.
+
+    Raises
+    ------
+    IntegerOverflowError
+        If a result does not fit the integer dtype, or on integers of min-plus and max-plus would mean "no path".
+    ShapeError, DTypeError, DomainError, DeviceError
+        As in `add`.
+
+    Examples
+    --------
     >>> multiply([[1, float("inf")]], 4, "min_plus")
     array([[ 5., inf]])
     """
@@ -258,21 +365,24 @@ def reduce(
 
     Parameters
     ----------
-    A
+    A : array_like
         An array of any shape.
-    semiring
+    semiring : Semiring or str, default "min_plus"
         A `Semiring` or the name of one in the catalogue.
-    axis
+    axis : int or tuple of int, optional
         An axis, a tuple of axes, or None for all axes.
-    keepdims
+    keepdims : bool, default False
         Keep the reduced axes with size 1, so that the result broadcasts against A.
-    check, device
-        As in `matmul`.
+    check : bool, default True
+        Scan every entry for NaN and the domain, as in `matmul`.
+    device : str, optional
+        ``"cuda"`` or ``"cuda:1"`` computes on that GPU, as in `matmul`.
 
     Returns
     -------
     array or scalar
-        The sums. The sum of no entries is the zero. On a GPU the sum of all entries is an array without dimensions.
+        The sums, in the dtype and library of A. The sum of no entries is the zero. On a GPU the sum of all entries is
+        an array without dimensions.
 
     Raises
     ------
@@ -280,6 +390,14 @@ def reduce(
         For an axis that A does not have.
     ValueError
         For an axis that is named twice.
+    TypeError
+        For an axis that is not an integer.
+    IntegerOverflowError
+        If a sum of integers of plus_times may not fit the dtype.
+    AlgebraError
+        If ⊕ is not associative and commutative.
+    DTypeError, DomainError, DeviceError
+        As in `matmul`.
 
     Notes
     -----

@@ -69,32 +69,33 @@ def matmul(
 
     Parameters
     ----------
-    A, B
-        Matrices (m, k) and (k, n), or stacks of them whose leading dimensions broadcast, as in NumPy's matmul; a 1-D
-        operand is one row (left) or one column (right), and the result lacks that dimension. They may be lists,
-        read-only and strided arrays, SciPy sparse matrices, or `BitMatrix` for a semiring on bool, with a `BitMatrix`
-        as result. The columns of A and the rows of B of pandas frames and series are matched by label, and the result
-        has the rows of A and the columns of B. Arrays on a GPU (CuPy, PyTorch, JAX, Numba) are multiplied there, on the
-        current stream, and so is the result.
-    semiring
+    A, B : array_like, shapes (..., m, k) and (..., k, n)
+        Matrices, or stacks of them whose leading dimensions broadcast, as in NumPy's matmul. A 1-D operand is one row
+        (left) or one column (right), and the result lacks that dimension. They may be lists, read-only and strided
+        arrays, SciPy sparse matrices, or `BitMatrix` for a semiring on bool, with a `BitMatrix` as result. The columns
+        of A and the rows of B of pandas frames and series are matched by label. The result has the rows of A and the
+        columns of B. Arrays on a GPU (CuPy, PyTorch, JAX, Numba) are multiplied there, on the current stream, and so is
+        the result.
+    semiring : Semiring or str, default "min_plus"
         A `Semiring` or the name of one in the catalogue.
-    out
+    out : array, optional
         An array of the result's shape and dtype, for the result. It may be one of the operands.
-    check
+    check : bool, default True
         Scan every entry for NaN and the domain. Without it, no error that depends on the data is raised. Integers of
-        min-plus and max-plus are then assumed to be at most a sixth of their dtype's range in magnitude, and those of
-        plus_times are computed modulo 2ᵇ. On a GPU the call waits once, for the scan; without it the call does not
+        min-plus and max-plus are then assumed to be at most a sixth of their dtype's range in magnitude. Those of
+        plus_times are computed modulo 2ᵇ. On a GPU the call waits once, for the scan. Without the scan it does not
         wait.
-    threads
+    threads : int, optional
         The number of threads, by default that of `set_threads`. The result does not depend on it.
-    device
+    device : str, optional
         ``"cuda"`` or ``"cuda:1"`` computes on that GPU. Operands in another memory are copied to it, and the result is
         copied back.
 
     Returns
     -------
-    array
-        The product, in NumPy's promotion of the operands' dtypes. With k = 0 every entry is the zero.
+    array, shape (..., m, n)
+        The product, in NumPy's promotion of the operands' dtypes, and in their library and memory. With k = 0 every
+        entry is the zero.
 
     Raises
     ------
@@ -106,6 +107,8 @@ def matmul(
         If a result does not fit the dtype. The message names a dtype that would hold it.
     DeviceError
         If the operands are in different memories, or there is no GPU.
+    AlgebraError
+        If ⊕ is not associative and commutative, or the zero is not its neutral element.
 
     Notes
     -----
@@ -179,10 +182,39 @@ def matmul_witness(
 ) -> tuple[Any, Any]:
     """Return the product and its witness: (C, W) with C = A ⊗ B and C[i, j] = A[i, W[i, j]] ⊗ B[W[i, j], j].
 
-    W holds the smallest such k, and -1 where C is the zero. It is int32 (int64 for k ≥ 2³¹). Operands, shapes and
-    errors as in `matmul`; `AlgebraError` where ⊕ is not selective (then no single k attains a sum). On the host it
-    takes copies of both operands, and of W in int64.
+    Parameters
+    ----------
+    A, B : array_like, shapes (..., m, k) and (..., k, n)
+        Operands as in `matmul`. Labels of frames are not matched.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` with a selective ⊕, or the name of one in the catalogue.
+    check : bool, default True
+        Scan every entry for NaN and the domain, as in `matmul`.
+    threads : int, optional
+        The number of threads, by default that of `get_threads`.
+    device : str, optional
+        ``"cuda"`` or ``"cuda:1"`` computes on that GPU, as in `matmul`.
 
+    Returns
+    -------
+    C : array, shape (..., m, n)
+        The product as `matmul` returns it. It is a `BitMatrix` if A or B is one.
+    W : array of int32, shape (..., m, n)
+        The smallest k that attains each entry, and -1 where C is the zero. The dtype is int64 for k ≥ 2³¹.
+
+    Raises
+    ------
+    AlgebraError
+        If ⊕ is not selective, because then no single k attains a sum.
+    ShapeError, DTypeError, DomainError, IntegerOverflowError, DeviceError
+        As in `matmul`.
+
+    Notes
+    -----
+    It costs m·k·n pairs. On the host it takes copies of both operands, and of W in int64.
+
+    Examples
+    --------
     >>> C, W = matmul_witness([[4, 1]], [[1, 2], [7, 1]])
     >>> C, W
     (array([[5., 2.]]), array([[0, 1]], dtype=int32))
@@ -215,13 +247,48 @@ def power(
     threads: int | None = None,
     device: Any = None,
 ) -> Any:
-    """Return Aᵏ = A ⊗ … ⊗ A by repeated squaring; A⁰ is the identity.
+    """Return Aᵏ = A ⊗ … ⊗ A by repeated squaring.
 
-    In min-plus, entry (i, j) is the least weight of a walk of exactly k edges. A is (n, n), dense, sparse or a
-    `BitMatrix`; k ≥ 0. Costs at most 2·log₂ k products and three matrices. ``device`` and errors as in `matmul`, and
-    `ValueError` for a negative k. On a GPU, integers of min-plus and max-plus are looked at, and waited for, before
-    every product.
+    A⁰ is the identity. In min-plus, entry (i, j) is the least weight of a walk of exactly k edges.
 
+    Parameters
+    ----------
+    A : array_like, shape (n, n)
+        A dense or sparse matrix, a square frame, or a `BitMatrix`.
+    k : int
+        The exponent, at least 0.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` or the name of one in the catalogue.
+    check : bool, default True
+        Scan every entry for NaN and the domain, as in `matmul`.
+    threads : int, optional
+        The number of threads, by default that of `get_threads`.
+    device : str, optional
+        ``"cuda"`` or ``"cuda:1"`` computes on that GPU, as in `matmul`.
+
+    Returns
+    -------
+    array, shape (n, n)
+        The power, in the dtype, library and memory of A. A frame gives a frame, and a `BitMatrix` a `BitMatrix`.
+
+    Raises
+    ------
+    ValueError
+        If k is negative.
+    TypeError
+        If k is not an integer.
+    ShapeError
+        If A is not a square matrix.
+    DTypeError, DomainError, IntegerOverflowError, DeviceError, AlgebraError
+        As in `matmul`.
+
+    Notes
+    -----
+    It costs at most 2·log₂ k products and three matrices. On a GPU, integers of min-plus and max-plus are scanned
+    before every product, and the call waits for each scan.
+
+    Examples
+    --------
     >>> power([[0, 2], [float("inf"), 1]], 3)
     array([[ 0.,  2.],
            [inf,  3.]])

@@ -379,35 +379,46 @@ def multi_dot(
 
     Parameters
     ----------
-    As
-        The matrices of all steps, (T, ..., n, n), or one that serves each of them, (n, n). Dimensions between are a
-        batch: they broadcast with those of ``x``, ``weights`` and ``lengths``.
-    x
-        Vectors (..., n), each a row on the left of the first matrix. Vectors with the same matrices are the rows of one
-        product a step. Without x the result is the product of the matrices, (..., n, n).
-    semiring
+    As : array_like, shape (T, ..., n, n) or (n, n)
+        The matrices of all steps, or one that serves each of them. Dimensions between are a batch: they broadcast with
+        those of ``x``, ``weights`` and ``lengths``.
+    x : array_like, shape (..., n), optional
+        Vectors, each a row on the left of the first matrix. Vectors with the same matrices are the rows of one product
+        a step. Without x the result is the product of the matrices, (..., n, n).
+    semiring : Semiring or str, default "min_plus"
         A `Semiring` or the name of one in the catalogue.
-    weights
-        The factors of the entries after each step, (T, ..., n): the step is (x ⊗ Aₜ) ⊗ wₜ, as if Aₜ were
-        Aₜ ⊗ diag(wₜ). For example, the emissions of a hidden Markov model, which then need no matrix for each sequence.
-    lengths
-        The number of steps that each sequence of the batch takes, (...), from 0 to T.
-    steps
+    weights : array_like, shape (T, ..., n), optional
+        The factors of the entries after each step: the step is (x ⊗ Aₜ) ⊗ wₜ, as if Aₜ were Aₜ ⊗ diag(wₜ). For example,
+        the emissions of a hidden Markov model, which then need no matrix for each sequence.
+    lengths : array_like of int, shape (...), optional
+        The number of steps that each sequence of the batch takes, from 0 to T.
+    steps : int, optional
         T, needed if neither As nor weights have a dimension for the steps.
-    check, threads, device
-        As in `matmul`.
+    check : bool, default True
+        Scan every entry for NaN and the domain, as in `matmul`.
+    threads : int, optional
+        The number of threads, by default that of `get_threads`.
+    device : str, optional
+        ``"cuda"`` or ``"cuda:1"`` computes on that GPU, as in `matmul`.
 
     Returns
     -------
-    array
-        (..., n), or without x (..., n, n), in the dtype and library of the operands, as in `matmul`.
+    array, shape (..., n) or (..., n, n)
+        The last state, or without x the product of the matrices. It is in the dtype and library of the operands, as in
+        `matmul`.
 
     Raises
     ------
     ShapeError
-        If shapes do not fit.
+        If shapes do not fit, or the matrices are not square.
     ValueError
-        For lengths or steps out of range. Other errors are those of `matmul`.
+        For lengths or steps out of range.
+    TypeError
+        If ``steps`` is not an integer.
+    DTypeError
+        If lengths are not integers, and as in `matmul`.
+    DomainError, IntegerOverflowError, DeviceError, AlgebraError
+        As in `matmul`.
 
     Notes
     -----
@@ -443,11 +454,46 @@ def scan(
     threads: int | None = None,
     device: Any = None,
 ) -> Any:
-    """Return all prefixes of `multi_dot`: x ⊗ A₁, x ⊗ A₁ ⊗ A₂, …, x ⊗ A₁ ⊗ … ⊗ A_T, along a new first dimension.
+    """Return all prefixes of `multi_dot` along a new first dimension: x ⊗ A₁, x ⊗ A₁ ⊗ A₂, …, x ⊗ A₁ ⊗ … ⊗ A_T.
 
-    (T, ..., n), without x (T, ..., n, n). Beyond the length of a sequence its last state is repeated. Parameters,
-    errors and cost as in `multi_dot`.
+    Parameters
+    ----------
+    As : array_like, shape (T, ..., n, n) or (n, n)
+        The matrices of all steps, or one matrix for every step, as in `multi_dot`.
+    x : array_like, shape (..., n), optional
+        The vectors before the first step. Without x the prefixes are products of matrices.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` or the name of one in the catalogue.
+    weights : array_like, shape (T, ..., n), optional
+        The factors of the entries after each step.
+    lengths : array_like of int, shape (...), optional
+        The number of steps that each sequence of the batch takes. Beyond it the last state of the sequence is repeated.
+    steps : int, optional
+        T, needed if neither As nor weights have a dimension for the steps.
+    check : bool, default True
+        Scan every entry for NaN and the domain, as in `matmul`.
+    threads : int, optional
+        The number of threads, by default that of `get_threads`.
+    device : str, optional
+        ``"cuda"`` or ``"cuda:1"`` computes on that GPU, as in `matmul`.
 
+    Returns
+    -------
+    array, shape (T, ..., n) or (T, ..., n, n)
+        The state after each step, in dtype, library and memory as in `multi_dot`. Without x the shape is (T, ..., n,
+        n).
+
+    Raises
+    ------
+    ShapeError, ValueError, DTypeError, DomainError, IntegerOverflowError, DeviceError, AlgebraError
+        As in `multi_dot`.
+
+    Notes
+    -----
+    It costs the pairs of `multi_dot`, and the memory of the result.
+
+    Examples
+    --------
     >>> scan([[1, 5], [2, 1]], [0, 9], steps=3)
     array([[1., 5.],
            [2., 6.],
@@ -474,16 +520,54 @@ def multi_dot_witness(
     threads: int | None = None,
     device: Any = None,
 ) -> tuple[Any, Any]:
-    """Return `multi_dot` of a vector and the best path to each state: C (..., n) and W (T, ..., n) of int32.
+    """Return `multi_dot` of a vector, and the best path to each state.
 
-    W[:, ..., j] are the states before the steps on a best path that ends in j:
+    Parameters
+    ----------
+    As : array_like, shape (T, ..., n, n) or (n, n)
+        The matrices of all steps, or one matrix for every step, as in `multi_dot`.
+    x : array_like, shape (..., n)
+        The vectors before the first step.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` with a selective ⊕, or the name of one in the catalogue.
+    weights : array_like, shape (T, ..., n), optional
+        The factors of the entries after each step.
+    lengths : array_like of int, shape (...), optional
+        The number of steps that each sequence of the batch takes.
+    steps : int, optional
+        T, needed if neither As nor weights have a dimension for the steps.
+    check : bool, default True
+        Scan every entry for NaN and the domain, as in `matmul`.
+    threads : int, optional
+        The number of threads, by default that of `get_threads`.
+    device : str, optional
+        ``"cuda"`` or ``"cuda:1"`` computes on that GPU, as in `matmul`.
 
-        C[j] = x[W[0, j]] ⊗ A₁[W[0, j], W[1, j]] ⊗ … ⊗ A_T[W[T−1, j], j], with the weights between.
+    Returns
+    -------
+    C : array, shape (..., n)
+        The result of `multi_dot`.
+    W : array of int32, shape (T, ..., n)
+        The column W[:, ..., j] holds the states before the steps on a best path that ends in j. The entries are -1
+        where C is the zero, and after the end of a sequence.
 
-    Of several best paths it is the one whose states, from the last on, are the smallest. W is -1 where C is the zero,
-    and after the end of a sequence (``lengths``). Viterbi's algorithm: `max_plus` on logarithms. Parameters and errors
-    as in `multi_dot`, and `AlgebraError` where ⊕ is not selective. Costs T·n² pairs for each vector, and W.
+    Raises
+    ------
+    AlgebraError
+        If ⊕ is not selective.
+    TypeError
+        If x is None.
+    ShapeError, ValueError, DTypeError, DomainError, IntegerOverflowError, DeviceError
+        As in `multi_dot`.
 
+    Notes
+    -----
+    C[j] = x[W[0, j]] ⊗ A₁[W[0, j], W[1, j]] ⊗ … ⊗ A_T[W[T−1, j], j], with the weights between. Of several best paths
+    the function returns the one whose states, from the last on, are the smallest. With `max_plus` on logarithms it is
+    Viterbi's algorithm. It costs T·n² pairs for each vector, and the memory of W.
+
+    Examples
+    --------
     >>> score, states = multi_dot_witness([[0, 5], [1, 0]], [0, 9], "max_plus", steps=3)
     >>> score, states[:, score.argmax()].tolist()
     (array([16., 15.]), [1, 0, 1])

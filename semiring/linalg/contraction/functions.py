@@ -236,51 +236,70 @@ def einsum(
 ) -> Any:
     """Return a sum of products of arrays, in the notation of `numpy.einsum`.
 
-    ``einsum("ij,jk->ik", A, B)`` is `matmul`. Labels that the result has not are summed by ⊕, of the ⊗ of the entries
-    of all operands, in their order.
+    ``einsum("ij,jk->ik", A, B)`` is `matmul`. Labels that the result does not have are summed by ⊕, over the ⊗ of the
+    entries of all operands, in their order.
 
     Parameters
     ----------
-    subscripts
+    subscripts : str
         The labels of the axes, a letter each, of any alphabet. Everything is as in `numpy.einsum`: ``...`` stands for
-        axes that broadcast, a label twice in a term is a diagonal, a label may stand in any number of terms, and axes
-        of size 1 broadcast. Without ``->`` the result has the labels that occur once.
-    operands
-        One array for each term, as in `matmul`; SciPy sparse matrices become dense, frames and `BitMatrix` are refused.
-        Arrays and lists of labels in turn, without subscripts, are taken too.
-    semiring
+        axes that broadcast, and a label twice in a term is a diagonal. A label may stand in any number of terms, and
+        axes of size 1 broadcast. Without ``->`` the result has the labels that occur once.
+    *operands : array_like
+        One array for each term, as in `matmul`. SciPy sparse matrices become dense. Frames and `BitMatrix` are refused.
+        Without subscripts, arrays and lists of labels alternate.
+    semiring : Semiring or str, default "min_plus"
         A `Semiring` or the name of one in the catalogue.
-    optimize
+    optimize : str or list of tuple, default "auto"
         How the order of three or more operands is found: the name of a strategy of opt_einsum, or a path, such as
-        ``einsum_path(...).path``. Where ⊗ does not commute, only neighbours are contracted, and opt_einsum is not
-        needed.
-    memory_limit
-        The most bytes, or a text such as ``"2 GiB"``, that the call may hold beside the operands. Where it would take
+        ``einsum_path(...).path``. If ⊗ does not commute, only neighbours are contracted, and opt_einsum is not needed.
+    memory_limit : int or str, optional
+        The most bytes, or a text such as ``"2 GiB"``, that the call may hold beside the operands. If it would take
         more, some labels are cut into parts, which are computed in turn.
-    check
+    check : bool, default True
         Scan the entries that take part for NaN and the domain, as in `matmul`.
-    threads, device
-        As in `matmul`.
+    threads : int, optional
+        The number of threads, by default that of `get_threads`.
+    device : str, optional
+        ``"cuda"`` or ``"cuda:1"`` computes on that GPU, as in `matmul`.
 
-    Each pairwise contraction is one product of stacks of matrices, one sum or one entrywise product. Operands are
-    transposed and reshaped without a copy where their strides allow it. The result may be a view of the only operand.
-    float16 and bfloat16 are computed in float32 on the host, and rounded once. The order of the operands does not
-    depend on their entries, so equal calls give bitwise equal results.
+    Returns
+    -------
+    array or scalar
+        The result, with an axis for each label of the output. It is in NumPy's promotion of the operands' dtypes, and
+        in their library and memory. It may be a view of the only operand.
 
     Raises
     ------
     ValueError
-        For invalid subscripts.
+        For invalid subscripts, and for an ``optimize`` that is neither a strategy nor a path.
+    TypeError
+        Without operands, or if the subscripts are neither text nor lists of labels.
     AlgebraError
         For a path that exchanges operands of a ⊗ that does not commute.
     TooLargeError
-        If the memory does not suffice.
-    ShapeError, MissingExtraError
-        If shapes do not fit, or opt_einsum is missing. Other errors are those of `matmul`.
+        If the free memory or ``memory_limit`` does not suffice.
+    StorageError
+        If ``memory_limit`` is not a size.
+    ShapeError
+        If shapes do not fit.
+    MissingExtraError
+        If opt_einsum is needed, and is not installed.
+    DTypeError
+        For a frame or a `BitMatrix`, and as in `matmul`.
+    DomainError, IntegerOverflowError, DeviceError
+        As in `matmul`.
 
     See Also
     --------
     einsum_path : The cost of a call.
+
+    Notes
+    -----
+    Each pairwise contraction is one product of stacks of matrices, one sum or one entrywise product. Operands are
+    transposed and reshaped without a copy if their strides allow it. float16 and bfloat16 are computed in float32 on
+    the host, and rounded once. The order of the operands does not depend on their entries, so equal calls give bitwise
+    equal results.
 
     Examples
     --------
@@ -325,12 +344,38 @@ def einsum_path(
 ) -> ContractionPlan:
     """Return the plan of `einsum` for these operands: its steps, pairs and memory.
 
-    No entry takes part: the plan depends on shapes, strides and dtypes. ``memory`` is what a call on the host holds at
-    its peak beside the operands. Two things come on top: some MiB of packing buffers, which a process keeps, and
-    copies of integers of min-plus and max-plus among which is "no path". For log_plus it is an upper bound.
+    Parameters
+    ----------
+    subscripts : str
+        The labels of the axes, as in `einsum`.
+    *operands : array_like
+        One array for each term. No entry takes part: the plan depends on shapes, strides and dtypes.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` or the name of one in the catalogue.
+    optimize : str or list of tuple, default "auto"
+        How the order of three or more operands is found, as in `einsum`.
+    memory_limit : int or str, optional
+        The most bytes, or a text such as ``"2 GiB"``, that the call may hold beside the operands.
+    device : str, optional
+        The GPU on which the call would compute, as in `matmul`.
 
-    Parameters and errors as in `einsum`.
+    Returns
+    -------
+    ContractionPlan
+        The plan. Its ``memory`` is the peak of a call on the host, beside the operands.
 
+    Raises
+    ------
+    ValueError, TypeError, AlgebraError, TooLargeError, StorageError, ShapeError, DTypeError, MissingExtraError
+        As in `einsum`.
+
+    Notes
+    -----
+    Two things are not part of ``memory``: some MiB of packing buffers, which a process keeps, and copies of integers of
+    min-plus and max-plus that include "no path". For log_plus it is an upper bound.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> A, B, x = np.ones((100, 1000)), np.ones((1000, 1000)), np.ones(1000)
     >>> print(einsum_path("ij,jk,k->i", A, B, x))
@@ -359,14 +404,46 @@ def einsum_witness(
 ) -> tuple[Any, dict[Any, Any]]:
     """Return `einsum`, and for each summed label the index that attains each entry of the result.
 
-    The second value is a dictionary from each summed label, a letter or the number in a list, to int32 indices in the
-    shape of the result. The ⊗ of the operands at these indices is the entry. The indices are -1 where the entry is the
-    zero. If several assignments have this value, every call returns the same one. In max-plus on logarithms it is the
-    most probable explanation; along a chain, Viterbi's path.
+    Parameters
+    ----------
+    subscripts : str
+        The labels of the axes, as in `einsum`.
+    *operands : array_like
+        One array for each term, as in `einsum`.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` with a selective ⊕, or the name of one in the catalogue.
+    optimize : str or list of tuple, default "auto"
+        How the order of three or more operands is found, as in `einsum`.
+    check : bool, default True
+        Scan the entries that take part for NaN and the domain, as in `matmul`.
+    threads : int, optional
+        The number of threads, by default that of `get_threads`.
+    device : str, optional
+        ``"cuda"`` or ``"cuda:1"`` computes on that GPU, as in `matmul`.
 
-    Parameters and errors as in `einsum`, and `AlgebraError` where ⊕ is not selective. Every step keeps the witness of
-    its result, of four bytes an entry.
+    Returns
+    -------
+    result : array or scalar
+        The result of `einsum`.
+    where : dict
+        The int32 indices of each summed label, in the shape of the result. Keys are letters, or the numbers in lists of
+        labels. The ⊗ of the operands at these indices is the entry. The indices are -1 where the entry is the zero.
 
+    Raises
+    ------
+    AlgebraError
+        If ⊕ is not selective, and as in `einsum`.
+    ValueError, TypeError, ShapeError, DTypeError, DomainError, IntegerOverflowError, DeviceError, MissingExtraError
+        As in `einsum`.
+
+    Notes
+    -----
+    If several assignments attain an entry, every call returns the same one. In max-plus on logarithms it is the most
+    probable explanation. Along a chain it is Viterbi's path. Every step keeps the witness of its result, four bytes for
+    each entry.
+
+    Examples
+    --------
     >>> score, where = einsum_witness("i,ij,j->", [1, 5], [[9, 0], [1, 2]], [0, 3], semiring="max_plus")
     >>> score, {label: int(place) for label, place in where.items()}
     (np.float64(10.0), {'i': 0, 'j': 0})
