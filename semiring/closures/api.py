@@ -115,60 +115,47 @@ def closure(
     columns: tuple[str, str] | None = None,
     explain: bool | Literal["full"] = False,
 ) -> Any:
-    """Return the closure A* = I ⊕ A ⊕ A² ⊕ … of a matrix; in min-plus all shortest distances.
+    """Return the closure A* = I ⊕ A ⊕ A² ⊕ … of a matrix, which in min-plus holds all shortest distances.
 
     With ``reflexive=False`` the closure is A⁺ = A ⊗ A*.
 
     Parameters
     ----------
-    A
-        (..., n, n): A[i, j] is the weight of the edge i → j. The semiring's zero (∞ in min-plus) means no edge, and 0
-        is a weight. An array is a NumPy array of any strides, a list, an array of another library in host memory, a
-        SciPy sparse matrix (entries that it does not store are no edges, stored zeros are weights), or a `BitMatrix`
-        for semirings on bool. An array on an NVIDIA GPU, of any library with DLPack, is closed there. A square frame of
-        pandas or Polars, a frame that lists edges, a graph of NetworkX, igraph or rustworkx, and a `Network` have named
-        vertices. The name of an .npy file, or a `numpy.memmap`, is closed as an array. Any other file that
+    A : array_like, shape (..., n, n)
+        A[i, j] is the weight of the edge i → j. The semiring's zero (∞ in min-plus) means no edge, and 0 is a weight.
+        An array is a NumPy array of any strides, a list, an array of another library in host memory, or a SciPy sparse
+        matrix. A `BitMatrix` is closed in semirings on bool. Entries that a sparse matrix does not store are no edges,
+        and stored zeros are weights. An array on an NVIDIA GPU, of any library with DLPack, is closed there. A square
+        frame of pandas or Polars, a frame that lists edges, a graph of NetworkX, igraph or rustworkx, and a `Network`
+        have named vertices. The name of an .npy file, or a `numpy.memmap`, is closed as an array. Any other file that
         `semiring.read` reads, such as a list of edges in ``"roads.csv"``, is closed as its `Network`.
-    semiring
-        A `Semiring` with a star, or a name of the catalogue, in lower case; by default that of a `Network`, else
+    semiring : Semiring or str, optional
+        A `Semiring` with a star, or a name of the catalogue, in lower case. The default is that of a `Network`, else
         min-plus.
-    method
+    method : str, default "auto"
         One of `METHODS`, or a method of your own (`semiring.extend.register_method`). ``"auto"`` chooses by size,
-        sparsity and semiring; ``explain`` prints the choice and the reason. The algorithms of papers are there for
+        sparsity and semiring. ``explain`` prints the choice and the reason. The algorithms of papers are there for
         comparison. The error for an unknown name, or for a method of another device, lists the methods for this device.
-    out
-        The memory for the result; may be A itself. In place the memory beyond the matrix is that of some panels,
-        O(n · 1024), and for truth values also an eighth of the matrix. One copy more of the matrix is made
+    reflexive : bool, default True
+        Whether the empty path counts: A*, or A⁺, whose diagonal holds only cycles.
+    out : array, shape (..., n, n), or str, optional
+        The memory for the result, which may be A itself. In place the memory beyond the matrix is that of some panels,
+        O(n·1024), and for truth values also an eighth of the matrix. One copy more of the matrix is made
 
-        - by `squaring`;
-        - where ⊕ is not idempotent and ``reflexive`` is False;
-        - where neither the entries of a row nor those of a column are adjacent, and for a stack whose rows are not;
-        - of float16 and bfloat16, in float32, unless ``compute_dtype`` says otherwise;
+        - by `squaring`,
+        - if ⊕ is not idempotent and ``reflexive`` is False,
+        - if neither the entries of a row nor those of a column are adjacent, and for a stack whose rows are not,
+        - of float16 and bfloat16, in float32, unless ``compute_dtype`` says otherwise,
         - in float64 during the search for potentials, if shortest paths are so long that it takes an elimination.
 
-        ``johnson`` needs memory for the edges, and 32 MiB. The page on closures has the memory on a GPU.
-        If ``out`` is the name of an .npy file, the result is written there, and a `numpy.memmap` of it is returned.
-        Without it the closure of a file is an array in memory.
-    memory
-        The largest memory of a closure of a file, in bytes or as a text such as ``"8 GiB"``. A matrix that does not fit
-        is closed by strips of rows, which are read and written during the work on other strips. The result is bitwise
-        identical. With ``device`` it bounds the memory of the GPU, also for an array of the host; a dict such as
-        ``{"device": "40 GiB", "host": "1 GiB"}`` bounds both. The default is the free memory, less an eighth.
-    journal
-        The name of a file that records the progress of a closure by strips. If the run stops for any reason, the same
-        call continues it, with a bitwise identical result. After the end of the run the call returns at once. Without a
-        journal, a matrix that is closed in place is lost if the run stops.
-    pivots
-        The name of a new .npy file, (n, n) int32, for a matrix in a file and a selective ⊕. It receives a vertex on a
-        best path for each pair of vertices, from which `Paths` of the closure finds paths. Costs a quarter more
-        computing, and 4 bytes more for each entry that is moved.
-    progress
+        ``johnson`` needs memory for the edges, and 32 MiB. The page on closures has the memory on a GPU. If ``out`` is
+        the name of an .npy file, the result is written there, and a `numpy.memmap` of it is returned. Without it the
+        closure of a file is an array in memory.
+    progress : callable or bool, optional
         True draws a bar with the remaining time, on the terminal or in the notebook (tqdm's bar if that is installed).
         A function is called as ``progress(done, total)`` during the work, and ``done`` never decreases. An exception
         that it raises stops the work.
-    reflexive
-        Whether the empty path counts: A*, or A⁺, whose diagonal holds only cycles.
-    check
+    check : bool, default True
         Whether to validate the entries, and to warn of the "no edge" of another convention
         (`SuspiciousWeightsWarning`). Without validation, NaN and entries outside the domain give an arbitrary result.
         min_plus and max_plus scan the entries in any case, because the signs of the weights decide the method. On a GPU
@@ -176,38 +163,54 @@ def closure(
         also waits to learn whether whole numbers fit narrower integers. A call without validation waits for nothing,
         and raises nothing that depends on the data. Then min_plus weights below 0 (max_plus weights above 0) make the
         result NaN. Integers must then be ≥ 0, and so small that no path comes near half their range.
-    threads
-        The number of threads; by default `get_threads`. The result does not depend on it.
-    device
+    threads : int, optional
+        The number of threads, by default that of `get_threads`. The result does not depend on it.
+    device : str or tuple of str, optional
         By default the matrix is closed where it is. ``"cuda"``, or ``"cuda:1"`` for the GPU of that number: an array of
         the host is copied to the GPU, and the result back. It is closed by strips of rows if the GPU's memory is too
         small. ``"cpu"``: an array of a GPU is copied to the host, and the result back. With ``("cuda:0", "cuda:1")``,
         or ``"cuda:*"`` for all GPUs of the host, several GPUs close an array of the host or of a GPU together. Each GPU
         closes some rows, without structure analysis, or some matrices of a stack.
-    structure
-        Whether the structure of the graph may reduce the work: True, False, or the names of one or more of the rules
-        ``"bottleneck"``, ``"hops"``, ``"reachability"``, ``"separators"``, ``"searches"``, ``"components"``,
-        ``"undirected"``. The page on structure has the idea and the rounding of each; ``explain`` prints the detected
-        structure. It applies with ``method="auto"`` to 1,536 or more vertices; hops of a sparse matrix to 256 or more.
-    compute_dtype
+    memory : int, str or dict, optional
+        The largest memory of a closure of a file, in bytes or as a text such as ``"8 GiB"``. A matrix that does not fit
+        is closed by strips of rows, which are read and written during the work on other strips. The result is bitwise
+        identical. With ``device`` it bounds the memory of the GPU, also for an array of the host. A dict such as
+        ``{"device": "40 GiB", "host": "1 GiB"}`` bounds both. The default is the free memory, less an eighth.
+    journal : str or path-like, optional
+        The name of a file that records the progress of a closure by strips. If the run stops for any reason, the same
+        call continues it, with a bitwise identical result. After the end of the run the call returns at once. Without a
+        journal, a matrix that is closed in place is lost if the run stops.
+    pivots : str or path-like, optional
+        The name of a new .npy file, (n, n) int32, for a matrix in a file and a selective ⊕. It receives a vertex on a
+        best path for each pair of vertices, from which `Paths` of the closure finds paths. Costs a quarter more
+        computing, and 4 bytes more for each entry that is moved.
+    structure : bool, str or iterable of str, default True
+        Whether the structure of the graph may reduce the work: True, False, or the names of rules. The rules are
+        ``"bottleneck"``, ``"hops"``, ``"reachability"``, ``"separators"``, ``"searches"``, ``"components"`` and
+        ``"undirected"``. The page on structure has the idea and the rounding of each. ``explain`` prints the detected
+        structure. It applies with ``method="auto"`` to 1,536 or more vertices, and hops of a sparse matrix to 256 or
+        more.
+    compute_dtype : dtype, optional
         The dtype of the arithmetic. By default float16 and bfloat16 are computed in float32 and rounded once, with the
         same result on every device. ``"float16"`` closes a float16 matrix on a GPU in float16, in about half the time
-        and without the copy in float32, and a float16 file by strips. Then every sum and product along a path is
-        rounded, and the result depends on the device and the method.
-    weight, directed, columns
-        How edges are read, as in `network_of`. ``weight`` is the column or attribute of the weights. ``directed=False``
-        adds the reverse of each edge, also for a matrix in memory. ``columns`` are the titles of the two columns in
-        which a frame lists the ends of edges.
-    explain
+        and without the copy in float32. It also closes a float16 file by strips. Then every sum and product along a
+        path is rounded, and the result depends on the device and the method.
+    weight : str or callable, optional
+        The column or attribute of the weights, as in `network_of`.
+    directed : bool, optional
+        False adds the reverse of each edge, also for a matrix in memory. The default is the direction of the graph.
+    columns : tuple of str, optional
+        The titles of the two columns in which a frame or a file lists the ends of edges.
+    explain : bool or "full", default False
         Return ``(result, Explanation)``. An explanation prints the method, what was detected and used, and the
-        predicted cost; ``"full"`` also prints all rules, which its property ``rules`` holds.
+        predicted cost. ``"full"`` also prints all rules, which its property ``rules`` holds.
 
     Returns
     -------
-    D
+    array, BitMatrix, frame or Network, shape (..., n, n)
         The closure, in A's dtype and library. It is a `BitMatrix` for a `BitMatrix`, and a dense array for a sparse
         matrix. A frame gives a frame with the labels of rows and columns. A graph, a list of edges and a file other
-        than .npy give a `Network`.
+        than .npy give a `Network`. With ``explain`` the result and its `Explanation` are returned.
 
     Raises
     ------
@@ -223,6 +226,15 @@ def closure(
         For NaN and entries outside the domain, for other dtypes, and for a matrix that is not square.
     AlgebraError
         For a semiring without a star, or one whose laws are refuted (`RoundingWarning` if only rounding breaks them).
+        For a method whose conditions the semiring or the graph does not meet.
+    UnknownNameError
+        For an unknown semiring, method or rule of ``structure``.
+    DeviceError
+        If there is no such GPU, or if ``out`` is in another memory than A.
+    TooLargeError
+        If the result does not fit into memory.
+    StorageError, FormatError, OSError
+        For files: if options do not fit together, a file is damaged, or it cannot be read or written.
 
     Notes
     -----

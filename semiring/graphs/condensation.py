@@ -152,11 +152,11 @@ def condensation(A: Any) -> Condensation:
 
     Parameters
     ----------
-    A
-        (n, n): a SciPy sparse matrix or array, whose stored entries except False are edges. Or an array of truth values
-        or of integers 0 and 1, or a `BitMatrix`, on the host or on a GPU. Or an object with names of vertices: a square
-        frame of truth values, a frame of edges, a graph of NetworkX, igraph or rustworkx, or a `Network`. Weights are
-        ignored. The function lists the edges on the host, with 40 bytes each.
+    A : array_like, shape (n, n)
+        A SciPy sparse matrix or array, whose stored entries except False are edges. Or an array of truth values or of
+        integers 0 and 1, or a `BitMatrix`, on the host or on a GPU. Or an object with names of vertices: a square frame
+        of truth values, a frame of edges, a graph, or a `Network`. A graph is one of NetworkX, igraph or rustworkx.
+        Weights are ignored. The function lists the edges on the host, with 40 bytes each.
 
     Returns
     -------

@@ -93,51 +93,72 @@ def best_paths(
 
     Parameters
     ----------
-    A
-        (n, n): A[i, j] is the weight of the edge i → j, the semiring's zero if there is no edge. It is an array, a
-        list, or a SciPy sparse matrix (entries that it does not store are no edges). A square frame, a frame of edges,
-        a graph of NetworkX, igraph or rustworkx, and a `Network` have named vertices; see `semiring.network_of`.
-    semiring
+    A : array_like, shape (n, n)
+        A[i, j] is the weight of the edge i → j, the semiring's zero if there is no edge. It is an array, a list, or a
+        SciPy sparse matrix (entries that it does not store are no edges). A square frame, a frame of edges, a graph of
+        NetworkX, igraph or rustworkx, and a `Network` have named vertices: see `semiring.network_of`.
+    semiring : Semiring or str, optional
         Weights are combined along a path by ⊗, paths compared by ⊕. By default that of a `Network`, else min-plus.
-    sources, targets
+    sources, targets : sequence of vertices, optional
         Lists of vertices, by name or number (see `Paths.index`). Only the paths between them are found, by the cheapest
         of three methods, and the result is `SomePaths`. For a graph that lists its edges, no matrix of all pairs is
         made. By default all vertices.
-    limit
-        Find only paths that are no worse than this weight; `SomePaths` then has a sparse matrix. If weights make no
+    limit : scalar, optional
+        Find only paths that are no worse than this weight. `SomePaths` then has a sparse matrix. If weights make no
         path better, the cost is that of the paths within the limit.
-    weight, directed, columns
-        How edges are read, as in `network_of`. ``weight`` is the column or attribute of the weights. ``directed=False``
-        adds the reverse of each edge, also for a matrix. ``columns`` are the titles of the two columns in which a frame
-        lists the ends of edges.
-    names
-        n different names of the vertices.
-    predecessors
+    weight : str or callable, optional
+        The column or attribute of the weights, as in `network_of`.
+    directed : bool, optional
+        False adds the reverse of each edge, also for a matrix. The default is the direction of the graph.
+    columns : tuple of str, optional
+        The titles of the two columns in which a frame lists the ends of edges.
+    names : iterable of hashable, optional
+        n different names of the vertices, in their order.
+    predecessors : bool, default True
         Whether to find all paths now. This takes 1.1 to 1.3 times the time, n² int32 of memory, and a copy of A during
         the run. Then `Paths.path` costs only the length of the path. Without predecessors it runs a search for each
         source, and A must not change until then.
-    method, progress, check, threads, device, structure
-        As in `semiring.closure`. The matrix and the predecessors are of the library of A, on the device of A. With
-        sources, targets or a limit, ``method`` may also be ``"factor"``, and ``"johnson"`` is Dijkstra's algorithm in
-        every semiring in which it is correct; the ``explanation`` of the result has the choice and the reason.
+    method : str, default "auto"
+        As in `semiring.closure`. With sources, targets or a limit, it may also be ``"factor"``, and ``"johnson"`` is
+        Dijkstra's algorithm in every semiring in which it is correct. The ``explanation`` of the result has the choice
+        and the reason.
+    progress : callable or bool, optional
+        True draws a bar, and a function is called as ``progress(done, total)``, as in `semiring.closure`.
+    check : bool, default True
+        Whether to validate the entries, as in `semiring.closure`.
+    threads : int, optional
+        The number of threads, by default that of `get_threads`.
+    device : str or tuple of str, optional
+        The GPU or GPUs that compute, as in `semiring.closure`.
+    structure : bool, str or iterable of str, default True
+        Whether the structure of the graph may reduce the work, as in `semiring.closure`.
 
     Returns
     -------
     Paths
-        The distances and paths of all pairs, or `SomePaths` with ``sources``, ``targets`` or ``limit``.
+        The distances and paths of all pairs, or `SomePaths` with ``sources``, ``targets`` or ``limit``. The matrix and
+        the predecessors are of the library of A, on the device of A.
 
     Raises
     ------
     NegativeCycleError, DivergenceError
-        And all other errors of `semiring.closure`.
+        If a cycle improves without end, or a pivot has no star.
     AlgebraError
-        If ⊕ is not selective.
+        If ⊕ is not selective, and as in `semiring.closure`.
     ShapeError
-        If the number of names is not n.
+        If A is not a square matrix, or the number of names is not n.
     VertexError
         If a source or a target is not a vertex.
+    TypeError
+        If the limit is not one number, or a list of vertices is one vertex or a mask.
+    ValueError
+        If the limit is NaN.
+    DeviceError
+        If a limit is given for a graph on a GPU, or there is no GPU.
     TooLargeError
         If the result does not fit into memory.
+    IntegerOverflowError, DomainError, DTypeError, UnknownNameError
+        As in `semiring.closure`.
 
     Examples
     --------
@@ -301,8 +322,31 @@ def _with_options(function: Function) -> Function:
 def shortest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
     """Find the shortest paths, in min-plus: ∞ (the largest number of an integer dtype) is no edge, 0 is a weight.
 
-    Options, errors and cost: `best_paths`. Weights may be negative; `NegativeCycleError` lists a negative cycle.
+    Parameters
+    ----------
+    A : array_like, shape (n, n)
+        The weights of edges, which may be negative, or a graph as in `best_paths`.
+    sources, targets, limit : optional
+        The vertices between which paths are found, and the greatest weight of a path, as in `best_paths`.
+    weight, directed, columns : optional
+        How edges are read, as in `best_paths`.
+    names, predecessors : optional
+        The names of the vertices, and whether to find all paths now, as in `best_paths`.
+    method, progress, check, threads, device, structure : optional
+        How the paths are computed, as in `best_paths`.
 
+    Returns
+    -------
+    Paths
+        The distances and paths, as `best_paths` returns them.
+
+    Raises
+    ------
+    NegativeCycleError
+        If the graph has a negative cycle, whose vertices the error lists. Other errors are those of `best_paths`.
+
+    Examples
+    --------
     >>> inf = float("inf")
     >>> found = shortest_paths([[inf, 7, 1], [inf, inf, inf], [inf, 2, inf]], names=["a", "b", "c"])
     >>> found.path("a", "b"), float(found.distance("a", "b"))
@@ -317,8 +361,37 @@ def shortest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
 def longest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
     """Find the longest paths, in max-plus: -∞ (the smallest number of an integer dtype) is no edge.
 
-    They exist only if no cycle has a positive weight, as in a schedule; `NegativeCycleError` lists a positive cycle.
-    Options and cost: `best_paths`.
+    They exist only if no cycle has a positive weight, as in a schedule.
+
+    Parameters
+    ----------
+    A : array_like, shape (n, n)
+        The weights of edges, or a graph as in `best_paths`.
+    sources, targets, limit : optional
+        The vertices between which paths are found, and the least weight of a path, as in `best_paths`.
+    weight, directed, columns : optional
+        How edges are read, as in `best_paths`.
+    names, predecessors : optional
+        The names of the vertices, and whether to find all paths now, as in `best_paths`.
+    method, progress, check, threads, device, structure : optional
+        How the paths are computed, as in `best_paths`.
+
+    Returns
+    -------
+    Paths
+        The weights and paths, as `best_paths` returns them.
+
+    Raises
+    ------
+    PositiveCycleError
+        If the graph has a positive cycle, whose vertices the error lists. It is a `NegativeCycleError`. Other errors
+        are those of `best_paths`.
+
+    Examples
+    --------
+    >>> inf = float("inf")
+    >>> longest_paths([[-inf, 2, 3], [-inf, -inf, 4], [-inf, -inf, -inf]]).path(0, 2)
+    [0, 1, 2]
     """
     return best_paths(A, max_plus, **options)
 
@@ -327,7 +400,35 @@ def longest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
 def widest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
     """Find the paths whose narrowest edge is widest, in max-min: -∞ (0 for uint8) is no edge.
 
-    Options, errors and cost: `best_paths`. The distance of a vertex from itself is ∞, because that path has no edge.
+    Parameters
+    ----------
+    A : array_like, shape (n, n)
+        The widths of edges, or a graph as in `best_paths`.
+    sources, targets, limit : optional
+        The vertices between which paths are found, and the least width of a path, as in `best_paths`.
+    weight, directed, columns : optional
+        How edges are read, as in `best_paths`.
+    names, predecessors : optional
+        The names of the vertices, and whether to find all paths now, as in `best_paths`.
+    method, progress, check, threads, device, structure : optional
+        How the paths are computed, as in `best_paths`.
+
+    Returns
+    -------
+    Paths
+        The widths and paths, as `best_paths` returns them. The distance of a vertex from itself is ∞, because that path
+        has no edge.
+
+    Raises
+    ------
+    ShapeError, VertexError, DomainError, DTypeError, TooLargeError
+        As in `best_paths`.
+
+    Examples
+    --------
+    >>> inf = float("inf")
+    >>> widest_paths([[-inf, 5, 2], [-inf, -inf, 4], [-inf, -inf, -inf]]).path(0, 2)
+    [0, 1, 2]
     """
     return best_paths(A, max_min, **options)
 
@@ -336,8 +437,38 @@ def widest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
 def most_reliable_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
     """Find the paths with the greatest product of weights, in max-times: probabilities in [0, 1], 0 is no edge.
 
-    Weights above 1 are allowed if no cycle gains by them (`DivergenceError`). A product above 1 in host memory gives a
-    `SuspiciousWeightsWarning`, because it is not a probability. Options and cost: `best_paths`.
+    Parameters
+    ----------
+    A : array_like, shape (n, n)
+        The weights of edges, or a graph as in `best_paths`. Weights above 1 are allowed if no cycle gains by them.
+    sources, targets, limit : optional
+        The vertices between which paths are found, and the least product of a path, as in `best_paths`.
+    weight, directed, columns : optional
+        How edges are read, as in `best_paths`.
+    names, predecessors : optional
+        The names of the vertices, and whether to find all paths now, as in `best_paths`.
+    method, progress, check, threads, device, structure : optional
+        How the paths are computed, as in `best_paths`.
+
+    Returns
+    -------
+    Paths
+        The products and paths, as `best_paths` returns them.
+
+    Raises
+    ------
+    DivergenceError
+        If a cycle gains by weights above 1. Other errors are those of `best_paths`.
+
+    Warns
+    -----
+    SuspiciousWeightsWarning
+        If a product in host memory is above 1, because it is not a probability.
+
+    Examples
+    --------
+    >>> most_reliable_paths([[0, 0.5, 0.3], [0, 0, 0.8], [0, 0, 0]]).path(0, 2)
+    [0, 1, 2]
     """
     paths = best_paths(A, max_times, **options)
     products = paths._distances
@@ -355,17 +486,23 @@ def transitive_closure(  # type: ignore[misc]  # predecessors is one of the opti
 
     Parameters
     ----------
-    A
-        (n, n): bool, or integers that are all 0 or 1, a `BitMatrix`, or any list of edges. In a SciPy sparse matrix of
-        weights every stored entry is an edge.
-    reflexive
+    A : array_like, shape (n, n)
+        A matrix of bool, or of integers that are all 0 or 1, a `BitMatrix`, or any list of edges. In a SciPy sparse
+        matrix of weights every stored entry is an edge.
+    reflexive : bool, default True
         Whether every vertex reaches itself. Otherwise a vertex reaches itself only along a cycle, which ``path(v, v)``
         returns.
-    predecessors
+    predecessors : bool, optional
         By default True only with ``sources``, ``targets`` or ``limit``. For all pairs they take 30 to 90 times as long
         as the closure, which packs truth values. Without them `Paths.path` runs a search for each source.
-    options
-        As in `best_paths`.
+    sources, targets, limit : optional
+        The vertices between which paths are found, as in `best_paths`.
+    weight, directed, columns : optional
+        How edges are read, as in `best_paths`.
+    names : iterable of hashable, optional
+        n different names of the vertices, in their order.
+    method, progress, check, threads, device, structure : optional
+        How the closure is computed, as in `best_paths`.
 
     Returns
     -------
@@ -375,14 +512,28 @@ def transitive_closure(  # type: ignore[misc]  # predecessors is one of the opti
     Raises
     ------
     DTypeError
-        For an array of other integers or of floats, because a weight of 0 may be an edge: pass ``A != 0`` or
-        ``A < inf``.
+        For an array of other integers or of floats, because a weight of 0 may be an edge. Pass ``A != 0`` or ``A <
+        inf``.
     DomainError
         For a 0, ∞ or NaN that a sparse matrix of numbers stores, which may be an edge or no edge.
         ``A.eliminate_zeros()`` removes zeros, ``H = A.copy(); H.data = np.ones(H.nnz, bool)`` makes edges of them.
     TooLargeError
         If the result does not fit into memory. All pairs take 1.25 n² bytes, and 4 n² more with predecessors. They take
         n² more if A holds numbers, or if A is packed or sparse and predecessors or a ``method`` are requested.
+    ShapeError
+        If A is not a square matrix, or the number of names is not n.
+    DeviceError
+        With ``reflexive=False`` and ``sources`` or ``targets``, for a graph on a GPU.
+    VertexError
+        If a source or a target is not a vertex.
+
+    Examples
+    --------
+    >>> reached = transitive_closure([[False, True, False], [False, False, True], [False, False, False]])
+    >>> reached.matrix.astype(int)
+    array([[1, 1, 1],
+           [0, 1, 1],
+           [0, 0, 1]])
     """
     some = [name for name in ("sources", "targets", "limit") if options.get(name) is not None]
     with_predecessors = bool(some if predecessors is None else predecessors)

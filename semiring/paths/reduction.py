@@ -27,17 +27,17 @@ def transitive_reduction(A: Any, *, threads: int | None = None) -> Any:
 
     Parameters
     ----------
-    A
-        (n, n): an array of truth values, or of integers that are all 0 or 1, or a `BitMatrix`, on the host or on a GPU.
-        Or a frame, a graph of NetworkX, igraph or rustworkx, or a `Network`, with any weights of its edges.
-    threads
-        As in `closure`.
+    A : array_like, shape (n, n)
+        An array of truth values, or of integers that are all 0 or 1, or a `BitMatrix`, on the host or on a GPU. Or a
+        frame, a graph of NetworkX, igraph or rustworkx, or a `Network`, with any weights of its edges.
+    threads : int, optional
+        The number of threads, by default that of `get_threads`.
 
     Returns
     -------
-    R
-        A new bool array on the device of A, a `BitMatrix`, or a square frame, as A is; a `Network` for a graph or a
-        list of edges.
+    array, BitMatrix, frame or Network, shape (n, n)
+        A new bool array on the device of A, a `BitMatrix`, or a square frame, as A is. For a graph or a list of edges
+        it is a `Network`.
 
     Raises
     ------

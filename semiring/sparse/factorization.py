@@ -70,22 +70,22 @@ def factor(
 
     Parameters
     ----------
-    A
-        (n, n): a SciPy sparse matrix, a frame of edges, a graph of NetworkX, igraph or rustworkx, a dense matrix, a
-        square frame, or a `Network`. Only the first three kinds never take n² of memory. In a sparse matrix, entries
-        that are not stored are no edges, and neither are stored zeros of the semiring, such as ∞ in min-plus. A stored
-        0 is an edge of min-plus.
-    semiring
+    A : array_like, shape (n, n)
+        A SciPy sparse matrix, a frame of edges, a graph of NetworkX, igraph or rustworkx, a dense matrix, a square
+        frame, or a `Network`. Only the first three kinds never take n² of memory. In a sparse matrix, entries that are
+        not stored are no edges, and neither are stored zeros of the semiring, such as ∞ in min-plus. A stored 0 is an
+        edge of min-plus.
+    semiring : Semiring or str, optional
         Any semiring with a star: ``"min_plus"`` for shortest paths, ``"log_plus"`` and ``"plus_times"`` for sums over
         all paths, ``"boolean"``, ``"max_min"``, your own. By default that of a `Network`, else min-plus.
-    ordering
-        The order in which vertices are eliminated. It decides the fill, but only the rounding of results:
-        ``"metis"`` (nested dissection; package pymetis, the extra ``sparse``), ``"minimum_degree"``, ``"natural"``
-        (0, 1, …), or a permutation (n,). ``"auto"`` is METIS from 100,000 vertices on if it is installed, else
-        minimum degree.
-    threads
-        The number of threads of this call and of the queries; by default `semiring.get_threads()` at each call.
-    device
+    ordering : str or array_like of int, default "auto"
+        The order in which vertices are eliminated. It decides the fill, but only the rounding of results. It is
+        ``"metis"``, ``"minimum_degree"``, ``"natural"`` (0, 1, …), or a permutation (n,). ``"metis"`` is nested
+        dissection by the package pymetis, the extra ``sparse``. ``"auto"`` is METIS from 100,000 vertices on if it is
+        installed, else minimum degree.
+    threads : int, optional
+        The number of threads of this call and of the queries, by default `semiring.get_threads()` at each call.
+    device : str, optional
         ``"cuda"`` (or ``"cuda:1"``): the GPU that computes and holds the factor, and answers queries. Matrices are
         returned as CuPy arrays there. Paths and reductions of rows are returned on the host.
 
@@ -108,20 +108,24 @@ def factor(
         If the sum of n weights may leave int64.
     TooLargeError, DTypeError, ShapeError, MissingExtraError
         If the factor does not fit into memory, or an argument has the wrong dtype or shape, or METIS is missing.
+    UnknownNameError
+        For an unknown semiring or ordering.
+    DeviceError
+        If there is no such GPU.
 
     Notes
     -----
-    The cost is `Factor.operations`, which the symbolic factorization computes; it is some 10⁸ for a road network or a
+    The cost is `Factor.operations`, which the symbolic factorization computes. It is some 10⁸ for a road network or a
     planar graph of 65,000 vertices. Graphs without small separators, such as random ones of six edges a vertex, fill
-    up: `Factor.nnz` tends to n²/4. Their ordering takes minutes and cannot be interrupted; a terminal or a notebook
+    up: `Factor.nnz` tends to n²/4. Their ordering takes minutes and cannot be interrupted. A terminal or a notebook
     shows a line about it. If their factor would not fit into memory, ``"auto"`` refuses them before the ordering.
 
     Exact sums on the edges decide whether a cycle is negative, so height differences raise no false alarm. Floats of
     both signs that are not whole numbers are eliminated under potentials in float64. The potentials are exact, at some
     µs an entry, if the weights on cycles differ so much in size that float64 potentials would lose some of them.
 
-    Sources: B. A. Carré, J. Inst. Maths. Applics. 7 (1971); R. E. Tarjan, JACM 28 (1981); J. Dibbelt, B. Strasser,
-    D. Wagner, "Customizable contraction hierarchies", ACM JEA 21 (2016).
+    Sources: B. A. Carré, J. Inst. Maths. Applics. 7 (1971); R. E. Tarjan, JACM 28 (1981); J. Dibbelt, B. Strasser, D.
+    Wagner, "Customizable contraction hierarchies", ACM JEA 21 (2016).
 
     Examples
     --------

@@ -42,31 +42,35 @@ def fixed_point(
 ) -> Array:
     """Return the least solution of x = A ⊗ x ⊕ b, which is A* ⊗ b.
 
-    NumPy's ``solve`` solves A x = b; this function solves x = A x + b. In min-plus x[i] is the least sum of b[j] and a
-    path from i to some j.
+    NumPy's ``solve`` solves A x = b, and this function solves x = A x + b. In min-plus x[i] is the least sum of b[j]
+    and a path from i to some j.
 
     Parameters
     ----------
-    A
-        (n, n): a dense or sparse matrix, a graph, a frame, a `Network`.
-    b
-        (n,) or (n, k): the right-hand sides.
-    semiring
-        The semiring; by default that of a `Network`, else min-plus.
-    transposed
+    A : array_like, shape (n, n)
+        A dense or sparse matrix, a graph, a frame, or a `Network`, in the memory of the host.
+    b : array_like, shape (n,) or (n, k)
+        The right-hand sides.
+    semiring : Semiring or str, optional
+        The semiring, by default that of a `Network`, else min-plus.
+    transposed : bool, default False
         Solve x = x ⊗ A ⊕ b instead.
-    threads
-        The number of threads; by default `semiring.get_threads()`.
+    threads : int, optional
+        The number of threads, by default `semiring.get_threads()`.
 
     Returns
     -------
-    array
-        The solution, of the shape of b. The dtype is that of A and b together; a sparse A decides it alone.
+    array, shape (n,) or (n, k)
+        The solution, of the shape of b. The dtype is that of A and b together. A sparse A decides it alone.
 
     Raises
     ------
     ShapeError
-        If A is not square, or b has another number of rows. Other errors are those of `closure` and `factor`.
+        If A is not square, or b has another number of rows.
+    AlgebraError
+        For a semiring without a star, unless A lists edges and is acyclic.
+    NegativeCycleError, DivergenceError, IntegerOverflowError, DomainError, DTypeError, DeviceError
+        As in `closure` and `factor`.
 
     Notes
     -----
