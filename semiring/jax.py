@@ -48,20 +48,46 @@ __all__ = ["closure", "einsum", "matmul", "multi_dot", "multi_dot_witness", "red
 
 
 def matmul(A: Any, B: Any, semiring: Semiring | str = "min_plus", *, check: bool | None = None) -> Array:
-    """Compute the product C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], differentiable by A and B.
+    """Return the product C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], differentiable by A and B.
 
-    A (..., m, k), B (..., k, n) are arrays of one dtype; leading dimensions broadcast, a 1-D operand is one row (left)
-    or one column (right), as in `jax.numpy.matmul`. The semiring is static under `jax.jit`. ``check`` scans
-    for NaN and entries outside the domain, by default on the host alone.
+    Parameters
+    ----------
+    A, B : array_like, shapes (..., m, k) and (..., k, n)
+        Arrays of one dtype. Leading dimensions broadcast. A 1-D operand is one row (left) or one column (right), as in
+        `jax.numpy.matmul`.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` or the name of one in the catalogue. It is static under `jax.jit`.
+    check : bool, optional
+        Scan for NaN and entries outside the domain, by default on the host alone.
 
-    The gradient. For a selective ⊕ it flows to the one term that was selected, the smallest k where several tie,
-    through the derivative of ⊗ there: a subgradient where terms tie. For log_plus and plus_times it is exact. An entry
-    that is the zero (no path) has the gradient 0. Differentiating in another semiring raises `AlgebraError`.
+    Returns
+    -------
+    jax.Array, shape (..., m, n)
+        The product, in the dtype of A and B. A 1-D operand has no dimension in it.
 
-    Raises `DTypeError`, `ShapeError`, and what `semiring.matmul` raises (wrapped by JAX, as it happens inside XLA).
-    Costs m·k·n pairs, about twice the time with a gradient to come for a selective ⊕; backwards O(m·n) for a selective
-    ⊕, two products else.
+    Raises
+    ------
+    ShapeError
+        If an operand is a scalar, or the shapes do not fit.
+    DTypeError
+        If the dtypes differ.
+    AlgebraError
+        For a gradient in a semiring that has none.
+    DomainError, IntegerOverflowError
+        As in `semiring.matmul`. These errors, and that for a dtype on which the semiring is not defined, occur inside
+        XLA. JAX wraps them: it raises its own error with their names and messages.
 
+    Notes
+    -----
+    For a selective ⊕ the gradient flows to the one term that was selected, the smallest k if several tie, through the
+    derivative of ⊗ there. It is a subgradient if terms tie. For log_plus and plus_times it is exact. An entry that is
+    the zero (no path) has the gradient 0.
+
+    It costs m·k·n pairs. For a selective ⊕ it takes about twice the time under a gradient. The backward pass costs
+    O(m·n) for a selective ⊕, and two products for log_plus and plus_times.
+
+    Examples
+    --------
     >>> import jax
     >>> A = jax.numpy.array([[0.0, 3.0], [7.0, 1.0]])
     >>> jax.grad(lambda A, B: matmul(A, B, "min_plus").sum())(A, A).tolist()
@@ -88,20 +114,46 @@ def matmul(A: Any, B: Any, semiring: Semiring | str = "min_plus", *, check: bool
 def closure(
     A: Any, semiring: Semiring | str = "min_plus", *, reflexive: bool = True, check: bool | None = None
 ) -> Array:
-    """Compute the closure A* = I ⊕ A ⊕ A² ⊕ …, or with ``reflexive=False`` A⁺ = A ⊗ A*, differentiable by A.
+    """Return the closure A* = I ⊕ A ⊕ A² ⊕ …, or with ``reflexive=False`` A⁺ = A ⊗ A*, differentiable by A.
 
     In min-plus, the result holds all distances.
 
-    A (..., n, n) is an array whose entries are the weights of edges, the semiring's zero where there is none.
+    Parameters
+    ----------
+    A : array_like, shape (..., n, n)
+        The weights of edges, the semiring's zero where there is none.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` with a star, or the name of one in the catalogue. It is static under `jax.jit`.
+    reflexive : bool, default True
+        Whether the empty path counts.
+    check : bool, optional
+        Scan for NaN and entries outside the domain, by default on the host alone.
 
-    The gradient. For a selective ⊕ each entry is the product along one best path, and its gradient flows to the edges
-    of that path: a subgradient where several are best. For log_plus and plus_times it is exact. Pairs without a path
-    have the gradient 0, and so has the diagonal of A*, which is 1̄. Differentiating in another semiring raises
-    `AlgebraError`.
+    Returns
+    -------
+    jax.Array, shape (..., n, n)
+        The closure, in the dtype of A.
 
-    Raises `DTypeError`, `ShapeError`, and what `semiring.closure` raises (wrapped by JAX, as it happens inside XLA).
-    Costs n³ pairs; backwards O(n²) for a selective ⊕, two products else.
+    Raises
+    ------
+    ShapeError
+        If the matrices are not square.
+    AlgebraError
+        For a gradient in a semiring that has none.
+    NegativeCycleError, DivergenceError, DomainError, DTypeError, IntegerOverflowError
+        As in `semiring.closure`. These errors, and that for a semiring without a star, occur inside XLA. JAX wraps
+        them: it raises its own error with their names and messages.
 
+    Notes
+    -----
+    For a selective ⊕ each entry is the product along one best path, and its gradient flows to the edges of that path.
+    It is a subgradient if several paths are best. For log_plus and plus_times it is exact. Pairs without a path have
+    the gradient 0, and so has the diagonal of A*, which is 1̄.
+
+    It costs n³ pairs. The backward pass costs O(n²) for a selective ⊕, and two products for log_plus and plus_times.
+
+    Examples
+    --------
     >>> import jax
     >>> inf = jax.numpy.inf
     >>> A = jax.numpy.array([[inf, 1.0, 9.0], [inf, inf, 2.0], [inf, inf, inf]])
@@ -138,18 +190,48 @@ def multi_dot(
     steps: int | None = None,
     check: bool | None = None,
 ) -> Array:
-    """Compute A₁ ⊗ A₂ ⊗ … ⊗ A_T, or x ⊗ A₁ ⊗ … ⊗ A_T, differentiable by As, x and the weights.
+    """Return A₁ ⊗ … ⊗ A_T, or x ⊗ A₁ ⊗ … ⊗ A_T, differentiable by As, x and the weights: see `semiring.multi_dot`.
 
-    See `semiring.multi_dot`. As is (T, ..., n, n), or (n, n) for all steps. x is (..., n). weights (T, ..., n) multiply
-    the entries after each step. lengths (...) are the numbers of steps of each sequence. The result is (..., n), or
-    (..., n, n).
+    Parameters
+    ----------
+    As : array_like, shape (T, ..., n, n) or (n, n)
+        The matrices of all steps, or one matrix for all steps.
+    x : array_like, shape (..., n), optional
+        The vectors before the first step, of the dtype of As.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` or the name of one in the catalogue. It is static under `jax.jit`.
+    weights : array_like, shape (T, ..., n), optional
+        The factors of the entries after each step, of the dtype of As.
+    lengths : array_like of int, shape (...), optional
+        The number of steps of each sequence.
+    steps : int, optional
+        T, needed if neither As nor weights have a dimension for the steps.
+    check : bool, optional
+        Scan for NaN and entries outside the domain, by default on the host alone.
 
-    The gradient is that of `matmul`, through all steps, and can be taken once. Its workspace is √T vectors; the other
-    intermediate vectors are computed again.
+    Returns
+    -------
+    jax.Array, shape (..., n) or (..., n, n)
+        The last state, or without x the product of the matrices, in the dtype of As.
 
-    Raises what `matmul` and `semiring.multi_dot` raise. Costs T products with the vectors; with a gradient another
-    T, and T·2 backwards.
+    Raises
+    ------
+    DTypeError
+        If the dtypes of the operands differ, or lengths are not integers.
+    AlgebraError
+        For a gradient in a semiring that has none. A second derivative raises it too.
+    ShapeError, ValueError, TypeError, DomainError, IntegerOverflowError
+        As in `matmul` and `semiring.multi_dot`. JAX wraps the error for lengths out of range, too.
 
+    Notes
+    -----
+    The gradient is that of `matmul`, through all steps, and can be computed once. Its workspace is √T vectors. The
+    remaining intermediate vectors are computed again.
+
+    It costs T products with the vectors. A gradient takes another T, and the backward pass T·2.
+
+    Examples
+    --------
     >>> import jax
     >>> A = jax.numpy.array([[0.5, 1.0], [2.0, 0.0]])
     >>> jax.grad(lambda A: multi_dot(A, jax.numpy.zeros(2), "max_plus", steps=3).max())(A).tolist()
@@ -170,12 +252,41 @@ def scan(
     steps: int | None = None,
     check: bool | None = None,
 ) -> Array:
-    """Compute all prefixes of `multi_dot`, (T, ..., n), or without x (T, ..., n, n), with gradients.
+    """Return all prefixes of `multi_dot`, with gradients: see `semiring.scan`.
 
-    See `semiring.scan`.
+    Parameters
+    ----------
+    As : array_like, shape (T, ..., n, n) or (n, n)
+        The matrices of all steps, or one matrix for all steps.
+    x : array_like, shape (..., n), optional
+        The vectors before the first step, of the dtype of As.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` or the name of one in the catalogue. It is static under `jax.jit`.
+    weights : array_like, shape (T, ..., n), optional
+        The factors of the entries after each step, of the dtype of As.
+    lengths : array_like of int, shape (...), optional
+        The number of steps of each sequence. Beyond it the last state of the sequence is repeated.
+    steps : int, optional
+        T, needed if neither As nor weights have a dimension for the steps.
+    check : bool, optional
+        Scan for NaN and entries outside the domain, by default on the host alone.
 
-    Beyond the length of a sequence its last state is repeated. Parameters, gradient, errors and cost as in `multi_dot`.
+    Returns
+    -------
+    jax.Array, shape (T, ..., n) or (T, ..., n, n)
+        The state after each step, in the dtype of As. Without x the shape is (T, ..., n, n).
 
+    Raises
+    ------
+    ShapeError, ValueError, TypeError, DTypeError, DomainError, IntegerOverflowError, AlgebraError
+        As in `multi_dot`.
+
+    Notes
+    -----
+    The gradient and the cost are those of `multi_dot`.
+
+    Examples
+    --------
     >>> import jax
     >>> scan(jax.numpy.array([[1.0, 5.0], [2.0, 1.0]]), jax.numpy.array([0.0, 9.0]), steps=3).tolist()
     [[1.0, 5.0], [2.0, 6.0], [3.0, 7.0]]
@@ -195,11 +306,41 @@ def multi_dot_witness(
     steps: int | None = None,
     check: bool | None = None,
 ) -> tuple[Array, Array]:
-    """Compute `multi_dot` with an x, and the best path to each state, (C, W) as in `semiring.multi_dot_witness`.
+    """Return `multi_dot` with an x, and the best path to each state, as `semiring.multi_dot_witness` does.
 
-    W (T, ..., n) int32 are the states before the steps. C is differentiable as that of `multi_dot`, which computes it
-    again. Operands and errors as there, and `AlgebraError` where ⊕ is not selective.
+    Parameters
+    ----------
+    As : array_like, shape (T, ..., n, n) or (n, n)
+        The matrices of all steps, or one matrix for all steps.
+    x : array_like, shape (..., n)
+        The vectors before the first step, of the dtype of As.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` with a selective ⊕, or the name of one in the catalogue. It is static under `jax.jit`.
+    weights : array_like, shape (T, ..., n), optional
+        The factors of the entries after each step, of the dtype of As.
+    lengths : array_like of int, shape (...), optional
+        The number of steps of each sequence.
+    steps : int, optional
+        T, needed if neither As nor weights have a dimension for the steps.
+    check : bool, optional
+        Scan for NaN and entries outside the domain, by default on the host alone.
 
+    Returns
+    -------
+    C : jax.Array, shape (..., n)
+        The result of `multi_dot`, which is computed again for it. It is differentiable as that of `multi_dot`.
+    W : jax.Array of int32, shape (T, ..., n)
+        The states before the steps, as in `semiring.multi_dot_witness`.
+
+    Raises
+    ------
+    AlgebraError
+        If ⊕ is not selective.
+    ShapeError, ValueError, TypeError, DTypeError, DomainError, IntegerOverflowError
+        As in `multi_dot`.
+
+    Examples
+    --------
     >>> import jax
     >>> A, x = jax.numpy.array([[0.0, 5.0], [1.0, 0.0]]), jax.numpy.array([0.0, 9.0])
     >>> score, states = jax.jit(lambda A: multi_dot_witness(A, x, "max_plus", steps=3))(A)
@@ -225,10 +366,39 @@ def reduce(
     keepdims: bool = False,
     check: bool | None = None,
 ) -> Array:
-    """Compute the ⊕ of all entries, or along one axis or several, differentiable by A: see `semiring.reduce`.
+    """Return the ⊕ of all entries, or along one axis or several, differentiable by A: see `semiring.reduce`.
 
+    Parameters
+    ----------
+    A : array_like
+        An array of any shape.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` or the name of one in the catalogue. It is static under `jax.jit`.
+    axis : int or tuple of int, optional
+        An axis, a tuple of axes, or None for all axes.
+    keepdims : bool, default False
+        Keep the reduced axes with size 1.
+    check : bool, optional
+        Scan for NaN and entries outside the domain, by default on the host alone.
+
+    Returns
+    -------
+    jax.Array
+        The sums, in the dtype of A. The sum of all entries has no dimensions.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError, ValueError, TypeError
+        For an invalid ``axis``, as in `semiring.reduce`.
+    DTypeError, DomainError, IntegerOverflowError, AlgebraError
+        As in `matmul`.
+
+    Notes
+    -----
     The result is the product with a vector of ones, and the gradient is that of `matmul`.
 
+    Examples
+    --------
     >>> import jax
     >>> A = jax.numpy.array([[3.0, 1.0], [2.0, 5.0]])
     >>> jax.grad(lambda A: reduce(A, "max_plus", axis=0).sum())(A).tolist()
@@ -253,10 +423,40 @@ def einsum(
 ) -> Array:
     """Return a sum of products of arrays, differentiable by each of them: see `semiring.einsum`.
 
-    The operands are arrays of one dtype. Subscripts, ``optimize`` and errors are as in `semiring.einsum`. They and the
-    semiring are static under `jax.jit`, and the order is found when the function is traced. The gradient is that of
-    `matmul`, through all pairwise contractions. ``check`` validates the entries that enter a product or a sum.
+    Parameters
+    ----------
+    subscripts : str
+        The labels of the axes, as in `semiring.einsum`. They are static under `jax.jit`.
+    *operands : array_like
+        One array for each term, all of one dtype.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` or the name of one in the catalogue. It is static under `jax.jit`.
+    optimize : str or list of tuple, default "auto"
+        How the order of three or more operands is found, as in `semiring.einsum`. It is static under `jax.jit`, and the
+        order is found when the function is traced.
+    check : bool, optional
+        Scan the entries that enter a product or a sum for NaN and the domain, by default on the host alone.
 
+    Returns
+    -------
+    jax.Array
+        The result, with an axis for each label of the output, in the dtype of the operands.
+
+    Raises
+    ------
+    DTypeError
+        If the dtypes of the operands differ.
+    TypeError
+        Without operands, and as in `semiring.einsum`.
+    ValueError, ShapeError, AlgebraError, MissingExtraError, DomainError, IntegerOverflowError
+        As in `semiring.einsum`.
+
+    Notes
+    -----
+    The gradient is that of `matmul`, through all pairwise contractions.
+
+    Examples
+    --------
     >>> import jax
     >>> A, x = jax.numpy.array([[0.0, 3.0], [7.0, 1.0]]), jax.numpy.array([1.0, 5.0])
     >>> jax.grad(lambda A: einsum("i,ij->", x, A, semiring="max_plus"))(A).tolist()

@@ -42,18 +42,46 @@ torch.utils._pytree.register_constant(Semiring)
 def matmul(A: Tensor, B: Tensor, semiring: Semiring | str = "min_plus", *, check: bool = True) -> Tensor:
     """Return the product C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j], differentiable by A and B.
 
-    A (..., m, k), B (..., k, n) are tensors of one dtype on one device, of any strides. Leading dimensions broadcast. A
-    1-D operand is one row (left) or one column (right), as in `torch.matmul`. ``check`` scans for NaN and entries
-    outside the domain.
+    Parameters
+    ----------
+    A, B : Tensor, shapes (..., m, k) and (..., k, n)
+        Tensors of one dtype on one device, of any strides. Leading dimensions broadcast. A 1-D operand is one row
+        (left) or one column (right), as in `torch.matmul`.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` or the name of one in the catalogue.
+    check : bool, default True
+        Scan for NaN and entries outside the domain.
 
+    Returns
+    -------
+    Tensor, shape (..., m, n)
+        The product, in the dtype and on the device of A and B. A 1-D operand has no dimension in it.
+
+    Raises
+    ------
+    ShapeError
+        If an operand is a scalar, or the shapes do not fit.
+    DTypeError, DeviceError
+        If the dtypes or the devices of the operands differ.
+    TypeError
+        If an operand is not a dense tensor.
+    AlgebraError
+        If an operand requires a gradient, and the semiring has none.
+    DomainError, IntegerOverflowError
+        As in `semiring.matmul`.
+
+    Notes
+    -----
     For a selective ⊕ the gradient flows to the selected term, the one with the smallest k if several tie, through the
-    derivative of ⊗ there. It is a subgradient if terms tie. For log_plus and plus_times it is exact. An entry
-    that is the zero (no path) has the gradient 0. Other semirings have none: `AlgebraError` where an operand requires
-    it. On integers and truth values everything is as in `semiring.matmul`.
+    derivative of ⊗ there. It is a subgradient if terms tie. For log_plus and plus_times it is exact. An entry that is
+    the zero (no path) has the gradient 0. Other semirings have none. On integers and truth values everything is as in
+    `semiring.matmul`.
 
-    Raises `DTypeError`, `DeviceError`, `ShapeError`, and what `semiring.matmul` raises. Costs m·k·n pairs, about twice
-    the time with a gradient to come for a selective ⊕; backwards O(m·n) for a selective ⊕, two products else.
+    It costs m·k·n pairs. For a selective ⊕ it takes about twice the time if an operand requires a gradient. The
+    backward pass costs O(m·n) for a selective ⊕, and two products for log_plus and plus_times.
 
+    Examples
+    --------
     >>> A = torch.tensor([[0.0, 3.0], [7.0, 1.0]], requires_grad=True)
     >>> C = matmul(A, A.detach(), "min_plus")
     >>> C.sum().backward()
@@ -80,20 +108,47 @@ def matmul(A: Tensor, B: Tensor, semiring: Semiring | str = "min_plus", *, check
 
 
 def closure(A: Tensor, semiring: Semiring | str = "min_plus", *, reflexive: bool = True, check: bool = True) -> Tensor:
-    """Return A* = I ⊕ A ⊕ A² ⊕ …, differentiable by A; with ``reflexive=False`` A⁺ = A ⊗ A*.
+    """Return A* = I ⊕ A ⊕ A² ⊕ …, or with ``reflexive=False`` A⁺ = A ⊗ A*, differentiable by A.
 
     In min-plus the entries are all distances.
 
-    A (..., n, n) is a tensor whose entries are the weights of edges, the semiring's zero where there is none.
+    Parameters
+    ----------
+    A : Tensor, shape (..., n, n)
+        The weights of edges, the semiring's zero where there is none.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` with a star, or the name of one in the catalogue.
+    reflexive : bool, default True
+        Whether the empty path counts.
+    check : bool, default True
+        Scan for NaN and entries outside the domain.
 
+    Returns
+    -------
+    Tensor, shape (..., n, n)
+        The closure, in the dtype and on the device of A.
+
+    Raises
+    ------
+    ShapeError
+        If the matrices are not square.
+    TypeError
+        If A is not a dense tensor.
+    AlgebraError
+        If A requires a gradient, and the semiring has none. If the semiring has no star.
+    NegativeCycleError, DivergenceError, DomainError, DTypeError, IntegerOverflowError
+        As in `semiring.closure`.
+
+    Notes
+    -----
     For a selective ⊕ each entry is the product along one best path, and its gradient flows to the edges of that path.
-    It is a subgradient if several paths are best. For log_plus and plus_times it is exact. Pairs without a path
-    have the gradient 0, and so has the diagonal of A*, which is 1̄. Other semirings have none: `AlgebraError` where A
-    requires it.
+    It is a subgradient if several paths are best. For log_plus and plus_times it is exact. Pairs without a path have
+    the gradient 0, and so has the diagonal of A*, which is 1̄. Other semirings have none.
 
-    Raises `DTypeError`, `ShapeError`, and what `semiring.closure` raises, `NegativeCycleError` among it. Costs n³
-    pairs; backwards O(n²) for a selective ⊕, two products else.
+    It costs n³ pairs. The backward pass costs O(n²) for a selective ⊕, and two products for log_plus and plus_times.
 
+    Examples
+    --------
     >>> A = torch.tensor([[torch.inf, 1.0, 9.0], [torch.inf, torch.inf, 2.0], [torch.inf] * 3], requires_grad=True)
     >>> D = closure(A, "min_plus")
     >>> D[0, 2].backward()
@@ -131,10 +186,39 @@ def multi_dot(
 ) -> Tensor:
     """Return A₁ ⊗ … ⊗ A_T, or x ⊗ A₁ ⊗ … ⊗ A_T, differentiable by As, x and the weights: see `semiring.multi_dot`.
 
-    The shapes are As (T, ..., n, n), or (n, n) for all steps, and x (..., n). The entries are multiplied by weights
-    (T, ..., n) after each step. The lengths (...) are the numbers of steps of each sequence. The result is (..., n), or
-    (..., n, n).
+    Parameters
+    ----------
+    As : Tensor, shape (T, ..., n, n) or (n, n)
+        The matrices of all steps, or one matrix for all steps.
+    x : Tensor, shape (..., n), optional
+        The vectors before the first step.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` or the name of one in the catalogue.
+    weights : Tensor, shape (T, ..., n), optional
+        The factors of the entries after each step.
+    lengths : Tensor of int, shape (...), optional
+        The number of steps of each sequence.
+    steps : int, optional
+        T, needed if neither As nor weights have a dimension for the steps.
+    check : bool, default True
+        Scan for NaN and entries outside the domain.
 
+    Returns
+    -------
+    Tensor, shape (..., n) or (..., n, n)
+        The last state, or without x the product of the matrices, in the dtype and on the device of As.
+
+    Raises
+    ------
+    DTypeError
+        If the dtypes of the operands differ, or lengths are not integers.
+    AlgebraError
+        If an operand requires a gradient, and the semiring has none. A second derivative raises it too.
+    ShapeError, ValueError, TypeError, DeviceError, DomainError, IntegerOverflowError
+        As in `matmul` and `semiring.multi_dot`.
+
+    Notes
+    -----
     The gradient is that of `matmul`, through all steps, and can be computed once. Besides the arguments and the result,
     it has memory for √T vectors, and recomputes the vectors between them. `log_plus` in float32 on the host, with one
     matrix for all steps, keeps 2·T vectors if they take at most 128 MiB. The next call uses this memory again, and
@@ -142,9 +226,10 @@ def multi_dot(
 
     In `log_plus` the gradient of the result by the weights is the posterior of the states.
 
-    Raises what `matmul` and `semiring.multi_dot` raise. Costs T products with the vectors; with a gradient another
-    T, and T·2 backwards.
+    It costs T products with the vectors. A gradient takes another T, and the backward pass T·2.
 
+    Examples
+    --------
     >>> A = torch.tensor([[0.5, 1.0], [2.0, 0.0]], requires_grad=True)
     >>> total = multi_dot(A, torch.zeros(2), "max_plus", steps=3)
     >>> total.max().backward()
@@ -165,10 +250,41 @@ def scan(
     steps: int | None = None,
     check: bool = True,
 ) -> Tensor:
-    """Return all prefixes of `multi_dot`, (T, ..., n), without x (T, ..., n, n), with gradients: see `semiring.scan`.
+    """Return all prefixes of `multi_dot`, with gradients: see `semiring.scan`.
 
-    Beyond the length of a sequence its last state is repeated. Parameters, gradient, errors and cost as in `multi_dot`.
+    Parameters
+    ----------
+    As : Tensor, shape (T, ..., n, n) or (n, n)
+        The matrices of all steps, or one matrix for all steps.
+    x : Tensor, shape (..., n), optional
+        The vectors before the first step.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` or the name of one in the catalogue.
+    weights : Tensor, shape (T, ..., n), optional
+        The factors of the entries after each step.
+    lengths : Tensor of int, shape (...), optional
+        The number of steps of each sequence. Beyond it the last state of the sequence is repeated.
+    steps : int, optional
+        T, needed if neither As nor weights have a dimension for the steps.
+    check : bool, default True
+        Scan for NaN and entries outside the domain.
 
+    Returns
+    -------
+    Tensor, shape (T, ..., n) or (T, ..., n, n)
+        The state after each step, in the dtype and on the device of As. Without x the shape is (T, ..., n, n).
+
+    Raises
+    ------
+    ShapeError, ValueError, TypeError, DTypeError, DeviceError, DomainError, IntegerOverflowError, AlgebraError
+        As in `multi_dot`.
+
+    Notes
+    -----
+    The gradient and the cost are those of `multi_dot`.
+
+    Examples
+    --------
     >>> scan(torch.tensor([[1.0, 5.0], [2.0, 1.0]]), torch.tensor([0.0, 9.0]), steps=3).tolist()
     [[1.0, 5.0], [2.0, 6.0], [3.0, 7.0]]
     """
@@ -186,8 +302,37 @@ def reduce(
 ) -> Tensor:
     """Return the ⊕ of all entries, or along one axis or several, differentiable by A: see `semiring.reduce`.
 
+    Parameters
+    ----------
+    A : Tensor
+        A tensor of any shape.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` or the name of one in the catalogue.
+    axis : int or tuple of int, optional
+        An axis, a tuple of axes, or None for all axes.
+    keepdims : bool, default False
+        Keep the reduced axes with size 1.
+    check : bool, default True
+        Scan for NaN and entries outside the domain.
+
+    Returns
+    -------
+    Tensor
+        The sums, in the dtype and on the device of A. The sum of all entries has no dimensions.
+
+    Raises
+    ------
+    numpy.exceptions.AxisError, ValueError, TypeError
+        For an invalid ``axis``, as in `semiring.reduce`.
+    DTypeError, DomainError, IntegerOverflowError, AlgebraError
+        As in `matmul`.
+
+    Notes
+    -----
     It is the product with a vector of ones, and so is its gradient: that of `matmul`.
 
+    Examples
+    --------
     >>> A = torch.tensor([[3.0, 1.0], [2.0, 5.0]], requires_grad=True)
     >>> reduce(A, "max_plus", axis=0).sum().backward()
     >>> A.grad.tolist()
@@ -213,12 +358,43 @@ def einsum(
 ) -> Tensor:
     """Return a sum of products of tensors, differentiable by each of them: see `semiring.einsum`.
 
-    The operands are tensors of one dtype on one device. Subscripts, ``optimize`` and errors are as in
-    `semiring.einsum`. The gradient is that of `matmul`, through all pairwise contractions. For a selective ⊕ it flows
-    to the selected entries. For log_plus it is the posterior of the labels, and for plus_times it is exact. ``check``
-    scans the entries that enter a product or a sum. The cost is that of `semiring.einsum_path`, and backwards the cost
-    of `matmul` for each of its products.
+    Parameters
+    ----------
+    subscripts : str
+        The labels of the axes, as in `semiring.einsum`.
+    *operands : Tensor
+        One tensor for each term, of one dtype on one device.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` or the name of one in the catalogue.
+    optimize : str or list of tuple, default "auto"
+        How the order of three or more operands is found, as in `semiring.einsum`.
+    check : bool, default True
+        Scan the entries that enter a product or a sum for NaN and the domain.
 
+    Returns
+    -------
+    Tensor
+        The result, with an axis for each label of the output, in the dtype and on the device of the operands.
+
+    Raises
+    ------
+    TypeError
+        Without operands, for an operand that is not a dense tensor, and as in `semiring.einsum`.
+    DTypeError, DeviceError
+        If the dtypes or the devices of the operands differ.
+    AlgebraError
+        If an operand requires a gradient, and the semiring has none. Also as in `semiring.einsum`.
+    ValueError, ShapeError, MissingExtraError, DomainError, IntegerOverflowError
+        As in `semiring.einsum`.
+
+    Notes
+    -----
+    The gradient is that of `matmul`, through all pairwise contractions. For a selective ⊕ it flows to the selected
+    entries. For log_plus it is the posterior of the labels, and for plus_times it is exact. The cost is that of
+    `semiring.einsum_path`, and backwards the cost of `matmul` for each of its products.
+
+    Examples
+    --------
     >>> A, x = torch.tensor([[0.0, 3.0], [7.0, 1.0]], requires_grad=True), torch.tensor([1.0, 5.0])
     >>> best = einsum("i,ij->", x, A, semiring="max_plus")
     >>> best.backward()
