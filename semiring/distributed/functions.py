@@ -76,15 +76,27 @@ class Matrix:
 
     `read`, `distribute` and `from_rows` return it.
 
+    Parameters
+    ----------
+    context : object
+        The ranks of the communicator, and their devices.
+    grid : Grid
+        The distribution of the tiles over the ranks.
+    own : array, shape (rows, columns)
+        The tiles of this rank.
+
     Attributes
     ----------
-    n, dtype
-        The number of rows, and the type of the entries.
-    comm
+    n : int
+        The number of rows.
+    dtype : dtype
+        The type of the entries.
+    comm : mpi4py.MPI.Comm
         The communicator.
-    own
-        The tiles of this rank, an array (rows, columns) of the host. The attributes ``rows`` and ``columns`` hold its
-        vertices in increasing order.
+    own : array, shape (rows, columns)
+        The tiles of this rank, an array of the host.
+    rows, columns : array of int
+        The vertices of the tiles, in increasing order.
     """
 
     def __init__(self, context: _RankContext, grid: Grid, own: Array) -> None:
@@ -97,30 +109,66 @@ class Matrix:
         return f"<Matrix of {self.n} × {self.n} {self.dtype} on {p} × {q} ranks>"
 
     def copy(self) -> Matrix:
-        """Return a matrix with the same entries in new tiles."""
+        """Return a matrix with the same entries in new tiles.
+
+        Returns
+        -------
+        Matrix
+            The copy, on the same ranks.
+        """
         return Matrix(self._context, self._distributed.grid, self.own.copy())
 
     def gather(self, root: int = 0) -> Array | None:
-        """Return the whole matrix as an array (n, n) on one rank, and None on the other ranks."""
+        """Return the whole matrix as an array on one rank.
+
+        Parameters
+        ----------
+        root : int, default 0
+            The rank that receives the matrix.
+
+        Returns
+        -------
+        array, shape (n, n), or None
+            The matrix on the rank ``root``, and None on the other ranks.
+        """
         ranks = self._context.ranks
         row_ranges = [(0, self.n if rank == root else 0) for rank in range(ranks.size)]
         found = collect(ranks, self._distributed.grid, row_ranges, self.own)
         return found if ranks.rank == root else None
 
     def to_rows(self) -> tuple[int, Array]:
-        """Return consecutive rows of equal number on each rank: the index of the first row, and an array (rows, n).
+        """Return consecutive rows of equal number on each rank.
 
-        The numbers of rows differ by at most one between ranks.
+        Returns
+        -------
+        first : int
+            The index of the first row on this rank.
+        rows : array, shape (rows, n)
+            The rows. Their numbers differ by at most one between ranks.
         """
         ranks = self._context.ranks
         row_ranges = slabs(self.n, ranks.size)
         return row_ranges[ranks.rank][0], collect(ranks, self._distributed.grid, row_ranges, self.own)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write an .npy file, each rank its tiles; the file appears when it is complete and on the disk.
+        """Write an .npy file, each rank its tiles.
 
+        The file appears when it is complete and on the disk.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The name of the file.
+
+        Raises
+        ------
+        OSError
+            If a rank cannot write the file. All ranks raise the error.
+
+        Notes
+        -----
         All ranks need one file system, and write parts of the same page at the same time. Across hosts, use a parallel
-        file system such as Lustre or GPFS. NFS between hosts may lose writes of a rank; use `gather` there, and save
+        file system such as Lustre or GPFS. NFS between hosts may lose writes of a rank: use `gather` there, and save
         the array.
         """
         ranks, name = self._context.ranks, os.fspath(path)
@@ -222,6 +270,23 @@ def _cached_ranks(comm: Any) -> MpiRanks:
 def together(comm: Any = None) -> Iterator[MpiRanks]:
     """Return a context for a task of all ranks, in which an error of one rank ends all, and prints its rank.
 
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm, optional
+        A communicator, by default all ranks, ``MPI.COMM_WORLD``.
+
+    Yields
+    ------
+    MpiRanks
+        The ranks of the communicator, with their number ``size`` and the own number ``rank``.
+
+    Raises
+    ------
+    MissingExtraError
+        If mpi4py or an MPI library is not installed.
+
+    Notes
+    -----
     Errors of this module that all ranks raise alike propagate to the caller. ``python -m mpi4py`` does the same for a
     whole program, with a traceback.
     """
@@ -235,15 +300,17 @@ def together(comm: Any = None) -> Iterator[MpiRanks]:
 
 
 def read(path: str | os.PathLike[str], *, comm: Any = None, device: Any = None) -> Matrix:
-    """Read the matrix (n, n) of an .npy file, each rank its own tiles; all ranks need the same file system.
+    """Read the matrix (n, n) of an .npy file, each rank its own tiles.
+
+    All ranks need the same file system.
 
     Parameters
     ----------
-    path
-        The name of the file.
-    comm
-        A communicator of mpi4py; by default all ranks, ``MPI.COMM_WORLD``.
-    device
+    path : str or path-like
+        The name of the file, to which ".npy" is appended if it lacks this ending.
+    comm : mpi4py.MPI.Comm, optional
+        A communicator of mpi4py, by default all ranks, ``MPI.COMM_WORLD``.
+    device : str, optional
         None computes on threads of the host, and ``"cuda"`` on a GPU for each rank of a host.
 
     Returns
@@ -254,7 +321,11 @@ def read(path: str | os.PathLike[str], *, comm: Any = None, device: Any = None) 
     Raises
     ------
     OSError, FormatError, ShapeError, DTypeError
-        On all ranks.
+        On all ranks, if the file cannot be read, is damaged, or holds no square matrix of numbers.
+    DeviceError
+        If ``device`` is neither None nor ``"cuda"``.
+    MissingExtraError
+        If mpi4py or an MPI library is not installed.
     """
     context = _RankContext(comm, device)
     result: StoredMatrix = agree(
@@ -277,9 +348,28 @@ def read(path: str | os.PathLike[str], *, comm: Any = None, device: Any = None) 
 
 
 def distribute(A: Any, *, comm: Any = None, device: Any = None) -> Matrix:
-    """Distribute the matrix (n, n) of rank 0; the arguments of other ranks are ignored.
+    """Distribute the matrix of rank 0 over all ranks.
 
-    The options are those of `read`.
+    Parameters
+    ----------
+    A : array_like, shape (n, n)
+        The matrix on rank 0. The arguments of other ranks are ignored.
+    comm : mpi4py.MPI.Comm, optional
+        A communicator, as in `read`.
+    device : str, optional
+        None or ``"cuda"``, as in `read`.
+
+    Returns
+    -------
+    Matrix
+        The matrix in tiles, in the dtype of A.
+
+    Raises
+    ------
+    ShapeError, DTypeError
+        On all ranks, if A is not a square matrix, or its entries are not numbers in the byte order of the machine.
+    DeviceError, MissingExtraError
+        As in `read`.
     """
     context = _RankContext(comm, device)
     ranks = context.ranks
@@ -291,10 +381,30 @@ def distribute(A: Any, *, comm: Any = None, device: Any = None) -> Matrix:
 
 
 def from_rows(rows: Any, *, comm: Any = None, device: Any = None) -> Matrix:
-    """Return the matrix (n, n) whose rows are ``rows`` (m, n) of each rank, by increasing rank; m may be 0.
+    """Return the matrix whose rows are those of each rank, by increasing rank.
 
-    The options are those of `read`. Raises `ShapeError` where the rows do not form a square matrix, and `DTypeError`
-    where they differ in dtype.
+    Parameters
+    ----------
+    rows : array_like, shape (m, n)
+        The rows of this rank, whose number m may be 0.
+    comm : mpi4py.MPI.Comm, optional
+        A communicator, as in `read`.
+    device : str, optional
+        None or ``"cuda"``, as in `read`.
+
+    Returns
+    -------
+    Matrix
+        The matrix (n, n) in tiles, in the dtype of the rows.
+
+    Raises
+    ------
+    ShapeError
+        If the rows of all ranks do not form a square matrix.
+    DTypeError
+        If the rows of the ranks differ in dtype, or their entries are not numbers in the byte order of the machine.
+    DeviceError, MissingExtraError
+        As in `read`.
     """
     context = _RankContext(comm, device)
     ranks = context.ranks
@@ -388,34 +498,39 @@ def closure(
 
     Parameters
     ----------
-    A
-        A `Matrix`, an array (n, n) of rank 0, or the name of an .npy file. An array is distributed, and a file is
-        `read`. With ``journal`` the matrix stays in the file.
-    semiring
+    A : Matrix, array_like of shape (n, n), str or path-like
+        A `Matrix`, an array of rank 0, or the name of an .npy file. An array is distributed, and a file is `read`. With
+        ``journal`` the matrix stays in the file.
+    semiring : Semiring or str, default "min_plus"
         A `Semiring` with a star, or a name of the catalogue.
-    method
-        ``"blocked_floyd_warshall"``; or ``"row_broadcast"``, the algorithm of Bertoldi, for comparison. Rows are
+    method : str, default "blocked_floyd_warshall"
+        ``"blocked_floyd_warshall"``, or for comparison ``"row_broadcast"``, the algorithm of Bertoldi. There rows are
         scattered, and the row of every pivot is broadcast. It is algorithm 2 of the paper with one thread, algorithm 6
         with several, and algorithm 7 with ``device="cuda"``. It needs an idempotent ⊕, and pivots that need no star.
-    out
+    out : Matrix, str or path-like, optional
         A itself, to close it in place. By default the result is a new `Matrix`. With ``journal`` it is the name of an
         .npy file, which may be that of A.
-    memory, journal
-        Close a file by strips of rows, as `semiring.closure` does. Each rank closes some strips in so much memory, by
-        default in its share of the free memory. The journal has the same format: an interrupted run continues with any
-        number of ranks, including one process. The result is the memory map of the file. All ranks need one file
-        system, on which writes of a rank are visible to the others at once; NFS between hosts is not such a system.
-    progress
+    memory : int or str, optional
+        The memory in which each rank closes some strips of a file, as in `semiring.closure`. The default is its share
+        of the free memory.
+    journal : str or path-like, optional
+        The name of a file that records the progress of a closure of a file by strips of rows, as in `semiring.closure`.
+        The journal has the same format: an interrupted run continues with any number of ranks, including one process.
+        All ranks need one file system, on which writes of a rank are visible to the others at once. NFS between hosts
+        is not such a system.
+    progress : callable or bool, optional
         ``progress(done, total)``, called on every rank with the progress of that rank.
-    threads
-        The number of threads of each rank; by default `get_threads`.
-    comm, device
-        As in `read`, where A is no `Matrix`.
+    threads : int, optional
+        The number of threads of each rank, by default that of `get_threads`.
+    comm : mpi4py.MPI.Comm, optional
+        A communicator, as in `read`, if A is no `Matrix`.
+    device : str, optional
+        None or ``"cuda"``, as in `read`, if A is no `Matrix`.
 
     Returns
     -------
-    Matrix or memory map
-        The closure.
+    Matrix or memory map, shape (n, n)
+        The closure. With ``journal`` it is the memory map of the file.
 
     Raises
     ------
@@ -423,8 +538,17 @@ def closure(
         For edges of unbounded gain (-∞ in min-plus), on all ranks.
     IntegerOverflowError
         For integers that would need a wider dtype during the computation, on all ranks.
-
-    Other errors are those of `semiring.closure`.
+    UnknownNameError
+        For another method.
+    StorageError
+        If ``out`` names a file without a journal, or ``memory`` and ``journal`` do not come with the names of two
+        files.
+    ValueError
+        If ``out`` is another matrix than A.
+    NegativeCycleError, DivergenceError, DomainError, DTypeError, ShapeError
+        As in `semiring.closure`, on all ranks.
+    OSError, FormatError, DeviceError, MissingExtraError
+        As in `read`.
 
     Notes
     -----
@@ -502,9 +626,38 @@ def matmul(
 ) -> Matrix:
     """Compute the product C[i, j] = ⊕ₖ A[i, k] ⊗ B[k, j] of two matrices of one size and one dtype.
 
-    A and B are each a `Matrix`, the name of an .npy file, or an array (n, n) of rank 0. The product is computed on the
-    ranks and devices of A; the options are those of `read`. The errors are those of `semiring.matmul` and `read`, on
-    all ranks. Source: R. van de Geijn, J. Watts, "SUMMA", Concurrency 9 (1997). The cost is that of `closure`.
+    Parameters
+    ----------
+    A, B : Matrix, array_like of shape (n, n), str or path-like
+        A `Matrix`, an array of rank 0, or the name of an .npy file.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` or the name of one in the catalogue.
+    threads : int, optional
+        The number of threads of each rank, by default that of `get_threads`.
+    comm : mpi4py.MPI.Comm, optional
+        A communicator, as in `read`, if A is no `Matrix`.
+    device : str, optional
+        None or ``"cuda"``, as in `read`, if A is no `Matrix`.
+
+    Returns
+    -------
+    Matrix
+        The product (n, n), on the ranks and devices of A.
+
+    Raises
+    ------
+    ShapeError
+        If A and B differ in size, or are not square.
+    DTypeError
+        If A and B differ in dtype, or the semiring is not defined on it.
+    DeviceError
+        If A and B are on different ranks or devices, and as in `read`.
+    DomainError, IntegerOverflowError, OSError, FormatError, MissingExtraError
+        As in `semiring.matmul` and `read`, on all ranks.
+
+    Notes
+    -----
+    Source: R. van de Geijn, J. Watts, "SUMMA", Concurrency 9 (1997). The cost is that of `closure`.
     """
     algebra, left = as_semiring(semiring), _matrix(A, comm, device)
     right = _matrix(B, left.comm, left._context.device)
@@ -536,7 +689,29 @@ def matmul(
 
 
 def shortest_paths(A: Any, *, threads: int | None = None, comm: Any = None, device: Any = None) -> DistributedPaths:
-    """Return the shortest paths between all pairs, in min-plus: see `best_paths`."""
+    """Return the shortest paths between all pairs, in min-plus: see `best_paths`.
+
+    Parameters
+    ----------
+    A : Matrix, array_like of shape (n, n), str or path-like
+        The weights of edges, as in `closure`.
+    threads : int, optional
+        The number of threads of each rank, by default that of `get_threads`.
+    comm : mpi4py.MPI.Comm, optional
+        A communicator, as in `read`, if A is no `Matrix`.
+    device : str, optional
+        None or ``"cuda"``, as in `read`, if A is no `Matrix`.
+
+    Returns
+    -------
+    DistributedPaths
+        The distances and paths, as `best_paths` returns them.
+
+    Raises
+    ------
+    NegativeCycleError
+        If the graph has a negative cycle. Other errors are those of `best_paths`.
+    """
     return best_paths(A, "min_plus", threads=threads, comm=comm, device=device)
 
 
@@ -548,10 +723,34 @@ def best_paths(
     comm: Any = None,
     device: Any = None,
 ) -> DistributedPaths:
-    """Return the best paths between all pairs of vertices; every rank may query them independently.
+    """Return the best paths between all pairs of vertices, which every rank may query independently.
 
-    A, threads, comm, device and errors are as in `closure`; `AlgebraError` is raised where ⊕ is not selective. Each
-    rank keeps some rows of A and of its closure in addition to its tiles.
+    Parameters
+    ----------
+    A : Matrix, array_like of shape (n, n), str or path-like
+        The weights of edges, as in `closure`.
+    semiring : Semiring or str, default "min_plus"
+        A `Semiring` with a selective ⊕ and a star, or a name of the catalogue.
+    threads : int, optional
+        The number of threads of each rank, by default that of `get_threads`.
+    comm : mpi4py.MPI.Comm, optional
+        A communicator, as in `read`, if A is no `Matrix`.
+    device : str, optional
+        None or ``"cuda"``, as in `read`, if A is no `Matrix`.
+
+    Returns
+    -------
+    DistributedPaths
+        The weights and paths. Each rank keeps some rows of A and of its closure in addition to its tiles.
+
+    Raises
+    ------
+    AlgebraError
+        If ⊕ is not selective, and as in `closure`.
+    DeviceError
+        If the MPI library does not let ranks read the memory of each other, and as in `closure`.
+    NegativeCycleError, DivergenceError, IntegerOverflowError, DomainError, DTypeError, ShapeError, MissingExtraError
+        As in `closure`.
     """
     algebra = as_semiring(semiring)
     if not algebra.selective:
@@ -564,8 +763,17 @@ class DistributedPaths:
     """The best paths between all pairs of vertices 0 … n - 1, as `best_paths` returns them.
 
     A query reads the memory of other ranks without their participation. Between hosts, some MPI libraries answer only
-    when the other ranks call MPI. ``close()`` frees the memory, and all ranks must call it together; a ``with`` block
+    when the other ranks call MPI. ``close()`` frees the memory, and all ranks must call it together. A ``with`` block
     also does.
+
+    Parameters
+    ----------
+    edges : Matrix
+        The weights of the edges.
+    closed : Matrix
+        Their closure.
+    semiring : Semiring
+        The semiring, whose ⊕ is selective.
     """
 
     def __init__(self, edges: Matrix, closed: Matrix, semiring: Semiring) -> None:
@@ -593,14 +801,50 @@ class DistributedPaths:
             shared.free()
 
     def distance(self, source: int, target: int) -> Any:
-        """Return the weight of the best path, or the semiring's zero where there is none."""
+        """Return the weight of the best path from a source to a target.
+
+        Parameters
+        ----------
+        source, target : int
+            Vertices, 0 … n - 1.
+
+        Returns
+        -------
+        scalar
+            The weight, or the semiring's zero if there is no path.
+
+        Raises
+        ------
+        VertexError
+            If an argument is not a vertex.
+        """
         return self._distances[self._vertex(source)][self._vertex(target)]
 
     def path(self, source: int, target: int) -> list[int]:
-        """Return the vertices of a best path, both ends included; ``[source]`` from a vertex to itself.
+        """Return the vertices of a best path from a source to a target.
 
-        The first query of a source costs O(n²) and the communication of A; its tree is cached. Raises `NoPathError` and
-        `VertexError`.
+        Parameters
+        ----------
+        source, target : int
+            Vertices, 0 … n - 1.
+
+        Returns
+        -------
+        list of int
+            The vertices, both ends included. The path from a vertex to itself is ``[source]``.
+
+        Raises
+        ------
+        NoPathError
+            If no path leads from the source to the target.
+        VertexError
+            If an argument is not a vertex.
+        AlgebraError
+            As in `predecessors`.
+
+        Notes
+        -----
+        The first query of a source costs O(n²) and the communication of A. Its tree is cached.
         """
         source, vertices = self._vertex(source), [self._vertex(target)]
         tree = self.predecessors(source)
@@ -612,9 +856,24 @@ class DistributedPaths:
         return vertices[::-1]
 
     def predecessors(self, source: int) -> Array:
-        """Return the predecessor of each vertex on its path from the source, (n,) int32.
+        """Return the predecessor of each vertex on its path from the source.
 
-        The value is -9999 where there is no path, and at the source.
+        Parameters
+        ----------
+        source : int
+            A vertex, 0 … n - 1.
+
+        Returns
+        -------
+        array of int32, shape (n,)
+            The vertex before each vertex. It is -9999 where there is no path, and at the source.
+
+        Raises
+        ------
+        VertexError
+            If the source is not a vertex.
+        AlgebraError
+            If the paths do not add up to their distances.
         """
         source = self._vertex(source)
         if source not in self._trees:
