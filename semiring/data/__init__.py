@@ -21,8 +21,29 @@ NETWORKS = {
 def load_network(name: str, semiring: Semiring | str = "min_plus", *, dtype: Any = None) -> Network:
     """Return a network that comes with the library, with names, labels and positions of its vertices.
 
-    Raises `UnknownNameError`, whose message lists the available networks.
+    Parameters
+    ----------
+    name : str
+        The name of the network: ``"us-flights"``.
+    semiring : Semiring or str, default "min_plus"
+        The semiring, whose zero fills the entries without an edge.
+    dtype : dtype, optional
+        The dtype of the matrix, as in `read`. The default is float64, or the nearest dtype of the semiring.
 
+    Returns
+    -------
+    Network
+        The network, with its unit and its title.
+
+    Raises
+    ------
+    UnknownNameError
+        For another name. The message lists the available networks.
+    DTypeError
+        If the semiring is not defined on the dtype.
+
+    Examples
+    --------
     >>> flights = load_network("us-flights")
     >>> flights.matrix.shape, flights.unit, flights.names[:3], flights.labels[:3]
     ((352, 352), 'km', ('ABE', 'ATL', 'BNA'), ('Allentown/Bethlehem', 'Atlanta', 'Nashville'))

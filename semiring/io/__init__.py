@@ -94,7 +94,22 @@ _OTHER_READERS = {
 def format_of(path: str | os.PathLike[str]) -> str:
     """Return the format that the ending of a file's name stands for.
 
-    The name "-", for standard input and output, stands for an edge list. Raises `FormatError` for an unknown ending.
+    Parameters
+    ----------
+    path : str or path-like
+        The name of a file. The name "-", for standard input and output, stands for an edge list.
+
+    Returns
+    -------
+    str
+        One of the values of `FORMATS`.
+
+    Raises
+    ------
+    FormatError
+        For an unknown ending, and for a folder.
+    TypeError
+        If the argument is not the name of a file.
     """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(
@@ -130,24 +145,24 @@ def read(
 
     Parameters
     ----------
-    path
-        A file that ends in one of `FORMATS`, plain or (text) with .gz; "-" reads an edge list from standard input.
-    semiring
+    path : str or path-like
+        A file that ends in one of `FORMATS`, plain or (text) with .gz. "-" reads an edge list from standard input.
+    semiring : Semiring or str, default "min_plus"
         A semiring or the name of one. Its zero fills the entries without an edge.
-    dtype
+    dtype : dtype, optional
         The dtype of the matrix. The default is the dtype of the file (npy, npz, integer mtx), else float64, or the
         nearest dtype on which the semiring is defined.
-    directed
+    directed : bool, default True
         False takes each edge in both directions. A node-link file that is not ``directed`` does the same.
-    format
+    format : str, optional
         One of the values of `FORMATS`, which overrides the ending of the name.
-    header
+    header : bool, optional
         Whether the first line of an edge list names the columns. The default None detects a header by its titles. It
         raises `FormatError` if the line may also be an edge with a mistyped weight.
-    weight
+    weight : str, optional
         The title of the column that holds the weights of an edge list, or their key in a node-link file. With
         ``header=False`` columns are named by their numbers, "1" for the first.
-    columns
+    columns : tuple of str, optional
         The titles or numbers of the columns in which the edges of an edge list begin and end.
 
     Returns
@@ -250,19 +265,19 @@ def write(
 
     Parameters
     ----------
-    path
+    path : str or path-like
         The name of the file, whose ending is one of `FORMATS`.
-    matrix
-        (n, n): an array, a `BitMatrix`, a frame, a graph, a `Network` or `Paths`.
-    semiring
+    matrix : array_like, shape (n, n)
+        An array, a `BitMatrix`, a frame, a graph, a `Network` or `Paths`.
+    semiring : Semiring or str, optional
         The semiring whose zero is "no edge". The default is that of a `Network` or `Paths`, else min_plus.
-    names
+    names : sequence of str, optional
         A name for each vertex. The default is the names of a frame, graph, `Network` or `Paths`.
-    unit
+    unit : str, default ""
         What the weights count. The default is the unit of a `Network`.
-    format
+    format : str, optional
         One of the values of `FORMATS`, which overrides the ending of the name.
-    progress
+    progress : callable or bool, optional
         As in `closure`. The callback receives the number of rows that were listed.
 
     Raises
@@ -281,7 +296,7 @@ def write(
     entries that differ from the semiring's zero, and also -0.0 if the zero is 0.0. They store no other "no edge". For
     an undirected network .json has each edge once.
 
-    .npz, .json and edge lists store ``names``; integer names read back in numerical order. Labels and positions are not
+    .npz, .json and edge lists store ``names``. Integer names read back in numerical order. Labels and positions are not
     written. Over the same semiring the file reads back bitwise identical. Formats that list edges do not record the
     dtype, so read them with ``dtype=``. An existing file keeps its permissions, and it keeps its content if an error
     occurs.
@@ -351,8 +366,25 @@ def write_vertices(
 ) -> None:
     """Write an (n, n) integer matrix of vertices, such as predecessors, to .npy, .npz, or a table.
 
-    The table has a column ``title``. It lists the entries that differ from ``none``, by the names of the vertices if
-    there are any. Errors are those of `write`.
+    Parameters
+    ----------
+    path : str or path-like
+        The name of a file that ends in .npy, .npz, .csv, .tsv or .txt. A table may also end in .gz.
+    matrix : array_like of int, shape (n, n)
+        A vertex for each pair of vertices.
+    names : sequence of str, optional
+        A name for each vertex, by which a table lists the vertices.
+    title : str, default "predecessor"
+        The title of the column in a table.
+    none : int, default -9999
+        The value that stands for no vertex. A table lists the entries that differ from it.
+
+    Raises
+    ------
+    FormatError
+        For another ending.
+    ShapeError, OSError
+        As in `write`.
     """
     kind, array = format_of(path), np.asarray(matrix)
     checked = _check_names(names, vertex_count(array.shape, "the matrix"))

@@ -21,8 +21,25 @@ __all__ = ["atomic_file", "sync_folder"]
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary binary file for writing, and rename it to ``path`` when the context ends without an error.
 
-    The function follows links, so that they stay links, and keeps the permissions of an existing file. It writes
-    directly to a pipe, /dev/stdout or another file that is not regular. Raises `OSError`, also for a read-only file.
+    Parameters
+    ----------
+    path : str or path-like
+        The name of the file. The function follows links, so that they stay links, and keeps the permissions of an
+        existing file. It writes directly to a pipe, /dev/stdout or another file that is not regular.
+
+    Yields
+    ------
+    BinaryIO
+        The stream to which the block writes.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder does not exist.
+    PermissionError
+        If the file is read-only.
+    OSError
+        If the file cannot be written.
     """
     target = Path(os.path.realpath(path))
     try:

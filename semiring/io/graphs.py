@@ -40,43 +40,43 @@ def network_of(
     directed: bool | None = None,
     dtype: Any = None,
 ) -> Network:
-    """Return the `Network` of a graph, a frame of edges, or a matrix, over ``semiring``; vertices keep their names.
+    """Return the `Network` of a graph, a frame of edges, or a matrix, over ``semiring``.
 
     Parameters
     ----------
-    x
-        * a graph of NetworkX (also a multigraph), igraph or rustworkx. Names of vertices are the nodes of NetworkX, the
-          attribute ``name`` of igraph, or the payloads of rustworkx if they differ (else its indices);
-        * a frame of edges, of pandas or Polars. Each row is an edge from the column ``source`` to the column
-          ``target``. Vertices that are integers come in numerical order, and others in the order of first occurrence;
-        * a square frame (labels of rows and columns are the names), an array, a sparse matrix;
-        * a `Network`, whose "no edge" becomes that of ``semiring``.
-    semiring
+    x : graph, frame, array_like or Network
+        * A graph of NetworkX (also a multigraph), igraph or rustworkx. Names of vertices are the nodes of NetworkX, or
+          the attribute ``name`` of igraph. For rustworkx they are the payloads if they differ, else the indices.
+        * A frame of edges, of pandas or Polars. Each row is an edge from the column ``source`` to the column
+          ``target``. Vertices that are integers come in numerical order, and others in the order of first occurrence.
+        * A square frame (labels of rows and columns are the names), an array, a sparse matrix.
+        * A `Network`, whose "no edge" becomes that of ``semiring``.
+    semiring : Semiring or str, optional
         A `Semiring` or the name of one. Its zero fills the entries without an edge. The default is the semiring of a
         `Network`, else min-plus.
-    weight
+    weight : str or callable, optional
         The attribute, column or key that holds the weights. The default is ``weight``, else the only one that holds
-        numbers (except ``id``); several are a `FormatError`. Without weights every edge weighs 1. For rustworkx it may
+        numbers (except ``id``). Several are a `FormatError`. Without weights every edge weighs 1. For rustworkx it may
         be a function of the payload, and by default a payload that is a number is the weight. For NetworkX it may be a
         function of both ends and the attributes, as in NetworkX's own functions, which returns None for no edge.
-    source, target
+    source, target : str, optional
         The columns of a frame of edges, by default the usual titles: source, from, u, …, target, to, v, …
-    directed
-        False takes each edge in both directions, and a loop once. The default is the direction of the graph; frames of
+    directed : bool, optional
+        False takes each edge in both directions, and a loop once. The default is the direction of the graph. Frames of
         edges are directed.
-    dtype
+    dtype : dtype, optional
         The dtype of the matrix. The default is the dtype of the column of weights or of the matrix. For graphs and for
         frames of integers, which have no ∞ for "no path", it is float64 or the nearest dtype.
 
     Returns
     -------
     Network
-        The matrix and the names of its vertices.
+        The matrix, and the names that the vertices have in x.
 
     Raises
     ------
     DomainError, FormatError, DTypeError
-        A weight is not valid; the message names the edge.
+        A weight is not valid. The message names the edge.
     ShapeError
         A matrix is not square.
     TypeError

@@ -30,10 +30,10 @@ def with_positions(network: Network, path: str | os.PathLike[str]) -> Network:
 
     Parameters
     ----------
-    network
+    network : Network
         The network, whose vertices have names or are 0 … n - 1.
-    path
-        A csv table with a header, or a DIMACS .co file; "-" is standard input.
+    path : str or path-like
+        A csv table with a header, or a DIMACS .co file. "-" is standard input.
 
     Returns
     -------

@@ -44,23 +44,23 @@ def code(
 
     Parameters
     ----------
-    semiring
+    semiring : Semiring or str
         A `Semiring`, your own too, or a name of the catalogue.
-    dtype
-        A dtype on which it is defined; also ``"float16"`` and ``"bfloat16"``, which a CPU computes in float32.
-    language
+    dtype : dtype, default "float64"
+        A dtype on which it is defined, also ``"float16"`` and ``"bfloat16"``, which a CPU computes in float32.
+    language : str, default "expression"
         ``"expression"``: the operations as kernels compute them on the dtype. ``"llvm"``, ``"asm"``: a product on a
         CPU. ``"ptx"``, ``"sass"``: a product on a GPU, of large row-major matrices. ``"cuda"``: the functions in CUDA
         C++ that the kernels for closures call. The kernels for products are written in the CUTLASS Python DSL, which
         makes no C++.
-    target
-        For ``"llvm"`` and ``"asm"`` a CPU by LLVM's name, such as ``"znver4"`` or ``"apple-m1"``; by default this one.
+    target : str, optional
+        For ``"llvm"`` and ``"asm"`` a CPU by LLVM's name, such as ``"znver4"`` or ``"apple-m1"``, by default this one.
         For ``"ptx"`` and ``"sass"`` an architecture, such as ``"sm_80"``. By default it is that of the current GPU, and
         ``"sm_90a"`` without one. That GPU need not be present. The other languages have no target.
-    nonnegative
+    nonnegative : bool, default False
         Take every weight for non-negative, as it is in the closures of min_plus. Integers then need no test for "no
         path", and a GPU compares floats as integers.
-    whole
+    whole : bool, default False
         Show the whole kernel instead of the loop over k, where a product spends its time. For ``"cuda"``, show the
         complete source, which NVRTC compiles, of the kernel that closes a block of up to 64 rows.
 
