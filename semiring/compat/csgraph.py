@@ -69,13 +69,37 @@ def floyd_warshall(
 ) -> Any:
     """Return all shortest distances, as `scipy.sparse.csgraph.floyd_warshall` returns them.
 
-    csgraph (n, n): a dense or masked array, or a sparse one in the formats csr, csc or lil. Not ``directed``: the
-    lighter one of the edges i → j and j → i serves both ways. ``unweighted``: every edge counts 1. ``overwrite``: a
-    float64 array in C's order is used as workspace, and the result is in it. Loops i → i are ignored.
+    Parameters
+    ----------
+    csgraph : array_like or sparse matrix, shape (n, n)
+        The weights of edges: a dense or masked array, or a sparse one in the formats csr, csc or lil. Loops i → i are
+        ignored.
+    directed : bool, default True
+        False takes the lighter one of the edges i → j and j → i for both directions.
+    return_predecessors : bool, default False
+        Return the predecessors too.
+    unweighted : bool, default False
+        Count every edge as 1.
+    overwrite : bool, default False
+        Use a float64 array in C's order as workspace, which then holds the result.
 
-    Returns distances (n, n) float64, ∞ where there is no path; with ``return_predecessors`` also (n, n) int32, the
-    vertex before j on the path from i, -9999 for none. Raises SciPy's `NegativeCycleError`, and ValueError for what is
-    no square matrix. Cost: n³ pairs.
+    Returns
+    -------
+    distances : array of float64, shape (n, n)
+        The distances, ∞ where there is no path.
+    predecessors : array of int32, shape (n, n)
+        The vertex before j on the path from i, -9999 for none. It is returned only with ``return_predecessors``.
+
+    Raises
+    ------
+    NegativeCycleError
+        SciPy's error, if the graph has a negative cycle.
+    ValueError
+        If the graph is not a square matrix, or the index arrays of a sparse matrix are invalid.
+
+    Notes
+    -----
+    It costs n³ pairs.
     """
     _check(csgraph)
     directed = bool(int(directed))  # as SciPy does: None is refused here, though not by johnson
@@ -108,12 +132,37 @@ def johnson(
 ) -> Any:
     """Return all shortest distances, or those from ``indices``, as `scipy.sparse.csgraph.johnson` returns them.
 
-    csgraph as in `floyd_warshall`, in any sparse format. A negative loop is a negative cycle here. The graph is closed
-    densely, or Dijkstra's algorithm runs from each of the ``indices``, under potentials where weights are negative:
-    whichever takes less time, by the sizes.
+    Parameters
+    ----------
+    csgraph : array_like or sparse matrix, shape (n, n)
+        The weights of edges as in `floyd_warshall`, in any sparse format. A negative loop is a negative cycle here.
+    directed : bool, default True
+        False takes the lighter one of the edges i → j and j → i for both directions.
+    indices : array_like of int or int, optional
+        The sources. The default is all vertices. Negative indices count from the end.
+    return_predecessors : bool, default False
+        Return the predecessors too.
+    unweighted : bool, default False
+        Count every edge as 1.
 
-    Returns distances, ``indices.shape + (n,)`` float64, and predecessors as in `floyd_warshall`. Raises SciPy's
-    `NegativeCycleError`, and ValueError for indices out of range and for what is no square matrix.
+    Returns
+    -------
+    distances : array of float64, shape ``indices.shape + (n,)``
+        The distances, ∞ where there is no path. The shape is (n, n) without ``indices``.
+    predecessors : array of int32, shape ``indices.shape + (n,)``
+        The vertex before j on the path from i, -9999 for none. It is returned only with ``return_predecessors``.
+
+    Raises
+    ------
+    NegativeCycleError
+        SciPy's error, if the graph has a negative cycle.
+    ValueError
+        For indices out of range, for a graph that is not a square matrix, and for invalid index arrays.
+
+    Notes
+    -----
+    The graph is closed densely, or Dijkstra's algorithm runs from each of the ``indices``, under potentials if weights
+    are negative. The sizes decide which of both is predicted to take less time.
     """
     _check(csgraph)
     csgraph = _plainer(csgraph)
@@ -160,9 +209,42 @@ def shortest_path(
 ) -> Any:
     """Return shortest distances by any method, as `scipy.sparse.csgraph.shortest_path` returns them.
 
-    ``method``: ``"FW"`` is `floyd_warshall`, ``"J"`` `johnson`; ``"D"`` and ``"BF"`` are SciPy's `dijkstra` and
-    `bellman_ford`. ``"auto"`` reads a graph as SciPy's ``"auto"`` does: a negative loop is a negative cycle only in a
-    sparse graph. It computes by the fastest method here: a dense closure, for most graphs of up to 10⁴ vertices.
+    Parameters
+    ----------
+    csgraph : array_like or sparse matrix, shape (n, n)
+        The weights of edges, as in `floyd_warshall` and `johnson`.
+    method : str, default "auto"
+        ``"FW"`` is `floyd_warshall`, and ``"J"`` is `johnson`. ``"D"`` and ``"BF"`` are SciPy's `dijkstra` and
+        `bellman_ford`. ``"auto"`` computes by the fastest method here: a dense closure, for most graphs of up to 10⁴
+        vertices.
+    directed : bool, default True
+        False takes the lighter one of the edges i → j and j → i for both directions.
+    return_predecessors : bool, default False
+        Return the predecessors too.
+    unweighted : bool, default False
+        Count every edge as 1.
+    overwrite : bool, default False
+        Use the graph as workspace, as in `floyd_warshall`.
+    indices : array_like of int or int, optional
+        The sources, as in `johnson`.
+
+    Returns
+    -------
+    distances : array of float64, shape ``indices.shape + (n,)``
+        The distances, as `johnson` returns them.
+    predecessors : array of int32, shape ``indices.shape + (n,)``
+        The predecessors, as `johnson` returns them. They are returned only with ``return_predecessors``.
+
+    Raises
+    ------
+    ValueError
+        For indices with ``method="FW"``, and as in `johnson`.
+    NegativeCycleError
+        SciPy's error, if the graph has a negative cycle.
+
+    Notes
+    -----
+    ``"auto"`` reads a graph as SciPy's ``"auto"`` does: a negative loop is a negative cycle only in a sparse graph.
     """
     if method == "auto":
         return _by_what_is_fastest(csgraph, directed, return_predecessors, unweighted, overwrite, indices)
