@@ -19,7 +19,26 @@ __all__ = ["Domain"]
 
 @dataclass(frozen=True)
 class Domain:
-    """An interval of the extended reals, on whose elements the laws of a semiring hold."""
+    """An interval of the extended reals, on whose elements the laws of a semiring hold.
+
+    Parameters
+    ----------
+    lower, upper : int or float
+        The ends, within the range of float64. The defaults are -∞ and ∞.
+    lower_open, upper_open : bool
+        Whether the domain excludes the end.
+
+    Raises
+    ------
+    AlgebraError
+        If an end is not a number of float64, or the lower end is not below the upper end.
+
+    Examples
+    --------
+    >>> positive = Domain(0, lower_open=True)
+    >>> str(positive), positive.contains(0.0)
+    ('(0, inf]', False)
+    """
 
     lower: Constant = -math.inf
     upper: Constant = math.inf
@@ -38,9 +57,23 @@ class Domain:
 
     @classmethod
     def of(cls, given: Domain | tuple[Constant | str, Constant | str] | str | None) -> Domain:
-        """Return the domain of a pair of closed ends ``(0, 1)``, or of text such as ``"[0, inf)"``.
+        """Return the domain of a pair of closed ends, of text, or of a domain.
 
-        None stands for every number. Raises `AlgebraError` for any other argument.
+        Parameters
+        ----------
+        given : Domain, tuple, str or None
+            A pair of closed ends ``(0, 1)``, text such as ``"[0, inf)"``, or None for every number. The result for a
+            `Domain` is the same object.
+
+        Returns
+        -------
+        Domain
+            The domain.
+
+        Raises
+        ------
+        AlgebraError
+            For any other argument, and for ends that `Domain` does not accept.
         """
         if given is None:
             return cls()
@@ -78,7 +111,18 @@ class Domain:
         return values[self.contains(values)]
 
     def contains(self, values: Any) -> Any:
-        """Return entry by entry whether the values lie in the domain; NaN never does."""
+        """Return entry by entry whether the values lie in the domain; NaN never does.
+
+        Parameters
+        ----------
+        values : array or number
+            Numbers of any shape, or a single number.
+
+        Returns
+        -------
+        array of bool, or bool
+            The truth for each value, of the shape of ``values``.
+        """
         above = values > self.lower if self.lower_open else values >= self.lower
         below = values < self.upper if self.upper_open else values <= self.upper
         return above & below

@@ -23,6 +23,17 @@ class Operation:
     """The operation ⊕, ⊗ or star of a semiring: its tree, and its action on scalars and arrays entry by entry.
 
     Arrays of NumPy, CuPy, PyTorch and JAX stay in their library. Lists and scalars become NumPy arrays.
+
+    Parameters
+    ----------
+    expression : Expression
+        The tree of the operation.
+    semiring : Semiring
+        The semiring, which decides the dtypes and the zero.
+    variables : tuple of str
+        The names of the operands in the tree: ``x`` and ``y``, or ``x`` alone for a star.
+    annihilates : bool
+        Whether the result is the zero of the semiring if an operand is the zero, as for ⊗.
     """
 
     def __init__(
@@ -41,8 +52,8 @@ class Operation:
 
         Parameters
         ----------
-        *operands
-            Scalars, lists or arrays of one library, as many as the operation has variables.
+        *operands : scalar, list or array
+            Operands of one library, as many as the operation has variables.
 
         Returns
         -------
@@ -81,7 +92,23 @@ class Operation:
     def on_arrays(self, *arrays: Any, check: bool = True) -> Any:
         """Return the result on arrays of one library and one dtype on which the semiring is defined.
 
-        Without ``check`` a sum that does not fit its integers raises no error. The check makes the host wait for a GPU.
+        Parameters
+        ----------
+        *arrays : array
+            Arrays whose shapes broadcast, as many as the operation has variables.
+        check : bool
+            Whether a sum of min-plus or max-plus that does not fit its integers raises an error. The check makes the
+            host wait for a GPU.
+
+        Returns
+        -------
+        array
+            The result, in the dtype of the arrays and the broadcast shape.
+
+        Raises
+        ------
+        IntegerOverflowError
+            If a sum of integers does not fit, with ``check``.
         """
         dtype, xp = numpy_dtype(arrays[0].dtype), array_namespace(*arrays)
         result = self.expression.evaluate(dict(zip(self._variables, arrays, strict=True)), dtype, xp)

@@ -65,27 +65,40 @@ class Semiring:
 
     Parameters
     ----------
-    name
+    name : str
         The name in `repr`, messages and the catalogue.
-    add, mul
+    add, mul : callable or str
         ⊕ and ⊗: a callable of two arguments, or text over ``x`` and ``y`` such as ``"max(0, x + y - 1)"``.
-    zero, one
+    zero, one : number or str
         The neutral elements: numbers (±inf is the extreme value of an integer dtype), or text without variables
         (``"~0"``: all bits set, in every dtype).
-    star
+    star : callable, str or None
         a* = 1 ⊕ a ⊕ a² ⊕ … as a callable of one argument or text over ``x``, ``nan`` where it does not exist. Not
         needed where 1 ⊕ a = 1 on the whole domain: there a* = 1.
-    domain
+    domain : Domain, tuple, str or None
         The elements on which the laws hold: a pair ``(0, 1)`` or text such as ``"[0, inf)"``; by default every number.
-    idempotent, selective, commutative, absorptive
+    idempotent, selective, commutative, absorptive : bool or None
         Claims that x ⊕ x = x, that x ⊕ y is x or y, that x ⊗ y = y ⊗ x, and that 1 ⊕ x = 1. Without a claim the first
-        access derives the property. A claim that a derivation refutes raises `AlgebraError`.
-    contract
+        access derives the property.
+    contract : bool
         Whether ⊕ after ⊗ may be one fused multiply-add with one rounding. In the catalogue only plus_times allows it.
-    dtypes
+    dtypes : iterable of str, or None
         The dtypes on which the semiring is defined. The default is floats if the operations allow them, and integers
         and booleans if the operations are exact on them. Such operations are min, max, comparisons, bit operations, and
         the sums of min-plus and max-plus. An integer dtype in this list accepts arithmetic that wraps around.
+    description : str
+        A line of text about the semiring, for the attribute of this name. It does not affect equality.
+
+    Raises
+    ------
+    ExpressionError
+        If an operation, an element or the star cannot be traced or parsed.
+    AlgebraError
+        If a derivation refutes a claim, zero and one are swapped, or the domain is not valid.
+    DTypeError
+        If the operations and elements fit no dtype, or ``dtypes`` does not list names of dtypes.
+    TypeError
+        If a required argument is missing.
 
     Notes
     -----
@@ -216,14 +229,42 @@ class Semiring:
     def on_domain(self, domain: Domain | tuple[Constant, Constant] | str | None) -> Semiring:
         """Return the semiring of the same operations and elements on another domain, without claims.
 
-        Raises `DTypeError` if no dtype remains, and `AlgebraError` if ``domain`` is not valid.
+        Parameters
+        ----------
+        domain : Domain, tuple, str or None
+            The new domain, as `Semiring` takes it.
+
+        Returns
+        -------
+        Semiring
+            The new semiring, with the same name.
+
+        Raises
+        ------
+        AlgebraError
+            If ``domain`` is not valid.
+        DTypeError
+            If no dtype remains.
         """
         return self._with(domain=domain)
 
     def with_star(self, star: OperationLike | None) -> Semiring:
-        """Return the semiring of the same operations, elements and domain with another star, and with nothing claimed.
+        """Return the semiring of the same operations, elements and domain with another star, without claims.
 
-        Raises `ExpressionError` where ``star`` cannot be traced or parsed.
+        Parameters
+        ----------
+        star : callable, str or None
+            The new star, as `Semiring` takes it. None removes the star.
+
+        Returns
+        -------
+        Semiring
+            The new semiring, with the same name.
+
+        Raises
+        ------
+        ExpressionError
+            If ``star`` cannot be traced or parsed.
         """
         return self._with(star=star)
 
@@ -243,7 +284,13 @@ class Semiring:
         return Semiring(self.name, **(own | changes))
 
     def latex(self) -> str:
-        """Return the definition as LaTeX, without dollar signs."""
+        """Return the definition as LaTeX.
+
+        Returns
+        -------
+        str
+            The formula, without dollar signs.
+        """
         from semiring.algebra.symbolic import semiring_latex
 
         return semiring_latex(self)
@@ -259,11 +306,33 @@ class Semiring:
         return tuple(name for name in DTYPES if self._refusal(np.dtype(name)) is None)
 
     def supports(self, dtype: Any) -> bool:
-        """Return whether the semiring is defined on ``dtype``."""
+        """Return whether the semiring is defined on a dtype.
+
+        Parameters
+        ----------
+        dtype : dtype or str
+            A dtype of NumPy, or its name.
+
+        Returns
+        -------
+        bool
+            True if `check_dtype` raises no error.
+        """
         return self._refusal(np.dtype(dtype)) is None
 
     def check_dtype(self, dtype: np.dtype[Any]) -> None:
-        """Raise `DTypeError`, with the reason and the dtypes that would do, unless the semiring knows ``dtype``."""
+        """Raise an error unless the semiring is defined on a dtype.
+
+        Parameters
+        ----------
+        dtype : numpy.dtype
+            The dtype.
+
+        Raises
+        ------
+        DTypeError
+            If the semiring is not defined on ``dtype``, with the reason and the dtypes on which it is.
+        """
         reason = self._refusal(dtype)
         if reason is not None:
             remedy = f"Use one of {', '.join(self.dtypes)}" + advice("", f" for {option('dtype')}")
@@ -286,6 +355,16 @@ class Semiring:
 
         Without an array it is float64. If the semiring is not defined on float64, it is NumPy's dtype of the numbers,
         or else the first dtype of the semiring. Truth values alone are bool if the semiring is defined on bool.
+
+        Parameters
+        ----------
+        *operands : array, list or scalar
+            The operands of an operation.
+
+        Returns
+        -------
+        numpy.dtype
+            The common dtype. The semiring need not be defined on the common dtype of arrays.
         """
         typed = [operand for operand in operands if hasattr(operand, "dtype")]
         plain = [operand for operand in operands if not hasattr(operand, "dtype")]
@@ -298,11 +377,33 @@ class Semiring:
         return found
 
     def zero_for(self, dtype: Any) -> Any:
-        """Return 0̄ as a NumPy scalar of ``dtype``: for min_plus ∞ in a float, and the largest value of an integer."""
+        """Return the element 0̄ in a dtype.
+
+        Parameters
+        ----------
+        dtype : dtype or str
+            A dtype on which the semiring is defined.
+
+        Returns
+        -------
+        NumPy scalar
+            0̄ as a scalar of ``dtype``: for min_plus ∞ in a float dtype, and the largest value of an integer dtype.
+        """
         return _typed(self.zero, np.dtype(dtype))
 
     def one_for(self, dtype: Any) -> Any:
-        """Return 1̄ as a NumPy scalar of ``dtype``."""
+        """Return the element 1̄ in a dtype.
+
+        Parameters
+        ----------
+        dtype : dtype or str
+            A dtype on which the semiring is defined.
+
+        Returns
+        -------
+        NumPy scalar
+            1̄ as a scalar of ``dtype``.
+        """
         return _typed(self.one, np.dtype(dtype))
 
     # ------------------------------------------------------------------------------------------------- properties
@@ -387,9 +488,25 @@ class Semiring:
         return truth if isinstance(truth, Expression) else None
 
     def star(self, x: Any) -> Any:
-        """Return a* = 1 ⊕ a ⊕ a² ⊕ … entry by entry, and NaN (0̄ on an integer dtype) where it does not exist.
+        """Return a* = 1 ⊕ a ⊕ a² ⊕ … entry by entry.
 
-        Raises `AlgebraError` if the semiring has no star, and `DTypeError` if it has none on the dtype.
+        Parameters
+        ----------
+        x : array, list or scalar
+            The elements a, of any shape.
+
+        Returns
+        -------
+        array or scalar
+            The stars, of the shape and the dtype of ``x``. A star that does not exist is NaN, or 0̄ in an integer
+            dtype.
+
+        Raises
+        ------
+        AlgebraError
+            If the semiring has no star.
+        DTypeError
+            If the semiring or its star is not defined on the dtype.
         """
         if self.star_expression is None:
             raise no_star(self.name)
@@ -402,7 +519,27 @@ class Semiring:
         return xp.where(xp.ones_like(values, dtype=bool), result, values)[()]  # a constant star has no shape of its own
 
     def check_axioms(self, dtype: Any = None, **options: Any) -> AxiomReport:
-        """Prove or refute the laws on the domain: see `semiring.algebra.verify.check_axioms`."""
+        """Prove or refute the laws on the domain.
+
+        Parameters
+        ----------
+        dtype : dtype, str or None
+            The dtype whose rounding is measured. The default is the widest float dtype of the semiring.
+        **options : int or bool
+            ``samples``, ``seed`` and ``suggest`` of `semiring.algebra.verify.check_axioms`.
+
+        Returns
+        -------
+        AxiomReport
+            One verdict for each law. It prints as a table.
+
+        Raises
+        ------
+        DTypeError
+            If the semiring is not defined on ``dtype``.
+        UnknownNameError
+            If there is no such dtype.
+        """
         from semiring.algebra.verify import check_axioms
 
         return check_axioms(self, dtype, **options)

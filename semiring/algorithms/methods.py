@@ -66,43 +66,64 @@ _GROUP = "semiring.methods"  # of entry points
 class Method:
     """A method of closure and its traits.
 
-    Raises `MethodError` for a name that is no text or empty, a ``close`` that cannot be called, and traits of other
-    types or values than these.
+    Parameters
+    ----------
+    name : str
+        The name for ``method=``, other than ``"auto"``.
+    close : callable
+        ``close(engine, A)``: A ← A* in place, A (n, n) of the engine's plan. It records a pivot without a star in
+        ``engine.plan.status.diverged``. For edges it is ``close(graph, h, out, reflexive=..., progress=...)``, as
+        `semiring.algorithms.johnson.johnson`.
+    keeps_pivots : bool or None
+        Deprecated, and without effect: predecessors are found without pivots. The next version drops it.
+    storages : tuple of {"elements", "bits"}
+        The storages of the matrix that it closes: one element an entry, or 32 truth values to a word.
+    recorded : bool
+        Whether its kernels depend on the plan and on n alone, not on the entries. A device may then record and repeat
+        them.
+    apart : bool
+        Whether it reads one matrix and writes another, ``close(engine, D, A)``: D ← A*. D may be A. Otherwise the
+        entries of D are not read. The caller then need not copy a matrix that must not change.
+    needs : tuple of str
+        The operations of `Capabilities` that the backend must provide, by name.
+    takes : {"matrix", "edges"}
+        ``"edges"`` is for a method on the edges of a sparse graph, on the host, in min-plus of floats.
+    pairs : callable or None
+        ``pairs(n, width)``: the most pairs it reports for n rows of ``width`` entries, if that depends on the entries.
+        Otherwise the pairs are counted by running ``close`` with kernels that do nothing. These provide the contract
+        and closures of whole matrices only, so a method that needs another operation must give ``pairs``.
+    structure : str
+        The structure of the graph that the method needs, such as "an undirected graph". A rule of the planner builds a
+        method of this name for each such matrix, from the results of the scans.
+    source, reference : str
+        Columns of the table of methods: authors, year and the place in the paper, and a verified "doi:…" or "arXiv:…".
+    semirings, dtypes : str
+        Columns of the table of methods: the semirings and dtypes of the method.
+    devices : tuple of {"cpu", "cuda"}
+        The devices where it runs. `check` refuses it elsewhere.
+    cost : str
+        A column of the table of methods: the cost.
+
+    Raises
+    ------
+    MethodError
+        If the name is no text, empty or ``"auto"``, ``close`` cannot be called, or a trait has another type or value.
     """
 
     name: str
-    #: ``close(engine, A)``: A ← A* in place, A (n, n) of the engine's plan; a pivot without a star goes to
-    #: ``engine.plan.status.diverged``. Where it takes edges, ``close(graph, h, out, reflexive=..., progress=...)`` as
-    #: `semiring.algorithms.johnson.johnson`.
     close: Callable[..., object] = field(repr=False)
-    #: Deprecated, and without effect: predecessors are found without pivots. The next version drops it.
     keeps_pivots: InitVar[bool | None] = None
-    #: What the matrix may be stored as: one element an entry, or 32 truth values to a word.
     storages: tuple[Storage, ...] = ("elements",)
-    #: Whether its kernels depend on the plan and on n alone, not on the entries. A device may then record and repeat
-    #: them.
     recorded: bool = False
-    #: Whether it reads one matrix and writes another, ``close(engine, D, A)``: D ← A*. D may be A; otherwise its
-    #: entries are not read. The caller then need not copy a matrix that must not change.
     apart: bool = field(default=False, repr=False)
-    #: The operations of `Capabilities` that the backend must provide, by name.
     needs: tuple[str, ...] = ()
-    #: "matrix"; or "edges", for a method on the edges of a sparse graph, on the host, in min-plus of floats.
     takes: Literal["matrix", "edges"] = "matrix"
-    #: ``pairs(n, width)``: the most pairs it reports for n rows of ``width`` entries, if that depends on the entries.
-    #: Otherwise the pairs are counted by running ``close`` with kernels that do nothing. These provide the contract and
-    #: closures of whole matrices only, so a method that needs another operation must give `pairs`.
     pairs: Callable[[int, int], int] | None = field(default=None, repr=False)
-    #: The structure of the graph that the method needs, such as "an undirected graph". A rule of the planner builds a
-    #: method of this name for each such matrix, from the results of the scans.
     structure: str = field(default="", repr=False)
-    #: Columns of the table of methods: authors, year and the place in the paper; a verified "doi:…" or "arXiv:…"; and
-    #: the semirings, dtypes and cost of the method.
     source: str = field(default="", compare=False, repr=False)
     reference: str = field(default="", compare=False, repr=False)
     semirings: str = field(default="every semiring with a star", compare=False, repr=False)
     dtypes: str = field(default="every dtype of the semiring", compare=False, repr=False)
-    #: Where it runs: "cpu", "cuda" or both. `check` refuses it elsewhere.
     devices: tuple[str, ...] = field(default=_DEVICES, compare=False, repr=False)
     cost: str = field(default="", compare=False, repr=False)
 
@@ -131,10 +152,21 @@ class Method:
             raise MethodError(f"the closure method {self.name!r} has {trait}={getattr(self, trait)!r}: give {expected}")
 
     def check(self, backend: Backend, storage: str) -> None:
-        """Raise an error where the method cannot run on this backend or storage.
+        """Raise an error unless the method can run on this backend and storage.
 
-        Raises `DeviceError` where the method runs on another device, or the backend lacks an operation. Raises
-        `AlgebraError` where the method needs another storage.
+        Parameters
+        ----------
+        backend : Backend
+            The backend of the matrix.
+        storage : {"elements", "bits"}
+            The storage of the matrix.
+
+        Raises
+        ------
+        DeviceError
+            If the method runs on another device, or the backend lacks an operation.
+        AlgebraError
+            If the method needs another storage.
         """
         device = "cuda" if backend.name == "cuda" else "cpu"
         if device not in self.devices:
@@ -153,7 +185,22 @@ class Method:
             raise AlgebraError(f"{self.name} does not close {stored}: use {', '.join(others[:-1])} or {others[-1]}")
 
     def total_pairs(self, engine: Engine, n: int, columns: int) -> int:
-        """Return the pairs that the method reports on an n × n matrix in ``columns`` columns, or an upper bound."""
+        """Return the number of pairs that the method reports, or an upper bound.
+
+        Parameters
+        ----------
+        engine : Engine
+            The engine, whose plan decides the storage.
+        n : int
+            The number of rows of the matrix.
+        columns : int
+            The number of its columns as they are stored: words for packed bits.
+
+        Returns
+        -------
+        int
+            The number of pairs of one ⊗ and one ⊕.
+        """
         if self.pairs is None:
             return total_pairs(self.close, engine, n, columns)
         return self.pairs(n, columns * (WORD if engine.plan.storage == "bits" else 1))
@@ -392,14 +439,14 @@ def register_method(name: str, method: Method | Callable[..., object], **traits:
 
     Parameters
     ----------
-    name
+    name : str
         A name that no method has.
-    method
+    method : Method or callable
         ``close(engine, A)``, a function that closes a matrix A (n, n) in place by the operations of an
-        `semiring.kernels.engine.Engine`; or a `Method`, which is registered under this name. The caller of the method
+        `semiring.kernels.engine.Engine`. Or a `Method`, which is registered under this name. The caller of the method
         handles names, signs, "no path" of integers, stacks, A⁺ and predecessors. The method may raise `AlgebraError`
         for a semiring that it does not close.
-    traits
+    **traits : object
         Those of `Method`: ``storages``, ``recorded``, ``apart``, ``needs``, ``takes``, ``pairs``, ``devices``.
 
     Returns
@@ -432,7 +479,18 @@ def register_method(name: str, method: Method | Callable[..., object], **traits:
 
 
 def unregister_method(name: str) -> None:
-    """Remove a registered method; raises `MethodError` for built-in methods and unknown names."""
+    """Remove a registered closure method.
+
+    Parameters
+    ----------
+    name : str
+        The name of the method.
+
+    Raises
+    ------
+    MethodError
+        If the method is built in, or the name is unknown.
+    """
     if name not in _methods or any(method.name == name for method in _BUILT_IN):
         raise MethodError(f"{name!r} is not a registered closure method")
     del _methods[name]

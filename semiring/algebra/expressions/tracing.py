@@ -173,7 +173,30 @@ def trace(function: Callable[..., Any], variables: tuple[str, ...], *, allow_nan
     return as_operation(expression, allow_nan)
 
 
-def _dispatch(op: str, numpy_name: str, doc: str) -> Callable[..., Any]:
+_DOCUMENTATION = """{summary}
+
+The function computes on arrays and scalars. Inside a callable that defines a semiring, it is recorded.
+
+Parameters
+----------
+*args : scalar, array or Traced
+    {operands}
+
+Returns
+-------
+scalar, array or Traced
+    {result}
+
+Raises
+------
+TypeError
+    If the number of arguments is wrong.
+"""
+
+
+def _dispatch(
+    op: str, numpy_name: str, summary: str, result: str, operands: str = "The value x."
+) -> Callable[..., Any]:
     def function(*args: Any) -> Any:
         if len(args) != OPERATIONS[op].arity:
             raise TypeError(f"{numpy_name} takes {OPERATIONS[op].arity} arguments, {len(args)} given")
@@ -182,17 +205,24 @@ def _dispatch(op: str, numpy_name: str, doc: str) -> Callable[..., Any]:
         return array_functions(np)[op](*args)
 
     function.__name__ = function.__qualname__ = numpy_name
-    function.__doc__ = doc + " Works on arrays and scalars, and is recorded where an operation is traced."
+    function.__doc__ = _DOCUMENTATION.format(summary=summary, operands=operands, result=result)
     return function
 
 
-minimum = _dispatch("min", "minimum", "The smaller of two values; a NaN is dropped.")
-maximum = _dispatch("max", "maximum", "The larger of two values; a NaN is dropped.")
-where = _dispatch("where", "where", "``where(truth, a, b)``: a where the truth holds, b elsewhere.")
-exp = _dispatch("exp", "exp", "eˣ.")
-expm1 = _dispatch("expm1", "expm1", "eˣ - 1, accurate near 0.")
-log = _dispatch("log", "log", "The natural logarithm.")
-log1p = _dispatch("log1p", "log1p", "log(1 + x), accurate near 0.")
-sqrt = _dispatch("sqrt", "sqrt", "The square root.")
-absolute = _dispatch("abs", "absolute", "The absolute value.")
-floor = _dispatch("floor", "floor", "The largest integer not above.")
+_TWO = "The two values x and y, whose shapes broadcast."
+_NAN = "If one value is NaN, it is the other value."
+
+minimum = _dispatch("min", "minimum", "Return the smaller of two values.", f"The smaller value. {_NAN}", _TWO)
+maximum = _dispatch("max", "maximum", "Return the larger of two values.", f"The larger value. {_NAN}", _TWO)
+where = _dispatch(
+    *("where", "where", "Return one value where a truth holds, and another value elsewhere."),
+    "The value ``a`` where the truth holds, and the value ``b`` elsewhere.",
+    "The arguments ``truth``, ``a`` and ``b``, whose shapes broadcast.",
+)
+exp = _dispatch("exp", "exp", "Return the exponential of a value.", "The power eˣ.")
+expm1 = _dispatch("expm1", "expm1", "Return the exponential of a value, minus 1.", "eˣ - 1, accurate near x = 0.")
+log = _dispatch("log", "log", "Return the natural logarithm of a value.", "The logarithm.")
+log1p = _dispatch("log1p", "log1p", "Return the natural logarithm of 1 + x.", "log(1 + x), accurate near x = 0.")
+sqrt = _dispatch("sqrt", "sqrt", "Return the square root of a value.", "The root.")
+absolute = _dispatch("abs", "absolute", "Return the absolute value of a value.", "The value without its sign.")
+floor = _dispatch("floor", "floor", "Return the largest integer that is not above a value.", "The integer.")

@@ -38,11 +38,37 @@ _STARS = ("where(x == 1, nan, 1 / (1 - x))", "where(x < 1, 1 / (1 - x), nan)")
 
 @lru_cache(maxsize=1024)
 def derive_property(semiring: Semiring, key: str) -> Verdict:
-    """Return whether ⊕ is ``"idempotent"`` or ``"selective"``, ⊗ ``"commutative"``, or the semiring ``"absorptive"``.
+    """Return whether a semiring has a property.
 
-    The function ignores the claims of the semiring. The verdict is true in a condition if the property holds. Its text
-    states the method, and a counterexample if the property fails. Cost: some milliseconds for min, max, sums and
-    products, and bounded for any definition.
+    The function ignores the claims of the semiring.
+
+    Parameters
+    ----------
+    semiring : Semiring
+        The semiring.
+    key : {"idempotent", "selective", "commutative", "absorptive"}
+        The property: of ⊕ the first two, of ⊗ the third, of both operations the last.
+
+    Returns
+    -------
+    Verdict
+        A verdict that is true in a condition if the property holds. Its text states the method, and a counterexample if
+        the property fails.
+
+    Raises
+    ------
+    UnknownNameError
+        If ``key`` is no property.
+
+    Notes
+    -----
+    The cost is some milliseconds for min, max, sums and products, and bounded for any definition. Results are cached.
+
+    Examples
+    --------
+    >>> import semiring as sr
+    >>> bool(derive_property(sr.min_plus, "idempotent")), bool(derive_property(sr.plus_times, "idempotent"))
+    (True, False)
     """
     if key not in PROPERTIES:
         raise UnknownNameError("property", key, PROPERTIES)
@@ -66,15 +92,15 @@ def check_axioms(
 
     Parameters
     ----------
-    semiring
+    semiring : Semiring
         The semiring. Its elements are the rational numbers and the infinities in its domain, or integers alone if it is
         defined on no other dtype.
-    dtype
+    dtype : dtype, str or None
         The dtype whose rounding is measured, by default the widest float of the semiring. An integer dtype restricts
         the elements to integers, bool to its two values.
-    samples, seed
+    samples, seed : int
         The number of random tuples of elements for laws that are not proved and for the rounding, and their seed.
-    suggest
+    suggest : bool
         Whether a refuted definition without a domain of its own is tried on the usual ones, for the hint of the report.
 
     Returns

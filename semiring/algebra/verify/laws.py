@@ -79,8 +79,19 @@ _ARGUMENTS = {
 class Law:
     """A law: statements about elements, each with a left side and the values that it may have.
 
-    Without such values the left side must be in the domain. ``sides`` returns the sides of each of the ``statements``.
-    A ``starred`` law holds wherever the star on its left side does not exist.
+    Parameters
+    ----------
+    key : str
+        The name of the law, such as ``"add_associative"``.
+    statements : tuple of str
+        The equations of the law as text.
+    arity : int
+        The number of elements that the law is about, 0 to 3.
+    sides : callable
+        A function of the elements that returns for each statement the left side and the values that it may have.
+        Without such values the left side must be in the domain.
+    starred : bool
+        Whether the law has a star on its left side. Such a law holds wherever this star does not exist.
     """
 
     key: str
@@ -91,10 +102,12 @@ class Law:
 
     @property
     def variables(self) -> tuple[str, ...]:
+        """The names of the elements in the statements, of x, y and z."""
         return ("x", "y", "z")[: self.arity]
 
     @property
     def text(self) -> str:
+        """The statements of the law, separated by commas."""
         return ", ".join(self.statements)
 
     @property
@@ -103,7 +116,24 @@ class Law:
         return _ARGUMENTS.get(self.key, ("add", "mul"))
 
     def demands(self, algebra: Algebra, *values: Any) -> Iterator[tuple[str, Any, tuple[Any, ...]]]:
-        """Yield for each statement its text, the value of its left side, and the values that it may have."""
+        """Yield the sides of each statement for given elements.
+
+        Parameters
+        ----------
+        algebra : Algebra
+            The operations ⊕, ⊗ and star, and the elements 0̄ and 1̄.
+        *values : object
+            The elements x, y and z of the algebra, as many as the law has.
+
+        Yields
+        ------
+        statement : str
+            The text of the statement.
+        left : object
+            The value of its left side.
+        right : tuple
+            The values that the left side may have.
+        """
         elements = [Element(algebra, value) for value in values] or [Element(algebra, None)]
         for statement, (left, *right) in zip(self.statements, self.sides(*elements), strict=True):
             yield statement, left.value, tuple(side.value for side in right)

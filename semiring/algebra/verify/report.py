@@ -18,13 +18,27 @@ Outcome = Literal["proved", "refuted", "sampled"]
 
 @dataclass(frozen=True)
 class Counterexample:
-    """Elements on which a law fails: their values, and what the two sides are there."""
+    """Elements on which a law fails, and the values of both sides there.
+
+    Parameters
+    ----------
+    values : mapping of str to object
+        The element for each of the variables x, y and z.
+    statement : str
+        The statement that fails.
+    left : str
+        The value of its left side.
+    right : tuple of str
+        The values that the left side may have. It is empty if the left side must be in the domain.
+    text : str
+        The elements as text, such as ``"x = 1, y = 1/2"``.
+    """
 
     values: Mapping[str, Any]
     statement: str
     left: str
     right: tuple[str, ...]
-    text: str  # the values, readable: "x = 1, y = 1/2"
+    text: str
 
     def __str__(self) -> str:
         at = f" at {self.text}" if self.text else ""
@@ -42,8 +56,16 @@ class Counterexample:
 class Rounding:
     """The deviations from an exact law in the arithmetic of a dtype.
 
-    ``ulp`` is the largest deviation in the samples, in units in the last place of the largest operand or result.
-    ``overflow`` describes a result outside the range of the dtype, and is "" without one.
+    Parameters
+    ----------
+    dtype : str
+        The name of the dtype.
+    samples : int
+        The number of random tuples of elements.
+    ulp : float
+        The largest deviation in the samples, in units in the last place of the largest operand or result.
+    overflow : str
+        The description of a result outside the range of the dtype, or "" without one.
     """
 
     dtype: str
@@ -59,7 +81,23 @@ class Rounding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of the check of a law, and the method; it is true in a condition unless the law is refuted."""
+    """The outcome of the check of a law, and the method; it is true in a condition unless the law is refuted.
+
+    Parameters
+    ----------
+    law : Law
+        The law.
+    outcome : {"proved", "refuted", "sampled"}
+        A sampled law was tried on samples without a counterexample.
+    how : str
+        The method, such as ``"case splits"``.
+    counterexample : Counterexample or None
+        The counterexample of a refuted law.
+    rounding : Rounding or None
+        The deviations that rounding causes. None means that they were not measured.
+    note : str
+        A remark for the report, or "".
+    """
 
     law: Law
     outcome: Outcome
@@ -73,6 +111,7 @@ class Verdict:
 
     @property
     def proved(self) -> bool:
+        """Whether the law is proved, and not only tried on samples."""
         return self.outcome == "proved"
 
     def __str__(self) -> str:
@@ -94,16 +133,34 @@ def _either(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class AxiomReport:
-    """The verdicts on the laws of a semiring; it is true in a condition if no law is refuted, and prints as a table."""
+    """The verdicts on the laws of a semiring; it is true in a condition if no law is refuted, and prints as a table.
+
+    Parameters
+    ----------
+    name, definition : str
+        The name and the `repr` of the semiring.
+    domain : str
+        The description of the elements.
+    dtype : str
+        The name of the dtype whose rounding was measured.
+    verdicts : tuple of Verdict
+        One verdict for each law.
+    suggested : str
+        A domain on which all of these laws are proved, or "" if none was found.
+    star : str
+        A star with which the laws are proved, or "".
+    is_starless : bool
+        Whether the definition has no star on the suggested domain. Closures need one.
+    """
 
     name: str
     definition: str
     domain: str
     dtype: str
     verdicts: tuple[Verdict, ...]
-    suggested: str = ""  # a domain on which all of these laws are proved, where one was found
-    star: str = ""  # a star with which they are
-    is_starless: bool = False  # whether the definition has no star on that domain, and closures need one
+    suggested: str = ""
+    star: str = ""
+    is_starless: bool = False
 
     @property
     def hint(self) -> str:
@@ -155,13 +212,34 @@ class AxiomReport:
             raise UnknownNameError("law", key, self.laws) from None
 
     def raise_if_refuted(self) -> None:
-        """Raise `AlgebraError` with every counterexample if a law fails."""
+        """Raise an error if a law fails.
+
+        Raises
+        ------
+        AlgebraError
+            If a law is refuted, with every counterexample and the hint.
+        """
         if self.refuted:
             failures = "; ".join(str(verdict) for verdict in self.refuted)
             raise AlgebraError(f"{self.name} is no semiring on {self.domain}: {failures}. {self.hint}".rstrip())
 
     def refusal(self, name: str, failure: Verdict, consequence: str) -> AlgebraError:
-        """Return the error for a law that fails, for a semiring of any name that equals the checked one."""
+        """Return the error for a law that fails, for a semiring of any name that equals the checked one.
+
+        Parameters
+        ----------
+        name : str
+            The name of the semiring for the message.
+        failure : Verdict
+            The verdict on the law that fails.
+        consequence : str
+            What the caller cannot compute, as a clause of the message.
+
+        Returns
+        -------
+        AlgebraError
+            The error, which is not raised.
+        """
         defined = f", defined by {option('add')}, {option('mul')}, {option('zero')} and {option('one')},"
         hint = self.hint or advice("", f"Change {_either([option(key) for key in failure.law.arguments])}.")
         said = f"{name}{advice('', defined)} is no semiring on {self.domain}, so {consequence}: {failure}. {hint}"

@@ -82,21 +82,32 @@ def register_rule(
 
     Parameters
     ----------
-    rule
+    rule : callable or Rule
         ``rule(recorder, draft)``, a function that returns `NotApplicable`, with the reason, or a `Rewrite` of the draft
         (`semiring.closures.plan`). Its name is the function's, with spaces for underscores. Or a `Rule`, which
         `semiring.closures.planner.rule` makes. It may raise, and must not write. It must be a function of the kind of
         the call and of the answers to its questions. `semiring.closures.planner.question` makes a question of your own.
         The statements of its draft must be true, because no later scan validates them.
-    before
+    before : str or None
         The name of the rule that it comes before, as ``explain`` prints it; by default it is the last one.
-    reads_entries
+    reads_entries : bool
         Whether it is called as ``rule(recorder, draft, call)``, and reads the entries ``call.A`` itself. Then no plan
         is cached while it is registered, and every call takes about 0.1 ms more.
 
-    Returns ``rule``, so that this function can be a decorator. Raises `MethodError` if another rule has its name, or it
-    is not callable, and `UnknownNameError` if there is no rule ``before``.
+    Returns
+    -------
+    callable or Rule
+        The argument ``rule``, so that this function can be a decorator.
 
+    Raises
+    ------
+    MethodError
+        If another rule has the name, or ``rule`` is not callable.
+    UnknownNameError
+        If there is no rule ``before``.
+
+    Examples
+    --------
     >>> from semiring.closures.plan import NotApplicable, Rewrite
     >>> @register_rule
     ... def stars_only(recorder, draft):
@@ -124,7 +135,18 @@ def register_rule(
 
 
 def unregister_rule(name: str) -> None:
-    """Remove a registered rule. Raises `MethodError` for a rule of the library, and for an unknown name."""
+    """Remove a registered rule.
+
+    Parameters
+    ----------
+    name : str
+        The name of the rule, as ``explain`` prints it.
+
+    Raises
+    ------
+    MethodError
+        If the rule is one of the library, or the name is unknown.
+    """
     rules = rules_in_order()
     rest = tuple(each for each in rules if each in RULES or each.name != name)
     if len(rest) == len(rules):
