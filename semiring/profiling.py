@@ -26,22 +26,31 @@ _current: ContextVar[Span | None] = ContextVar("semiring_span", default=None)  #
 class Span:
     """A piece of work with its duration, and the spans inside it.
 
-    Attributes
+    A span is a context manager, which `span` returns.
+
+    Parameters
     ----------
-    kind
+    kind : str
         ``"call"`` of a public function, ``"scan"`` of the entries, ``"method"``, ``"product"``, ``"closing"`` (of a
         block, or of whole matrices by one kernel), ``"predecessors"``, ``"pass"`` over a matrix, ``"replay"`` of
         recorded launches, ``"compilation"``, ``"transfer"`` to or from a GPU; ``"profile"`` for the root.
-    name
+    name : str
         The name: for a product the operation of the kernel contract, such as ``"multiply_add"``.
+    pairs, moved : int
+        The pairs of ⊗ and ⊕, and the bytes, of this span without its children.
+    **details : object
+        ``shape`` ((m, k, n) for products, else the shape of the matrix), ``dtype`` and ``semiring``.
+
+    Attributes
+    ----------
+    kind, name
+        The parameters.
     details
-        A dictionary with ``shape`` ((m, k, n) for products, else the shape of the matrix), ``dtype`` and ``semiring``.
+        A dictionary of the details.
     seconds
         The duration, with that of ``children``.
     children
         The spans inside this span, in order.
-
-    A span is a context manager, which `span` returns.
     """
 
     __slots__ = (
@@ -72,11 +81,23 @@ class Span:
         return self._bytes + sum(child.bytes for child in self.children)
 
     def note(self, **details: Any) -> None:
-        """Add details to this span."""
+        """Add details to this span.
+
+        Parameters
+        ----------
+        **details : object
+            The details by name. A detail of the same name is replaced.
+        """
         self.details.update(details)
 
     def walk(self) -> Iterator[Span]:
-        """Yield this span and all spans inside it, each before its children."""
+        """Yield this span and all spans inside it, each before its children.
+
+        Yields
+        ------
+        Span
+            A span of the tree.
+        """
         yield self
         for child in self.children:
             yield from child.walk()
@@ -187,15 +208,24 @@ def profile(*, synchronize: bool = False) -> Profile:
 
     Parameters
     ----------
-    synchronize
-        Wait for the GPU at the begin and at the end of every span. Otherwise kernels of a GPU are only enqueued, and
-        seconds are those of the host: a product of a GPU seems to take some microseconds, and the span that waits for
-        the result seems to take the whole time. With it no kernels overlap, so the whole takes longer.
+    synchronize : bool
+        Whether every span waits for the GPU at its begin and at its end. Otherwise kernels of a GPU are only enqueued,
+        and seconds are those of the host. Then a product of a GPU seems to take some microseconds, and the span that
+        waits for the result seems to take the whole time. With it no kernels overlap, so the whole takes longer.
 
-    Printing a profile gives a table, in which equal neighbouring spans are one line. Its spans can also be walked. A
-    profile inside another belongs to both. A span of a kernel takes about 10 µs and half a kilobyte. Outside a profile
-    nothing is measured.
+    Returns
+    -------
+    Profile
+        A context manager, whose value is the root of the tree of spans. Printing it gives a table, in which equal
+        neighbouring spans are one line. `Span.walk` yields its spans.
 
+    Notes
+    -----
+    A profile inside another belongs to both. A span of a kernel takes about 10 µs and half a kilobyte. Outside a
+    profile nothing is measured.
+
+    Examples
+    --------
     >>> import semiring as sr
     >>> with sr.profile() as ran:
     ...     C = sr.matmul([[0.0, 3.0], [1.0, 0.0]], [[0.0, 2.0], [4.0, 0.0]], "min_plus")

@@ -48,14 +48,23 @@ class BitMatrix:
 
     Parameters
     ----------
-    words
-        uint32, (m, ⌈n/32⌉), adjacent words of a row adjacent in memory; rows may have any stride. Shared, not copied.
-        A NumPy array, or an array on a GPU.
-    shape
-        (m, n), by default all columns the words hold.
+    words : array of uint32, shape (m, ⌈n/32⌉)
+        The words, of NumPy or on a GPU. The words of a row are adjacent in memory, and rows may have any stride. They
+        are shared, not copied.
+    shape : pair of int, or None
+        The shape (m, n). The default is all columns that the words hold.
 
-    Raises `DTypeError`, `ShapeError`, or `DomainError` where a bit beyond column n is set.
+    Raises
+    ------
+    DTypeError
+        If the words are no array of uint32.
+    ShapeError
+        If the words are not 2-D, do not fit the shape, or are not adjacent.
+    DomainError
+        If a bit beyond column n is set.
 
+    Examples
+    --------
     >>> A = pack([[True, False, True]])
     >>> A.words
     array([[5]], dtype=uint32)
@@ -109,27 +118,81 @@ class BitMatrix:
 
     @classmethod
     def zeros(cls, shape: Sequence[int], like: BitMatrix | None = None) -> BitMatrix:
-        """Return a matrix of False in the memory of the host, or in that of ``like``."""
+        """Return a matrix of False.
+
+        Parameters
+        ----------
+        shape : pair of int
+            The shape (m, n).
+        like : BitMatrix or None
+            A matrix in the memory of the result. The default is the memory of the host.
+
+        Returns
+        -------
+        BitMatrix
+            The matrix (m, n).
+        """
         m, n = _shape(shape)
         xp = np if like is None else array_namespace(like.words)
         return cls._view(xp.zeros((m, _words_for(n)), np.uint32), (m, n))
 
     @classmethod
     def empty(cls, shape: Sequence[int], like: BitMatrix) -> BitMatrix:
-        """Return an uninitialized matrix in the memory of ``like``."""
+        """Return an uninitialized matrix.
+
+        Parameters
+        ----------
+        shape : pair of int
+            The shape (m, n).
+        like : BitMatrix
+            A matrix in the memory of the result.
+
+        Returns
+        -------
+        BitMatrix
+            The matrix (m, n). Its tail bits are not zero yet.
+        """
         m, n = _shape(shape)
         return cls._view(array_namespace(like.words).empty((m, _words_for(n)), np.uint32), (m, n))
 
     @classmethod
     def full(cls, shape: Sequence[int], value: bool, like: BitMatrix | None = None) -> BitMatrix:
-        """Return a matrix whose entries are all ``value``."""
+        """Return a matrix whose entries are all equal.
+
+        Parameters
+        ----------
+        shape : pair of int
+            The shape (m, n).
+        value : bool
+            The entry.
+        like : BitMatrix or None
+            A matrix in the memory of the result. The default is the memory of the host.
+
+        Returns
+        -------
+        BitMatrix
+            The matrix (m, n).
+        """
         matrix = cls.zeros(shape, like)
         matrix.fill(value)
         return matrix
 
     @classmethod
     def identity(cls, n: int, like: BitMatrix | None = None) -> BitMatrix:
-        """Return a matrix with True on the diagonal and False elsewhere."""
+        """Return a matrix with True on the diagonal and False elsewhere.
+
+        Parameters
+        ----------
+        n : int
+            The number of rows and of columns.
+        like : BitMatrix or None
+            A matrix in the memory of the result. The default is the memory of the host.
+
+        Returns
+        -------
+        BitMatrix
+            The matrix (n, n).
+        """
         matrix = cls.zeros((n, n), like)
         i = array_namespace(matrix.words).arange(n)
         matrix.words[i, i // WORD_BITS] = (1 << i % WORD_BITS).astype(np.uint32)
@@ -141,10 +204,10 @@ class BitMatrix:
 
         Parameters
         ----------
-        tails, heads
-            Integers (edges,) in any order, repeated or not. If both are on a GPU, so is the matrix: a million vertices
-            take 116 GiB.
-        shape
+        tails, heads : array of int, shape (edges,)
+            The ends of the edges in any order, repeated or not. If both are on a GPU, so is the matrix: a million
+            vertices take 116 GiB.
+        shape : pair of int
             The shape (m, n) of the matrix.
 
         Returns
@@ -207,12 +270,26 @@ class BitMatrix:
         return matrix
 
     def edges(self, entries: int = 1 << 24) -> Iterator[tuple[Any, Any]]:
-        """Yield the True entries in parts: (tails, heads) int64 (edges,), row by row, in the memory of the words.
+        """Yield the True entries in parts, row by row.
 
-        A part has as many rows as have ``entries`` entries, but at least one, and may be without edges. It takes up to
-        a byte of memory for an entry and 16 for an edge. The cost is a scan of all words, and of the bits of words that
-        hold an edge.
+        Parameters
+        ----------
+        entries : int
+            The number of entries of a part. A part has as many rows as have ``entries`` entries, but at least one.
 
+        Yields
+        ------
+        tails, heads : array of int64, shape (edges,)
+            The rows and the columns of the True entries of a part, in the memory of the words. A part may be without
+            edges.
+
+        Notes
+        -----
+        The cost is a scan of all words, and of the bits of words that hold an edge. A part takes up to a byte of memory
+        for an entry and 16 for an edge.
+
+        Examples
+        --------
         >>> [(tails.tolist(), heads.tolist()) for tails, heads in pack([[True, False], [True, True]]).edges()]
         [([0, 1, 1], [0, 0, 1])]
         """
@@ -239,14 +316,17 @@ class BitMatrix:
 
     @property
     def ndim(self) -> int:
+        """The number of dimensions, which is 2."""
         return 2
 
     @property
     def size(self) -> int:
+        """The number of entries, m · n."""
         return self.shape[0] * self.shape[1]
 
     @property
     def nbytes(self) -> int:
+        """The bytes of the words."""
         return int(self.words.nbytes)
 
     @property
@@ -271,7 +351,13 @@ class BitMatrix:
     # ------------------------------------------------------------------------------------------------- conversions
 
     def unpack(self) -> Any:
-        """Return the matrix as a new C-ordered bool array (m, n), where the words live."""
+        """Return the matrix with one byte for each entry.
+
+        Returns
+        -------
+        array of bool, shape (m, n)
+            A new C-ordered array, in the memory of the words.
+        """
         m, n = self.shape
         if not m or not n:
             return array_namespace(self.words).zeros((m, n), np.bool_)
@@ -283,7 +369,14 @@ class BitMatrix:
         return np.unpackbits(words.view(np.uint8), axis=1, count=n, bitorder="little").view(np.bool_)
 
     def unpack_into(self, out: Any) -> None:
-        """Write the entries into a bool array (m, n), so many rows at a time that temporaries stay small."""
+        """Write the entries into an array of bool.
+
+        Parameters
+        ----------
+        out : array of bool, shape (m, n)
+            The array, in the memory of the words. On the host so many rows are written at a time that temporaries stay
+            small.
+        """
         if self.on_device and out.size:
             from semiring.kernels.cuda.entries.packing import unpack
 
@@ -304,7 +397,13 @@ class BitMatrix:
         return entries
 
     def copy(self) -> BitMatrix:
-        """Return a copy with contiguous words."""
+        """Return a copy with contiguous words.
+
+        Returns
+        -------
+        BitMatrix
+            The copy (m, n), in the same memory.
+        """
         return self._view(self.words.copy(), self.shape)
 
     @property
@@ -313,11 +412,28 @@ class BitMatrix:
         return is_device_array(self.words)
 
     def to_host(self) -> BitMatrix:
-        """Return the matrix itself if it is in the memory of the host, else a copy there."""
+        """Return the matrix in the memory of the host.
+
+        Returns
+        -------
+        BitMatrix
+            The matrix itself if it is in the memory of the host, else a copy there.
+        """
         return self._view(self.words.get(), self.shape) if self.on_device else self
 
     def to_device(self) -> BitMatrix:
-        """Return the matrix itself if it is on a GPU, else a copy on the current one. Raises `DeviceError`."""
+        """Return the matrix in the memory of a GPU.
+
+        Returns
+        -------
+        BitMatrix
+            The matrix itself if it is on a GPU, else a copy on the current one.
+
+        Raises
+        ------
+        DeviceError
+            If there is no GPU, or no CuPy.
+        """
         if self.on_device:
             return self
         from semiring.arrays.device import copy_to_device
@@ -340,7 +456,13 @@ class BitMatrix:
         return result
 
     def count(self) -> int:
-        """Return the number of True entries."""
+        """Return the number of True entries.
+
+        Returns
+        -------
+        int
+            The number.
+        """
         if self.on_device:
             from semiring.kernels.cuda.entries.packing import count
 
@@ -380,7 +502,18 @@ class BitMatrix:
         target.words[...] = source.words
 
     def fill(self, value: bool) -> None:
-        """Set every entry to ``value``."""
+        """Set every entry to one value.
+
+        Parameters
+        ----------
+        value : bool
+            The value.
+
+        Raises
+        ------
+        DTypeError
+            If the value is no bool.
+        """
         self.words[...] = _ALL if _truth(value) else 0
         if self.words.shape[1]:
             self.words[:, -1] &= self.tail

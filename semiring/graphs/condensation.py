@@ -34,7 +34,16 @@ _WORDS = 8  # the words of 64 sources that one pass follows
 class Condensation:
     """The strong components of a graph of n vertices, numbered in a topological order.
 
-    Every edge between two components leads from the lower number to the higher number.
+    Every edge between two components leads from the lower number to the higher number. `condensation` returns one.
+
+    Parameters
+    ----------
+    n : int
+        The number of vertices.
+    tails, heads : array of int64, shape (edges,)
+        The ends of the edges.
+    names : tuple, or None
+        n names of the vertices, or None if the vertices are 0 … n - 1.
 
     Attributes
     ----------
@@ -43,7 +52,7 @@ class Condensation:
     graph
         A csr_array (c, c) bool of SciPy: the edges between the c components.
     names
-        A tuple of n names, or None if the vertices are 0 … n - 1.
+        A tuple of n names, or None.
     """
 
     component: NDArray[np.int64]
@@ -79,7 +88,7 @@ class Condensation:
 
         Parameters
         ----------
-        component
+        component : int
             The number of the component, 0 … c - 1.
 
         Returns
@@ -102,7 +111,7 @@ class Condensation:
 
         Parameters
         ----------
-        sources, targets
+        sources, targets : vertex or sequence
             A vertex, or a sequence of p or q vertices: numbers, or names if the graph names its vertices.
 
         Returns

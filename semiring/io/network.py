@@ -48,32 +48,37 @@ Locate: TypeAlias = Callable[[int], str]
 class Network:
     """A weighted graph: its matrix over a semiring, and the names, labels and positions of its vertices.
 
-    Attributes
+    Parameters
     ----------
-    matrix
-        (n, n): ``matrix[i, j]`` is the weight of the edge i → j, or the semiring's zero if there is no edge.
-    names
-        A name for each vertex, or None if the vertices are 0 … n - 1.
-    labels
-        A longer name for each vertex ("Boston" beside "BOS"), or None.
-    positions
-        (n, 2): the coordinates x, y of the vertices in a drawing, or None. If ``geographic``, they are longitude and
-        latitude in degrees.
-    unit
+    matrix : array, shape (n, n)
+        ``matrix[i, j]`` is the weight of the edge i → j, or the semiring's zero if there is no edge.
+    names : sequence, or None
+        A name for each vertex, or None if the vertices are 0 … n - 1. The attribute is a tuple.
+    labels : tuple of str, or None
+        A longer name for each vertex ("Boston" beside "BOS").
+    positions : array of float, shape (n, 2), or None
+        The coordinates x, y of the vertices in a drawing.
+    geographic : bool
+        Whether the positions are longitude and latitude in degrees.
+    unit : str
         The unit of the weights ("km"), or "".
-    title
+    title : str
         The title of the network, usually the stem of its file's name.
-    semiring
+    semiring : Semiring or None
         The semiring of the matrix. None means that no semiring was named: min-plus, or boolean for truth values.
-    combined
+    combined : bool
         Whether some weight is the ⊕ of several edges from one vertex to another.
-    directed
+    directed : bool
         Whether edges have a direction. False if each edge was taken in both directions.
 
     Raises
     ------
     ShapeError
         The matrix is not square, the names, labels or positions are not n, or two names are equal.
+
+    Notes
+    -----
+    The parameters are also the attributes of a network.
     """
 
     matrix: np.ndarray[Any, Any]
@@ -120,18 +125,33 @@ class Network:
         return range(len(self.matrix)) if self.names is None else self.names
 
     def to_frame(self) -> Any:
-        """Return the matrix as a frame of pandas, with the names of the vertices for rows and columns.
+        """Return the matrix as a frame of pandas.
 
-        Raises `MissingExtraError` without pandas.
+        Returns
+        -------
+        pandas.DataFrame
+            The entries (n, n), with the names of the vertices for rows and columns.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
         """
         return make_frame(self.matrix, self._vertex_names, self._vertex_names)
 
     def to_networkx(self) -> Any:
-        """Return a ``networkx.DiGraph``, or a ``networkx.Graph`` if the network is undirected.
+        """Return the network as a graph of NetworkX.
 
-        Edges have the attribute ``weight``, and vertices ``label`` and ``pos`` if the network has labels and positions.
+        Returns
+        -------
+        networkx.DiGraph or networkx.Graph
+            The graph, which is a ``networkx.Graph`` if the network is undirected. Edges have the attribute ``weight``,
+            and vertices ``label`` and ``pos`` if the network has labels and positions.
 
-        Raises `MissingExtraError` without NetworkX.
+        Raises
+        ------
+        MissingExtraError
+            If NetworkX is not installed.
         """
         try:
             import networkx as nx

@@ -57,18 +57,40 @@ def _where_it_lives(method: Callable[..., Result]) -> Callable[..., Result]:
 class Paths:
     """The best paths between all pairs of n vertices, which are numbered 0 … n - 1 or have names.
 
+    The functions of paths return one. A constructor call makes paths from a closure, with the predecessors, or with
+    data from which paths are found.
+
+    Parameters
+    ----------
+    matrix : array, shape (n, n)
+        The weight of a best path from i to j, the semiring's zero if there is none.
+    semiring : Semiring
+        The semiring that combines the weights along a path (⊗) and compares paths (⊕).
+    predecessors : array of int32, shape (n, n), or None
+        ``predecessors[i, j]`` is the vertex before j on the path from i to j. It is -9999 if there is no path, and on
+        the diagonal, as in `scipy.sparse.csgraph`.
+    names : iterable, or None
+        n names of the vertices.
+    weights : matrix, shape (n, n), or None
+        The edges, for paths without ``predecessors``. They are not copied.
+    pivots : array, shape (n, n), str or None
+        The pivots that `closure` stores for a matrix in a file, or the name of their file. Then a path
+        reads as many entries of both as it has edges, times 64. Properties of all pairs read the whole matrix.
+
     Attributes
     ----------
-    matrix
-        (n, n): the weight of a best path from i to j, the semiring's zero if there is none.
-    semiring
-        The semiring that combines the weights along a path (⊗) and compares paths (⊕).
-    predecessors
-        (n, n) int32 or None: ``predecessors[i, j]`` is the vertex before j on the path from i to j. It is -9999 if
-        there is no path, and on the diagonal, as in `scipy.sparse.csgraph`.
+    matrix, semiring, predecessors
+        The parameters.
     names
         A tuple of n names, or None.
 
+    Raises
+    ------
+    ShapeError
+        If the matrix is not square, or the names or the pivots do not fit it.
+
+    Notes
+    -----
     The matrix and the predecessors may be on a GPU. Then a path copies the n numbers of its row to the host, once for
     each source. Properties of all pairs are computed on the GPU.
     """
@@ -83,18 +105,6 @@ class Paths:
         weights: Any = None,
         pivots: Any = None,
     ) -> None:
-        """Make paths from a closure, with the predecessors, or with data from which paths are found.
-
-        Parameters
-        ----------
-        matrix, semiring, predecessors, names
-            The attributes.
-        weights
-            The matrix of the edges, for paths without ``predecessors``; it is not copied.
-        pivots
-            The pivots (n, n) that `closure` stores for a matrix in a file, or the name of their file. Then a path
-            reads as many entries of both as it has edges, times 64. Properties of all pairs read the whole matrix.
-        """
         self._reflexive = True
         self.matrix, self.semiring, self.predecessors = matrix, semiring, predecessors
         self._distances = as_matrix(matrix, semiring, square=True)
@@ -144,9 +154,17 @@ class Paths:
         return names, names
 
     def to_frame(self) -> Any:
-        """Return the matrix as a frame of pandas, with the names of the vertices as labels.
+        """Return the matrix as a frame of pandas.
 
-        Raises `MissingExtraError` without pandas.
+        Returns
+        -------
+        pandas.DataFrame
+            The weights (n, n), with the names of the vertices as labels.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
         """
         return make_frame(on_host(self._distances), *self._ends)
 
@@ -155,10 +173,29 @@ class Paths:
         return Network(on_host(self._distances), self.names, semiring=self.semiring)
 
     def plot(self, source: Any = None, target: Any = None) -> Any:
-        """Draw the network as a figure of matplotlib, with the path from ``source`` to ``target``.
+        """Draw the network, with the path from one vertex to another.
 
-        Vertices are coloured by the distance from the source. Raises `NoPathError`, `VertexError`, `AlgebraError` if
-        these paths hold no edges, and `MissingExtraError` without matplotlib.
+        Parameters
+        ----------
+        source, target : vertex, or None
+            The ends of the path, by number or name. The figure shows a path if both are given. With a source,
+            vertices are coloured by the distance from it.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure, which `semiring.plot.save` writes to a file.
+
+        Raises
+        ------
+        NoPathError
+            If no path leads from the source to the target.
+        VertexError
+            If one of them is not a vertex.
+        AlgebraError
+            If these paths hold no edges.
+        MissingExtraError
+            If matplotlib or NetworkX is not installed.
         """
         from semiring.plot import plot_network
 
@@ -175,33 +212,94 @@ class Paths:
     # ------------------------------------------------------------------------------------------------- vertices
 
     def index(self, vertex: Any) -> int:
-        """Return the number of a vertex, which is given by name or by number.
+        """Return the number of a vertex.
 
-        If some names are integers or texts of integers, as in a file, a vertex must be given by name: 7 is the vertex
-        7, or else the vertex "7". Raises `VertexError`.
+        Parameters
+        ----------
+        vertex : object
+            A name or a number. If some names are integers or texts of integers, as in a file, a vertex must be given by
+            name: 7 is the vertex 7, or else the vertex "7".
+
+        Returns
+        -------
+        int
+            The number, 0 … n - 1.
+
+        Raises
+        ------
+        VertexError
+            If there is no such vertex.
         """
         return self._known.index(vertex)
 
     def name(self, vertex: int) -> Any:
-        """Return the name of the vertex of that number, or the number if vertices have no names."""
+        """Return the name of a vertex.
+
+        Parameters
+        ----------
+        vertex : int
+            The number of the vertex.
+
+        Returns
+        -------
+        object
+            The name, or the number if vertices have no names.
+        """
         return int(vertex) if self.names is None else self.names[vertex]
 
     # ---------------------------------------------------------------------------------------------------- paths
 
     @_where_it_lives
     def distance(self, source: Any, target: Any) -> Any:
-        """Return the weight of the best path from ``source`` to ``target``; the semiring's zero if there is none.
+        """Return the weight of the best path from one vertex to another.
 
-        For signed integers the zero is returned as a float: ∞ in min-plus, not the greatest integer.
+        Parameters
+        ----------
+        source, target : vertex
+            The ends of the path, by number or name.
+
+        Returns
+        -------
+        NumPy scalar
+            The weight in the dtype of the matrix. If there is no path, it is the semiring's zero. For signed integers
+            this zero is returned as a float: ∞ in min-plus, not the greatest integer.
+
+        Raises
+        ------
+        VertexError
+            If one of them is not a vertex.
         """
         return self._with_infinities(on_host(self._distances[self.index(source), self.index(target)])[()])
 
     def path(self, source: Any, target: Any) -> list[Any]:
-        """Return the vertices of a best path, both ends included; ``[source]`` from a vertex to itself.
+        """Return the vertices of a best path.
 
-        With ``transitive_closure(reflexive=False)`` the path from a vertex to itself is a cycle. Costs O(length), also
-        with pivots. Without predecessors it runs one search from the ``source``, O(n²), whose result is kept. Raises
-        `NoPathError` if there is no path, and `VertexError`.
+        Parameters
+        ----------
+        source, target : vertex
+            The ends of the path, by number or name.
+
+        Returns
+        -------
+        list
+            The vertices, both ends included, by name if they have names. The path from a vertex to itself is
+            ``[source]``. With ``transitive_closure(reflexive=False)`` it is a cycle.
+
+        Raises
+        ------
+        NoPathError
+            If there is no path.
+        VertexError
+            If one of the ends is not a vertex.
+        AlgebraError
+            If these paths have neither predecessors nor weights.
+        ValueError
+            If the weights or the predecessors were changed, and contradict the distances.
+
+        Notes
+        -----
+        The cost is O(length), also with pivots. Without predecessors the first path from a source runs one search from
+        it, O(n²), whose result is kept.
         """
         i, j = self.index(source), self.index(target)
         vertices = self._over_pivots(i, j)
@@ -223,7 +321,10 @@ class Paths:
     def without_empty_paths(self) -> Paths:
         """Restrict paths of truth values to those of at least one edge, so a vertex reaches itself only by a cycle.
 
-        The matrix is changed in place.
+        Returns
+        -------
+        Paths
+            These paths, whose matrix is changed in place.
         """
         D, edges = self._distances, self._weights
         packed, sparse = isinstance(edges, BitMatrix), is_sparse(edges)
@@ -238,9 +339,25 @@ class Paths:
         return self
 
     def paths_from(self, source: Any) -> dict[Any, list[Any]]:
-        """Return the paths from one vertex to all vertices that it reaches, by their ends.
+        """Return the paths from one vertex to all vertices that it reaches.
 
-        The path to the source itself has one vertex: ``{source: [source], ...}``.
+        Parameters
+        ----------
+        source : vertex
+            The vertex where the paths begin, by number or name.
+
+        Returns
+        -------
+        dict of vertex to list
+            The paths by their ends, as `path` returns them. The path to the source itself has one vertex:
+            ``{source: [source], ...}``.
+
+        Raises
+        ------
+        VertexError
+            If the source is not a vertex.
+        AlgebraError
+            If these paths have neither predecessors nor weights.
         """
         i = self.index(source)
         tree = self._tree(i)
@@ -363,11 +480,26 @@ class Paths:
 
     @_where_it_lives
     def eccentricity(self, vertex: Any = None) -> Any:
-        """Return the worst of the best paths from each vertex, (n,), or from one vertex.
+        """Return the worst of the best paths from each vertex, or from one vertex.
 
-        In min-plus it is the distance of the farthest vertex. It is the semiring's zero, ∞ in min-plus, for a vertex
-        that does not reach every other vertex; integers become float64 then. In max-plus it is the longest path from
-        each vertex, and unreachable vertices are ignored.
+        In min-plus it is the distance of the farthest vertex. In max-plus it is the longest path from each vertex, and
+        unreachable vertices are ignored.
+
+        Parameters
+        ----------
+        vertex : vertex, or None
+            A vertex, by number or name. The default is all vertices.
+
+        Returns
+        -------
+        array, shape (n,), or NumPy scalar
+            The weights. Except in max-plus, the value is the semiring's zero, ∞ in min-plus, for a vertex that does not
+            reach every other vertex. Integers become float64 then.
+
+        Raises
+        ------
+        VertexError
+            If there is no such vertex.
         """
         worst = self._with_infinities(self._eccentricities)
         return worst.copy() if vertex is None else worst[self.index(vertex)]

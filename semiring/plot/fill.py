@@ -16,11 +16,27 @@ CELLS = 800  # squares along an edge of the picture, at most
 
 
 def plot_fill(factor: Factor, *, title: str = "") -> Figure:
-    """Return the pattern of a `Factor` in the order of its elimination: edges and fill.
+    """Return a picture of the pattern of a `Factor` in the order of its elimination: edges and fill.
 
-    The vertices that are eliminated last, below and to the right, separate the others. Of more than 800 vertices a
-    square stands for several, and has the colour of an edge where there is one. Raises `MissingExtraError` without
-    matplotlib.
+    The vertices that are eliminated last, below and to the right, separate the remaining vertices.
+
+    Parameters
+    ----------
+    factor : Factor
+        The factor of n vertices. If n is above 800, a square of the picture stands for several vertices, and has the
+        colour of an edge if it contains one.
+    title : str
+        The title of the picture. The default is "Fill".
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure, which `save` writes to a file.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
     """
     figure: Figure = new_figure(8.0, 7.4)
     from matplotlib import colormaps

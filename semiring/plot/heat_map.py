@@ -44,13 +44,38 @@ def plot_matrix(
     title: str = "",
     unit: str = "",
 ) -> Figure:
-    """Return a heat map of an (n, n) closure, a row for each source.
+    """Return a heat map of a closure, with a row for each source.
 
     Pairs with the semiring's zero are grey.
 
-    Rows and columns of named vertices are sorted so that alike ones are neighbours; numbered ones keep their order. Of
-    a matrix of more than 2000 rows evenly spaced ones are drawn. Raises `ShapeError` where a matrix is not square or
-    names are not n, and what `network_of` raises; `MissingExtraError` without matplotlib.
+    Parameters
+    ----------
+    matrix : array, shape (n, n), or graph
+        A closure, or what `network_of` takes. Of a matrix of more than 2000 rows, 2000 evenly spaced rows and columns
+        are drawn.
+    semiring : Semiring or str
+        The semiring of the closure. It decides the zero and the words of the legend.
+    names : sequence of str, or None
+        n names of the vertices. The default is the names of the network, if it has names. Rows and columns of up to
+        1500 named vertices are sorted so that alike vertices are neighbours. Numbered vertices keep their order.
+    title : str
+        The title of the picture. The default is "Closure".
+    unit : str
+        The unit of the entries, such as "km", for the colour bar.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure, which `save` writes to a file.
+
+    Raises
+    ------
+    ShapeError
+        If the matrix is not square, or the number of names is not n.
+    MissingExtraError
+        If matplotlib is not installed.
+    SemiringError
+        For any other error of `network_of`.
     """
     semiring = as_semiring(semiring)
     network = network_of(matrix, semiring)

@@ -18,10 +18,27 @@ _APART = 2  # hops between components, beyond the longest path
 
 
 def layout(edges: Array) -> Array:
-    """Return positions (n, 2) for the vertices of a graph given by a boolean (n, n) matrix, without directions.
+    """Return positions in the plane for the vertices of a graph without coordinates.
 
-    It is `networkx.spring_layout` with a seed. Up to 150 vertices `networkx.kamada_kawai_layout` brings distances in
-    the plane near the numbers of hops. The result is the same each time. Raises `MissingExtraError` without NetworkX.
+    Parameters
+    ----------
+    edges : array of bool, shape (n, n)
+        Whether an edge leads from i to j. Directions are ignored.
+
+    Returns
+    -------
+    array of float64, shape (n, 2)
+        The positions x and y. The result is the same each time.
+
+    Raises
+    ------
+    MissingExtraError
+        If NetworkX is not installed.
+
+    Notes
+    -----
+    The positions are those of `networkx.spring_layout` with a seed. Up to 150 vertices `networkx.kamada_kawai_layout`
+    then brings distances in the plane near the numbers of hops, which takes some seconds.
     """
     try:
         import networkx as nx

@@ -52,14 +52,38 @@ def plot_network(
     values_label: str = "",
     title: str = "",
 ) -> Figure:
-    """Draw a network, or what `network_of` takes, with a path on it.
+    """Draw a network, with a path on it.
 
-    ``path`` lists vertices in order, by number or by name.
+    Parameters
+    ----------
+    network : Network, graph or array
+        A network, or what `network_of` takes. Vertices are drawn at ``network.positions``, on a map around their middle
+        if the positions are longitudes and latitudes. Without positions `layout` places them.
+    semiring : Semiring, str or None
+        The semiring of the weights. The default is that of a `Network`, else min-plus.
+    path : sequence
+        The vertices of the path in order, by number or by name.
+    values : array, shape (n,), or None
+        Numbers that colour the vertices, such as the distances from one of them. Vertices whose value is the semiring's
+        zero are shown apart, as unreachable.
+    values_label : str
+        The title of the colour bar.
+    title : str
+        The title of the picture. The default is the title of the network.
 
-    ``values`` (n,) colours the vertices, by distance from one of them say; those with the semiring's zero are shown
-    apart, as unreachable. ``values_label`` is the title of the colour bar. Vertices stand at ``network.positions``, on
-    a map around their middle if those are longitudes and latitudes, else where a layout of NetworkX puts them. Raises
-    `MissingExtraError` without matplotlib.
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure, which `save` writes to a file.
+
+    Raises
+    ------
+    VertexError
+        If a vertex of the path is not in the network.
+    MissingExtraError
+        If matplotlib is not installed, or NetworkX for a network without positions.
+    SemiringError
+        For any other error of `network_of`.
     """
     if not isinstance(network, Network):
         network = network_of(network, semiring)

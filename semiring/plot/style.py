@@ -131,7 +131,22 @@ def check_picture(path: str | os.PathLike[str]) -> str:
 
 
 def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150) -> None:
-    """Write a figure to a .png, .svg or .pdf file, whole or not at all; `FormatError` for other endings."""
+    """Write a figure to a file, whole or not at all.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        The figure.
+    path : str or os.PathLike
+        The name of the file. Its ending, .png, .svg or .pdf, decides the format.
+    dpi : int
+        The dots per inch of a .png file.
+
+    Raises
+    ------
+    FormatError
+        If the name has another ending.
+    """
     ending = check_picture(path)
     drawn = io.BytesIO()
     with any_letters():

@@ -176,7 +176,23 @@ def _is_wide(edges: SparseEntries) -> bool:
 class Factor:
     """A* of a sparse matrix A (n, n) as triangular factors, which `factor` returns.
 
-    Vertices are 0 … n - 1, or the names that A has.
+    Vertices are 0 … n - 1, or the names that A has. `factor`, `refactor` and `update` call the constructor, which
+    eliminates the matrix.
+
+    Parameters
+    ----------
+    semiring : Semiring
+        The semiring of the matrix.
+    edges : SparseEntries
+        The entries of the matrix, and the names of its vertices.
+    analysis : Analysis
+        The symbolic factorization, with the elimination order.
+    threads : int or None
+        The number of threads. None is `semiring.get_threads()` at each call.
+    placement : Placement or None
+        The memory of the factor. The default is that of the host.
+    changed : tuple, or None
+        An earlier factor, and the indices of the entries that differ from it.
 
     Attributes
     ----------
@@ -188,12 +204,6 @@ class Factor:
         (n,) int32: the vertices in the order of their elimination.
     symmetric
         Whether A equals its transpose and ⊗ commutes, which halves the work and the memory.
-    nnz
-        The number of entries of the factors.
-    operations
-        The number of pairs of one ⊗ and one ⊕ in the elimination.
-    memory
-        The bytes of the factors and of their structure.
     """
 
     def __init__(
@@ -205,11 +215,6 @@ class Factor:
         placement: Any = None,
         changed: tuple[Factor, Array] | None = None,
     ) -> None:
-        """Eliminate the matrix; `factor`, `refactor` and `update` call it.
-
-        ``placement``: the memory of the factor, by default that of the host. ``changed``: an earlier factor, and the
-        indices of the entries that differ from it.
-        """
         self._placement = placement or HostPlacement()
         self.semiring, self.dtype, self.names = semiring, edges.values.dtype, edges.names
         self._edges, self._analysis, self._threads = edges, analysis, threads
@@ -244,14 +249,17 @@ class Factor:
 
     @property
     def nnz(self) -> int:
+        """The number of entries of the factors."""
         return self._numbers.layout.size
 
     @property
     def operations(self) -> int:
+        """The number of pairs of one ⊗ and one ⊕ in the elimination."""
         return int(self._analysis.pairs(self.symmetric).sum())
 
     @property
     def memory(self) -> int:
+        """The bytes of the factors and of their structure."""
         a, layout = self._analysis, self._numbers.layout
         structure = a.order, a.place, a.supernode_of, a.parents, a.pivot_starts, a.row_starts, a.rows
         arrays = *structure, layout.slots, self._edges.values
@@ -262,14 +270,13 @@ class Factor:
 
         Parameters
         ----------
-        cells
+        cells : int
             The number of rows and of columns of the grid, at most n.
 
         Returns
         -------
-        filled, edges
-            Two int64 arrays, (cells, cells) or (n, n) if that is less. Rows and columns are in the order of
-            elimination.
+        filled, edges : array of int64, shape (cells, cells)
+            The counts, (n, n) if that is less. Rows and columns are in the order of elimination.
         """
         a, n = self._analysis, len(self)
         size = min(cells, n)
@@ -374,11 +381,11 @@ class Factor:
 
         Parameters
         ----------
-        b
-            (n,) or (n, k), of the factor's dtype, or of one that fits into it.
-        transposed
-            Solve x = x ⊗ A ⊕ b for every column of b instead. In min-plus x[i] is then the least sum of b[j] and of a
-            path from j to i. Without it the path leads from i to j.
+        b : array, shape (n,) or (n, k)
+            The right-hand side, of the factor's dtype, or of one that fits into it.
+        transposed : bool
+            Whether to solve x = x ⊗ A ⊕ b for every column of b instead. In min-plus x[i] is then the least sum of
+            b[j] and of a path from j to i. Otherwise the path leads from i to j.
 
         Returns
         -------
@@ -484,9 +491,9 @@ class Factor:
 
         Parameters
         ----------
-        sources
+        sources : sequence of vertices
             The p vertices where paths begin, by number or name.
-        targets
+        targets : sequence of vertices, or None
             The q vertices where paths end, by number or name. By default all n vertices.
 
         Returns
@@ -537,8 +544,8 @@ class Factor:
 
         Parameters
         ----------
-        sources, targets
-            (p,): pair number e leads from ``sources[e]`` to ``targets[e]``, each by number or name.
+        sources, targets : sequence of vertices, length p
+            The ends of the pairs: pair number e leads from ``sources[e]`` to ``targets[e]``, each by number or name.
 
         Returns
         -------
@@ -590,7 +597,24 @@ class Factor:
         return out
 
     def distance(self, source: Any, target: Any) -> Any:
-        """Return the entry of A* for two vertices, by number or name: in min-plus, the weight of `path`."""
+        """Return the entry of A* for two vertices: in min-plus, the weight of `path`.
+
+        Parameters
+        ----------
+        source, target : vertex
+            The ends of the path, by number or name.
+
+        Returns
+        -------
+        scalar
+            The entry, of the factor's dtype. It is the semiring's zero if no path leads from the source to the target.
+            On a GPU it is a CuPy array without axes.
+
+        Raises
+        ------
+        VertexError
+            For a source or target that is not a vertex.
+        """
         return self.table([source], [target])[0, 0]
 
     def path(self, source: Any, target: Any) -> list[Any]:
@@ -598,7 +622,7 @@ class Factor:
 
         Parameters
         ----------
-        source, target
+        source, target : vertex
             The ends of the path, by number or name.
 
         Returns
@@ -650,11 +674,11 @@ class Factor:
 
         Parameters
         ----------
-        chunk
+        chunk : int or None
             The largest number of rows in a block of the iterator.
-        vertices
+        vertices : sequence of vertices, or None
             The vertices whose rows are computed, by number or name. By default all.
-        reduce
+        reduce : str, tuple, callable or None
             The reduction of each row:
 
             - ``"eccentricity"``: the worst value, which is the semiring's zero if a vertex is not reached; in max-plus
@@ -666,7 +690,7 @@ class Factor:
             - ``("nearest", k)``: the numbers of the k other vertices with the best values, the best first, -1 for
               none, int64;
             - a function, which takes rows (k, n), in any order and on several threads, and returns an array (k, …).
-        out
+        out : array, str or None
             An array, or the name of an .npy file, for the reductions, or without ``reduce`` for all rows. The first
             bytes of a file are written last, so an incomplete file is not a valid .npy file.
 
@@ -741,8 +765,8 @@ class Factor:
 
         Parameters
         ----------
-        out
-            An array (n, n) of the factor's dtype, or the name of an .npy file, for the result.
+        out : array, shape (n, n), str or None
+            An array of the factor's dtype, or the name of an .npy file, for the result.
 
         Returns
         -------
@@ -770,7 +794,7 @@ class Factor:
 
         Parameters
         ----------
-        A
+        A : matrix, shape (n, n), frame or graph
             A matrix of any kind that `factor` takes, in which some of the edges may be missing. It is converted to the
             dtype of this factor.
 
@@ -803,7 +827,7 @@ class Factor:
 
         Parameters
         ----------
-        edges
+        edges : iterable of tuple
             The changes: (from, to, weight) each, with vertices by number or name. Each direction is a separate edge.
             The semiring's zero removes an edge, whose entry remains. An edge that the matrix of `factor` stored with
             the weight zero has no entry: store it with another weight, and remove it by this function.

@@ -32,15 +32,15 @@ _BLOCK, _TOGETHER = 1024, 1 << 19  # of products of log_plus: rows and columns a
 class PlannedStep:
     """One pairwise contraction of a plan, or the sum of one operand.
 
-    Attributes
+    Parameters
     ----------
-    subscripts
+    subscripts : str
         The labels of both terms and of the result.
-    shape
-        The sizes (batch, rows, inner, columns) of its product; an entrywise product has one inner index.
-    pairs
+    shape : tuple of int
+        The sizes (batch, rows, inner, columns) of its product. An entrywise product has one inner index.
+    pairs : int
         How many times ⊗ and ⊕ are computed.
-    result_bytes
+    result_bytes : int
         The memory of the result.
     """
 
@@ -54,20 +54,24 @@ class PlannedStep:
 class ContractionPlan:
     """The plan of `einsum` for operands of some shapes, which prints as a table of the steps.
 
-    Attributes
+    `einsum_path` returns one. The parameters are also its attributes.
+
+    Parameters
     ----------
-    subscripts
-        The notation with every label, the output included; an axis of an ellipsis is a digit in brackets.
-    path
+    subscripts : str
+        The notation with every label, the output included. An axis of an ellipsis is a digit in brackets.
+    path : tuple of tuple of int
         The order, as `numpy.einsum_path` and opt_einsum have it: ``optimize=plan.path`` takes it again.
-    steps
-        A `PlannedStep` for each contraction, of the whole operands.
-    pairs
-        How many times ⊗ and ⊕ are computed in all; with ``slices`` some more than the steps say.
-    memory
+    steps : tuple of PlannedStep
+        A step for each contraction, of the whole operands.
+    pairs : int
+        How many times ⊗ and ⊕ are computed in all. With ``slices`` it is more than the sum of the steps.
+    memory : int
         The most bytes that the call holds at a time beside the operands: intermediate results, copies, the result.
-    slices
+    slices : dict of str to int
         For each label that ``memory_limit`` cuts, into how many parts.
+    blocks : dict of str to int
+        The size of a part of each label in ``slices``.
     """
 
     subscripts: str
