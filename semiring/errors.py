@@ -83,7 +83,17 @@ class DeviceError(SemiringError, TypeError):
 class DomainError(SemiringError, ValueError):
     """An entry is NaN or lies outside the domain of the semiring.
 
-    ``position`` is the index of the entry, or () if the error is not about one entry.
+    Parameters
+    ----------
+    message : str
+        The message.
+    position : sequence of int
+        The index of the entry, or () if the error is not about one entry.
+
+    Attributes
+    ----------
+    position
+        The index as a tuple.
     """
 
     def __init__(self, message: str, position: Sequence[int] = ()) -> None:
@@ -91,12 +101,34 @@ class DomainError(SemiringError, ValueError):
         self.position = tuple(position)
 
     def at(self, *position: int) -> DomainError:
-        """Return the same error for the entry ``position`` of a matrix, if it was raised for a list of entries."""
+        """Return the same error for an entry of a matrix, if it was raised for a list of entries.
+
+        Parameters
+        ----------
+        *position : int
+            The index of the entry in the matrix.
+
+        Returns
+        -------
+        DomainError
+            A new error with this position.
+        """
         before, after = (f"[{', '.join(map(str, index))}]" for index in (self.position, position))
         return DomainError(str(self).replace(before, after, 1), position)
 
     def named(self, names: Sequence[object] | None) -> DomainError:
-        """Return the same error with the names of the edge's vertices, or this error if they have no names."""
+        """Return the same error with the names of the edge's vertices.
+
+        Parameters
+        ----------
+        names : sequence or None
+            The names of all n vertices.
+
+        Returns
+        -------
+        DomainError
+            A new error, or this error if the vertices have no names.
+        """
         if names is None or len(self.position) != 2 or not max(self.position) < len(names):
             return self
         tail, head = (names[vertex] for vertex in self.position)
@@ -113,12 +145,19 @@ class IntegerOverflowError(SemiringError, OverflowError):
 class DivergenceError(SemiringError, ArithmeticError):
     """The closure does not exist: a pivot has no star.
 
+    Parameters
+    ----------
+    message : str
+        The message.
+    vertex : int or None
+        The number of the pivot's vertex, or None if it is unknown.
+    cycle : sequence of int
+        The vertices of a cycle that gains, in order. The first one is not repeated at the end.
+
     Attributes
     ----------
-    vertex
-        The number of the pivot's vertex, or None if it is unknown.
-    cycle
-        The vertices of a cycle that gains, in order; the first one is not repeated at the end.
+    vertex, cycle
+        The parameters, ``cycle`` as a tuple.
     matrix
         The index of the matrix in a stack, or () for a single matrix.
     """
@@ -130,7 +169,18 @@ class DivergenceError(SemiringError, ArithmeticError):
         self.vertex, self.cycle = vertex, tuple(cycle)
 
     def named(self, names: Sequence[object] | None) -> DivergenceError:
-        """Return the same error with the names of the vertices, or this error if they have no names."""
+        """Return the same error with the names of the vertices.
+
+        Parameters
+        ----------
+        names : sequence or None
+            The names of all n vertices.
+
+        Returns
+        -------
+        DivergenceError
+            A new error, or this error if the vertices have no names.
+        """
         if names is None or self.vertex is None or not max((self.vertex, *self.cycle)) < len(names):
             return self
         stated = str(self).replace(f"vertex {self.vertex},", f"vertex {names[self.vertex]},")
@@ -158,12 +208,19 @@ NO_CLOSURE = "no closure exists"
 class NegativeCycleError(DivergenceError):
     """A cycle improves without end: negative in min-plus; positive in max-plus, where it is a `PositiveCycleError`.
 
+    Parameters
+    ----------
+    message : str
+        The message.
+    cycle : sequence of int
+        The numbers of its vertices in order. The first one is not repeated at the end.
+    names : sequence
+        The names of these vertices, or () if vertices have no names.
+
     Attributes
     ----------
-    cycle
-        The numbers of its vertices in order; the first one is not repeated at the end.
-    names
-        The names of these vertices, or () if vertices have no names.
+    cycle, names
+        The parameters as tuples.
     matrix
         As for `DivergenceError`.
     """
@@ -173,7 +230,18 @@ class NegativeCycleError(DivergenceError):
         self.names = tuple(names)
 
     def named(self, names: Sequence[object] | None) -> NegativeCycleError:
-        """Return the same error with the names of the vertices, or this error if they have no names."""
+        """Return the same error with the names of the vertices.
+
+        Parameters
+        ----------
+        names : sequence or None
+            The names of all n vertices.
+
+        Returns
+        -------
+        NegativeCycleError
+            A new error of the same class, or this error if the vertices have no names.
+        """
         if names is None or not self.cycle or not max(self.cycle) < len(names):
             return self
         of_cycle = tuple(names[vertex] for vertex in self.cycle)
@@ -181,7 +249,13 @@ class NegativeCycleError(DivergenceError):
         return type(self)(f"{self}; by name, it is {shown}", self.cycle, of_cycle)
 
     def of_paths(self) -> NegativeCycleError:
-        """Return the same error for a function of paths: no best paths exist, instead of no closure."""
+        """Return the same error for a function of paths: no best paths exist, instead of no closure.
+
+        Returns
+        -------
+        NegativeCycleError
+            A new error of the same class.
+        """
         kind = "longest" if isinstance(self, PositiveCycleError) else "shortest"
         stated = str(self).replace(NO_CLOSURE, f"no {kind} paths exist")
         return type(self)(stated, self.cycle, self.names)
@@ -191,7 +265,17 @@ class NegativeCycleError(DivergenceError):
 
 
 class PositiveCycleError(NegativeCycleError):
-    """A cycle of max-plus has a weight above 0, so it is a negative cycle of the negated weights."""
+    """A cycle of max-plus has a weight above 0, so it is a negative cycle of the negated weights.
+
+    Parameters
+    ----------
+    message : str
+        The message.
+    cycle : sequence of int
+        The numbers of its vertices in order, as for `NegativeCycleError`.
+    names : sequence
+        The names of these vertices, or ().
+    """
 
 
 class MethodError(SemiringError, ValueError):
@@ -232,7 +316,16 @@ def did_you_mean(name: str, valid: Sequence[str], remarks: Mapping[str, str] | N
 class UnknownNameError(SemiringError, LookupError):
     """A name is not valid; the message lists the valid names.
 
-    The optional ``places``, such as "on a GPU", map to the valid names there, and the message lists the names by them.
+    Parameters
+    ----------
+    what : str
+        What the name stands for, such as "semiring".
+    name : str
+        The name.
+    valid : iterable of str
+        The valid names.
+    places : mapping of str to sequence of str, or None
+        Places, such as "on a GPU", with the valid names there. The message then lists the names by their places.
     """
 
     def __init__(
@@ -264,7 +357,17 @@ class TooLargeError(SemiringError, MemoryError):
 
 
 class MissingExtraError(SemiringError, ImportError):
-    """An optional package is not installed; the message names the extra that installs it, or the package (extra "")."""
+    """An optional package is not installed; the message says how to install it.
+
+    Parameters
+    ----------
+    package : str
+        The package.
+    extra : str
+        The extra that installs it, or "" if the package is installed by its own name.
+    purpose : str
+        What needs the package, the subject of the message.
+    """
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         how = f"pip install {package}"

@@ -49,7 +49,27 @@ Array: TypeAlias = NDArray[Any]
 
 
 def check_product(A: Any, B: Any, C: Any, semiring: Semiring | str = "min_plus", *, rtol: float | None = None) -> None:
-    """Check C = A ⊗ B for (…, m, k) times (…, k, n), with leading dimensions that broadcast, in O(m·n·k)."""
+    """Check that C = A ⊗ B.
+
+    Parameters
+    ----------
+    A, B, C : matrix, shapes (…, m, k), (…, k, n) and (…, m, n)
+        The operands and the result. Leading dimensions broadcast.
+    semiring : Semiring or str
+        The semiring, or its name.
+    rtol : float or None
+        The relative tolerance. The default is 0 wherever the result allows equality, else a small multiple of n·ε, see
+        `semiring.testing.checkers`.
+
+    Raises
+    ------
+    AssertionError
+        If an entry is wrong. The message names the first one and their number.
+
+    Notes
+    -----
+    The cost is O(m·n·k).
+    """
     semiring = as_semiring(semiring)
     A, B, C = dense(A, semiring), dense(B, semiring), dense(C, semiring)
     expected, scale = multiply(A, B, semiring)
@@ -61,8 +81,27 @@ def check_product(A: Any, B: Any, C: Any, semiring: Semiring | str = "min_plus",
 def check_closure(
     A: Any, D: Any, semiring: Semiring | str = "min_plus", *, reflexive: bool = True, rtol: float | None = None
 ) -> None:
-    """Check D = A*, or D = A⁺ with ``reflexive=False``.
+    """Check that D = A*, or D = A⁺ with ``reflexive=False``.
 
+    Parameters
+    ----------
+    A, D : matrix, shape (n, n)
+        The matrix and its closure.
+    semiring : Semiring or str
+        The semiring, or its name.
+    reflexive : bool
+        Whether D is A*, which includes the identity, and not A⁺.
+    rtol : float or None
+        The relative tolerance. The default is 0 wherever the result allows equality, else a small multiple of n·ε, see
+        `semiring.testing.checkers`.
+
+    Raises
+    ------
+    AssertionError
+        If an entry is wrong. The message names the first one and their number.
+
+    Notes
+    -----
     For an idempotent ⊕, D is compared with the sum of the powers of A, until a power changes nothing. For a selective ⊕
     it is at most the n-th power, because no cycle may improve a path. Cost: O(n³) for each power.
 
@@ -95,9 +134,24 @@ def check_closure(
 def check_shortest_paths(A: Any, D: Any, *, rtol: float | None = None) -> None:
     """Check that D[i, j] is the least weight of a path from i to j along the edges A, the empty path included.
 
+    Parameters
+    ----------
+    A, D : matrix, shape (n, n)
+        The weights of the edges, and the distances, in min-plus.
+    rtol : float or None
+        The tolerance relative to the distance, or to the largest magnitude in A and D if signs are mixed. The default
+        is a small multiple of n·ε, and 0 for integers.
+
+    Raises
+    ------
+    AssertionError
+        If a distance is wrong. The message names the first one and the reason.
+
+    Notes
+    -----
     Two conditions together are equivalent. The triangle inequality D[i, j] ≤ D[i, k] + A[k, j] holds for all i, k, j.
     From each source every vertex at a finite distance is reachable along edges at which it is an equality. Both hold
-    up to ``rtol`` times the distance, or times the largest magnitude in A and D if signs are mixed. Cost: O(n³).
+    up to the tolerance. Cost: O(n³).
     """
     semiring = as_semiring("min_plus")
     A, D = dense(A, semiring), dense(D, semiring)
@@ -149,12 +203,38 @@ def check_path(
     rtol: float | None = None,
     atol: float = 0.0,
 ) -> None:
-    """Assert that ``path`` is a path of the weight ``distance`` from ``source`` to ``target``.
+    """Check that a list of vertices is a path of some weight from one vertex to another.
 
     A path is a list of different vertices joined by edges of A.
-    The weight is 1̄ ⊗ A[v₀, v₁] ⊗ A[v₁, v₂] ⊗ …; for min-plus and max-plus it is added up exactly. ``rtol`` is
-    relative to the sum of the magnitudes. ``atol`` comes on top: where signs are mixed, a closure may have rounded at
-    the magnitude of its largest entries. What is None is not checked. O(length).
+
+    Parameters
+    ----------
+    A : matrix, shape (n, n)
+        The weights of the edges.
+    path : sequence of int
+        The vertices in order.
+    distance : scalar or None
+        The weight 1̄ ⊗ A[v₀, v₁] ⊗ A[v₁, v₂] ⊗ … of the path. For min-plus and max-plus it is added up exactly. None is
+        not checked.
+    semiring : Semiring or str
+        The semiring, or its name.
+    source, target : int or None
+        The first and the last vertex. None is not checked.
+    rtol : float or None
+        The tolerance of the weight, relative to the sum of the magnitudes. The default is a small multiple of the
+        number of vertices times ε, and 0 for integers.
+    atol : float
+        An absolute tolerance on top: where signs are mixed, a closure may have rounded at the magnitude of its largest
+        entries.
+
+    Raises
+    ------
+    AssertionError
+        If the list is no such path. The message says why.
+
+    Notes
+    -----
+    The cost is O(length).
     """
     semiring = as_semiring(semiring)
     A, path = dense(A, semiring), [int(vertex) for vertex in path]
@@ -201,8 +281,30 @@ def check_predecessors(
 ) -> None:
     """Check that row i of ``predecessors`` is a tree of paths from i with the weights D[i, :].
 
-    predecessors[i, j] is the vertex before j on a path from i. It is ``none`` for j = i and without a path. Every edge
-    of a tree must exist in A, and predecessors must lead to i without a cycle. Cost: O(n² log n).
+    Every edge of a tree must exist in A, and predecessors must lead to i without a cycle.
+
+    Parameters
+    ----------
+    A, D : matrix, shape (n, n)
+        The weights of the edges, and the weights of the best paths.
+    predecessors : array of int, shape (n, n)
+        ``predecessors[i, j]`` is the vertex before j on a path from i. It is ``none`` for j = i and without a path.
+    semiring : Semiring or str
+        The semiring, or its name.
+    none : int
+        The number that stands for no predecessor.
+    rtol : float or None
+        The relative tolerance. The default is 0 wherever the result allows equality, else a small multiple of n·ε, see
+        `semiring.testing.checkers`.
+
+    Raises
+    ------
+    AssertionError
+        If a predecessor or a weight is wrong. The message names the first one and the reason.
+
+    Notes
+    -----
+    The cost is O(n² log n).
     """
     semiring = as_semiring(semiring)
     A, D, P = dense(A, semiring), dense(D, semiring), np.asarray(predecessors)
@@ -230,8 +332,24 @@ def check_predecessors(
 def check_reachability(A: Any, R: Any, semiring: Semiring | str | None = None, *, reflexive: bool = True) -> None:
     """Check that R[i, j] is whether a path leads from i to j, by a breadth-first search from every vertex.
 
-    A and R are boolean, or matrices of a semiring (by default min-plus), whose entries except zero are edges and paths.
-    With ``reflexive=False`` a vertex reaches itself only along a cycle. Cost: O(n³) at worst.
+    Parameters
+    ----------
+    A, R : matrix, shape (n, n)
+        The edges and the reachability: truth values, or matrices of a semiring, whose entries except zero are edges and
+        paths.
+    semiring : Semiring, str or None
+        The semiring of the matrices. The default is min-plus.
+    reflexive : bool
+        Whether every vertex reaches itself. Otherwise it reaches itself only along a cycle.
+
+    Raises
+    ------
+    AssertionError
+        If an entry of R is wrong. The message names the first one and their number.
+
+    Notes
+    -----
+    The cost is O(n³) at worst.
     """
     algebra = as_semiring("min_plus" if semiring is None else semiring)
     edge, claimed = _truths(A, algebra), _truths(R, algebra)

@@ -49,10 +49,42 @@ def uniform_graph(
     sparse: bool = False,
     seed: Seed = 0,
 ) -> Any:
-    """Return a graph of exactly round(n · ``edges_per_vertex``) different directed edges, each set equally likely.
+    """Return a graph of a given number of random edges, each set of edges equally likely.
 
-    Gaioso and others (2013) close graphs of 6, 60 and 600 edges a vertex.
-    Raises `ShapeError` where n vertices have no room for so many edges.
+    Parameters
+    ----------
+    n : int
+        The number of vertices.
+    edges_per_vertex : float
+        The mean number of edges of a vertex. The graph has exactly round(n · ``edges_per_vertex``) different directed
+        edges. Gaioso and others (2013) close graphs of 6, 60 and 600 edges a vertex.
+    semiring : Semiring or str
+        The semiring of the weights. Its zero means "no edge".
+    dtype : dtype or str
+        The dtype of the weights.
+    weights : pair of numbers, or None
+        The ends (low, high) of the interval of the weights. The default is an interval on which no cycle improves, see
+        `semiring.testing.graphs`.
+    integer : bool
+        Whether the weights are whole numbers, also in a floating dtype.
+    sparse : bool
+        Whether the result is a SciPy CSR array, which stores the edges alone, instead of a dense array.
+    seed : int or numpy.random.Generator
+        The seed. The same seed gives the same graph.
+
+    Returns
+    -------
+    array or scipy.sparse.csr_array, shape (n, n)
+        The weights of the edges.
+
+    Raises
+    ------
+    ShapeError
+        If n vertices have no room for so many edges.
+    DomainError
+        If ``weights`` is no interval within the domain, or holds no number but the zero.
+    DTypeError
+        If the semiring is not defined on ``dtype``.
     """
     rng = np.random.default_rng(seed)
     count = _edge_count(n, edges_per_vertex, n * (n - 1))
@@ -78,13 +110,53 @@ def rmat_graph(
 ) -> Any:
     """Return a scale-free R-MAT graph of 2^``scale`` vertices.
 
-    It has exactly round(2^``scale`` · ``edges_per_vertex``) different edges. Each edge falls into one quadrant of the
-    matrix with probabilities a, b, c, d, then into a quadrant of that quadrant, and so on. Repeated edges are drawn
-    again. The defaults are those of Graph500, in which ``shuffle`` hides the degrees from the labels too. Source:
-    Chakrabarti, Zhan, Faloutsos 2004.
+    Each edge falls into one quadrant of the matrix with probabilities a, b, c, d, then into a quadrant of that
+    quadrant, and so on. Repeated edges are drawn again.
 
-    Raises `ShapeError` for more than a quarter of all possible edges, which the distribution hardly reaches. It raises
-    `DomainError` if a, b, c, d are no probabilities of sum 1, or so skewed that edges repeat without end.
+    Parameters
+    ----------
+    scale : int
+        The binary logarithm of the number of vertices.
+    edges_per_vertex : float
+        The mean number of edges of a vertex. The graph has exactly round(2^``scale`` · ``edges_per_vertex``) different
+        edges.
+    a, b, c, d : float
+        The probabilities of the quadrants above left, above right, below left and below right. The defaults are those
+        of Graph500.
+    shuffle : bool
+        Whether the vertices are numbered at random, which hides the degrees from the numbers, as Graph500 does.
+    semiring : Semiring or str
+        The semiring of the weights. Its zero means "no edge".
+    dtype : dtype or str
+        The dtype of the weights.
+    weights : pair of numbers, or None
+        The ends (low, high) of the interval of the weights. The default is an interval on which no cycle improves, see
+        `semiring.testing.graphs`.
+    integer : bool
+        Whether the weights are whole numbers, also in a floating dtype.
+    sparse : bool
+        Whether the result is a SciPy CSR array, which stores the edges alone, instead of a dense array.
+    seed : int or numpy.random.Generator
+        The seed. The same seed gives the same graph.
+
+    Returns
+    -------
+    array or scipy.sparse.csr_array, shape (2^scale, 2^scale)
+        The weights of the edges.
+
+    Raises
+    ------
+    ShapeError
+        For more than a quarter of all possible edges, which the distribution hardly reaches.
+    DomainError
+        If a, b, c, d are no probabilities of sum 1, or so skewed that edges repeat without end. Also if ``weights`` is
+        no interval within the domain, or holds no number but the zero.
+    DTypeError
+        If the semiring is not defined on ``dtype``.
+
+    Notes
+    -----
+    Source: Chakrabarti, Zhan, Faloutsos 2004.
     """
     probabilities = np.array([a, b, c, d], np.float64)
     if not (abs(probabilities.sum() - 1) <= 1e-9 and (probabilities >= 0).all()):
@@ -122,7 +194,38 @@ def grid_graph(
     sparse: bool = False,
     seed: Seed = 0,
 ) -> Any:
-    """Return a grid with edges both ways between neighbours, each of its own weight; vertex (r, c) is r·columns + c."""
+    """Return a grid with edges both ways between neighbours, each of its own weight.
+
+    Parameters
+    ----------
+    rows, columns : int
+        The size of the grid. Vertex (r, c) has the number r·columns + c.
+    semiring : Semiring or str
+        The semiring of the weights. Its zero means "no edge".
+    dtype : dtype or str
+        The dtype of the weights.
+    weights : pair of numbers, or None
+        The ends (low, high) of the interval of the weights. The default is an interval on which no cycle improves, see
+        `semiring.testing.graphs`.
+    integer : bool
+        Whether the weights are whole numbers, also in a floating dtype.
+    sparse : bool
+        Whether the result is a SciPy CSR array, which stores the edges alone, instead of a dense array.
+    seed : int or numpy.random.Generator
+        The seed. The same seed gives the same graph.
+
+    Returns
+    -------
+    array or scipy.sparse.csr_array, shape (rows·columns, rows·columns)
+        The weights of the edges.
+
+    Raises
+    ------
+    DomainError
+        If ``weights`` is no interval within the domain, or holds no number but the zero.
+    DTypeError
+        If the semiring is not defined on ``dtype``.
+    """
     tails, heads = _grid_edges(rows, columns)
     return _graph(rows * columns, tails, heads, semiring, dtype, weights, integer, sparse, np.random.default_rng(seed))
 
@@ -130,10 +233,29 @@ def grid_graph(
 def height_difference_grid(
     rows: int, columns: int, *, dtype: Any = "float64", sparse: bool = False, seed: Seed = 0
 ) -> tuple[Any, np.ndarray]:
-    """Return a grid of min-plus weights h[j] - h[i], and the heights h (rows · columns,), normally distributed.
+    """Return a grid whose min-plus weights are differences of heights, and the heights.
 
-    Every cycle has weight zero, so the distance from i to j is h[j] - h[i]. But rounding gives some cycles a weight
-    just below zero. On these the usual algorithms diverge or report a negative cycle.
+    The edge from i to j weighs h[j] - h[i]. Every cycle has weight zero, so the distance from i to j is h[j] - h[i].
+    But rounding gives some cycles a weight just below zero. On these the usual algorithms diverge or report a negative
+    cycle.
+
+    Parameters
+    ----------
+    rows, columns : int
+        The size of the grid. Vertex (r, c) has the number r·columns + c.
+    dtype : dtype or str
+        The dtype of the weights.
+    sparse : bool
+        Whether the result is a SciPy CSR array, which stores the edges alone, instead of a dense array.
+    seed : int or numpy.random.Generator
+        The seed. The same seed gives the same graph.
+
+    Returns
+    -------
+    matrix : array or scipy.sparse.csr_array, shape (rows·columns, rows·columns)
+        The weights of the edges.
+    heights : array, shape (rows·columns,)
+        The heights h, normally distributed.
     """
     rng = np.random.default_rng(seed)
     heights = rng.standard_normal(rows * columns).astype(dtype)
@@ -152,7 +274,38 @@ def path_graph(
     sparse: bool = False,
     seed: Seed = 0,
 ) -> Any:
-    """Return the edges 0 → 1 → … → n-1: the longest chain a closure can have to follow."""
+    """Return the edges 0 → 1 → … → n-1, the longest chain that a closure can have to follow.
+
+    Parameters
+    ----------
+    n : int
+        The number of vertices.
+    semiring : Semiring or str
+        The semiring of the weights. Its zero means "no edge".
+    dtype : dtype or str
+        The dtype of the weights.
+    weights : pair of numbers, or None
+        The ends (low, high) of the interval of the weights. The default is an interval on which no cycle improves, see
+        `semiring.testing.graphs`.
+    integer : bool
+        Whether the weights are whole numbers, also in a floating dtype.
+    sparse : bool
+        Whether the result is a SciPy CSR array, which stores the edges alone, instead of a dense array.
+    seed : int or numpy.random.Generator
+        The seed. The same seed gives the same graph.
+
+    Returns
+    -------
+    array or scipy.sparse.csr_array, shape (n, n)
+        The weights of the edges.
+
+    Raises
+    ------
+    DomainError
+        If ``weights`` is no interval within the domain, or holds no number but the zero.
+    DTypeError
+        If the semiring is not defined on ``dtype``.
+    """
     tails = np.arange(max(n - 1, 0))
     return _graph(n, tails, tails + 1, semiring, dtype, weights, integer, sparse, np.random.default_rng(seed))
 
@@ -167,7 +320,38 @@ def cycle_graph(
     sparse: bool = False,
     seed: Seed = 0,
 ) -> Any:
-    """Return the edges 0 → 1 → … → n-1 → 0; for n = 1 a self-loop."""
+    """Return the edges 0 → 1 → … → n-1 → 0, which for n = 1 is a self-loop.
+
+    Parameters
+    ----------
+    n : int
+        The number of vertices.
+    semiring : Semiring or str
+        The semiring of the weights. Its zero means "no edge".
+    dtype : dtype or str
+        The dtype of the weights.
+    weights : pair of numbers, or None
+        The ends (low, high) of the interval of the weights. The default is an interval on which no cycle improves, see
+        `semiring.testing.graphs`.
+    integer : bool
+        Whether the weights are whole numbers, also in a floating dtype.
+    sparse : bool
+        Whether the result is a SciPy CSR array, which stores the edges alone, instead of a dense array.
+    seed : int or numpy.random.Generator
+        The seed. The same seed gives the same graph.
+
+    Returns
+    -------
+    array or scipy.sparse.csr_array, shape (n, n)
+        The weights of the edges.
+
+    Raises
+    ------
+    DomainError
+        If ``weights`` is no interval within the domain, or holds no number but the zero.
+    DTypeError
+        If the semiring is not defined on ``dtype``.
+    """
     tails = np.arange(n)
     return _graph(
         n, tails, (tails + 1) % max(n, 1), semiring, dtype, weights, integer, sparse, np.random.default_rng(seed)
@@ -186,9 +370,44 @@ def dag(
     sparse: bool = False,
     seed: Seed = 0,
 ) -> Any:
-    """Return an acyclic graph of exactly round(n · ``edges_per_vertex``) edges, each set of them equally likely.
+    """Return an acyclic graph of a given number of random edges, each set of edges equally likely.
 
-    With ``shuffle=False`` every edge leads to a larger number, and the matrix is strictly upper triangular.
+    Parameters
+    ----------
+    n : int
+        The number of vertices.
+    edges_per_vertex : float
+        The mean number of edges of a vertex. The graph has exactly round(n · ``edges_per_vertex``) edges.
+    shuffle : bool
+        Whether the vertices are numbered at random. Otherwise every edge leads to a larger number, and the matrix is
+        strictly upper triangular.
+    semiring : Semiring or str
+        The semiring of the weights. Its zero means "no edge".
+    dtype : dtype or str
+        The dtype of the weights.
+    weights : pair of numbers, or None
+        The ends (low, high) of the interval of the weights. The default is an interval on which no cycle improves, see
+        `semiring.testing.graphs`.
+    integer : bool
+        Whether the weights are whole numbers, also in a floating dtype.
+    sparse : bool
+        Whether the result is a SciPy CSR array, which stores the edges alone, instead of a dense array.
+    seed : int or numpy.random.Generator
+        The seed. The same seed gives the same graph.
+
+    Returns
+    -------
+    array or scipy.sparse.csr_array, shape (n, n)
+        The weights of the edges.
+
+    Raises
+    ------
+    ShapeError
+        If n vertices have no room for so many edges.
+    DomainError
+        If ``weights`` is no interval within the domain, or holds no number but the zero.
+    DTypeError
+        If the semiring is not defined on ``dtype``.
     """
     rng = np.random.default_rng(seed)
     pairs = n * (n - 1) // 2
@@ -216,11 +435,46 @@ def planted_negative_cycle(
 ) -> tuple[Any, tuple[int, ...]]:
     """Return a min-plus graph with exactly one negative simple cycle, and the cycle.
 
-    The cycle has ``length`` edges and the weight ``total``. All weights are whole numbers of both signs. A uniform
-    graph has weights from ``weights``, at least -``total`` each, and the planted cycle has zeros and one ``total``.
-    Random potentials then shift all weights, which changes no cycle's weight. So a cycle that leaves the planted
-    one is not negative. Length 1 is a negative self-loop. If ``n`` is too small for ``edges_per_vertex``, the graph
-    is complete. For max-plus negate the matrix.
+    A cycle that leaves the planted one is not negative. For max-plus negate the matrix.
+
+    Parameters
+    ----------
+    n : int
+        The number of vertices.
+    length : int
+        The number of edges of the cycle. Length 1 is a negative self-loop.
+    edges_per_vertex : float
+        The mean number of edges of a vertex in the graph around the cycle. If n is too small for it, the graph is
+        complete.
+    total : int
+        The weight of the cycle, below 0.
+    weights : pair of int
+        The ends (low, high) of the interval of the weights before the shift, at least -``total`` each.
+    dtype : dtype or str
+        The dtype of the weights.
+    sparse : bool
+        Whether the matrix is a SciPy CSR array, which stores the edges alone, instead of a dense array.
+    seed : int or numpy.random.Generator
+        The seed. The same seed gives the same graph.
+
+    Returns
+    -------
+    matrix : array or scipy.sparse.csr_array, shape (n, n)
+        The weights of the edges, whole numbers of both signs.
+    cycle : tuple of int
+        The vertices of the cycle in order.
+
+    Raises
+    ------
+    ShapeError
+        If the cycle has no edge or more than n edges.
+    DomainError
+        If ``weights`` is not an interval from -``total`` on, or ``total`` is not below 0.
+
+    Notes
+    -----
+    A uniform graph has weights from ``weights``, and the planted cycle has zeros and one ``total``. Random potentials
+    then shift all weights, which changes no cycle's weight.
     """
     if not 1 <= length <= n:
         raise ShapeError(f"a cycle of {length} vertices does not fit a graph of {n}")
@@ -260,10 +514,38 @@ def zero_weight_cycles(
 ) -> Any:
     """Return a min-plus graph with no negative cycle in which every vertex lies on a cycle of weight zero.
 
-    The vertices form rings of ``length`` edges (the last one may be shorter, and a vertex left alone has none). Ring
-    edges weigh h[j] - h[i] for random potentials h; the other edges of a uniform graph weigh more than that by
-    ``weights``. With ``integer`` all of it is exact; otherwise rounding gives some of the rings a weight just below
-    or above zero.
+    The vertices form rings (the last one may be shorter, and a vertex left alone has none). Ring edges weigh h[j] -
+    h[i] for random potentials h. The remaining edges, of a uniform graph, weigh more than that by ``weights``.
+
+    Parameters
+    ----------
+    n : int
+        The number of vertices.
+    length : int
+        The number of edges of a ring.
+    edges_per_vertex : float
+        The mean number of edges of a vertex in the uniform graph. If n is too small for it, the graph is complete.
+    weights : pair of numbers
+        The ends (low, high) of the interval by which an edge outside the rings exceeds h[j] - h[i].
+    integer : bool
+        Whether all weights are whole numbers, and so exact. Otherwise rounding gives some of the rings a weight just
+        below or above zero.
+    dtype : dtype or str
+        The dtype of the weights.
+    sparse : bool
+        Whether the result is a SciPy CSR array, which stores the edges alone, instead of a dense array.
+    seed : int or numpy.random.Generator
+        The seed. The same seed gives the same graph.
+
+    Returns
+    -------
+    array or scipy.sparse.csr_array, shape (n, n)
+        The weights of the edges.
+
+    Raises
+    ------
+    ShapeError
+        If a ring has no edge or more than n edges.
     """
     if not 1 <= length <= max(n, 1):
         raise ShapeError(f"rings of {length} vertices do not fit a graph of {n}")

@@ -86,15 +86,43 @@ def _nearer(total: Array, x: Array, y: Array) -> Array:
 
 
 def laws_of(semiring: Semiring | str) -> tuple[str, ...]:
-    """Return the names of the laws of elements that must hold, those that follow from its properties included."""
+    """Return the names of the laws of elements that must hold for a semiring.
+
+    Parameters
+    ----------
+    semiring : Semiring or str
+        The semiring, or its name.
+
+    Returns
+    -------
+    tuple of str
+        The names. A law that follows from a property is among them if the semiring has the property.
+    """
     semiring = as_semiring(semiring)
     return tuple(name for name, law in _LAWS.items() if _holds_for(law, semiring))
 
 
 def check_law(name: str, semiring: Semiring | str, x: Any, y: Any = None, z: Any = None, *, rtol: float = 0.0) -> None:
-    """Check one law on elements: scalars, or arrays entry by entry; missing operands are x again.
+    """Check one law on elements: scalars, or arrays entry by entry.
 
-    Raises `UnknownNameError` with the valid names for an unknown law.
+    Parameters
+    ----------
+    name : str
+        The name of the law, one of `laws_of`.
+    semiring : Semiring or str
+        The semiring, or its name.
+    x, y, z : array or scalar
+        The elements, whose shapes broadcast. The default of y and z is x.
+    rtol : float
+        The tolerance for a floating dtype, relative to the largest magnitude among the operands and both sides. The
+        default is equality.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no law of that name, with the valid names.
+    AssertionError
+        If the law fails. The message has the operands and both sides.
     """
     semiring, law = as_semiring(semiring), _named(_LAWS, name)
     given = (x, x if y is None else y, x if z is None else z)
@@ -136,7 +164,18 @@ _MATRIX_LAWS: Mapping[str, MatrixLaw] = {
 
 
 def matrix_laws_of(semiring: Semiring | str) -> tuple[str, ...]:
-    """Return the names of the laws of the matrix product that must hold."""
+    """Return the names of the laws of the matrix product that must hold for a semiring.
+
+    Parameters
+    ----------
+    semiring : Semiring or str
+        The semiring, or its name.
+
+    Returns
+    -------
+    tuple of str
+        The names. A law that follows from a property is among them if the semiring has the property.
+    """
     return _valid(_MATRIX_LAWS, semiring)
 
 
@@ -150,10 +189,29 @@ def check_matrix_law(
     matmul: Product | None = None,
     rtol: float = 0.0,
 ) -> None:
-    """Check one law of the product of square matrices of one size and dtype; missing operands are A again.
+    """Check one law of the matrix product.
 
-    ``matmul(A, B, semiring)`` is the product to check, by default this library's. The laws with one ⊕ of matrices need
-    only equal sizes of what they add.
+    Parameters
+    ----------
+    name : str
+        The name of the law, one of `matrix_laws_of`.
+    semiring : Semiring or str
+        The semiring, or its name.
+    A, B, C : array, shape (n, n)
+        Square matrices of one size and dtype. The default of B and C is A. The laws with one ⊕ of matrices need only
+        equal sizes of what they add.
+    matmul : callable or None
+        ``matmul(A, B, semiring)``, the product to check. The default is that of this library.
+    rtol : float
+        The tolerance for a floating dtype, relative to the largest magnitude among the operands and both sides. The
+        default is equality.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no law of that name, with the valid names.
+    AssertionError
+        If the law fails. The message has the operands and both sides.
     """
     semiring, law = as_semiring(semiring), _named(_MATRIX_LAWS, name)
     if matmul is None:
@@ -187,7 +245,18 @@ _CLOSURE_LAWS: Mapping[str, MatrixLaw] = {
 
 
 def closure_laws_of(semiring: Semiring | str) -> tuple[str, ...]:
-    """Return the names of the laws of the closure that must hold."""
+    """Return the names of the laws of the closure that must hold for a semiring.
+
+    Parameters
+    ----------
+    semiring : Semiring or str
+        The semiring, or its name.
+
+    Returns
+    -------
+    tuple of str
+        The names. A law that follows from a property is among them if the semiring has the property.
+    """
     return _valid(_CLOSURE_LAWS, semiring)
 
 
@@ -200,10 +269,31 @@ def check_closure_law(
     matmul: Product | None = None,
     rtol: float = 0.0,
 ) -> None:
-    """Check one law of the closure of a square matrix whose closure exists.
+    """Check one law of the closure.
 
-    ``closure(A, semiring)`` and ``closure(A, semiring, reflexive=False)`` are A* and A⁺, by default this library's;
-    ``matmul`` as in `check_matrix_law`.
+    Parameters
+    ----------
+    name : str
+        The name of the law, one of `closure_laws_of`.
+    semiring : Semiring or str
+        The semiring, or its name.
+    A : array, shape (n, n)
+        A square matrix whose closure exists.
+    closure : callable or None
+        ``closure(A, semiring)`` and ``closure(A, semiring, reflexive=False)``, the closures A* and A⁺ to check. The
+        default is that of this library.
+    matmul : callable or None
+        ``matmul(A, B, semiring)``, the product. The default is that of this library.
+    rtol : float
+        The tolerance for a floating dtype, relative to the largest magnitude among the operands and both sides. The
+        default is equality.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no law of that name, with the valid names.
+    AssertionError
+        If the law fails. The message has the operands and both sides.
     """
     semiring, law = as_semiring(semiring), _named(_CLOSURE_LAWS, name)
     if closure is None:

@@ -31,11 +31,29 @@ def _hypothesis() -> Any:
 
 
 def semirings(*, dtype: Any = None, examples: bool = True, **properties: bool) -> SearchStrategy[Semiring]:
-    """Return a strategy of the catalogue, and with ``examples`` of the semirings of `semiring.testing.examples`.
+    """Return a strategy of semirings.
 
-    ``dtype`` selects semirings that are defined on it, and properties such as ``idempotent=True`` or
-    ``commutative=False`` select semirings that have them. It shrinks towards min_plus.
+    Parameters
+    ----------
+    dtype : dtype, str or None
+        A dtype on which the semirings must be defined.
+    examples : bool
+        Whether the strategy draws the semirings of `semiring.testing.examples` too, and not the catalogue alone.
+    **properties : bool
+        Properties that the semirings must have or lack, such as ``idempotent=True`` or ``commutative=False``.
 
+    Returns
+    -------
+    hypothesis.strategies.SearchStrategy
+        A strategy of `Semiring`, which shrinks towards min_plus.
+
+    Raises
+    ------
+    MissingExtraError
+        If Hypothesis is not installed.
+
+    Notes
+    -----
     Some semirings are not defined on float64, the default dtype of `elements`, `exact_elements` and the matrices. Draw
     from ``semirings(dtype="float64")`` for these strategies, or pass another dtype to both.
     """
@@ -51,11 +69,29 @@ def semirings(*, dtype: Any = None, examples: bool = True, **properties: bool) -
 
 
 def elements(semiring: Semiring | str, dtype: Any = "float64") -> SearchStrategy[Any]:
-    """Return every element of the domain in ``dtype``, the corners often.
+    """Return a strategy of every element of the domain in a dtype, the corners often.
 
     Corners are zero, one, the ends of the domain and of the dtype, -0.0, subnormal numbers, and ±∞ where they belong to
-    the domain. NaN is never drawn. Values are Python numbers.
-    Raises `DTypeError` where the semiring is not defined on the dtype: `semirings` takes it too, as ``dtype=``.
+    the domain. NaN is never drawn.
+
+    Parameters
+    ----------
+    semiring : Semiring or str
+        The semiring, or its name.
+    dtype : dtype or str
+        The dtype, on which the semiring must be defined.
+
+    Returns
+    -------
+    hypothesis.strategies.SearchStrategy
+        A strategy of Python numbers.
+
+    Raises
+    ------
+    DTypeError
+        If the semiring is not defined on the dtype. `semirings` with ``dtype=`` draws semirings that are.
+    MissingExtraError
+        If Hypothesis is not installed.
     """
     semiring, dtype = as_semiring(semiring), np.dtype(dtype)
     semiring.check_dtype(dtype)
@@ -78,13 +114,31 @@ def elements(semiring: Semiring | str, dtype: Any = "float64") -> SearchStrategy
 
 
 def exact_elements(semiring: Semiring | str, dtype: Any = "float64", *, largest: int = 32) -> SearchStrategy[Any]:
-    """Return elements on which the operations do not round, in any order.
-
-    They are whole numbers up to ``largest`` in magnitude within the domain, and the zero. If the domain lies within
-    [0, 1], they are sixty-fourths, or powers of ½ if ⊗ is a product.
+    """Return a strategy of elements on which the operations do not round, in any order.
 
     So equality is exact and no tolerance hides a bug. log_plus rounds everything, so its elements are only small.
-    Raises `DTypeError` as `elements` does.
+
+    Parameters
+    ----------
+    semiring : Semiring or str
+        The semiring, or its name.
+    dtype : dtype or str
+        The dtype, on which the semiring must be defined.
+    largest : int
+        The largest magnitude of the whole numbers.
+
+    Returns
+    -------
+    hypothesis.strategies.SearchStrategy
+        A strategy of Python numbers: whole numbers up to ``largest`` in magnitude within the domain, and the zero. If
+        the domain lies within [0, 1], they are sixty-fourths, or powers of ½ if ⊗ is a product.
+
+    Raises
+    ------
+    DTypeError
+        If the semiring is not defined on the dtype.
+    MissingExtraError
+        If Hypothesis is not installed.
     """
     semiring, dtype = as_semiring(semiring), np.dtype(dtype)
     semiring.check_dtype(dtype)
@@ -120,10 +174,33 @@ def matrices(
     entries: Any = None,
     layouts: Any = None,
 ) -> SearchStrategy[Any]:
-    """Return a strategy of arrays of ``shape``, a tuple or a strategy of tuples, in one of `LAYOUTS`.
+    """Return a strategy of arrays in different memory orders.
 
-    ``entries`` is a strategy of elements, by default `exact_elements`, and many entries are the zero. ``layouts``
-    restricts the memory orders. The gaps between the entries of a strided layout are NaN or the dtype's extreme value.
+    Parameters
+    ----------
+    semiring : Semiring or str
+        The semiring, or its name.
+    dtype : dtype or str
+        The dtype, on which the semiring must be defined.
+    shape : tuple or strategy of tuples
+        The shape.
+    entries : strategy or None
+        A strategy of elements. The default is `exact_elements`.
+    layouts : iterable of str, or None
+        The names of the memory orders, of `LAYOUTS`. The default is all of them.
+
+    Returns
+    -------
+    hypothesis.strategies.SearchStrategy
+        A strategy of arrays, in which many entries are the zero. The gaps between the entries of a strided layout are
+        NaN or the dtype's extreme value.
+
+    Raises
+    ------
+    DTypeError
+        If the semiring is not defined on the dtype.
+    MissingExtraError
+        If Hypothesis is not installed.
     """
     semiring, dtype = as_semiring(semiring), np.dtype(dtype)
     st = _hypothesis()
@@ -142,8 +219,30 @@ def closable_matrices(
     """Return a strategy of square matrices whose closure exists, and is exact as far as `exact_elements` are.
 
     If enough elements satisfy 1 ⊕ a = 1, it draws any matrix of these elements. For the other semirings (plus_times,
-    log_plus, xor_and) it draws matrices of acyclic graphs, whose powers end. ``sizes`` is a strategy of numbers, by
-    default 0 to 9.
+    log_plus, xor_and) it draws matrices of acyclic graphs, whose powers end.
+
+    Parameters
+    ----------
+    semiring : Semiring or str
+        The semiring, or its name.
+    dtype : dtype or str
+        The dtype, on which the semiring must be defined.
+    sizes : strategy or None
+        A strategy of the number of rows. The default draws 0 to 9.
+    layouts : iterable of str, or None
+        The names of the memory orders, of `LAYOUTS`. The default is all of them.
+
+    Returns
+    -------
+    hypothesis.strategies.SearchStrategy
+        A strategy of arrays (n, n), as `matrices` draws them.
+
+    Raises
+    ------
+    DTypeError
+        If the semiring is not defined on the dtype.
+    MissingExtraError
+        If Hypothesis is not installed.
     """
     semiring, dtype = as_semiring(semiring), np.dtype(dtype)
     st = _hypothesis()
@@ -214,7 +313,25 @@ LAYOUTS: dict[str, Any] = {
 
 
 def in_layout(x: Any, layout: str) -> np.ndarray:
-    """Return an array equal to the matrix ``x`` (m, n), laid out in memory as one of `LAYOUTS`."""
+    """Return an array equal to a matrix, in another memory order.
+
+    Parameters
+    ----------
+    x : array, shape (m, n)
+        The matrix.
+    layout : str
+        The name of the memory order, a key of `LAYOUTS`.
+
+    Returns
+    -------
+    array, shape (m, n)
+        A copy, or a view of a larger array, of the dtype of ``x``.
+
+    Raises
+    ------
+    DomainError
+        If there is no memory order of that name.
+    """
     if layout not in LAYOUTS:
         raise DomainError(f"{layout!r} is no memory order: {', '.join(LAYOUTS)}")
     result: np.ndarray = LAYOUTS[layout](np.asarray(x))
