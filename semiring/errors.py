@@ -156,8 +156,10 @@ class DivergenceError(SemiringError, ArithmeticError):
 
     Attributes
     ----------
-    vertex, cycle
-        The parameters, ``cycle`` as a tuple.
+    vertex
+        The number of the pivot's vertex, or None.
+    cycle
+        The vertices of the cycle as a tuple.
     matrix
         The index of the matrix in a stack, or () for a single matrix.
     """
@@ -219,8 +221,10 @@ class NegativeCycleError(DivergenceError):
 
     Attributes
     ----------
-    cycle, names
-        The parameters as tuples.
+    cycle
+        The numbers of the vertices as a tuple.
+    names
+        The names of the vertices as a tuple.
     matrix
         As for `DivergenceError`.
     """

@@ -43,8 +43,10 @@ class Span:
 
     Attributes
     ----------
-    kind, name
-        The parameters.
+    kind
+        The kind of the work.
+    name
+        The name of the work.
     details
         A dictionary of the details.
     seconds

@@ -89,58 +89,112 @@ def _label(step: str) -> str:
 class Explanation:
     """The choices of a call and their reasons: a summary of three to six lines, and in `rules` all rules.
 
-    Attributes
+    The parameters are also its attributes.
+
+    Parameters
     ----------
-    method, backend, storage, threads
-        The method, backend, storage and threads that computed the result.
-    reasons
+    semiring : str
+        The name of the semiring.
+    shape : tuple of int
+        The shape of the caller's matrix.
+    dtype : numpy.dtype or None
+        The dtype of the caller's matrix. None means that no matrix was set yet.
+    method, backend : str
+        The method and the backend that computed the result.
+    devices : tuple of int
+        The numbers of the GPUs that close the matrix together.
+    storage : {"elements", "packed bits"}
+        The storage of the matrix.
+    threads : int
+        The number of threads.
+    reasons : list of str
         The structure and properties that were detected and used.
-    costs
-        The predicted operations of the alternatives, by name.
-    chain
+    chain : list of Link
         A `Link` for each rule.
-    full
+    subject : str
+        The first line, for a call that does not compute the closure of a whole matrix.
+    is_requested : bool
+        Whether the caller requested an explanation.
+    full : bool
         Whether ``str`` prints `rules` in place of the summary.
+    costs : dict of str to float
+        The predicted operations of the alternatives, by name.
     """
 
     semiring: str = ""
     shape: tuple[int, ...] = ()
-    dtype: np.dtype[Any] | None = None  # None before the first matrix
+    dtype: np.dtype[Any] | None = None
     method: str = ""
     backend: str = ""
-    devices: tuple[int, ...] = ()  # the numbers of the GPUs that close the matrix together
+    devices: tuple[int, ...] = ()
     storage: str = "elements"
     threads: int = 1
     reasons: list[str] = field(default_factory=list)
     chain: list[Link] = field(default_factory=list)
-    subject: str = ""  # the first line, for a call that does not compute the closure of a whole matrix
-    is_requested: bool = True  # whether the caller requested an explanation
+    subject: str = ""
+    is_requested: bool = True
     full: bool = False
     costs: dict[str, float] = field(default_factory=dict)
 
     def set_matrix(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        """Set the shape and dtype by the first matrix, which is the caller's."""
+        """Set the shape and dtype by the first matrix, which is the caller's.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            The shape.
+        dtype : numpy.dtype
+            The dtype.
+        """
         if self.dtype is None:
             self.shape, self.dtype = shape, dtype
 
     def set_method(self, method: str, backend: str, storage: str = "elements", devices: tuple[int, ...] = ()) -> None:
-        """Set the method, backend and GPUs that close the caller's matrix or its first part."""
+        """Set the method, backend and GPUs that close the caller's matrix or its first part.
+
+        Parameters
+        ----------
+        method, backend : str
+            The names of the method and of the backend.
+        storage : {"elements", "bits"}
+            The storage of the matrix.
+        devices : tuple of int
+            The numbers of the GPUs that close the matrix together.
+        """
         if method != self.method:  # a later rule replaced the method, so the reasons for the first one are wrong
             self.reasons = [reason for reason in self.reasons if not self.method or self.method not in reason]
         self.method, self.backend, self.devices = method, backend, devices
         self.storage = "packed bits" if storage == "bits" else "elements"
 
     def note(self, reason: str) -> None:
-        """Add a reason, unless it was added before or no explanation was requested."""
+        """Add a reason, unless it was added before or no explanation was requested.
+
+        Parameters
+        ----------
+        reason : str
+            The reason. An empty text is no reason.
+        """
         if self.is_requested and reason and reason not in self.reasons:
             self.reasons.append(reason)
 
     def add_rule(self, *link: Any) -> None:
-        """Add the answer of a rule: the fields of a `Link`."""
+        """Add the answer of a rule.
+
+        Parameters
+        ----------
+        *link : object
+            The fields of a `Link`.
+        """
         self.chain.append(Link(*link))
 
     def predict(self, costs: Mapping[str, float]) -> None:
-        """Set the predicted operations of the alternatives, if they include a dense closure and were not set before."""
+        """Set the predicted operations of the alternatives, if they include a dense closure and were not set before.
+
+        Parameters
+        ----------
+        costs : mapping of str to float
+            The operations by the name of the alternative.
+        """
         if "dense" in costs and not self.costs:
             self.costs = dict(costs)
 

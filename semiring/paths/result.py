@@ -58,7 +58,7 @@ class Paths:
     """The best paths between all pairs of n vertices, which are numbered 0 … n - 1 or have names.
 
     The functions of paths return one. A constructor call makes paths from a closure, with the predecessors, or with
-    data from which paths are found.
+    data from which paths are found. The first four parameters are also attributes.
 
     Parameters
     ----------
@@ -70,19 +70,12 @@ class Paths:
         ``predecessors[i, j]`` is the vertex before j on the path from i to j. It is -9999 if there is no path, and on
         the diagonal, as in `scipy.sparse.csgraph`.
     names : iterable, or None
-        n names of the vertices.
+        n names of the vertices. The attribute is a tuple, or None.
     weights : matrix, shape (n, n), or None
         The edges, for paths without ``predecessors``. They are not copied.
     pivots : array, shape (n, n), str or None
         The pivots that `closure` stores for a matrix in a file, or the name of their file. Then a path
         reads as many entries of both as it has edges, times 64. Properties of all pairs read the whole matrix.
-
-    Attributes
-    ----------
-    matrix, semiring, predecessors
-        The parameters.
-    names
-        A tuple of n names, or None.
 
     Raises
     ------
@@ -218,7 +211,7 @@ class Paths:
         ----------
         vertex : object
             A name or a number. If some names are integers or texts of integers, as in a file, a vertex must be given by
-            name: 7 is the vertex 7, or else the vertex "7".
+            name. Then 7 is the vertex 7, or else the vertex "7".
 
         Returns
         -------

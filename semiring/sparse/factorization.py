@@ -196,8 +196,12 @@ class Factor:
 
     Attributes
     ----------
-    semiring, dtype, names
-        The semiring, the dtype and the vertex names of the matrix. Results have this dtype.
+    semiring
+        The semiring of the matrix.
+    dtype
+        The dtype of the matrix and of results.
+    names
+        A tuple of the names of the vertices, or None.
     ordering
         The name of the method that computed the elimination order.
     order
