@@ -131,6 +131,11 @@ class BitMatrix:
         -------
         BitMatrix
             The matrix (m, n).
+
+        Raises
+        ------
+        ShapeError
+            If the shape is not a pair of sizes.
         """
         m, n = _shape(shape)
         xp = np if like is None else array_namespace(like.words)
@@ -151,6 +156,11 @@ class BitMatrix:
         -------
         BitMatrix
             The matrix (m, n). Its tail bits are not zero yet.
+
+        Raises
+        ------
+        ShapeError
+            If the shape is not a pair of sizes.
         """
         m, n = _shape(shape)
         return cls._view(array_namespace(like.words).empty((m, _words_for(n)), np.uint32), (m, n))
@@ -172,6 +182,13 @@ class BitMatrix:
         -------
         BitMatrix
             The matrix (m, n).
+
+        Raises
+        ------
+        ShapeError
+            If the shape is not a pair of sizes.
+        DTypeError
+            If the value is no bool.
         """
         matrix = cls.zeros(shape, like)
         matrix.fill(value)

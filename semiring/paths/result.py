@@ -318,6 +318,11 @@ class Paths:
         -------
         Paths
             These paths, whose matrix is changed in place.
+
+        Raises
+        ------
+        AlgebraError
+            If these paths have no weights.
         """
         D, edges = self._distances, self._weights
         packed, sparse = isinstance(edges, BitMatrix), is_sparse(edges)

@@ -189,7 +189,7 @@ class Factor:
         The symbolic factorization, with the elimination order.
     threads : int or None
         The number of threads. None is `semiring.get_threads()` at each call.
-    placement : Placement or None
+    placement : HostPlacement, DevicePlacement or None
         The memory of the factor. The default is that of the host.
     changed : tuple, or None
         An earlier factor, and the indices of the entries that differ from it.
