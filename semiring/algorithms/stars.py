@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Sequence
+from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from math import prod
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,7 @@ from semiring.kernels.contract import KernelPlan
 __all__ = [
     "check_star",
     "divergence_error",
+    "exact_product",
     "gain_error",
     "lost_pivot",
     "may_diverge",
@@ -188,11 +191,32 @@ def gain_error(semiring: Semiring, cycle: Sequence[int], weights: Sequence[float
     ``weights`` are those of the edges of the cycle, in order.
     """
     first = cycle.index(min(cycle))
-    cycle, product = [*cycle[first:], *cycle[:first]], prod(map(Fraction, weights))
-    detail = f": {shown_cycle(cycle)}, with the product {_shown(float(product))}"
+    cycle = [*cycle[first:], *cycle[:first]]
+    detail = f": {shown_cycle(cycle)}, with the product {_product_text(exact_product(weights))}"
     error = divergence_error(semiring, max(cycle), detail=detail, check=check)
     error.cycle = tuple(cycle)
     return error
+
+
+def exact_product(weights: Sequence[float]) -> Fraction | float:
+    """Return the product of the weights around a cycle without rounding, which may make it 1, 0 or infinite.
+
+    An infinite weight, which a closure without a check may meet, makes it a float.
+    """
+    return prod(map(Fraction, weights)) if all(map(isfinite, weights)) else prod(weights)
+
+
+def _product_text(exact: Fraction | float) -> str:
+    """Format a product in six digits, also beyond the range of floats."""
+    if isinstance(exact, float):
+        return _shown(exact)
+    with localcontext(prec=17, Emax=MAX_EMAX, Emin=MIN_EMIN):
+        rounded = Decimal(exact.numerator) / Decimal(exact.denominator)
+        is_float = not exact or sys.float_info.min <= abs(rounded) <= sys.float_info.max
+    if is_float:
+        return _shown(float(exact))
+    digits, exponent = f"{rounded:.5e}".split("e")
+    return f"{digits.rstrip('0').rstrip('.')}e{exponent}"
 
 
 def _shown(value: Any) -> str:

@@ -20,10 +20,12 @@ def farthest(values: Any, semiring: Semiring) -> Any:
 
 
 def fold_rows(values: Any, semiring: Semiring, *, worst: bool) -> Any:
-    """Return the best of each row of values (m, n) by a ⊕ that selects, or the worst, (m,); n > 0.
+    """Return the best of each row of values (m, n) by a ⊕ that selects, or the worst, (m,). If n is 0, then m is 0.
 
     If ⊕ is neither a minimum nor a maximum, the two halves of the rows are compared in log n array operations.
     """
+    if not values.shape[1]:
+        return values.reshape(values.shape[0])
     op = semiring.add.expression.op
     if op in ("min", "max") and values.dtype.kind != "b":
         return values.max(axis=1) if (op == "min") == worst else values.min(axis=1)

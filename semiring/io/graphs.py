@@ -200,7 +200,7 @@ def edges_of(
     n, ends = len(graph.names), np.array(graph.ends, np.int64).reshape(-1, 2)
     there = _any_weight(graph.weights)
     titles = tuple(titles)
-    if isinstance(title, str) and title in titles and not there:
+    if graph.ends and isinstance(title, str) and title in titles and not there:
         ambiguity = f"{locate(0)} and all other edges have None as {title!r}: give them weights, or leave {title!r} out"
         candidates = (title,)
         if required:

@@ -429,7 +429,7 @@ class Factor:
             B = encode(given, self.semiring, self._inner)
         else:
             B = given.astype(self._inner)
-        matrix = B.reshape(n, -1)
+        matrix = B[:, np.newaxis] if B.ndim == 1 else B
         if self._exact is not None:
             solution = self._exact.solve(matrix, transposed).reshape(given.shape)
             return self._decode_result(self._placement.xp.asarray(solution))

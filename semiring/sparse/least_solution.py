@@ -118,7 +118,7 @@ def _check_shape(b: Array, n: int) -> None:
 def _solve_dense(A: Array, b: Array, semiring: Semiring, transposed: bool, threads: int) -> Array:
     scan, other = check_entries(A, semiring), check_entries(b, semiring, "b")
     n = len(A)
-    matrix = b.reshape(n, -1)
+    matrix = b[:, np.newaxis] if b.ndim == 1 else b
     signed = semiring.tropical is not None and is_floating(A.dtype) and not scan.nonnegative
     if signed or (transposed and not semiring.commutative):
         D = closure_of_rounded(wide(A, semiring), semiring, A.dtype, threads=threads)
@@ -149,7 +149,8 @@ def _sweep_acyclic(edges: SparseEntries, order: Array, b: Any, semiring: Semirin
     integers = has_inner_zero(semiring, dtype)
     more = int(largest_size(right, scan)) if integers else 0
     inner = inner_dtype(semiring, dtype, n, largest_size(values, edges.scan), more)
-    weights, X = encode(values, semiring, inner), encode(right.reshape(n, -1), semiring, inner)
+    columns = right[:, np.newaxis] if right.ndim == 1 else right
+    weights, X = encode(values, semiring, inner), encode(columns, semiring, inner)
     starts, indices = pattern.starts, pattern.indices
     if transposed:
         starts, indices, entries = pattern.columns

@@ -284,6 +284,24 @@ def test_small_matrices_of_a_stack_are_closed_by_one_call(rng):
     assert "side by side" not in str(closure(stack[:2], progress=lambda done, total: None, explain=True)[1])
 
 
+@pytest.mark.parametrize(
+    ("name", "weight", "check", "product"),
+    [
+        ("max_times", 2.0, True, "4"),
+        ("max_times", 1e200, True, "1e[+]400"),
+        ("max_times", 1.2345e200, True, "1.52399e[+]400"),
+        ("max_times", np.inf, False, "inf"),
+        ("min_times", 1e-200, True, "1e-400"),
+    ],
+)
+def test_the_product_of_a_cycle_is_named_beyond_the_range_of_floats(name, weight, check, product):
+    A = np.full((2, 2), sr.CATALOGUE[name].zero_for(np.float64))
+    A[0, 1] = A[1, 0] = weight
+    with pytest.raises(DivergenceError, match=rf"0 → 1 → 0, with the product {product}($| \()") as caught:
+        closure(A, name, check=check)
+    assert caught.value.cycle == (0, 1)
+
+
 @pytest.mark.parametrize("backend", ["cpu", "reference"])
 def test_errors_of_any_semiring_name_the_matrix(monkeypatch, backend):
     monkeypatch.setattr("semiring.kernels._backend", lambda *arguments: get_backend(backend))

@@ -117,6 +117,15 @@ def test_signs(rng):
                 sr.fixed_point(given, W[0])
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 3)])
+def test_no_vertices(shape):
+    for A in (np.zeros((0, 0)), sp.csr_array((0, 0))):
+        assert sr.fixed_point(A, np.zeros(shape)).shape == shape
+        F = sr.factor(A)
+        assert F.solve(np.zeros(shape)).shape == shape
+        assert F.rows(reduce="eccentricity").shape == (0,)
+
+
 def test_names_and_bad_input():
     nx, pd = pytest.importorskip("networkx"), pytest.importorskip("pandas")
     G = nx.DiGraph()

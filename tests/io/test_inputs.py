@@ -386,6 +386,8 @@ def test_names_of_vertices():
     assert sr.network_of(nx.path_graph(3)).names is None
     assert sr.network_of(nx.Graph([((0, 1), (0, 2))])).names == ((0, 1), (0, 2)), "a name may be any node"
     assert sr.network_of(igraph.Graph.Ring(3)).names is None
+    isolated = igraph.Graph(2, vertex_attrs={"name": ["a", "b"]}, edge_attrs={"weight": []})
+    assert sr.network_of(isolated).names == ("a", "b")
     graph = rx.PyGraph()
     graph.add_nodes_from([{"not": "hashable"}, None, "x"])
     assert sr.network_of(graph).names is None

@@ -20,7 +20,6 @@ product below the least normal float times max p / min p is rounded to a subnorm
 from __future__ import annotations
 
 from fractions import Fraction
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_times, min_times
 from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.potentials.weights import relative_rounding, weight_rounding
+from semiring.algorithms.stars import exact_product
 from semiring.algorithms.views import Array
 from semiring.arrays.parts import on_host, pieces
 from semiring.kernels import backend_for
@@ -90,7 +90,7 @@ def scales(A: Array, semiring: Semiring, rounded_to: Any = None) -> Array | list
 
 def _is_beyond(A: Array, cycle: list[int], epsilon: float, most: bool) -> bool:
     """Return whether the exact product around a cycle is beyond the rounding of its entries."""
-    product, allowed = prod(map(Fraction, weights_around(A, cycle))), (1 + Fraction(epsilon)) ** len(cycle)
+    product, allowed = exact_product(weights_around(A, cycle)), (1 + Fraction(epsilon)) ** len(cycle)
     return product > allowed if most else product * allowed < 1
 
 
