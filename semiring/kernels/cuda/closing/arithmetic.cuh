@@ -1,11 +1,12 @@
-// The operations of an expression on the elements of one dtype. The printer writes calls of these functions; what they
-// mean is written down here once, the same as NumPy's fmin, fmax, + and so on:
+// The operations of an expression on the elements of one dtype. The printer writes calls of these functions. This file
+// alone defines their meaning, which is that of NumPy's fmin, fmax, + and so on:
 //
-// * every operation rounds by itself (the modules are compiled with --fmad=false unless the semiring asks to contract);
-// * min and max drop a NaN; comparisons with a NaN are false, but for !=;
-// * integers wrap around; narrow ones come back to their width after each operation;
-// * half precision computes +, -, *, / and sqrt exactly rounded: float32 holds more than twice its digits, so rounding
-//   to float32 first changes nothing.
+//   * Every operation rounds separately. Modules are compiled with --fmad=false unless the semiring requests
+//     contraction.
+//   * min and max drop a NaN. A comparison with a NaN is false, except !=.
+//   * Integers wrap around. The result of each operation on narrow integers is truncated to their width.
+//   * Operations +, -, *, / and sqrt in half precision are correctly rounded. float32 has more than twice the digits of
+//     float16, so that rounding to float32 first does not change the result.
 #pragma once
 
 #define INLINE __device__ __forceinline__
@@ -52,12 +53,12 @@ INLINE double log1p_(double x) { return log1p(x); }
 INLINE double sqrt_(double x) { return sqrt(x); }
 INLINE double floor_(double x) { return floor(x); }
 
-// The same where x is no NaN: fmin takes a comparison, two selections, one more instruction for a NaN, and moves.
+// The same where x is no NaN. fmin takes a comparison, two selections, one more instruction for a NaN, and moves.
 INLINE double min_defined(double x, double y) { return y < x ? y : x; }
 INLINE double max_defined(double x, double y) { return y > x ? y : x; }
 
-// The integers in the order of non-negative floats, and back: a minimum of these is one integer instruction, three
-// operands wide. NaN sorts last.
+// Compare non-negative floats by their bits, which are integers in the same order. A minimum of integers is one
+// instruction with up to three operands. NaN sorts last.
 INLINE float min_ordered(float x, float y) {
     int a = __float_as_int(x), b = __float_as_int(y);
     return __int_as_float(a < b ? a : b);
@@ -108,7 +109,7 @@ INLINE bool ne(half_t x, half_t y) { return widen(x) != widen(y); }
 
 // -------------------------------------------------------------------------------------------------- integers
 
-// The arithmetic runs on the unsigned type, where wrapping is defined.
+// The arithmetic uses the unsigned type, where wrapping is defined.
 #define INTEGER(type, wide)                                                              \
     INLINE type add(type x, type y) { return (type)((wide)x + (wide)y); }                \
     INLINE type sub(type x, type y) { return (type)((wide)x - (wide)y); }                \

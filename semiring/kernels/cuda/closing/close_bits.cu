@@ -1,8 +1,10 @@
-// The closure of a block of truth values packed 32 to a word along the rows, in one launch of one thread block. Thread
-// by thread a (row, word) of shared memory: where the row's bit of the pivot's column is set, the pivot's row comes in.
+// Close a block of truth values by one thread block in one launch. A word packs 32 truth values along a row. Each
+// thread updates one (row, word) of shared memory at a time: if the row's bit of the pivot column is set, it adds the
+// pivot row.
 //
-// The star of a truth value is 1 or does not exist, so the pivot's row and column stay as they are, and only its own
-// bit is set. The pivot's bit of the pivot's row counts as 0 meanwhile, so that the column stays under every plus.
+// The star of a truth value is 1 or does not exist, so that the pivot row and column keep their values. Only the
+// pivot's own bit is set. That bit counts as 0 in the pivot row during the update, so that the column does not change
+// under any plus.
 #include "semiring.cuh"
 
 extern "C" __global__ void __launch_bounds__(1024)
@@ -17,19 +19,19 @@ extern "C" __global__ void __launch_bounds__(1024)
     }
     __syncthreads();
     for (int k = 0; k < n; ++k) {
-        const word_t own = 1u << (k % 32);
+        const word_t pivot_bit = 1u << (k % 32);
         for (int i = threadIdx.x; i < n; i += blockDim.x) {
-            factor[i] = block[i * words + k / 32] & own ? ~0u : 0u;
+            factor[i] = block[i * words + k / 32] & pivot_bit ? ~0u : 0u;
             if (i != k) continue;
             if (status && diverges(factor[k])) atomicMin(status, start + k);
-            block[k * words + k / 32] |= own;
+            block[k * words + k / 32] |= pivot_bit;
         }
         __syncthreads();
         for (int item = threadIdx.x; item < n * words; item += blockDim.x) {
             const int i = item / words, w = item % words;
             if (i == k) continue;
-            const word_t old = block[item], across = block[k * words + w] & ~(w == k / 32 ? own : 0u);
-            block[item] = plus(old, times(factor[i], across));
+            const word_t old = block[item], pivot_word = block[k * words + w] & ~(w == k / 32 ? pivot_bit : 0u);
+            block[item] = plus(old, times(factor[i], pivot_word));
         }
         __syncthreads();
     }

@@ -1,20 +1,21 @@
-// The closure of a block of at most SIDE rows by one thread block, of a stack of them by as many: Lehmann's
-// elimination, one pivot after the other, with the star at each pivot.
+// Close a block of at most SIDE rows by one thread block, and a stack of blocks by one thread block each. The method is
+// Lehmann's elimination: one pivot after the other, with the star at each pivot.
 //
-// Where every star is one and plus idempotent (Floyd and Warshall), a pivot's row and column need no care: what its
-// cycle adds to them loses against what is there.
+// If every star is 1 and plus is idempotent (Floyd and Warshall), a pivot's row and column need no separate update. The
+// pivot's cycle adds only candidates that lose against the entries.
 //
-// The matrix lives in registers, 4 GROUPS_Y x 4 GROUPS_X entries a thread. A pivot's row and column are published in
-// shared memory, in two buffers that take turns, so that one barrier a pivot is enough. The loops over pivots are cut
-// so that every register has a constant index: pivot k = 4 (THREADS_Y group + t) + q is row 4 group + q of the threads
-// with threadIdx.y = t.
+// The matrix is held in registers, 4 GROUPS_Y x 4 GROUPS_X entries per thread. The owners of a pivot's row and column
+// publish them in shared memory. Two buffers alternate, so that one barrier per pivot suffices. The loops over pivots
+// are split so that every register has a constant index: pivot k = 4 (THREADS_Y group + t) + q is row 4 group + q of
+// the threads with threadIdx.y = t.
 //
-// Compiled with SIDE, a multiple of 8 up to 128, and, for the variant that records pivots, PIVOTS.
+// Compile it with SIDE, a multiple of 8 up to 128, and with PIVOTS for the variant that records pivots.
 //
-// For elements of 1, 2 and 8 bytes, stars that are not one, pivots to be recorded, and a dear plus or times; the others
-// are closed by pairs of pivots (close_pairs.cu). H200, 2026-11-21: 1,000 matrices of 100 rows in float64 min-plus in
-// 0.61 ms; in float32 0.18 (0.32 with 128 rows for all of them and pivots read word by word, which meets banks four
-// times over).
+// This kernel closes blocks of elements of 1, 2 and 8 bytes, blocks with stars that are not 1, blocks whose pivots are
+// recorded, and blocks with an expensive plus or times. close_pairs.cu closes all other blocks by pairs of pivots.
+//
+// H200, 2026-11-21: 1,000 matrices of 100 rows take 0.61 ms in float64 min-plus and 0.18 ms in float32. In float32 they
+// take 0.32 ms with 128 rows for each of them and pivots read word by word, with four-way bank conflicts.
 #include "semiring.cuh"
 #include "copies.cuh"
 
@@ -28,18 +29,18 @@
 struct Block {
     element a[ROWS][COLUMNS];
 #ifdef PIVOTS
-    unsigned mark[ROWS][COLUMNS / 4];  // a byte an entry: the last pivot that changed it, 255 for none
+    unsigned mark[ROWS][COLUMNS / 4];  // one byte per entry: the last pivot that changed it, or 255
 #endif
 };
 
 INLINE int row_of(int r) { return 4 * (threadIdx.y + THREADS_Y * (r / 4)) + r % 4; }
 INLINE int column_of(int c) { return 4 * (threadIdx.x + THREADS_X * (c / 4)) + c % 4; }
 
-// The thread column and the register column of a pivot, from its row's.
+// The thread column and the register column of a pivot, from the thread row and register row that hold it.
 INLINE int owner_x(int group, int t) { return group % (THREADS_X / THREADS_Y) * THREADS_Y + t; }
 INLINE constexpr int register_x(int group, int q) { return group / (THREADS_X / THREADS_Y) * 4 + q; }
 
-// The selector of __byte_perm(x, y, .) that puts byte 0 of y in the place of byte b of x.
+// The selector of __byte_perm(x, y, .) that replaces byte b of x by byte 0 of y.
 INLINE constexpr unsigned with_byte(int b) { return (0x3210 & ~(15 << 4 * b)) | 4 << 4 * b; }
 
 INLINE void publish(const Block &block, element *row, element *column, int group, int t, int q) {
@@ -60,18 +61,18 @@ INLINE void publish(const Block &block, element *row, element *column, int group
 }
 
 struct Pivot {
-    element across[COLUMNS], down[ROWS], star;  // star times row; column
+    element row[COLUMNS], column[ROWS], star;  // row: the star times the pivot's row
     int k, group, t, q;
 
     INLINE void update(Block &block, int r, int c) const {
         const element old = block.a[r][c];
-        element entry = plus(old, times(down[r], across[c]));
-        const bool mine_y = threadIdx.y == t, mine_x = threadIdx.x == owner_x(group, t);
+        element entry = plus(old, times(column[r], row[c]));
+        const bool is_pivot_row = threadIdx.y == t, is_pivot_column = threadIdx.x == owner_x(group, t);
 #ifdef UNIT_STAR
-        if (r == 4 * group + q && c == register_x(group, q) && mine_y && mine_x) entry = ONE;
+        if (r == 4 * group + q && c == register_x(group, q) && is_pivot_row && is_pivot_column) entry = ONE;
 #else
-        if (c == register_x(group, q) && mine_x) entry = scale_column(down[r], star);
-        if (r == 4 * group + q && mine_y) entry = c == register_x(group, q) && mine_x ? star : across[c];
+        if (c == register_x(group, q) && is_pivot_column) entry = scale_column(column[r], star);
+        if (r == 4 * group + q && is_pivot_row) entry = c == register_x(group, q) && is_pivot_column ? star : row[c];
 #endif
 #ifdef PIVOTS
         if (ne(entry, old)) block.mark[r][c / 4] = __byte_perm(block.mark[r][c / 4], k, with_byte(c % 4));
@@ -80,14 +81,14 @@ struct Pivot {
     }
 };
 
-// Eliminate one pivot, and publish the next one in the other buffer as soon as its row and column are up to date: the
-// rest hides the way to shared memory.
+// Eliminate one pivot. Publish the next pivot's row and column in the other buffer as soon as they are updated, so that
+// the remaining updates hide the latency of shared memory.
 INLINE void eliminate(Block &block, element (*rows)[SIDE], element (*columns)[SIDE], int group, int t, int q,
-                      int next_group, int next_t, int next_q, bool inside, unsigned *status, unsigned start) {
+                      int next_group, int next_t, int next_q, bool is_inside, unsigned *status, unsigned start) {
     const element *row = rows[q % 2], *column = columns[q % 2];
     Pivot pivot;
     pivot.k = 4 * (THREADS_Y * group + t) + q, pivot.group = group, pivot.t = t, pivot.q = q;
-    if (threadIdx.x == 0 && threadIdx.y == 0 && inside && status && diverges(row[pivot.k])) {
+    if (threadIdx.x == 0 && threadIdx.y == 0 && is_inside && status && diverges(row[pivot.k])) {
         atomicMin(status, start + pivot.k);
     }
 #ifndef UNIT_STAR
@@ -97,16 +98,16 @@ INLINE void eliminate(Block &block, element (*rows)[SIDE], element (*columns)[SI
     for (int c = 0; c < COLUMNS; c += 4) {
         const Vector<4> four = load<4>(row + column_of(c));
 #pragma unroll
-        for (int i = 0; i < 4; ++i) pivot.across[c + i] = scale_row(pivot.star, four.v[i]);
+        for (int i = 0; i < 4; ++i) pivot.row[c + i] = scale_row(pivot.star, four.v[i]);
     }
 #pragma unroll
     for (int r = 0; r < ROWS; r += 4) {
         const Vector<4> four = load<4>(column + row_of(r));
 #pragma unroll
-        for (int i = 0; i < 4; ++i) pivot.down[r + i] = four.v[i];
+        for (int i = 0; i < 4; ++i) pivot.column[r + i] = four.v[i];
     }
     const int next_row = 4 * next_group + next_q, next_column = register_x(next_group, next_q);
-    if (inside) {
+    if (is_inside) {
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
 #pragma unroll
@@ -116,7 +117,7 @@ INLINE void eliminate(Block &block, element (*rows)[SIDE], element (*columns)[SI
         }
     }
     if (next_group < GROUPS_Y) publish(block, rows[next_q % 2], columns[next_q % 2], next_group, next_t, next_q);
-    if (inside) {
+    if (is_inside) {
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
 #pragma unroll
@@ -153,8 +154,8 @@ extern "C" __global__ void __launch_bounds__(THREADS_Y *THREADS_X)
 #pragma unroll
             for (int q = 0; q < 4; ++q) {
                 __syncthreads();
-                const bool inside = 4 * (THREADS_Y * group + t) + q < n;
-                eliminate(block, rows, columns, group, t, q, group, q < 3 ? t : t + 1, (q + 1) % 4, inside, status,
+                const bool is_inside = 4 * (THREADS_Y * group + t) + q < n;
+                eliminate(block, rows, columns, group, t, q, group, q < 3 ? t : t + 1, (q + 1) % 4, is_inside, status,
                           start);
             }
         }
@@ -163,9 +164,9 @@ extern "C" __global__ void __launch_bounds__(THREADS_Y *THREADS_X)
 #pragma unroll
         for (int q = 0; q < 4; ++q) {
             __syncthreads();
-            const bool inside = 4 * (THREADS_Y * group + t) + q < n;
-            eliminate(block, rows, columns, group, t, q, q < 3 ? group : group + 1, q < 3 ? t : 0, (q + 1) % 4, inside,
-                      status, start);
+            const bool is_inside = 4 * (THREADS_Y * group + t) + q < n;
+            eliminate(block, rows, columns, group, t, q, q < 3 ? group : group + 1, q < 3 ? t : 0, (q + 1) % 4,
+                      is_inside, status, start);
         }
     }
 #pragma unroll

@@ -1,6 +1,6 @@
-// The closure of a block beyond the registers of one thread block, in one launch of one thread block: the same
-// elimination, the matrix in global memory. Correct for every n whose row and column fit into shared memory; meant for
-// the few sizes that no recursion splits.
+// Close a block that exceeds the registers of one thread block, by one thread block in one launch. The elimination is
+// that of close_block.cu, with the matrix in global memory. The kernel is correct for every n whose row and column fit
+// into shared memory. It serves the few sizes that no recursion splits.
 #include "semiring.cuh"
 
 extern "C" __global__ void __launch_bounds__(1024)
@@ -19,8 +19,8 @@ extern "C" __global__ void __launch_bounds__(1024)
         if (threadIdx.x == 0 && status && diverges(pivot)) atomicMin(status, start + k);
         for (int item = threadIdx.x; item < n * n; item += blockDim.x) {
             const int i = item / n, j = item % n;
-            element *at = A + i * row_stride + j * column_stride;
-            const element old = *at;
+            element *target = A + i * row_stride + j * column_stride;
+            const element old = *target;
             element entry;
             if (i == k) {
                 entry = j == k ? s : scale_row(s, row[j]);
@@ -32,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(1024)
 #ifdef PIVOTS
             if (ne(entry, old)) P[i * p_row_stride + j * p_column_stride] = k0 + k;
 #endif
-            *at = entry;
+            *target = entry;
         }
         __syncthreads();
     }

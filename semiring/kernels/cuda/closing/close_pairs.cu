@@ -1,25 +1,36 @@
-// The closure of a block of at most SIDE rows by one thread block, of a stack of them by as many, where plus is
-// idempotent and every star is one: Floyd-Warshall by pairs of pivots.
+// Close a block of at most SIDE rows by one thread block, and a stack of blocks by one thread block each. Plus must be
+// idempotent and every star 1. The method is Floyd-Warshall by pairs of pivots.
 //
-// The diagonal is a plus 1 from the start: one, or what has no star. So a pivot's row and column need no care, as what a
-// cycle of weight one adds loses against what is there. The second pivot's row and column are brought up to date by
-// every thread for itself, which saves every second barrier and lets two candidates meet an entry in a 3-input minimum.
-// Entry by entry the operations are those of one pivot after the other; where one times x is rounded, last bits may
-// differ from those of close_block.cu, in which one comes to the diagonal with its pivot.
+// The diagonal becomes a plus 1 first: that is 1, or a value without a star. So a pivot's row and column need no
+// separate update, because a cycle of weight 1 adds only candidates that lose against the entries. Every thread updates
+// the row and column of the second pivot itself. This saves every second barrier, and lets two candidates meet an entry
+// in a 3-input minimum. Each entry undergoes the same operations as with one pivot after the other. Where 1 times x is
+// rounded, last bits may differ from those of close_block.cu, which adds 1 to the diagonal at each pivot.
 //
-// The matrix lies in registers, ROWS x COLUMNS entries a thread, 4 x 4 of a place: one with threadIdx = (x, y) has rows
-// 4 (y + THREADS_Y place) + r and columns 4 (x + THREADS_X place) + c. A pair's rows and columns are published in shared
-// memory, in two buffers that take turns, so that one barrier a pair is enough; its rows as soon as they are up to date.
+// The matrix is held in registers, ROWS x COLUMNS entries per thread, in places of 4 x 4 entries. The thread with
+// threadIdx = (x, y) holds rows 4 (y + THREADS_Y place) + r and columns 4 (x + THREADS_X place) + c. Rows and columns
+// of a pair are published in shared memory, and the rows as soon as they are updated. Two buffers alternate, so that
+// one barrier per pair suffices.
 //
-// Compiled with SIDE, a multiple of 8 up to 128; PLACES_Y and PLACES_X, 1 or 2, the second one no more than the first;
-// and BLOCKS that share a multiprocessor.
+// Compile it with SIDE, a multiple of 8 up to 128; with PLACES_Y and PLACES_X, each 1 or 2 and PLACES_X <= PLACES_Y;
+// and with BLOCKS, the thread blocks that share a multiprocessor.
 //
-// H200, float32 min-plus, 2026-11-21, us, pivot by pivot (close_block.cu) and by pairs: 1,000 matrices of 100 rows 179
-// and 141, 4,000 of 64 156 and 125, 10,000 of 32 56 and 45, 1,000 of 128 363 and 201; one of 64 12 and 9, of 128 45 and
-// 30. Registers decide: 80 a thread, and 48 bytes of spills, let two blocks of 338 threads share a multiprocessor, 88 only
-// one (168 us), and 56 spill too much (228). 8 x 8 entries a thread take as long at 100 rows, 264 at 128 with 8 x 4. By fours, the closed corner times
-// the four rows published by two warps that wait for each other, a barrier for four pivots: 142, and 37 for one of 128.
-// In max-min 1,000 of 100 take 221 and 184.
+// H200, float32 min-plus, 2026-11-21, in us, by single pivots (close_block.cu) and by pairs:
+//
+//   1,000 matrices of 100 rows   179   141
+//   4,000 of 64                  156   125
+//   10,000 of 32                  56    45
+//   1,000 of 128                 363   201
+//   one of 64                     12     9
+//   one of 128                    45    30
+//   1,000 of 100 in max-min      221   184
+//
+// Registers limit the speed. With 80 registers per thread and 48 bytes of spills, two blocks of 338 threads share a
+// multiprocessor. With 88 registers only one block runs there (168 us), and with 56 the spills are too large (228). 8 x
+// 8 entries per thread take as long at 100 rows; at 128 rows, 8 x 4 entries take 264.
+//
+// Pivots by fours take 142, and 37 for one matrix of 128. In that variant two warps that wait for each other publish
+// the closed corner times the four rows, with one barrier per four pivots.
 #include "semiring.cuh"
 #include "copies.cuh"
 
@@ -28,7 +39,7 @@
 #define THREADS_Y (SIDE / ROWS)
 #define THREADS_X (SIDE / COLUMNS)
 
-// Of the pivots k and k + 1 as they are before k.
+// The rows and columns of the pivots k and k + 1, as they are before pivot k.
 struct Lines {
     element rows[2][SIDE], columns[2][SIDE];
 };
@@ -36,23 +47,23 @@ struct Lines {
 INLINE int row_of(int r) { return 4 * (threadIdx.y + THREADS_Y * (r / 4)) + r % 4; }
 INLINE int column_of(int c) { return 4 * (threadIdx.x + THREADS_X * (c / 4)) + c % 4; }
 
-// What a thread begins with: of the two rows its columns, the second one behind the first pivot.
+// A thread's columns of both pivot rows. The second row is updated by the first pivot.
 struct Pair {
-    element row[COLUMNS], next_row[COLUMNS], over;
+    element row[COLUMNS], next_row[COLUMNS], upper;  // upper: entry (k, k + 1)
 
-    INLINE Pair(const Lines &lines, int k, unsigned *status, unsigned start) : over(lines.rows[0][k + 1]) {
-        const element back = lines.rows[1][k];
+    INLINE Pair(const Lines &lines, int k, unsigned *status, unsigned start) : upper(lines.rows[0][k + 1]) {
+        const element lower = lines.rows[1][k];
 #pragma unroll
         for (int c = 0; c < COLUMNS; c += 4) {
             const Vector<4> one = load<4>(lines.rows[0] + column_of(c)), two = load<4>(lines.rows[1] + column_of(c));
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
-                row[c + i] = one.v[i], next_row[c + i] = plus(two.v[i], times(back, one.v[i]));
+                row[c + i] = one.v[i], next_row[c + i] = plus(two.v[i], times(lower, one.v[i]));
             }
         }
         if (status && threadIdx.x == 0 && threadIdx.y == 0) {
             if (diverges(lines.rows[0][k])) atomicMin(status, start + k);
-            if (diverges(plus(lines.rows[1][k + 1], times(back, over)))) atomicMin(status, start + k + 1);
+            if (diverges(plus(lines.rows[1][k + 1], times(lower, upper)))) atomicMin(status, start + k + 1);
         }
     }
 };
@@ -60,7 +71,7 @@ struct Pair {
 struct Block {
     element a[ROWS][COLUMNS];
 
-    // Of the pivots 4 number + q and the next one the rows, which are in ``place`` of some threads; and the columns.
+    // Publish rows or columns of the pivots 4 number + q and the next one, which some threads hold in ``place``.
     INLINE void publish_rows(Lines &lines, int place, int number, int q) const {
         if (threadIdx.y != number - THREADS_Y * place) return;
 #pragma unroll
@@ -83,13 +94,13 @@ struct Block {
             }
         }
     }
-    // The rows of one place by a pair.
+    // Update the rows of one place by a pair of pivots.
     INLINE void eliminate(const Lines &lines, const Pair &pair, int place) {
         const Vector<4> column = load<4>(lines.columns[0] + row_of(4 * place));
         const Vector<4> next_column = load<4>(lines.columns[1] + row_of(4 * place));
 #pragma unroll
         for (int r = 0; r < 4; ++r) {
-            const element next = plus(next_column.v[r], times(column.v[r], pair.over));
+            const element next = plus(next_column.v[r], times(column.v[r], pair.upper));
 #pragma unroll
             for (int c = 0; c < COLUMNS; ++c) {
                 element &entry = a[4 * place + r][c];
@@ -97,24 +108,25 @@ struct Block {
             }
         }
     }
-    // Eliminate the pair 4 number + q, and publish the next one, whose rows are in ``next_place`` if there is one.
+    // Eliminate the pair 4 number + q, and publish the next pair. ``next_place`` holds its rows; it is PLACES_Y if
+    // there is no next pair.
     INLINE void step(Lines (&lines)[2], int number, int q, int next_place, unsigned *status, unsigned start) {
         __syncthreads();
-        const Lines &now = lines[q / 2];
-        Lines &then = lines[1 - q / 2];
-        const Pair pair(now, 4 * number + q, status, start);
+        const Lines &current = lines[q / 2];
+        Lines &following = lines[1 - q / 2];
+        const Pair pair(current, 4 * number + q, status, start);
         const int next_q = 2 - q, next_number = number + q / 2;
         if (next_place < PLACES_Y) {
-            eliminate(now, pair, next_place);
-            publish_rows(then, next_place, next_number, next_q);
+            eliminate(current, pair, next_place);
+            publish_rows(following, next_place, next_number, next_q);
         }
 #pragma unroll
         for (int place = 0; place < PLACES_Y; ++place) {
-            if (place != next_place) eliminate(now, pair, place);
+            if (place != next_place) eliminate(current, pair, place);
         }
-        if (next_place < PLACES_Y) publish_columns(then, PLACES_X == 1 ? 0 : next_place, next_number, next_q);
+        if (next_place < PLACES_Y) publish_columns(following, PLACES_X == 1 ? 0 : next_place, next_number, next_q);
     }
-    // ``whole``: whether four entries of a row can be read and written at once.
+    // ``whole``: whether one access may read or write four entries of a row.
     INLINE void read(const element *A, long long row_stride, long long column_stride, int n, bool whole) {
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
@@ -137,7 +149,7 @@ struct Block {
         }
     }
     INLINE void write(element *A, long long row_stride, long long column_stride, int n, bool whole) const {
-        forget(A);  // otherwise the compiler keeps the addresses of `read` in registers
+        forget(A);  // otherwise the addresses of `read` would occupy registers until here
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
             element *row = A + row_of(r) * row_stride;
@@ -157,7 +169,7 @@ struct Block {
     }
 };
 
-// The parameters are those of close_block.cu; this kernel records no pivots, so it does not read those of P.
+// The parameters are those of close_block.cu. This kernel records no pivots, so that it ignores the parameters of P.
 extern "C" __global__ void __launch_bounds__(THREADS_X *THREADS_Y, BLOCKS)
     close_block(element *A, long long row_stride, long long column_stride, int n, unsigned *status, unsigned start,
                 int *P, long long p_row_stride, long long p_column_stride, int k0, long long stack_stride) {

@@ -1,4 +1,4 @@
-// The pivot blocks of look_ahead.cu: one thread block brings them up to date and closes them, one after the other.
+// The pivot blocks of look_ahead.cu: one thread block updates and closes them, one after the other.
 #pragma once
 #include "tiles.cuh"
 
@@ -7,16 +7,16 @@
 
 typedef Tile<WIDTH, WIDTH, PIVOT_THREADS> PivotTile;
 
-// The closure of a tile in registers. Row k = 16 r + ty is row r of the threads (ty, .), column k = 4 tx + c column c
-// of the threads (., tx). Rows and columns of the pivots are published in two buffers that take turns, so that one
-// barrier for all readers is enough; those of the next pivots are brought up to date first of all, and the rest hides
-// their way.
+// Close a tile in registers. Row k = 16 r + ty is row r of the threads (ty, .), and column k = 4 tx + c is column c of
+// the threads (., tx). The owners publish rows and columns of the pivots in two alternating buffers, so that one
+// barrier for all readers suffices. They first update the rows and columns of the next pivots, so that the remaining
+// updates hide the latency of publishing.
 #ifdef UNIT_STAR
 
-// Every star is one: then the diagonal is one from the start, and a pivot's row and column need no care, as what its
-// cycle adds to them loses against what is there. Pivots go in pairs, k = 16 r + 4 t + q and k + 1: the second one's
-// row and column are brought up to date by every thread for itself, which saves every second barrier and lets two
-// candidates meet an entry in a 3-input minimum. Entry by entry the operations are those of one pivot after the
+// Every star is 1. Then the diagonal is 1 from the start. A pivot's row and column need no separate update, because its
+// cycle adds only candidates that lose against the entries. Pivots are eliminated in pairs, k = 16 r + 4 t + q and k +
+// 1. Every thread updates the row and column of the second pivot itself. This saves every second barrier, and lets two
+// candidates meet an entry in a 3-input minimum. Each entry undergoes the same operations as with one pivot after the
 // other.
 #define LINE (4 * WIDTH)  // row k, row k + 1, column k, column k + 1
 
@@ -40,20 +40,20 @@ struct Pair {
     INLINE Pair(const element *line, int k)
         : row(load<4>(line + 4 * thread_x())), next_row(load<4>(line + WIDTH + 4 * thread_x())),
           column(load<4>(line + 2 * WIDTH + 4 * thread_y())), next_column(load<4>(line + 3 * WIDTH + 4 * thread_y())) {
-        const element over = line[k + 1], back = line[WIDTH + k];
+        const element upper = line[k + 1], lower = line[WIDTH + k];
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-            next_row.v[i] = plus(next_row.v[i], times(back, row.v[i]));
-            next_column.v[i] = plus(next_column.v[i], times(column.v[i], over));
+            next_row.v[i] = plus(next_row.v[i], times(lower, row.v[i]));
+            next_column.v[i] = plus(next_column.v[i], times(column.v[i], upper));
         }
     }
     INLINE void update(PivotTile &tile, int i, int j) const {
-        const element once = plus(tile.c[i][j], times(column.v[i], row.v[j]));
-        tile.c[i][j] = plus(once, times(next_column.v[i], next_row.v[j]));
+        const element first = plus(tile.c[i][j], times(column.v[i], row.v[j]));
+        tile.c[i][j] = plus(first, times(next_column.v[i], next_row.v[j]));
     }
 };
 
-// The pair 16 r + 4 t + q; the next one, of the same meaning, into the other buffer.
+// Eliminate the pair 16 r + 4 t + q, and publish the pair of next_r, next_t and 2 - q in the other buffer.
 INLINE void eliminate(PivotTile &tile, element *lines, int r, int t, int q, int next_r, int next_t, unsigned *status,
                       unsigned start) {
     const int k = 16 * r + 4 * t + q, next_q = 2 - q;
@@ -124,15 +124,15 @@ INLINE void eliminate(PivotTile &tile, const element *line, int r, int t, int q,
     const element pivot = line[k], s = star(pivot);
     if (threadIdx.x == 0 && status && diverges(pivot)) atomicMin(status, start + k);
     const Vector<4> row = load<4>(line + 4 * thread_x()), column = load<4>(line + WIDTH + 4 * thread_y());
-    const bool mine_y = thread_y() == 4 * t + q, mine_x = thread_x() == 4 * r + t;
+    const bool is_pivot_row = thread_y() == 4 * t + q, is_pivot_column = thread_x() == 4 * r + t;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
-            const element across = scale_row(s, row.v[j]);
-            element entry = plus(tile.c[i][j], times(column.v[i], across));
-            if (j == q && mine_x) entry = scale_column(column.v[i], s);
-            if (i == r && mine_y) entry = j == q && mine_x ? s : across;
+            const element scaled_row = scale_row(s, row.v[j]);
+            element entry = plus(tile.c[i][j], times(column.v[i], scaled_row));
+            if (j == q && is_pivot_column) entry = scale_column(column.v[i], s);
+            if (i == r && is_pivot_row) entry = j == q && is_pivot_column ? s : scaled_row;
             tile.c[i][j] = entry;
         }
     }
@@ -161,15 +161,16 @@ INLINE void close_tile(PivotTile &tile, element *lines, unsigned *status, unsign
 }
 #endif
 
-// The memory of the block that closes pivot blocks: A_KK*, A_LK in rows of PITCH, A_KL, two buffers of published lines.
+// The shared memory of the block that closes pivot blocks: A_KK*, A_LK in rows of PITCH elements, A_KL, and two buffers
+// of published lines.
 struct PivotMemory {
     element *closed, *left, *above, *lines;
     INLINE PivotMemory(element *pool)
         : closed(pool), left(closed + WIDTH * PITCH), above(left + WIDTH * PITCH), lines(above + SQUARE) {}
 };
 
-INLINE void keep_closed(const PivotTile &tile, element *to, long long stride, const PivotMemory &memory) {
-    tile.write(to, stride);
+INLINE void store_closed(const PivotTile &tile, element *target, long long stride, const PivotMemory &memory) {
+    tile.write(target, stride);
     tile.write(memory.closed, PITCH);
 }
 
@@ -177,21 +178,22 @@ INLINE void close_first(element *A, long long stride, unsigned *status, unsigned
     PivotTile tile;
     tile.read(A, stride);
     close_tile(tile, memory.lines, status, first);
-    keep_closed(tile, A, stride, memory);
+    store_closed(tile, A, stride, memory);
 }
 
-// Block L = stage + 1, while shared memory still holds A_KK*; aside: A_KL and A_LK as they were before the stage.
-INLINE void close_next(element *A, long long stride, int stage, const element *aside, unsigned *status, unsigned first,
+// Update and close block L = stage + 1, while shared memory still holds A_KK*. ``copies``: A_KL and A_LK as they were
+// before the stage.
+INLINE void close_next(element *A, long long stride, int stage, const element *copies, unsigned *status, unsigned first,
                        const PivotMemory &memory) {
     element *next = A + (stage + 1) * WIDTH * (stride + 1);
     PivotTile tile;
 #pragma unroll 1
     for (int slice = 0; slice < WIDTH; slice += SLICE) {
-        fetch_right<WIDTH, PIVOT_THREADS>(memory.above + slice * WIDTH, aside + slice * WIDTH, WIDTH);
-        fetch_left<WIDTH, PITCH, PIVOT_THREADS>(memory.left + slice, aside + SQUARE + slice, WIDTH);
+        fetch_right<WIDTH, PIVOT_THREADS>(memory.above + slice * WIDTH, copies + slice * WIDTH, WIDTH);
+        fetch_left<WIDTH, PITCH, PIVOT_THREADS>(memory.left + slice, copies + SQUARE + slice, WIDTH);
     }
     commit_copies();
-    tile.read(aside, WIDTH);
+    tile.read(copies, WIDTH);
     wait_for_copies<0>();
     __syncthreads();
 #pragma unroll 1
@@ -203,5 +205,5 @@ INLINE void close_next(element *A, long long stride, int stage, const element *a
 #pragma unroll 1
     for (int k = 0; k < WIDTH; k += SLICE) tile.accumulate<PITCH>(memory.left + k, memory.above + k * WIDTH);
     close_tile(tile, memory.lines, status, first + (stage + 1) * WIDTH);
-    keep_closed(tile, next, stride, memory);
+    store_closed(tile, next, stride, memory);
 }
