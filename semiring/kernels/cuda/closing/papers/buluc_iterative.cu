@@ -1,5 +1,5 @@
 // A. Buluc, J. R. Gilbert, C. Budak, "Solving path problems on the GPU", Parallel Computing 36 (2010), figure 2, the
-// iterative version: a launch for each pivot, which is a rank-one update of the matrix, a thread block for each
+// iterative version. There is one launch per pivot, a rank-one update of the matrix, with one thread block per
 // submatrix of 64 x 64. The block reads its parts of column k and row k into shared memory once.
 #include "semiring.cuh"
 
@@ -16,8 +16,8 @@ extern "C" __global__ void __launch_bounds__(256) rank_one(element *A, long long
         for (int x = threadIdx.x; x < 64; x += 16) {
             const int i = top + y, j = left + x;
             if (i >= n || j >= n || i == k || j == k) continue;
-            element *at = A + i * stride + j;
-            *at = plus(*at, times(column[y], row[x]));
+            element *entry = A + i * stride + j;
+            *entry = plus(*entry, times(column[y], row[x]));
         }
     }
 }

@@ -118,11 +118,11 @@ def _staged_load(closing: Closing) -> None:
 
 def _two_phases(threads: int, closing: Closing) -> None:
     """Two launches a stage, the first with as many blocks as run at once."""
-    tiles, aside = closing.tiles, closing.empty(closing.tile**2)
-    blocks = min(2 * tiles, closing.resident("replicated", threads))
+    tiles, closed_copy = closing.tiles, closing.empty(closing.tile**2)
+    blocks = min(2 * tiles, closing.resident("replicate_diagonal", threads))
     for stage in range(tiles):
-        closing.launch("replicated", (blocks,), (threads,), closing.A, closing.stride, tiles, stage, aside)
-        closing.launch("others", (tiles, tiles), (threads,), closing.A, closing.stride, stage, aside)
+        closing.launch("replicate_diagonal", (blocks,), (threads,), closing.A, closing.stride, tiles, stage, closed_copy)
+        closing.launch("doubly_dependent", (tiles, tiles), (threads,), closing.A, closing.stride, stage, closed_copy)
 
 
 _HARISH, _KATZ, _GAIOSO = "Harish, Narayanan 2007", "Katz, Kider 2008", "Gaioso and others 2013"

@@ -1,28 +1,34 @@
 // B. D. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall" (arXiv:1001.4108, 2010), sections 4.1 to 4.3,
-// "staged load". The doubly dependent tile is in registers, 64 threads of 16 entries; of its two panels only SLICE of
-// the 32 pivots are in shared memory at a time, 1 KB in all, so that many blocks share a multiprocessor and hide each
-// other's waits. To read 4 columns as fast as 4 rows the matrix is brought into the doubly tiled order first: tiles of
-// 32 x 32 one after the other, row by row, and within each, tiles of 4 x 4. Sixteen threads work on one tile of 4 x 4,
-// each beginning with another of the 4 pivots, (i + j) mod 4, so that their reads of either panel meet 16 different
-// banks.
+// "staged load". The doubly dependent tile is in registers, with 64 threads of 16 entries. Only SLICE of the 32 pivots
+// of its two panels are in shared memory at a time, 1 KB in all. So many blocks share a multiprocessor, and hide each
+// other's latency.
+//
+// First the matrix is converted to the doubly tiled order: tiles of 32 x 32 one after the other, row by row, and within
+// each tile, tiles of 4 x 4 in the same way. Reads of 4 columns are then as fast as reads of 4 rows. Sixteen threads
+// process one tile of 4 x 4. Each thread begins with a different one of the 4 pivots, (i + j) mod 4, so that their
+// reads of either panel access 16 different banks.
 //
 // The first two phases are those of lund_smith_unrolled.cu in this order of the data. n is a multiple of 32.
 //
-// The paper has SLICE 4 and none of the following. Each removes one cost of it on today's GPUs, and changes nothing
-// else:
+// The paper has SLICE 4 and none of the following options. Each option removes one cost on today's GPUs, and changes
+// nothing else:
 //
-//   SLICE 8, 16, 32  fewer barriers: there are two for each slice;
-//   ASYNC            panels come by asynchronous copies into two buffers, while the slice before is computed with: no
-//                    wait for them, and one barrier for each slice;
-//   WIDE             a thread has one tile of 4 x 4 to itself, and reads both panels four elements at a time: for 64
-//                    pairs 8 reads in place of 40. Rows of a tile of 4 x 4 hold the pivots of the left panel already,
-//                    and the panel above lies pivot by pivot in shared memory, so that no banks conflict without the
-//                    cyclic order.
-//   PAIRED           two pivots meet an entry at once, by one 3-input minimum where the GPU has it, as the compiler
-//                    does in lund_smith_unrolled.cu by itself.
+//   SLICE 8, 16, 32  fewer barriers: there are two per slice
+//   ASYNC            panels arrive by asynchronous copies in two buffers, while the preceding slice is processed.
+//   Threads
+//                    do not wait for them, and there is one barrier per slice.
+//   WIDE             a thread computes one whole tile of 4 x 4, and reads both panels four elements at a time: 8 reads
+//   for
+//                    64 pairs instead of 40. Rows of a tile of 4 x 4 already hold the pivots of the left panel. The
+//                    panel
+//                    above is stored pivot by pivot in shared memory, so that no banks conflict without the cyclic
+//                    order.
+//   PAIRED           one 3-input minimum, where the GPU has it, updates an entry by two pivots. In
+//   lund_smith_unrolled.cu
+//                    the compiler does the same by itself.
 //
-// REREAD adds a cost: the compiler does not see which tiles of 4 x 4 lie side by side, so that a thread reads the left
-// panel again for each of them, 72 reads of shared memory for 64 pairs in place of 40.
+// REREAD adds a cost. It hides from the compiler which tiles of 4 x 4 are adjacent. A thread then reads the left panel
+// again for each of them: 72 reads of shared memory for 64 pairs instead of 40.
 //
 // SLICE, ASYNC, WIDE and PAIRED together are the step from staged load to look_ahead.cu.
 #include "semiring.cuh"
@@ -46,16 +52,16 @@
 #define SIDE 32
 #define CELLS (SIDE * SIDE)
 #define PANEL (SIDE * SLICE)  // elements of a slice of one panel
-#define GROUPS (SLICE / 4)  // tiles of 4 x 4 side by side in a slice
+#define GROUPS (SLICE / 4)  // adjacent tiles of 4 x 4 in a slice
 #define PIECES (PANEL / 4)  // pieces of four elements
 
-// Where entry (i, j) of a tile of 32 x 32 lies in it, and which entry lies in a place.
+// place: the offset of entry (i, j) in a tile of 32 x 32. row_in and column_in: the row and column at an offset.
 INLINE int place(int i, int j) { return (i / 4 * 8 + j / 4) * 16 + i % 4 * 4 + j % 4; }
 INLINE int row_in(int cell) { return cell / 128 * 4 + cell / 4 % 4; }
 INLINE int column_in(int cell) { return cell / 16 % 8 * 4 + cell % 4; }
 INLINE element *tile_of(element *T, int tiles, int i, int j) { return T + (i * (long long)tiles + j) * CELLS; }
 
-// The matrix into the doubly tiled order, and back; a block of 256 threads a tile.
+// Copy the matrix into the doubly tiled order, and back, with a block of 256 threads per tile.
 extern "C" __global__ void __launch_bounds__(256) to_tiles(element *T, const element *A, long long stride) {
     element *tile = tile_of(T, gridDim.x, blockIdx.y, blockIdx.x);
     for (int cell = threadIdx.x; cell < CELLS; cell += 256) {
@@ -73,83 +79,85 @@ extern "C" __global__ void __launch_bounds__(256) from_tiles(element *A, element
 
 // ------------------------------------------------------------------------------------------- the first two phases
 
-INLINE void load_tile(element *tile, const element *from) {
+INLINE void load_tile(element *tile, const element *source) {
 #pragma unroll
-    for (int p = 0; p < CELLS; p += 256) tile[threadIdx.x + p] = from[threadIdx.x + p];
+    for (int p = 0; p < CELLS; p += 256) tile[threadIdx.x + p] = source[threadIdx.x + p];
 }
 
-INLINE void keep_tile(element *to, const element *tile) {
+INLINE void store_tile(element *target, const element *tile) {
 #pragma unroll
-    for (int p = 0; p < CELLS; p += 256) to[threadIdx.x + p] = tile[threadIdx.x + p];
+    for (int p = 0; p < CELLS; p += 256) target[threadIdx.x + p] = tile[threadIdx.x + p];
 }
 
-// Threads take the entries in the order of memory, so that their reads and writes meet different banks.
+// Threads process the entries in the order of memory, so that their reads and writes access different banks.
 INLINE void pivot(element *C, const element *A, const element *B, int k, bool left, bool above) {
 #pragma unroll
     for (int p = 0; p < CELLS; p += 256) {
         const int i = row_in(threadIdx.x + p), j = column_in(threadIdx.x + p);
         if ((left && j == k) || (above && i == k)) continue;
-        element *at = C + threadIdx.x + p;
-        *at = plus(*at, times(A[place(i, k)], B[place(k, j)]));
+        element *entry = C + threadIdx.x + p;
+        *entry = plus(*entry, times(A[place(i, k)], B[place(k, j)]));
     }
 }
 
 extern "C" __global__ void __launch_bounds__(256) independent(element *T, int tiles, int stage) {
     __shared__ element tile[CELLS];
-    element *at = tile_of(T, tiles, stage, stage);
-    load_tile(tile, at);
+    element *entries = tile_of(T, tiles, stage, stage);
+    load_tile(tile, entries);
 #pragma unroll
     for (int k = 0; k < SIDE; ++k) {
         __syncthreads();
         pivot(tile, tile, tile, k, true, true);
     }
-    keep_tile(at, tile);
+    store_tile(entries, tile);
 }
 
 extern "C" __global__ void __launch_bounds__(256) singly_dependent(element *T, int tiles, int stage) {
     __shared__ element closed[CELLS], tile[CELLS];
     if (blockIdx.x == stage) return;
-    const bool down = blockIdx.y;
-    element *at = down ? tile_of(T, tiles, blockIdx.x, stage) : tile_of(T, tiles, stage, blockIdx.x);
+    const bool is_column = blockIdx.y;
+    element *entries = is_column ? tile_of(T, tiles, blockIdx.x, stage) : tile_of(T, tiles, stage, blockIdx.x);
     load_tile(closed, tile_of(T, tiles, stage, stage));
-    load_tile(tile, at);
+    load_tile(tile, entries);
 #pragma unroll
     for (int k = 0; k < SIDE; ++k) {
         __syncthreads();
-        if (down) {
+        if (is_column) {
             pivot(tile, tile, closed, k, true, false);
         } else {
             pivot(tile, closed, tile, k, false, true);
         }
     }
-    keep_tile(at, tile);
+    store_tile(entries, tile);
 }
 
 // ------------------------------------------------------------------------------------------------ the third phase
 
-// Where element number ``cell`` of a slice of a panel lies in the tile. Left: eight rows of tiles of 4 x 4, GROUPS of
-// each. Above: GROUPS rows of tiles, which lie side by side.
+// The offset in the tile of element number ``cell`` in a slice of a panel. The left panel has eight rows of tiles of 4
+// x 4, with GROUPS tiles in each. The panel above has GROUPS rows of tiles, which are adjacent in memory.
 INLINE unsigned cell_left(unsigned slice, unsigned cell) {
     return cell / (16 * GROUPS) * 128 + slice * 16 * GROUPS + cell % (16 * GROUPS);
 }
 INLINE unsigned cell_above(unsigned slice, unsigned cell) { return slice * PANEL + cell; }
-// And where it is put in shared memory: as it lies, or if WIDE by pivots above, where it is the first of four columns.
-INLINE unsigned home_above(unsigned cell) {
+// The offset of that element in shared memory: the same offset, or, if WIDE, one in the order of pivots, where ``cell``
+// must be the first of four columns.
+INLINE unsigned shared_above(unsigned cell) {
     return WIDE ? cell / 128 * 128 + cell / 4 % 4 * 32 + cell / 16 % 8 * 4 : cell;
 }
 
-INLINE void fetch_slice(element *left, element *above, const element *from_left, const element *from_above, int slice) {
+INLINE void fetch_slice(element *left, element *above, const element *left_panel, const element *upper_panel,
+                        int slice) {
 #if ASYNC || WIDE
 #pragma unroll
-    for (unsigned p = 0; p < 2 * PIECES; p += 64) {  // pieces of four elements, those of the left panel first
+    for (unsigned p = 0; p < 2 * PIECES; p += 64) {  // pieces of four elements, first of the left panel
         const bool is_left = PIECES < 64 ? threadIdx.x < PIECES : p < PIECES;
         const unsigned cell = 4 * (threadIdx.x + p - (is_left ? 0 : PIECES));
-        element *to = is_left ? left + cell : above + home_above(cell);
-        const element *from = is_left ? from_left + cell_left(slice, cell) : from_above + cell_above(slice, cell);
+        element *target = is_left ? left + cell : above + shared_above(cell);
+        const element *source = is_left ? left_panel + cell_left(slice, cell) : upper_panel + cell_above(slice, cell);
 #if ASYNC
-        copy_four(to, from);
+        copy_four(target, source);
 #else
-        store(to, load<4>(from));
+        store(target, load<4>(source));
 #endif
     }
     if (ASYNC) commit_copies();
@@ -157,19 +165,19 @@ INLINE void fetch_slice(element *left, element *above, const element *from_left,
 #pragma unroll
     for (unsigned p = 0; p < PANEL; p += 64) {
         const unsigned cell = threadIdx.x + p;
-        left[cell] = from_left[cell_left(slice, cell)];
-        above[cell] = from_above[cell_above(slice, cell)];
+        left[cell] = left_panel[cell_left(slice, cell)];
+        above[cell] = upper_panel[cell_above(slice, cell)];
     }
 #endif
 }
 
-// c <- c plus left times above, pivot after pivot. If PAIRED two pivots meet an entry at once: one 3-input minimum.
-INLINE void meet(element &c, element left, element above, element next_left, element next_above) {
+// c <- c plus left times above, for two pivots. The compiler makes one 3-input minimum of the two updates.
+INLINE void update_by_two(element &c, element left, element above, element next_left, element next_above) {
     c = plus(plus(c, times(left, above)), times(next_left, next_above));
 }
 
 #if WIDE
-// The thread's entries are those of the tile of 4 x 4 number threadIdx.x.
+// The thread computes the entries of the tile of 4 x 4 number threadIdx.x.
 INLINE void multiply_slice(element *c, const element *left, const element *above) {
     const unsigned down = threadIdx.x / 8, across = threadIdx.x % 8;
     left += down * GROUPS * 16;
@@ -190,7 +198,7 @@ INLINE void multiply_slice(element *c, const element *left, const element *above
 #pragma unroll
                 for (int j = 0; j < 4; ++j) {
 #if PAIRED
-                    meet(c[4 * i + j], rows[i].v[k], columns.v[j], rows[i].v[k + 1], next.v[j]);
+                    update_by_two(c[4 * i + j], rows[i].v[k], columns.v[j], rows[i].v[k + 1], next.v[j]);
 #else
                     c[4 * i + j] = plus(c[4 * i + j], times(rows[i].v[k], columns.v[j]));
 #endif
@@ -199,25 +207,25 @@ INLINE void multiply_slice(element *c, const element *left, const element *above
         }
     }
 }
-INLINE void read_entries(element *c, const element *at) {
+INLINE void read_entries(element *c, const element *entries) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-        const Vector<4> row = load<4>(at + threadIdx.x * 16 + 4 * i);
+        const Vector<4> row = load<4>(entries + threadIdx.x * 16 + 4 * i);
 #pragma unroll
         for (int j = 0; j < 4; ++j) c[4 * i + j] = row.v[j];
     }
 }
-INLINE void write_entries(element *at, const element *c) {
+INLINE void write_entries(element *entries, const element *c) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
         Vector<4> row;
 #pragma unroll
         for (int j = 0; j < 4; ++j) row.v[j] = c[4 * i + j];
-        store(at + threadIdx.x * 16 + 4 * i, row);
+        store(entries + threadIdx.x * 16 + 4 * i, row);
     }
 }
 #else
-// The thread's entries are entry (i, j) of the tiles of 4 x 4 number part, part + 4, ...
+// The thread computes entry (i, j) of the tiles of 4 x 4 number part, part + 4, ...
 INLINE void multiply_slice(element *c, const element *left, const element *above) {
     const int i = threadIdx.x % 16 / 4, j = threadIdx.x % 4, part = threadIdx.x / 16;
 #pragma unroll
@@ -233,11 +241,12 @@ INLINE void multiply_slice(element *c, const element *left, const element *above
 #if REREAD
                 const int small = part + 4 * m, down = small / 8, across = small % 8;
 #else
-                const int down = m / 2, across = part + 4 * (m % 2);  // as part < 4: two m read the same rows
+                const int down = m / 2, across = part + 4 * (m % 2);  // part < 4: two consecutive m read the same rows
 #endif
-                const element *a = left + (down * GROUPS + group) * 16 + i * 4, *b = above + group * 128 + across * 16 + j;
+                const element *a = left + (down * GROUPS + group) * 16 + i * 4,
+                              *b = above + group * 128 + across * 16 + j;
 #if PAIRED
-                meet(c[m], a[k], b[k * 4], a[next], b[next * 4]);
+                update_by_two(c[m], a[k], b[k * 4], a[next], b[next * 4]);
 #else
                 c[m] = plus(c[m], times(a[k], b[k * 4]));
 #endif
@@ -245,42 +254,43 @@ INLINE void multiply_slice(element *c, const element *left, const element *above
         }
     }
 }
-INLINE void read_entries(element *c, const element *at) {
+INLINE void read_entries(element *c, const element *entries) {
 #pragma unroll
-    for (int m = 0; m < 16; ++m) c[m] = at[threadIdx.x + 64 * m];
+    for (int m = 0; m < 16; ++m) c[m] = entries[threadIdx.x + 64 * m];
 }
-INLINE void write_entries(element *at, const element *c) {
+INLINE void write_entries(element *entries, const element *c) {
 #pragma unroll
-    for (int m = 0; m < 16; ++m) at[threadIdx.x + 64 * m] = c[m];
+    for (int m = 0; m < 16; ++m) entries[threadIdx.x + 64 * m] = c[m];
 }
 #endif
 
 extern "C" __global__ void __launch_bounds__(64) doubly_dependent(element *T, int tiles, int stage) {
     __shared__ __align__(16) element left[1 + ASYNC][PANEL], above[1 + ASYNC][PANEL];
     if (blockIdx.x == stage || blockIdx.y == stage) return;
-    element *at = tile_of(T, tiles, blockIdx.y, blockIdx.x);
-    const element *from_left = tile_of(T, tiles, blockIdx.y, stage), *from_above = tile_of(T, tiles, stage, blockIdx.x);
+    element *entries = tile_of(T, tiles, blockIdx.y, blockIdx.x);
+    const element *left_panel = tile_of(T, tiles, blockIdx.y, stage),
+                  *upper_panel = tile_of(T, tiles, stage, blockIdx.x);
     element c[16];
 #if ASYNC
-    fetch_slice(left[0], above[0], from_left, from_above, 0);
-    read_entries(c, at);
+    fetch_slice(left[0], above[0], left_panel, upper_panel, 0);
+    read_entries(c, entries);
 #pragma unroll 1
     for (int slice = 0; slice < SIDE / SLICE; ++slice) {
         wait_for_copies<0>();
-        __syncthreads();  // the slice is there for all, and all are past their reads of the one before
-        const int next = slice + 1, here = slice % 2;
-        if (next < SIDE / SLICE) fetch_slice(left[1 - here], above[1 - here], from_left, from_above, next);
-        multiply_slice(c, left[here], above[here]);
+        __syncthreads();  // all copies of the slice are visible, and all reads of the preceding slice are done
+        const int next = slice + 1, current = slice % 2;
+        if (next < SIDE / SLICE) fetch_slice(left[1 - current], above[1 - current], left_panel, upper_panel, next);
+        multiply_slice(c, left[current], above[current]);
     }
 #else
-    read_entries(c, at);
+    read_entries(c, entries);
 #pragma unroll 1
     for (int slice = 0; slice < SIDE / SLICE; ++slice) {
         __syncthreads();
-        fetch_slice(left[0], above[0], from_left, from_above, slice);
+        fetch_slice(left[0], above[0], left_panel, upper_panel, slice);
         __syncthreads();
         multiply_slice(c, left[0], above[0]);
     }
 #endif
-    write_entries(at, c);
+    write_entries(entries, c);
 }

@@ -1,5 +1,5 @@
-// C <- C plus A times B the plain way: tiles of 16 x 16 of A and B in shared memory, a thread for each entry of C. What
-// a recursion over products was given before there were fast ones (the recursive version of Buluc, Gilbert, Budak
+// C <- C plus A times B in the classical way: tiles of 16 x 16 of A and B in shared memory, one thread per entry of C.
+// Recursive methods used such a product before faster ones existed (the recursive version of Buluc, Gilbert, Budak
 // 2010).
 #include "semiring.cuh"
 

@@ -1,5 +1,5 @@
-// Around the kernels of the papers, which know no star: before them 1 comes in on the diagonal, after them a vertex on
-// a cycle that improves without end is found there.
+// The kernels of the papers have no star. add_one runs before them and adds 1 to the diagonal. inspect runs after them
+// and reports the vertices whose diagonal entry diverges, because a cycle improves without end.
 #include "semiring.cuh"
 
 extern "C" __global__ void __launch_bounds__(256) add_one(element *A, long long stride, int n) {
