@@ -1,15 +1,16 @@
-// to <- the transpose of a matrix of bits (rows, columns), zeros where there is none: `to` has 32 WORDS rows for each row of
-// the grid, each of WORDS / 2 words for each of its columns. Strides in words; bits beyond the last column count as zeros,
-// whatever they are.
+// target <- the transpose of a matrix of bits (rows, columns), padded with zeros. The target has 32 WORDS rows for each
+// row of the grid. Each has WORDS / 2 words for each column of the grid. Strides are in words. Bits beyond the last
+// column count as zeros, whatever their values.
 //
-// Nothing is done where `wanted` is the address of a 0.
+// The kernel does nothing if `run_flag` is the address of a 0.
 //
-// A block of WORDS * WORDS / 2 threads reads 16 WORDS rows of WORDS words and writes 32 WORDS rows of half as many: WORDS is
-// 32, all of a line of the cache, or 16 where there would be too few blocks. A thread transposes 32 x 32 bits in its
-// registers. Blocks that lie beside each other write the same rows, so that their parts of a line meet in the cache.
+// A block of WORDS * WORDS / 2 threads reads 16 WORDS rows of WORDS words, and writes 32 WORDS rows of half as many
+// words. WORDS is 32, a full cache line, or 16 where 32 would give too few blocks. A thread transposes 32 x 32 bits in
+// its registers. Adjacent blocks write the same rows, so that the cache combines their parts of a line.
 //
-// H200, 2026-11-23, 4096 rows of 2^20 bits: 3.49 TB/s, where a copy makes 4.17. Without the transpose, in the same order of
-// accesses, 3.50 to 3.57; lines in halves 3.2, in pairs 2.9, tiles ahead in registers or in shared memory 3.0 to 3.2.
+// H200, 2026-11-23, 4096 rows of 2^20 bits: 3.49 TB/s, where a copy reaches 4.17. The same order of accesses without
+// the transpose reaches 3.50 to 3.57. Half lines reach 3.2, pairs of lines 2.9, and tiles that are prefetched into
+// registers or shared memory 3.0 to 3.2.
 template <int SHIFT> __device__ __forceinline__ void exchange(unsigned (&a)[32]) {
     constexpr unsigned LOW = SHIFT == 4 ? 0x0F0F0F0Fu : SHIFT == 2 ? 0x33333333u : 0x55555555u;
 #pragma unroll
@@ -37,7 +38,7 @@ __device__ __forceinline__ void transpose(unsigned (&a)[32]) {
 }
 
 constexpr int GROUP = WORDS / 2, THREADS = GROUP * WORDS;
-constexpr int LINE = 32 * GROUP + 32 / WORDS;  // words for each word of a row: no two lanes of a warp meet in a bank
+constexpr int LINE = 32 * GROUP + 32 / WORDS;  // words for each word of a row, without bank conflicts in a warp
 
 __device__ __forceinline__ unsigned load(const unsigned *word) {
     unsigned value;
@@ -46,32 +47,34 @@ __device__ __forceinline__ unsigned load(const unsigned *word) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
-    bit_transpose(unsigned *to, long long to_stride, const unsigned *from, long long stride, int rows, int columns,
-                  const unsigned *wanted) {
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");  // a product may come: it waits for the end of this
-    if (wanted && !*wanted) return;
+    bit_transpose(unsigned *target, long long target_stride, const unsigned *source, long long stride, int rows,
+                  int columns, const unsigned *run_flag) {
+    // A product may start early: it waits for the end of this kernel.
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+    if (run_flag && !*run_flag) return;
     extern __shared__ unsigned lines[];
     const int word = threadIdx.x % WORDS, group = threadIdx.x / WORDS;
-    const int row = (blockIdx.x * GROUP + group) * 32, at = blockIdx.y * WORDS + word, bits = columns - 32 * at;
-    const unsigned *own = from + row * stride + at;
+    const int row = (blockIdx.x * GROUP + group) * 32, word_column = blockIdx.y * WORDS + word,
+              bits = columns - 32 * word_column;
+    const unsigned *entry = source + row * stride + word_column;
     unsigned a[32];
     if (row + 32 <= rows && bits >= 32) {
 #pragma unroll
-        for (int i = 0; i < 32; ++i, own += stride) a[i] = load(own);
+        for (int i = 0; i < 32; ++i, entry += stride) a[i] = load(entry);
     } else {
         const unsigned mask = bits >= 32 ? ~0u : bits > 0 ? (1u << bits) - 1 : 0u;
 #pragma unroll
-        for (int i = 0; i < 32; ++i, own += stride) a[i] = mask && row + i < rows ? *own & mask : 0u;
+        for (int i = 0; i < 32; ++i, entry += stride) a[i] = mask && row + i < rows ? *entry & mask : 0u;
     }
     transpose(a);
 #pragma unroll
     for (int i = 0; i < 32; ++i) lines[word * LINE + i * GROUP + group] = a[i];
     __syncthreads();
-    const int first = threadIdx.x / GROUP, way = threadIdx.x % GROUP;
-    unsigned *out = to + (blockIdx.y * 32ll * WORDS + first) * to_stride + blockIdx.x * GROUP + way;
+    const int first = threadIdx.x / GROUP, column = threadIdx.x % GROUP;
+    unsigned *out = target + (blockIdx.y * 32ll * WORDS + first) * target_stride + blockIdx.x * GROUP + column;
 #pragma unroll 8
-    for (int i = 0; i < 32; ++i, out += WORDS * to_stride) {
-        const int to_row = WORDS * i + first;
-        *out = lines[to_row / 32 * LINE + to_row % 32 * GROUP + way];
+    for (int i = 0; i < 32; ++i, out += WORDS * target_stride) {
+        const int target_row = WORDS * i + first;
+        *out = lines[target_row / 32 * LINE + target_row % 32 * GROUP + column];
     }
 }

@@ -1,12 +1,15 @@
-// The same for float32, by exponents and mantissas apart, wherever no entry of a tile exceeds `EXACT`.
+// The sums of log_sums.cu for float32, with separate exponents and mantissas, where no entry of a tile exceeds `EXACT`.
 //
-// An exponential is x 2^p, |log x| <= log(2)/2, made once for an entry by `split`, which puts together what is taken at
-// once: the entries of a tile's lines at `DEPTH` steps of k, their x, their p; then those at the next steps. The first
-// pass over k finds the greatest a + b, `top`. The second adds up x y 2^(p + q - g), g the exponent of `top`, in four
-// instructions: an addition with the maximum that keeps numbers normal, a subtraction, a multiply-add into the exponent
-// of y, a multiply-add. (Exponents as floats, for other pipes, and loops that are unrolled further were slower.)
+// An exponential is x 2^p with |log x| <= log(2)/2. `split` computes it once per entry. It stores together what is read
+// together: for `DEPTH` steps of k, the entries of a tile's lines, then their x, then their p; then the next steps.
 //
-// Sums of `DEPTH` terms are added in float64, in shared memory. While a tile is taken, the next one is on its way.
+// The first pass over k finds `top`, the greatest a + b. The second pass adds up x y 2^(p + q - g), where g is the
+// exponent of `top`. It takes four instructions: an addition with the maximum that keeps numbers normal, a subtraction,
+// a multiply-add into the exponent of y, and a multiply-add. (Exponents as floats, for other pipes, were slower. So
+// were loops that are unrolled further.)
+//
+// Sums of `DEPTH` terms are added in float64, in shared memory. While a tile is processed, the next one is being
+// copied.
 #include "log_sums.cu"
 
 typedef T element;
@@ -23,13 +26,14 @@ constexpr float EXACT = 1 << 26;
 constexpr double LOG2_E = 1.4426950408889634;
 constexpr double LN2_HIGH = 6.93147180369123816490e-01, LN2_LOW = 1.90821492927058770002e-10;
 
-// Whole tiles of `tile` lines of X, from ``inner`` steps to a multiple of `DEPTH`; a block to each tile and `DEPTH`
-// steps. Mantissas times 2^lowest. ``odd`` says of each tile whether an entry exceeds `EXACT`, or is NaN.
+// Make whole tiles of `tile` lines of X, with ``inner`` steps padded to a multiple of `DEPTH`. There is one block per
+// tile and `DEPTH` steps. Mantissas are multiplied by 2^lowest. odd[tile] becomes 1 if an entry of the tile exceeds
+// `EXACT` or is NaN.
 extern "C" __global__ void __launch_bounds__(256)
-    split(const int *open, const float *X, Long line_stride, Long step_stride, Long lines, Long inner, int tile, int lowest,
-          float *splits, int *odd) {
-    if (!*open) return;
-    float *to = splits + (Long(blockIdx.y) * gridDim.x + blockIdx.x) * 3 * tile * DEPTH;
+    split(const int *has_open, const float *X, Long line_stride, Long step_stride, Long lines, Long inner, int tile,
+          int lowest, float *splits, int *odd) {
+    if (!*has_open) return;
+    float *target = splits + (Long(blockIdx.y) * gridDim.x + blockIdx.x) * 3 * tile * DEPTH;
     for (int e = threadIdx.x; e < tile * DEPTH; e += 256) {
         const Long line = Long(blockIdx.y) * tile + e % tile, k = Long(blockIdx.x) * DEPTH + e / tile;
         const float z = line < lines && k < inner ? X[line * line_stride + k * step_stride] : -infinity<float>();
@@ -41,20 +45,23 @@ extern "C" __global__ void __launch_bounds__(256)
         } else if (z != -infinity<float>()) {
             odd[blockIdx.y] = 1;
         }
-        to[e] = z, to[e + tile * DEPTH] = mantissa, to[e + 2 * tile * DEPTH] = __int_as_float(exponent);
+        target[e] = z, target[e + tile * DEPTH] = mantissa, target[e + 2 * tile * DEPTH] = __int_as_float(exponent);
     }
 }
 
-template <int WORDS> INLINE void copy(float *to, const float *from) {
+template <int WORDS> INLINE void copy(float *target, const float *source) {
 #pragma unroll
-    for (int w = 0; w < WORDS; w += 4 * TEAM) copy_piece<16>(to + w + 4 * threadIdx.x, from + w + 4 * threadIdx.x);
+    for (int w = 0; w < WORDS; w += 4 * TEAM)
+        copy_piece<16>(target + w + 4 * threadIdx.x, source + w + 4 * threadIdx.x);
 }
 
-// Entries (FIRST = 0, COUNT = 1) or mantissas and exponents (1, 2) of both operands, tile by tile, to ``take``.
-template <int FIRST, int COUNT, class Take>
-INLINE void each_tile(const float *left, const float *right, int tiles, float *stages, Take take) {
+// Call ``process`` for each tile of both operands, with entries (FIRST = 0, COUNT = 1) or with mantissas and exponents
+// (1, 2).
+template <int FIRST, int COUNT, class Process>
+INLINE void each_tile(const float *left, const float *right, int tiles, float *stages, Process process) {
     const auto begin = [&](float *stage) {
-        copy<COUNT * TILE_A>(stage, left + FIRST * TILE_A), copy<COUNT * TILE_B>(stage + 2 * TILE_A, right + FIRST * TILE_B);
+        copy<COUNT * TILE_A>(stage, left + FIRST * TILE_A),
+            copy<COUNT * TILE_B>(stage + 2 * TILE_A, right + FIRST * TILE_B);
         commit_copies();
         left += 3 * TILE_A, right += 3 * TILE_B;
     };
@@ -62,9 +69,9 @@ INLINE void each_tile(const float *left, const float *right, int tiles, float *s
     begin(stages);
     for (int tile = 0; tile < tiles; ++tile) {
         wait_for_copies<0>();
-        __syncthreads();  // all threads are here, so no thread reads the other stage any more
+        __syncthreads();  // all threads have arrived, so that no thread still reads the other stage
         if (tile + 1 < tiles) begin(stages + (tile + 1) % 2 * STAGE);
-        take(stages + tile % 2 * STAGE);
+        process(stages + tile % 2 * STAGE);
     }
 }
 
@@ -72,34 +79,36 @@ INLINE double exponent_of(double top) {
     return top > -infinity<double>() ? rint(top * LOG2_E) : 0;
 }
 
-// `unit` is 2^23, unseen by the compiler: a multiply-add of integers takes another pipe than additions and maxima.
+// `unit` is 2^23, which the compiler must not see as a constant. An integer multiply-add uses another pipe than
+// additions and maxima.
 extern "C" __global__ void __launch_bounds__(TEAM, 2)
-    add_splits(const int *open, const int *odd_rows, const int *odd_columns, double *S, Long s_row, const float *left,
-               const float *right, int tiles, float *C, Long c_row, Long c_column, Long m, Long n, int reads, int unit) {
-    if (!*open || odd_rows[blockIdx.y] || odd_columns[blockIdx.x]) return;
+    add_splits(const int *has_open, const int *odd_rows, const int *odd_columns, double *S, Long s_row,
+               const float *left, const float *right, int tiles, float *C, Long c_row, Long c_column, Long m, Long n,
+               int reads, int unit) {
+    if (!*has_open || odd_rows[blockIdx.y] || odd_columns[blockIdx.x]) return;
     DYNAMIC_SHARED(bytes);
-    double *sums = (double *)bytes + threadIdx.x;  // TEAM apart
+    double *sums = (double *)bytes + threadIdx.x;  // with stride TEAM
     float *stages = (float *)(bytes + TALL * BREADTH * TEAM * sizeof(double));
-    constexpr int GROUPS = BREADTH / 4;  // of four columns
+    constexpr int GROUPS = BREADTH / 4;  // groups of four columns
     const int down = threadIdx.x / (COLUMNS / BREADTH) * TALL, across = threadIdx.x % (COLUMNS / BREADTH) * 4;
     const Long top_row = Long(blockIdx.y) * ROWS + down, first_column = Long(blockIdx.x) * COLUMNS + across;
     const auto column_of = [&](int j) { return first_column + j / 4 * (COLUMNS / GROUPS) + j % 4; };
-    const auto fetch_row = [&](float(&to)[BREADTH], const float *from) {
+    const auto fetch_row = [&](float(&target)[BREADTH], const float *source) {
 #pragma unroll
         for (int g = 0; g < GROUPS; ++g) {
             float four[4];
-            fetch(four, from + g * (COLUMNS / GROUPS) + across);
+            fetch(four, source + g * (COLUMNS / GROUPS) + across);
 #pragma unroll
-            for (int l = 0; l < 4; ++l) to[4 * g + l] = four[l];
+            for (int l = 0; l < 4; ++l) target[4 * g + l] = four[l];
         }
     };
-    unsigned long long mine = 0;
+    unsigned long long open_mask = 0;
 #pragma unroll 1
     for (int e = 0; e < TALL * BREADTH; ++e) {
         const Long row = top_row + e / BREADTH, column = column_of(e % BREADTH);
-        if (row < m && column < n && S[row * s_row + column] != S[row * s_row + column]) mine |= 1ull << e;
+        if (row < m && column < n && S[row * s_row + column] != S[row * s_row + column]) open_mask |= 1ull << e;
     }
-    if (!any_of(mine != 0)) return;
+    if (!any_of(open_mask != 0)) return;
     left += Long(blockIdx.y) * tiles * 3 * TILE_A, right += Long(blockIdx.x) * tiles * 3 * TILE_B;
 
     float top[TALL][BREADTH];
@@ -127,8 +136,8 @@ extern "C" __global__ void __launch_bounds__(TEAM, 2)
             const int e = i * BREADTH + j;
             low[i][j] = int(exponent_of(top[i][j])) + LOWEST;
             sums[e * TEAM] = 0;
-            // The registers of `top` are needed: it waits in the place of the mark.
-            if (mine >> e & 1) S[(top_row + i) * s_row + column_of(j)] = top[i][j];
+            // `top` is stored in place of the NaN that marks the entry, because its registers are needed.
+            if (open_mask >> e & 1) S[(top_row + i) * s_row + column_of(j)] = top[i][j];
         }
     each_tile<1, 2>(left, right, tiles, stages, [&](const float *stage) {
         float part[TALL][BREADTH] = {};
@@ -142,8 +151,8 @@ extern "C" __global__ void __launch_bounds__(TEAM, 2)
 #pragma unroll
                 for (int j = 0; j < BREADTH; ++j) {
                     const int exponent = __float_as_int(p[i]) + __float_as_int(q[j]);
-                    const int above = (exponent > low[i][j] ? exponent : low[i][j]) - low[i][j];
-                    part[i][j] = fmaf(x[i], __int_as_float(above * unit + __float_as_int(y[j])), part[i][j]);
+                    const int shift = (exponent > low[i][j] ? exponent : low[i][j]) - low[i][j];
+                    part[i][j] = fmaf(x[i], __int_as_float(shift * unit + __float_as_int(y[j])), part[i][j]);
                 }
         }
 #pragma unroll
@@ -154,7 +163,7 @@ extern "C" __global__ void __launch_bounds__(TEAM, 2)
 
 #pragma unroll 1
     for (int e = 0; e < TALL * BREADTH; ++e) {
-        if (!(mine >> e & 1)) continue;
+        if (!(open_mask >> e & 1)) continue;
         const Long row = top_row + e / BREADTH, column = column_of(e % BREADTH);
         const double best = S[row * s_row + column];
         double value = best;
@@ -162,6 +171,6 @@ extern "C" __global__ void __launch_bounds__(TEAM, 2)
             value = log(sums[e * TEAM]) + exponent_of(best) * LN2;
             if (fabs(value - best) <= 0x1.1p-22 * fmax(1.0, fabs(best))) value = best;
         }
-        settle(C[row * c_row + column * c_column], value, reads);
+        store_result(C[row * c_row + column * c_column], value, reads);
     }
 }
