@@ -130,14 +130,14 @@ static void atomicMax(unsigned long long* to, unsigned long long x) { *to = *to 
 def look_on_host():
     """The kernels of scan.cu, compiled for the host."""
     text = Path(device_look.__file__).with_name("scan.cu").read_text("utf-8")
-    text, _, macro = text.partition("#define LOOK(bits)")
+    text, _, macro = text.partition("#define SCAN(bits)")
     body = macro.partition("\n\n")[0].replace("\\\n", "\n")
     expanded = "".join(body.replace("##bits", str(bits)) for bits in (8, 16, 32, 64))
     kernels = HostKernels(_ON_HOST + text + expanded)
 
     def look(layout, bits, grid, block, *arguments):
         sizes = (*grid, 1, 1), (*block, 1, 1)
-        kernels.launch(f"look_{layout}_{bits}", *sizes, [np.int64(argument) for argument in arguments])
+        kernels.launch(f"scan_{layout}_{bits}", *sizes, [np.int64(argument) for argument in arguments])
 
     return look
 

@@ -1,8 +1,8 @@
 // Graph operations on a matrix in the memory of a GPU: a scan of its structure, its edges as bits, permuted panels,
-// distances of edges of one weight, and spanning forests with the bottlenecks of their paths.
+// distances if all edges have one weight, and spanning forests with the bottlenecks of their paths.
 //
-// Entries are unsigned integers U as wide as those of the matrix, and hold their bits. KIND says how they are ordered: 0
-// as they are, 1 as signed integers, 2 as floats. Rows of a matrix are `stride` entries apart, columns adjacent.
+// Entries are read as unsigned integers U of the same width. KIND gives their order: 0 for unsigned integers, 1 for
+// signed integers, 2 for floats. Rows of a matrix are `stride` entries apart, and the entries of a row are adjacent.
 #ifndef DYNAMIC_SHARED
 #define DYNAMIC_SHARED(name) extern __shared__ __align__(16) unsigned char name[]
 #endif
@@ -10,7 +10,8 @@ typedef unsigned Bits;
 typedef unsigned long long Wide;
 typedef long long Index;
 
-// The place of an entry among all in increasing order, or, with `largest`, in decreasing order; and the entry there.
+// rank_of: the rank of an entry in increasing order, or, with `largest`, in decreasing order. entry_at: the entry with
+// this rank.
 __device__ __forceinline__ U rank_of(U x, int largest) {
     const U sign = U(U(1) << (8 * sizeof(U) - 1));
     U place = KIND == 0 ? x : KIND == 2 && (x & sign) ? U(~x) : U(x ^ sign);
@@ -22,10 +23,11 @@ __device__ __forceinline__ U entry_at(U place, int largest) {
     return KIND == 0 ? place : KIND == 2 && !(place & sign) ? U(~place) : U(place ^ sign);
 }
 
-// A block for each pair of tiles of 32 × 32 that mirror each other, 256 threads. found: flags (1 not symmetric, 2 an edge
-// below the diagonal), how many edges, and of the entries of those between two vertices the complement of the least and
-// the greatest. All 0 before.
-extern "C" __global__ void __launch_bounds__(256) look(const U *A, Index stride, int n, U none, Wide *found) {
+// Scan the structure, one block of 256 threads per pair of 32 × 32 tiles that mirror each other. ``result`` has four
+// words, all 0 before. They are flags (1: not symmetric, 2: an edge below the diagonal), the number of edges, the
+// complement of the least entry, and the greatest entry. The last two words consider only edges between two different
+// vertices.
+extern "C" __global__ void __launch_bounds__(256) look(const U *A, Index stride, int n, U none, Wide *result) {
     __shared__ U tile[32][33];
     __shared__ Wide least, greatest;
     __shared__ Bits flags, edges;
@@ -34,14 +36,14 @@ extern "C" __global__ void __launch_bounds__(256) look(const U *A, Index stride,
     if (threadIdx.x == 0) flags = edges = 0, least = greatest = 0;
     __syncthreads();
     Wide low = 0, high = 0;
-    Bits count = 0, seen = 0;
+    Bits count = 0, flag_bits = 0;
     for (int y = threadIdx.x / 32; y < 32; y += 8) {
         if (first + y >= n || second + x >= n) continue;
         const U entry = A[(first + y) * stride + second + x];
         tile[y][x] = entry;
         if (entry == none) continue;
         ++count;
-        if (first + y > second + x) seen |= 2;
+        if (first + y > second + x) flag_bits |= 2;
         if (first + y == second + x) continue;
         if (low < ~Wide(entry)) low = ~Wide(entry);
         if (high < Wide(entry)) high = entry;
@@ -50,30 +52,31 @@ extern "C" __global__ void __launch_bounds__(256) look(const U *A, Index stride,
     for (int y = threadIdx.x / 32; y < 32; y += 8) {
         if (second + y >= n || first + x >= n) continue;
         const U entry = A[(second + y) * stride + first + x];
-        if (entry != tile[x][y]) seen |= 1;
+        if (entry != tile[x][y]) flag_bits |= 1;
         if (second == first || entry == none) continue;
-        ++count, seen |= 2;
+        ++count, flag_bits |= 2;
         if (low < ~Wide(entry)) low = ~Wide(entry);
         if (high < Wide(entry)) high = entry;
     }
-    if (seen) atomicOr(&flags, seen);
+    if (flag_bits) atomicOr(&flags, flag_bits);
     if (count) atomicAdd(&edges, count);
     if (low || high) atomicMax(&least, low), atomicMax(&greatest, high);
     __syncthreads();
     if (threadIdx.x) return;
-    if (flags & ~(Bits)found[0]) atomicOr(found, Wide(flags));
-    if (edges) atomicAdd(found + 1, Wide(edges));
-    if (least > found[2]) atomicMax(found + 2, least);
-    if (greatest > found[3]) atomicMax(found + 3, greatest);
+    if (flags & ~(Bits)result[0]) atomicOr(result, Wide(flags));
+    if (edges) atomicAdd(result + 1, Wide(edges));
+    if (least > result[2]) atomicMax(result + 2, least);
+    if (greatest > result[3]) atomicMax(result + 3, greatest);
 }
 
-// A block a row, 256 threads. words: (n, width), bit b of word w is column 32 w + b.
+// Pack edges, one block of 256 threads per row. ``words``: (n, width). Bit b of word w is column 32 w + b.
 extern "C" __global__ void __launch_bounds__(256)
     edge_words(const U *A, Index stride, int n, int width, U none, Bits *words) {
     __shared__ unsigned char edge[2048];
     const Index row = blockIdx.x;
     for (int start = 0; start < n; start += 2048) {
-        for (int k = threadIdx.x; k < 2048; k += blockDim.x) edge[k] = start + k < n && A[row * stride + start + k] != none;
+        for (int k = threadIdx.x; k < 2048; k += blockDim.x)
+            edge[k] = start + k < n && A[row * stride + start + k] != none;
         __syncthreads();
         for (int w = threadIdx.x; w < 64 && start / 32 + w < width; w += blockDim.x) {
             Bits word = 0;
@@ -84,81 +87,84 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// A block a row of out (m, n). out[i, j] = A[rows[i], columns[j]]; without rows or columns those of the same number. With
-// `staged` rows go through shared memory: without rows, A and out may be one matrix then.
-extern "C" __global__ void __launch_bounds__(256)
-    gather(const U *A, Index stride, U *out, Index out_stride, int n, const int *rows, const int *columns, int staged) {
+// out[i, j] = A[rows[i], columns[j]], one block per row of out (m, n). If rows or columns are null, the index is not
+// permuted. With `is_staged`, rows pass through shared memory. If rows is also null, A and out may be one matrix.
+extern "C" __global__ void __launch_bounds__(256) gather(const U *A, Index stride, U *out, Index out_stride, int n,
+                                                         const int *rows, const int *columns, int is_staged) {
     DYNAMIC_SHARED(memory);
     U *row = (U *)memory;
     const Index i = blockIdx.x;
-    const U *from = A + (rows ? rows[i] : i) * stride;
-    if (staged) {
-        for (int j = threadIdx.x; j < n; j += blockDim.x) row[j] = from[j];
+    const U *source = A + (rows ? rows[i] : i) * stride;
+    if (is_staged) {
+        for (int j = threadIdx.x; j < n; j += blockDim.x) row[j] = source[j];
         __syncthreads();
-        from = row;
+        source = row;
     }
-    for (int j = threadIdx.x; j < n; j += blockDim.x) out[i * out_stride + j] = from[columns ? columns[j] : j];
+    for (int j = threadIdx.x; j < n; j += blockDim.x) out[i * out_stride + j] = source[columns ? columns[j] : j];
 }
 
-// A block a tile of 32 × 32 of out (m, n), 256 threads: out[i, j] = A[j, i]. With `below`: only where j < i, A and out may
-// be one matrix then.
+// out[i, j] = A[j, i], one block of 256 threads per 32 × 32 tile of out (m, n). With `only_below`, only entries with j
+// < i are written, and A and out may be one matrix.
 extern "C" __global__ void __launch_bounds__(256)
-    transpose(const U *A, Index stride, U *out, Index out_stride, int m, int n, int below) {
+    transpose(const U *A, Index stride, U *out, Index out_stride, int m, int n, int only_below) {
     __shared__ U tile[32][33];
     const int i0 = 32 * blockIdx.y, j0 = 32 * blockIdx.x, x = threadIdx.x % 32;
-    if (below && j0 > i0) return;
+    if (only_below && j0 > i0) return;
     for (int y = threadIdx.x / 32; y < 32; y += 8) {
         if (j0 + y < n && i0 + x < m) tile[y][x] = A[(j0 + y) * stride + i0 + x];
     }
     __syncthreads();
     for (int y = threadIdx.x / 32; y < 32; y += 8) {
         const int i = i0 + y, j = j0 + x;
-        if (i < m && j < n && (!below || j < i)) out[i * out_stride + j] = tile[x][y];
+        if (i < m && j < n && (!only_below || j < i)) out[i * out_stride + j] = tile[x][y];
     }
 }
 
-// A level of the breadth-first searches to all vertices, 32 targets to a word. A block of 256 threads for each vertex (x)
-// and 256 words of targets (y). An edge leads v to a target at this level where it leads to a vertex that came there at
-// the last one. `last` and `next` hold what came at a level, and count only where `active` and `fresh` are set, one flag a
-// block; `seen` holds all that came, what lies beyond n included. Edges are lists, or without `starts` bits.
+// One level of the breadth-first searches to all vertices. A word has the bits of 32 targets. There is one block of 256
+// threads for each vertex v (x) and 256 words of targets (y). An edge from v gives v the targets that the head of the
+// edge reached at the preceding level.
+//
+// `frontier` and `next_frontier` hold the targets that a level reached. Their words are valid only where `is_active`
+// and `is_fresh` are set, one flag per block. `reached` holds the targets of all levels, and counts bits beyond n as
+// reached. Edges are lists, or, if `starts` is null, bits.
 extern "C" __global__ void __launch_bounds__(256)
-    hop_level(const Index *starts, const int *heads, const Bits *edges, const Bits *last, const unsigned char *active,
-              Bits *next, unsigned char *fresh, Bits *seen, U *D, Index stride, U value, int n, int width, int level,
-              int *latest) {
+    hop_level(const Index *starts, const int *heads, const Bits *edges, const Bits *frontier,
+              const unsigned char *is_active, Bits *next_frontier, unsigned char *is_fresh, Bits *reached, U *D,
+              Index stride, U value, int n, int width, int level, int *last_level) {
     __shared__ Bits news[256];
-    __shared__ Bits some, open;
+    __shared__ Bits has_news, open;
     const Index v = blockIdx.x, group = blockIdx.y, groups = gridDim.y;
     const int w = 256 * (int)group + threadIdx.x;
-    const bool inside = w < width;
-    const Bits missing = inside ? ~seen[v * width + w] : 0u;
-    if (threadIdx.x == 0) some = open = 0;
+    const bool is_inside = w < width;
+    const Bits open_targets = is_inside ? ~reached[v * width + w] : 0u;
+    if (threadIdx.x == 0) has_news = open = 0;
     __syncthreads();
-    Bits found = 0;
+    Bits arrivals = 0;
     if (starts) {
-        if (missing) {
-            for (Index e = starts[v]; e < starts[v + 1] && missing & ~found; ++e) {
+        if (open_targets) {
+            for (Index e = starts[v]; e < starts[v + 1] && open_targets & ~arrivals; ++e) {
                 const Index u = heads[e];
-                if (active[u * groups + group]) found |= last[u * width + w];
+                if (is_active[u * groups + group]) arrivals |= frontier[u * width + w];
             }
         }
-    } else if (missing) {
-        for (int word = 0; word < width && missing & ~found; ++word) {
-            for (Bits rest = edges[v * width + word]; rest && missing & ~found; rest &= rest - 1) {
+    } else if (open_targets) {
+        for (int word = 0; word < width && open_targets & ~arrivals; ++word) {
+            for (Bits rest = edges[v * width + word]; rest && open_targets & ~arrivals; rest &= rest - 1) {
                 const Index u = 32 * word + __ffs((int)rest) - 1;
-                if (active[u * groups + group]) found |= last[u * width + w];
+                if (is_active[u * groups + group]) arrivals |= frontier[u * width + w];
             }
         }
     }
-    found &= missing;
-    news[threadIdx.x] = found;
-    if (found) atomicOr(&some, 1u);
+    arrivals &= open_targets;
+    news[threadIdx.x] = arrivals;
+    if (arrivals) atomicOr(&has_news, 1u);
     __syncthreads();
-    if (threadIdx.x == 0) fresh[v * groups + group] = some != 0;
-    if (!some) return;
-    if (threadIdx.x == 0) *latest = level;
-    if (inside) {
-        next[v * width + w] = found;
-        if (found) seen[v * width + w] |= found;
+    if (threadIdx.x == 0) is_fresh[v * groups + group] = has_news != 0;
+    if (!has_news) return;
+    if (threadIdx.x == 0) *last_level = level;
+    if (is_inside) {
+        next_frontier[v * width + w] = arrivals;
+        if (arrivals) reached[v * width + w] |= arrivals;
     }
     U *row = D + v * stride + 8192 * group;
     for (int k = threadIdx.x; k < 8192; k += blockDim.x) {
@@ -168,28 +174,29 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // ------------------------------------------------------------------------------------------------- spanning forests
 
-// A block a row, 256 threads. The best edge to a vertex of another tree: its place in the order, and its head, -1 where
-// there is none. Of equal ones the first. And for each tree the best place of all; all bits set before.
+// The best edge from each vertex to another tree, one block of 256 threads per row: its rank and its head, -1 if there
+// is no such edge. Among equal edges it is the first. ``best`` becomes the best rank of each tree, and has all bits set
+// before.
 extern "C" __global__ void __launch_bounds__(256) best_edges(const U *A, Index stride, int n, U none, int largest,
                                                               const int *tree, U *place, int *head, Wide *best) {
     __shared__ U places[256];
     __shared__ int heads[256];
     const int i = blockIdx.x, own = tree[i], t = threadIdx.x;
     U least = 0;
-    int found = -1;
+    int best_head = -1;
     for (int j = t; j < n; j += blockDim.x) {
         const U entry = A[i * stride + j];
         if (entry == none || tree[j] == own) continue;
-        const U here = rank_of(entry, largest);
-        if (found < 0 || here < least) least = here, found = j;
+        const U rank = rank_of(entry, largest);
+        if (best_head < 0 || rank < least) least = rank, best_head = j;
     }
-    places[t] = least, heads[t] = found;
+    places[t] = least, heads[t] = best_head;
     __syncthreads();
     for (int half = 128; half; half /= 2) {
         if (t < half) {
             const int other = heads[t + half];
-            const bool earlier = places[t + half] < places[t] || (places[t + half] == places[t] && other < heads[t]);
-            if (other >= 0 && (heads[t] < 0 || earlier)) places[t] = places[t + half], heads[t] = other;
+            const bool is_earlier = places[t + half] < places[t] || (places[t + half] == places[t] && other < heads[t]);
+            if (other >= 0 && (heads[t] < 0 || is_earlier)) places[t] = places[t + half], heads[t] = other;
         }
         __syncthreads();
     }
@@ -198,7 +205,8 @@ extern "C" __global__ void __launch_bounds__(256) best_edges(const U *A, Index s
     if (heads[0] >= 0) atomicMin(best + own, Wide(places[0]));
 }
 
-// A thread a vertex. Among the best edges of a tree the first, by the smaller of its two vertices, then by the other.
+// Select one of the best edges of each tree, one thread per vertex. It is the first by the smaller of its two vertices,
+// then by the other vertex.
 extern "C" __global__ void __launch_bounds__(256)
     first_edges(int n, const int *tree, const U *place, const int *head, const Wide *best, Wide *edge) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -207,41 +215,44 @@ extern "C" __global__ void __launch_bounds__(256)
     atomicMin(edge + tree[i], low * n + high);
 }
 
-// A thread a vertex, of which those that give a tree its number count: the tree that its edge leads to.
-extern "C" __global__ void __launch_bounds__(256) hook(int n, const int *tree, const Wide *edge, int *above) {
+// Find the tree to which the edge of a tree leads. There is one thread per vertex, and only the vertices that number a
+// tree act.
+extern "C" __global__ void __launch_bounds__(256) hook(int n, const int *tree, const Wide *edge, int *parent) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n || tree[i] != i) return;
     if (edge[i] == ~Wide(0)) {
-        above[i] = i;
+        parent[i] = i;
         return;
     }
     const int low = (int)(edge[i] / n), high = (int)(edge[i] % n);
-    above[i] = tree[low] == i ? tree[high] : tree[low];
+    parent[i] = tree[low] == i ? tree[high] : tree[low];
 }
 
-// The same threads. Two trees that lead to each other do so by one edge: the one of the smaller number stays. The others'
-// edges are listed.
+// List the edges that hook a tree to another one, with the same threads. Two trees that lead to each other share one
+// edge. The tree with the smaller number then stays a root, and adds no edge.
 extern "C" __global__ void __launch_bounds__(256)
-    keep_edges(int n, const int *tree, const Wide *edge, const Wide *best, int *above, Wide *edges, Wide *places,
+    keep_edges(int n, const int *tree, const Wide *edge, const Wide *best, int *parent, Wide *edges, Wide *places,
                Bits *count) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n || tree[i] != i || above[i] == i) return;
-    if (i < above[i] && edge[i] == edge[above[i]]) return;
-    const Bits at = atomicAdd(count, 1u);
-    edges[at] = edge[i], places[at] = best[i];
+    if (i >= n || tree[i] != i || parent[i] == i) return;
+    if (i < parent[i] && edge[i] == edge[parent[i]]) return;
+    const Bits slot = atomicAdd(count, 1u);
+    edges[slot] = edge[i], places[slot] = best[i];
 }
 
-// A thread a vertex: the number of its tree, after trees were hooked to others. Of two that lead to each other the smaller.
-extern "C" __global__ void __launch_bounds__(256) follow(int n, const int *above, int *tree) {
+// Update the number of each vertex's tree after the hooks, one thread per vertex. Of two trees that lead to each other,
+// the smaller number counts.
+extern "C" __global__ void __launch_bounds__(256) follow(int n, const int *parent, int *tree) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
-    int at = tree[i];
-    while (above[at] != at && !(above[above[at]] == at && at < above[at])) at = above[at];
-    tree[i] = at;
+    int root = tree[i];
+    while (parent[root] != root && !(parent[parent[root]] == root && root < parent[root])) root = parent[root];
+    tree[i] = root;
 }
 
-// A block a row of D (n, n), 256 threads. `worst`: (levels, n), in level k the worst of 2^k edges from each place on, as
-// places in the order; the bottleneck between two vertices is the worst of the edges behind the first, up to the second.
+// Compute bottlenecks, one block of 256 threads per row of D (n, n). `worst` is (levels, n): level k has the worst rank
+// of 2^k consecutive edges from each place on. The bottleneck between two vertices is the worst of the edges after the
+// first vertex, up to and including the second.
 extern "C" __global__ void __launch_bounds__(256)
     fill_bottlenecks(U *D, Index stride, int n, const U *worst, const int *position, U one, int largest) {
     const Index i = blockIdx.x;
@@ -251,7 +262,8 @@ extern "C" __global__ void __launch_bounds__(256)
         U entry = one;
         if (low != high) {
             const int level = 31 - __clz(high - low);
-            const U first = worst[Index(level) * n + low + 1], second = worst[Index(level) * n + high + 1 - (1 << level)];
+            const U first = worst[Index(level) * n + low + 1],
+                    second = worst[Index(level) * n + high + 1 - (1 << level)];
             entry = entry_at(first < second ? second : first, largest);
         }
         D[i * stride + j] = entry;

@@ -197,7 +197,7 @@ def _launch(cupy: Any, array: Array, name: str, semiring: Semiring, result: int)
         kernel, where = "strided", [address, sizes[1] if len(sizes) == 3 else 0, sizes[-1], count, s0, s1, s2]
     threads = count * size // 16 if kernel == "dense" else count
     device = cupy.cuda.runtime.getDevice()
-    launch = _prepared(f"look_{kernel}_{8 * size}", max(1, min(_BLOCKS, -(-threads // _THREADS))), len(where), device)
+    launch = _prepared(f"scan_{kernel}_{8 * size}", max(1, min(_BLOCKS, -(-threads // _THREADS))), len(where), device)
     launch(*where, _rule(semiring, dtype, device).data.ptr, result)
 
 

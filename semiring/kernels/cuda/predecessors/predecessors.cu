@@ -1,27 +1,29 @@
-// Predecessors of a closure: the method of semiring/algorithms/predecessors.py, which states and proves it.
+// Predecessors of a closure. semiring/algorithms/predecessors.py states the method and proves it.
 //
-// D (n, n) is the closed matrix, `before` the one that was closed; their rows are adjacent elements at strides d_rows
-// and b_rows. An edge is direct where the closure left its entry alone. The direct edges into every vertex are a list;
-// those into the 32 vertices of a slice are interleaved, so that 32 threads, a vertex each, read them side by side: edge
-// c into vertex j stands at 32 (edges of the longest lists of all slices before) + 32 c + j % 32.
+// D (n, n) is the closed matrix, and A is the matrix before the closure. Their rows are adjacent elements at strides
+// d_rows and a_rows. An edge is direct if the closure left its entry unchanged. The direct edges into each vertex form
+// a list. The lists of the 32 vertices of a slice are interleaved, so that 32 threads with one vertex each read
+// adjacent elements. Edge c into vertex j has the index 32 (edges of the longest lists of all preceding slices) + 32 c
+// + j % 32.
 //
-// count_edges, lay_out and fill_edges make the lists, sort_edges puts the best edges first: of a vertex's edges on best
-// paths half are the best one. last_edges gives a block of threads a row, which it keeps in shared memory
-// (ROW_IN_SHARED), because every edge reads the distance of its tail. repair_trees recomputes the remaining rows, and rows
-// that do not add up, by Dijkstra's algorithm. Where there are many direct edges, bounds identifies the useless ones.
+// count_edges, lay_out and fill_edges make the lists. sort_edges moves the best edges to the front, because half of a
+// vertex's edges on best paths are its best edge. last_edges assigns a thread block to each row. The block keeps the
+// row in shared memory (ROW_IN_SHARED), because every edge needs the distance of its tail. repair_trees recomputes the
+// undecided rows and the rows that do not add up, by Dijkstra's algorithm. If there are many direct edges, bounds
+// identifies the edges that no path needs.
 //
-// H200, float32 min-plus, complete graphs, n = 8192: 2.7 ms for last_edges and 0.7 for all others beside 40 for the
-// closure, of weights from 0 to 1 and of multiples of 1/2; 2.8 and 16.8 for last_edges with lists one behind the other,
-// in the order of their tails. Of weights from 0.3 to 1, where half the edges are direct, 18 (875 without bounds). In
-// max-min 27: the rounds that attach ties.
+// H200, float32 min-plus, complete graphs, n = 8192, weights from 0 to 1 and multiples of 1/2: last_edges takes 2.7 ms
+// and all other kernels 0.7 ms, beside 40 ms for the closure. With lists one after the other, in the order of their
+// tails, last_edges took 2.8 and 16.8 ms, respectively. With weights from 0.3 to 1, where half of the edges are direct,
+// it takes 18 ms (875 without bounds). In max-min it takes 27 ms, because of the rounds that attach ties.
 //
-// EXACT: no operation rounds. RELATIVE: errors count in units of the distance. tolerance: (relative, absolute) of
-// tight, of loose, of a whole path. NONE: "no predecessor".
+// EXACT: no operation rounds. RELATIVE: errors are relative to the distance. ``tolerance``: pairs (relative, absolute)
+// for TIGHT, LOOSE and PATH, where PATH is for a whole path. NONE: "no predecessor".
 #include "semiring.cuh"
 
-#define UNDECIDED (-2)    // the predecessor is not found yet
-#define DOUBT (1 << 30)   // added to a vertex whose edge meets the distance within the loose tolerance only
-#define FRESH (1 << 29)   // added to a vertex found in this round: nothing is attached to it before the next
+#define UNDECIDED (-2)    // no predecessor so far
+#define DOUBT (1 << 30)   // added to a vertex whose edge meets the distance only within the loose tolerance
+#define FRESH (1 << 29)   // added to a vertex that this round decided; only later rounds attach vertices to it
 #define TIGHT 0
 #define LOOSE 2
 #define PATH 4
@@ -54,37 +56,37 @@ INLINE double deviation(element x, element y) {
     const double a = widened(x), b = widened(y);
     if (a == b) return 0.0;
 #ifdef RELATIVE
-    const double missed = fabs(a - b) / fmax(fabs(b), 2.2250738585072014e-308);
+    const double error = fabs(a - b) / fmax(fabs(b), 2.2250738585072014e-308);
 #else
-    const double missed = fabs(a - b);
+    const double error = fabs(a - b);
 #endif
-    return missed == missed ? missed : 1.0 / 0.0;
+    return error == error ? error : 1.0 / 0.0;
 }
 #define WIDE_ONE widened(ONE)
 #endif
 
 INLINE bool is_direct(element w, element d, const double *tolerance) {
-    return ne(w, ZERO) && meets(w, d, tolerance, TIGHT);  // 0̄ can meet a tiny distance, and is no edge all the same
+    return ne(w, ZERO) && meets(w, d, tolerance, TIGHT);  // 0̄ can meet a tiny distance, but it is not an edge
 }
 
 INLINE bool is_better(element x, element y) { return ne(plus(y, x), y); }
 
-// Whether an edge cannot be the last edge of a path at distance d, even within the tolerance: the best path to its tail,
-// followed by the edge, has the distance s, which is worse.
+// Whether an edge cannot be the last edge of a path at distance d, even within the tolerance. The best path to its
+// tail, followed by the edge, has distance s, which is then worse than d.
 INLINE bool is_beyond(element s, element d, const double *tolerance) {
     return eq(plus(d, s), d) && !meets(s, d, tolerance, LOOSE);
 }
 
-// best (n): the best distance of all from another vertex to vertex j. worst (n): the worst that no edge explains.
-// A block of 32 × 16 threads takes a slice.
+// ``best`` (n): the best distance to vertex j from another vertex. ``worst`` (n): the worst distance to vertex j that
+// no direct edge explains. A block of 32 × 16 threads processes one slice.
 extern "C" __global__ void __launch_bounds__(512)
-    bounds(const element *D, long long d_rows, const element *before, long long b_rows, int n, const double *tolerance,
+    bounds(const element *D, long long d_rows, const element *A, long long a_rows, int n, const double *tolerance,
            element *best, element *worst) {
     __shared__ element bests[16][SLICE], worsts[16][SLICE];
     const int lane = threadIdx.x % SLICE, part = threadIdx.x / SLICE, j = blockIdx.x * SLICE + lane;
     element low = ZERO, high = ONE;
     for (int i = part; j < n && i < n; i += 16) {
-        const element d = D[i * d_rows + j], w = before[i * b_rows + j];
+        const element d = D[i * d_rows + j], w = A[i * a_rows + j];
         if (i == j || eq(d, ZERO)) continue;
         low = plus(low, d);
         if (is_better(high, d) && !is_direct(w, d, tolerance)) high = d;
@@ -99,45 +101,46 @@ extern "C" __global__ void __launch_bounds__(512)
     best[j] = low, worst[j] = high;
 }
 
-// Whether w = before[i, j] is direct; with bounds, also whether a path to be explained may end in it.
+// Whether w = A[i, j] is direct. With bounds, the edge must also be able to end a path that needs an explanation.
 INLINE bool is_listed(element w, element d, int i, int j, const element *best, const element *worst,
                       const double *tolerance) {
     if (i == j || !is_direct(w, d, tolerance)) return false;
     return best == nullptr || !is_beyond(times(best[i], w), worst[j], tolerance);
 }
 
-// counts (gridDim.y, n): the listed edges into vertex j from the tails of each piece of `rows` rows. best, worst: null,
-// or those of bounds.
+// ``counts`` (gridDim.y, n): the number of listed edges into vertex j from the tails of each piece of `rows` rows.
+// ``best``, ``worst``: null, or the results of bounds.
 extern "C" __global__ void __launch_bounds__(256)
-    count_edges(const element *D, long long d_rows, const element *before, long long b_rows, int n, int rows,
-                const double *tolerance, const element *best, const element *worst, int *counts, int *improves) {
+    count_edges(const element *D, long long d_rows, const element *A, long long a_rows, int n, int rows,
+                const double *tolerance, const element *best, const element *worst, int *counts, int *has_gain) {
     const int j = blockIdx.x * blockDim.x + threadIdx.x, first = blockIdx.y * rows, end = min_(n, first + rows);
     if (j >= n) return;
     int count = 0;
-    bool better = false;
+    bool is_gain = false;
 #pragma unroll 4
     for (int i = first; i < end; ++i) {
-        const element w = before[i * b_rows + j], d = D[i * d_rows + j];
+        const element w = A[i * a_rows + j], d = D[i * d_rows + j];
         if (is_listed(w, d, i, j, best, worst, tolerance)) {
             ++count;
-            better |= is_better(w, ONE);
+            is_gain |= is_better(w, ONE);
         }
     }
     counts[(long long)blockIdx.y * n + j] = count;
-    if (better) *improves = 1;
+    if (is_gain) *has_gain = 1;
 }
 
-// counts (pieces, n): in, how many edges; out, how many of the pieces above. degrees (n): of all. widths: the longest
-// list of each slice. A multiple of 32 threads.
+// ``counts`` (pieces, n) is overwritten: from the number of edges in a piece to the number of edges in the preceding
+// pieces. ``degrees`` (n): the number of edges of all pieces. ``widths``: the longest list of each slice. The block
+// size is a multiple of 32.
 extern "C" __global__ void __launch_bounds__(256) lay_out(int n, int pieces, int *counts, int *degrees, int *widths) {
     __shared__ int degree[256];
     const int j = blockIdx.x * blockDim.x + threadIdx.x;
     int sum = 0;
     for (int piece = 0; j < n && piece < pieces; ++piece) {
         int *count = counts + (long long)piece * n + j;
-        const int here = *count;
+        const int edges = *count;
         *count = sum;
-        sum += here;
+        sum += edges;
     }
     degree[threadIdx.x] = sum;
     __syncthreads();
@@ -148,60 +151,61 @@ extern "C" __global__ void __launch_bounds__(256) lay_out(int n, int pieces, int
     widths[j / SLICE] = sum;
 }
 
-// Where the list of vertex j begins: ends is the running sum of the widths.
+// The index of the first edge of vertex j. ``ends`` is the running sum of the widths.
 INLINE long long first_edge(const long long *ends, int j) {
     const int slice = j / SLICE;
     return (slice ? ends[slice - 1] : 0) * SLICE + j % SLICE;
 }
 
-// starts (gridDim.y, n): what lay_out made of the counts. sources, weights: the lists.
+// ``starts`` (gridDim.y, n): the counts as lay_out left them. ``sources``, ``weights``: the lists.
 extern "C" __global__ void __launch_bounds__(256)
-    fill_edges(const element *D, long long d_rows, const element *before, long long b_rows, int n, int rows,
+    fill_edges(const element *D, long long d_rows, const element *A, long long a_rows, int n, int rows,
                const double *tolerance, const element *best, const element *worst, const int *starts,
                const long long *ends, int *sources, element *weights) {
     const int j = blockIdx.x * blockDim.x + threadIdx.x, first = blockIdx.y * rows, end = min_(n, first + rows);
     if (j >= n) return;
-    long long at = first_edge(ends, j) + (long long)starts[(long long)blockIdx.y * n + j] * SLICE;
+    long long index = first_edge(ends, j) + (long long)starts[(long long)blockIdx.y * n + j] * SLICE;
 #pragma unroll 4
     for (int i = first; i < end; ++i) {
-        const element w = before[i * b_rows + j], d = D[i * d_rows + j];
+        const element w = A[i * a_rows + j], d = D[i * d_rows + j];
         if (is_listed(w, d, i, j, best, worst, tolerance)) {
-            sources[at] = i, weights[at] = w;
-            at += SLICE;
+            sources[index] = i, weights[index] = w;
+            index += SLICE;
         }
     }
 }
 
-// The lists of a slice in the order of their weights, the best first and equal ones as they came, where no list is
-// longer than `longest`: in shared memory, (longest, 32) weights and then as many sources. A multiple of 32 threads.
+// Sort the lists of a slice by their weights, the best first and equal ones in the same order. Slices with a list
+// longer than `longest` are skipped. Shared memory holds (longest, 32) weights and as many sources. The block size is a
+// multiple of 32.
 extern "C" __global__ void __launch_bounds__(1024)
     sort_edges(int n, int longest, const int *degrees, const long long *ends, int *sources, element *weights) {
     DYNAMIC_SHARED(pool);
-    element *kept = (element *)pool;
-    int *tails = (int *)(kept + longest * SLICE);
+    element *old_weights = (element *)pool;
+    int *old_tails = (int *)(old_weights + longest * SLICE);
     const int lane = threadIdx.x % SLICE, j = blockIdx.x * SLICE + lane, step = blockDim.x / SLICE;
     const int width = (int)(ends[blockIdx.x] - (blockIdx.x ? ends[blockIdx.x - 1] : 0));
     if (width > longest) return;
     const int degree = j < n ? degrees[j] : 0;
     const long long first = first_edge(ends, j);
     for (int c = threadIdx.x / SLICE; c < degree; c += step) {
-        kept[c * SLICE + lane] = weights[first + c * SLICE];
-        tails[c * SLICE + lane] = sources[first + c * SLICE];
+        old_weights[c * SLICE + lane] = weights[first + c * SLICE];
+        old_tails[c * SLICE + lane] = sources[first + c * SLICE];
     }
     __syncthreads();
     for (int c = threadIdx.x / SLICE; c < degree; c += step) {
-        const element w = kept[c * SLICE + lane];
+        const element w = old_weights[c * SLICE + lane];
         int rank = 0;
         for (int other = 0; other < degree; ++other) {
-            const element v = kept[other * SLICE + lane];
+            const element v = old_weights[other * SLICE + lane];
             rank += is_better(v, w) || (other < c && eq(v, w));
         }
         weights[first + rank * SLICE] = w;
-        sources[first + rank * SLICE] = tails[c * SLICE + lane];
+        sources[first + rank * SLICE] = old_tails[c * SLICE + lane];
     }
 }
 
-// The list of one vertex. Where is_sorted, no edge is better than those before it.
+// The list of one vertex. If is_sorted, no edge is better than an earlier edge of the list.
 struct List {
     const int *sources;
     const element *weights;
@@ -212,31 +216,32 @@ struct List {
 INLINE List list_of(int j, const int *degrees, const long long *ends, int longest, const int *sources,
                     const element *weights) {
     const int slice = j / SLICE;
-    const long long before = slice ? ends[slice - 1] : 0, at = before * SLICE + j % SLICE;
-    return {sources + at, weights + at, degrees[j], ends[slice] - before <= longest};
+    const long long slice_start = slice ? ends[slice - 1] : 0, first = slice_start * SLICE + j % SLICE;
+    return {sources + first, weights + first, degrees[j], ends[slice] - slice_start <= longest};
 }
 
-// The last edge of a path to a vertex at distance d, from a vertex that is strictly nearer: the first that is exact, or
-// the best. `nearest` is the best distance in the row.
+// The tail of the last edge of a path to a vertex at distance d. The tail must be strictly nearer. The result is the
+// first exact edge, otherwise the best edge. `nearest` is the best distance in the row.
 INLINE int best_edge(const element *row, element d, element nearest, List edges, const double *tolerance) {
     element best = ZERO;
-    int found = UNDECIDED;
+    int tail = UNDECIDED;
     for (int c = 0; c < edges.degree; ++c) {
         const int p = edges.sources[c * SLICE];
         const element w = edges.weights[c * SLICE], x = row[p], s = times(x, w);
         if (eq(s, d) && is_better(x, d)) return p;
         if (edges.is_sorted && is_beyond(times(nearest, w), d, tolerance)) break;
-        if (is_better(s, best) && is_better(x, d)) best = s, found = p;
+        if (is_better(s, best) && is_better(x, d)) best = s, tail = p;
     }
-    if (found < 0 || !meets(best, d, tolerance, LOOSE)) return UNDECIDED;
-    return meets(best, d, tolerance, TIGHT) ? found : found + DOUBT;
+    if (tail < 0 || !meets(best, d, tolerance, LOOSE)) return UNDECIDED;
+    return meets(best, d, tolerance, TIGHT) ? tail : tail + DOUBT;
 }
 
-// The first tight edge from a vertex that was decided in an earlier round, and is no worse where no edge improves.
-INLINE int tied_edge(const element *row, const int *found, int root, element d, element nearest, bool monotone,
+// The first tight edge from a vertex that an earlier round decided. If no edge improves on 1̄, the distance of that
+// vertex must be no worse.
+INLINE int tied_edge(const element *row, const int *pred_row, int root, element d, element nearest, bool monotone,
                      List edges, const double *tolerance) {
     for (int c = 0; c < edges.degree; ++c) {
-        const int p = edges.sources[c * SLICE], v = found[p];
+        const int p = edges.sources[c * SLICE], v = pred_row[p];
         const element w = edges.weights[c * SLICE], x = row[p];
         const bool is_decided = p == root || (v >= 0 && !(v & FRESH));
         if (is_decided && (!monotone || eq(plus(x, d), x)) && meets(times(x, w), d, tolerance, TIGHT)) return p;
@@ -245,22 +250,23 @@ INLINE int tied_edge(const element *row, const int *found, int root, element d, 
     return UNDECIDED;
 }
 
-// Whether the path that ends in j adds up to its distance; at most so many times `which` as it has edges.
-INLINE bool path_adds_up(const element *before, long long b_rows, int n, const int *found, int root, int j, element d,
+// Whether the path that ends in j adds up to its distance. The tolerance is `which`, multiplied by the number of edges
+// unless `which` is PATH.
+INLINE bool path_adds_up(const element *A, long long a_rows, int n, const int *pred_row, int root, int j, element d,
                          const double *tolerance, int which) {
     wide total = WIDE_ONE;
     int hops = 0;
     for (int v = j; v != root; ++hops) {
-        int p = found[v];
+        int p = pred_row[v];
         if (p < 0 || hops > n) return false;
         p &= ~DOUBT;
-        total = times_wide(widened(before[p * b_rows + v]), total);
+        total = times_wide(widened(A[p * a_rows + v]), total);
         v = p;
     }
     return adds_up(total, d, tolerance, which, which == PATH ? 1 : hops);
 }
 
-// The best of the row's entries beside that of vertex i, for all threads.
+// The best of the row's entries except the entry of vertex i. All threads receive it.
 INLINE element nearest_of(const element *row, int n, int i) {
     __shared__ element bests[1024];
     element best = ZERO;
@@ -278,22 +284,23 @@ INLINE element nearest_of(const element *row, int n, int i) {
     return bests[0];
 }
 
-// pred (n, n): a tree for every row, but for the rows that are flagged (n). longest: as in sort_edges.
+// ``pred`` (n, n): a tree for every row, except the rows that ``needs_repair`` (n) marks. ``longest``: as in
+// sort_edges.
 extern "C" __global__ void __launch_bounds__(1024)
-    last_edges(const element *D, long long d_rows, const element *before, long long b_rows, int n, const int *degrees,
+    last_edges(const element *D, long long d_rows, const element *A, long long a_rows, int n, const int *degrees,
                const long long *ends, int longest, const int *sources, const element *weights,
-               const double *tolerance, const int *improves, int *pred, unsigned char *flagged) {
-    __shared__ int undecided, doubtful, attached, spoilt;
+               const double *tolerance, const int *has_gain, int *pred, unsigned char *needs_repair) {
+    __shared__ int has_undecided, has_doubtful, has_attached, has_failed;
     const int i = blockIdx.x;
-    const element *row = D + i * d_rows, *edges = before + i * b_rows;
-    int *found = pred + (long long)i * n;
-    const bool monotone = !*improves;
+    const element *row = D + i * d_rows, *edges = A + i * a_rows;
+    int *pred_row = pred + (long long)i * n;
+    const bool monotone = !*has_gain;
 #ifdef ROW_IN_SHARED
     DYNAMIC_SHARED(pool);
     for (int j = threadIdx.x; j < n; j += blockDim.x) ((element *)pool)[j] = row[j];
     row = (const element *)pool;
 #endif
-    if (threadIdx.x == 0) undecided = doubtful = attached = spoilt = 0;
+    if (threadIdx.x == 0) has_undecided = has_doubtful = has_attached = has_failed = 0;
     __syncthreads();
     const element nearest = nearest_of(row, n, i);
     for (int j = threadIdx.x; j < n; j += blockDim.x) {
@@ -306,110 +313,113 @@ extern "C" __global__ void __launch_bounds__(1024)
         } else if (monotone) {
             v = best_edge(row, d, nearest, list_of(j, degrees, ends, longest, sources, weights), tolerance);
         }
-        found[j] = v;
-        if (v == UNDECIDED) undecided = 1;
-        if (v >= DOUBT) doubtful = 1;
+        pred_row[j] = v;
+        if (v == UNDECIDED) has_undecided = 1;
+        if (v >= DOUBT) has_doubtful = 1;
     }
     __syncthreads();
-    bool open = undecided;
-    while (open) {  // a round of the breadth-first search
+    bool needs_round = has_undecided;
+    while (needs_round) {  // one round of the breadth-first search
         for (int j = threadIdx.x; j < n; j += blockDim.x) {
-            if (found[j] != UNDECIDED) continue;
+            if (pred_row[j] != UNDECIDED) continue;
             const List list = list_of(j, degrees, ends, longest, sources, weights);
-            const int v = tied_edge(row, found, i, row[j], nearest, monotone, list, tolerance);
-            if (v >= 0) found[j] = v | FRESH;
+            const int v = tied_edge(row, pred_row, i, row[j], nearest, monotone, list, tolerance);
+            if (v >= 0) pred_row[j] = v | FRESH;
         }
         __syncthreads();
-        if (threadIdx.x == 0) undecided = attached = 0;
+        if (threadIdx.x == 0) has_undecided = has_attached = 0;
         __syncthreads();
         for (int j = threadIdx.x; j < n; j += blockDim.x) {
-            const int v = found[j];
-            if (v == UNDECIDED) undecided = 1;
+            const int v = pred_row[j];
+            if (v == UNDECIDED) has_undecided = 1;
             if (v >= 0 && (v & FRESH)) {
-                found[j] = v & ~FRESH;
-                attached = 1;
+                pred_row[j] = v & ~FRESH;
+                has_attached = 1;
             }
         }
         __syncthreads();
-        open = undecided && attached;
+        needs_round = has_undecided && has_attached;
         __syncthreads();
     }
-    if (doubtful) {
+    if (has_doubtful) {
         for (int j = threadIdx.x; j < n; j += blockDim.x) {
-            const bool doubt = found[j] >= DOUBT;
-            if (doubt && !path_adds_up(before, b_rows, n, found, i, j, row[j], tolerance, TIGHT)) spoilt = 1;
+            const bool doubt = pred_row[j] >= DOUBT;
+            if (doubt && !path_adds_up(A, a_rows, n, pred_row, i, j, row[j], tolerance, TIGHT)) has_failed = 1;
         }
         __syncthreads();
         for (int j = threadIdx.x; j < n; j += blockDim.x) {
-            if (found[j] >= DOUBT) found[j] -= DOUBT;
+            if (pred_row[j] >= DOUBT) pred_row[j] -= DOUBT;
         }
     }
-    if (threadIdx.x == 0) flagged[i] = undecided || spoilt;
+    if (threadIdx.x == 0) needs_repair[i] = has_undecided || has_failed;
 }
 
-// The flagged rows of pred anew: Dijkstra's algorithm under the lengths |D[i, p] w(p, j) - D[i, j]|, ties broken by the
-// number of edges. lengths (gridDim.x, n) and hops (gridDim.x, n) are scratch; a closed vertex has hops below 0. failed
-// becomes 1 where a path misses its distance by more than rounding may. Threads: a power of two.
+// Recompute the marked rows of pred by Dijkstra's algorithm under the lengths |D[i, p] w(p, j) - D[i, j]|, with ties
+// broken by the number of edges. ``lengths`` and ``hops``, both (gridDim.x, n), are workspace. A closed vertex has a
+// negative number of hops. *failure becomes 1 if a path misses its distance by more than rounding can explain. The
+// block size is a power of two.
 extern "C" __global__ void __launch_bounds__(512)
-    repair_trees(const element *D, long long d_rows, const element *before, long long b_rows, int n,
-                 const double *tolerance, int *pred, const unsigned char *flagged, double *lengths, int *hops,
-                 int *failed) {
+    repair_trees(const element *D, long long d_rows, const element *A, long long a_rows, int n,
+                 const double *tolerance, int *pred, const unsigned char *needs_repair, double *lengths, int *hops,
+                 int *failure) {
     __shared__ double least[512];
-    __shared__ int fewest[512], where[512];
+    __shared__ int fewest[512], vertices[512];
     const int t = threadIdx.x, threads = blockDim.x;
     double *length = lengths + (long long)blockIdx.x * n;
     int *count = hops + (long long)blockIdx.x * n;
     const double infinite = 1.0 / 0.0;
     for (int i = blockIdx.x; i < n; i += gridDim.x) {
-        if (!flagged[i]) continue;
+        if (!needs_repair[i]) continue;
         const element *row = D + i * d_rows;
-        int *found = pred + (long long)i * n;
+        int *pred_row = pred + (long long)i * n;
         for (int j = t; j < n; j += threads) {
             length[j] = j == i ? 0.0 : infinite;
             count[j] = j == i ? 0 : n;
-            found[j] = NONE;
+            pred_row[j] = NONE;
         }
         for (int step = 0; step < n; ++step) {
-            double mine = infinite;
-            int edges = 0, at = -1;
+            double shortest = infinite;
+            int edges = 0, candidate = -1;
             for (int j = t; j < n; j += threads) {
                 const int h = count[j];
-                if (h >= 0 && (length[j] < mine || (length[j] == mine && length[j] < infinite && h < edges))) {
-                    mine = length[j], edges = h, at = j;
+                if (h >= 0 && (length[j] < shortest || (length[j] == shortest && length[j] < infinite && h < edges))) {
+                    shortest = length[j], edges = h, candidate = j;
                 }
             }
-            least[t] = mine, fewest[t] = edges, where[t] = at;
+            least[t] = shortest, fewest[t] = edges, vertices[t] = candidate;
             __syncthreads();
             for (int half = threads / 2; half; half /= 2) {
-                if (t < half && where[t + half] >= 0) {
+                if (t < half && vertices[t + half] >= 0) {
                     const double a = least[t], b = least[t + half];
                     const int g = fewest[t], h = fewest[t + half];
-                    if (where[t] < 0 || b < a || (b == a && (h < g || (h == g && where[t + half] < where[t])))) {
-                        least[t] = b, fewest[t] = h, where[t] = where[t + half];
+                    if (vertices[t] < 0 || b < a ||
+                        (b == a && (h < g || (h == g && vertices[t + half] < vertices[t])))) {
+                        least[t] = b, fewest[t] = h, vertices[t] = vertices[t + half];
                     }
                 }
                 __syncthreads();
             }
-            const int p = where[0], h = fewest[0];
-            const double so_far = least[0];
+            const int p = vertices[0], h = fewest[0];
+            const double path_length = least[0];
             __syncthreads();
             if (p < 0) break;
             if (t == 0) count[p] = -1;
             const element x = p == i ? ONE : row[p];
             for (int j = t; j < n; j += threads) {
                 if (j == p || count[j] < 0 || eq(row[j], ZERO)) continue;
-                const element w = before[p * b_rows + j];
+                const element w = A[p * a_rows + j];
                 if (!is_direct(w, D[p * d_rows + j], tolerance)) continue;
-                const double total = so_far + deviation(times(x, w), row[j]);
-                if (total < length[j] || (total == length[j] && total < infinite && h + 1 < count[j])) {
-                    length[j] = total, count[j] = h + 1, found[j] = p;
+                const double length_through = path_length + deviation(times(x, w), row[j]);
+                if (length_through < length[j] ||
+                    (length_through == length[j] && length_through < infinite && h + 1 < count[j])) {
+                    length[j] = length_through, count[j] = h + 1, pred_row[j] = p;
                 }
             }
             __syncthreads();
         }
         for (int j = t; j < n; j += threads) {
             if (j == i || eq(row[j], ZERO)) continue;
-            if (!path_adds_up(before, b_rows, n, found, i, j, row[j], tolerance, PATH)) *failed = 1;
+            if (!path_adds_up(A, a_rows, n, pred_row, i, j, row[j], tolerance, PATH)) *failure = 1;
         }
         __syncthreads();
     }
