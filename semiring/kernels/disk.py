@@ -2,8 +2,8 @@
 
 An entry is one file. Its name is a hash of everything that the code depends on: the backend's fingerprint (the kernel's
 sources, versions, the processor) and the key of the kernel. So an entry is never stale, because an upgrade or a changed
-definition has another name. A kernel whose fingerprint is None has no entry. Every failure to load or save a file is a
-miss: the code is compiled.
+definition has another name. A kernel whose fingerprint is None has no entry. An entry that cannot be loaded counts as
+absent, and an entry that the folder cannot take is not saved. In both cases the code is compiled.
 
 An entry is unpickled and run, so a user with write access to the folder can run code as the owner of the process. A
 folder or an entry is refused if it belongs to a user other than this one or root, or if its group or all users may
@@ -12,7 +12,9 @@ Folders that this module makes are open to their owner alone. On Windows nothing
 not say there which users may write. The user's cache folder is private.
 
 The folder is ``SEMIRING_CACHE_DIR`` (empty: nothing is stored), else ``NUMBA_CACHE_DIR``/semiring, else the user's
-cache folder. It holds at most `LIMIT` bytes. The least recently used entries are removed first.
+cache folder. A process measures it at its first save, and then at every sixteenth. If the folder has more than `LIMIT`
+bytes, the least recently used entries are removed, down to three quarters of the limit. Between two measurements the
+folder may exceed the limit by the entries that processes save meanwhile.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ __all__ = ["DIGESTS", "cache_folder", "holds", "is_enabled", "load", "prune", "r
 
 KERNEL, DIGESTS = "kernel", "digests"  # the kinds of entries, and the ends of their names
 
-#: Bytes of a folder from which on entries are removed: some thousands of kernels, of 10 to 200 KB.
+#: The bytes of a folder above which `prune` removes entries: some thousands of kernels, of 10 to 200 KB.
 LIMIT = 256 << 20
 _SHARE_AFTER_PRUNING = 0.75  # of the limit: pruning removes more than needed, so that the next entries need no pruning
 _SAVES_PER_PRUNING = 16  # entries that a process saves between two measurements of the folder, beginning with the first
@@ -167,9 +169,10 @@ def _warn_once(folder: Path, reason: str) -> None:
 
 
 def save(fingerprint: str | None, key: str, state: Any, *, kind: str = KERNEL) -> None:
-    """Save a state for `load`.
+    """Save a state for `load`, and measure the folder at every sixteenth save of the process.
 
-    A read-only or full folder only costs time and is no error.
+    A folder that is refused, read-only or full (`OSError`) and a state that raises `pickle.PicklingError` are no
+    errors: the entry is not saved. Any other exception of `pickle.dumps` propagates.
     """
     path = _path(fingerprint, key, kind)
     if path is None:
@@ -210,11 +213,14 @@ def _count_and_prune(folder: Path) -> None:
 
 
 def prune(folder: Path, limit: int | None = None) -> None:
-    """Remove the least recently used entries, and the files of crashed processes, if ``limit`` is exceeded.
+    """Remove the least recently used entries if the folder has more than ``limit`` bytes, by default `LIMIT`.
 
-    Several processes may do so at once. If another process has removed a file, a process that was about to read it
-    compiles instead. An entry that is being written has another name until it is complete. Such a file is removed after
-    an hour.
+    An entry that is being written has a name with the ending ``.part`` until it is complete. If a process has crashed,
+    such a file remains. It counts as an entry once it is an hour old, so that it too is removed only if the limit is
+    exceeded.
+
+    Several processes may call the function at once. If another process has removed a file, a process that was about to
+    read it compiles instead.
     """
     limit = LIMIT if limit is None else limit
     files: list[tuple[float, int, Path]] = []
