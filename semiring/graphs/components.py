@@ -224,9 +224,9 @@ def strong_components_of_words(words: Array, n: int, threads: int | None = None)
     """
     if n == 0:
         return _one(n)
-    from semiring.kernels.graphs.components import components_of_words, is_connected
+    from semiring.kernels.graphs.components import components_of_words, is_strongly_connected
 
-    if is_connected(words, n, _SWEEPS):
+    if is_strongly_connected(words, n, _SWEEPS):
         return _one(n)
     number, weak, count, _ = components_of_words(words, transpose_bits(words, threads), n)
     return _by_number(number, weak, count)

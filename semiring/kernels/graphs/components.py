@@ -18,7 +18,7 @@ import numpy as np
 from semiring.kernels.graphs.compilation import kernel
 from semiring.kernels.graphs.words import lowest
 
-__all__ = ["components_of_lists", "components_of_words", "is_connected"]
+__all__ = ["components_of_lists", "components_of_words", "is_strongly_connected"]
 
 
 @kernel
@@ -26,7 +26,7 @@ def _finish_order(words, n):
     """Return the vertices in the order in which a depth-first search finishes them."""
     width = words.shape[1]
     unseen = np.full(width, np.uint32(0xFFFFFFFF), np.uint32)
-    path, at, order = np.empty(n, np.int64), np.zeros(n, np.int64), np.empty(n, np.int64)
+    path, word, order = np.empty(n, np.int64), np.zeros(n, np.int64), np.empty(n, np.int64)
     count = 0
     for root in range(n):
         if not unseen[root >> 5] >> np.uint32(root & 31) & np.uint32(1):
@@ -35,10 +35,10 @@ def _finish_order(words, n):
         path[0], depth = root, 1
         while depth:
             v = path[depth - 1]
-            w = at[v]
+            w = word[v]
             while w < width and words[v, w] & unseen[w] == 0:
                 w += 1
-            at[v] = w
+            word[v] = w
             if w == width:
                 order[count] = v
                 count += 1
@@ -52,55 +52,57 @@ def _finish_order(words, n):
 
 
 @kernel
-def _number(rows, transposed, root, count, unseen, rest, numbers, waiting):
-    """Give ``count`` to the unseen vertices that edges of either matrix reach from a root.
+def _number(rows, transposed, root, count, unseen, unnumbered, numbers, stack):
+    """Number the unseen vertices that edges of either matrix reach from a root, with ``count``; return how many.
 
-    Return how many. At most ``rest`` vertices are unseen.
+    ``unseen`` has the bits of the vertices without a number. ``unnumbered`` is at least their count, and ends the
+    search early. ``stack`` (n,) is workspace.
     """
     if not unseen[root >> 5] >> np.uint32(root & 31) & np.uint32(1):
         return 0
     unseen[root >> 5] &= ~(np.uint32(1) << np.uint32(root & 31))
-    waiting[0], left, found = root, 1, 1
-    while left:
-        left -= 1
-        v = waiting[left]
+    stack[0], depth, size = root, 1, 1
+    while depth:
+        depth -= 1
+        v = stack[depth]
         numbers[v] = count
-        if found == rest:
+        if size == unnumbered:
             continue
         for w in range(unseen.size):
-            new = (rows[v, w] | transposed[v, w]) & unseen[w]
-            unseen[w] &= ~new
-            while new:
-                bit = lowest(new)
-                new &= ~(np.uint32(1) << np.uint32(bit))
-                waiting[left] = 32 * w + bit
-                left += 1
-                found += 1
-    return found
+            heads = (rows[v, w] | transposed[v, w]) & unseen[w]
+            unseen[w] &= ~heads
+            while heads:
+                bit = lowest(heads)
+                heads &= ~(np.uint32(1) << np.uint32(bit))
+                stack[depth] = 32 * w + bit
+                depth += 1
+                size += 1
+    return size
 
 
 @kernel
 def components_of_words(words, transposed, n):
-    """Return the strong component of every vertex, in topological order, its weak component, and their numbers.
+    """Return the strong and the weak component of every vertex, both (n,) int64, and the counts of both.
 
-    ``transposed``: the words of the transpose.
+    Strong components are numbered in topological order. Weak components are numbered by their first vertex.
+    ``transposed`` are the words of the transpose.
     """
     width = words.shape[1]
     order = _finish_order(words, n)
-    number, weak, waiting = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    number, weak, stack = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     unseen = np.full(width, np.uint32(0xFFFFFFFF), np.uint32)
-    count, rest = 0, n
+    count, unnumbered = 0, n
     for root in order[::-1]:
-        found = _number(transposed, transposed, root, count, unseen, rest, number, waiting)
-        count += found > 0
-        rest -= found
+        size = _number(transposed, transposed, root, count, unseen, unnumbered, number, stack)
+        count += size > 0
+        unnumbered -= size
     unseen[:] = np.uint32(0xFFFFFFFF)
-    apart, rest = 0, n
+    weak_count, unnumbered = 0, n
     for root in range(n):
-        found = _number(words, transposed, root, apart, unseen, rest, weak, waiting)
-        apart += found > 0
-        rest -= found
-    return number, weak, count, apart
+        size = _number(words, transposed, root, weak_count, unseen, unnumbered, weak, stack)
+        weak_count += size > 0
+        unnumbered -= size
+    return number, weak, count, weak_count
 
 
 @kernel
@@ -114,47 +116,49 @@ def _first(weak, v):
 
 @kernel
 def components_of_lists(starts, heads):
-    """Return `components_of_words` for compressed rows (n + 1,) and (m,).
+    """Return the strong and the weak component of every vertex, both (n,) int64, and the count of strong components.
 
-    The numbers of weak components have gaps.
+    The edges are compressed rows: vertex v has the heads ``heads[starts[v]:starts[v + 1]]``. Strong components are
+    numbered in topological order. The number of a weak component is its first vertex, so that numbers are not
+    consecutive. The search is Tarjan's, with explicit stacks: ``path`` is the path from the root, and ``stack`` has the
+    visited vertices without a component.
     """
     n = starts.size - 1
-    number, weak, seen = np.full(n, -1, np.int64), np.arange(n), np.full(n, -1, np.int64)
-    at, lowest_seen = starts[:n].copy(), np.empty(n, np.int64)
-    path, waiting = np.empty(n, np.int64), np.empty(n, np.int64)
-    count = clock = left = 0
+    number, weak, visit = np.full(n, -1, np.int64), np.arange(n), np.full(n, -1, np.int64)
+    edge, low_link = starts[:n].copy(), np.empty(n, np.int64)
+    path, stack = np.empty(n, np.int64), np.empty(n, np.int64)
+    count = clock = height = 0
     for root in range(n):
-        if seen[root] >= 0:
+        if visit[root] >= 0:
             continue
         v, depth = root, 0
         while True:
-            if seen[v] < 0:
-                seen[v] = lowest_seen[v] = clock
+            if visit[v] < 0:
+                visit[v] = low_link[v] = clock
                 clock += 1
-                path[depth], waiting[left] = v, v
+                path[depth], stack[height] = v, v
                 depth += 1
-                left += 1
-            if at[v] < starts[v + 1]:
-                u = heads[at[v]]
-                at[v] += 1
-                if seen[u] < 0:
+                height += 1
+            if edge[v] < starts[v + 1]:
+                u = heads[edge[v]]
+                edge[v] += 1
+                if visit[u] < 0:
                     v = int(u)
                 elif number[u] < 0:
-                    lowest_seen[v] = min(lowest_seen[v], seen[u])
+                    low_link[v] = min(low_link[v], visit[u])
                 continue
             depth -= 1
-            if (
-                lowest_seen[v] == seen[v]
-            ):  # the stack above v is its component, and all other vertices that it reaches have a number
+            # The stack from v on is a component, because all other vertices that v reaches have a number.
+            if low_link[v] == visit[v]:
                 while number[v] < 0:
-                    left -= 1
-                    number[waiting[left]] = count
+                    height -= 1
+                    number[stack[height]] = count
                 count += 1
             if depth == 0:
                 break
-            before = path[depth - 1]
-            lowest_seen[before] = min(lowest_seen[before], lowest_seen[v])
-            v = before
+            parent = path[depth - 1]
+            low_link[parent] = min(low_link[parent], low_link[v])
+            v = parent
     if count == 1:
         weak[:] = 0
         return number, weak, count
@@ -169,29 +173,34 @@ def components_of_lists(starts, heads):
 
 
 @kernel
-def is_connected(words, n, rounds):
-    """Return whether vertex 0 surely reaches all vertices and they reach it, in at most ``rounds`` rounds back."""
+def is_strongly_connected(words, n, rounds):
+    """Return True if two searches prove that the graph of packed edges, with n > 0 vertices, is strongly connected.
+
+    The forward search finds the vertices that vertex 0 reaches. The backward search finds those that reach vertex 0, by
+    at most ``rounds`` sweeps through all rows, so that no transpose is needed. If more sweeps were necessary, the
+    result is False although the graph may be strongly connected.
+    """
     width = words.shape[1]
     unseen = np.full(width, np.uint32(0xFFFFFFFF), np.uint32)
     if n & 31:
         unseen[width - 1] = np.uint32((1 << (n & 31)) - 1)
     if _number(words, words, 0, 0, unseen, n, np.empty(n, np.int64), np.empty(n, np.int64)) < n:
         return False
-    back = np.zeros(width, np.uint32)
-    back[0] = np.uint32(1)
-    reached = 1
+    reaching = np.zeros(width, np.uint32)
+    reaching[0] = np.uint32(1)
+    size = 1
     for _ in range(rounds):
-        before = reached
+        previous = size
         for v in range(n):
-            if back[v >> 5] >> np.uint32(v & 31) & np.uint32(1):
+            if reaching[v >> 5] >> np.uint32(v & 31) & np.uint32(1):
                 continue
             for w in range(width):
-                if words[v, w] & back[w]:
-                    back[v >> 5] |= np.uint32(1) << np.uint32(v & 31)
-                    reached += 1
+                if words[v, w] & reaching[w]:
+                    reaching[v >> 5] |= np.uint32(1) << np.uint32(v & 31)
+                    size += 1
                     break
-        if reached == n:
+        if size == n:
             return True
-        if reached == before:
+        if size == previous:
             return False
     return False

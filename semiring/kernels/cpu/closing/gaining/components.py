@@ -13,18 +13,21 @@ import numpy as np
 from semiring.kernels.cpu.closing.gaining.loops import close_block, inner
 from semiring.kernels.graphs.components import components_of_words
 
-__all__ = ["components", "gather", "is_connected", "join"]
+__all__ = ["components", "gather", "is_star_connected", "join"]
 
 _RUN = 64  # as in `semiring.graphs.components`
 
 
 @inner
-def is_connected(A, sign):
-    """Return whether the edges of the first row and column connect all vertices."""
-    none, said = sign * np.inf, True
+def is_star_connected(A, sign):
+    """Return whether vertex 0 has edges to and from every vertex, itself included.
+
+    A graph with these edges is strongly connected. The converse does not hold, so False proves nothing.
+    """
+    none, result = sign * np.inf, True
     for i in range(A.shape[0]):
-        said &= (A[0, i] != none) & (A[i, 0] != none)
-    return said
+        result &= (A[0, i] != none) & (A[i, 0] != none)
+    return result
 
 
 @inner
@@ -34,25 +37,25 @@ def components(A, sign, order, mark):
     Return how many there are.
     """
     n, none = A.shape[0], sign * np.inf
-    words, turned = np.zeros((n, (n + 31) >> 5), np.uint32), np.zeros((n, (n + 31) >> 5), np.uint32)
+    words, transposed = np.zeros((n, (n + 31) >> 5), np.uint32), np.zeros((n, (n + 31) >> 5), np.uint32)
     for i in range(n):
         for j in range(n):
             edge = np.uint32(A[i, j] != none)
             words[i, j >> 5] |= edge << np.uint32(j & 31)
-            turned[j, i >> 5] |= edge << np.uint32(i & 31)
-    number, weak, count, apart = components_of_words(words, turned, n)
-    of, starts = np.empty(count, np.int64), np.zeros(apart + 1, np.int64)
+            transposed[j, i >> 5] |= edge << np.uint32(i & 31)
+    number, weak, count, weak_count = components_of_words(words, transposed, n)
+    weak_of, starts = np.empty(count, np.int64), np.zeros(weak_count + 1, np.int64)
     for v in range(n):
-        of[number[v]] = weak[v]
+        weak_of[number[v]] = weak[v]
     for c in range(count):
-        starts[of[c] + 1] += 1
-    for w in range(apart):
+        starts[weak_of[c] + 1] += 1
+    for w in range(weak_count):
         starts[w + 1] += starts[w]
     ends = starts.copy()
     place = np.empty(count, np.int64)
     for c in range(count):
-        place[c] = ends[of[c]]
-        ends[of[c]] += 1
+        place[c] = ends[weak_of[c]]
+        ends[weak_of[c]] += 1
     begins = np.zeros(count + 1, np.int64)
     for v in range(n):
         begins[place[number[v]] + 1] += 1
@@ -61,7 +64,7 @@ def components(A, sign, order, mark):
     mark[:] = 0
     for c in range(count):
         mark[begins[c]] = 1
-    for w in range(apart):
+    for w in range(weak_count):
         mark[begins[starts[w]]] = 3
     for v in range(n):
         c = place[number[v]]

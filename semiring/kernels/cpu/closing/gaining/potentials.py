@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import min_plus
-from semiring.kernels.cpu.closing.gaining.components import components, gather, is_connected, join
+from semiring.kernels.cpu.closing.gaining.components import components, gather, is_star_connected, join
 from semiring.kernels.cpu.closing.gaining.loops import close_block, has_negative_zero, inner, on_threads, outer
 from semiring.kernels.cpu.codegen.memory import wide
 from semiring.kernels.cpu.kernels import kernels_for
@@ -88,7 +88,7 @@ def find_potentials(As, sign, most, spare, closed, bits, job, workspace, orders,
         A, order, mark, h = As[m], orders[m], marks[m], hs[m]
         n = A.shape[0]
         least = _least(A, sign, h)
-        one = least >= 0 or is_connected(A, sign)
+        one = least >= 0 or is_star_connected(A, sign)
         mark[:] = 0
         mark[0], h[:] = 3, 0
         if one:
