@@ -5,6 +5,8 @@ lead down. So a solve is one sweep from the leaves to the roots, and one back. T
 dozen at a time, and threads share them. The bits of each vector do not depend on the other vectors. A table needs only
 the first sweep, from the sources and from the targets, and joins the two at the pivots above both.
 
+Every star was computed by the factorization, so that no function here raises `PivotError`.
+
 Sources: those of `numeric`; the tables follow S. Knopp, P. Sanders, D. Schultes, F. Schulz, D. Wagner, "Computing
 many-to-many shortest paths using highway hierarchies", ALENEX 2007, and V. T. Chakaravarthy and others for matrices.
 """
@@ -32,7 +34,7 @@ __all__ = ["VECTORS_PER_SWEEP", "TriangularSolves", "table"]
 Array = NDArray[Any]
 
 VECTORS_PER_SWEEP = 32  # with 64 vectors those of a subtree would not stay in the second-level cache
-_SIDES = 256  # sources, and targets, whose labels are held together
+_SIDES = 256  # the most sources, or targets, whose labels one `_HubLabels` holds
 _KERNEL_PAIRS = 1 << 18  # the number of pairs from which the kernels of products join labels
 
 
@@ -88,19 +90,20 @@ class TriangularSolves:
             return
         active = np.ones(a.count, np.bool_)
 
-        def some(columns: slice) -> None:
+        def solve_part(columns: slice) -> None:
             X = np.empty((a.n, columns.stop - columns.start), self.plan.dtype)
             kernels.gather_columns(B[:, columns], a.order, X)
             self.solve_vectors(X, active)
             kernels.gather_columns(X, a.place, out[:, columns])
 
-        run_tasks(some, [(part,) for part in parts(B.shape[1], self.plan.threads)], self.plan.threads)
+        run_tasks(solve_part, [(part,) for part in parts(B.shape[1], self.plan.threads)], self.plan.threads)
 
     def solve_unit_vectors(self, vertices: Array, receive: Callable[[Array, Array], None]) -> None:
         """Call ``receive(which, X)`` with rows of A*, or its columns, some at a time and on several threads.
 
         ``which``: indices into ``vertices`` (r,). X (n, len(which)) is workspace: each of its columns is a row of A* in
-        the order of elimination.
+        the order of elimination. Raises the exceptions of ``receive``, after the calls that have begun on other threads
+        end.
         """
         a, plan = self.analysis, self.plan
         if vertices.size == 1:
@@ -110,23 +113,27 @@ class TriangularSolves:
             self.solve_vector(x, source)
             receive(np.zeros(1, np.int64), x[:, np.newaxis])
             return
-        nearby = np.argsort(a.place[vertices], kind="stable")  # neighbours share the supernodes above them
-        free: list[Array] = []  # memory that is used again: append and pop are atomic
+        by_place = np.argsort(a.place[vertices], kind="stable")  # neighbours share the supernodes above them
+        workspaces: list[Array] = []  # memory for later parts; append and pop are atomic
 
-        def some(part: slice) -> None:
-            which = nearby[part]
+        def solve_part(part: slice) -> None:
+            which = by_place[part]
             places, active = a.place[vertices[which]], np.zeros(a.count, np.bool_)
-            kept = free.pop() if free else np.empty(a.n * VECTORS_PER_SWEEP, plan.dtype)
-            X = kept[: a.n * which.size].reshape(a.n, which.size)
+            workspace = workspaces.pop() if workspaces else np.empty(a.n * VECTORS_PER_SWEEP, plan.dtype)
+            X = workspace[: a.n * which.size].reshape(a.n, which.size)
             kernels.begin_rows(X, places, active, a.supernode_of, a.parents, a.pivot_starts, plan.zero, plan.one)
             self.solve_vectors(X, active)
             receive(which, X)
-            free.append(kept)
+            workspaces.append(workspace)
 
-        run_tasks(some, [(part,) for part in parts(vertices.size, plan.threads)], plan.threads)
+        run_tasks(solve_part, [(part,) for part in parts(vertices.size, plan.threads)], plan.threads)
 
     def rows(self, vertices: Array, receive: Callable[[Array, Array], None]) -> None:
-        """Call ``receive(which, Y)``, as `solve_unit_vectors` does; rows Y (len(which), n) may be overwritten."""
+        """Call ``receive(which, Y)``, as `solve_unit_vectors` does; ``receive`` may overwrite Y (len(which), n).
+
+        Row c of Y is the row of A* of ``vertices[which[c]]``, or its column, by vertex. Raises the exceptions of
+        ``receive``.
+        """
 
         def transpose(which: Array, X: Array) -> None:
             Y = np.empty((which.size, self.analysis.n), self.plan.dtype)
@@ -159,12 +166,17 @@ def parts(count: int, threads: int) -> list[slice]:
 
 @dataclass
 class _HubLabels:
-    """The labels of some vertices: the entries from each vertex to all pivots above it."""
+    """The labels of some vertices: for each vertex an entry at every pivot above it in the tree.
 
-    vertices: Array  # indices into the list of sources or targets, in the order of places
-    low: Array  # (count,): the number of the first vertex in the subtree of each supernode
-    counts: Array  # (count,): the number of these vertices in that subtree
-    begin: Array  # (count,): the offset of the label of each supernode
+    An entry is the ⊕ of the paths from the vertex to the pivot (of columns: from the pivot to the vertex) whose inner
+    vertices were eliminated before the supernode of the pivot. The label of supernode s is a matrix with a row for each
+    of its pivots, and a column for each vertex in the subtree of s.
+    """
+
+    vertices: Array  # indices into the array of sources or targets, sorted by place
+    low: Array  # (count,): the index in ``vertices`` of the first vertex in the subtree of each supernode
+    counts: Array  # (count,): how many of these vertices that subtree has; they are adjacent in ``vertices``
+    begin: Array  # (count + 1,): the offset in ``label`` of the label of each supernode
     label: Array
 
     def label_of(self, s: int, pivots: int) -> Array:
@@ -174,14 +186,18 @@ class _HubLabels:
         return result
 
 
-def _labels(sweeps: TriangularSolves, vertices: Array, which: Array) -> _HubLabels:
+def _compute_labels(sweeps: TriangularSolves, vertices: Array, which: Array) -> _HubLabels:
+    """Return the labels of ``vertices[which]`` by one upward sweep; ``which`` must be sorted by the vertices' places.
+
+    The sweeps decide the direction: rows give paths from the vertices, columns paths to them.
+    """
     a, plan = sweeps.analysis, sweeps.plan
     places = a.place[vertices[which]]
     low = np.searchsorted(places, a.pivot_starts[a.lows])
     counts = np.searchsorted(places, a.pivot_starts[1:]) - low
     begin = np.concatenate([[0], np.cumsum(a.pivots * counts)])
     label = np.empty(int(begin[-1]), plan.dtype)
-    kernels.labels(
+    kernels.compute_labels(
         sweeps.fold_across,
         sweeps.ordinals.ctypes.data,
         places,
@@ -200,28 +216,36 @@ def _labels(sweeps: TriangularSolves, vertices: Array, which: Array) -> _HubLabe
 
 
 def table(rows: TriangularSolves, columns: TriangularSolves, sources: Array, targets: Array, out: Array) -> None:
-    """Write the entries of A* from p sources to q targets, both int arrays of vertices, to ``out`` (p, q)."""
+    """Write the entries of A* from p sources to q targets, both int arrays of vertices, to ``out`` (p, q).
+
+    ``rows`` and ``columns`` are the solves of one factor by rows and by columns. Workspace: the labels of all sources
+    and all targets.
+    """
     a, plan = rows.analysis, rows.plan
     result = {}
     for name, sweeps, vertices in (("p", rows, sources), ("q", columns, targets)):
-        nearby = np.argsort(a.place[vertices], kind="stable")
-        sides: list[_HubLabels] = []
-        result[name] = sides
+        by_place = np.argsort(a.place[vertices], kind="stable")
+        side_labels: list[_HubLabels] = []
+        result[name] = side_labels
 
-        def label(
+        def label_part(
             which: Array,
             sweeps: TriangularSolves = sweeps,
             vertices: Array = vertices,
-            sides: list[_HubLabels] = sides,
+            side_labels: list[_HubLabels] = side_labels,
         ) -> None:
-            sides.append(_labels(sweeps, vertices, which))
+            side_labels.append(_compute_labels(sweeps, vertices, which))
 
         step = max(1, min(_SIDES, -(-vertices.size // plan.threads)))
-        run_tasks(label, [(nearby[i : i + step],) for i in range(0, vertices.size, step)], plan.threads)
+        run_tasks(label_part, [(by_place[i : i + step],) for i in range(0, vertices.size, step)], plan.threads)
     run_tasks(_join_labels, [(rows, p, q, out) for p in result["p"] for q in result["q"]], plan.threads)
 
 
 def _join_labels(sweeps: TriangularSolves, p: _HubLabels, q: _HubLabels, out: Array) -> None:
+    """Write the entries between the sources of p and the targets of q: ⊕ of X ⊗ S ⊗ Y over the supernodes above both.
+
+    X and Y are the labels of a supernode, and S is the star of its pivot block.
+    """
     a, plan = sweeps.analysis, replace(sweeps.plan, threads=1)
     memory, blocks = sweeps.numbers.memory, sweeps.numbers.layout.blocks
     engine = Engine(backend_for(None, plan.semiring, plan.dtype), plan)

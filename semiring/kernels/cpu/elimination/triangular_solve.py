@@ -22,8 +22,8 @@ from semiring.kernels.cpu.codegen.scalars import accumulate, plus, times
 from semiring.kernels.cpu.elimination.symbolic import kernel
 
 __all__ = [
-    *("ascend", "begin_rows", "descend", "dot", "gather_columns", "join", "labels", "rows_at_once", "scatter_rows"),
-    *("sweep_acyclic", "worst_of_rows"),
+    *("ascend", "begin_rows", "compute_labels", "descend", "dot", "gather_columns", "join", "rows_at_once"),
+    *("scatter_rows", "sweep_acyclic", "worst_of_rows"),
 ]
 
 _inner = njit(**PART)
@@ -202,11 +202,13 @@ def gather_columns(B, order, X):
 
 
 @kernel
-def labels(fold, ordinals, places, low, of, firsts, begins, rows, memory, towards, begin, counts, zero, one, label):
-    """Compute the labels from each of the ``places`` (r,), sorted, to all places above them in the tree.
+def compute_labels(
+    fold, ordinals, places, low, of, firsts, begins, rows, memory, towards, begin, counts, zero, one, label
+):
+    """Compute the labels of the ``places`` (r,), sorted, at all pivots above them in the tree, by one upward sweep.
 
-    ``label`` holds for each supernode s a matrix (pivots, those of the places that lie in its subtree), C order, at
-    begin[s]: from place number low[s] on, counts[s] of them.
+    ``label`` receives for each supernode s a matrix (pivots of s, counts[s]) in C order, from the offset begin[s] on.
+    Its columns are the places low[s] … low[s] + counts[s] - 1, which lie in the subtree of s.
     """
     each, here, numbers = label.itemsize, address(label), address(memory)
     for at in range(label.size):
