@@ -59,7 +59,7 @@ def disk_rate(path: Path, n: int) -> float:
     place, memory = FileRows(file, 128, row, n), Memory(rows, n, np.dtype(np.float32))
     start = time.perf_counter()
     for first in range(0, n, rows):
-        strip = memory.rows_at(place.phase(first), min(rows, n - first))
+        strip = memory.rows_at(place.page_offset(first), min(rows, n - first))
         place.read(first, strip)
         place.write(first, strip)
     file.sync()

@@ -342,7 +342,7 @@ def _scan_file(source: StoredMatrix, view: Any, semiring: Semiring) -> Scan:
         with File(SYSTEM, source.path, os.O_RDONLY) as file:
             place = source.rows(file)
             for first in range(0, source.n, rows):
-                part = memory.rows_at(place.phase(first), min(rows, source.n - first))
+                part = memory.rows_at(place.page_offset(first), min(rows, source.n - first))
                 place.read(first, part)
                 scan |= check_entries(part, semiring)
     except DomainError:

@@ -35,8 +35,11 @@ _PIVOT = np.dtype(np.int32)
 class RowBuffer(Protocol):
     """A block of memory that holds a number of rows."""
 
-    def rows_at(self, phase: Any, rows: int) -> Any:
-        """Return an array (rows, n) in the buffer, aligned for fast transfers of rows with this `RowStore.phase`."""
+    def rows_at(self, page_offset: Any, rows: int) -> Any:
+        """Return an array (rows, n) in the buffer, aligned for fast transfers from and to a `RowStore`.
+
+        ``page_offset`` is the `RowStore.page_offset` of the first of these rows.
+        """
         ...
 
 
@@ -58,11 +61,11 @@ class BufferPool(Protocol):
         """Return a mark behind the work that was enqueued so far."""
         ...
 
-    def read(self, place: RowStore, first: int, rows: Array) -> None:
+    def read(self, store: RowStore, first: int, rows: Array) -> None:
         """Copy the rows from ``first`` on out of the store into a buffer. Only one thread may read."""
         ...
 
-    def write(self, place: RowStore, first: int, rows: Array) -> None:
+    def write(self, store: RowStore, first: int, rows: Array) -> None:
         """Copy a buffer to the rows of the store from ``first`` on. Only one thread may write, beside the reader."""
         ...
 
@@ -93,11 +96,11 @@ class HostBufferPool:
     def mark(self) -> Mark:
         return _CompletedMark()
 
-    def read(self, place: RowStore, first: int, rows: Array) -> None:
-        place.read(first, rows)
+    def read(self, store: RowStore, first: int, rows: Array) -> None:
+        store.read(first, rows)
 
-    def write(self, place: RowStore, first: int, rows: Array) -> None:
-        place.write(first, rows)
+    def write(self, store: RowStore, first: int, rows: Array) -> None:
+        store.write(first, rows)
 
 
 class DeviceBufferPool:
@@ -148,43 +151,43 @@ class DeviceBufferPool:
         mark: Mark = self._main.record(self._cupy.cuda.Event(disable_timing=True))
         return mark
 
-    def read(self, place: Any, first: int, rows: Array) -> None:
+    def read(self, store: Any, first: int, rows: Array) -> None:
         if isinstance(rows, RowsWithPivots):
-            self.read(place.values, first, rows.values)
-            self.read(place.pivots, first, rows.pivots)
+            self.read(store.values, first, rows.values)
+            self.read(store.pivots, first, rows.pivots)
             return
         stages = self._coming
         with self._cupy.cuda.Device(self._device):
             for which, part in self._parts(rows):
                 stages.events[which].synchronize()  # the copy of the previous rows out of this stage has ended
-                stage = stages.rows_at(which, place, first + part.start, rows[part])
-                place.read(first + part.start, stage)
+                stage = stages.rows_at(which, store, first + part.start, rows[part])
+                store.read(first + part.start, stage)
                 rows[part].data.copy_from_host_async(stage.ctypes.data, stage.nbytes, stages.stream)
                 stages.record_copy(which)
             stages.stream.synchronize()
 
-    def write(self, place: Any, first: int, rows: Array) -> None:
+    def write(self, store: Any, first: int, rows: Array) -> None:
         if isinstance(rows, RowsWithPivots):
-            self.write(place.values, first, rows.values)
-            self.write(place.pivots, first, rows.pivots)
+            self.write(store.values, first, rows.values)
+            self.write(store.pivots, first, rows.pivots)
             return
         stages = self._going
         with self._cupy.cuda.Device(self._device):
             copies: list[tuple[int, slice, Array]] = []
             for which, part in self._parts(rows):
-                stage = stages.rows_at(which, place, first + part.start, rows[part])
+                stage = stages.rows_at(which, store, first + part.start, rows[part])
                 rows[part].data.copy_to_host_async(stage.ctypes.data, stage.nbytes, stages.stream)
                 stages.record_copy(which)
                 copies.append((which, part, stage))
                 if len(copies) == 2:
-                    self._store(place, first, *copies.pop(0))
+                    self._store(store, first, *copies.pop(0))
             for copy in copies:
-                self._store(place, first, *copy)
+                self._store(store, first, *copy)
 
-    def _store(self, place: RowStore, first: int, which: int, part: slice, stage: Array) -> None:
+    def _store(self, store: RowStore, first: int, which: int, part: slice, stage: Array) -> None:
         """Write a stage to the store when its copy from the GPU has ended."""
         self._going.events[which].synchronize()
-        place.write(first + part.start, stage)
+        store.write(first + part.start, stage)
 
     def _parts(self, rows: Array) -> Iterator[tuple[int, slice]]:
         """Yield the number of a stage, 0 and 1 in turns, and the rows that pass through it."""
@@ -200,7 +203,7 @@ class _DeviceRows:
     def __init__(self, array: Array) -> None:
         self._array = array
 
-    def rows_at(self, phase: int, rows: int) -> Array:
+    def rows_at(self, page_offset: int, rows: int) -> Array:
         return self._array[:rows]
 
 
@@ -213,9 +216,9 @@ class _Stages:
         self.stream = cuda.Stream(non_blocking=True)
         self.events = [cuda.Event(disable_timing=True) for _ in range(2)]
 
-    def rows_at(self, which: int, place: RowStore, first: int, rows: Array) -> Array:
+    def rows_at(self, which: int, store: RowStore, first: int, rows: Array) -> Array:
         """Return memory in stage ``which`` for rows of the store from ``first`` on."""
-        return self._memories[which].array_at(place.phase(first), rows.shape, rows.dtype)
+        return self._memories[which].array_at(store.page_offset(first), rows.shape, rows.dtype)
 
     def record_copy(self, which: int) -> None:
         """Record that a copy from or to stage ``which`` was enqueued."""

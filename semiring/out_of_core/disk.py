@@ -155,7 +155,7 @@ class System:
 class RowStore(Protocol):
     """The storage of the rows of a matrix, from which they are read and to which they are written."""
 
-    def phase(self, row: int) -> int:
+    def page_offset(self, row: int) -> int:
         """Return the address modulo `PAGE` of the memory to and from which a row is transferred fastest."""
         ...
 
@@ -273,7 +273,7 @@ class FileRows:
     def __init__(self, file: File, start: int, row: int, n: int) -> None:
         self.file, self._start, self._row, self._n = file, start, row, n
 
-    def phase(self, row: int) -> int:
+    def page_offset(self, row: int) -> int:
         return (self._start + row * self._row) % PAGE
 
     def read(self, row: int, memory: Array) -> None:
@@ -309,8 +309,8 @@ class ShiftedRows:
     def __init__(self, rows: FileRows, beyond: FileRows, n: int, shift: int) -> None:
         self._rows, self._beyond, self._n, self._shift = rows, beyond, n, shift
 
-    def phase(self, row: int) -> int:
-        return self._rows.phase(row + self._shift)
+    def page_offset(self, row: int) -> int:
+        return self._rows.page_offset(row + self._shift)
 
     def read(self, row: int, memory: Array) -> None:
         for rows, first, part in self._parts(row, memory):
@@ -344,23 +344,23 @@ class PackedRows:
         self._coming, self._going = stages
 
     @classmethod
-    def all(cls, places: Sequence[RowStore], n: int) -> list[RowStore]:
+    def all(cls, stores: Sequence[RowStore], n: int) -> list[RowStore]:
         """Return a store of words over each store of truth values; all of them share two stages."""
         coming, going = (Memory(rows_of_truths(n), n, np.dtype(np.bool_)) for _ in range(2))
-        return [cls(place, n, (coming, going)) for place in places]
+        return [cls(store, n, (coming, going)) for store in stores]
 
-    def phase(self, row: int) -> int:
+    def page_offset(self, row: int) -> int:
         return 0
 
     def read(self, row: int, memory: Array) -> None:
         for first, words in self._parts(row, memory):
-            truths = self._coming.rows_at(self.truths.phase(first), len(words))
+            truths = self._coming.rows_at(self.truths.page_offset(first), len(words))
             self.truths.read(first, truths)
             words[...] = pack(truths).words
 
     def write(self, row: int, memory: Array) -> None:
         for first, words in self._parts(row, memory):
-            truths = self._going.rows_at(self.truths.phase(first), len(words))
+            truths = self._going.rows_at(self.truths.page_offset(first), len(words))
             truths[...] = BitMatrix._view(words, truths.shape).unpack()  # bits beyond the last column may be set
             self.truths.write(first, truths)
 
@@ -382,7 +382,7 @@ class HostRows:
         self._array, self._threads = array, min(threads, _COPIERS)
         self._pool = pool or ThreadPoolExecutor(self._threads, "copier")
 
-    def phase(self, row: int) -> int:
+    def page_offset(self, row: int) -> int:
         return 0
 
     def read(self, row: int, memory: Array) -> None:
@@ -431,9 +431,9 @@ class RowStoreWithPivots:
     def __init__(self, values: RowStore, pivots: RowStore) -> None:
         self.values, self.pivots = values, pivots
 
-    def phase(self, row: int) -> Any:
-        """Return the phase of the values and the phase of the pivots."""
-        return self.values.phase(row), self.pivots.phase(row)
+    def page_offset(self, row: int) -> Any:
+        """Return the page offsets of the values and of the pivots."""
+        return self.values.page_offset(row), self.pivots.page_offset(row)
 
     def read(self, row: int, memory: RowsWithPivots) -> None:
         self.values.read(row, memory.values)
@@ -450,7 +450,7 @@ class RowStoreWithPivots:
 class InitialPivots:
     """A read-only `RowStore` of the pivots before the first round, which are all -1."""
 
-    def phase(self, row: int) -> int:
+    def page_offset(self, row: int) -> int:
         return 0
 
     def read(self, row: int, memory: Array) -> None:
@@ -474,16 +474,16 @@ class Memory:
         self._bytes = np.empty(size, np.uint8) if allocate is None else allocate(size)
         self._n, self._dtype = n, dtype
 
-    def rows_at(self, phase: int, rows: int) -> Array:
-        """Return an array (rows, n) at an address congruent to ``phase`` modulo `PAGE`.
+    def rows_at(self, page_offset: int, rows: int) -> Array:
+        """Return an array (rows, n) at an address congruent to ``page_offset`` modulo `PAGE`.
 
         If that address is not aligned for the dtype, the array begins at the start of the buffer.
         """
-        return self.array_at(phase, (rows, self._n), self._dtype)
+        return self.array_at(page_offset, (rows, self._n), self._dtype)
 
-    def array_at(self, phase: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    def array_at(self, page_offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """Return an array of a shape and dtype that fit in the buffer, at the address that `rows_at` describes."""
-        skip = (phase - self._bytes.ctypes.data) % PAGE
+        skip = (page_offset - self._bytes.ctypes.data) % PAGE
         if skip % dtype.itemsize:
             skip = 0
         return self._bytes[skip : skip + math.prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
@@ -495,6 +495,6 @@ class MemoryWithPivots:
     def __init__(self, values: Any, pivots: Any) -> None:
         self._values, self._pivots = values, pivots
 
-    def rows_at(self, phase: Any, rows: int) -> RowsWithPivots:
-        """Return rows whose arrays are aligned as `Memory.rows_at` does, by a `RowStoreWithPivots.phase`."""
-        return RowsWithPivots(self._values.rows_at(phase[0], rows), self._pivots.rows_at(phase[1], rows))
+    def rows_at(self, page_offset: Any, rows: int) -> RowsWithPivots:
+        """Return rows whose arrays are aligned as `Memory.rows_at` does, by a `RowStoreWithPivots.page_offset`."""
+        return RowsWithPivots(self._values.rows_at(page_offset[0], rows), self._pivots.rows_at(page_offset[1], rows))

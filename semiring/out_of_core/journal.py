@@ -128,12 +128,12 @@ def checksum(rows: Array, before: int = 0) -> int:
 class ChecksummedRows:
     """A `RowStore` that accumulates the checksum of the rows that it transfers, in the order of the transfers."""
 
-    def __init__(self, place: RowStore) -> None:
-        self._place, self.sum = place, 0
-        self.phase, self.columns = place.phase, place.columns
+    def __init__(self, store: RowStore) -> None:
+        self._store, self.sum = store, 0
+        self.page_offset, self.columns = store.page_offset, store.columns
 
     def read(self, row: int, memory: Array) -> None:
-        self._place.read(row, memory)
+        self._store.read(row, memory)
         self.sum = checksum(memory, self.sum)
 
     def write(self, row: int, memory: Array) -> None:
@@ -141,7 +141,7 @@ class ChecksummedRows:
         thread = Thread(target=lambda: sums.append(checksum(memory, self.sum)))  # concurrently with the disk
         thread.start()
         try:
-            self._place.write(row, memory)
+            self._store.write(row, memory)
         finally:
             thread.join()
         (self.sum,) = sums
@@ -150,8 +150,8 @@ class ChecksummedRows:
 class ChecksummedRowsWithPivots(RowStoreWithPivots):
     """A `RowStoreWithPivots` that accumulates one checksum of the values and the pivots that it transfers."""
 
-    def __init__(self, place: RowStoreWithPivots) -> None:
-        self._values, self._pivots = ChecksummedRows(place.values), ChecksummedRows(place.pivots)
+    def __init__(self, store: RowStoreWithPivots) -> None:
+        self._values, self._pivots = ChecksummedRows(store.values), ChecksummedRows(store.pivots)
         super().__init__(self._values, self._pivots)
 
     @property
@@ -159,12 +159,12 @@ class ChecksummedRowsWithPivots(RowStoreWithPivots):
         return zlib.crc32(self._pivots.sum.to_bytes(4, "little"), self._values.sum)
 
 
-def with_checksum(place: RowStore) -> ChecksummedRows | ChecksummedRowsWithPivots:
-    """Return a store that transfers to and from ``place`` and accumulates a checksum."""
-    return ChecksummedRowsWithPivots(place) if isinstance(place, RowStoreWithPivots) else ChecksummedRows(place)
+def with_checksum(store: RowStore) -> ChecksummedRows | ChecksummedRowsWithPivots:
+    """Return a store that transfers to and from ``store`` and accumulates a checksum."""
+    return ChecksummedRowsWithPivots(store) if isinstance(store, RowStoreWithPivots) else ChecksummedRows(store)
 
 
-def checksums(places: Iterable[RowStore], layout: StripLayout) -> Array:
+def checksums(stores: Iterable[RowStore], layout: StripLayout) -> Array:
     """Return the checksums (strips,) uint32, each read from its own store in parts of ``layout.piece`` rows."""
     strips = layout.strips
     sums = np.zeros(len(strips), np.uint32)
@@ -173,11 +173,11 @@ def checksums(places: Iterable[RowStore], layout: StripLayout) -> Array:
     memory: Any = Memory(rows, layout.width, np.dtype(f"u{layout.entry}"))
     if layout.pivots:
         memory = MemoryWithPivots(memory, Memory(rows, layout.n, np.dtype(np.int32)))
-    for which, (place, (start, stop)) in enumerate(zip(places, strips, strict=True)):
-        store = with_checksum(place)
+    for which, (store, (start, stop)) in enumerate(zip(stores, strips, strict=True)):
+        checksummed = with_checksum(store)
         for first in range(start, stop, layout.piece):
-            store.read(first, memory.rows_at(place.phase(first), min(layout.piece, stop - first)))
-        sums[which] = store.sum
+            checksummed.read(first, memory.rows_at(store.page_offset(first), min(layout.piece, stop - first)))
+        sums[which] = checksummed.sum
     return sums
 
 
@@ -264,15 +264,15 @@ class _JournalOffsets:
     size: int
 
     @classmethod
-    def of(cls, head: int, layout: StripLayout, phases: Sequence[int]) -> _JournalOffsets:
-        """Return the offsets of a journal; ``phases`` are the offsets of row n in each file, modulo a page."""
+    def of(cls, head: int, layout: StripLayout, page_offsets: Sequence[int]) -> _JournalOffsets:
+        """Return the offsets of a journal; ``page_offsets`` are the offsets of row n in each file, modulo a page."""
         slot, slots = _RECORD.size + 4 * len(layout.strips), _pages(head)
         end, panels, spares = slots + 2 * _pages(slot), [], []
-        for row in (layout.entry * layout.width, layout.pivots * layout.n)[: len(phases)]:
+        for row in (layout.entry * layout.width, layout.pivots * layout.n)[: len(page_offsets)]:
             panels.append(end)
             end = _pages(end + max(1, layout.panel) * row) + PAGE
-        for phase, entry in zip(phases, (layout.itemsize, layout.pivots), strict=False):
-            end += (phase - end) % PAGE  # these rows then continue the alignment of the rows in the file
+        for page_offset, entry in zip(page_offsets, (layout.itemsize, layout.pivots), strict=False):
+            end += (page_offset - end) % PAGE  # these rows then continue the alignment of the rows in the file
             spares.append(end)
             end += layout.shift * layout.n * entry
         return cls(slots, slot, tuple(panels), tuple(spares), end)
@@ -344,20 +344,20 @@ class Journal:
         """The position at which the run begins or resumes."""
         return self._resume_point
 
-    def panel(self, phase: Any) -> ChecksummedRows | ChecksummedRowsWithPivots:
+    def panel(self, page_offset: Any) -> ChecksummedRows | ChecksummedRowsWithPivots:
         """Return the store in which the panel of a round is logged.
 
-        ``phase`` is the offset of its first row in the file, modulo a page.
+        ``page_offset`` is the offset of its first row in the file, modulo a page.
         """
         layout = self.layout
 
-        def rows(start: int, phase: int, entry: int, width: int) -> FileRows:
-            # An offset congruent to the phase is congruent to the address of the panel's memory.
-            return FileRows(self._file, start + (phase - start) % PAGE, entry * width, width)
+        def rows(start: int, page_offset: int, entry: int, width: int) -> FileRows:
+            # An offset congruent to the page offset is congruent to the address of the panel's memory.
+            return FileRows(self._file, start + (page_offset - start) % PAGE, entry * width, width)
 
         if not layout.pivots:
-            return ChecksummedRows(rows(self._offsets.panels[0], phase, layout.entry, layout.width))
-        both = zip(self._offsets.panels, phase, (layout.entry, layout.pivots), strict=True)
+            return ChecksummedRows(rows(self._offsets.panels[0], page_offset, layout.entry, layout.width))
+        both = zip(self._offsets.panels, page_offset, (layout.entry, layout.pivots), strict=True)
         return ChecksummedRowsWithPivots(RowStoreWithPivots(*(rows(*each, layout.n) for each in both)))
 
     def check_panel(self, panel: ChecksummedRows | ChecksummedRowsWithPivots) -> None:
@@ -422,7 +422,7 @@ def create_journal(
     vectors: Mapping[str, Array],
     layout: StripLayout,
     sums: Array,
-    phases: Sequence[int],
+    page_offsets: Sequence[int],
     communicator: Communicator = SINGLE_RANK,
 ) -> Journal:
     """Create a journal atomically: it is either complete on the disk, or absent.
@@ -437,7 +437,7 @@ def create_journal(
         The layout of the run, with a shift of the rows.
     sums
         The checksums (strips,) of the strips of the input.
-    phases
+    page_offsets
         The offset of row n in the file, modulo a page, and the same for the file of the pivots if the run stores them.
 
     Raises
@@ -450,10 +450,10 @@ def create_journal(
         {"name": name, "dtype": vector.dtype.str, "count": vector.size, "sum": zlib.crc32(vector.tobytes())}
         for name, vector in arrays.items()
     ]
-    about = {**about, "layout": layout.to_json(), "phases": list(phases), "vectors": listed}
+    about = {**about, "layout": layout.to_json(), "phases": list(page_offsets), "vectors": listed}
     text = json.dumps(about).encode()
     head = _HEAD.pack(_MAGIC, len(text), zlib.crc32(text)) + text + b"".join(v.tobytes() for v in arrays.values())
-    offsets = _JournalOffsets.of(len(head), layout, phases)
+    offsets = _JournalOffsets.of(len(head), layout, page_offsets)
     new, has_lock = path + _NEW, False
     file = File(system, new, os.O_RDWR | os.O_CREAT)
     try:

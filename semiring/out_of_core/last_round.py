@@ -59,34 +59,46 @@ class LastRound:
         """The number of rows of the panel: one for the cycles, and two for each tail."""
         return (self.loops is not None) + 2 * len(self.edges)
 
-    def find(
-        self, plan: KernelPlan, pool: BufferPool, place: RowStore, panel: Array, memory: tuple[Array, Array]
+    def compute_panel(
+        self, plan: KernelPlan, pool: BufferPool, store: RowStore, panel: Array, memory: tuple[Array, Array]
     ) -> None:
-        """Compute the panel (rows, n) of the changes from a closed matrix.
+        """Compute the panel of the changes from the closed matrix, before `apply` changes any strip.
 
-        ``memory`` is two buffers for tiles, of which the first may overlap the panel.
+        Parameters
+        ----------
+        plan, pool
+            The plan of ⊕ and ⊗, and the transfers between ``store`` and memory.
+        store
+            The closed matrix (n, n), which the function only reads.
+        panel
+            (`rows`, n): it receives the cycles first, if there are any, and then the two rows of each tail.
+        memory
+            Two buffers, for whole rows and for tiles. The first one may overlap the panel.
         """
         if self.loops is not None:
             loops, n = array_namespace(panel).asarray(self.loops), len(self.loops)
-            if isinstance(place, PackedRows):  # a buffer holds an eighth as many rows of unpacked truth values
+            if isinstance(store, PackedRows):  # a buffer holds an eighth as many rows of unpacked truth values
                 rows, tile = (part.reshape(-1).view(np.bool_) for part in memory)
                 rows = rows[: rows.size // n * n].reshape(-1, n)
-                found = _cycles(make_plan(plan.semiring, np.bool_), pool, place.truths, loops, rows, tile)
-                panel[0] = pack(found[np.newaxis]).words[0]
+                cycles = _compute_cycles(make_plan(plan.semiring, np.bool_), pool, store.truths, loops, rows, tile)
+                panel[0] = pack(cycles[np.newaxis]).words[0]
             else:
-                panel[0] = _cycles(plan, pool, place, loops, *memory)
-        _gains(self.edges, pool, place, panel[int(self.loops is not None) :])
+                panel[0] = _compute_cycles(plan, pool, store, loops, *memory)
+        _compute_gains(self.edges, pool, store, panel[int(self.loops is not None) :])
 
-    def put(self, panel: Array, first: int, strip: Array, packed: bool) -> None:
-        """Apply the changes in the panel to a strip; if ``packed``, both hold truth values as bits."""
+    def apply(self, panel: Array, first: int, strip: Array, packed: bool) -> None:
+        """Apply the changes in the panel to a strip of rows from ``first`` on, in place.
+
+        If ``packed``, panel and strip hold truth values as bits.
+        """
         if self.loops is not None:
-            _put_cycles(panel[0], first, strip, packed)
+            _replace_diagonal(panel[0], first, strip, packed)
         gains = panel[int(self.loops is not None) :]
         for number in range(0, len(gains), 2):
-            before, after = gains[number][first : first + len(strip)], gains[number + 1]
+            sources, targets = gains[number][first : first + len(strip)], gains[number + 1]
             for part in _pieces(len(strip), strip.shape[1]):
                 xp, rows = array_namespace(strip), strip[part]
-                rows[...] = xp.where(before[part, np.newaxis] * after > 0, rows.dtype.type(-np.inf), rows)
+                rows[...] = xp.where(sources[part, np.newaxis] * targets > 0, rows.dtype.type(-np.inf), rows)
 
 
 NO_LAST_ROUND = LastRound()
@@ -98,28 +110,40 @@ def _pieces(rows: int, width: int) -> Iterator[slice]:
         yield slice(start, min(rows, start + step))
 
 
-def _cycles(plan: KernelPlan, pool: BufferPool, place: RowStore, loops: Array, rows: Array, tile: Array) -> Array:
-    """Return the cycles (n,), the diagonal of A⁺; ``rows`` (p, n) and ``tile`` are buffers."""
+def _compute_cycles(
+    plan: KernelPlan, pool: BufferPool, store: RowStore, loops: Array, rows: Array, tile: Array
+) -> Array:
+    """Return the cycles (n,), the diagonal of A⁺, from the closed matrix in ``store``.
+
+    ``rows`` (p, n) and ``tile`` are buffers. The first one holds p rows at a time, and the second one the same columns
+    of some later rows.
+    """
     best, n, flat = cycles_of_loops(plan, loops), loops.shape[0], tile.reshape(-1)
     for first in range(0, n, len(rows)):
         last = min(n, first + len(rows))
-        mine, width, out = slice(first, last), last - first, rows[: last - first]
-        pool.read(place, first, out)
-        square = out[:, mine]
+        own_vertices, width, own_rows = slice(first, last), last - first, rows[: last - first]
+        pool.read(store, first, own_rows)
+        square = own_rows[:, own_vertices]
         for part in _pieces(width, width):
-            best[mine][part] = cycles_through(plan, best[mine][part], square[part], square[:, part].T, part.start)
-        columns, height = place.columns(first, last), flat.size // width
+            best[own_vertices][part] = cycles_through(
+                plan, best[own_vertices][part], square[part], square[:, part].T, part.start
+            )
+        columns, height = store.columns(first, last), flat.size // width
         for start in range(last, n, height):
-            back = flat[: min(height, n - start) * width].reshape(-1, width)
-            pool.read(columns, start, back)
-            for part in _pieces(len(back), width):
-                others = slice(start + part.start, start + part.stop)
-                best[mine] = cycles_through(plan, best[mine], out[:, others], back[part].T)
-                best[others] = cycles_through(plan, best[others], back[part], out[:, others].T)
+            own_columns = flat[: min(height, n - start) * width].reshape(-1, width)
+            pool.read(columns, start, own_columns)
+            for part in _pieces(len(own_columns), width):
+                other_vertices = slice(start + part.start, start + part.stop)
+                best[own_vertices] = cycles_through(
+                    plan, best[own_vertices], own_rows[:, other_vertices], own_columns[part].T
+                )
+                best[other_vertices] = cycles_through(
+                    plan, best[other_vertices], own_columns[part], own_rows[:, other_vertices].T
+                )
     return best
 
 
-def _put_cycles(cycles: Array, first: int, strip: Array, packed: bool) -> None:
+def _replace_diagonal(cycles: Array, first: int, strip: Array, packed: bool) -> None:
     """Replace the diagonal entries in a strip by the entries of the cycles (n,)."""
     xp = array_namespace(strip)
     rows = xp.arange(len(strip))
@@ -131,22 +155,22 @@ def _put_cycles(cycles: Array, first: int, strip: Array, packed: bool) -> None:
     strip[rows, words] = strip[rows, words] & ~bits | cycles[words] & bits
 
 
-def _gains(edges: Mapping[int, Array], pool: BufferPool, place: RowStore, panel: Array) -> None:
+def _compute_gains(edges: Mapping[int, Array], pool: BufferPool, store: RowStore, panel: Array) -> None:
     """Write the sources and the targets of each tail's gains to the panel (2 · tails, n), as 1 and 0."""
     inserted: list[tuple[Array, Array]] = []
     for number, (tail, heads) in enumerate(edges.items()):
         column, row = panel[2 * number].reshape(-1, 1), panel[2 * number + 1]
-        pool.read(place.columns(tail, tail + 1), 0, column)
-        before = on_host(column[:, 0]) != np.inf
-        before[tail] = True
-        after = np.zeros(len(before), np.bool_)
+        pool.read(store.columns(tail, tail + 1), 0, column)
+        sources = on_host(column[:, 0]) != np.inf
+        sources[tail] = True
+        targets = np.zeros(len(sources), np.bool_)
         for head in map(int, heads):
-            pool.read(place, head, row[np.newaxis])
-            after |= on_host(row) != np.inf
-        after[heads] = True
-        for earlier_before, earlier_after in inserted:  # the file does not have these gains yet
-            before |= earlier_before & earlier_after[tail]
-            after |= earlier_after & earlier_before[heads].any()
-        inserted.append((before, after))
-        column[:, 0] = array_namespace(panel).asarray(before.astype(panel.dtype))
-        row[...] = array_namespace(panel).asarray(after.astype(panel.dtype))
+            pool.read(store, head, row[np.newaxis])
+            targets |= on_host(row) != np.inf
+        targets[heads] = True
+        for earlier_sources, earlier_targets in inserted:  # the file does not have these gains yet
+            sources |= earlier_sources & earlier_targets[tail]
+            targets |= earlier_targets & earlier_sources[heads].any()
+        inserted.append((sources, targets))
+        column[:, 0] = array_namespace(panel).asarray(sources.astype(panel.dtype))
+        row[...] = array_namespace(panel).asarray(targets.astype(panel.dtype))

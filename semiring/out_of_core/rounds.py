@@ -70,8 +70,11 @@ class WriteListener(Protocol):
         """The position at which the run begins or resumes."""
         ...
 
-    def panel(self, phase: Any) -> ChecksummedRows | ChecksummedRowsWithPivots:
-        """Return the store of the panel of a round, with rows counted from 0; ``phase`` is that of its first row."""
+    def panel(self, page_offset: Any) -> ChecksummedRows | ChecksummedRowsWithPivots:
+        """Return the store of the panel of a round, with rows counted from 0.
+
+        ``page_offset`` is the `RowStore.page_offset` of the panel's first row.
+        """
         ...
 
     def check_panel(self, panel: ChecksummedRows | ChecksummedRowsWithPivots) -> None:
@@ -114,13 +117,13 @@ class _ActiveRows(Rows):
 
 @dataclass
 class StripClosure:
-    """Computes the closure of the matrix in the store ``places[0]`` by strips, and writes it to ``places[-1]``.
+    """Computes the closure of the matrix in the store ``stores[0]`` by strips, and writes it to ``stores[-1]``.
 
     Attributes
     ----------
     engine, layout, pool
         The kernels, the strips and rounds, and the buffers.
-    places
+    stores
         The store of the rows before each round, and after the last round. One store may occur several times.
     descending
         Whether each round goes from the last strip to the first.
@@ -138,7 +141,7 @@ class StripClosure:
     engine: Engine
     layout: StripLayout
     pool: BufferPool
-    places: Sequence[RowStore]
+    stores: Sequence[RowStore]
     descending: Sequence[bool]
     encode: RowTransform
     decode: RowTransform
@@ -169,7 +172,7 @@ class StripClosure:
         self._reader, self._writer = ThreadPoolExecutor(1, "reader"), ThreadPoolExecutor(1, "writer")
         tallest = max((stop - start for start, stop in self._strips), default=0)
         self._buffers = [pool.memory(tallest) for _ in range(BUFFERS)]
-        self._panel, self._pair = pool.memory(layout.panel), pool.memory(2).rows_at(self.places[0].phase(0), 2)
+        self._panel, self._pair = pool.memory(layout.panel), pool.memory(2).rows_at(self.stores[0].page_offset(0), 2)
         self.engine.reserve(layout.workspace // layout.entry)
         self._buffer_writes: list[Future[None] | None] = [None] * BUFFERS  # the last write from each buffer
         self._strip_writes: dict[int, Future[None]] = {}  # the last write of each strip
@@ -221,7 +224,7 @@ class StripClosure:
         panel = (blocks[0][0], blocks[-1][1]) if blocks else (0, 0)
         panel_reads = self._begin_panel(number, blocks, panel, has_panel)
         if self._is_last(number) and not has_panel and self.communicator.is_first:
-            self._find_last(number)
+            self._compute_last_panel(number)
         ranks = self.communicator.ranks
         own = [which for which in order[done:] if which % ranks.size == ranks.rank]
         reads = [self._begin(number, which, panel) for which in own[: BUFFERS - 1]]
@@ -243,14 +246,14 @@ class StripClosure:
 
     def _begin_panel(self, number: int, blocks: Sequence[Range], panel: Range, has_panel: bool) -> list[Future[Any]]:
         """Begin to read the rows of a panel block by block, or the whole panel if the listener has stored it."""
-        active, phase = self._active, self.places[number].phase(panel[0])
+        active, page_offset = self._active, self.stores[number].page_offset(panel[0])
         if self._panel_write is not None:
             self._panel_write.result()  # the listener may still read the previous panel from this buffer
         rows = self.layout.last if self._is_last(number) else panel[1] - panel[0]
-        active.panel, active.first_of_panel = self._panel.rows_at(phase, rows), panel[0]
+        active.panel, active.first_of_panel = self._panel.rows_at(page_offset, rows), panel[0]
         computed = self.pool.mark().synchronize  # waits for the work that reads the previous panel
         if has_panel:
-            return [self._reader.submit(self._read_stored_panel, active.panel, phase, computed)]
+            return [self._reader.submit(self._read_stored_panel, active.panel, page_offset, computed)]
         writes = [(write.result, self._strips[which]) for which, write in self._strip_writes.items()]
         reads: list[Future[Any]] = []
         if not self.communicator.is_first:
@@ -260,7 +263,7 @@ class StripClosure:
         for start, stop in blocks:
             before = [computed, *(wait for wait, rows in writes if _overlap(rows, (start, stop)))]
             block = active.panel[start - panel[0] : stop - panel[0]]
-            reads.append(self._reader.submit(self._read, self.places[number], start, block, before))
+            reads.append(self._reader.submit(self._read, self.stores[number], start, block, before))
         return reads
 
     def _is_last(self, number: int) -> bool:
@@ -280,9 +283,9 @@ class StripClosure:
         if error is not None:
             raise error
         if self.listener is not None:
-            phase = self.places[number].phase(panel[0])
-            store = partial(self._store_panel, self._active.panel, phase, self.pool.mark())
-            self._panel_write = self._in_writer(store)
+            page_offset = self.stores[number].page_offset(panel[0])
+            task = partial(self._store_panel, self._active.panel, page_offset, self.pool.mark())
+            self._panel_write = self._in_writer(task)
 
     def _broadcast_panel(self, panel: Array, error: NoStarError | None) -> None:
         """Broadcast the panel from the first rank, or raise its error on all ranks. The writer thread runs it."""
@@ -294,20 +297,20 @@ class StripClosure:
         agree(self.communicator.ranks, closed)
         self.communicator.ranks.broadcast(panel, 0)
 
-    def _find_last(self, number: int) -> None:
+    def _compute_last_panel(self, number: int) -> None:
         """Compute the panel of the last round, after all writes and before the reads of this round."""
         self._in_writer(lambda: None).result()
         tallest = max(stop - start for start, stop in self._strips)
         memory = self._panel.rows_at(0, self.layout.panel), self._buffers[0].rows_at(0, tallest)
-        self.last.find(self.engine.plan, self.pool, self.places[number], self._active.panel, memory)
+        self.last.compute_panel(self.engine.plan, self.pool, self.stores[number], self._active.panel, memory)
 
-    def _read_stored_panel(self, panel: Array, phase: Any, wait: Wait) -> None:
+    def _read_stored_panel(self, panel: Array, page_offset: Any, wait: Wait) -> None:
         """Read the panel that the listener has stored. The reader thread runs it."""
         wait()
         assert self.listener is not None
-        place = self.listener.panel(phase)
-        self.pool.read(place, 0, panel)
-        self.listener.check_panel(place)
+        store = self.listener.panel(page_offset)
+        self.pool.read(store, 0, panel)
+        self.listener.check_panel(store)
 
     def _close_panel(self, number: int, blocks: Sequence[Range], panel: Range, reads: Sequence[Future[Any]]) -> None:
         """Eliminate the earlier blocks from each block of the panel, and close the block and its rows."""
@@ -326,31 +329,31 @@ class StripClosure:
         if status.read() >= 0:  # the status of a device is read once, before a strip is written
             raise NoStarError(status.diverged)
 
-    def _store_panel(self, panel: Array, phase: Any, mark: Mark) -> None:
+    def _store_panel(self, panel: Array, page_offset: Any, mark: Mark) -> None:
         """Write the panel to the listener's store. The writer thread runs it."""
         mark.synchronize()
         assert self.listener is not None
-        place = self.listener.panel(phase)
+        store = self.listener.panel(page_offset)
         if self.communicator.is_first:
-            self.pool.write(place, 0, panel)
-        self.listener.keep_panel(place)
+            self.pool.write(store, 0, panel)
+        self.listener.keep_panel(store)
 
     def _begin(self, number: int, which: int, panel: Range) -> tuple[Future[Array], int]:
         """Begin to read a strip when its buffer is free and its last write has ended; return the buffer's number."""
         (start, stop), buffer = self._strips[which], self._visits % BUFFERS
         self._visits += 1
-        memory = self._buffers[buffer].rows_at(self.places[number + 1].phase(start), stop - start)
+        memory = self._buffers[buffer].rows_at(self.stores[number + 1].page_offset(start), stop - start)
         writes = self._buffer_writes[buffer], self._strip_writes.get(which)
         before = [write.result for write in writes if write is not None]
-        place = None if panel[0] <= start < stop <= panel[1] else self.places[number]
-        return self._reader.submit(self._read, place, start, memory, before), buffer
+        store = None if panel[0] <= start < stop <= panel[1] else self.stores[number]
+        return self._reader.submit(self._read, store, start, memory, before), buffer
 
-    def _read(self, place: RowStore | None, first: int, memory: Array, before: Sequence[Wait]) -> Array:
-        """Read rows after the waits in ``before``, or only wait if the place is None. The reader thread runs it."""
+    def _read(self, store: RowStore | None, first: int, memory: Array, before: Sequence[Wait]) -> Array:
+        """Read rows after the waits in ``before``, or only wait if the store is None. The reader thread runs it."""
         for wait in before:
             wait()
-        if place is not None:
-            self.pool.read(place, first, memory)
+        if store is not None:
+            self.pool.read(store, first, memory)
         return memory
 
     def _visit(self, number: int, which: int, reading: Future[Array], buffer: int) -> None:
@@ -368,7 +371,7 @@ class StripClosure:
             self._eliminate(K, (start, min(stop, K[0])))
             self._eliminate(K, (max(start, last), stop))
         if self._is_last(number):
-            self.last.put(active.panel, start, strip, self.layout.packed)
+            self.last.apply(active.panel, start, strip, self.layout.packed)
         if number == len(self.layout.rounds) - 1:
             self.decode(start, values_of(strip))
         write = partial(self._write, number, which, strip, self.pool.mark())
@@ -377,14 +380,14 @@ class StripClosure:
     def _write(self, number: int, which: int, strip: Array, mark: Mark) -> None:
         """Write a strip once its work has ended, and report the write to the listener. The writer thread runs it."""
         mark.synchronize()
-        listener, rows, place = self.listener, self._strips[which], self.places[number + 1]
+        listener, rows, store = self.listener, self._strips[which], self.stores[number + 1]
         if listener is None:
-            self.pool.write(place, rows[0], strip)
+            self.pool.write(store, rows[0], strip)
         else:
             listener.before_write(which)
-            store = with_checksum(place)
-            self.pool.write(store, rows[0], strip)
-            listener.after_write(which, store.sum)
+            checksummed = with_checksum(store)
+            self.pool.write(checksummed, rows[0], strip)
+            listener.after_write(which, checksummed.sum)
 
     def _pairs(self, number: int, which: int) -> int:
         """Return how many (⊕, ⊗) pairs one visit of a strip computes."""

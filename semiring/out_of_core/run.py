@@ -96,22 +96,22 @@ class Run:
         if self.journal_name is not None and self.journal is None:
             self.layout = with_journal(self.layout, self.in_place, self.communicator.ranks.size)
         source, layout = self.source, self.layout
-        places: list[RowStore]
+        stores: list[RowStore]
         with File(self.system, source.path, os.O_RDONLY) as file, ExitStack() as stack:
             files = [stack.enter_context(open_for_writing(self.system, target, self)) for target in self._targets]
             first, rows = source.rows(file), self._rows(files)
             if self.journal_name is not None and self.communicator.is_first:
                 self.communicator.begin(partial(self._begin, first, rows, about, vectors))
             if self.journal is not None:
-                places, descending = self._places(self.journal, first, rows)
+                stores, descending = self._stores(self.journal, first, rows)
                 self.journal.begin(files, descending)
             else:
-                places = [self._joined([first]), *[self._joined(rows)] * len(layout.rounds)]
+                stores = [self._joined([first]), *[self._joined(rows)] * len(layout.rounds)]
                 descending = [bool(number % 2) for number in range(len(layout.rounds))]
-            listener, pool, places = self.journal, self.pool, _in_kernel_form(places, layout)
+            listener, pool, stores = self.journal, self.pool, _in_kernel_form(stores, layout)
             communicator = self.communicator
             StripClosure(
-                engine, layout, pool, places, descending, encode, decode, progress, listener, last, communicator
+                engine, layout, pool, stores, descending, encode, decode, progress, listener, last, communicator
             ).run()
             agree(communicator.ranks, partial(self._end, files))
 
@@ -123,11 +123,11 @@ class Run:
     def _rows(self, files: Sequence[File]) -> list[FileRows]:
         return [target.rows(file) for target, file in zip(self._targets, files, strict=True)]
 
-    def _joined(self, places: Sequence[RowStore]) -> RowStore:
+    def _joined(self, stores: Sequence[RowStore]) -> RowStore:
         """Return the store of strips from the store of the values and, after the first round, that of the pivots."""
         if self.pivots is None:
-            return places[0]
-        return RowStoreWithPivots(places[0], places[1] if len(places) > 1 else InitialPivots())
+            return stores[0]
+        return RowStoreWithPivots(stores[0], stores[1] if len(stores) > 1 else InitialPivots())
 
     def _begin(
         self,
@@ -142,14 +142,14 @@ class Run:
         if journal is not None:
             # The run that created the journal may have stopped before it synced the folder.
             self.system.sync_folder(os.path.dirname(os.path.abspath(self.journal_name)))
-            self._check(journal, first, *self._places(journal, first, rows))
+            self._check(journal, first, *self._stores(journal, first, rows))
             return
         sums = self._sums([self._joined([first])] * len(layout.strips))
         own = {**(about or {}), "changed": _modified(source.path)}
         vectors = {**(vectors or {}), "sums": sums}
-        phases = [each.phase(layout.n) for each in rows]
+        page_offsets = [each.page_offset(layout.n) for each in rows]
         self.journal = create_journal(
-            self.system, self.journal_name, own, vectors, layout, sums, phases, self.communicator
+            self.system, self.journal_name, own, vectors, layout, sums, page_offsets, self.communicator
         )
 
     def _end(self, files: Sequence[File]) -> None:
@@ -191,31 +191,31 @@ class Run:
         """Whether the closure overwrites the matrix."""
         return not self.target.is_new and self.target.overlaps(self.source)
 
-    def _places(self, journal: Journal, first: FileRows, rows: list[FileRows]) -> tuple[list[RowStore], list[bool]]:
+    def _stores(self, journal: Journal, first: FileRows, rows: list[FileRows]) -> tuple[list[RowStore], list[bool]]:
         """Return the stores of the rows before each round and after the last, and whether each round descends."""
         n, spares, shifts = self.layout.n, journal.spares(), row_shifts(self.layout, self.in_place)
-        places = [
+        stores = [
             self._joined(
                 [ShiftedRows(*each, n, shift) if shift else each[0] for each in zip(rows, spares, strict=True)]
             )
             for shift in shifts
         ]
-        places[0] = self._joined([rows[0] if self.in_place else first])
-        return places, [after > before for before, after in pairwise(shifts)]
+        stores[0] = self._joined([rows[0] if self.in_place else first])
+        return stores, [after > before for before, after in pairwise(shifts)]
 
-    def _check(self, journal: Journal, first: FileRows, places: list[RowStore], descending: list[bool]) -> None:
+    def _check(self, journal: Journal, first: FileRows, stores: list[RowStore], descending: list[bool]) -> None:
         """Raise `StorageError` unless all strips have the checksums of the journal."""
         if not self.in_place:
             self._check_source(journal, first)
         state, count = journal.state, len(self.layout.strips)
         if state.round == len(self.layout.rounds):
-            now = [places[-1]] * count
+            now = [stores[-1]] * count
         else:
             order = list(range(count))
             if descending[state.round]:
                 order.reverse()
             done = set(order[: state.strips_done])
-            now = [places[state.round + (which in done)] for which in range(count)]
+            now = [stores[state.round + (which in done)] for which in range(count)]
         if not np.array_equal(self._sums(now), state.sums):
             raise self._other("stopped")
 
@@ -228,8 +228,8 @@ class Run:
     def _other(self, when: str) -> StorageError:
         return _other(" or ".join(target.path for target in self._targets), when)
 
-    def _sums(self, places: list[Any]) -> Array:
-        return checksums(_in_kernel_form(places, self.layout), self.layout)
+    def _sums(self, stores: list[Any]) -> Array:
+        return checksums(_in_kernel_form(stores, self.layout), self.layout)
 
 
 @dataclass
@@ -269,10 +269,10 @@ class HostArrayRun:
         first, rows = HostRows(self.source, self.threads), HostRows(self.target, self.threads)
         try:
             count = len(self.layout.rounds)
-            places = _in_kernel_form([first, *[rows] * count], self.layout)
+            stores = _in_kernel_form([first, *[rows] * count], self.layout)
             descending = [bool(number % 2) for number in range(count)]
             pool = self.pool
-            StripClosure(engine, self.layout, pool, places, descending, encode, decode, progress, None, last).run()
+            StripClosure(engine, self.layout, pool, stores, descending, encode, decode, progress, None, last).run()
         finally:
             first.close()
             rows.close()
@@ -288,9 +288,9 @@ def _with_last_round(layout: StripLayout, rows: int) -> StripLayout:
     return longer
 
 
-def _in_kernel_form(places: list[RowStore], layout: StripLayout) -> list[RowStore]:
+def _in_kernel_form(stores: list[RowStore], layout: StripLayout) -> list[RowStore]:
     """Return the stores, or stores of words if the kernels compute packed truth values."""
-    return PackedRows.all(places, layout.n) if layout.packed else places
+    return PackedRows.all(stores, layout.n) if layout.packed else stores
 
 
 def complete(file: File, matrix: StoredMatrix) -> None:

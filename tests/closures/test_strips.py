@@ -638,11 +638,11 @@ def test_rows_go_there_and_back(rng, tmp_path, system):
         place = FileRows(file, start, n * 8, n)
         memory = Memory(40, n, A.dtype)
         for first, stop in ((0, 33), (33, 34), (34, 70)):
-            rows = memory.rows_at(place.phase(first), stop - first)
+            rows = memory.rows_at(place.page_offset(first), stop - first)
             rows[...] = A[first:stop]
             place.write(first, rows)
         for first, stop in ((0, 20), (20, 60), (60, 70), (33, 34)):
-            rows = memory.rows_at(place.phase(first), stop - first)
+            rows = memory.rows_at(place.page_offset(first), stop - first)
             rows[...] = 0
             place.read(first, rows)
             assert same_bits(rows, A[first:stop])
