@@ -133,11 +133,15 @@ class ReferenceBackend:
             _pack_into(C, current)
 
     def close_block(self, plan: KernelPlan, A: Array) -> None:
-        """Compute A ← A* in place, one pivot at a time."""
+        """Compute A ← A* in place, one pivot at a time.
+
+        A pivot k without a star is no exception: it sets ``plan.status.diverged`` to k, and A is then undefined. Raises
+        `AlgebraError` if the semiring has no star, and `DTypeError` if its star does not support the dtype.
+        """
         self._close(plan, A, None, 0)
 
     def close_block_pivots(self, plan: KernelPlan, A: Array, P: Array, k0: int) -> None:
-        """Compute `close_block`; if pivot k strictly improves A[i, j], P[i, j] becomes k0 + k."""
+        """Compute `close_block`; if pivot k changes A[i, j], P[i, j] becomes k0 + k. Raises as `close_block` does."""
         self._close(plan, A, P, k0)
 
     def _close(self, plan: KernelPlan, A: Array, P: Array | None, k0: int) -> None:

@@ -121,7 +121,9 @@ def _two_phases(threads: int, closing: Closing) -> None:
     tiles, closed_copy = closing.tiles, closing.empty(closing.tile**2)
     blocks = min(2 * tiles, closing.resident("replicate_diagonal", threads))
     for stage in range(tiles):
-        closing.launch("replicate_diagonal", (blocks,), (threads,), closing.A, closing.stride, tiles, stage, closed_copy)
+        closing.launch(
+            "replicate_diagonal", (blocks,), (threads,), closing.A, closing.stride, tiles, stage, closed_copy
+        )
         closing.launch("doubly_dependent", (tiles, tiles), (threads,), closing.A, closing.stride, stage, closed_copy)
 
 
