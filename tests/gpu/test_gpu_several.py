@@ -11,6 +11,7 @@ from matrices import matrix
 from strips import METHOD, rounded, same_bits
 
 import semiring as sr
+from semiring.closures import api
 from semiring.distributed import several_gpus
 from semiring.errors import DivergenceError, DomainError, NegativeCycleError
 from semiring.kernels.cuda.entries.elementwise import copy
@@ -42,11 +43,8 @@ def cupy():
 def several(request, cupy, monkeypatch):
     """The names of so many GPUs. Where fewer are there, each holds the shares of several: copies go within one too."""
     names = tuple(f"cuda:{number}" for number in range(min(request.param, count())))
-    for module, name in (
-        ("semiring.closures.method_run", "by_devices"),
-        ("semiring.closures", "close_stack_on_devices"),
-    ):
-        monkeypatch.setattr(f"{module}.{name}", shared_by(getattr(several_gpus, name), request.param))
+    monkeypatch.setattr(several_gpus, "by_devices", shared_by(several_gpus.by_devices, request.param))
+    monkeypatch.setattr(api, "close_stack_on_devices", shared_by(api.close_stack_on_devices, request.param))
     return names
 
 
