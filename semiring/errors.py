@@ -199,8 +199,8 @@ _SHOWN = 12  # the most vertices of a cycle that a message lists
 
 def shown_cycle(vertices: Sequence[object]) -> str:
     """Return the text of a cycle for messages: at most twelve vertices, and the first one again."""
-    shown = [*vertices[:_SHOWN], *(["…"] if len(vertices) > _SHOWN else []), vertices[0]]
-    return " → ".join(map(str, shown))
+    vertex_list = [*vertices[:_SHOWN], *(["…"] if len(vertices) > _SHOWN else []), vertices[0]]
+    return " → ".join(map(str, vertex_list))
 
 
 #: The consequence of a cycle that improves without end for `closure`; `NegativeCycleError.of_paths` replaces it.
@@ -249,8 +249,8 @@ class NegativeCycleError(DivergenceError):
         if names is None or not self.cycle or not max(self.cycle) < len(names):
             return self
         of_cycle = tuple(names[vertex] for vertex in self.cycle)
-        shown = " → ".join(str(name) for name in (*of_cycle, of_cycle[0]))
-        return type(self)(f"{self}; by name, it is {shown}", self.cycle, of_cycle)
+        cycle_text = " → ".join(str(name) for name in (*of_cycle, of_cycle[0]))
+        return type(self)(f"{self}; by name, it is {cycle_text}", self.cycle, of_cycle)
 
     def of_paths(self) -> NegativeCycleError:
         """Return the same error for a function of paths: no best paths exist, instead of no closure.
@@ -306,15 +306,15 @@ def did_you_mean(name: str, valid: Sequence[str], remarks: Mapping[str, str] | N
     """
     from difflib import get_close_matches  # only for this message: two milliseconds of every import
 
-    given = str(name).casefold()
+    folded_name = str(name).casefold()
     initials = [valid for valid in valid if "".join(word[:1] for word in valid.split("_")) == str(name)]
     folded = {valid.casefold(): valid for valid in valid}
-    exact = [folded[given]] if given in folded else []
-    parts = [folded[key] for key in folded if given in key] if len(given) >= _SHORTEST_PART else []
+    exact = [folded[folded_name]] if folded_name in folded else []
+    parts = [folded[key] for key in folded if folded_name in key] if len(folded_name) >= _SHORTEST_PART else []
     near = initials[:1] or exact or parts[:_NEAREST]
-    near = near or [folded[key] for key in get_close_matches(given, folded, n=1, cutoff=0.7)]
-    shown = [f"{each!r}{(remarks or {}).get(each, '')}" for each in near]
-    return f" Did you mean {' or '.join(filter(None, (', '.join(shown[:-1]), shown[-1])))}?" if near else ""
+    near = near or [folded[key] for key in get_close_matches(folded_name, folded, n=1, cutoff=0.7)]
+    suggestions = [f"{each!r}{(remarks or {}).get(each, '')}" for each in near]
+    return f" Did you mean {' or '.join(filter(None, (', '.join(suggestions[:-1]), suggestions[-1])))}?" if near else ""
 
 
 class UnknownNameError(SemiringError, LookupError):
@@ -338,9 +338,11 @@ class UnknownNameError(SemiringError, LookupError):
         names, remarks = sorted(valid), {}
         listed = f"Valid names: {', '.join(names)}"
         if places is not None:
-            found = {each: [place for place, held in places.items() if each in held] for each in names}
-            remarks = {each: f" (runs {held[0]})" for each, held in found.items() if len(held) == 1}
-            listed = " ".join(f"{place[:1].upper()}{place[1:]}: {', '.join(held)}." for place, held in places.items())
+            places_by_name = {each: [place for place, members in places.items() if each in members] for each in names}
+            remarks = {each: f" (runs {members[0]})" for each, members in places_by_name.items() if len(members) == 1}
+            listed = " ".join(
+                f"{place[:1].upper()}{place[1:]}: {', '.join(members)}." for place, members in places.items()
+            )
         super().__init__(f"no {what} is named {name!r}.{did_you_mean(name, names, remarks)} {listed}")
         self._arguments = (what, name, tuple(names), places)
 

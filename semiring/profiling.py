@@ -255,16 +255,16 @@ def _rows(spans: list[Span], indent: str) -> Iterator[_Row]:
         groups.setdefault((one.kind, one.label), []).append(one)
     for group in groups.values():
         seconds, pairs = sum(one.seconds for one in group), sum(one.pairs for one in group)
-        moved, label = sum(one.bytes for one in group), group[0].label
-        shown = f"{group[0].kind} {label}" if group[0].kind in _NAMED_BY_KIND else label
+        total_bytes, label = sum(one.bytes for one in group), group[0].label
+        title = f"{group[0].kind} {label}" if group[0].kind in _NAMED_BY_KIND else label
         rate = f"{_short(pairs / seconds)}" if pairs and seconds else ""
         yield (
             _duration(seconds),
             str(len(group)),
             _short(pairs) if pairs else "",
             rate,
-            _size(moved) if moved else "",
-            indent + shown,
+            _size(total_bytes) if total_bytes else "",
+            indent + title,
         )
         yield from _rows([child for one in group for child in one.children], indent + "  ")
 

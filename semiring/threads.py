@@ -33,13 +33,13 @@ def checked_threads(n: int) -> int:
 
 @cache
 def _default() -> int:
-    given = os.environ.get("NUMBA_NUM_THREADS", "").strip()
-    if given:
+    text = os.environ.get("NUMBA_NUM_THREADS", "").strip()
+    if text:
         try:
-            return checked_threads(int(given))
+            return checked_threads(int(text))
         except ValueError:
             raise ValueError(
-                f"the environment variable NUMBA_NUM_THREADS is {given!r}, not an integer of 1 or more"
+                f"the environment variable NUMBA_NUM_THREADS is {text!r}, not an integer of 1 or more"
             ) from None
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -371,10 +371,10 @@ class Semiring:
         if typed:
             weak = [operand if isinstance(operand, bool | int | float) else np.asarray(operand) for operand in plain]
             return np.result_type(*typed, *weak)
-        found = np.result_type(*(np.asarray(operand) for operand in plain))
-        if found.kind in "iu" or (found.kind == "b" and not self.supports(found)):
-            return np.dtype(next(name for name in ("float64", found.name, *self.dtypes) if self.supports(name)))
-        return found
+        dtype = np.result_type(*(np.asarray(operand) for operand in plain))
+        if dtype.kind in "iu" or (dtype.kind == "b" and not self.supports(dtype)):
+            return np.dtype(next(name for name in ("float64", dtype.name, *self.dtypes) if self.supports(name)))
+        return dtype
 
     def zero_for(self, dtype: Any) -> Any:
         """Return the element 0̄ in a dtype.

@@ -83,11 +83,11 @@ class BitMatrix:
             from semiring.arrays.device import as_cupy
 
             words = as_cupy(words, "words")
-        known = isinstance(words, np.ndarray) or is_device_array(words)
-        if not known or words.dtype != np.uint32:
-            found = words.dtype if known else type(words).__name__
+        is_array = isinstance(words, np.ndarray) or is_device_array(words)
+        if not is_array or words.dtype != np.uint32:
+            actual = words.dtype if is_array else type(words).__name__
             raise DTypeError(
-                f"the words of a BitMatrix are a uint32 array, not {found}; pack(array) makes them from bool"
+                f"the words of a BitMatrix are a uint32 array, not {actual}; pack(array) makes them from bool"
             )
         if words.ndim != 2:
             raise ShapeError(f"the words of a BitMatrix are 2-D, not {words.ndim}-D of shape {words.shape}")
@@ -314,12 +314,12 @@ class BitMatrix:
         step = max(1, entries // max(1, n))
         for start in range(0, m, step):
             part = self[start : start + step]
-            held = None if self.on_device else np.flatnonzero(part.words != 0)  # a third of the time without "!= 0"
-            if held is None or _MANY * held.size > part.words.size:
+            nonzero = None if self.on_device else np.flatnonzero(part.words != 0)  # a third of the time without "!= 0"
+            if nonzero is None or _MANY * nonzero.size > part.words.size:
                 tails, heads = array_namespace(self.words).nonzero(part.unpack())
             else:
-                rows, places = np.divmod(held, max(1, part.words.shape[1]))
-                words = self._view(part.words[rows, places][:, np.newaxis], (held.size, WORD_BITS))
+                rows, places = np.divmod(nonzero, max(1, part.words.shape[1]))
+                words = self._view(part.words[rows, places][:, np.newaxis], (nonzero.size, WORD_BITS))
                 which, bits = np.nonzero(words.unpack())
                 tails, heads = rows[which], WORD_BITS * places[which] + bits
             yield tails + start, heads

@@ -238,10 +238,10 @@ def on_device(arrays: Sequence[Any], device: Any = None) -> Iterator[None]:
         return
     _check_number(cupy, number)
     for x in arrays:
-        found = _number_of(x)
-        if number is not None and found != number:
-            raise DeviceError(f"an array is on GPU {found}, another is on GPU {number}: copy one of them")
-        number = found
+        own_number = _number_of(x)
+        if number is not None and own_number != number:
+            raise DeviceError(f"an array is on GPU {own_number}, another is on GPU {number}: copy one of them")
+        number = own_number
     tensor = next((x for x in arrays if library_of(x) == "torch"), None)
     with cupy.cuda.Device(number), nullcontext() if tensor is None else _torch_stream(cupy, tensor):
         try:

@@ -94,8 +94,8 @@ def _scan_piece(piece: Array, rule: ScanRule, array: Array, semiring: Semiring, 
     if rule.restricted and not _inside(semiring, low, high):
         refuse_entries(array, semiring, name, nan=False)
     if low == 0 and rule.floating:  # -0.0 has a sign bit too
-        seen = rule.sign_view is not None and bool(_least(piece.view(rule.sign_view), axis=None) >= 0)
-        return Scan(low, high, nonnegative=seen)
+        is_nonnegative = rule.sign_view is not None and bool(_least(piece.view(rule.sign_view), axis=None) >= 0)
+        return Scan(low, high, nonnegative=is_nonnegative)
     return Scan(low, high, nonnegative=bool(low >= 0))
 
 

@@ -92,9 +92,9 @@ def guess_weight(titles: Iterable[Any]) -> tuple[Any, tuple[Any, ...]]:
     It is "weight", else the only one for which `counts_rows` is False. Other usual titles have no priority, because the
     choice between a capacity and a latency_ms depends on the problem.
     """
-    given = [title for title in titles if not counts_rows(title)]
-    found = [title for title in given if str(title).casefold() == WEIGHTS[0]] or given
-    return (found[0], ()) if len(found) == 1 else (None, tuple(found))
+    candidates = [title for title in titles if not counts_rows(title)]
+    matches = [title for title in candidates if str(title).casefold() == WEIGHTS[0]] or candidates
+    return (matches[0], ()) if len(matches) == 1 else (None, tuple(matches))
 
 
 def unit_of(title: Any) -> str:
@@ -173,11 +173,11 @@ def frame_values(x: Any, name: str = "A") -> Any:
         _refuse_missing(bool(sum(count.row(0)) if is_frame(x) else count), name)
         return x.to_numpy()
     dtypes = list(x.dtypes) if is_frame(x) else [x.dtype]
-    known = [getattr(dtype, "numpy_dtype", dtype) for dtype in dtypes]
-    if known == dtypes or not all(isinstance(dtype, np.dtype) for dtype in known):
+    numpy_dtypes = [getattr(dtype, "numpy_dtype", dtype) for dtype in dtypes]
+    if numpy_dtypes == dtypes or not all(isinstance(dtype, np.dtype) for dtype in numpy_dtypes):
         return x.to_numpy()
     _refuse_missing(bool(x.isna().to_numpy().any()), name)
-    return x.to_numpy(dtype=np.result_type(*known))
+    return x.to_numpy(dtype=np.result_type(*numpy_dtypes))
 
 
 def _refuse_missing(missing: bool, name: str) -> None:
@@ -341,5 +341,5 @@ def _refuse_different(these: Sequence[Hashable], those: Sequence[Hashable], whic
     if len(these) == len(those) == len(common):
         return
     stray = next((label for label in (*these, *those) if label not in common), None)
-    shown = "" if stray is None else f" ({stray!r} is on one side alone)"
-    raise ShapeError(f"{which} have different labels{shown}: {why}")
+    example = "" if stray is None else f" ({stray!r} is on one side alone)"
+    raise ShapeError(f"{which} have different labels{example}: {why}")

@@ -74,11 +74,11 @@ def bytes_of(size: int | str, name: str = "memory") -> int:
     ``name`` is the argument that holds it. Raises `StorageError`.
     """
     if isinstance(size, str):
-        found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([KMGTP]?)(i?)B?\s*", size, re.IGNORECASE)
-        if found and (found[2] or not found[3]):
-            unit = 1024 ** (" KMGTP".index(found[2].upper())) if found[3] else _UNITS[found[2].upper()]
-            return int(float(found[1]) * unit)
+        match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([KMGTP]?)(i?)B?\s*", size, re.IGNORECASE)
+        if match and (match[2] or not match[3]):
+            unit = 1024 ** (" KMGTP".index(match[2].upper())) if match[3] else _UNITS[match[2].upper()]
+            return int(float(match[1]) * unit)
     elif isinstance(size, int) and not isinstance(size, bool) and size >= 0:
         return size
-    wanted = advice("a number of bytes, 0 or more, or a text such as '8 GiB'", "a size such as 4GiB or 512MiB")
-    raise StorageError(f"{argument(name)} is {size!r}: give {wanted}")
+    expected = advice("a number of bytes, 0 or more, or a text such as '8 GiB'", "a size such as 4GiB or 512MiB")
+    raise StorageError(f"{argument(name)} is {size!r}: give {expected}")

@@ -96,8 +96,8 @@ def in_host_memory(x: Any, name: str = "A") -> Any:
         check_sparse(x, name)
         return x
     if is_graph(x):  # NumPy would take a graph of NetworkX for the list of its nodes
-        taken = "its .matrix" if hasattr(x, "matrix") else f"semiring.network_of({name}, the semiring).matrix"
-        raise DTypeError(f"{_kind_of(name, x)}, and this function takes matrices: pass {taken}")
+        remedy = "its .matrix" if hasattr(x, "matrix") else f"semiring.network_of({name}, the semiring).matrix"
+        raise DTypeError(f"{_kind_of(name, x)}, and this function takes matrices: pass {remedy}")
     return np.asarray(x) if hasattr(x, "__array__") else x
 
 
@@ -194,8 +194,8 @@ def common_dtype(semiring: Semiring, *arrays: Any) -> np.dtype[Any]:
     try:
         dtype = semiring.common_dtype(*samples)
     except np.exceptions.DTypePromotionError:
-        found = ", ".join(str(getattr(x, "dtype", type(x).__name__)) for x in arrays)
-        raise DTypeError(f"the operands have no common dtype: {found}") from None
+        dtypes = ", ".join(str(getattr(x, "dtype", type(x).__name__)) for x in arrays)
+        raise DTypeError(f"the operands have no common dtype: {dtypes}") from None
     if dtype.kind in "iu" and semiring.dtypes == _TRUTHS:
         return _BOOL
     semiring.check_dtype(dtype)
@@ -222,16 +222,16 @@ def operands(
 
     Raises `DeviceError` if some arrays live on a GPU and some do not.
     """
-    given = list(named.values())
-    kind = type(given[0])
-    is_ours = device is None if kind is np.ndarray else library_of(given[0]) == "cupy"
+    inputs = list(named.values())
+    kind = type(inputs[0])
+    is_ours = device is None if kind is np.ndarray else library_of(inputs[0]) == "cupy"
     if is_ours and dtype is None and not scalars:
-        first = given[0].dtype
+        first = inputs[0].dtype
         fits = first.isnative and _is_real(first) and (first.kind not in "iu" or semiring.dtypes != _TRUTHS)
-        if fits and all(type(x) is kind and x.dtype == first for x in given):
+        if fits and all(type(x) is kind and x.dtype == first for x in inputs):
             semiring.check_dtype(first)
-            return given
-    there = device is not None or any(is_device_array(x) for x in given)
+            return inputs
+    there = device is not None or any(is_device_array(x) for x in inputs)
     if device is None and there:
         _refuse_mixed_memory(named)
     readable = [_read_operand(x, name) for name, x in named.items()]
@@ -485,8 +485,8 @@ def on_their_device(function: Callable[Parameters, Result]) -> Callable[Paramete
         else:
             if not options or (options.get("device") is None and _HOST_TYPES.issuperset(map(type, options.values()))):
                 return work(*arguments, **options)
-        given = tuple(x for x in (*arguments, *options.values()) if type(x) not in _HOST_TYPES)
-        with device_of(given, options.get("device")):
+        arrays = tuple(x for x in (*arguments, *options.values()) if type(x) not in _HOST_TYPES)
+        with device_of(arrays, options.get("device")):
             return work(*arguments, **options)
 
     return call
@@ -499,9 +499,11 @@ def _with_span(function: Callable[Parameters, Result]) -> Callable[Parameters, R
         return x.name if isinstance(x, Semiring) else x if isinstance(x, str) and x in {*CATALOGUE, *ALIASES} else ""
 
     def call(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
-        given = (*arguments, *options.values())
-        arrays = [profiling.described(x) for x in given if hasattr(x, "shape") and hasattr(x, "dtype")]
-        with profiling.span("call", function.__name__, semiring="".join(map(name_of, given)), arrays=", ".join(arrays)):
+        every_argument = (*arguments, *options.values())
+        arrays = [profiling.described(x) for x in every_argument if hasattr(x, "shape") and hasattr(x, "dtype")]
+        with profiling.span(
+            "call", function.__name__, semiring="".join(map(name_of, every_argument)), arrays=", ".join(arrays)
+        ):
             return function(*arguments, **options)
 
     return call

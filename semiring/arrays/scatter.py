@@ -43,5 +43,5 @@ def add_duplicates(cells: Array, values: Array, semiring: Semiring) -> tuple[Arr
         place = np.arange(cells.size) - np.repeat(starts, np.diff(starts, append=cells.size))
         second = np.flatnonzero(place & 1)
         values[second - 1] = semiring.add(values[second - 1], values[second])
-        kept = (place & 1) == 0
-        cells, values = cells[kept], values[kept]
+        is_first = (place & 1) == 0
+        cells, values = cells[is_first], values[is_first]

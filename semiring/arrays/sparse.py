@@ -198,19 +198,19 @@ _CHECKS: dict[str, Callable[[Any, str], None]] = {
 
 def _array(x: Any, array: str, name: str, dimensions: int) -> Array:
     """Return one of the arrays of x, after a check of its number of dimensions."""
-    found = getattr(x, array)
-    if not isinstance(found, np.ndarray) or found.ndim != dimensions:
-        shape = found.shape if isinstance(found, np.ndarray) else type(found).__name__
+    values = getattr(x, array)
+    if not isinstance(values, np.ndarray) or values.ndim != dimensions:
+        shape = values.shape if isinstance(values, np.ndarray) else type(values).__name__
         raise ShapeError(f"{name}.{array} is {shape}, and an array of {dimensions} dimensions is expected")
-    return found
+    return values
 
 
 def _indices(x: Any, array: str, name: str) -> Array:
     """Return one of the arrays of x that hold indices, after a check that it holds integers."""
-    found = _array(x, array, name, 1)
-    if found.dtype not in (np.int32, np.int64):  # SciPy's routines accept only these
-        raise ShapeError(f"{name}.{array} has dtype {found.dtype}, and int32 or int64 is expected")
-    return found
+    indices = _array(x, array, name, 1)
+    if indices.dtype not in (np.int32, np.int64):  # SciPy's routines accept only these
+        raise ShapeError(f"{name}.{array} has dtype {indices.dtype}, and int32 or int64 is expected")
+    return indices
 
 
 def _whole(numbers: list[Any], what: str) -> Array:

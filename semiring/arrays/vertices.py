@@ -99,14 +99,14 @@ def in_order(names: Iterable[Hashable]) -> tuple[Hashable, ...]:
 
 
 def _checked_names(names: Iterable[Hashable], n: int) -> tuple[Hashable, ...]:
-    found = in_order(names)
-    if len(found) != n:
-        raise ShapeError(f"{len(found)} names were given for {n} vertices")
+    name_list = in_order(names)
+    if len(name_list) != n:
+        raise ShapeError(f"{len(name_list)} names were given for {n} vertices")
     try:
-        different = len(set(found))
+        different = len(set(name_list))
     except TypeError as error:  # a list, or a tuple that holds one
         raise TypeError(f"a name of a vertex is hashable, such as a string or a number: {error}") from None
     if different != n:
-        twice = next(name for position, name in enumerate(found) if name in found[:position])
+        twice = next(name for position, name in enumerate(name_list) if name in name_list[:position])
         raise ShapeError(f"the name {twice!r} was given to two vertices: names must differ")
-    return found
+    return name_list

@@ -141,8 +141,8 @@ def _count(array: Array, value: Any) -> int:
 
 def _count_edges(matrices: Array, value: Any) -> int:
     """Return how many entries off the diagonals of (..., n, n) are equal to a value."""
-    found = _count(matrices, value)
-    return found and found - _count(matrices.diagonal(0, -2, -1), value)
+    count = _count(matrices, value)
+    return count and count - _count(matrices.diagonal(0, -2, -1), value)
 
 
 def _first_edge(matrix: Array, value: Any) -> tuple[int, int]:
@@ -207,15 +207,15 @@ def _message(suspect: _Suspect, semiring: Semiring, dtype: np.dtype[Any], positi
             return ("∞", "np.inf") if x > 0 else ("-∞", "-np.inf")
         return str(x), f"np.iinfo(A.dtype).{'max' if x > 0 else 'min'}"
 
-    (said, written), (zero, zero_written) = name(suspect.value), name(semiring.zero_for(dtype))
+    (text, written), (zero, zero_written) = name(suspect.value), name(semiring.zero_for(dtype))
     remedy = advice(
         f"pass np.where(A == {written}, {zero_written}, A), for a frame A.mask(A == {written}, {zero_written}), which "
         "keeps its labels",
         f"write {zero_written.removeprefix('np.')} for no edge, or leave these edges out of a list",
     )
     return (
-        f"entries of {matrix_name()} off the diagonal are {said}, none is {zero}: in {semiring.name}, {said} is the "
-        f"weight of an edge, and {zero} is no edge. If {said} means no edge, {remedy}. If it is a weight, "
+        f"entries of {matrix_name()} off the diagonal are {text}, none is {zero}: in {semiring.name}, {text} is the "
+        f"weight of an edge, and {zero} is no edge. If {text} means no edge, {remedy}. If it is a weight, "
         f"{_silenced()}. An example is {entry_name(*position)}"
     )
 

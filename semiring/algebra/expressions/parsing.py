@@ -70,12 +70,12 @@ class _ExpressionParser:
             case ast.Name(id="inf" | "nan" as name):
                 return constant(float(name))
             case ast.Name(id=name):
-                known = "an element is a number such as 0, 1.5 or -inf, and the only name is inf"
+                allowed_names = "an element is a number such as 0, 1.5 or -inf, and the only name is inf"
                 if self.variables:
-                    known = (
+                    allowed_names = (
                         f"the names are {', '.join(self.variables)} and inf, and of functions {', '.join(_FUNCTIONS)}"
                     )
-                raise self.reject(node, f"unknown name; {known}")
+                raise self.reject(node, f"unknown name; {allowed_names}")
             case ast.Constant(value=bool() | int() | float() as value):
                 if isinstance(value, float) and isinf(value):
                     raise self.reject(node, "the number is beyond the range of float64 (infinity is written inf)")
@@ -118,8 +118,10 @@ class _ExpressionParser:
                     raise self.reject(node, f"{name} takes {OPERATIONS[op_name].arity} arguments")
                 return Expression(op_name, tuple(terms))
             case ast.Call():
-                given = node.func.id.lower() if isinstance(node.func, ast.Name) else ""
-                hint = f"did you mean {near[0]}? " if (near := get_close_matches(given, _FUNCTIONS, n=1)) else ""
+                function_name = node.func.id.lower() if isinstance(node.func, ast.Name) else ""
+                hint = (
+                    f"did you mean {near[0]}? " if (near := get_close_matches(function_name, _FUNCTIONS, n=1)) else ""
+                )
                 raise self.reject(node, f"{hint}the functions are {', '.join(_FUNCTIONS)}, without keywords")
         raise self.reject(node, "only numbers, variables, operators, comparisons and known functions are allowed")
 

@@ -111,7 +111,7 @@ class Expression:
             raise ExpressionError(f"no operation is named {self.op!r} and takes {len(self.args)} arguments")
         expected = operation.arguments or ("value",) * operation.arity
         kinds = tuple(arg.kind for arg in self.args)
-        alike = {kind for kind, wanted in zip(kinds, expected, strict=True) if wanted is None}
+        alike = {kind for kind, expected_kind in zip(kinds, expected, strict=True) if expected_kind is None}
         if len(alike) > 1 or any(w is not None and w != k for w, k in zip(expected, kinds, strict=True)):
             raise ExpressionError(
                 f"{self}: {self.op} was given ({', '.join(kinds)}) and takes "

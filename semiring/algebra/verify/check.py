@@ -248,7 +248,7 @@ def _mended_stars(semiring: Semiring) -> tuple[str, ...]:
     if semiring.given_star is None:
         return ()
     law = next(law for law in STAR_LAWS if law.key == "star_closed")
-    given = text = semiring.given_star.text
+    star_text = text = semiring.given_star.text
     points: list[Any] = []
     try:
         finite = semiring.on_domain(_FINITE)  # where ∞ is no element
@@ -268,4 +268,4 @@ def _mended_stars(semiring: Semiring) -> tuple[str, ...]:
     inside = [point for point in points if semiring.domain.contains(point)]
     if not inside:
         return ()
-    return text, f"where(x < {min(inside)}, {given}, nan)", f"where(x > {max(inside)}, {given}, nan)"
+    return text, f"where(x < {min(inside)}, {star_text}, nan)", f"where(x > {max(inside)}, {star_text}, nan)"

@@ -59,9 +59,9 @@ def dtype_verdict(semiring: Semiring, law: Law, names: Sequence[str], samples: i
             columns = _columns(semiring, law, dtype, samples, seed)
             sampled.append(name)
             count += samples
-        found = _first_clash(semiring, law, dtype, columns)
-        if found is not None:
-            values, clash = found
+        first_clash = _first_clash(semiring, law, dtype, columns)
+        if first_clash is not None:
+            values, clash = first_clash
             return Verdict(law, "refuted", f"values of {name}", counterexample(law, values, clash))
     parts = [f"all values of {', '.join(every)}"] if every else []
     parts += [f"{count} samples of {', '.join(sampled)}"] if sampled else []
@@ -189,9 +189,9 @@ def _overflow_message(law: Law, statement: str, left: Any, columns: Sequence[Any
     """Return the message about a side of a law that is not finite, with the smallest values that cause it."""
     chosen = lost[np.argmin(sum(np.abs(column[lost].astype(np.float64)) for column in columns))]
     values = ", ".join(f"{name} = {column[chosen]:.6g}" for name, column in zip(law.variables, columns, strict=True))
-    found = np.broadcast_to(np.asarray(left), columns[0].shape)[chosen]
-    said = "" if np.isfinite(found) else f", where the left side is {found}"
-    return f"{statement} leaves the range at {values}{said}"
+    left_values = np.broadcast_to(np.asarray(left), columns[0].shape)[chosen]
+    detail = "" if np.isfinite(left_values) else f", where the left side is {left_values}"
+    return f"{statement} leaves the range at {values}{detail}"
 
 
 def _distance(left: Any, right: Sequence[Any], operands: list[Any], dtype: np.dtype[Any]) -> tuple[Any, Any]:

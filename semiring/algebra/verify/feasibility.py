@@ -42,8 +42,8 @@ def find_point(constraints: Iterable[Constraint], width: int) -> tuple[Fraction,
 
 
 def _tighten(system: System, coefficients: tuple[int, ...], constant: Fraction, strict: bool) -> None:
-    known = system.get(coefficients)
-    if known is None or (constant, not strict) < (known[0], not known[1]):
+    current = system.get(coefficients)
+    if current is None or (constant, not strict) < (current[0], not current[1]):
         system[coefficients] = (constant, strict)
 
 

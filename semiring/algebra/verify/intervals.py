@@ -117,12 +117,12 @@ def _try(
     tried = 0
     for values in tuples:
         try:
-            found = algebra.clash(law, [algebra.numbers.constant(value) for value in values])
+            clash = algebra.clash(law, [algebra.numbers.constant(value) for value in values])
         except UndecidedError:
             continue
         tried += 1
-        if found is not None:
-            return counterexample(law, values, found), tried
+        if clash is not None:
+            return counterexample(law, values, clash), tried
     return None, tried
 
 
@@ -152,8 +152,8 @@ def _corners(semiring: Semiring, law: Law, integral: bool) -> list[float | Fract
             if node.op == "const" and math.isfinite(node.leaf):  # type: ignore[arg-type]  # a Constant
                 constant = Fraction(node.leaf)  # type: ignore[arg-type]
                 candidates += [constant, constant + 1, constant - 1, constant / 2, -constant]
-    found = dict.fromkeys(c for c in candidates if _in_domain(domain, c))
-    return [c for c in found if not integral or isinstance(c, float) or c.denominator == 1]
+    corners = dict.fromkeys(c for c in candidates if _in_domain(domain, c))
+    return [c for c in corners if not integral or isinstance(c, float) or c.denominator == 1]
 
 
 def _in_domain(domain: Domain, value: float | Fraction) -> bool:
@@ -211,9 +211,9 @@ def prove(semiring: Semiring, law: Law, *, integral: bool = False) -> Verdict:
     domain = semiring.domain
     kinds = [math.nan, *(end for end in (math.inf, -math.inf) if _in_domain(domain, end))]  # NaN marks a finite unknown
     for ends in itertools.product(kinds, repeat=law.arity):
-        found = _explore(semiring, law, ends, logarithmic, integral, proof)
-        if found is not None:
-            return Verdict(law, "refuted", "case splits", found)
+        refutation = _explore(semiring, law, ends, logarithmic, integral, proof)
+        if refutation is not None:
+            return Verdict(law, "refuted", "case splits", refutation)
     how = "case splits (1 case)" if proof.branches == 1 else f"case splits ({proof.branches} cases)"
     if logarithmic:
         how += " with x = log u"
@@ -240,8 +240,8 @@ def _explore(
                 cases.assume(cases.add(cases.constant(domain.upper), cases.neg(unknown)), strict=domain.upper_open)
         return algebra.clash(law, values)
 
-    for found in cases.explore(run):
-        if found is None:
+    for refutation in cases.explore(run):
+        if refutation is None:
             continue
         if cases.point is None:
             raise UndecidedError("a case could be shown neither empty nor inhabited")
@@ -264,7 +264,7 @@ def _logarithm(value: Fraction) -> Fraction:
 def _confirmed(semiring: Semiring, law: Law, values: list[float | Fraction]) -> Counterexample:
     """Return the counterexample, evaluated again on numbers."""
     algebra = ScalarAlgebra(semiring, numbers_for(*expressions_of(semiring, law)))
-    found, _ = _try(law, algebra, [tuple(values)])
-    if found is None:
+    refutation, _ = _try(law, algebra, [tuple(values)])
+    if refutation is None:
         raise UndecidedError("a counterexample could not be confirmed")
-    return found
+    return refutation

@@ -135,15 +135,15 @@ class Polynomial:
         This property factors monomials and polynomials that are linear in a variable. SymPy factors the rest.
         """
         shared = tuple(min(exponents[i] for exponents in self.terms) for i in range(self.width))
-        found = [(Polynomial.variable(i, self.width), power) for i, power in enumerate(shared) if power]
+        powers = [(Polynomial.variable(i, self.width), power) for i, power in enumerate(shared) if power]
         rest = Polynomial(
             {tuple(i - j for i, j in zip(exponents, shared, strict=True)): c for exponents, c in self.terms.items()},
             self.width,
         )
         if rest.degree == 0:
-            return rest.terms[(0,) * self.width], found
+            return rest.terms[(0,) * self.width], powers
         constant, others = rest._linear_factors() or _sympy_factors(rest)
-        return constant, found + others
+        return constant, powers + others
 
     def _linear_factors(self) -> tuple[Fraction, list[tuple[Polynomial, int]]] | None:
         """Return the factors of a·v + b for a variable v; None if no variable occurs to the first power alone.

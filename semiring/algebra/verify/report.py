@@ -169,10 +169,12 @@ class AxiomReport:
         if not self.suggested:
             return f"A star is nan where it does not exist: give {star}." if star else ""
         which = "every law is" if len(self.verdicts) > len(SUM_LAWS) else "the laws of sums are"
-        given = f"On {self.suggested} {which} proved: give {option('domain', self.suggested)}"
+        sentence = f"On {self.suggested} {which} proved: give {option('domain', self.suggested)}"
         if self.is_starless:
-            return f"{given}, and for closures {star or option('star') + ', the value of a* = 1 ⊕ a ⊕ a² ⊕ …, or nan'}."
-        return f"{given}{star and ', '}{star}."
+            return (
+                f"{sentence}, and for closures {star or option('star') + ', the value of a* = 1 ⊕ a ⊕ a² ⊕ …, or nan'}."
+            )
+        return f"{sentence}{star and ', '}{star}."
 
     @property
     def laws(self) -> dict[str, Verdict]:
@@ -242,8 +244,8 @@ class AxiomReport:
         """
         defined = f", defined by {option('add')}, {option('mul')}, {option('zero')} and {option('one')},"
         hint = self.hint or advice("", f"Change {_either([option(key) for key in failure.law.arguments])}.")
-        said = f"{name}{advice('', defined)} is no semiring on {self.domain}, so {consequence}: {failure}. {hint}"
-        return AlgebraError(f"{said.rstrip()} See {advice(f'{name}.check_axioms()', 'semiring check')}")
+        message = f"{name}{advice('', defined)} is no semiring on {self.domain}, so {consequence}: {failure}. {hint}"
+        return AlgebraError(f"{message.rstrip()} See {advice(f'{name}.check_axioms()', 'semiring check')}")
 
     @property
     def summary(self) -> str:
@@ -255,9 +257,9 @@ class AxiomReport:
             (sum(verdict.outcome == "proved" for verdict in self), "proved"),
             (sum(verdict.outcome == "sampled" for verdict in self), "tried without a counterexample"),
         ]
-        found = ", ".join(f"{count} {word}" for count, word in counts if count)
+        tally = ", ".join(f"{count} {word}" for count, word in counts if count)
         start = "is no semiring" if self.refuted else "contradicts no law of a semiring"
-        return f"{self.name} {start} on {self.domain}: of {len(self.verdicts)} laws {found}"
+        return f"{self.name} {start} on {self.domain}: of {len(self.verdicts)} laws {tally}"
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         head: tuple[str, ...] = ("law", "verdict", "how", f"in {self.dtype}")

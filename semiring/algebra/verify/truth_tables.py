@@ -126,10 +126,12 @@ def _star_branches(star: Expression) -> list[tuple[Expression | None, int | None
         branches.append((chosen, _integer(constants[0])))
         star = other
     branches.append((star, None))
-    kept = [(expression, at) for expression, at in branches if not _is_nan(expression)]
-    if any(expression is not None and not expression.operations <= _BIT_OPERATIONS for expression, _ in kept):
+    defined_branches = [(expression, at) for expression, at in branches if not _is_nan(expression)]
+    if any(
+        expression is not None and not expression.operations <= _BIT_OPERATIONS for expression, _ in defined_branches
+    ):
         raise UndecidedError("the star is not made of bit operations alone")
-    return kept
+    return defined_branches
 
 
 def _is_nan(expression: Expression | None) -> bool:

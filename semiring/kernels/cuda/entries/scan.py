@@ -39,15 +39,17 @@ def look_at(semiring: Semiring, arrays: Mapping[str, Array]) -> dict[str, Scan]:
     the first array that is NaN or outside the domain.
     """
     scans = {name: Scan(nonnegative=True) for name in arrays}
-    asked = [name for name, array in arrays.items() if array.size and not rule_for(semiring, array.dtype).needs_no_scan]
-    if not asked:
+    scan_names = [
+        name for name, array in arrays.items() if array.size and not rule_for(semiring, array.dtype).needs_no_scan
+    ]
+    if not scan_names:
         return scans
     cupy = load_cupy()
-    results = cupy.empty((len(asked), _WORDS), np.uint64)
+    results = cupy.empty((len(scan_names), _WORDS), np.uint64)
     results.data.memset_async(0, results.nbytes)
-    for i, name in enumerate(asked):
+    for i, name in enumerate(scan_names):
         _launch(cupy, arrays[name], name, semiring, results.data.ptr + i * _WORDS * 8)
-    for name, words in zip(asked, results.get().tolist(), strict=True):
+    for name, words in zip(scan_names, results.get().tolist(), strict=True):
         scans[name] = _scan(words, arrays[name], semiring, name)
     return scans
 
