@@ -52,10 +52,10 @@ def get_backend(name: str) -> Backend:
 
     `UnknownNameError` lists the valid names.
     """
-    known = {**BACKENDS, **DEVICE_BACKENDS}
-    if name not in known:
-        raise UnknownNameError("backend", name, known)
-    module, attribute = known[name]
+    entries = {**BACKENDS, **DEVICE_BACKENDS}
+    if name not in entries:
+        raise UnknownNameError("backend", name, entries)
+    module, attribute = entries[name]
     backend: Backend = getattr(import_module(module), attribute)()
     return backend
 
@@ -66,8 +66,8 @@ _VARIABLE = os.environ.encodekey("SEMIRING_BACKEND")
 def named_backend() -> str | None:
     """Return the backend that SEMIRING_BACKEND names now, or None if the variable is empty or not set."""
     # os.environ encodes the key and raises on a miss, which takes 0.6 µs. The dict behind it takes 0.04 µs.
-    held = os.environ._data.get(_VARIABLE)  # type: ignore[attr-defined]
-    return os.fsdecode(held) if held else None
+    value = os.environ._data.get(_VARIABLE)  # type: ignore[attr-defined]
+    return os.fsdecode(value) if value else None
 
 
 def backend_for(array: Any, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> Backend:
@@ -75,8 +75,8 @@ def backend_for(array: Any, semiring: Semiring, dtype: np.dtype[Any], storage: s
 
     Raises `DTypeError` if no backend supports the combination, and `DeviceError` if a package for the GPU is missing.
     """
-    found = _backend(semiring, dtype, storage, named_backend(), array is not None and is_device_array(array))
-    return _profiled(found) if profiling.active and profiling.collects() else found
+    backend = _backend(semiring, dtype, storage, named_backend(), array is not None and is_device_array(array))
+    return _profiled(backend) if profiling.active and profiling.collects() else backend
 
 
 def packs(semiring: Semiring, on_device: bool) -> bool:
@@ -90,8 +90,8 @@ def packs(semiring: Semiring, on_device: bool) -> bool:
 
 def device_backend(semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> Backend:
     """Return the backend that `backend_for` returns for an array on a GPU."""
-    found = _backend(semiring, dtype, storage, None, True)
-    return _profiled(found) if profiling.active and profiling.collects() else found
+    backend = _backend(semiring, dtype, storage, None, True)
+    return _profiled(backend) if profiling.active and profiling.collects() else backend
 
 
 def _profiled(backend: Any) -> Backend:

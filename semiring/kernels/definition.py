@@ -153,8 +153,8 @@ def _corner_values(semiring: Semiring, dtype: np.dtype[Any], zero: Any) -> Any:
         bounds = np.iinfo(dtype)
         special = [bounds.max, bounds.min, bounds.max - 1, bounds.min + 1, bounds.max // 2]
         inside = np.array([value for value in (*ordinary, *special, *ends) if bounds.min <= value <= bounds.max], dtype)
-    kept = inside[domain.contains(inside)]
-    return np.append(kept, dtype.type(zero))
+    corners = inside[domain.contains(inside)]
+    return np.append(corners, dtype.type(zero))
 
 
 @lru_cache(maxsize=256)

@@ -18,7 +18,7 @@ def steady_loop(text: str) -> str:
     Listings are those of LLVM, of assemblers, of PTX and of SASS. A listing without a loop is returned whole.
     """
     lines = text.splitlines()
-    labels = {found[1]: number for number, line in enumerate(lines) if (found := _LABEL.match(line))}
+    labels = {match[1]: number for number, line in enumerate(lines) if (match := _LABEL.match(line))}
     loops = []
     for end, line in enumerate(lines):
         if _BRANCH.match(line):

@@ -69,12 +69,12 @@ def fingerprint(modules: tuple[str, ...], versions: object) -> str | None:
 
 @cache
 def _digest(modules: tuple[str, ...]) -> str:
-    known = dict(_known_sources())
-    found = find_sources(modules)
-    if _known_sources() != known:
+    snapshot = dict(_known_sources())
+    sources = find_sources(modules)
+    if _known_sources() != snapshot:
         disk.save(_own_version(), str(_FOLDER), _known_sources(), kind=disk.DIGESTS)
-    code = [(name, source.digest) for name, source in found.items()]
-    return hashlib.sha256(repr((sorted(code), sorted(constants(found)))).encode()).hexdigest()
+    code = [(name, source.digest) for name, source in sources.items()]
+    return hashlib.sha256(repr((sorted(code), sorted(constants(sources)))).encode()).hexdigest()
 
 
 def find_sources(modules: Iterable[str]) -> dict[str, Source]:
@@ -83,13 +83,13 @@ def find_sources(modules: Iterable[str]) -> dict[str, Source]:
     Raises `OSError` if a source cannot be read or is newer than the running code.
     """
     result: dict[str, Source] = {}
-    left = list(modules)
-    while left:
-        module = left.pop()
+    queue = list(modules)
+    while queue:
+        module = queue.pop()
         if module not in result:
             result[module] = _source(module)
             for package, name in result[module].imports:
-                left += [each for each in (package, f"{package}.{name}") if _holds_kernels(each) and _is_module(each)]
+                queue += [each for each in (package, f"{package}.{name}") if _holds_kernels(each) and _is_module(each)]
     return result
 
 
@@ -127,13 +127,13 @@ class _WithoutDocstrings(ast.NodeTransformer):
 def _imports(tree: ast.AST, package: str) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found = [(alias.name, "") for alias in node.names]
+            imports = [(alias.name, "") for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             module = resolve_name("." * node.level + (node.module or ""), package)
-            found = [(module, alias.name) for alias in node.names]
+            imports = [(module, alias.name) for alias in node.names]
         else:
             continue
-        yield from (pair for pair in found if pair[0].partition(".")[0] == _LIBRARY)
+        yield from (pair for pair in imports if pair[0].partition(".")[0] == _LIBRARY)
 
 
 def _holds_kernels(module: str) -> bool:
@@ -146,11 +146,11 @@ def _source(module: str) -> Source:
     content, status = path.read_bytes(), path.stat()
     if max(status.st_mtime, status.st_ctime) > LOAD_TIME:
         raise OSError(f"{path} changed after the library was loaded")
-    content_digest, known = hashlib.sha256(content).hexdigest(), _known_sources()
-    if module not in known or known[module][0] != content_digest:
+    content_digest, digests = hashlib.sha256(content).hexdigest(), _known_sources()
+    if module not in digests or digests[module][0] != content_digest:
         package = module if path.stem == "__init__" else module.rpartition(".")[0]
-        known[module] = content_digest, parse(content, package)
-    return known[module][1]
+        digests[module] = content_digest, parse(content, package)
+    return digests[module][1]
 
 
 @cache

@@ -44,10 +44,10 @@ class Tolerance:
     def meets(self, x: Array, y: Array) -> Array:
         """Return entry by entry whether a path's sum x is the distance y, up to ``bound``."""
         with np.errstate(all="ignore"):
-            met: Array = x == y
+            result: Array = x == y
             if not self.is_exact:
-                met = met | (np.abs(x - y) < self.bound[0] * np.abs(y) + self.bound[1])
-        return met
+                result = result | (np.abs(x - y) < self.bound[0] * np.abs(y) + self.bound[1])
+        return result
 
 
 def tolerance_for(plan: KernelPlan, D: Array) -> Tolerance:

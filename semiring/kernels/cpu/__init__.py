@@ -305,9 +305,9 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         """Return the predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
         first_calls = kernels_for(plan).first_calls
         if first_calls.left:
-            found = first_calls.predecessors(plan, D, tolerance, before)
-            if found is not None:
-                return found
+            result = first_calls.predecessors(plan, D, tolerance, before)
+            if result is not None:
+                return result
         from semiring.kernels.cpu.predecessors.search import find_predecessors
 
         return find_predecessors(plan, D, tolerance, before)

@@ -72,8 +72,8 @@ def _sink(sr, keys, queue, place, size):
 
 
 @_inner
-def _search(sr, starts, heads, weights, source, zero, one, limit, targets, left, work):
-    """Settle the vertices no worse than the limit, until ``left`` of the ``targets`` are settled.
+def _search(sr, starts, heads, weights, source, zero, one, limit, targets, open_targets, work):
+    """Settle the vertices no worse than the limit, until ``open_targets`` of the ``targets`` are settled.
 
     Return how many are settled, and how many are still in the queue. Values and predecessors of all other vertices are
     undefined.
@@ -90,8 +90,8 @@ def _search(sr, starts, heads, weights, source, zero, one, limit, targets, left,
         place[v], order[settled] = _SETTLED, v
         settled += 1
         if targets[v]:
-            left -= 1
-            if not left:
+            open_targets -= 1
+            if not open_targets:
                 break
         for e in range(starts[v], starts[v + 1]):
             u = heads[e]
@@ -135,13 +135,13 @@ def _table(sr, starts, heads, weights, sources, targets, zero, one, out, trees):
     n) it is not requested.
     """
     n = starts.size - 1
-    work, is_target, left = _workspace(n, zero), np.zeros(n, np.bool_), 0
+    work, is_target, open_targets = _workspace(n, zero), np.zeros(n, np.bool_), 0
     _, _, place, order, values, before = work
     for t in targets:
-        left += not is_target[t]
+        open_targets += not is_target[t]
         is_target[t] = True
     for i in range(sources.size):
-        settled, size = _search(sr, starts, heads, weights, sources[i], zero, one, zero, is_target, left, work)
+        settled, size = _search(sr, starts, heads, weights, sources[i], zero, one, zero, is_target, open_targets, work)
         for j in range(targets.size):
             out[i, j] = values[targets[j]] if place[targets[j]] == _SETTLED else zero
         if trees.shape[0]:
@@ -159,31 +159,31 @@ def _near(sr, starts, heads, weights, sources, targets, zero, one, limit):
     The targets of a source are in the order in which they are settled, the best first.
     """
     n = starts.size - 1
-    work, left, held = _workspace(n, zero), 0, 0
+    work, open_targets, count = _workspace(n, zero), 0, 0
     order, values = work[3], work[4]
     for v in range(n):
-        left += targets[v]
+        open_targets += targets[v]
     counts = np.zeros(sources.size, np.int64)
-    found, best = np.empty(1024, np.int32), np.full(1024, zero)
+    vertices, best = np.empty(1024, np.int32), np.full(1024, zero)
     for i in range(sources.size):
-        settled, size = _search(sr, starts, heads, weights, sources[i], zero, one, limit, targets, left, work)
-        if held + settled > found.size:
-            more, further = np.empty(2 * (held + settled), np.int32), np.full(2 * (held + settled), zero)
-            more[:held], further[:held] = found[:held], best[:held]
-            found, best = more, further
+        settled, size = _search(sr, starts, heads, weights, sources[i], zero, one, limit, targets, open_targets, work)
+        if count + settled > vertices.size:
+            more, further = np.empty(2 * (count + settled), np.int32), np.full(2 * (count + settled), zero)
+            more[:count], further[:count] = vertices[:count], best[:count]
+            vertices, best = more, further
         for j in range(settled):
             if targets[order[j]]:
-                found[held], best[held] = order[j], values[order[j]]
-                held += 1
+                vertices[count], best[count] = order[j], values[order[j]]
+                count += 1
                 counts[i] += 1
         _forget(work, settled, size, zero)
-    return counts, found[:held].copy(), best[:held].copy()
+    return counts, vertices[:count].copy(), best[:count].copy()
 
 
 def table(plan: KernelPlan, graph: Graph, sources: Array, targets: Array, out: Array, trees: Array) -> None:
     """Compute `PathKernels.search_table` of the contract."""
-    starts, heads, weights, turned = graph
-    sr = ScalarSemiring(plan, opposite=turned)
+    starts, heads, weights, is_reversed = graph
+    sr = ScalarSemiring(plan, opposite=is_reversed)
 
     def some(part: slice) -> None:
         own = trees[part] if trees.shape[0] else trees
@@ -194,15 +194,15 @@ def table(plan: KernelPlan, graph: Graph, sources: Array, targets: Array, out: A
 
 def near(plan: KernelPlan, graph: Graph, sources: Array, targets: Array, limit: Any) -> tuple[Array, Array, Array]:
     """Compute `PathKernels.search_near` of the contract."""
-    starts, heads, weights, turned = graph
-    sr, found = ScalarSemiring(plan, opposite=turned), {}
+    starts, heads, weights, is_reversed = graph
+    sr, results = ScalarSemiring(plan, opposite=is_reversed), {}
 
     def some(part: slice) -> None:
-        found[part.start] = _near(sr, starts, heads, weights, sources[part], targets, plan.zero, plan.one, limit)
+        results[part.start] = _near(sr, starts, heads, weights, sources[part], targets, plan.zero, plan.one, limit)
 
     _share(some, sources.size, plan.threads, starts.size + heads.size)
     nothing = np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, plan.dtype)
-    parts = [nothing, *(found[start] for start in sorted(found))]
+    parts = [nothing, *(results[start] for start in sorted(results))]
     counts, ends, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return np.cumsum(counts), ends, values
 

@@ -41,14 +41,14 @@ _reference = ReferenceBackend()
 
 def _seconds() -> float:
     """Return the seconds of NumPy that a definition may use, from the environment, else `SECONDS`."""
-    given = os.environ.get("SEMIRING_NUMPY_SECONDS", "").strip()
+    text = os.environ.get("SEMIRING_NUMPY_SECONDS", "").strip()
     try:
-        seconds = float(given or SECONDS)
+        seconds = float(text or SECONDS)
     except ValueError:
         seconds = -1.0
     if not seconds >= 0:
         raise SemiringError(
-            f"the environment variable SEMIRING_NUMPY_SECONDS is {given!r}, not a number of seconds from 0 up: "
+            f"the environment variable SEMIRING_NUMPY_SECONDS is {text!r}, not a number of seconds from 0 up: "
             "set it to 0 to compile every kernel at its first call, or remove it"
         )
     return seconds
@@ -137,10 +137,10 @@ def _predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, before: Arra
         better = (plus(so_far, through) != so_far) & (plus(x, there) != there)
         best[:, heads] = np.where(better, through, so_far)
         pred[:, heads] = np.where(better, np.int32(p), pred[:, heads])
-    met = meets(best, D, tolerance.tight)
-    if (~met & (pred >= 0) & ~edges & meets(best, D, tolerance.loose)).any():
+    is_met = meets(best, D, tolerance.tight)
+    if (~is_met & (pred >= 0) & ~edges & meets(best, D, tolerance.loose)).any():
         return None
-    pred[~met] = _UNDECIDED
+    pred[~is_met] = _UNDECIDED
     pred = np.where(edges, np.arange(n, dtype=np.int32)[:, None], pred)
     pred[plan.zero == D] = NO_PREDECESSOR
     np.fill_diagonal(pred, NO_PREDECESSOR)

@@ -170,15 +170,15 @@ class Kernels:
 
     def shape(self, depth: int, marking: bool = False) -> _ShapeRecord:
         """Return the shape of the products that pack ``depth`` steps of k at a time."""
-        found = self._shapes.get((depth, marking))
-        if found is None:
+        record = self._shapes.get((depth, marking))
+        if record is None:
             panels = max(1, self.speed.packed // (depth * self.width * self.size))
             tile = self._marking_tile if marking else self._tile
             cut = (self.tile.rows, self.width, depth, panels * self.width, self.speed.blocks * self.tile.rows)
-            found = self._shapes[depth, marking] = _ShapeRecord(
+            record = self._shapes[depth, marking] = _ShapeRecord(
                 ProductShape(self._compute, tile, *cut, self.zero_word), self.size
             )
-        return found
+        return record
 
     def upper_product(self, C: Array, A: Array, B: Array, threads: int) -> None:
         """Compute C ← C ⊕ A ⊗ B, no size 0, on and above the diagonal of C (n, n).
@@ -259,12 +259,12 @@ class Kernels:
         )
 
     def _cached_blocks(self, key: tuple[int, ...], cut: Callable[[], list[tuple[int, int, int, int]]]) -> Array:
-        found = self._cuts.get(key)
-        if found is None:
+        blocks = self._cuts.get(key)
+        if blocks is None:
             if len(self._cuts) >= _LIMIT:
                 self._cuts.clear()
-            found = self._cuts[key] = np.array(cut(), np.int64)
-        return found
+            blocks = self._cuts[key] = np.array(cut(), np.int64)
+        return blocks
 
     def upper_blocks(self, n: int, tasks: int) -> list[tuple[int, int, int, int]]:
         """Return blocks that cover C (n, n) on and above the diagonal, about ``tasks`` or more, most work first.
@@ -381,9 +381,9 @@ class Kernels:
         (count, n), failed = A.shape[:2], []
 
         def part(start: int, stop: int) -> None:
-            found = self._run_close(self._close_each, A[start:stop])
-            if found >= 0:
-                failed.append(start * n + found)
+            failure = self._run_close(self._close_each, A[start:stop])
+            if failure >= 0:
+                failed.append(start * n + failure)
 
         pieces = min(count, threads) if A.size * n >= self.speed.task_pairs else 1
         step = -(-count // pieces)
@@ -466,11 +466,11 @@ class Kernels:
             while start < n and failed < 0:
                 team.wake()
                 stop = min(n, start + round_)
-                found = loop(*arguments, start, stop, self.speed.patience)
-                if 0 <= found < stop:
+                status = loop(*arguments, start, stop, self.speed.patience)
+                if 0 <= status < stop:
                     team.wait(len(blocks))
-                failed = -1 - found if found < 0 else -1
-                start = stop if found == stop else found + 1
+                failed = -1 - status if status < 0 else -1
+                start = stop if status == stop else status + 1
         self.block_workspace.free.append(piece)
         del alive
         return failed
@@ -597,9 +597,9 @@ def kernels_for(plan: KernelPlan) -> Kernels:
     """
     speed = cpu_speed()
     key = (id(plan.semiring), plan.dtype, plan.facts.nonnegative, plan.facts.separate, id(speed))
-    found = _kernels.get(key)
-    if found is not None and found[0].zero == plan.zero:
-        return found[1]
+    entry = _kernels.get(key)
+    if entry is not None and entry[0].zero == plan.zero:
+        return entry[1]
     kernels = Kernels(plan, speed)
     if len(_kernels) >= _LIMIT:
         _kernels.clear()

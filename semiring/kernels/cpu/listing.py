@@ -30,21 +30,21 @@ def tile_code(plan: KernelPlan, language: str, cpu: str | None, whole: bool) -> 
     """
     if cpu is not None and cpu not in CPUS:
         raise UnknownNameError("CPU", cpu, CPUS)
-    given, rounded = plan.dtype, ""
-    if is_half(given):
+    dtype, rounded = plan.dtype, ""
+    if is_half(dtype):
         zero, one = plan.semiring.zero_for(np.float32), plan.semiring.one_for(np.float32)
         plan = replace(plan, dtype=np.dtype(np.float32), zero=zero, one=one)
-        rounded = f", in which {given} is computed, and rounded once,"
+        rounded = f", in which {dtype} is computed, and rounded once,"
     if not CpuBackend().supports(plan.semiring, plan.dtype):
-        raise DTypeError(f"products of {given} are not compiled for a CPU: show them as ptx or sass")
+        raise DTypeError(f"products of {dtype} are not compiled for a CPU: show them as ptx or sass")
     target = host() if cpu is None else CPUS[cpu]
     text, shape = tile_text(plan, language, target)
-    shown = text if whole else steady_loop(text)
+    listing = text if whole else steady_loop(text)
     mark = ";" if language == "llvm" else "//" if target.arm64 else "#"
     return (
         f"{mark} a product in {plan.semiring.name} on {plan.dtype}{rounded} for {target.cpu or target.triple}: "
         f"a tile of {shape.rows} rows of {shape.vectors} vectors of {target.vector_bytes} bytes, "
-        f"{'the whole' if whole else 'the loop over k'}\n{shown}"
+        f"{'the whole' if whole else 'the loop over k'}\n{listing}"
     )
 
 

@@ -34,9 +34,9 @@ def look(A: Any, none: Any) -> tuple[bool, bool, int, Any]:
     ``none`` is no edge. The weight is None unless all edges between two vertices have it. The cost is one pass, and a
     wait.
     """
-    tiles, found = -(-len(A) // 32), cupy.zeros(4, np.uint64)
-    _launch(A, "look", (tiles, tiles), *_matrix(A), _bits(none, A), found)
-    flags, edges, least, greatest = found.get().tolist()
+    tiles, result = -(-len(A) // 32), cupy.zeros(4, np.uint64)
+    _launch(A, "look", (tiles, tiles), *_matrix(A), _bits(none, A), result)
+    flags, edges, least, greatest = result.get().tolist()
     low, between = 2**64 - 1 - least, least or greatest
     weight = np.asarray(greatest, f"u{A.itemsize}").view(A.dtype)[()] if between and low == greatest else None
     return not flags & 1, bool(flags & 2), edges, weight
@@ -86,8 +86,8 @@ def _is_staged(A: Any) -> bool:
 
 def _gather(A: Any, out: Any, rows: Any, columns: Any) -> Any:
     staged = columns is not None and _is_staged(A)
-    given = A, _stride(A), out, _stride(out), np.int32(out.shape[1]), rows, columns, np.int32(staged)
-    _launch(A, "gather", (len(out),), *given, shared=A.shape[1] * A.itemsize if staged else 0)
+    arguments = A, _stride(A), out, _stride(out), np.int32(out.shape[1]), rows, columns, np.int32(staged)
+    _launch(A, "gather", (len(out),), *arguments, shared=A.shape[1] * A.itemsize if staged else 0)
     return out
 
 
@@ -119,11 +119,11 @@ def count_hops(D: Any, starts: Any, heads: Any, words: Any, weight: Any, none: A
     vertices = cupy.arange(n)
     D[...] = none
     D[vertices, vertices] = 0
-    last, following, seen = cupy.zeros((n, width), np.uint32), cupy.empty((n, width), np.uint32), None
+    last, following, reached = cupy.zeros((n, width), np.uint32), cupy.empty((n, width), np.uint32), None
     set_bits(last, vertices, vertices)
-    seen = last.copy()
+    reached = last.copy()
     if n % 32:
-        seen[:, -1] |= np.uint32(2**32 - 2 ** (n % 32))
+        reached[:, -1] |= np.uint32(2**32 - 2 ** (n % 32))
     active, fresh = cupy.zeros((n, groups), np.uint8), cupy.empty((n, groups), np.uint8)
     active[vertices, vertices // (32 * _GROUP)] = 1
     latest = cupy.zeros(1, np.int32)
@@ -131,7 +131,7 @@ def count_hops(D: Any, starts: Any, heads: Any, words: Any, weight: Any, none: A
     sizes = np.int32(n), np.int32(width)
     for level in range(1, n):
         value = _bits(level * weight, D)
-        levels = last, active, following, fresh, seen, D, _stride(D), value, *sizes, np.int32(level), latest
+        levels = last, active, following, fresh, reached, D, _stride(D), value, *sizes, np.int32(level), latest
         _launch(D, "hop_level", (n, groups), *lists, words, *levels)
         last, active, following, fresh = following, fresh, last, active
         if level % _UNSEEN == 0 and int(latest[0]) < level:
@@ -149,7 +149,7 @@ def spanning_edges(A: Any, none: Any, largest: bool) -> tuple[Any, Any, Any]:
     place, head = cupy.empty(n, f"u{A.itemsize}"), cupy.empty(n, np.int32)
     best, edge = cupy.empty(n, np.uint64), cupy.empty(n, np.uint64)
     edges, places, count = cupy.empty(n, np.uint64), cupy.empty(n, np.uint64), cupy.zeros(1, np.uint32)
-    found, threads, size = 0, (-(-n // _THREADS),), np.int32(n)
+    edge_count, threads, size = 0, (-(-n // _THREADS),), np.int32(n)
     while True:
         best.fill(2**64 - 1)
         edge.fill(2**64 - 1)
@@ -158,11 +158,11 @@ def spanning_edges(A: Any, none: Any, largest: bool) -> tuple[Any, Any, Any]:
         _launch(A, "hook", threads, size, tree, edge, above)
         _launch(A, "keep_edges", threads, size, tree, edge, best, above, edges, places, count)
         _launch(A, "follow", threads, size, above, tree)
-        before, found = found, int(count[0])
-        if found in (before, n - 1):
+        before, edge_count = edge_count, int(count[0])
+        if edge_count in (before, n - 1):
             break
-    low, high = np.divmod(edges[:found].get().astype(np.int64), n)
-    return low, high, _entries_at(places[:found].get(), A.dtype, largest)
+    low, high = np.divmod(edges[:edge_count].get().astype(np.int64), n)
+    return low, high, _entries_at(places[:edge_count].get(), A.dtype, largest)
 
 
 def fill_bottlenecks(D: Any, order: Any, edges: Any, one: Any, largest: bool) -> None:
@@ -179,8 +179,8 @@ def fill_bottlenecks(D: Any, order: Any, edges: Any, one: Any, largest: bool) ->
         half, table = 2 ** (len(worst) - 1), worst[-1].copy()
         table[:-half] = np.maximum(table[:-half], worst[-1][half:])
         worst.append(table)
-    given = cupy.asarray(np.stack(worst)), cupy.asarray(position), _bits(one, D), np.int32(largest)
-    _launch(D, "fill_bottlenecks", (n,), *_matrix(D), *given)
+    arguments = cupy.asarray(np.stack(worst)), cupy.asarray(position), _bits(one, D), np.int32(largest)
+    _launch(D, "fill_bottlenecks", (n,), *_matrix(D), *arguments)
 
 
 def _places_of(entries: Any, largest: bool) -> Any:
@@ -219,11 +219,11 @@ def _matrix(A: Any) -> tuple[Any, ...]:
 
 def _launch(A: Any, name: str, grid: tuple[int, ...], *parameters: Any, shared: int = 0) -> None:
     """Enqueue a kernel for the entry type of A; None is a null array."""
-    given = [np.uint64(0) if x is None else x for x in parameters]
+    arguments = [np.uint64(0) if x is None else x for x in parameters]
     kernel = _kernel(name, A.itemsize, _kind(A.dtype), current_device())
     if shared > 48 << 10:
         kernel.max_dynamic_shared_size_bytes = max(shared, kernel.max_dynamic_shared_size_bytes)
-    kernel(grid, (_THREADS,), given, shared_mem=shared)
+    kernel(grid, (_THREADS,), arguments, shared_mem=shared)
 
 
 @lru_cache(maxsize=128)

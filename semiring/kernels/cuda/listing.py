@@ -105,8 +105,8 @@ def _here() -> str:
 def disassembler() -> str | None:
     """Return the path of nvdisasm, from the package nvidia-cuda-nvdisasm or the search path, or None."""
     for base in map(Path, sys.path):
-        for found in (base / "nvidia").glob("*/bin/nvdisasm"):
-            return str(found)
+        for path in (base / "nvidia").glob("*/bin/nvdisasm"):
+            return str(path)
     return shutil.which("nvdisasm")
 
 

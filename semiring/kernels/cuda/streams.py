@@ -150,9 +150,9 @@ def _record(
 @contextmanager
 def _own_streams() -> Iterator[dict[int, dict[int, Any]]]:
     """Return a context in which `CudaStreams` of this thread are new ones."""
-    kept = _local.__dict__.get("streams", {})
+    streams = _local.__dict__.get("streams", {})
     _local.streams = {}
     try:
         yield _local.streams
     finally:
-        _local.streams = kept
+        _local.streams = streams

@@ -29,12 +29,12 @@ def _join(source, row, covered, ends):
 
     Return the bits that are not covered, joined into a word.
     """
-    left = np.uint32(0)
+    open_bits = np.uint32(0)
     for w in range(row.size):
         covered[w] |= source[w]
         row[w] |= source[w]
-        left |= row[w] & ~(covered[w] | ends[w])
-    return left
+        open_bits |= row[w] & ~(covered[w] | ends[w])
+    return open_bits
 
 
 @kernel
@@ -64,20 +64,20 @@ def join_rows(words, order, bounds, most):
             row[v >> 5] |= np.uint32(1) << np.uint32(v & 31)
             covered[v >> 5] |= np.uint32(1) << np.uint32(v & 31)
         # Vertices that reach only themselves are in the row already.
-        left = np.uint32(0)
+        open_bits = np.uint32(0)
         for w in range(width):
-            left |= row[w] & ~(covered[w] | ends[w])
+            open_bits |= row[w] & ~(covered[w] | ends[w])
         # The nearest vertices come first: if edges are many, their rows cover all.
         k = last
-        while left and k < min(n, last + width):
+        while open_bits and k < min(n, last + width):
             u = order[k]
             k += 1
             if row[u >> 5] & ~(covered[u >> 5] | ends[u >> 5]) & np.uint32(1) << np.uint32(u & 31):
                 joins += 1
-                left = _join(words[u], row, covered, ends)
+                open_bits = _join(words[u], row, covered, ends)
         # The heads of the remaining edges come by their places, because no joined row adds to them. Some of them may
         # be heads that an earlier row did not reach; their test fails.
-        if left:
+        if open_bits:
             for w in range(width):
                 rest = row[w] & ~(covered[w] | ends[w])
                 while rest:
@@ -86,7 +86,7 @@ def join_rows(words, order, bounds, most):
                     at = place[32 * w + bit]
                     ahead[at >> 5] |= np.uint32(1) << np.uint32(at & 31)
         w = k >> 5
-        while left:
+        while open_bits:
             while ahead[w] == 0:
                 w += 1
             bit = lowest(ahead[w])
@@ -94,7 +94,7 @@ def join_rows(words, order, bounds, most):
             u = order[32 * w + bit]
             if row[u >> 5] & ~(covered[u >> 5] | ends[u >> 5]) & np.uint32(1) << np.uint32(u & 31):
                 joins += 1
-                left = _join(words[u], row, covered, ends)
+                open_bits = _join(words[u], row, covered, ends)
         if joins > most:
             return -1
         alone = last - first == 1

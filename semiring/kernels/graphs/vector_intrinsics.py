@@ -224,8 +224,8 @@ def spread_levels(
             part = builder.select(builder.bitcast(bits, marks), _splat(builder, step, 64), zero)
             builder.store(add(builder.load(sums), part), sums)
         reached = builder.bitcast(load(builder, _I64, reached), marks)
-        found = builder.select(reached, builder.load(sums), _splat(builder, none, 64))
-        store(builder, found, to)
+        result = builder.select(reached, builder.load(sums), _splat(builder, none, 64))
+        store(builder, result, to)
         return void(context)
 
     return types.void(none, *(types.intp,) * 6), code

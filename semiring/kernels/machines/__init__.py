@@ -63,10 +63,10 @@ def cpu_machine() -> Machine:
     from semiring.kernels.cpu.codegen.target import host
 
     target = host()
-    found = read(target)
-    if found is None:
+    contents = read(target)
+    if contents is None:
         return table_for(target)
-    path, measured, speed = found
+    path, measured, speed = contents
     return Machine(processor(target), measured, str(path), speed)
 
 

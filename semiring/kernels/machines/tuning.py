@@ -94,10 +94,10 @@ def _fastest(work: Callable[[], None], speeds: Sequence[CpuSpeed]) -> list[float
     """Return the fastest run of the work with each of the speeds, alternating, after one run that compiles."""
     times: list[list[float]] = [[] for _ in speeds]
     for run in range(_RUNS + 1):
-        for speed, found in zip(speeds, times, strict=True):
+        for speed, seconds in zip(speeds, times, strict=True):
             with override_speed(speed):
                 start = time.perf_counter()
                 work()
                 if run:
-                    found.append(time.perf_counter() - start)
-    return [min(found) for found in times]
+                    seconds.append(time.perf_counter() - start)
+    return [min(seconds) for seconds in times]

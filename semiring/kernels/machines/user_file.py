@@ -75,13 +75,13 @@ def read(target: Target) -> tuple[Path, str, CpuSpeed] | None:
         return None
     try:
         with path.open("rb") as file:
-            found = _parse(file.read(_LARGEST), target)
+            contents = _parse(file.read(_LARGEST), target)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         logger().warning("%s is ignored: %s. `semiring tune` writes a new one", path, error)
         return None
-    return path, *found
+    return path, *contents
 
 
 def _parse(text: bytes, target: Target) -> tuple[str, CpuSpeed]:
@@ -92,12 +92,12 @@ def _parse(text: bytes, target: Target) -> tuple[str, CpuSpeed]:
     try:
         content = json.loads(text)
         kind, theirs, measured, numbers = (content[key] for key in ("format", "processor", "measured", "cpu"))
-        given = set(numbers)
+        names = set(numbers)
     except (TypeError, KeyError, ValueError, RecursionError):
         raise ValueError("it does not hold the speed data of a machine") from None
     if theirs != processor(target):
         raise ValueError(f"it is about another processor, {str(theirs)[:80]!r}")
-    if kind != _FORMAT or not isinstance(measured, str) or given != {field.name for field in fields(CpuSpeed)}:
+    if kind != _FORMAT or not isinstance(measured, str) or names != {field.name for field in fields(CpuSpeed)}:
         raise ValueError("another version of the library wrote it")
     speed = CpuSpeed(**numbers)
     if not speed.is_valid(target.vector_bytes, target.registers):

@@ -71,15 +71,15 @@ def _build_table(builder: Builder, exclusive: bool, table: Value, rows: Value) -
         ]
         sums = [ir.Constant(_VECTOR, None)]
         for row in group[:3]:  # eight sums fit in registers beside the rows
-            sums += [row, *(_add(builder, exclusive, known, row) for known in sums[1:])]
+            sums += [row, *(_add(builder, exclusive, subset_sum, row) for subset_sum in sums[1:])]
         for entry, value in enumerate(sums):
             _store(builder, value, _offset_address(builder, start, entry * VECTOR_BYTES), VECTOR_BYTES)
         for r in range(3, bits):
             for entry in range(1 << r):
-                known = sums[entry] if entry < len(sums) else None
-                if known is None:
-                    known = _load(builder, _offset_address(builder, start, entry * VECTOR_BYTES), VECTOR_BYTES)
-                total = _add(builder, exclusive, known, group[r])
+                subset_sum = sums[entry] if entry < len(sums) else None
+                if subset_sum is None:
+                    subset_sum = _load(builder, _offset_address(builder, start, entry * VECTOR_BYTES), VECTOR_BYTES)
+                total = _add(builder, exclusive, subset_sum, group[r])
                 _store(builder, total, _offset_address(builder, start, (entry + (1 << r)) * VECTOR_BYTES), VECTOR_BYTES)
         first, start = first + bits, _offset_address(builder, start, VECTOR_BYTES << bits)
 

@@ -44,9 +44,9 @@ def _unsigned(size: int) -> Any:
 def _native(name: str, function: Any) -> int:
     """Return the address of a function of 64-bit integers without a result, compiled with a C interface."""
     signature = (types.intp,) * len(inspect.signature(function).parameters)
-    made = callback(function, signature, KernelCache(name, function.__module__, __name__))
-    _callbacks.append(made)
-    return int(made.address)
+    native_callback = callback(function, signature, KernelCache(name, function.__module__, __name__))
+    _callbacks.append(native_callback)
+    return int(native_callback.address)
 
 
 @memoize

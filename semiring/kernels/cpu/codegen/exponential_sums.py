@@ -101,8 +101,8 @@ class _Terms:
             power = v.fma(power, r, v.constant(coefficient))
         bits = v.as_bits(n)
         unit = b.add(b.shl(bits, v.bits(23 - _BITS)), self._looked_up(bits, _HALF))
-        left = b.xor(bits, v.bits(int(np.float32(MAGIC).view(np.int32))))
-        return v.fma(power, b.fmul(v.from_bits(unit), factor), total), b.or_(range_bits, left)
+        difference = b.xor(bits, v.bits(int(np.float32(MAGIC).view(np.int32))))
+        return v.fma(power, b.fmul(v.from_bits(unit), factor), total), b.or_(range_bits, difference)
 
     def _unit(self, n: Value) -> Value:
         """Return the power of two, relative to 2ᵍ."""
@@ -165,8 +165,8 @@ def terms_along(typing: Context, a: Any, w: Any, y: Any, count: Any) -> Code:
                 for place, one in enumerate(sums[:side]):
                     at = builder.add(offset, ir.Constant(I64, width * place))
                     _prefetch(builder, builder.add(first, builder.add(at, ahead)))
-                    given = [terms.load(builder.add(base, at)) for base in (first, w, y)]
-                    added = terms.added(builder.load(one), builder.load(top), *given)
+                    operands = [terms.load(builder.add(base, at)) for base in (first, w, y)]
+                    added = terms.added(builder.load(one), builder.load(top), *operands)
                     builder.store(added[0], one)
                     builder.store(added[1], top)
             one = builder.load(sums[0])
@@ -227,8 +227,8 @@ def plain_terms(typing: Context, a: Any, x: Any, count: Any) -> Code:
                 for place in range(side):
                     at = builder.add(offset, ir.Constant(I64, width * place))
                     _prefetch(builder, builder.add(first, builder.add(at, ir.Constant(I64, _AHEAD))))
-                    given = [terms.load(builder.add(base, at)) for base in (first, x)]
-                    added = terms.plain(builder.load(sums[place]), builder.load(marks[place]), *given)
+                    operands = [terms.load(builder.add(base, at)) for base in (first, x)]
+                    added = terms.plain(builder.load(sums[place]), builder.load(marks[place]), *operands)
                     builder.store(added[0], sums[place])
                     builder.store(added[1], marks[place])
             one = builder.load(sums[0])

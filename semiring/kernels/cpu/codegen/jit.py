@@ -58,10 +58,10 @@ class KernelCache(DispatcherCache):  # type: ignore[misc]  # Numba has no types
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         key = self._key(sig)
-        found = cache.load(self.modules, key, lambda state: rebuild_result(target_context, state))
-        if found is None:  # Numba compiles now and calls `save_overload` afterwards
+        overload = cache.load(self.modules, key, lambda state: rebuild_result(target_context, state))
+        if overload is None:  # Numba compiles now and calls `save_overload` afterwards
             self._under_way[key] = Compilation(purpose(self.name))
-        return found
+        return overload
 
     def save_overload(self, sig: Any, data: Any) -> None:
         key = self._key(sig)

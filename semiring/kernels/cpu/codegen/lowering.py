@@ -155,11 +155,11 @@ class _Translation:
         nan = x.nan and y.nan
         if v.element.floating and self.target.minnum:
             return Operand(v.call("minnum" if op == "min" else "maxnum", x.value, y.value), nan)
-        kept, other = (x, y) if y.nan or not x.nan else (y, x)
+        default, other = (x, y) if y.nan or not x.nan else (y, x)
         if y.nan and x.nan:
-            kept, other = x, y
-        better = v.compare("<" if op == "min" else ">", other.value, kept.value)
-        result = v.select(better, other.value, kept.value)
+            default, other = x, y
+        better = v.compare("<" if op == "min" else ">", other.value, default.value)
+        result = v.select(better, other.value, default.value)
         if nan:
-            result = v.select(v.builder.fcmp_unordered("uno", kept.value, kept.value), other.value, result)
+            result = v.select(v.builder.fcmp_unordered("uno", default.value, default.value), other.value, result)
         return Operand(result, nan)

@@ -48,13 +48,13 @@ def compile_native(build: Build, *arguments: Any, what: str = "computation", **o
     names what the caller computes, for reports of compilations.
     """
     modules, key = _identity(build, arguments, options)
-    found = _loaded.get(key)
-    if found is not None:
-        return found[0]
+    entry = _loaded.get(key)
+    if entry is not None:
+        return entry[0]
     with compiler_lock:
-        found = _loaded.get(key)
-        if found is not None:
-            return found[0]
+        entry = _loaded.get(key)
+        if entry is not None:
+            return entry[0]
         name = f"semiring_{hashlib.sha256(key.encode()).hexdigest()[:32]}"
         library = cache.load(modules, key, load_library)
         if library is None:
@@ -68,10 +68,10 @@ def compile_native(build: Build, *arguments: Any, what: str = "computation", **o
 
 def _identity(build: Build, arguments: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[str, ...], str]:
     """Return the modules of a function, and the text that distinguishes it from other functions of these modules."""
-    given = [build, *arguments, *options.values()]
-    functions = [value for value in given if isinstance(value, FunctionType)]
+    inputs = [build, *arguments, *options.values()]
+    functions = [value for value in inputs if isinstance(value, FunctionType)]
     modules = dict.fromkeys([*(function.__module__ for function in functions), __name__])
-    return tuple(modules), " ".join([*map(_text, given), *options])
+    return tuple(modules), " ".join([*map(_text, inputs), *options])
 
 
 def _text(value: Any) -> str:

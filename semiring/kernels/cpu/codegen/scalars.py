@@ -104,9 +104,9 @@ def scalars_for(plan: KernelPlan) -> tuple[ScalarSemiring, ScalarSemiring]:
     """Return the semiring of a plan, and the one in which paths are added up: in float64 for floats."""
     # The key is the identity, as in `kernels_for`: hashing a definition takes microseconds, a small closure ten.
     key = (id(plan.semiring), plan.dtype, plan.facts.nonnegative, plan.facts.separate)
-    found = _scalars_by_plan.get(key)
-    if found is not None and found[0].zero == plan.zero:
-        return found[1:]
+    entry = _scalars_by_plan.get(key)
+    if entry is not None and entry[0].zero == plan.zero:
+        return entry[1:]
     wide = np.dtype(np.float64) if plan.dtype.kind == "f" else plan.dtype
     sums = replace(plan, dtype=wide, zero=wide.type(plan.zero), one=wide.type(plan.one))
     if len(_scalars_by_plan) >= _LIMIT:
@@ -160,10 +160,10 @@ def accumulate(typing: Any, sr: Any, c: Any, x: Any, y: Any) -> Any:
         scalars = Scalars(builder, ElementType(sr.dtype))
         c, x, y = (builder.zext(arg, ir.IntType(8)) if truths else arg for arg in args[1:])
         product = lower(scalars, host(), sr.operations["mul"], {"x": Operand(x), "y": Operand(y)})
-        found = lower(scalars, host(), sr.operations["add"], {"x": Operand(c), "y": product})
-        if found.nan:
-            found = lower(scalars, host(), sr.operations["add"], {"x": Operand(c, True), "y": product})
-        return builder.trunc(found.value, ir.IntType(1)) if truths else found.value
+        result = lower(scalars, host(), sr.operations["add"], {"x": Operand(c), "y": product})
+        if result.nan:
+            result = lower(scalars, host(), sr.operations["add"], {"x": Operand(c, True), "y": product})
+        return builder.trunc(result.value, ir.IntType(1)) if truths else result.value
 
     return kind(sr, kind, kind, kind), code
 

@@ -61,8 +61,8 @@ def folds_for(plan: KernelPlan, rows: int) -> Folds:
 def dots_for(plan: KernelPlan) -> tuple[int, int]:
     """Return the function that joins two labels (`semiring.kernels.cpu.product.matvec`), and the lanes of a vector."""
     what, target = f"{plan.semiring.name} {plan.dtype} sparse factorization", host()
-    found = compile_native(build_dots, define(plan), target, what=what, vector_first=False)
-    return found, target.vector_bytes // plan.dtype.itemsize
+    function = compile_native(build_dots, define(plan), target, what=what, vector_first=False)
+    return function, target.vector_bytes // plan.dtype.itemsize
 
 
 def _address(plan: KernelPlan, *, vector_first: bool) -> int:
@@ -138,12 +138,12 @@ class _FoldBuilder:
             line = b.add(b.add(arguments["base"], b.mul(row, arguments["stride"])), offset)
             scalar = self.load(b.add(arguments["factors"], b.mul(a, arguments["step"])), self.element.ir)
             factor = vectors.splat(scalar)
-            for i, held in enumerate(sums):
+            for i, accumulator in enumerate(sums):
                 x = self.load(b.add(line, ir.Constant(I64, bytes_each * i)), vectors.type)
                 left, right = (x, factor) if self.vector_first else (factor, x)
-                b.store(pair.accumulate(b.load(held), left, right), held)
-        for held, cell in zip(sums, cells, strict=True):
-            self.store(b.load(held), cell)
+                b.store(pair.accumulate(b.load(accumulator), left, right), accumulator)
+        for accumulator, cell in zip(sums, cells, strict=True):
+            self.store(b.load(accumulator), cell)
 
     def load(self, address: Value, kind: Any) -> Value:
         value = self.builder.load(self.builder.inttoptr(address, kind.as_pointer()))

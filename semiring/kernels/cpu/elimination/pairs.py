@@ -45,7 +45,7 @@ def sums_from_roots(above, values):
 @kernel
 def lowest_common(tails, heads, of, above):
     """Return the lowest supernode that is above both places of each pair, or holds them, int32; -1 if there is none."""
-    found = np.empty(tails.size, np.int32)
+    ancestors = np.empty(tails.size, np.int32)
     for e in range(tails.size):
         s, t = of[tails[e]], of[heads[e]]
         while s != t and s >= 0 and t >= 0:  # parents come after their children
@@ -53,8 +53,8 @@ def lowest_common(tails, heads, of, above):
                 s = above[s]
             else:
                 t = above[t]
-        found[e] = s if s == t else -1
-    return found
+        ancestors[e] = s if s == t else -1
+    return ancestors
 
 
 @kernel
@@ -83,7 +83,7 @@ def climb(
     """
     of, above, firsts, begins, rows = tree
     r, each = places.size, label.itemsize
-    start, low, held = np.full(firsts.size, -1), np.empty(firsts.size, np.int64), np.empty(firsts.size, np.int64)
+    start, low, counts = np.full(firsts.size, -1), np.empty(firsts.size, np.int64), np.empty(firsts.size, np.int64)
     count, depth, width = 0, 1, 1
     for c in range(r):
         s = of[places[c]]
@@ -91,7 +91,7 @@ def climb(
             if start[s] < 0:
                 start[s], low[s] = 0, c
                 count += 1
-            held[s] = c - low[s] + 1
+            counts[s] = c - low[s] + 1
             s = above[s]
     nodes, fill = np.empty(count, np.int64), 0
     for c in range(r):
@@ -121,25 +121,25 @@ def climb(
             target[j] = start[up] + rows[a + j] - firsts[up]
         own, panel, block = here + start[s] * line + low[s] * each, numbers + towards[s] * each, blocks[s] * each
         lowest = s + 1
-        for c in range(low[s], low[s] + held[s]):
+        for c in range(low[s], low[s] + counts[s]):
             lowest = min(lowest, limits[c])
         closes = close and lowest <= s
-        if held[s] >= _WIDE:
+        if counts[s] >= _WIDE:
             for j in range(m):
                 cell = here + target[j] * line + low[s] * each
-                call8(across, (cell, held[s], own, line, ordinals, k, panel + j * each, m * each))
+                call8(across, (cell, counts[s], own, line, ordinals, k, panel + j * each, m * each))
             if closes:
                 for j in range(k):
-                    for c in range(held[s]):
+                    for c in range(counts[s]):
                         work[j, c] = zero
                     factors = numbers + block + j * each
-                    call8(across, (copy + j * line, held[s], own, line, ordinals, k, factors, k * each))
+                    call8(across, (copy + j * line, counts[s], own, line, ordinals, k, factors, k * each))
                 for j in range(k):
-                    for c in range(held[s]):
+                    for c in range(counts[s]):
                         X[start[s] + j, low[s] + c] = work[j, c]
         else:
             flat = work.reshape(-1)
-            for c in range(low[s], low[s] + held[s]):
+            for c in range(low[s], low[s] + counts[s]):
                 for i in range(k):
                     vector[i] = X[start[s] + i, c]
                 for j in range(m):
@@ -153,7 +153,7 @@ def climb(
                     call8(along, (copy, k, numbers + block, k * each, ordinals, k, address(vector), each))
                     for j in range(k):
                         X[start[s] + j, c] = flat[j]
-        for c in range(low[s], low[s] + held[s]):
+        for c in range(low[s], low[s] + counts[s]):
             if limits[c] <= s:
                 for i in range(k):
                     label[begins_of_labels[c] + heights[s] + i] = X[start[s] + i, c]
@@ -172,8 +172,8 @@ def _mark(s, places, others, number, lows, firsts, begins, rows):
     end = firsts[s]
     for u in range(firsts[lows[s]], end):
         number[u] = -1
-    for given in (places, others):
-        for u in given:
+    for vertices in (places, others):
+        for u in vertices:
             if u < end:
                 number[u] = 0
     for q in range(lows[s], s):
@@ -189,7 +189,7 @@ def _mark(s, places, others, number, lows, firsts, begins, rows):
 @kernel
 def operations(nodes, starts, stops, tails, heads, shared, lows, firsts, begins, rows):
     """Return how many pairs of ⊗ and ⊕ `join_columns` takes to find the labels for each supernode, int64."""
-    found, number = np.zeros(nodes.size, np.int64), np.empty(firsts[-1], np.int32)
+    result, number = np.zeros(nodes.size, np.int64), np.empty(firsts[-1], np.int32)
     for e in range(nodes.size):
         s = nodes[e]
         some, others = tails[starts[e] : stops[e]], heads[starts[e] : stops[e]]
@@ -198,15 +198,15 @@ def operations(nodes, starts, stops, tails, heads, shared, lows, firsts, begins,
                 some = others
             _mark(s, some, others if shared else some[:0], number, lows, firsts, begins, rows)
             for q in range(lows[s], s):
-                wanted, m = 0, 0
+                count, m = 0, 0
                 for u in range(firsts[q], firsts[q + 1]):
-                    wanted += number[u] == 0
-                if wanted:
+                    count += number[u] == 0
+                if count:
                     while m < begins[q + 1] - begins[q] and rows[begins[q] + m] < firsts[s + 1]:
                         m += 1
-                found[e] += wanted * m
-        found[e] *= firsts[s + 1] - firsts[s]
-    return found
+                result[e] += count * m
+        result[e] *= firsts[s + 1] - firsts[s]
+    return result
 
 
 @_inner

@@ -173,8 +173,8 @@ def find_walk(
         steps.append(np.int32(place))
         place = came[place]
     walk = [np.int32(order[source])]
-    seen = np.full(n, -1, np.int64)  # the position of each vertex in the walk
-    seen[order[source]] = 0
+    position = np.full(n, -1, np.int64)  # the position of each vertex in the walk
+    position[order[source]] = 0
     chain = steps[::-1]
     place = goes[top]
     while place >= 0:
@@ -202,13 +202,13 @@ def find_walk(
                 heads.append(np.int32(k))
                 continue
             vertex = order[v]
-            if seen[vertex] >= 0:  # a loop, which weighs 1̄
-                while len(walk) > seen[vertex] + 1:
-                    seen[walk.pop()] = -1
+            if position[vertex] >= 0:  # a loop, which weighs 1̄
+                while len(walk) > position[vertex] + 1:
+                    position[walk.pop()] = -1
             else:
-                seen[vertex] = len(walk)
+                position[vertex] = len(walk)
                 walk.append(np.int32(vertex))
-    found = np.empty(len(walk), np.int32)
+    result = np.empty(len(walk), np.int32)
     for i in range(len(walk)):
-        found[i] = walk[i]
-    return found
+        result[i] = walk[i]
+    return result

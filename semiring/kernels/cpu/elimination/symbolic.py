@@ -170,15 +170,15 @@ def column_counts(starts, indices, order, parent):
     place = np.empty(n, np.int32)
     for j in range(n):
         place[order[j]] = j
-    counts, seen = np.ones(n, np.int64), np.full(n, -1, np.int32)
+    counts, marks = np.ones(n, np.int64), np.full(n, -1, np.int32)
     for i in range(n):
-        seen[i] = i
+        marks[i] = i
         vertex = order[i]
         for e in range(starts[vertex], starts[vertex + 1]):
             j = place[indices[e]]
-            while j < i and seen[j] != i:
+            while j < i and marks[j] != i:
                 counts[j] += 1
-                seen[j] = i
+                marks[j] = i
                 j = parent[j]
     return counts
 
@@ -245,17 +245,17 @@ def structures(starts, indices, order, parent, counts, firsts):
         up = parent[firsts[s + 1] - 1]
         if up >= 0:
             above[s] = of[up]
-    rows, at, seen = np.empty(begins[count], np.int32), begins[:count].copy(), np.full(count, -1, np.int32)
+    rows, at, marks = np.empty(begins[count], np.int32), begins[:count].copy(), np.full(count, -1, np.int32)
     for i in range(n):  # in this order the rows of every supernode come sorted
         own, vertex = of[i], order[i]
         for e in range(starts[vertex], starts[vertex + 1]):
             j = place[indices[e]]
             if j < i:
                 s = of[j]
-                while s != own and seen[s] != i:
+                while s != own and marks[s] != i:
                     rows[at[s]] = i
                     at[s] += 1
-                    seen[s] = i
+                    marks[s] = i
                     s = above[s]
     return of, above, begins, rows
 
@@ -267,7 +267,7 @@ def slots(starts, indices, place, of, firsts, begins, rows, blocks, right, below
     -1 is an entry whose mirror is stored instead. ``blocks``, ``right``, ``below`` (count,) are the starts of three
     blocks of each supernode. These are the pivot block, the entries right of it, and the transposed entries below it.
     """
-    found = np.empty(indices.size, np.int64)
+    result = np.empty(indices.size, np.int64)
     for vertex in range(starts.size - 1):
         i = place[vertex]
         for e in range(starts[vertex], starts[vertex + 1]):
@@ -276,7 +276,7 @@ def slots(starts, indices, place, of, firsts, begins, rows, blocks, right, below
             first, width = firsts[s], firsts[s + 1] - firsts[s]
             low, high = min(i, j) - first, max(i, j)
             if high < first + width:
-                found[e] = blocks[s] + (i - first) * width + (j - first)
+                result[e] = blocks[s] + (i - first) * width + (j - first)
                 continue
             a, b = begins[s], begins[s + 1]
             depth = b - a
@@ -288,10 +288,10 @@ def slots(starts, indices, place, of, firsts, begins, rows, blocks, right, below
                     b = middle
             column = low * depth + a - begins[s]
             if i < j:
-                found[e] = right[s] + column
+                result[e] = right[s] + column
             else:
-                found[e] = -1 if symmetric else below[s] + column
-    return found
+                result[e] = -1 if symmetric else below[s] + column
+    return result
 
 
 @kernel
@@ -335,20 +335,20 @@ def widest_level(starts, indices):
     The component is that of a vertex with the most edges. Such a level separates the vertices on both sides of it.
     """
     n = starts.size - 1
-    order, seen, widest = np.empty(n, np.int32), np.zeros(n, np.int8), 0
+    order, turns, widest = np.empty(n, np.int32), np.zeros(n, np.int8), 0
     root = 0
     for i in range(n):
         if starts[i + 1] - starts[i] > starts[root + 1] - starts[root]:
             root = i
     for turn in range(1, 3 if n else 1):
-        order[0], seen[root] = root, turn
+        order[0], turns[root] = root, turn
         begin, end, widest = 0, 1, 1
         while begin < end:
             widest, last = max(widest, end - begin), end
             for at in range(begin, last):
                 for e in range(starts[order[at]], starts[order[at] + 1]):
-                    if seen[indices[e]] != turn:
-                        seen[indices[e]] = turn
+                    if turns[indices[e]] != turn:
+                        turns[indices[e]] = turn
                         order[end] = indices[e]
                         end += 1
             begin = last

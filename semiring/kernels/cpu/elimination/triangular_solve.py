@@ -181,10 +181,10 @@ def worst_of_rows(sr, X, out):
 def scatter_rows(X, place, which, out):
     """Set out[which[c], v] ← X[place[v], c] for every vertex v; X (n, r), which (r,)."""
     n, r = place.size, which.size
-    for left in range(0, r, 16):  # the lines that are written at a time
+    for first in range(0, r, 16):  # the lines that are written at a time
         for start in range(0, n, 64):
             stop = min(n, start + 64)
-            for c in range(left, min(r, left + 16)):
+            for c in range(first, min(r, first + 16)):
                 line = out[which[c]]
                 for v in range(start, stop):
                     line[v] = X[place[v], c]

@@ -117,10 +117,10 @@ def extremes(sr, D, zero, j0, j1, best, worst):
 def _any_direct(D, before, i, start, stop, zero, tight):
     """Return whether there is a direct edge, or the diagonal, among these columns of row i, by vector instructions."""
     row, edges = D[i, start:stop], before[i, start:stop]
-    found = np.int32(0)
+    flag = np.int32(0)
     for c in range(row.size):
-        found |= np.int32(meets(edges[c], row[c], tight) & (edges[c] != zero))
-    return found != 0
+        flag |= np.int32(meets(edges[c], row[c], tight) & (edges[c] != zero))
+    return flag != 0
 
 
 @kernel
@@ -282,7 +282,7 @@ def _turn(chosen, first, lines):
 @_part
 def _put_edges(D, before, pred, i, line, zero, tight, crowded, pending, open_rows):
     """Fill pred[i] from a row of choices, with a direct edge before any other; set the marks of `last_edges`."""
-    row, edges, found, n = D[i], before[i], pred[i], D.shape[0]
+    row, edges, pred_row, n = D[i], before[i], pred[i], D.shape[0]
     undecided = np.int32(0)
     for c in range(n):
         v = line[c]
@@ -290,12 +290,12 @@ def _put_edges(D, before, pred, i, line, zero, tight, crowded, pending, open_row
         # A weight of 0̄ can meet a tiny distance within the tolerance, and is no edge all the same.
         direct = meets(edges[c], row[c], tight) & (edges[c] != zero)
         v = np.int32(i) if direct & (v != NO_PREDECESSOR) else v
-        found[c] = v
+        pred_row[c] = v
         undecided |= np.int32(v == UNDECIDED)
     if undecided:
         open_rows[i] = True
         for c in range(n):
-            if found[c] == UNDECIDED and crowded[c]:
+            if pred_row[c] == UNDECIDED and crowded[c]:
                 pending[c] = True
 
 

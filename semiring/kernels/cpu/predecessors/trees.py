@@ -39,14 +39,14 @@ def _intermediate(sr, row, column, d, zero, loose, first, second, best, arg):
     for number in range(-2, (row.size + RUN - 1) // RUN):
         start = number * RUN if number >= 0 else first if number == -2 else second
         x, y = row[start : start + RUN], column[start : start + RUN]
-        found = np.int32(-1)
+        last_hit = np.int32(-1)
         for c in range(x.size):  # LLVM vectorizes this loop, because it has no branch and uses 32 bits
             nearer = plus_numbers(sr, y[c], d) != d
             hit = (times(sr, x[c], y[c]) == d) & nearer
-            found = max(found, np.int32(c) if hit else np.int32(-1))
+            last_hit = max(last_hit, np.int32(c) if hit else np.int32(-1))
             near |= np.int32(nearer)
-        if found >= 0:
-            return np.int32(start + found)
+        if last_hit >= 0:
+            return np.int32(start + last_hit)
     if not near or (loose[0] == 0 and loose[1] == 0):
         return np.int32(-1)
     best[:] = zero
@@ -99,10 +99,10 @@ def follow_intermediates(sr, D, pred, zero, best, tight, loose, j0, j1, pending,
                 k = np.int32(-1 - v) if v >= 0 else np.int32(-1 - n)
                 if v == UNDECIDED and plus(sr, best[j], D[i, j]) != D[i, j]:
                     column = distances[j - b]
-                    found = _intermediate(sr, D[i], column, column[i], zero, loose, run, runs[j - b], sums, arg)
-                    if found >= 0:
-                        k = found
-                        run = runs[j - b] = found // RUN * RUN
+                    middle = _intermediate(sr, D[i], column, column[i], zero, loose, run, runs[j - b], sums, arg)
+                    if middle >= 0:
+                        k = middle
+                        run = runs[j - b] = middle // RUN * RUN
                 pointers[j - b, i] = k
         for j in range(b, e):
             pointer = pointers[j - b]
@@ -144,20 +144,20 @@ def grow_trees(
     for i in range(r0, r1):
         if not open_rows[i]:
             continue
-        row, found = D[i], pred[i]
+        row, pred_row = D[i], pred[i]
         undecided = 0
         tail = 0
         for j in range(n):
-            if found[j] == UNDECIDED:
+            if pred_row[j] == UNDECIDED:
                 undecided += 1
                 for c in range(min(indegree[j], into.shape[1])):
                     p = into[j, c]
                     if (
-                        (found[p] >= 0 or p == i)
+                        (pred_row[p] >= 0 or p == i)
                         and meets(times(sr, row[p], weights[j, c]), row[j], tight)
                         and not (monotone and plus(sr, row[p], row[j]) != row[p])
                     ):
-                        found[j] = p
+                        pred_row[j] = p
                         undecided -= 1
                         queue[tail] = j
                         tail += 1
@@ -169,7 +169,7 @@ def grow_trees(
             all_of_row = outdegree[p] > out.shape[1]
             for c in range(n if all_of_row else outdegree[p]):
                 j = c if all_of_row else out[p, c]
-                if found[j] == UNDECIDED:
+                if pred_row[j] == UNDECIDED:
                     w = before[p, j] if all_of_row else lengths[p, c]
                     if (
                         w != zero
@@ -177,7 +177,7 @@ def grow_trees(
                         and not (monotone and plus(sr, row[p], row[j]) != row[p])
                         and meets(before[p, j], D[p, j], tight)
                     ):
-                        found[j] = p
+                        pred_row[j] = p
                         undecided -= 1
                         queue[tail] = j
                         tail += 1

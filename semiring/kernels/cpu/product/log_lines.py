@@ -218,13 +218,13 @@ def _across(M, x, C, start, stop):
     top, part, total = np.empty(LINES), np.empty(LINES), np.empty(LINES)
     before = np.empty(LINES)
     for p in range(start, stop):
-        b, left = p // blocks, p % blocks * LINES
-        matrix, width = M[b if M.shape[0] > 1 else 0], min(LINES, lines - left)
+        b, first_line = p // blocks, p % blocks * LINES
+        matrix, width = M[b if M.shape[0] > 1 else 0], min(LINES, lines - first_line)
         top[:], total[:] = -np.inf, 0
         for run in range(0, inner, _RUN):  # its lines stay in the second-level cache, and so memory is read once
             before[:] = top
             for k in range(run, min(inner, run + _RUN)):
-                v, row = x[b, k], matrix[k, left : left + width]
+                v, row = x[b, k], matrix[k, first_line : first_line + width]
                 for j in range(width):
                     t = row[j] + v
                     top[j] = t if t > top[j] else top[j]
@@ -233,16 +233,16 @@ def _across(M, x, C, start, stop):
             for first in range(run, min(inner, run + _RUN), 8):
                 part[:] = 0
                 for k in range(first, min(inner, first + 8)):
-                    v, row = x[b, k], matrix[k, left : left + width]
+                    v, row = x[b, k], matrix[k, first_line : first_line + width]
                     for j in range(width):
                         part[j] += _power((row[j] + v) - _finite(top[j]))
                 for j in range(width):
                     total[j] += part[j]
         for j in range(width):
             if total[j] != total[j]:
-                C[b, left + j] = _one_by_one(matrix[:, left + j], x[b])
+                C[b, first_line + j] = _one_by_one(matrix[:, first_line + j], x[b])
             else:
-                C[b, left + j] = top[j] + np.log(total[j]) if top[j] > -np.inf else top[j]
+                C[b, first_line + j] = top[j] + np.log(total[j]) if top[j] > -np.inf else top[j]
 
 
 def add_lines(M: Array, x: Array, c: Array, threads: int) -> None:
@@ -255,8 +255,8 @@ def multiply(A: Array, B: Array, threads: int) -> Array:
     if A.shape[0] > B.shape[1]:  # lines are the longer side
         return multiply(B.T, A.T, threads).T
     result = np.empty((A.shape[0], B.shape[1]))
-    given = np.ascontiguousarray(B, np.float64)[None], np.ascontiguousarray(A, np.float64), result
-    _in_pieces(threads, _across, given, A.shape[0] * -(-B.shape[1] // LINES), A.size * B.shape[1])
+    arrays = np.ascontiguousarray(B, np.float64)[None], np.ascontiguousarray(A, np.float64), result
+    _in_pieces(threads, _across, arrays, A.shape[0] * -(-B.shape[1] // LINES), A.size * B.shape[1])
     return result
 
 

@@ -211,18 +211,18 @@ def _add_up(x, m, y, n, least, S, start, stop):
         for first in range(0, x.shape[1], _RUN):
             for i in range(start, stop):
                 for group in range(first, min(x.shape[1], first + _RUN), 8):
-                    found = False
+                    has_terms = False
                     for step in range(8):
                         k = np.uint64(group) + np.uint64(step)
                         exponent, some = m[i, k], False
                         for j in range(_ALL):
                             some |= exponent + n[p, k, j] > least[p, i, j]
                         if some:
-                            found = True
+                            has_terms = True
                             for j in range(_ALL):
                                 d = ((exponent + n[p, k, j]) - least[p, i, j]) + _FROM_LEAST
                                 T[j] += x[i, k] * scaled(y[p, k, j], d if d > _FAINT else _FAINT)
-                    if found:
+                    if has_terms:
                         for j in range(_ALL):
                             S[p, i, j] += T[j]
                             T[j] = 0
@@ -233,9 +233,9 @@ def _logarithms(S, least, out, start, stop):
     """Write the logarithms of the sums of `_add_up` to ``out`` (rows, columns), in rows start … stop - 1."""
     wide()
     for i in range(start, stop):
-        for left in range(0, out.shape[1], _COLUMNS):
-            sums, exponents = S[left // _COLUMNS, i], least[left // _COLUMNS, i]
-            results = out[i, left : left + _COLUMNS]
+        for first in range(0, out.shape[1], _COLUMNS):
+            sums, exponents = S[first // _COLUMNS, i], least[first // _COLUMNS, i]
+            results = out[i, first : first + _COLUMNS]
             for j in range(results.size):
                 s = sums[j]
                 value = logarithm(s if s > 0 else 1.0, np.float64(exponents[j]) + _KEPT, True)
@@ -317,10 +317,10 @@ def multiply_rows(tile, B, v, w, packed, bits, X, S, y, is_lost, x, u, odd, C, a
         multiply_numbers(tile, X, packed, S)
     else:
         T = np.empty((S.shape[0], tile[2]))
-        for left in range(0, S.shape[1], tile[2]):
+        for column in range(0, S.shape[1], tile[2]):
             for first in range(0, inner, _DEPTH):
-                add_steps(tile, X, packed + left * inner * 8, T, first, min(_DEPTH, inner - first), 0)
-                _add_sums(S, T, left, first)
+                add_steps(tile, X, packed + column * inner * 8, T, first, min(_DEPTH, inner - first), 0)
+                _add_sums(S, T, column, first)
     if accumulate:
         for i in range(x.shape[0]):
             copy_row(C[i], y[i, : B.shape[1]])
@@ -357,12 +357,12 @@ def _marks(row):
     """Return both marks of a row, as in `survey_rows`."""
     wide()
     without_nan()
-    count, found = np.int32(0), np.int32(0)
+    count, flags = np.int32(0), np.int32(0)
     for j in range(row.size):
         x = row[j]
         count += np.int32(x > -np.inf)
-        found |= np.int32((x < LOW) & (x > -np.inf)) | np.int32(x > HIGH) << np.int32(1)
-    return count, found
+        flags |= np.int32((x < LOW) & (x > -np.inf)) | np.int32(x > HIGH) << np.int32(1)
+    return count, flags
 
 
 @njit(**PART)
@@ -411,8 +411,8 @@ def survey_rows(X, offset, top, exponents, marks, start, stop):
 def _survey_columns(X, offset, top, marks):
     """Find the greatest x - offset of all columns, and their marks. Entries outside `LOW` … `HIGH` count here."""
     wide()
-    count, found = marks[0], marks[1]
-    top[:], count[:], found[:] = -np.inf, 0, 0
+    count, flags = marks[0], marks[1]
+    top[:], count[:], flags[:] = -np.inf, 0, 0
     for i in range(X.shape[0]):
         row, shift = X[i], offset[i]
         for j in range(row.size):
@@ -420,7 +420,7 @@ def _survey_columns(X, offset, top, marks):
             t = x - shift
             top[j] = t if t > top[j] else top[j]
             count[j] += np.int32(x > -np.inf)
-            found[j] |= np.int32((x < LOW) & (x > -np.inf)) | np.int32(x > HIGH) << np.int32(1)
+            flags[j] |= np.int32((x < LOW) & (x > -np.inf)) | np.int32(x > HIGH) << np.int32(1)
 
 
 @kernel
@@ -538,19 +538,19 @@ def _multiply_all(tile, C, A, B, accumulate, tiny, is_left):
         a, right, c = A[b], B[b], C[b]
         _survey_right(right, offset, v, top, w[:n], marks)
         survey_rows(a, offset, by_row, u, left_marks, 0, m)
-        found = np.int32(0)
+        all_flags = np.int32(0)
         for i in range(m):
-            found |= left_marks[1, i]
+            all_flags |= left_marks[1, i]
         for j in range(n):
-            found |= marks[1, j]
-        if found > 1:
+            all_flags |= marks[1, j]
+        if all_flags > 1:
             is_left[b] = 1
             continue
         _scale_packed(right, v, w, packed, 0, panels)
         has_few = left_marks[0].min() + marks[0].min() < k + 2
         if has_few:
             _mark_bits(right, bits)
-        least = _DROPPED if found else -np.inf
+        least = _DROPPED if all_flags else -np.inf
         multiply_rows(
             tile, right, v, w, place, bits, X, S, y, is_lost, a, u, left_marks[1], c, accumulate, has_few, tiny, least
         )
@@ -575,19 +575,19 @@ def multiply(backend: Backend, plan: KernelPlan, C: Array, A: Array, B: Array, a
     if max(m * k, k * n, m * n) > _LARGEST:
         rest = np.arange(count)
     else:
-        left, tiny, tile = np.zeros(count, np.bool_), tiny_sum(plan, k), tile_for(_WIDE, n)
+        is_open, tiny, tile = np.zeros(count, np.bool_), tiny_sum(plan, k), tile_for(_WIDE, n)
 
         def some(start: int, stop: int) -> None:
             part = C[start:stop]
             c, a, b = (np.ascontiguousarray(X) for X in (part, A[start:stop], B[start:stop]))
-            _multiply_all(tile, c, a, b, accumulate, tiny, left[start:stop])
+            _multiply_all(tile, c, a, b, accumulate, tiny, is_open[start:stop])
             if c is not part:
                 part[...] = c
 
         # Tasks are large enough to pay for a thread, four for each thread, and their operands may be copied.
         step = max(-(-_PAYS // (m * k * n)), min(-(-count // (4 * plan.threads)), _COPIED // (m * k + k * n + m * n)))
         run_tasks(some, [(start, min(count, start + step)) for start in range(0, count, step)], plan.threads)
-        rest = left.nonzero()[0]
+        rest = is_open.nonzero()[0]
     for b in rest:
         multiply_by(backend, plan, C[b], A[b], RightOperand(B[b], plan.threads), accumulate, in_place=C is B)
 
@@ -604,20 +604,20 @@ class RightOperand:
         self.offset, self.v, self.w, top = np.empty(k, B.dtype), np.empty(k), np.empty(n), np.empty(n, B.dtype)
         marks = np.empty((2, n), np.int32)
         _survey_right(B, self.offset, self.v, top, self.w, marks)
-        self.paths, seen = marks
-        every = int(np.bitwise_or.reduce(seen))
+        self.paths, flags = marks
+        every = int(np.bitwise_or.reduce(flags))
         #: Whether a finite entry is below `LOW`; the columns with an entry above `HIGH`, None if there is none.
-        self.dropped, self.odd = bool(every & 1), seen > 1 if every > 1 else None
+        self.dropped, self.odd = bool(every & 1), flags > 1 if every > 1 else None
         self.kept: dict[int, RightBlock] | None = {} if keeps else None
 
     def block(self, start: int, stop: int, *, copies: bool = False) -> RightBlock:
         """Return some columns of B with their exponentials, from memory if they are stored."""
-        found = None if self.kept is None else self.kept.get(start)
-        if found is None:
-            found = RightBlock(self, start, stop, copies)
+        block = None if self.kept is None else self.kept.get(start)
+        if block is None:
+            block = RightBlock(self, start, stop, copies)
             if self.kept is not None:
-                self.kept[start] = found
-        return found
+                self.kept[start] = block
+        return block
 
 
 class RightBlock:
@@ -695,12 +695,12 @@ class _LogProduct:
         """
         m, n = C.shape
         width = max(_FIRST, min(_BLOCK, _PACKED // self.A.shape[1]))
-        for left, stop in pairwise([0, n] if n <= width else [0, *range(_FIRST, n, width), n]):
-            by = self.right.block(left, stop, copies=in_place)
+        for first, stop in pairwise([0, n] if n <= width else [0, *range(_FIRST, n, width), n]):
+            by = self.right.block(first, stop, copies=in_place)
             for top in range(0, m, _BLOCK):
                 rows = slice(top, min(m, top + _BLOCK))
-                is_lost = self._write_block(C[rows, left:stop], rows, by, left, accumulate)
-                if left == 0 and stop < n:
+                is_lost = self._write_block(C[rows, first:stop], rows, by, first, accumulate)
+                if first == 0 and stop < n:
                     self.lost[rows] = is_lost.mean(1) > 0.5
 
     def _write_block(self, C: Array, rows: slice, by: RightBlock, left: int, accumulate: int) -> Array:
@@ -725,8 +725,8 @@ class _LogProduct:
                 m = part.stop - first
                 x, c = (np.ascontiguousarray(Z[part]) for Z in (A, C if accumulate else result))
                 workspace = X, S, y[:m], flags[:m]
-                given = x, u[part], marks[1, part], c, accumulate, has_few, *self.limits
-                _multiply_block(tile, B, right, workspace, *given)
+                operands = x, u[part], marks[1, part], c, accumulate, has_few, *self.limits
+                _multiply_block(tile, B, right, workspace, *operands)
                 result[part], is_lost[part] = y[:m, : by.n], flags[:m, : by.n]
 
         run_tasks(some, [(start, min(C.shape[0], start + share)) for start in range(0, C.shape[0], share)], threads)
@@ -758,14 +758,14 @@ class _LogProduct:
             if 2 * np.count_nonzero(rows) * np.count_nonzero(columns) > is_lost[strip].size:
                 if self.splits and whole is None:
                     whole = _Exponents(B)
-                found = self._pair_by_pair(C[strip], A[strip], B, whole, accumulate)
-                np.copyto(result[strip], found, where=is_lost[strip])
+                values = self._pair_by_pair(C[strip], A[strip], B, whole, accumulate)
+                np.copyto(result[strip], values, where=is_lost[strip])
             elif rows.any():
                 place = np.ix_(np.flatnonzero(rows) + top, np.flatnonzero(columns))
                 right = B[:, columns]
                 some = _Exponents(right) if self.splits else None
-                found = self._pair_by_pair(C[place], A[strip][rows], right, some, accumulate)
-                result[place] = np.where(is_lost[place], found, result[place])
+                values = self._pair_by_pair(C[place], A[strip][rows], right, some, accumulate)
+                result[place] = np.where(is_lost[place], values, result[place])
 
     def _pair_by_pair(self, C: Array, A: Array, B: Array, right: _Exponents | None, accumulate: int) -> Array:
         """Return [C ⊕] A ⊗ B, by exponents and mantissas apart if ``right`` has those of B, else line by line."""

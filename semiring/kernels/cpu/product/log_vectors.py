@@ -118,14 +118,14 @@ def _logarithms(total, top, reference, floor, middle, values, single_terms):
 @njit(**PART)
 def _single(line, x, value):
     """Return the only m + x that is not -∞, -∞ if there is none, else ``value``."""
-    found = np.float32(-np.inf)
+    single = np.float32(-np.inf)
     for k in range(line.size):
         t = line[k] + x[k]
         if t > -np.inf:
-            if found > -np.inf:
+            if single > -np.inf:
                 return value
-            found = t
-    return np.float64(found)
+            single = t
+    return np.float64(single)
 
 
 @kernel
@@ -232,15 +232,15 @@ def _floats_along(M, x, C, start, stop):
     references, top, total = np.empty(LINES, np.float32), np.empty(LINES, np.float32), np.empty(LINES)
     floor, values, alone = np.empty(LINES), np.empty(LINES), np.empty(LINES, np.bool_)
     middle = np.empty(LINES)
-    held, ready, reference = -1, False, np.float32(MAGIC)
+    batch, ready, reference = -1, False, np.float32(MAGIC)
     least, origin, plain = 0.0, 0.0, 0.0
     for first in range(start, stop, LINES):
         count, b, i = min(LINES, stop - first), first // lines, first % lines - 1
         for q in range(count):
             b, i = (b, i + 1) if i + 1 < lines else (b + 1, 0)  # a division takes as long as a vector of terms
-            if held != b:
+            if batch != b:
                 least, origin, plain = _parts(x[b], W, Y, X)
-                held, ready = b, False
+                batch, ready = b, False
             row, w, y = address(M[b, i]), address(v), address(Y)
             for k in range(whole, inner):
                 last[k - whole] = M[b, i, k]
@@ -300,22 +300,22 @@ def _floats_across(M, x, C, start, stop):
     references, top, total = np.empty(LINES, np.float32), np.empty(LINES, np.float32), np.empty(LINES)
     floor, values, alone = np.empty(LINES), np.empty(LINES), np.empty(LINES, np.bool_)
     middle = np.full(LINES, np.nan)
-    held = -1
+    batch = -1
     for p in range(start, stop):
-        b, left = p // blocks, p % blocks * LINES
-        if held != b:
+        b, first = p // blocks, p % blocks * LINES
+        if batch != b:
             floor[:] = _parts(x[b], W, Y, X)[0]
-            held = b
-        width = min(LINES, lines - left)
+            batch = b
+        width = min(LINES, lines - first)
         vectors, row = width // FLOATS, M.strides[1]
         whole = vectors * FLOATS
         last = np.zeros((inner if whole < width else 0, FLOATS), np.float32)
         for k in range(last.shape[0]):
             for j in range(whole, width):
-                last[k, j - whole] = M[b, k, left + j]
+                last[k, j - whole] = M[b, k, first + j]
         references[:] = -np.inf
         for k in range(min(inner, _TRIED)):
-            _exponents(M[b, k, left : left + width], W[k], references[:width])
+            _exponents(M[b, k, first : first + width], W[k], references[:width])
         for j in range(LINES):
             references[j] = _within(references[j])
         again = True
@@ -324,7 +324,7 @@ def _floats_across(M, x, C, start, stop):
             for k in range(0, inner, CHAIN):
                 steps, w, y = min(CHAIN, inner - k), address(W[k:]), address(Y[k:])
                 sums = address(references), address(total), address(top)
-                terms_across(address(M[b, k, left:]), row, w, y, steps, vectors, *sums)
+                terms_across(address(M[b, k, first:]), row, w, y, steps, vectors, *sums)
                 if whole < width:
                     place = 4 * whole
                     ends = sums[0] + place, sums[1] + 2 * place, sums[2] + place
@@ -332,11 +332,11 @@ def _floats_across(M, x, C, start, stop):
             again = _followed(top[:width], references[:width])
         some = _logarithms(total, top, references, floor, middle, values[:width], alone)
         for j in range(width):
-            C[b, left + j] = values[j]
+            C[b, first + j] = values[j]
         for j in range(width if some else 0):
-            line = M[b, :, left + j]
+            line = M[b, :, first + j]
             value = _single(line, x[b], values[j]) if alone[j] else values[j]
-            C[b, left + j] = np.nan if floor[j] > -np.inf and _has_large(line) else value
+            C[b, first + j] = np.nan if floor[j] > -np.inf and _has_large(line) else value
 
 
 # -------------------------------------------------------------------------------------------------------- products

@@ -164,13 +164,13 @@ def _take_steps(tile, B, right, workspace, span, places, lengths, x, offset, few
     product of the first. ``places``: the weights, the states after each step, the exponentials of those before it and
     its sums. Each is an address with the strides of rows and of steps, or 0. Sums that gradients cannot use are NaN.
     """
-    t, last, known = span
+    t, last, has_product = span
     weights, states, factors, sums = places
     X, S, y, is_lost = workspace
     rows, n = x.shape
     odd = marks[1]
     while t < last:
-        if not known:
+        if not has_product:
             survey_rows(x, offset, top, u, marks, 0, rows)
             has_few = marks[0].min() + fewest < n + 2
             multiply_rows(tile, B, *right, *workspace, x, u, odd, y, 0, has_few, tiny, -np.inf)
@@ -187,7 +187,7 @@ def _take_steps(tile, B, right, workspace, span, places, lengths, x, offset, few
                     _keep_sums(S[i], y[i], lost, tiny, line(sums[0] + i * sums[1] + t * sums[2], n))
             if stopped:
                 return t
-        known = False
+        has_product = False
         for i in range(rows):
             if t < lengths[i]:
                 if weights[0]:
@@ -248,10 +248,10 @@ class PreparedMatrix:
 
     def room(self, place: int, shape: tuple[int, ...]) -> Array:
         """Return zeros, or memory of an earlier run of steps, because new memory takes time."""
-        found = self.rooms.get((place, shape))
-        if found is None:
-            found = self.rooms[place, shape] = aligned(shape, np.dtype(np.float32))
-        return found
+        room = self.rooms.get((place, shape))
+        if room is None:
+            room = self.rooms[place, shape] = aligned(shape, np.dtype(np.float32))
+        return room
 
     @cached_property
     def step_operand(self) -> RightBlock:
@@ -293,15 +293,15 @@ def walk(backend: Backend, plan: KernelPlan, by: PreparedMatrix, x: Array, steps
         workspace = by.step_operand.workspace(m)
         top, u, marks = np.empty(m, np.float32), np.empty(m), np.empty((2, m), np.int32)
         places = tuple(_place(array, start) for array in arrays)
-        t, known = 0, False
+        t, has_product = 0, False
         while t < last:
             t = _take_steps(
-                *(tile, B, right, workspace, (t, last, known), places, counts[start:stop], rows),
+                *(tile, B, right, workspace, (t, last, has_product), places, counts[start:stop], rows),
                 *(by.right.offset, by.step_operand.fewest, by.tiny, top, u, marks),
             )
             if t < last:
                 stuck = np.flatnonzero(marks[1])
-                workspace[2][stuck, : by.n], known = product(rows[stuck], alone), True
+                workspace[2][stuck, : by.n], has_product = product(rows[stuck], alone), True
 
     with np.errstate(all="ignore"):
         _in_blocks(block, plan, x.shape[0], by.step_operand.panels.rows)

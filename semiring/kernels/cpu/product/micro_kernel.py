@@ -247,8 +247,10 @@ class _TileBuilder:
         starts = [ir.Constant(I64, 0), ir.Constant(I1, 0), self.arguments["a"], self.arguments["b"], *tile]
         phis = [b.phi(start.type) for start in starts]
         step, touched, a, b_address, *cells = phis
-        left = b.sub(self.arguments["steps"], step)
-        steps = b.select(b.icmp_signed("<", left, self.arguments["run"]), left, self.arguments["run"])
+        remaining_steps = b.sub(self.arguments["steps"], step)
+        steps = b.select(
+            b.icmp_signed("<", remaining_steps, self.arguments["run"]), remaining_steps, self.arguments["run"]
+        )
         results, a_next, b_next = self.run(cells, steps, a, b_address)
         mark = b.trunc(b.add(self.arguments["first"], step), I32)
         changed = ir.Constant(I1, 0)

@@ -91,10 +91,10 @@ def add_steps(tile, A, packed, C, first, steps, accumulate):
     native, rows, width = tile
     inner, size = A.shape[1] - PAD, A.itemsize
     across, down = A.shape[1] * size, C.shape[1] * size
-    for left in range(0, C.shape[1], width):
-        b = packed + (left * inner + first * width) * size
+    for column in range(0, C.shape[1], width):
+        b = packed + (column * inner + first * width) * size
         for top in range(0, A.shape[0], rows):
-            a, c = address(A) + top * across + first * size, address(C) + top * down + left * size
+            a, c = address(A) + top * across + first * size, address(C) + top * down + column * size
             call9(native, (steps, a, across, size, b, c, down, accumulate, c))
 
 

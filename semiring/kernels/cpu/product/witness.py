@@ -80,16 +80,16 @@ class _WitnessSearchBuilder:
         All candidates of the run are computed, without a branch.
         """
         b, v, size = self.builder, self.vectors, self.element.size
-        wanted = v.splat(self.load(self.element_address("c", i, j, size), self.element.ir))
-        found = ir.Constant(I64, 0)
+        target = v.splat(self.load(self.element_address("c", i, j, size), self.element.ir))
+        hits = ir.Constant(I64, 0)
         for first in range(0, RUN, v.lanes):
             k = b.add(start, ir.Constant(I64, first))
             x, y = (self.load(self.element_address(base, row, k, size), v.type) for base, row in (("a", i), ("b", j)))
-            equal = v.compare("==", self.pair.product(x, y).value, wanted)
+            equal = v.compare("==", self.pair.product(x, y).value, target)
             lanes = b.bitcast(equal, ir.IntType(v.lanes))
             lanes = b.zext(lanes, I64) if v.lanes < 64 else lanes
-            found = b.or_(found, b.shl(lanes, ir.Constant(I64, first)))
-        witness = b.add(b.add(start, b.cttz(found, ir.Constant(ir.IntType(1), 0))), self.arguments["offset"])
+            hits = b.or_(hits, b.shl(lanes, ir.Constant(I64, first)))
+        witness = b.add(b.add(start, b.cttz(hits, ir.Constant(ir.IntType(1), 0))), self.arguments["offset"])
         address = self.element_address("w", i, j, 8)
         b.store(witness, b.inttoptr(address, I64.as_pointer())).align = 1
 

@@ -79,16 +79,16 @@ def serve(mailbox: int, member: int, patience: int) -> int:
 
     Return the last generation seen.
     """
-    seen = take_blocks(mailbox, member)
+    last_generation = take_blocks(mailbox, member)
     waited = 0
     while waited < patience:
         generation = atomic_load(mailbox) >> 42
-        if generation != seen:
-            seen = take_blocks(mailbox, member)
+        if generation != last_generation:
+            last_generation = take_blocks(mailbox, member)
             waited = 0
         pause()
         waited += 1
-    return int(seen)
+    return int(last_generation)
 
 
 @_outer
@@ -139,9 +139,9 @@ class _ThreadTeam:
     def work(self, member: int) -> None:
         bell = threading.Semaphore(0)
         while True:
-            seen = self.serve(self.mailbox, member, cpu_speed().patience)
+            last_generation = self.serve(self.mailbox, member, cpu_speed().patience)
             with self.state:
-                if self.generation() != seen:
+                if self.generation() != last_generation:
                     continue  # a job was published meanwhile
                 self.asleep.append(bell)
             bell.acquire()

@@ -67,12 +67,12 @@ def function(
     def operation(node: Expression, arguments: list[str]) -> str:
         called = node.op + "_" * (node.op in _KEYWORDS)
         if node.op in ("min", "max"):
-            kept = node.never_nan_argument(undefined) if dtype == np.float64 else None
+            position = node.never_nan_argument(undefined) if dtype == np.float64 else None
             if ordered:
                 called += "ordered"
-            elif kept is not None:
+            elif position is not None:
                 called += "defined"
-                arguments = arguments[kept:] + arguments[:kept]
+                arguments = arguments[position:] + arguments[:position]
         result, kind = f"t{len(lines)}", "bool" if node.kind == "truth" else element
         lines.append(f"    const {kind} {result} = {called}({', '.join(arguments)});")
         return result

@@ -34,8 +34,8 @@ def has_edges(plan: KernelPlan, n: int) -> bool:
 def count_edges(words: Any) -> tuple[int, bool]:
     """Return the number of edges, and whether one of them leads to an earlier vertex, in one pass."""
     degrees, backward = _degrees(words)
-    edges, found = cupy.stack([degrees.sum(dtype=np.int64), backward[0].astype(np.int64)]).get().tolist()
-    return edges, bool(found)
+    edges, has_backward = cupy.stack([degrees.sum(dtype=np.int64), backward[0].astype(np.int64)]).get().tolist()
+    return edges, bool(has_backward)
 
 
 def peel(words: Any, edges: int, rounds: int) -> tuple[Any, Any, Any]:
@@ -48,8 +48,8 @@ def peel(words: Any, edges: int, rounds: int) -> tuple[Any, Any, Any]:
     _launch("list_edges", (n,), *_where(words), starts[:-1].copy(), heads, entering)
     order, count = cupy.empty(n, np.int32), cupy.zeros(1, _U32)
     _kernel("peel", 1, current_device())((1,), (1024,), (starts, heads, entering, order, count, *_ints(n, rounds)))
-    found = int(count[0])
-    return order[:found].get().astype(np.int64), starts.get().astype(np.int64), heads.get()
+    size = int(count[0])
+    return order[:size].get().astype(np.int64), starts.get().astype(np.int64), heads.get()
 
 
 def sweep_along(words: Any, vertices: Any) -> Any:

@@ -64,10 +64,10 @@ def fingerprint(module: str = _COMPILATION) -> str | None:
 
 @cache
 def _versions() -> tuple[str, ...]:
-    found = []
+    versions = []
     for package in _PACKAGES:
         try:
-            found.append(metadata.version(package))
+            versions.append(metadata.version(package))
         except metadata.PackageNotFoundError:
-            found.append("")
-    return tuple(found)
+            versions.append("")
+    return tuple(versions)

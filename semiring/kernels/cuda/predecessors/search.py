@@ -74,7 +74,7 @@ def defines(tolerance: Tolerance, row_in_shared: bool) -> tuple[str, ...]:
         "RELATIVE": tolerance.is_relative,
         "ROW_IN_SHARED": row_in_shared,
     }
-    return (f"NONE ({NO_PREDECESSOR})", *(name for name, wanted in chosen.items() if wanted))
+    return (f"NONE ({NO_PREDECESSOR})", *(name for name, is_set in chosen.items() if is_set))
 
 
 @lru_cache(maxsize=64)

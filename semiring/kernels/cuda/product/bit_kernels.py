@@ -67,8 +67,8 @@ def shared_bytes(slabs: int) -> int:
 
 def defines(slabs: int, parity: bool, reads: bool, wide: bool, watched: bool = False) -> tuple[str, ...]:
     """Return the macros for the compiler of the product."""
-    given = {"SLABS": slabs, "PARITY": parity, "READS": reads, "WIDE": wide, "WATCHED": watched}
-    return tuple(f"-D{name}={value:d}" for name, value in given.items())
+    macros = {"SLABS": slabs, "PARITY": parity, "READS": reads, "WIDE": wide, "WATCHED": watched}
+    return tuple(f"-D{name}={value:d}" for name, value in macros.items())
 
 
 def width_for(blocks: int, multiprocessors: int) -> int:

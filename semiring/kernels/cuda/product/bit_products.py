@@ -135,7 +135,7 @@ def _aligned(A: Any) -> Any:
 @lru_cache(maxsize=4096)
 def _map(address: int, sizes: tuple[int, ...], strides: tuple[int, ...], box: tuple[int, ...]) -> Any:
     """Return a tensor map of bytes, swizzled by 128 bytes; bytes beyond the sizes are read as zeros."""
-    error, found = driver.cuTensorMapEncodeTiled(
+    error, tensor_map = driver.cuTensorMapEncodeTiled(
         driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT8,
         len(sizes),
         address,
@@ -150,7 +150,7 @@ def _map(address: int, sizes: tuple[int, ...], strides: tuple[int, ...], box: tu
     )
     if error != driver.CUresult.CUDA_SUCCESS:
         raise RuntimeError(f"the driver made no tensor map of {sizes} with strides {strides}: {error.name}")
-    return found
+    return tensor_map
 
 
 # ------------------------------------------------------------------------------------------------- kernels

@@ -211,12 +211,12 @@ def _launches(
 
     matrices, sizes = (None, *strides(a), None, *strides(b), None, *strides(c)), (np.int64(m), np.int64(n))
     reads, kernel = np.int32(accumulate), _kernel(name, char, device).kernel
-    given = (*matrices, *sizes, np.int64(inner), np.int64(part), reads, None, None)
-    launches = [Prepared(kernel, (tiles * parts,), (_THREADS,), given)]
+    arguments = (*matrices, *sizes, np.int64(inner), np.int64(part), reads, None, None)
+    launches = [Prepared(kernel, (tiles * parts,), (_THREADS,), arguments)]
     if parts > 1:
-        given = (None, *strides(c), *sizes, np.int64(count), np.int64(parts), reads, None, None)
+        arguments = (None, *strides(c), *sizes, np.int64(count), np.int64(parts), reads, None, None)
         blocks = -(-m * n * count // _THREADS)
-        launches.append(Prepared(_kernel("log_parts", char, device).kernel, (blocks,), (_THREADS,), given))
+        launches.append(Prepared(_kernel("log_parts", char, device).kernel, (blocks,), (_THREADS,), arguments))
     return tuple(launches), m * n * count * parts, parts
 
 
@@ -242,9 +242,9 @@ def _multiply(plan: KernelPlan, C: Any, A: Any, B: Any, accumulate: bool) -> Non
                 scaled = kernels["scale"](A[down, steps], u[down, None], v[None, steps])
                 _add_product(sums, scaled, right, _RUN[plan.dtype.char], start > 0)
             c = C[down, across]
-            given = u[down, None], w[None, across], paths[down, None], others[None, across], tiny, fewest
+            arguments = u[down, None], w[None, across], paths[down, None], others[None, across], tiny, fewest
             marks = cupy.zeros(1, np.int32)
-            kernels["finish"](*given, accumulate, sums, c, marks)
+            kernels["finish"](*arguments, accumulate, sums, c, marks)
             _add_up(sums, A[down], B[:, across], c, marks, accumulate)
 
 
@@ -288,8 +288,8 @@ def _add_splits(sums: Any, A: Any, B: Any, C: Any, open_: Any, accumulate: bool)
             right, odd_columns = _split(B[:, across].T, _TILE[1], _LOWEST, open_)
             s, c = sums[down, across], C[down, across]
             sizes = *_strides(c), np.int64(c.shape[0]), np.int64(c.shape[1]), np.int32(accumulate), np.int32(1 << 23)
-            given = open_, odd_rows, odd_columns, s, np.int64(n), left, right, np.int32(deep), c, *sizes
-            add((odd_columns.size, odd_rows.size), (_TEAM,), given, shared_mem=_SHARED)
+            arguments = open_, odd_rows, odd_columns, s, np.int64(n), left, right, np.int32(deep), c, *sizes
+            add((odd_columns.size, odd_rows.size), (_TEAM,), arguments, shared_mem=_SHARED)
 
 
 def _split(X: Any, tile: int, lowest: int, open_: Any) -> tuple[Any, Any]:
@@ -298,8 +298,8 @@ def _split(X: Any, tile: int, lowest: int, open_: Any) -> tuple[Any, Any]:
     tiles, deep = -(-lines // tile), -(-inner // _STEPS)
     splits, odd = cupy.empty(3 * tiles * tile * deep * _STEPS, np.float32), cupy.zeros(tiles, np.int32)
     sizes = np.int64(lines), np.int64(inner), np.int32(tile), np.int32(lowest)
-    given = open_, X, *_strides(X), *sizes, splits, odd
-    _kernel("split", "f", current_device())((deep, tiles), (256,), given)
+    arguments = open_, X, *_strides(X), *sizes, splits, odd
+    _kernel("split", "f", current_device())((deep, tiles), (256,), arguments)
     return splits, odd
 
 

@@ -142,8 +142,8 @@ def parts_for(words: WordFormat, nodes: int, rows: int, columns: int, inner: int
     height = least if rows <= 32 and columns <= 64 else 64
     width = 128 if columns > 64 else max(height, least if columns <= 32 else 64)
     entries = -(-rows // height) * height * -(-columns // width) * width
-    held = _HELD_HEAVY if nodes >= HEAVY else _HELD_BYTES // words.word_bytes
-    parts = min(_MULTIPROCESSORS * held // entries, inner // _PART)
+    capacity = _HELD_HEAVY if nodes >= HEAVY else _HELD_BYTES // words.word_bytes
+    parts = min(_MULTIPROCESSORS * capacity // entries, inner // _PART)
     if parts < 3:
         return 1, inner
     part = -(-inner // (parts * _PART_STEP)) * _PART_STEP

@@ -65,8 +65,8 @@ def close_block(bits, job, workspace):
 @inner
 def has_negative_zero(A):
     """Return whether an entry of A is -0.0."""
-    found = 0
+    flag = 0
     for i in range(A.shape[0]):
         for j in range(A.shape[0]):
-            found |= (A[i, j] == 0) & (math.copysign(1.0, A[i, j]) < 0)
-    return found != 0
+            flag |= (A[i, j] == 0) & (math.copysign(1.0, A[i, j]) < 0)
+    return flag != 0
