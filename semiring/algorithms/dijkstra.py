@@ -76,20 +76,20 @@ class Searches:
 
         Without ``targets``, the targets are all vertices. The cost is that of the vertices within the limit.
         """
-        wanted = np.full(self.n, targets is None)
+        is_target = np.full(self.n, targets is None)
         if targets is not None:
-            wanted[targets] = True
+            is_target[targets] = True
         kernels = backend_for(None, self.plan.semiring, self.plan.dtype).capabilities.paths
         bound = self.plan.dtype.type(limit)
         if kernels is not None and has_operation(kernels, "search_near"):
-            return kernels.search_near(self.plan, self._graph, sources, wanted, bound)
+            return kernels.search_near(self.plan, self._graph, sources, is_target, bound)
         rows = [self._sweeps(source)[0] for source in sources.tolist()]
         add, zero = self.plan.semiring.add, self.plan.zero
-        found = [np.flatnonzero(wanted & (row != zero) & (add(row, bound) == row)) for row in rows]
-        counts = [0, *(some.size for some in found)]
-        values = [row[some] for row, some in zip(rows, found, strict=True)]
+        targets_of_rows = [np.flatnonzero(is_target & (row != zero) & (add(row, bound) == row)) for row in rows]
+        counts = [0, *(some.size for some in targets_of_rows)]
+        values = [row[some] for row, some in zip(rows, targets_of_rows, strict=True)]
         nothing = np.empty(0, np.int32), np.empty(0, self.plan.dtype)
-        return np.cumsum(counts), np.concatenate([nothing[0], *found]), np.concatenate([nothing[1], *values])
+        return np.cumsum(counts), np.concatenate([nothing[0], *targets_of_rows]), np.concatenate([nothing[1], *values])
 
     @property
     def _graph(self) -> tuple[Any, ...]:

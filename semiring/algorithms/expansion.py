@@ -54,7 +54,7 @@ def expanded(plan: KernelPlan, D: Array, P: Array, source: int, target: int) -> 
     """
     #: As if all weights were ≥ 0: whether ⊗ is exact, and how errors are measured, without a look at all of D.
     tolerance = tolerance_for(replace(plan, facts=Facts(nonnegative=True)), D[:0])
-    path, edges, seen = [source], [plan.one], set()
+    path, edges, visited = [source], [plan.one], set()
     waiting = [(source, target)]
     while waiting:
         u, v = waiting.pop()
@@ -62,10 +62,10 @@ def expanded(plan: KernelPlan, D: Array, P: Array, source: int, target: int) -> 
             path.append(v)
             edges.append(D[u, v])
             continue
-        k = None if (u, v) in seen else _between(plan, D, P, u, v, tolerance)
+        k = None if (u, v) in visited else _between(plan, D, P, u, v, tolerance)
         if k is None:
             return None
-        seen.add((u, v))
+        visited.add((u, v))
         waiting += [(k, v), (u, k)]
     if not _adds_up(plan, np.array(edges, plan.dtype), D[source, target], 0.0 if tolerance.is_exact else 4.0 * len(D)):
         return None

@@ -80,9 +80,9 @@ def edge_graph(n: int, tails: Array, heads: Array, stored: Array, sign: int, rou
     order = np.lexsort((weights, tails, heads))
     order = order[weights[order] < np.inf]
     tails, heads, weights = tails[order], heads[order], weights[order]
-    kept = np.ones(order.size, bool)
-    kept[1:] = (tails[1:] != tails[:-1]) | (heads[1:] != heads[:-1])
-    tails, heads, weights = tails[kept], heads[kept], weights[kept]
+    is_first = np.ones(order.size, bool)
+    is_first[1:] = (tails[1:] != tails[:-1]) | (heads[1:] != heads[:-1])
+    tails, heads, weights = tails[is_first], heads[is_first], weights[is_first]
     whole = bool((weights == np.rint(weights)).all()) and float(np.abs(weights).max(initial=0)) * n < 2**49
     rounds = is_floating(stored.dtype) and not whole
     epsilon = weight_rounding(stored.dtype, rounded_to) if rounds else 0.0
@@ -119,13 +119,13 @@ def searches(graph: SparseGraph, h: Array, threads: int | None = None) -> Search
 def johnson(graph: SparseGraph, h: Array, out: Array, *, reflexive: bool = True, progress: Any = None) -> None:
     """Write all distances into out (n, n), with the sign applied; h (n,) are `graph_potentials`."""
     n, sign, own = graph.n, graph.sign, searches(graph, h)
-    step, moved = max(1, _ENTRIES // max(1, n)), bool(h.any())
-    direct = not moved and out.flags.c_contiguous and out.dtype in (np.float32, np.float64)
+    step, has_potentials = max(1, _ENTRIES // max(1, n)), bool(h.any())
+    direct = not has_potentials and out.flags.c_contiguous and out.dtype in (np.float32, np.float64)
     for start in range(0, n, step):
         rows = slice(start, min(n, start + step))
         with np.errstate(over="ignore"):  # a distance beyond the range of the dtype is ∞
             distances, _ = own.table(np.arange(rows.start, rows.stop), out=out[rows] if direct else None)
-            if moved:
+            if has_potentials:
                 distances += h - h[rows, np.newaxis]
             if sign < 0:
                 np.subtract(0.0, distances, out=out[rows], casting="same_kind")

@@ -470,12 +470,12 @@ def register_method(name: str, method: Method | Callable[..., object], **traits:
     """
     if traits.pop("keeps_pivots", None) is not None:
         _warn_of_pivots(3)
-    made = _made(name, method, traits)
+    new_method = _made(name, method, traits)
     if name in METHODS:
         raise MethodError(f"{name!r} is a closure method already: choose another name")
-    _methods[name] = made
+    _methods[name] = new_method
     notify()
-    return made
+    return new_method
 
 
 def unregister_method(name: str) -> None:
@@ -505,8 +505,8 @@ def method_named(name: str | Method) -> Method:
     """
     if isinstance(name, Method):  # built by a rule, from the scans of one graph
         return name
-    found = _methods.get(name)
-    return _loaded(name) if found is None else found
+    entry = _methods.get(name)
+    return _loaded(name) if entry is None else entry
 
 
 def takes_edges(name: str | Method) -> bool:
@@ -521,8 +521,8 @@ def is_structural(name: str | Method) -> bool:
 
 def matrix_methods() -> list[str]:
     """Return the names of `METHODS`, except methods known to take edges or to need a structure of the graph."""
-    found = [(name, _methods.get(name)) for name in METHODS]
-    return [name for name, method in found if method is None or (method.takes == "matrix" and not method.structure)]
+    entries = [(name, _methods.get(name)) for name in METHODS]
+    return [name for name, method in entries if method is None or (method.takes == "matrix" and not method.structure)]
 
 
 def _warn_of_pivots(stacklevel: int) -> None:
@@ -532,8 +532,8 @@ def _warn_of_pivots(stacklevel: int) -> None:
 
 def methods_for(device: str) -> list[str]:
     """Return the names of `METHODS` that run on a device, "cpu" or "cuda", including methods not yet loaded."""
-    found = [(name, _methods.get(name)) for name in METHODS]
-    return [name for name, method in found if method is None or device in method.devices]
+    entries = [(name, _methods.get(name)) for name in METHODS]
+    return [name for name, method in entries if method is None or device in method.devices]
 
 
 def methods_by_device(names: Iterable[str]) -> dict[str, list[str]]:
@@ -546,10 +546,10 @@ _WHERE = {"on the CPU": "cpu", "on a GPU": "cuda"}
 
 
 def _made(name: str, method: Any, traits: dict[str, Any]) -> Method:
-    known = [field.name for field in fields(Method)[2:]]
-    unknown = sorted(set(traits) - set(known))
+    names = [field.name for field in fields(Method)[2:]]
+    unknown = sorted(set(traits) - set(names))
     if unknown:
-        raise MethodError(f"a closure method has no trait {', '.join(unknown)}: its traits are {', '.join(known)}")
+        raise MethodError(f"a closure method has no trait {', '.join(unknown)}: its traits are {', '.join(names)}")
     return replace(method, name=name, **traits) if isinstance(method, Method) else Method(name, method, **traits)
 
 
@@ -570,7 +570,7 @@ def _loaded(name: str) -> Method:
         raise UnknownNameError("closure method", name, METHODS, methods_by_device(METHODS))
     entry = _installed()[name]
     try:
-        made = _methods[name] = _made(name, entry.load(), {})
+        method = _methods[name] = _made(name, entry.load(), {})
     except Exception as error:  # whatever the code of another package raises
         raise MethodError(f"the closure method {name!r} cannot be loaded from {entry.value}: {error}") from error
-    return made
+    return method

@@ -51,10 +51,10 @@ def narrower(
     passes = backend_for(A, min_plus, A.dtype).capabilities.passes
     if largest is None:
         for part in (A[:_SAMPLE], A):
-            found = _largest_whole(part, passes)
-            if found == np.inf:
+            magnitude = _largest_whole(part, passes)
+            if magnitude == np.inf:
                 return None
-        largest = int(found)
+        largest = int(magnitude)
     n, ends = A.shape[0], None
     for dtype in candidates:
         limit = int(inner_zero(min_plus, dtype)) - 1

@@ -181,11 +181,11 @@ def path_sums(plan: KernelPlan, weights: Array, pred: Array, source: int) -> Arr
     mul = plan.semiring.mul.expression
     sums = np.full(n, plan.zero, wide)
     sums[source] = plan.one
-    known = np.zeros(n, np.bool_)
-    known[source] = True
+    has_sum = np.zeros(n, np.bool_)
+    has_sum[source] = True
     waiting = np.flatnonzero(pred >= 0)
     while waiting.size:
-        ready = known[pred[waiting]]
+        ready = has_sum[pred[waiting]]
         if not ready.any():
             raise RuntimeError(
                 f"the predecessors of {waiting.size} vertices lead in circles, not to the source {source}"
@@ -193,7 +193,7 @@ def path_sums(plan: KernelPlan, weights: Array, pred: Array, source: int) -> Arr
         now = waiting[ready]
         steps = weights[pred[now], now].astype(wide)
         sums[now] = mul.evaluate({"x": sums[pred[now]], "y": steps}, wide)
-        known[now] = True
+        has_sum[now] = True
         waiting = waiting[~ready]
     return sums
 

@@ -169,13 +169,13 @@ class _ReachabilitySweeps:
         """
         graphs, words = self._graphs, self._words
         reached, new = pivot.copy(), pivot
-        while new.any() and (asked := vertices & ~reached).any():
+        while new.any() and (candidates := vertices & ~reached).any():
             if self._left <= 0:
                 return None
-            rows = int(np.bitwise_count(new if along else asked).sum())
+            rows = int(np.bitwise_count(new if along else candidates).sum())
             self._left -= max(rows / len(words), self._least)
-            new = graphs.sweep_along(words, new) if along else graphs.sweep_against(words, new, asked)
-            new = new & asked
+            new = graphs.sweep_along(words, new) if along else graphs.sweep_against(words, new, candidates)
+            new = new & candidates
             reached |= new
         return reached
 

@@ -52,8 +52,8 @@ def _check_laws(semiring: Semiring) -> None:
     """Raise `AlgebraError` where a law of semirings is refuted."""
     report = None if is_proved(semiring) else _laws(semiring)
     if report is not None and report.refuted:
-        found = "its closures are not the sums over all paths"
-        raise report.refusal(semiring.name, report.refuted[0], found)
+        consequence = "its closures are not the sums over all paths"
+        raise report.refusal(semiring.name, report.refuted[0], consequence)
 
 
 def _warn_of_rounding(semiring: Semiring) -> None:
@@ -95,8 +95,8 @@ def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:
     if star is None:
         from semiring.algebra.verify.check import known_star  # only for this message
 
-        known = known_star(semiring)
-        example = f", such as {option('star', known)}" if known else ""
+        suggestion = known_star(semiring)
+        example = f", such as {option('star', suggestion)}" if suggestion else ""
         raise AlgebraError(
             f"{no_star(semiring.name, ', so it has no closure')}, the value of a* = 1 ⊕ a ⊕ a² ⊕ …, or nan{example}. "
             f"On a domain where 1 ⊕ a = 1, the star is 1: then {option('domain')} is enough"
@@ -114,8 +114,8 @@ def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:
 
 def may_diverge(plan: KernelPlan) -> bool:
     """Return whether a pivot may have no star; in min-plus with weights ≥ 0 every pivot has one."""
-    known = plan.facts.nonnegative and plan.semiring.tropical == "min"
-    return plan.semiring.divergence is not None and not known
+    is_bounded = plan.facts.nonnegative and plan.semiring.tropical == "min"
+    return plan.semiring.divergence is not None and not is_bounded
 
 
 def vertex_without_star(plan: KernelPlan, A: Any) -> int:

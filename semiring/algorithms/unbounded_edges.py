@@ -38,9 +38,9 @@ def check_unbounded(A: Array, edges: dict[int, Array], semiring: Semiring) -> No
         path = _path(A, heads, tail, none)
         if path:
             cycle = [tail, *path[:-1]]
-            shown = " → ".join(map(str, (*cycle, tail)))
+            cycle_text = " → ".join(map(str, (*cycle, tail)))
             raise (PositiveCycleError if semiring.tropical == "max" else NegativeCycleError)(
-                f"the first edge of the cycle {shown} has the weight {float(A[tail, path[0]])}: {NO_CLOSURE} "
+                f"the first edge of the cycle {cycle_text} has the weight {float(A[tail, path[0]])}: {NO_CLOSURE} "
                 f"(no edge in {semiring.name} is {none})",
                 cycle,
             )
@@ -67,8 +67,8 @@ def _path(A: Array, sources: Array, target: int, none: Any) -> list[int]:
 def insert_unbounded(edges: dict[int, Array], D: Array) -> Array:
     """Insert the unbounded edges into D, the min-plus closure of the other edges, in place, and return D."""
     xp = array_namespace(D)
-    for tail, found in edges.items():
-        heads = xp.asarray(found)
+    for tail, head_list in edges.items():
+        heads = xp.asarray(head_list)
         before = D[:, tail] != np.inf
         before[tail] = True
         after = (D[heads] != np.inf).any(axis=0)

@@ -124,8 +124,10 @@ def _transpose(engine: Engine, A: Array, out: Array) -> None:
         return
     from semiring.kernels.graphs.permutation import transpose_entries
 
-    given, to = as_unsigned(A), as_unsigned(out)
-    run_strips(lambda rows: transpose_entries(given, to, rows.start, rows.stop), len(out), engine.plan.threads, unit=16)
+    source, target = as_unsigned(A), as_unsigned(out)
+    run_strips(
+        lambda rows: transpose_entries(source, target, rows.start, rows.stop), len(out), engine.plan.threads, unit=16
+    )
 
 
 def _mirror(engine: Engine, A: Array) -> None:

@@ -64,11 +64,11 @@ class Condensation:
 
         self._vertices = Vertices(n, names)
         self.names = self._vertices.names
-        found = strong_components_of_sparse(csr_array((np.ones(len(tails)), (tails, heads)), shape=(n, n)))
-        count = len(found)
-        self._order, self._bounds = found.order, found.bounds
+        components = strong_components_of_sparse(csr_array((np.ones(len(tails)), (tails, heads)), shape=(n, n)))
+        count = len(components)
+        self._order, self._bounds = components.order, components.bounds
         self.component = np.empty(n, np.int64)
-        self.component[found.order] = np.repeat(np.arange(count), np.diff(found.bounds))
+        self.component[components.order] = np.repeat(np.arange(count), np.diff(components.bounds))
         tails, heads = self.component[tails], self.component[heads]
         between = np.unique(tails[tails != heads] * count + heads[tails != heads])
         ends = between // max(1, count), between % max(1, count)
@@ -131,12 +131,14 @@ class Condensation:
         result = np.empty((rows.size, columns.size), np.bool_)
         for first in range(0, rows.size, 64 * _WORDS):
             some = rows.ravel()[first : first + 64 * _WORDS]
-            found = np.zeros((len(self), -(-len(some) // 64)), np.uint64)
+            reached = np.zeros((len(self), -(-len(some) // 64)), np.uint64)
             own = np.arange(len(some))
-            np.bitwise_or.at(found, (some, own // 64), np.left_shift(np.uint64(1), (own % 64).astype(np.uint64)))
-            carry_along(starts, heads, found)
-            met = np.unpackbits(found[columns.ravel()].view(np.uint8), axis=1, bitorder="little", count=len(some))
-            result[first : first + len(some)] = met.T
+            np.bitwise_or.at(reached, (some, own // 64), np.left_shift(np.uint64(1), (own % 64).astype(np.uint64)))
+            carry_along(starts, heads, reached)
+            columns_reached = np.unpackbits(
+                reached[columns.ravel()].view(np.uint8), axis=1, bitorder="little", count=len(some)
+            )
+            result[first : first + len(some)] = columns_reached.T
         return result.reshape(rows.shape + columns.shape)[()]
 
     def _components_of(self, vertices: Any) -> NDArray[np.int64]:

@@ -101,12 +101,12 @@ class Structure:
         return widest_level_of_core(self.pattern)
 
     def __str__(self) -> str:
-        found = ["undirected"] if self.is_symmetric else []
+        parts = ["undirected"] if self.is_symmetric else []
         if self.edges is not None:
-            found.append(f"{self.edges:,} edges")
+            parts.append(f"{self.edges:,} edges")
         if self.weight is not None:
-            found.append(f"all edges of weight {self.weight}")
-        return ", ".join(found)
+            parts.append(f"all edges of weight {self.weight}")
+        return ", ".join(parts)
 
     def component_structure(self) -> Structure:
         """Return the structure that every strong component inherits: the symmetry and the one weight."""
@@ -196,7 +196,7 @@ def _edges(A: Any, none: Any, threads: int) -> tuple[Any, int | None, Any]:
     from semiring.kernels.graphs.scan import first_edge, note_edges
 
     entries, absent, n = as_unsigned(A), bits_of(none, A.dtype), A.shape[0]
-    known, bits = first_edge(entries, absent, 0)
+    has_edge, bits = first_edge(entries, absent, 0)
     weight, words = entries.dtype.type(bits), np.empty((n, -(-n // WORD)), np.uint32)
     counted: list[int] = []  # the edges of each scanned strip, to which threads append
     others: list[bool] = []
@@ -212,7 +212,7 @@ def _edges(A: Any, none: Any, threads: int) -> tuple[Any, int | None, Any]:
     edges, same = sum(counted), not any(others)
     if edges * FEW > n * n and not same:
         return None, None, None
-    one = weight.reshape(1).view(A.dtype)[0] if known and same else None
+    one = weight.reshape(1).view(A.dtype)[0] if has_edge and same else None
     return words, (edges if edges * FEW <= n * n else None), one
 
 

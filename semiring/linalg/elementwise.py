@@ -288,8 +288,8 @@ def _demand_range(semiring: Semiring, which: str, left: Array, right: Array, sca
     sign = "⊕" if which == "add" else "⊗"
 
     def results() -> Array:
-        found = operation(left.astype(np.float64), right.astype(np.float64))
-        return abs(found + 0.5) - 0.5  # the least number of a dtype is one further from 0 than the greatest
+        value = operation(left.astype(np.float64), right.astype(np.float64))
+        return abs(value + 0.5) - 0.5  # the least number of a dtype is one further from 0 than the greatest
 
     demand_range(left.dtype, a + b if which == "add" else a * b, results, f"an entry of A {sign} B")
 
@@ -411,9 +411,9 @@ def reduce(
     """
     semiring = as_semiring(semiring)
     refuse_lawless_sums(semiring)
-    given = as_array(A, semiring, device=device, check=check)
-    scan = check_operands(semiring, {"A": given})[0] if check else Scan()
-    array = wide(given, semiring)
+    operand = as_array(A, semiring, device=device, check=check)
+    scan = check_operands(semiring, {"A": operand})[0] if check else Scan()
+    array = wide(operand, semiring)
     axes = reduced_axes(axis, array.ndim)
     remaining = [size for i, size in enumerate(array.shape) if i not in axes]
     if not axes:
@@ -427,7 +427,7 @@ def reduce(
         result = _sum(semiring, array, axes, remaining)
     if keepdims:
         result = result.reshape([1 if i in axes else size for i, size in enumerate(array.shape)])
-    result = rounded(result, given.dtype)
+    result = rounded(result, operand.dtype)
     return as_result(A)(result if result.ndim else result[()])
 
 
@@ -437,17 +437,17 @@ def reduced_axes(axis: Any, dimensions: int) -> tuple[int, ...]:
         return tuple(range(dimensions))
     several = axis if isinstance(axis, tuple) else (axis,)
     try:
-        given = [index(one) for one in several]
+        indices = [index(one) for one in several]
         if any(isinstance(one, bool) for one in several):
             raise TypeError
     except TypeError:
         raise TypeError(f"axis is an integer or a tuple of integers, not {axis!r}") from None
-    for one in given:
+    for one in indices:
         if not -dimensions <= one < dimensions:
             ends = f"an axis is between {-dimensions} and {dimensions - 1}" if dimensions else "it is a number"
             raise np.exceptions.AxisError(f"axis={axis!r}, and A has {dimensions} dimensions: {ends}")
-    axes = sorted({one % dimensions for one in given})
-    if len(axes) < len(given):
+    axes = sorted({one % dimensions for one in indices})
+    if len(axes) < len(indices):
         raise ValueError(f"axis={axis!r} names an axis twice: once is enough")
     return tuple(axes)
 

@@ -135,7 +135,7 @@ def matmul(
         A, B, labelled = labelled_product(A, B)
         product = matmul(A, B, semiring, out=out, check=check, threads=threads, device=device)
         return labelled(product) if out is None else out
-    given = left, right = operands(semiring, device=device, check=check, A=A, B=B)
+    arrays = left, right = operands(semiring, device=device, check=check, A=A, B=B)
     scans_result = check and reveals_invalid_entries(semiring, left, right, threads)
     a, b = (Scan(), Scan()) if scans_result else scan_operands(semiring, check, A=left, B=right)
     left, right, shape, axes = _align_dimensions(left, right)
@@ -147,7 +147,7 @@ def matmul(
     else:
         C[...] = semiring.zero_for(left.dtype)
     if scans_result and not (np.maximum.reduce(C, axis=None) < np.inf):  # NaN included
-        scan_operands(semiring, True, A=given[0], B=given[1])
+        scan_operands(semiring, True, A=arrays[0], B=arrays[1])
     if target is None:
         return as_result(A, B)(result if result.ndim else result[()])
     if result is not target:
@@ -299,14 +299,16 @@ def power(
     if isinstance(A, BitMatrix):
         return packed.power(A, exponent, semiring, threads, device)
     if is_labelled(A):
-        taken = labelled_square(A)
-        return taken.restore(power(taken.matrix, exponent, semiring, check=check, threads=threads, device=device))
-    given = as_matrix(A, semiring, square=True, device=device, check=check)
-    scan_operands(semiring, check, A=given)
-    back, base = as_result(A), wide(given, semiring)
+        labelled_matrix = labelled_square(A)
+        return labelled_matrix.restore(
+            power(labelled_matrix.matrix, exponent, semiring, check=check, threads=threads, device=device)
+        )
+    matrix = as_matrix(A, semiring, square=True, device=device, check=check)
+    scan_operands(semiring, check, A=matrix)
+    back, base = as_result(A), wide(matrix, semiring)
     if exponent == 0:
         there = "cuda" if is_device_array(base) else None
-        return back(identity(base.shape[0], semiring, given.dtype, device=there))
+        return back(identity(base.shape[0], semiring, matrix.dtype, device=there))
     # Entries of products are elements again; integers must be scanned every time, for "no path" and their range.
     again = check and (has_inner_zero(semiring, base.dtype) or may_wrap(semiring, base.dtype))
     result: Array | None = None
@@ -315,5 +317,5 @@ def power(
             result = base.copy() if result is None else matmul(result, base, semiring, check=again, threads=threads)
         exponent >>= 1
         if result is not None and not exponent:
-            return back(rounded(result, given.dtype))
+            return back(rounded(result, matrix.dtype))
         base = matmul(base, base, semiring, check=again, threads=threads)

@@ -296,8 +296,8 @@ def arrange_chain(
         lengths = None if lengths is None else lengths[..., None]
     A = A[None] if A.ndim == 2 else xp.moveaxis(A, 0, -3)
     weights = None if weights is None else xp.moveaxis(weights, 0, -2)
-    given = ChainArrays(A, x, weights, lengths)
-    batches = given.batches
+    chain = ChainArrays(A, x, weights, lengths)
+    batches = chain.batches
     try:
         rank = len(np.broadcast_shapes(*batches))
     except ValueError:
@@ -306,23 +306,25 @@ def arrange_chain(
         array
         if array is None or array.ndim == rank + own
         else array.reshape((1,) * (rank + own - array.ndim) + tuple(array.shape))
-        for array, own in zip(given, _OWN, strict=True)
+        for array, own in zip(chain, _OWN, strict=True)
     )
     return A, x, weights, lengths, steps
 
 
 def _steps(A: Any, weights: Any, steps: int | None) -> int:
     """Return the number of steps in the arrays and in ``steps``. Raises `ShapeError` if they differ."""
-    said = {} if A.ndim == 2 else {"As": int(A.shape[0])}
-    said |= {} if weights is None else {"weights": int(weights.shape[0])}
-    said |= {} if steps is None else {"steps": require_integer(steps, "the number of steps")}
-    if not said:
+    counts = {} if A.ndim == 2 else {"As": int(A.shape[0])}
+    counts |= {} if weights is None else {"weights": int(weights.shape[0])}
+    counts |= {} if steps is None else {"steps": require_integer(steps, "the number of steps")}
+    if not counts:
         raise ValueError(
             "the number of steps is not known, as one matrix is given for all of them: pass steps or weights"
         )
-    if len(set(said.values())) > 1:
-        raise ShapeError(f"the number of steps is not one: {', '.join(f'{name} has {n}' for name, n in said.items())}")
-    count = next(iter(said.values()))
+    if len(set(counts.values())) > 1:
+        raise ShapeError(
+            f"the number of steps is not one: {', '.join(f'{name} has {n}' for name, n in counts.items())}"
+        )
+    count = next(iter(counts.values()))
     if count < 0:
         raise ValueError(f"the number of steps is {count}, and at least 0")
     return count

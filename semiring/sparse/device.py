@@ -125,10 +125,10 @@ class DevicePlacement:
             out[self.xp.asarray(some)] = X[self.xp.asarray(targets[some]), self.xp.asarray(which[some] - part.start)]
 
     def _tree(self, analysis: Analysis) -> _Tree:
-        kept = analysis.on_devices
-        if self.number not in kept:
-            kept[self.number] = _Tree(analysis, self.xp)
-        result: _Tree = kept[self.number]
+        copies = analysis.on_devices
+        if self.number not in copies:
+            copies[self.number] = _Tree(analysis, self.xp)
+        result: _Tree = copies[self.number]
         return result
 
 
@@ -169,8 +169,8 @@ class _Tree:
     def _layout(self, layout: FactorLayout) -> tuple[Any, ...]:
         if layout.symmetric not in self._layouts:
             entries = np.flatnonzero(layout.slots >= 0)
-            given = layout.slots[entries], entries, layout.blocks, layout.right, layout.below
-            self._layouts[layout.symmetric] = self._upload(*(x.astype(np.int64) for x in given))
+            arrays = layout.slots[entries], entries, layout.blocks, layout.right, layout.below
+            self._layouts[layout.symmetric] = self._upload(*(x.astype(np.int64) for x in arrays))
         return self._layouts[layout.symmetric]
 
     @cached_property
@@ -197,8 +197,8 @@ class _Tree:
             square, panel = m[level] ** 2, k[level] * m[level]
             at[level], spare[level] = np.cumsum(square) - square, np.cumsum(panel) - panel
             sizes.append((int(square.sum()), int(panel.sum())))
-        given = starts, kids, spots, a.is_large(), at, spare
-        return (*self._upload(*given), at, sizes)
+        arrays = starts, kids, spots, a.is_large(), at, spare
+        return (*self._upload(*arrays), at, sizes)
 
     @cached_property
     def lists(self) -> tuple[DeviceArray, ...]:

@@ -105,7 +105,7 @@ class ExactPotentials:
         """
         if (self.sign * B == -np.inf).any():
             raise DomainError("b has an entry of unbounded gain, which this factor does not support: leave it out")
-        found = np.empty(B.shape)
+        solution = np.empty(B.shape)
         shift = -self.h if transposed else self.h
         for column in range(B.shape[1]):
             b = self.sign * B[:, column]
@@ -114,18 +114,18 @@ class ExactPotentials:
             up = self.unit - unit
             begin = whole(b[ends], unit) + (shift[ends] << up)
             labels, _ = self._search(dict(zip(ends.tolist(), begin.tolist(), strict=True)), not transposed, up)
-            found[:, column] = self.sign * self._lengths(labels, shift << up, unit)
-        return found
+            solution[:, column] = self.sign * self._lengths(labels, shift << up, unit)
+        return solution
 
     def path(self, source: int, target: int) -> list[int]:
         """Return the vertices of a best path; [] where there is none."""
         labels, before = self._search({source: 0})
         if labels[target] is None:
             return []
-        found = [target]
-        while found[-1] != source:
-            found.append(before[found[-1]])
-        return found[::-1]
+        vertices = [target]
+        while vertices[-1] != source:
+            vertices.append(before[vertices[-1]])
+        return vertices[::-1]
 
     def _lengths(self, labels: list[int | None], shift: Array, unit: int | None = None) -> Array:
         there = np.array([label is not None for label in labels], np.bool_)
@@ -150,23 +150,23 @@ class ExactPotentials:
                 continue
             done[vertex] = True
             for other, weight in edges[vertex]:
-                longer, known = label + (weight << up), labels[other]
-                if known is None or longer < known:
+                longer, current = label + (weight << up), labels[other]
+                if current is None or longer < current:
                     labels[other], before[other] = longer, vertex
                     heappush(heap, (longer, other))
         return labels, before
 
     def _edges(self, against: bool) -> list[list[tuple[int, int]]]:
-        kept = self._into if against else self._out
-        if kept is None:
-            kept = [[] for _ in range(self.n)]
+        lists = self._into if against else self._out
+        if lists is None:
+            lists = [[] for _ in range(self.n)]
             for i, j, weight in zip(*self._ends(), self.weights.tolist(), strict=True):
-                kept[j if against else i].append((i if against else j, weight))
+                lists[j if against else i].append((i if against else j, weight))
             if against:
-                self._into = kept
+                self._into = lists
             else:
-                self._out = kept
-        return kept
+                self._out = lists
+        return lists
 
 
 def exact_minimum(n: int, tails: Array, heads: Array, weights: Array, h: Array) -> Any:

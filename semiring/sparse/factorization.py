@@ -164,10 +164,10 @@ def _is_wide(edges: SparseEntries) -> bool:
     if widest_level(pattern) ** 2 * size < _UNSEARCHED:
         return False
     width = widest_level_of_core(pattern)
-    found = f"a search finds {width:,} of its {pattern.n:,} vertices at one distance"
+    reason = f"a search finds {width:,} of its {pattern.n:,} vertices at one distance"
     demand_memory(
         width**2 * size,
-        f"the factor of a graph without small separators ({found})",
+        f"the factor of a graph without small separators ({reason})",
         "call shortest_paths or another function of paths with sources=, or pass ordering= to factor it nevertheless",
     )
     return width**2 * size >= _UNSEARCHED
@@ -308,10 +308,10 @@ class Factor:
         edges, semiring = self._edges, self.semiring
         nonnegative = edges.scan.nonnegative and semiring.tropical == "min"
         if not nonnegative and self._is_rounded():
-            found = find_potentials(*self._signed_edges())
-            if isinstance(found, ExactPotentials):
-                return self._eliminate_exactly(found)
-            h, component = found
+            potentials = find_potentials(*self._signed_edges())
+            if isinstance(potentials, ExactPotentials):
+                return self._eliminate_exactly(potentials)
+            h, component = potentials
             if h.any():
                 return self._eliminate_under(h, component)
         integers = has_inner_zero(semiring, self._inner)
@@ -350,8 +350,8 @@ class Factor:
     def _signed_edges(self) -> tuple[int, Array, Array, Array, int]:
         """Return the number of vertices, the edges, and the sign that makes them min-plus edges."""
         pattern, sign = self._edges.pattern, 1 if self.semiring.tropical == "min" else -1
-        kept = self._edges.values != self.semiring.zero_for(self.dtype)
-        return pattern.n, pattern.rows[kept], pattern.indices[kept], self._edges.values[kept], sign
+        is_edge = self._edges.values != self.semiring.zero_for(self.dtype)
+        return pattern.n, pattern.rows[is_edge], pattern.indices[is_edge], self._edges.values[is_edge], sign
 
     def _eliminate_under(self, h: Array, component: Array) -> FactorNumbers:
         sign = 1.0 if self.semiring.tropical == "min" else -1.0
@@ -414,11 +414,11 @@ class Factor:
         >>> F.solve([inf, inf, 0.0])  # to vertex 2, from each
         array([4., 1., 0.])
         """
-        given = convert_right_side(align_labels(b, self.names), self.semiring, self.dtype)
+        right_side = convert_right_side(align_labels(b, self.names), self.semiring, self.dtype)
         n = len(self)
-        if given.ndim not in (1, 2) or given.shape[0] != n:
-            raise ShapeError(f"b is {given.shape}: give shape ({n},) or ({n}, k)")
-        scan = check_entries(given, self.semiring, "b")
+        if right_side.ndim not in (1, 2) or right_side.shape[0] != n:
+            raise ShapeError(f"b is {right_side.shape}: give shape ({n},) or ({n}, k)")
+        scan = check_entries(right_side, self.semiring, "b")
         if has_inner_zero(self.semiring, self._inner):
             ends = [abs(int(end)) for end in (scan.low, scan.high) if end is not None]
             if max(ends, default=0) + self._largest * n >= limits_of(self._inner).half:
@@ -426,25 +426,25 @@ class Factor:
                     f"b has entries up to {max(ends)} and paths have {n} edges of weights up to {self._largest}: their "
                     f"sums may exceed half the range of {self._inner}. Use int64 or float64"
                 )
-            B = encode(given, self.semiring, self._inner)
+            B = encode(right_side, self.semiring, self._inner)
         else:
-            B = given.astype(self._inner)
+            B = right_side.astype(self._inner)
         matrix = B[:, np.newaxis] if B.ndim == 1 else B
         if self._exact is not None:
-            solution = self._exact.solve(matrix, transposed).reshape(given.shape)
+            solution = self._exact.solve(matrix, transposed).reshape(right_side.shape)
             return self._decode_result(self._placement.xp.asarray(solution))
         shift = None if self._shift is None else self._shift[:, np.newaxis] * (-1.0 if transposed else 1.0)
         if shift is not None:
             matrix = matrix + shift
         xp = self._placement.xp
         with self._placement.current():
-            found = xp.empty(matrix.shape, self._inner)
+            values = xp.empty(matrix.shape, self._inner)
             sweeps = self._sweeps(columns=not transposed, nonnegative=scan.nonnegative)
             if matrix.shape[1]:
-                sweeps.solve(xp.asarray(np.ascontiguousarray(matrix)), found)
+                sweeps.solve(xp.asarray(np.ascontiguousarray(matrix)), values)
             if shift is not None:
-                found -= xp.asarray(shift)
-            return self._decode_result(found.reshape(given.shape))
+                values -= xp.asarray(shift)
+            return self._decode_result(values.reshape(right_side.shape))
 
     def _decode_result(self, result: Any) -> Any:
         """Convert a result of the kernels to the caller's dtype and value of "no path"."""
@@ -465,8 +465,8 @@ class Factor:
 
         def hand_over(which: Array, block: Any) -> None:
             if self._exact is not None:
-                found = _copy_to_host(block)
-                block = xp.asarray(self._exact.row_distances(vertices[which], np.arange(len(self)), found))
+                copy = _copy_to_host(block)
+                block = xp.asarray(self._exact.row_distances(vertices[which], np.arange(len(self)), copy))
             if shift is not None:
                 block += xp.asarray(shift) - xp.asarray(shift[vertices[which], np.newaxis])
             receive(which, self._decode_result(block))
@@ -534,14 +534,14 @@ class Factor:
         needed = rows.size * columns.size * self._inner.itemsize
         with self._placement.current():
             self._placement.demand(needed, f"a table of {rows.size:,} × {columns.size:,}", _SMALLER_CALLS)
-            found = self._placement.xp.empty((rows.size, columns.size), self._inner)
-            if found.size:
-                self._placement.table(self._sweeps, rows, columns, found)
+            values = self._placement.xp.empty((rows.size, columns.size), self._inner)
+            if values.size:
+                self._placement.table(self._sweeps, rows, columns, values)
             if self._exact is not None:
-                found = self._placement.xp.asarray(self._exact.row_distances(rows, columns, _copy_to_host(found)))
+                values = self._placement.xp.asarray(self._exact.row_distances(rows, columns, _copy_to_host(values)))
             if self._shift is not None:
-                found += self._placement.xp.asarray(self._shift[columns] - self._shift[rows, np.newaxis])
-            return self._decode_result(found)
+                values += self._placement.xp.asarray(self._shift[columns] - self._shift[rows, np.newaxis])
+            return self._decode_result(values)
 
     def distances(self, sources: Any, targets: Any) -> Any:
         """Return the entries of A* for a list of pairs: in min-plus, the distances from each source to its target.
@@ -581,18 +581,18 @@ class Factor:
         """
         rows, columns = self._vertices.indices(sources), self._vertices.indices(targets)
         if rows.size != columns.size:
-            given = f"{rows.size} source{'s'[: rows.size != 1]} and {columns.size} target{'s'[: columns.size != 1]}"
-            raise ShapeError(f"{given}: give two lists of one length, or call table for all combinations")
+            counts = f"{rows.size} source{'s'[: rows.size != 1]} and {columns.size} target{'s'[: columns.size != 1]}"
+            raise ShapeError(f"{counts}: give two lists of one length, or call table for all combinations")
         xp = self._placement.xp
         with self._placement.current():
-            found = xp.empty(rows.size, self._inner)
+            values = xp.empty(rows.size, self._inner)
             if rows.size:
-                self._placement.pairs(self._sweeps, rows, columns, found)
+                self._placement.pairs(self._sweeps, rows, columns, values)
             if self._exact is not None:
-                found = xp.asarray(self._exact.pair_distances(rows, columns, _copy_to_host(found)))
+                values = xp.asarray(self._exact.pair_distances(rows, columns, _copy_to_host(values)))
             if self._shift is not None:
-                found += xp.asarray(self._shift[columns] - self._shift[rows])
-            return self._decode_result(found)
+                values += xp.asarray(self._shift[columns] - self._shift[rows])
+            return self._decode_result(values)
 
     def _rows(self, rows: Array, what: str, instead: str = _SMALLER_CALLS) -> Any:
         self._placement.demand(rows.size * len(self) * self.dtype.itemsize, what, instead)
@@ -657,10 +657,10 @@ class Factor:
         [0, 2, 1]
         """
         i, j = self._vertices.index(source), self._vertices.index(target)
-        found = self._open_factor.path(i, j) if self._exact is None else self._exact.path(i, j)
-        if not found:
+        vertices = self._open_factor.path(i, j) if self._exact is None else self._exact.path(i, j)
+        if not vertices:
             raise NoPathError(f"no path leads from {self._vertices.name(i)} to {self._vertices.name(j)}")
-        return [self._vertices.name(vertex) for vertex in found]
+        return [self._vertices.name(vertex) for vertex in vertices]
 
     @cached_property
     def _open_factor(self) -> OpenFactor:
@@ -823,8 +823,8 @@ class Factor:
             at = self._edge_indices(edges.pattern.rows, edges.pattern.indices)
             values = np.full(own.values.size, self.semiring.zero_for(self.dtype), self.dtype)
             values[at] = edges.values
-        given = SparseEntries(own.pattern, values, own.names, edges.scan)
-        return Factor(self.semiring, given, self._analysis, self._threads, self._placement)
+        entries = SparseEntries(own.pattern, values, own.names, edges.scan)
+        return Factor(self.semiring, entries, self._analysis, self._threads, self._placement)
 
     def update(self, edges: Iterable[tuple[Any, Any, Any]]) -> Factor:
         """Return the factor of the matrix after a change of some weights, bitwise identical to a new `factor`.
@@ -938,10 +938,10 @@ def convert_right_side(b: Any, semiring: Semiring, dtype: np.dtype[Any], name: s
     """Return a right-hand side in the dtype of the matrix. Raises `DTypeError` if its dtype does not fit into it."""
     if not hasattr(b, "dtype") and not hasattr(b, "to_numpy"):
         return np.asarray(as_array(b, semiring, dtype, name=name))
-    given = np.asarray(in_host_memory(b, name))
-    if given.dtype != dtype and not np.can_cast(given.dtype, dtype, "safe"):
-        raise DTypeError(f"{name} is {given.dtype}, the matrix {dtype}: convert one of them")
-    return np.asarray(as_array(given, semiring, dtype, name=name))
+    array = np.asarray(in_host_memory(b, name))
+    if array.dtype != dtype and not np.can_cast(array.dtype, dtype, "safe"):
+        raise DTypeError(f"{name} is {array.dtype}, the matrix {dtype}: convert one of them")
+    return np.asarray(as_array(array, semiring, dtype, name=name))
 
 
 def largest_size(values: Array, scan: Scan) -> Any:

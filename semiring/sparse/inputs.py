@@ -81,12 +81,12 @@ def edges_of(
     """
     names = None
     if names_vertices(A):
-        found = take_edges(A, reading)
-        if found is not None:
-            rows, columns, values = weighted_edges(found, semiring, dtype, directed=reading.directed is not False)
-            return _read_lists(found.size, rows, columns, values, semiring, found.names)
-        taken = take(A, semiring, reading)
-        A, names = taken.matrix, taken.names
+        edges = take_edges(A, reading)
+        if edges is not None:
+            rows, columns, values = weighted_edges(edges, semiring, dtype, directed=reading.directed is not False)
+            return _read_lists(edges.size, rows, columns, values, semiring, edges.names)
+        labelled_matrix = take(A, semiring, reading)
+        A, names = labelled_matrix.matrix, labelled_matrix.names
     A = A.unpack() if isinstance(A, BitMatrix) else in_host_memory(A)
     both = names is None and reading.directed is False
     if is_sparse(A):
@@ -131,9 +131,9 @@ def _read_lists(
     n: int, rows: Array, columns: Array, values: Array, semiring: Semiring, names: Any, *, warns: bool = False
 ) -> SparseEntries:
     """Return the listed edges; with ``warns``, warn of a pair that is listed twice."""
-    kept = values != semiring.zero_for(values.dtype)  # NaN too
-    if not kept.all():
-        rows, columns, values = rows[kept], columns[kept], values[kept]
+    is_edge = values != semiring.zero_for(values.dtype)  # NaN too
+    if not is_edge.all():
+        rows, columns, values = rows[is_edge], columns[is_edge], values[is_edge]
     rows, columns = rows.astype(np.int32), columns.astype(np.int32)
     starts, order = symbolic.compressed(n, rows, columns)
     rows, columns, values = rows[order], columns[order], values[order]

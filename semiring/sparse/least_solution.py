@@ -95,8 +95,8 @@ def fixed_point(
             return _sweep_acyclic(edges, order, b, algebra, transposed)
         _require_star(algebra)
         return np.asarray(Factor(algebra, edges, analyse(pattern), count).solve(b, transposed=transposed))
-    given = A.unpack() if isinstance(A, BitMatrix) else A
-    matrix, right = operands(algebra, A=in_host_memory(given), b=in_host_memory(b, "b"))
+    array = A.unpack() if isinstance(A, BitMatrix) else A
+    matrix, right = operands(algebra, A=in_host_memory(array), b=in_host_memory(b, "b"))
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ShapeError(f"A is {matrix.shape}: a square matrix is needed")
     _check_shape(right, len(matrix))
@@ -123,8 +123,8 @@ def _solve_dense(A: Array, b: Array, semiring: Semiring, transposed: bool, threa
     if signed or (transposed and not semiring.commutative):
         D = closure_of_rounded(wide(A, semiring), semiring, A.dtype, threads=threads)
         X = wide(matrix, semiring)
-        found = matmul(X.T, D, semiring).T if transposed else matmul(D, X, semiring)
-        return np.asarray(rounded(found, A.dtype)).reshape(b.shape)
+        product = matmul(X.T, D, semiring).T if transposed else matmul(D, X, semiring)
+        return np.asarray(rounded(product, A.dtype)).reshape(b.shape)
     more = int(largest_size(b, other)) if has_inner_zero(semiring, A.dtype) else 0
     inner = inner_dtype(semiring, A.dtype, n, largest_size(A, scan), more)
     plan = make_plan(semiring, inner, nonnegative=scan.nonnegative and other.nonnegative, threads=threads)

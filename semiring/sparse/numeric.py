@@ -102,10 +102,10 @@ def eliminate_again(numbers: FactorNumbers, plan: KernelPlan, values: Array, cha
             memory[begins[first] : begins[last] + k[last] * m[last]] = plan.zero
     entries = np.flatnonzero(is_stale[a.owners])
     kernels.scatter_values(values[entries], layout.slots[entries], memory)
-    found = FactorNumbers(a, layout, plan, memory, dict(numbers.updates))
+    result = FactorNumbers(a, layout, plan, memory, dict(numbers.updates))
     with profiling.span("method", "elimination", shape=(a.n, a.n), fronts=int(is_stale.sum())):
-        _SupernodalElimination(found, is_stale).run()
-    return found
+        _SupernodalElimination(result, is_stale).run()
+    return result
 
 
 class _SupernodalElimination:

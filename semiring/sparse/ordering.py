@@ -85,7 +85,7 @@ def _minimum_degree(starts: Array, indices: Array) -> Array:
     rows[inside], rows[ends - 1] = indices, np.arange(n)
     values[ends - 1] = 1.0 + degrees
     A = csc_array((values, rows, first.astype(np.int32)), shape=(n, n))
-    found = spilu(
+    decomposition = spilu(
         A,
         drop_tol=1.0,
         fill_factor=1.0,
@@ -94,5 +94,5 @@ def _minimum_degree(starts: Array, indices: Array) -> Array:
         options={"SymmetricMode": True},
     )
     order = np.empty(n, np.int32)
-    order[found.perm_c] = np.arange(n)
+    order[decomposition.perm_c] = np.arange(n)
     return order

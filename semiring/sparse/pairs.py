@@ -47,9 +47,9 @@ def join_pairs(rows: TriangularSolves, columns: TriangularSolves, sources: Array
     step = max(1, _PARTS // int(parts.max()))
     for start in range(apart, order.size, step):
         some = order[start : start + step]
-        found = np.empty(some.size, out.dtype)
-        _Pairs(rows, columns, tails[some], heads[some], common[some]).join(found)
-        out[some] = found
+        values = np.empty(some.size, out.dtype)
+        _Pairs(rows, columns, tails[some], heads[some], common[some]).join(values)
+        out[some] = values
 
 
 def _width(rows: TriangularSolves) -> int:
@@ -102,13 +102,13 @@ class _Pairs:
         step = max(1, _LABELS // (2 * longest * out.itemsize))
         for start in range(0, out.size, step):
             part = slice(start, start + step)
-            common, found = self.common[part], out[part]
+            common, values = self.common[part], out[part]
             x, x_at = self.labels(self.rows, self.tails[part], common)
             y, y_at = self.labels(self.columns, self.heads[part], common)
             lengths = a.heights[common] + a.pivots[common]
             tasks = [
-                (sr, x, x_at[piece], y, y_at[piece], lengths[piece], zero, found[piece])
-                for piece in _pieces(found.size, _PIECE)
+                (sr, x, x_at[piece], y, y_at[piece], lengths[piece], zero, values[piece])
+                for piece in _pieces(values.size, _PIECE)
             ]
             run_tasks(kernels.join_labels, tasks, self.plan.threads)
 

@@ -53,7 +53,7 @@ class OpenFactor:
     def path(self, source: int, target: int) -> list[int]:
         """Return the vertices of a best path, both ends included; [] where there is none."""
         a, layout, plan = self.analysis, self.layout, self.plan
-        found = kernels.find_walk(
+        walk = kernels.find_walk(
             self.sr,
             a.place[source],
             a.place[target],
@@ -76,8 +76,8 @@ class OpenFactor:
             plan.zero,
             plan.one,
         )
-        if found.size == 1 and found[0] < 0:
+        if walk.size == 1 and walk[0] < 0:
             raise ValueError(
                 "the entries of the factor do not belong to its edges, which were changed: call factor again"
             )
-        return [int(vertex) for vertex in found]
+        return [int(vertex) for vertex in walk]

@@ -43,8 +43,8 @@ def find_reduction(choice: Any, semiring: Semiring) -> Reduction:
     if name not in REDUCTIONS:
         raise UnknownNameError("reduction of rows", str(name), REDUCTIONS)
     if len(arguments) != (name in _WITH_ARGUMENT):
-        wanted = f"the pair ({name!r}, {_WITH_ARGUMENT[name]})" if name in _WITH_ARGUMENT else f"{name!r} alone"
-        raise ValueError(f"reduce is {choice!r}: give {wanted}")
+        expected = f"the pair ({name!r}, {_WITH_ARGUMENT[name]})" if name in _WITH_ARGUMENT else f"{name!r} alone"
+        raise ValueError(f"reduce is {choice!r}: give {expected}")
     needs_only_worst = name == "eccentricity" and semiring.tropical != "max"
     return Reduction(REDUCTIONS[name](semiring, *arguments), is_builtin=True, needs_only_worst=needs_only_worst)
 

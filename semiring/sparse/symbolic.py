@@ -211,7 +211,7 @@ class Analysis:
         subtrees, in order.
         """
         large, work = self.is_large(), self.pairs(False)
-        total, heavy, need, held = (
+        total, heavy, need, pending = (
             work.copy(),
             large.copy(),
             np.zeros(self.count, np.int64),
@@ -219,12 +219,12 @@ class Analysis:
         )
         sizes = self.depths**2
         for s, up in enumerate(self.parents.tolist()):
-            need[s] = max(need[s], held[s] + sizes[s])
+            need[s] = max(need[s], pending[s] + sizes[s])
             if up >= 0:
                 total[up] += total[s]
                 heavy[up] |= heavy[s]
-                need[up] = max(need[up], held[up] + need[s])
-                held[up] += sizes[s]
+                need[up] = max(need[up], pending[up] + need[s])
+                pending[up] += sizes[s]
         limit = max(_TASK_PAIRS, int(work.sum()) // 64)
         whole = ~heavy & (total <= limit)
         parents = np.where(self.parents >= 0, whole[self.parents], False)
@@ -282,15 +282,15 @@ def widest_level_of_core(pattern: Pattern) -> int:
     """
     starts, indices = _symmetrize(pattern)
     rows = kernels.rows_of(starts, indices.size)
-    kept = np.diff(starts) <= max(64, pattern.n // 64)
+    is_core = np.diff(starts) <= max(64, pattern.n // 64)
     for _ in range(_PEELED):
-        there = kept[rows] & kept[indices]
+        there = is_core[rows] & is_core[indices]
         rows, indices = rows[there], indices[there]
-        alone = kept & (np.bincount(rows, minlength=pattern.n) < 2)
+        alone = is_core & (np.bincount(rows, minlength=pattern.n) < 2)
         if not alone.any():
             break
-        kept &= ~alone
-    there = kept[rows] & kept[indices]
+        is_core &= ~alone
+    there = is_core[rows] & is_core[indices]
     starts = np.concatenate([[0], np.cumsum(np.bincount(rows[there], minlength=pattern.n))])
     return int(kernels.widest_level(starts, indices[there]))
 

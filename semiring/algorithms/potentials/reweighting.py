@@ -39,17 +39,17 @@ def reweighting(weights: Weights, threads: int, *, in_memory: bool = True) -> Ar
     if weights.n <= SMALL and not weights.unbounded and array_namespace(A) is np:
         with np.errstate(over="ignore", invalid="ignore"):
             h = small_potentials(np.asarray(A) if weights.plain else weights.rows(slice(None)))
-    found = swept_potentials(weights, threads, in_memory=in_memory) if h is None else h
-    check_range(found, *weights.range, A.dtype)
-    if h is not None or not weights.epsilon or covers(on_host(found), least_weight(weights)):
-        return found
+    potentials = swept_potentials(weights, threads, in_memory=in_memory) if h is None else h
+    check_range(potentials, *weights.range, A.dtype)
+    if h is not None or not weights.epsilon or covers(on_host(potentials), least_weight(weights)):
+        return potentials
     if not in_memory:
         raise DomainError(
             "the weights differ too much in size, and some are below 0: float64 would lose the small ones. Close the "
             "matrix in the memory of one process"
         )
     try:
-        return ExactComponentPotentials(on_host(weights.rows(slice(None))), weights.epsilon, on_host(found))
+        return ExactComponentPotentials(on_host(weights.rows(slice(None))), weights.epsilon, on_host(potentials))
     except NegativeCycleError as error:
         raise verified(weights, weights.named(list(error.cycle))) or error from None
 

@@ -32,10 +32,10 @@ def least_magnitude(A: Array) -> Any:
     sizes = A.view(_BITS[A.dtype.itemsize]) << 1  # without the sign
     sizes -= 1  # and 0 becomes the largest
     least = sizes.min(axis=(-2, -1))
-    found = ((least >> 1) + 1).view(A.dtype)  # -0.0 where all are 0
+    magnitude = ((least >> 1) + 1).view(A.dtype)  # -0.0 where all are 0
     if A.ndim == 2 and type(A) is np.ndarray:
-        return found if found != 0 else np.inf
-    return array_namespace(A).where(found == 0, A.dtype.type(np.inf), found)
+        return magnitude if magnitude != 0 else np.inf
+    return array_namespace(A).where(magnitude == 0, A.dtype.type(np.inf), magnitude)
 
 
 def least_weight(weights: Weights) -> float:
@@ -43,9 +43,9 @@ def least_weight(weights: Weights) -> float:
 
     The weights are read a piece of rows at a time, and the function waits for a device once.
     """
-    found = [least_magnitude(weights.part(rows)) for rows in weights.pieces()]
+    magnitudes = [least_magnitude(weights.part(rows)) for rows in weights.pieces()]
     xp = array_namespace(weights.A)
-    return float(xp.stack([xp.asarray(one) for one in found]).min()) if found else np.inf
+    return float(xp.stack([xp.asarray(one) for one in magnitudes]).min()) if magnitudes else np.inf
 
 
 def shift_bound(n: int, spread: Any) -> Any:

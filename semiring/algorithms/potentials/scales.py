@@ -69,9 +69,9 @@ def scales(A: Array, semiring: Semiring, rounded_to: Any = None) -> Array | list
             part = tails[start : start + step]
             products = A[xp.asarray(part)] * xp.asarray(own[start : start + step, np.newaxis])
             first = products.argmax(axis=0) if most else products.argmin(axis=0)
-            found = on_host(products[first, xp.arange(n)])
-            better = found > best if most else found < best
-            best[better], offered_by[better] = found[better], part[on_host(first)[better]]
+            offers = on_host(products[first, xp.arange(n)])
+            better = offers > best if most else offers < best
+            best[better], offered_by[better] = offers[better], part[on_host(first)[better]]
         return best, offered_by
 
     while True:

@@ -180,8 +180,8 @@ class _Potentials(ABC):
         vertices = xp.arange(weights.n)
         D[vertices, vertices] = 0.0
         if close(D):
-            found = D.min(axis=0)
-            self.h = xp.minimum(self.h, xp.rint(found).astype(np.int64) if integers else found)
+            minima = D.min(axis=0)
+            self.h = xp.minimum(self.h, xp.rint(minima).astype(np.int64) if integers else minima)
             self._tree = None
             self._restart()
 

@@ -105,10 +105,10 @@ def _split_lists(arguments: list[Any]) -> tuple[Subscripts, list[Any]]:
 
 
 def _from_list(labels: Sequence[Any]) -> str:
-    found = []
+    characters = []
     for label in labels:
         if label is Ellipsis:
-            found.append(_ELLIPSIS)
+            characters.append(_ELLIPSIS)
             continue
         try:
             place = index(label)
@@ -116,10 +116,10 @@ def _from_list(labels: Sequence[Any]) -> str:
             raise TypeError(f"the label {label!r} is neither a whole number nor Ellipsis") from None
         if not 0 <= place < 1 << 14:
             raise ValueError(f"the label {place} is outside 0 to {(1 << 14) - 1}")
-        found.append(_LETTERS[place] if place < len(_LETTERS) else chr(_IDEOGRAPHS + place))
-    if found.count(_ELLIPSIS) > 1:
+        characters.append(_LETTERS[place] if place < len(_LETTERS) else chr(_IDEOGRAPHS + place))
+    if characters.count(_ELLIPSIS) > 1:
         raise ValueError(f"the labels {labels!r} have several Ellipsis: at most one stands in a list")
-    return "".join(found)
+    return "".join(characters)
 
 
 def number_of(label: str) -> int:
@@ -129,7 +129,7 @@ def number_of(label: str) -> int:
 
 def _expand(terms: Sequence[str], output: str | None, shapes: Sequence[tuple[int, ...]]) -> Notation:
     """Return the notation with a label for each axis, and with the output that NumPy takes where none is written."""
-    found, most = [], 0
+    term_list, most = [], 0
     for place, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
         rest = len(shape) - len(term.replace(_ELLIPSIS, ""))
         if rest < 0 or (rest and _ELLIPSIS not in term):
@@ -138,10 +138,10 @@ def _expand(terms: Sequence[str], output: str | None, shapes: Sequence[tuple[int
                 f"{len(term.replace(_ELLIPSIS, ''))} axes{'' if rest < 0 else ': ... stands for further axes'}"
             )
         most = max(most, rest)
-        found.append(term.replace(_ELLIPSIS, _labels_of_ellipsis(rest)))
+        term_list.append(term.replace(_ELLIPSIS, _labels_of_ellipsis(rest)))
     broadcast = _labels_of_ellipsis(most)
     if output is None:
-        counts = Counter(label for term in found for label in term if label not in broadcast)
+        counts = Counter(label for term in term_list for label in term if label not in broadcast)
         output = broadcast + "".join(sorted(label for label, count in counts.items() if count == 1))
     else:
         if broadcast and _ELLIPSIS not in output:
@@ -152,9 +152,9 @@ def _expand(terms: Sequence[str], output: str | None, shapes: Sequence[tuple[int
     for label, count in Counter(output).items():
         if count > 1:
             raise ValueError(f"the output {display(output)!r} has {display(label)!r} more than once")
-        if not any(label in term for term in found):
+        if not any(label in term for term in term_list):
             raise ValueError(f"the output {display(output)!r} has {display(label)!r}, which no operand has")
-    return Notation(tuple(found), output)
+    return Notation(tuple(term_list), output)
 
 
 def _sizes_of(notation: Notation, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:

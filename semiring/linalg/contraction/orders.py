@@ -68,11 +68,11 @@ def _entries(notation: Notation, sizes: dict[str, int], path: Path) -> int:
 
 def _validate_path(path: Any, count: int, commutative: bool) -> Path:
     """Return a path from the caller, as tuples of places."""
-    given = list(path) if isinstance(path, list | tuple) else None
-    if given and given[0] == "einsum_path":  # what numpy.einsum_path begins with
-        given = given[1:]
+    pairs = list(path) if isinstance(path, list | tuple) else None
+    if pairs and pairs[0] == "einsum_path":  # what numpy.einsum_path begins with
+        pairs = pairs[1:]
     try:
-        steps = [tuple(sorted(index(place) for place in places)) for places in given or ()]
+        steps = [tuple(sorted(index(place) for place in places)) for places in pairs or ()]
     except TypeError:
         steps = []
     if not steps:

@@ -256,8 +256,8 @@ class Problem:
             whole = ops.allocate([self.sizes[label] for label in output]) if set(blocks) & set(output) else None
             for _ in range(2 if set(blocks) - set(output) else 1):
                 some = [block_of(term, place) for term in terms]
-                found = contract(ops, some, self.path, output)
-                result = found if whole is None else whole
+                part = contract(ops, some, self.path, output)
+                result = part if whole is None else whole
         if self.result_itemsize is not None:
             ops.meter.take(prod(result.shape) * self.result_itemsize)
         return ops.meter.most
@@ -299,15 +299,15 @@ def _cut(
 
     In front of them: the bytes beyond the limit, the pairs, the memory and the label, by which cuts are compared.
     """
-    sizes, found = problem.sizes, []
+    sizes, candidates = problem.sizes, []
     parts = 2 * _parts(sizes, blocks).get(label, 1)
     while True:
         size = -(-sizes[label] // parts)
         cut = blocks | {label: size}
         memory = problem.memory(cut)
-        found.append((max(0, memory - limit), _pairs(steps, sizes, cut), memory, label, cut))
+        candidates.append((max(0, memory - limit), _pairs(steps, sizes, cut), memory, label, cut))
         if memory <= limit or size == 1:
-            return min(found, key=lambda one: one[:3])
+            return min(candidates, key=lambda one: one[:3])
         parts *= 2
 
 
@@ -329,7 +329,7 @@ def _pairs(steps: Sequence[tuple[PlannedStep, str]], sizes: Mapping[str, int], b
 
 def _steps(problem: Problem) -> list[tuple[PlannedStep, str]]:
     """Return the steps, each with all labels that take part in it."""
-    sizes, found = problem.sizes, []
+    sizes, planned_steps = problem.sizes, []
     terms = []
     for place, (term, layout) in enumerate(zip(problem.notation.terms, problem.layouts, strict=True)):
         own = dict(zip(term, layout.shape, strict=True))
@@ -346,7 +346,7 @@ def _steps(problem: Problem) -> list[tuple[PlannedStep, str]]:
         columns = [label for label in result if label not in left]
         shape = (size(batch), size(rows), size(inner), size(columns))
         text = display(f"{left}->{result}" if right is None else f"{left},{right}->{result}")
-        found.append((PlannedStep(text, shape, prod(shape), size(result) * problem.itemsize), both))
+        planned_steps.append((PlannedStep(text, shape, prod(shape), size(result) * problem.itemsize), both))
 
     def summed(labels: str, needed: set[str]) -> str:
         rest = "".join(label for label in labels if label in needed)
@@ -357,10 +357,10 @@ def _steps(problem: Problem) -> list[tuple[PlannedStep, str]]:
     output = set(problem.notation.output)
     for places in problem.path:
         some = sorted((terms.pop(place) for place in sorted(places, reverse=True)), key=lambda term: term[1])
-        kept = output.union(*(labels for labels, _ in terms))
+        later_labels = output.union(*(labels for labels, _ in terms))
         while len(some) > 1:
             (left, first), (right, _) = some.pop(0), some.pop(0)
-            inside = kept.union(*(labels for labels, _ in some))
+            inside = later_labels.union(*(labels for labels, _ in some))
             left, right = summed(left, inside.union(right)), right
             right = summed(right, inside.union(left))
             result = "".join(label for label in dict.fromkeys(left + right) if label in inside)
@@ -368,4 +368,4 @@ def _steps(problem: Problem) -> list[tuple[PlannedStep, str]]:
             some.insert(0, (result, first))
         terms.append(some.pop())
     summed(terms[0][0], output)
-    return found
+    return planned_steps

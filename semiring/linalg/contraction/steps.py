@@ -215,8 +215,8 @@ def _is_outer(batch: str, rows: str, columns: str, sizes: Mapping[str, int]) -> 
 
 def _places(term: Term, *groups: str) -> list[list[int]]:
     """Return the axes of each group of labels; an empty batch is no axis, any other empty group an axis of size 1."""
-    found = [[term.labels.index(label) for label in group] for group in groups]
-    return found[1:] if not found[0] else found
+    positions = [[term.labels.index(label) for label in group] for group in groups]
+    return positions[1:] if not positions[0] else positions
 
 
 def _by_stride(ops: TermOperations, term: Term, labels: str) -> str:
@@ -289,9 +289,9 @@ def contract_blocks(
         part: Array = None
         for more in _starts(inner, blocks, sizes):
             some = [block_of(term, place | more) for term in terms]
-            found = contract(ops, some, path, output)
-            part = found if part is None else ops.add_into(part, found)
-            del found
+            value = contract(ops, some, path, output)
+            part = value if part is None else ops.add_into(part, value)
+            del value
         if not outer:
             return part
         if result is None:
