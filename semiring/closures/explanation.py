@@ -245,8 +245,8 @@ class Explanation:
 
     def _cost_of(self, link: Link) -> str:
         """Return the cost of a link in brackets, with labels, without the costs that the line of the cost shows."""
-        shown = len(self.costs) <= 2
-        parts = [part for part in link.cost.split("; ") if part and not (shown and part.endswith(" pairs"))]
+        has_few_costs = len(self.costs) <= 2
+        parts = [part for part in link.cost.split("; ") if part and not (has_few_costs and part.endswith(" pairs"))]
         return f"  [{re.sub(r'[a-z]+(?= [0-9])', lambda name: _label(name[0]), '; '.join(parts))}]" if parts else ""
 
     def _device(self) -> str:

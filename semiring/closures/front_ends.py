@@ -146,13 +146,13 @@ def _fields_of_call(request: Request) -> dict[str, Any]:
 
 def _close_named(request: Request) -> Any:
     """Close the matrix of a frame, a graph or a network, and label the result with its names."""
-    taken = take(request.operand, request.semiring, request.reading)
+    labelled_matrix = take(request.operand, request.semiring, request.reading)
     request.explain("names", "a matrix, whose vertices have names", quiet=True)
     try:
-        closed = close_given(request.with_operand(taken.matrix, reading=AS_IT_IS))
+        closed = close_given(request.with_operand(labelled_matrix.matrix, reading=AS_IT_IS))
     except (DivergenceError, DomainError) as error:
-        raise error.named(taken.names) from None
-    return taken.restore(closed) if request.out is None else closed
+        raise error.named(labelled_matrix.names) from None
+    return labelled_matrix.restore(closed) if request.out is None else closed
 
 
 # ------------------------------------------------------------------------------------------------- the host by name
@@ -176,10 +176,10 @@ def _close_on_the_host(request: Request) -> Any:
     if out is not None and not is_device_array(out):
         as_output(out, closed.shape, closed.dtype)[...] = closed
         return out
-    moved = array_namespace(as_cupy(A)).asarray(closed)
+    on_gpu = array_namespace(as_cupy(A)).asarray(closed)
     if out is None:
-        return as_result(A)(moved)
-    as_output(out, moved.shape, moved.dtype, like=moved)[...] = moved
+        return as_result(A)(on_gpu)
+    as_output(out, on_gpu.shape, on_gpu.dtype, like=on_gpu)[...] = on_gpu
     return out
 
 
@@ -272,8 +272,8 @@ def _close_any_array(request: Request) -> Any:
     A, out, options, semiring = request.operand, request.out, request.options, request.semiring
     (array,) = operands(semiring, device=request.device, check=options.check, A=A)
     on_device = is_device_array(array)
-    moved = on_device and not is_device_array(A)
-    out_buffer, back = array if moved and array.dtype.kind != "i" else request.out_buffer, None
+    to_gpu = on_device and not is_device_array(A)
+    out_buffer, back = array if to_gpu and array.dtype.kind != "i" else request.out_buffer, None
     if out is None:
         back = as_result(A)
     elif on_device and request.device is not None and not is_device_array(out):
@@ -292,7 +292,7 @@ def _close_any_array(request: Request) -> Any:
             array = out_buffer
         elif xp.may_share_memory(out_buffer, array):
             array = array.copy()
-    request.explain("arrays", "moved to the GPU" if moved else "an array", quiet=True)
+    request.explain("arrays", "moved to the GPU" if to_gpu else "an array", quiet=True)
     fields = _fields_of_call(request)
     if request.explanation is not None:
         fields["depth"] += 1

@@ -179,7 +179,7 @@ def find_journal(
     if differ:
         if "semiring" in differ:
             differ["semiring"] = journal.about.get("name of the semiring"), request.semiring.name
-        shown = "; ".join(f"the {what} was {before}, and is {value}" for what, (before, value) in differ.items())
+        differences = "; ".join(f"the {what} was {before}, and is {value}" for what, (before, value) in differ.items())
         journal.close()
-        raise StorageError(f"{name} is the journal of another run: {shown}. Give another name, or remove it")
+        raise StorageError(f"{name} is the journal of another run: {differences}. Give another name, or remove it")
     return journal

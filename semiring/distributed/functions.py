@@ -133,8 +133,8 @@ class Matrix:
         """
         ranks = self._context.ranks
         row_ranges = [(0, self.n if rank == root else 0) for rank in range(ranks.size)]
-        found = collect(ranks, self._distributed.grid, row_ranges, self.own)
-        return found if ranks.rank == root else None
+        matrix = collect(ranks, self._distributed.grid, row_ranges, self.own)
+        return matrix if ranks.rank == root else None
 
     def to_rows(self) -> tuple[int, Array]:
         """Return consecutive rows of equal number on each rank.
@@ -412,12 +412,12 @@ def from_rows(rows: Any, *, comm: Any = None, device: Any = None) -> Matrix:
     shapes = ranks.allgather((array.shape, array.dtype))
     counts, widths = [shape[0] for shape, _ in shapes], {shape[1] for shape, _ in shapes}
     if len({dtype for _, dtype in shapes}) > 1:
-        given = ", ".join(str(dtype) for _, dtype in shapes)
-        raise DTypeError(f"the rows of the ranks have the dtypes {given}: convert them to one dtype")
+        listing = ", ".join(str(dtype) for _, dtype in shapes)
+        raise DTypeError(f"the rows of the ranks have the dtypes {listing}: convert them to one dtype")
     if widths != {sum(counts)}:
-        given = ", ".join(str(shape) for shape, _ in shapes)
+        listing = ", ".join(str(shape) for shape, _ in shapes)
         raise ShapeError(
-            f"the ranks have rows of the shapes {given}, {sum(counts)} rows in all: together they must be square"
+            f"the ranks have rows of the shapes {listing}, {sum(counts)} rows in all: together they must be square"
         )
     ends = np.cumsum([0, *counts]).tolist()
     row_ranges: list[Range] = list(itertools.pairwise(ends))
@@ -608,8 +608,8 @@ def _by_strips(
             "file: pass both, and the names of both files"
         )
     ranks = context.ranks
-    hosts, found = zip(*ranks.allgather((socket.gethostname(), os.path.exists(journal))), strict=True)
-    if memory is None and not found[0]:  # a run that continues has its own limit
+    hosts, has_journal = zip(*ranks.allgather((socket.gethostname(), os.path.exists(journal))), strict=True)
+    if memory is None and not has_journal[0]:  # a run that continues has its own limit
         memory = min(ranks.allgather(free_memory() // hosts.count(hosts[ranks.rank])))
     request = replace(request, operand=A, out=out, memory=memory, journal=journal, progress=progress)
     return close_file(request, ranks)
@@ -780,11 +780,11 @@ class DistributedPaths:
         self.semiring, self.matrix, self.n = semiring, closed, closed.n
         self._edges, self._distances = _Shared(edges), _Shared(closed)
         own = self._edges.own
-        known = edges._context.ranks.allgather((bool((own >= 0).all()), _largest(self._distances.own)))
-        nonnegative = is_floating(edges.dtype) and all(one for one, _ in known)
+        summaries = edges._context.ranks.allgather((bool((own >= 0).all()), _largest(self._distances.own)))
+        nonnegative = is_floating(edges.dtype) and all(one for one, _ in summaries)
         zero, one = semiring.zero_for(edges.dtype), semiring.one_for(edges.dtype)
         self._plan = KernelPlan(semiring, edges.dtype, zero, one, Facts(nonnegative))
-        largest = np.full((1, 1), max(size for _, size in known)).astype(edges.dtype)
+        largest = np.full((1, 1), max(size for _, size in summaries)).astype(edges.dtype)
         self._tolerance = tolerance_for(self._plan, np.broadcast_to(largest, (self.n, 1)))
         self._trees: dict[int, Array] = {}
 
@@ -924,11 +924,11 @@ class _Shared:
         tails, heads = index
         if np.ndim(tails) == 0:
             return self._row(int(tails))[heads]
-        found = np.empty(len(tails), self.own.dtype)
+        values = np.empty(len(tails), self.own.dtype)
         for tail in np.unique(tails):
             at = tails == tail
-            found[at] = self._row(int(tail))[heads[at]]
-        return found
+            values[at] = self._row(int(tail))[heads[at]]
+        return values
 
     def _row(self, i: int) -> Array:
         if self._last[0] == i:

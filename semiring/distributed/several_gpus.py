@@ -73,7 +73,7 @@ def _close(devices: tuple[int, ...], engine: Engine, A: Array) -> None:
     report = engine.report if isinstance(engine, ReportingEngine) else None
     try:
         with exclusive:
-            found = run_ranks(len(devices), partial(_rank, devices, plan, grid, A, report), pool)
+            outcomes = run_ranks(len(devices), partial(_rank, devices, plan, grid, A, report), pool)
     except MemoryError:
         share = format_bytes(A.nbytes // len(devices))
         raise TooLargeError(
@@ -81,7 +81,7 @@ def _close(devices: tuple[int, ...], engine: Engine, A: Array) -> None:
             f"panels of {max(stop - start for start, stop in blocks)} rows. Name more GPUs, or use strips on one "
             f"GPU, {option('device', 'cuda')}, {option('memory', '100 GiB')}"
         ) from None
-    plan.status.diverged = found[0]
+    plan.status.diverged = outcomes[0]
 
 
 def _rank(
@@ -106,9 +106,9 @@ def _rank(
     own = replace(plan, status=Status(), stream=None)
     engine = Engine(get_backend("cuda"), own, closure_speed("cuda", plan.dtype, plan.storage).panel)
     transport, progress = DeviceTransport(Groups(ranks, grid), by_copies), None if ranks.rank else report
-    found = close_tiles(engine, transport, grid, tiles, diverges=may_diverge(own), progress=progress)
+    failed = close_tiles(engine, transport, grid, tiles, diverges=may_diverge(own), progress=progress)
     agree(ranks, lambda: _move(rows, A, tiles, threads, back=True))
-    return found
+    return failed
 
 
 def _move(rows: Share, A: Array, here: Array, threads: int, *, back: bool = False) -> None:
@@ -121,13 +121,13 @@ def _move(rows: Share, A: Array, here: Array, threads: int, *, back: bool = Fals
         stream.synchronize()
         return
     row, tallest = max(1, A.shape[1] * A.itemsize), max((stop - start for start, stop in rows.blocks), default=1)
-    held = HostRows(A, threads)
+    host_rows = HostRows(A, threads)
     try:
         with DeviceBufferPool(A.shape[1], A.dtype, _UNLIMITED, max(1, min(tallest, _STAGE // row))) as room:
             for part, block in rows.parts():
-                (room.write if back else room.read)(held, part.start, here[block])
+                (room.write if back else room.read)(host_rows, part.start, here[block])
     finally:
-        held.close()
+        host_rows.close()
 
 
 def _fetch(source: Array, there: Array, stream: Any) -> None:

@@ -39,12 +39,12 @@ class ThreadRanks:
     def allgather(self, value: Any) -> list[Any]:
         self._meeting.places[self.rank] = value
         self._meet()
-        found = list(self._meeting.places)
+        values = list(self._meeting.places)
         self._meet()
-        return found
+        return values
 
     def exchange(self, values: list[Any]) -> list[Any]:
-        return [given[self.rank] for given in self.allgather(values)]
+        return [messages[self.rank] for messages in self.allgather(values)]
 
     def broadcast(self, array: Array, root: int) -> None:
         if self.rank == root:
@@ -55,17 +55,17 @@ class ThreadRanks:
         self._meet()
 
     def join(self, octets: Array) -> None:
-        given = self.allgather(octets)
-        whole = np.bitwise_or.reduce(given)
+        parts = self.allgather(octets)
+        whole = np.bitwise_or.reduce(parts)
         self._meet()
         octets[...] = whole
 
     def split(self, group: int, order: int) -> ThreadRanks:
-        wanted = self.allgather((group, order, self.rank))
-        members = sorted(one[1:] for one in wanted if one[0] == group)
+        requests = self.allgather((group, order, self.rank))
+        members = sorted(one[1:] for one in requests if one[0] == group)
         own = members.index((order, self.rank))
-        made = _Meeting(len(members), self._meeting.all) if own == 0 else None
-        meetings = {one[0]: one[1] for one in self.allgather((group, made)) if one[1] is not None}
+        meeting = _Meeting(len(members), self._meeting.all) if own == 0 else None
+        meetings = {one[0]: one[1] for one in self.allgather((group, meeting)) if one[1] is not None}
         return ThreadRanks(meetings[group], own)
 
     def stop(self, error: BaseException) -> None:

@@ -227,23 +227,23 @@ def _contents(
     if titled and not lists:
         raise FormatError(f"{source}: header=, weight= and columns= are for edge lists, not for {kind}")
     columns = None if columns is None else two_titles(columns)
-    shown = "<stdin>" if source == "-" else source
+    name = "<stdin>" if source == "-" else source
     with binary_lines(source) as stream:
         result: Edges | Entries
         if kind == "npy":
-            result = npy.read_npy(cast("BinaryIO", stream), shown)
+            result = npy.read_npy(cast("BinaryIO", stream), name)
         elif kind == "npz":
-            result = npy.read_npz(cast("BinaryIO", stream), shown)
+            result = npy.read_npz(cast("BinaryIO", stream), name)
         elif kind == "mtx":
-            result = matrix_market.read_matrix_market(stream.read(), shown)
+            result = matrix_market.read_matrix_market(stream.read(), name)
         elif kind == "gr":
-            result = dimacs.read_dimacs(stream, shown)
+            result = dimacs.read_dimacs(stream, name)
         elif kind == "json":
-            result = node_link.read_node_link(stream.read(), shown, weight=weight)
+            result = node_link.read_node_link(stream.read(), name, weight=weight)
         else:
             mark = "\t" if kind == "tsv" else None
             reading: dict[str, Any] = {"header": header, "weight": weight, "columns": columns}
-            result = edge_list.read_edge_list(stream, shown, delimiter=mark, **reading)
+            result = edge_list.read_edge_list(stream, name, delimiter=mark, **reading)
     return result, _stem(source)
 
 
@@ -348,8 +348,8 @@ def write(
 
 
 def _refuse_other_zeros(array: np.ndarray[Any, Any]) -> None:
-    if is_floating(array.dtype) and (found := np.argwhere(np.isneginf(array))).size:
-        at = ", ".join(map(str, found[0].tolist()))
+    if is_floating(array.dtype) and (places := np.argwhere(np.isneginf(array))).size:
+        at = ", ".join(map(str, places[0].tolist()))
         raise DomainError(
             f"the matrix holds -inf, at [{at}]: no edge in max_min and max_plus, but an edge in min_plus, the default. "
             'Name the semiring: write(path, matrix, "max_min")'

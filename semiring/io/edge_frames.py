@@ -42,10 +42,10 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
     numbers = [title for title in rest if _holds_numbers(frame[title])]
     numbers = numbers or [title for title in rest if str(title).casefold() in WEIGHTS or not _holds_texts(frame[title])]
     column, candidates = (weight, ()) if weight is not None else guess_weight(numbers or rest)
-    shown = ", ".join(map(repr, candidates))
+    title_list = ", ".join(map(repr, candidates))
     ambiguity = (
-        f"the weights may be any of the columns {shown}: name one by weight=, here or in semiring.network_of, or leave "
-        "these columns out"
+        f"the weights may be any of the columns {title_list}: name one by weight=, here or in semiring.network_of, "
+        "or leave these columns out"
     )
     names, rows, columns = _vertices(_ends(frame, tail), _ends(frame, head))
 
@@ -81,8 +81,8 @@ def _only(candidates: Sequence[Any], usual: Sequence[str], what: str) -> Any:
     if not candidates:
         raise FormatError(f"no column is titled like a {what} ({', '.join(usual)}): {_PASS.format(what)}")
     if len(candidates) > 1:
-        shown = " and ".join(map(repr, candidates))
-        raise FormatError(f"the columns {shown} are both titled like a {what}: {_PASS.format(what)}")
+        titles = " and ".join(map(repr, candidates))
+        raise FormatError(f"the columns {titles} are both titled like a {what}: {_PASS.format(what)}")
     return candidates[0]
 
 

@@ -129,7 +129,7 @@ def read_edge_list(
         empty = np.zeros(0, np.int64)
         return Edges(0, empty, empty, None, at_line(source, []))
     number, fields, line = first
-    place, asked = f"{source}:{number}", header
+    place, header_option = f"{source}:{number}", header
     if header is None and weight is None and columns is None and len(fields) > 3:
         ahead_of_matrix = list(islice(rows, len(fields) + 1))
         _refuse_matrix(first, ahead_of_matrix, source, delimiter)
@@ -145,7 +145,7 @@ def read_edge_list(
     if header is None:
         ahead.extend(islice(rows, 1) if _ends_in_quotes(line) else ())
         header = _is_header(first, ahead, weight, place)
-    if weight is not None and not header and asked is None:
+    if weight is not None and not header and header_option is None:
         raise FormatError(
             f"{place}: no header names a column {weight!r}: pass {option('header', True)} if the first line names the "
             f"columns, or {option('header', False)} and the number of the column, {option('weight', '3')}"
@@ -160,23 +160,24 @@ def read_edge_list(
         which = _plain_columns(fields, source, number)
         if delimiter is None:
             _refuse_blanks(line, fields, place)
-    found = _collect(chain(ahead, rows), which, source)
+    collection = _collect(chain(ahead, rows), which, source)
     _refuse_edges_in_comments(comments, (first, which), source)
     unsure = header and guessed and fields != _WRITTEN
-    if unsure and (clash := next((name for name in fields[:2] if name in found.names), None)):
+    if unsure and (clash := next((name for name in fields[:2] if name in collection.names), None)):
         raise FormatError(f"{place}: the first line reads like a header, but {clash!r} is also a vertex: {_which()}")
-    if not header and guessed and _may_be_titles(fields) and found.begins_apart():
-        shown = " and ".join(map(repr, fields))
+    if not header and guessed and _may_be_titles(fields) and collection.begins_apart():
+        title_list = " and ".join(map(repr, fields))
         raise FormatError(
-            f"{place}: {shown} occur in no other line. The first line may name the columns, or be an edge: {_which()}"
+            f"{place}: {title_list} occur in no other line. The first line may name the columns, or be an edge: "
+            f"{_which()}"
         )
-    if asked is None and not header and found.reads_like_matrix():
+    if header_option is None and not header and collection.reads_like_matrix():
         raise FormatError(
             f"{place}: three lines of three numbers may be a matrix, or edges. For edges pass "
             f"{option('header', False)}. "
             f"{_AS_NPY}"
         )
-    return found.edges(which, source)
+    return collection.edges(which, source)
 
 
 def _refuse_matrix(first: Row, others: Sequence[Row], source: str, delimiter: str | None) -> None:
@@ -409,13 +410,13 @@ def _named_columns(
     missing = [column for column in usual if not fields_of(column)]
     title, candidates = guess_weight(fields[column] for column in [*numbers, *missing] or usual)
     if candidates:
-        shown = ", ".join(map(repr, candidates))
+        titles = ", ".join(map(repr, candidates))
         hint = _RENAME if len(set(candidates)) < len(candidates) else ""
-        ambiguity = f"{place}: the weights may be any of the columns {shown}: name one by {option('weight')}{hint}"
+        ambiguity = f"{place}: the weights may be any of the columns {titles}: name one by {option('weight')}{hint}"
         return Columns(tail, head, None, len(fields), ambiguity=ambiguity)
     if title is None and len(rest) > 1:
-        shown = ", ".join(repr(fields[column]) for column in rest)
-        ambiguity = f"{place}: none of the columns {shown} holds numbers: name one by {option('weight')}"
+        titles = ", ".join(repr(fields[column]) for column in rest)
+        ambiguity = f"{place}: none of the columns {titles} holds numbers: name one by {option('weight')}"
         return Columns(tail, head, None, len(fields), ambiguity=ambiguity)
     where = next((column for column in rest if fields[column] == title), next(iter(rest), -1))
     if where < 0:
@@ -433,11 +434,11 @@ def _ends(
     """
     lowered = ["" if column == weight else field.casefold() for column, field in enumerate(fields)]
     tails, heads = guess_ends(lowered)
-    for found, what in ((tails, "source"), (heads, "target")):
-        if len(found) > 1:
-            shown = " and ".join(repr(fields[lowered.index(title)]) for title in found)
-            raise FormatError(f"{place}: the columns {shown} are both titled like a {what}: pass {_two_columns()}")
-    tail, head = (lowered.index(found[0]) if found else None for found in (tails, heads))
+    for columns, what in ((tails, "source"), (heads, "target")):
+        if len(columns) > 1:
+            titles = " and ".join(repr(fields[lowered.index(title)]) for title in columns)
+            raise FormatError(f"{place}: the columns {titles} are both titled like a {what}: pass {_two_columns()}")
+    tail, head = (lowered.index(columns[0]) if columns else None for columns in (tails, heads))
     free = [column for column in range(len(fields)) if column not in (weight, tail, head)]
     guessed, rest = free[: (missing := [tail, head].count(None))], free[missing:]
 
@@ -450,9 +451,9 @@ def _ends(
             certain = certain and len(rest) == 1 and weight is None and (numbers(rest[0]) or not fields_of(rest[0]))
             certain = certain and (_is_measure(fields[rest[0]]) or not any(map(numbers, guessed)))
         if not certain:
-            shown = ", ".join(map(repr, fields[:8])) + (" …" if len(fields) > 8 else "")
+            titles = ", ".join(map(repr, fields[:8])) + (" …" if len(fields) > 8 else "")
             raise FormatError(
-                f"{place}: the columns {shown} are titled like no source ({', '.join(SOURCES)}) "
+                f"{place}: the columns {titles} are titled like no source ({', '.join(SOURCES)}) "
                 f"and target ({', '.join(TARGETS)}). Pass {_two_columns()}, and the title of the weights, "
                 f"{option('weight')}. {_AS_NPY}"
             )
@@ -550,7 +551,7 @@ class _Collected:
 
 
 def _collect(rows: Iterable[Row], columns: Columns, source: str) -> _Collected:
-    found = _Collected()
+    collection = _Collected()
     tail, head, weight, count = columns.source, columns.target, columns.weight, columns.count
     for number, fields, _ in rows:
         if len(fields) != count:
@@ -566,11 +567,11 @@ def _collect(rows: Iterable[Row], columns: Columns, source: str) -> _Collected:
                 raise FormatError(
                     f"{source}:{number}: the target is empty (a vertex without edges has no weight either)"
                 )
-            found.declared.append(found.vertex(start))
+            collection.declared.append(collection.vertex(start))
             continue
         if weight is not None:
             try:
-                found.values.append(parse_number(fields[weight]))
+                collection.values.append(parse_number(fields[weight]))
             except ValueError as error:
                 column = f"in column {weight + 1}{f' ({columns.title})' if columns.title else ''}"
                 reason = f"the weight {fields[weight][:40]!r} is {error}" if fields[weight] else "the weight is missing"
@@ -578,10 +579,10 @@ def _collect(rows: Iterable[Row], columns: Columns, source: str) -> _Collected:
                 if re.fullmatch(r"[-+]?\d+,\d+", fields[weight]):
                     reason += ": write decimals with a point, and thousands without a separator"
                 raise FormatError(f"{source}:{number}: {reason}") from None
-        found.rows.append(found.vertex(start))
-        found.columns.append(found.vertex(end))
-        found.lines.append(number)
-    return found
+        collection.rows.append(collection.vertex(start))
+        collection.columns.append(collection.vertex(end))
+        collection.lines.append(number)
+    return collection
 
 
 def write_edge_list(

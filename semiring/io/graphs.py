@@ -188,14 +188,14 @@ def edges_of(
         i, j = graph.ends[edge % len(graph.ends)]
         return f"{source}the edge {graph.names[i]} → {graph.names[j]}"
 
-    shown = ", ".join(map(repr, candidates))
+    name_list = ", ".join(map(repr, candidates))
     ambiguity = (
-        f"the weights may be any of the attributes {shown}: name one by "
+        f"the weights may be any of the attributes {name_list}: name one by "
         f"{option('weight')}{advice(', here or in semiring.network_of', '')}, or "
         "leave these attributes out"
     )
     if len(candidates) == 1:
-        texts = f"{source}the attribute {shown} of the edges holds texts of numbers"
+        texts = f"{source}the attribute {name_list} of the edges holds texts of numbers"
         ambiguity = f"{texts}: convert them to numbers, or leave it out"
     n, ends = len(graph.names), np.array(graph.ends, np.int64).reshape(-1, 2)
     there = _any_weight(graph.weights)

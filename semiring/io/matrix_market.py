@@ -93,17 +93,17 @@ def _check_lines(content: bytes, kind: str, field: str, source: str) -> None:
         expected = {"coordinate": "a row, a column", "array": "a number"}[kind]
         if kind == "coordinate" and value:
             expected += ", and a number"
-        shown = line[:40].decode(errors="replace")
-        raise FormatError(f"{source}:{number}: {shown!r}, and {expected} are expected ({field})")
+        excerpt = line[:40].decode(errors="replace")
+        raise FormatError(f"{source}:{number}: {excerpt!r}, and {expected} are expected ({field})")
 
 
 def _check_range(values: np.ndarray[Any, Any], content: bytes, source: str) -> None:
     """Raise `FormatError` for a number beyond the range of float64, which SciPy reads as ∞."""
     if values.dtype.kind == "f" and np.isinf(values).any():
-        for found in re.finditer(rb"[\d.]++[eE]\+?\d{3,}+|\d{300,}+", content):
-            if math.isinf(float(found[0])):
-                number, shown = content.count(b"\n", 0, found.start()) + 1, found[0][:40].decode()
-                raise FormatError(f"{source}:{number}: {shown} is beyond the range of float64")
+        for match in re.finditer(rb"[\d.]++[eE]\+?\d{3,}+|\d{300,}+", content):
+            if math.isinf(float(match[0])):
+                number, excerpt = content.count(b"\n", 0, match.start()) + 1, match[0][:40].decode()
+                raise FormatError(f"{source}:{number}: {excerpt} is beyond the range of float64")
 
 
 def _entry(source: str, n: int) -> Callable[[int], str]:
@@ -112,8 +112,8 @@ def _entry(source: str, n: int) -> Callable[[int], str]:
 
 def _with_line(message: str, source: str) -> str:
     """Convert an error message of SciPy, "Line 4: ...", to the form of all formats, "file:4: ..."."""
-    found = re.match(r"Line (\d+): (.*)", message, re.DOTALL)
-    place, reason = (f"{source}:{found[1]}", found[2]) if found else (source, message)
+    match = re.match(r"Line (\d+): (.*)", message, re.DOTALL)
+    place, reason = (f"{source}:{match[1]}", match[2]) if match else (source, message)
     return f"{place}: {reason[:1].lower() + reason[1:]}".rstrip(".")
 
 

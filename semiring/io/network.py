@@ -97,14 +97,14 @@ class Network:
             object.__setattr__(self, "matrix", np.asarray(self.matrix))
         n = vertex_count(self.matrix.shape, "Network")
         object.__setattr__(self, "names", Vertices(n, self.names).names)
-        for what, held in (("labels", self.labels), ("positions", self.positions)):
-            if held is not None and len(held) != n:
-                raise ShapeError(f"Network: {len(held)} {what} for {n} vertices")
+        for what, values in (("labels", self.labels), ("positions", self.positions)):
+            if values is not None and len(values) != n:
+                raise ShapeError(f"Network: {len(values)} {what} for {n} vertices")
 
     def __repr__(self) -> str:
         n = self.matrix.shape[0]
-        known = [word for word in ("names", "labels", "positions") if getattr(self, word) is not None]
-        has = f" with {', '.join(known)}" if known else ""
+        parts = [word for word in ("names", "labels", "positions") if getattr(self, word) is not None]
+        has = f" with {', '.join(parts)}" if parts else ""
         unit = f", in {self.unit}" if self.unit else ""
         title = f" {self.title!r}" if self.title else ""
         return f"<Network{title}: {n:,} {'vertex' if n == 1 else 'vertices'}{has}, {self.matrix.dtype}{unit}>"
@@ -295,8 +295,8 @@ def weighted_edges(
     values = edges.values
     if values is None or (values.dtype.kind == "b" and semiring.dtypes == ("bool",) and not edges.names_weights):
         values = np.ones(len(edges.rows), np.int64)
-    known = {"has_dtype": edges.has_dtype, "are_edges": True, "is_text": edges.is_text}
-    weights = convert(values, semiring, dtype, edges.locate, **known)
+    facts = {"has_dtype": edges.has_dtype, "are_edges": True, "is_text": edges.is_text}
+    weights = convert(values, semiring, dtype, edges.locate, **facts)
     rows, columns = edges.rows, edges.columns
     if not (directed and edges.directed):
         proper = rows != columns
@@ -426,8 +426,8 @@ def dtype_of_frame(values: np.ndarray[Any, Any], semiring: Semiring) -> np.dtype
 def _own_dtype(values: np.ndarray[Any, Any], semiring: Semiring, *, has_dtype: bool) -> np.dtype[Any]:
     if has_dtype and values.dtype.name in semiring.dtypes:
         return np.dtype(str(values.dtype.name))  # in this machine's byte order
-    wanted = ("float64", "int64", "uint8", "bool", *semiring.dtypes)
-    return np.dtype(next(name for name in wanted if name in semiring.dtypes))
+    preferences = ("float64", "int64", "uint8", "bool", *semiring.dtypes)
+    return np.dtype(next(name for name in preferences if name in semiring.dtypes))
 
 
 def _no_edge(values: np.ndarray[Any, Any], semiring: Semiring) -> np.ndarray[Any, Any]:

@@ -32,7 +32,7 @@ def read_node_link(content: bytes, source: str, *, weight: str | None = None) ->
     if not content:
         raise FormatError(f"{source}: {EMPTY}")
     try:
-        found = json.loads(content, parse_float=_number, parse_int=_whole, object_pairs_hook=_object)
+        document = json.loads(content, parse_float=_number, parse_int=_whole, object_pairs_hook=_object)
     except UnicodeDecodeError:
         raise FormatError(f"{source}: {NOT_UTF_8}") from None
     except json.JSONDecodeError as error:
@@ -44,7 +44,7 @@ def read_node_link(content: bytes, source: str, *, weight: str | None = None) ->
     except ValueError as error:
         raise FormatError(f"{source}: a number is {error}") from None
     try:
-        return _edges_of(found, source, weight)
+        return _edges_of(document, source, weight)
     except RecursionError:
         raise FormatError(f"{source}: an id is nested too deeply") from None
 
@@ -54,11 +54,11 @@ class _TwiceError(Exception):
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    result = dict(pairs)
+    if len(result) < len(pairs):
         keys = [key for key, _ in pairs]
         raise _TwiceError(next(key for place, key in enumerate(keys) if key in keys[:place]))
-    return found
+    return result
 
 
 def _edges_of(document: Any, source: str, weight: str | None) -> Edges:

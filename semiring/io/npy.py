@@ -72,8 +72,8 @@ def read_npz(stream: BinaryIO, source: str) -> Edges | Entries:
                 return _sparse(archive, members, source)
             key = "matrix" if "matrix" in members else next(iter(members)) if len(members) == 1 else None
             if key is None:
-                held = ", ".join(members) or "nothing"
-                raise FormatError(f"{source}: holds {held}; the matrix is the array 'matrix'")
+                contents = ", ".join(members) or "nothing"
+                raise FormatError(f"{source}: holds {contents}; the matrix is the array 'matrix'")
             matrix = _member(archive, members, key, source)
             names = _member(archive, members, "names", source) if "names" in members else None
             counted = names is not None and "name_lengths" in members
@@ -89,11 +89,13 @@ def _check_archive(stream: BinaryIO, source: str) -> None:
     """Raise `FormatError`, with the reason, for a stream that is no zip archive or lacks the end of one."""
     if not stream.seek(0, 2):
         raise FormatError(f"{source}: {EMPTY}")
-    found = zipfile.is_zipfile(stream)
+    is_archive = zipfile.is_zipfile(stream)
     stream.seek(0)
-    if not found and stream.read(4) == b"PK\x03\x04":  # the first bytes of an archive, whose list of members is its end
+    if (
+        not is_archive and stream.read(4) == b"PK\x03\x04"
+    ):  # the first bytes of an archive, whose list of members is its end
         raise FormatError(f"{source}: damaged: the file is truncated, as its end is missing: {DAMAGED}")
-    if not found:
+    if not is_archive:
         raise FormatError(f"{source}: not a .npz file: give one that numpy.savez or scipy.sparse.save_npz wrote")
     stream.seek(0)
 
@@ -119,10 +121,10 @@ def _member(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], na
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise FormatError(f"{source}: {name!r} is compressed by another method than numpy.savez_compressed uses")
     with archive.open(info) as stream:
-        found = _array(stream, info.file_size, source, f"the array {name!r} ")
+        member = _array(stream, info.file_size, source, f"the array {name!r} ")
         if stream.read(1):
             raise FormatError(f"{source}: damaged: more bytes than the archive lists for {name!r}: {DAMAGED}")
-        return found
+        return member
 
 
 def _array(stream: Any, size: int, source: str, what: str) -> np.ndarray[Any, Any]:
@@ -166,14 +168,14 @@ def _entries(
     lengths: np.ndarray[Any, Any] | None = None,
 ) -> Entries:
     n = vertex_count(matrix.shape, source)
-    found = None
+    name_list = None
     if names is not None:
         if names.shape != (n,) or names.dtype.kind != "U":
             raise FormatError(f"{source}: 'names' is {names.dtype} {names.shape}; {n} vertices need {n} texts")
-        found = _padded(names, lengths, source)
-        if len(set(found)) < n:
+        name_list = _padded(names, lengths, source)
+        if len(set(name_list)) < n:
             raise FormatError(f"{source}: two vertices have the same name")
-    return Entries(matrix, _entry(source, n), names=found)
+    return Entries(matrix, _entry(source, n), names=name_list)
 
 
 def _padded(names: np.ndarray[Any, Any], lengths: np.ndarray[Any, Any] | None, source: str) -> tuple[str, ...]:
@@ -209,10 +211,16 @@ def _sparse(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], so
     data, *indices = (_member(archive, members, array, source) for array in _SPARSE[name])
     if data.dtype.kind not in "fiub" and not is_floating(data.dtype):
         raise FormatError(f"{source}: holds {data.dtype}, not real numbers")
-    for array, given in zip(_SPARSE[name][1:], indices, strict=True):
-        if given.dtype.kind not in "iu" or given.ndim != 1 or (given.dtype == np.uint64 and (given >> 63).any()):
-            raise FormatError(f"{source}: {array!r} is {given.dtype} {given.shape}, and a list of indices is expected")
-    indices = [given if given.dtype == np.int32 else given.astype(np.int64) for given in indices]
+    for array, indexes in zip(_SPARSE[name][1:], indices, strict=True):
+        if (
+            indexes.dtype.kind not in "iu"
+            or indexes.ndim != 1
+            or (indexes.dtype == np.uint64 and (indexes >> 63).any())
+        ):
+            raise FormatError(
+                f"{source}: {array!r} is {indexes.dtype} {indexes.shape}, and a list of indices is expected"
+            )
+    indices = [indexes if indexes.dtype == np.int32 else indexes.astype(np.int64) for indexes in indices]
     if name == "dia" and (wrong := [k for k in indices[0].tolist() if not -n < k < n]):  # SciPy takes them modulo 2^32
         raise FormatError(f"{source}: the offset {wrong[0]} of a diagonal is outside a matrix of {n} vertices")
     built: Any = getattr(sparse, f"{name}_array")

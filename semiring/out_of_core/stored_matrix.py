@@ -130,10 +130,10 @@ def _of_name(path: str | bytes, what: str, argument: Any) -> StoredMatrix:
     with open(name, "rb") as stream:
         shape, is_column_major, dtype = _read_header(stream, name)
         start = stream.tell()
-    found = _checked(name, start, shape, dtype, is_column_major, os.access(name, os.W_OK), what, argument)
-    if os.path.getsize(name) < found.start + found.size:
-        raise FormatError(f"{name} is shorter than its {found.n} × {found.n} entries of {found.dtype}")
-    return found
+    matrix = _checked(name, start, shape, dtype, is_column_major, os.access(name, os.W_OK), what, argument)
+    if os.path.getsize(name) < matrix.start + matrix.size:
+        raise FormatError(f"{name} is shorter than its {matrix.n} × {matrix.n} entries of {matrix.dtype}")
+    return matrix
 
 
 def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
