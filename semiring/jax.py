@@ -237,8 +237,8 @@ def multi_dot(
     >>> jax.grad(lambda A: multi_dot(A, jax.numpy.zeros(2), "max_plus", steps=3).max())(A).tolist()
     [[0.0, 1.0], [2.0, 0.0]]
     """
-    given, steps = _sequence(As, x, as_semiring(semiring), weights, lengths, steps)
-    result: Array = _multi_dot(*given, steps, as_semiring(semiring), _checks(check))[0]
+    chain, steps = _sequence(As, x, as_semiring(semiring), weights, lengths, steps)
+    result: Array = _multi_dot(*chain, steps, as_semiring(semiring), _checks(check))[0]
     return result.astype(jnp.asarray(As).dtype)
 
 
@@ -291,8 +291,8 @@ def scan(
     >>> scan(jax.numpy.array([[1.0, 5.0], [2.0, 1.0]]), jax.numpy.array([0.0, 9.0]), steps=3).tolist()
     [[1.0, 5.0], [2.0, 6.0], [3.0, 7.0]]
     """
-    given, steps = _sequence(As, x, as_semiring(semiring), weights, lengths, steps)
-    states = _scan(*given, steps, as_semiring(semiring), _checks(check))
+    chain, steps = _sequence(As, x, as_semiring(semiring), weights, lengths, steps)
+    states = _scan(*chain, steps, as_semiring(semiring), _checks(check))
     return jnp.moveaxis(states, -2, 0).astype(jnp.asarray(As).dtype)
 
 
@@ -350,11 +350,11 @@ def multi_dot_witness(
     algebra = as_semiring(semiring)
     if not algebra.selective:
         raise AlgebraError(f"{algebra.name} has no witnesses: x ⊕ y is not always one of x and y")
-    given, steps = _sequence(As, jnp.asarray(x), algebra, weights, lengths, steps)
-    batch = jnp.broadcast_shapes(*given.batches)
-    shape = jax.ShapeDtypeStruct((*batch, steps, given.x.shape[-1]), np.int32)
-    W = call(sequences.best_states, shape, (jax.lax.stop_gradient(given),), steps, algebra, _checks(check))
-    ends: Array = _multi_dot(*given, steps, algebra, _checks(check))[0]
+    chain, steps = _sequence(As, jnp.asarray(x), algebra, weights, lengths, steps)
+    batch = jnp.broadcast_shapes(*chain.batches)
+    shape = jax.ShapeDtypeStruct((*batch, steps, chain.x.shape[-1]), np.int32)
+    W = call(sequences.best_states, shape, (jax.lax.stop_gradient(chain),), steps, algebra, _checks(check))
+    ends: Array = _multi_dot(*chain, steps, algebra, _checks(check))[0]
     return ends.astype(jnp.asarray(As).dtype), jnp.moveaxis(W, -2, 0)
 
 
@@ -406,11 +406,11 @@ def reduce(
     """
     A, semiring = jnp.asarray(A), as_semiring(semiring)
     axes = reduced_axes(axis, A.ndim)
-    kept = [size for place, size in enumerate(A.shape) if place not in axes]
+    sizes = [size for place, size in enumerate(A.shape) if place not in axes]
     lines = jnp.moveaxis(A, axes, tuple(range(A.ndim - len(axes), A.ndim)))
-    lines = lines.reshape(prod(kept), prod(A.shape[place] for place in axes))
+    lines = lines.reshape(prod(sizes), prod(A.shape[place] for place in axes))
     ones = jnp.full(lines.shape[1:], semiring.one_for(A.dtype), A.dtype)
-    shape = [1 if place in axes else size for place, size in enumerate(A.shape)] if keepdims else kept
+    shape = [1 if place in axes else size for place, size in enumerate(A.shape)] if keepdims else sizes
     return matmul(lines, ones, semiring, check=check).reshape(shape)
 
 
@@ -462,16 +462,16 @@ def einsum(
     >>> jax.grad(lambda A: einsum("i,ij->", x, A, semiring="max_plus"))(A).tolist()
     [[0.0, 0.0], [1.0, 0.0]]
     """
-    form, given = split_arguments((subscripts, *operands))
-    if not given:
+    form, operand_list = split_arguments((subscripts, *operands))
+    if not operand_list:
         raise TypeError("einsum takes at least one operand, as in einsum('ij->i', A)")
-    algebra, arrays = as_semiring(semiring), [jnp.asarray(x) for x in given]
+    algebra, arrays = as_semiring(semiring), [jnp.asarray(x) for x in operand_list]
     for place, array in enumerate(arrays):
         if array.dtype != arrays[0].dtype:
             raise DTypeError(f"operand 0 has dtype {arrays[0].dtype}, operand {place} {array.dtype}: convert one")
     dtype, arrays = arrays[0].dtype, [_wide(array, algebra) for array in arrays]
     notation, sizes = read_notation(form, tuple(array.shape for array in arrays))
-    path = order_of(notation, sizes, optimize, len(given) < 3 or algebra.commutative).path
+    path = order_of(notation, sizes, optimize, len(operand_list) < 3 or algebra.commutative).path
     ops = _TracedOperations(algebra, check)
     result: Array = contract(ops, prepare_terms(ops, notation, sizes, arrays), path, notation.output)
     return result.astype(dtype)
@@ -629,9 +629,9 @@ def _differentiable(primitive: Primitive) -> Callable[..., Any]:
         return outputs if chosen is primitive else outputs[0], chosen.saved_arrays(arrays, outputs)
 
     def backward(*arguments: Any) -> Any:
-        *given, kept, g = arguments
-        chosen, static = primitive.recorded(tuple(given))
-        return chosen.gradient(_LIBRARY, kept, static, g if primitive.outputs > 1 else (g,), (True,) * count)
+        *inputs, residuals, g = arguments
+        chosen, static = primitive.recorded(tuple(inputs))
+        return chosen.gradient(_LIBRARY, residuals, static, g if primitive.outputs > 1 else (g,), (True,) * count)
 
     function = jax.custom_vjp(run, nondiff_argnums=tuple(range(count, count + len(primitive.static))))
     function.defvjp(keep, backward)

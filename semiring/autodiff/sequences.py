@@ -138,15 +138,15 @@ class _Backward:
         whole = borders.shape[-2] > steps
         runs = segments(steps, _RUN if whole else 1)
         for place, run in reversed(list(enumerate(runs))):
-            found = None
+            gradient = None
             if self.walker is not None:
                 saved = borders if whole else self._save_run(borders[..., place, :], run)
                 first, middle = (run.start, steps) if whole else (0, len(run))
                 factors, sums = (saved[..., at : at + len(run), :] for at in (first, first + middle))
-                found = self._pull_run(self.walker, factors, sums, run, G, every)
-            if found is None and whole:  # what was saved is not enough
+                gradient = self._pull_run(self.walker, factors, sums, run, G, every)
+            if gradient is None and whole:  # what was saved is not enough
                 borders, whole = self._borders(runs), False
-            G = self._segment(borders[..., place, :], run, G, every) if found is None else found
+            G = self._segment(borders[..., place, :], run, G, every) if gradient is None else gradient
         dw = None if chain.weights is None else _summed_to(self.dw, chain.weights.shape)
 
         def restore(array: Array) -> Array:
@@ -262,8 +262,8 @@ class _Backward:
             return self.right.product(H, minus, x), None
         whole = xp.broadcast_to(A, (*x.shape[:-2], *A.shape[-2:]))
         d = scaled_product(H, minus, xp.ones(whole.shape), whole.swapaxes(-1, -2), x)
-        left = x.swapaxes(-1, -2)
-        return d, scaled_product(xp.ones(left.shape), left, H, minus, whole)
+        row = x.swapaxes(-1, -2)
+        return d, scaled_product(xp.ones(row.shape), row, H, minus, whole)
 
     def _add_later(self) -> None:
         """Add the gradient by the one matrix for all steps of a segment, by one product."""

@@ -265,11 +265,11 @@ def _pointers(buffers: Any) -> list[Any]:
 
 
 def _attributes(attributes: Any) -> dict[str, str]:
-    found = {}
+    attributes_by_name = {}
     for place in range(attributes.size):
         name = _text(attributes.names[place].contents)
-        found[name] = _text(ctypes.cast(attributes.values[place], POINTER(_Text)).contents)
-    return found
+        attributes_by_name[name] = _text(ctypes.cast(attributes.values[place], POINTER(_Text)).contents)
+    return attributes_by_name
 
 
 def _text(span: Any) -> str:
@@ -307,14 +307,14 @@ def _device_of(cupy: Any, buffer: Any) -> int:
 
 
 def _stream(frame: Any) -> int:
-    asked = _StreamGet(ctypes.sizeof(_StreamGet), None, frame.context, None)
-    error = _FUNCTION(frame.api.contents.stream_get)(ctypes.addressof(asked))
+    request = _StreamGet(ctypes.sizeof(_StreamGet), None, frame.context, None)
+    error = _FUNCTION(frame.api.contents.stream_get)(ctypes.addressof(request))
     if error:
         raise RuntimeError("XLA gave no stream")
-    return asked.stream or 0
+    return request.stream or 0
 
 
 def _error(frame: Any, message: str) -> int | None:
-    made = _ErrorCreate(ctypes.sizeof(_ErrorCreate), None, message.encode(), _INTERNAL)
-    address: int | None = _FUNCTION(frame.api.contents.error_create)(ctypes.addressof(made))
+    request = _ErrorCreate(ctypes.sizeof(_ErrorCreate), None, message.encode(), _INTERNAL)
+    address: int | None = _FUNCTION(frame.api.contents.error_create)(ctypes.addressof(request))
     return address

@@ -19,14 +19,14 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
             raise SemiringError("give the name of a semiring, or --add, --mul, --zero and --one")
         semiring = as_semiring(arguments.name)
     options = {} if arguments.dtype is None else {"dtype": arguments.dtype}
-    found = semiring.check_axioms(**options)
-    report(*str(found).splitlines())
+    axioms = semiring.check_axioms(**options)
+    report(*str(axioms).splitlines())
     report.add_facts(
-        semiring=found.name,
-        domain=found.domain,
-        dtype=found.dtype,
-        proved=found.proved,
-        refuted=bool(found.refuted),
+        semiring=axioms.name,
+        domain=axioms.domain,
+        dtype=axioms.dtype,
+        proved=axioms.proved,
+        refuted=bool(axioms.refuted),
         laws=[
             {
                 "law": verdict.law.key,
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
                 "counterexample": None if verdict.counterexample is None else str(verdict.counterexample),
                 "rounding": None if verdict.rounding is None else str(verdict.rounding),
             }
-            for verdict in found
+            for verdict in axioms
         ],
     )
-    return 1 if found.refuted else 0
+    return 1 if axioms.refuted else 0

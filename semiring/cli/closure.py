@@ -90,10 +90,10 @@ def _report_result(
             least, greatest = result[connected].min(), result[connected].max()
     report.add_facts(pairs=result.size, entries=entries, least=least, greatest=greatest)
     if result.dtype.kind != "b":
-        said = f"not {format_number(zero)}"
+        word = f"not {format_number(zero)}"
     else:  # truth values: an idempotent ⊕ gives whether there is a path, and xor the parity of their number
-        said = "connected" if semiring.idempotent else "false" if zero else "true"
-    rows = [("entries", f"{entries:,} of {result.size:,} pairs are {said}")]
+        word = "connected" if semiring.idempotent else "false" if zero else "true"
+    rows = [("entries", f"{entries:,} of {result.size:,} pairs are {word}")]
     if least is not None:
         unit = f" {network.unit}" if network.unit else ""
         rows.append(("range", f"{format_number(least)} … {format_number(greatest)}{unit}"))
@@ -110,12 +110,12 @@ def _print_matrix(report: Report, result: Any, zero: Any, network: Network) -> N
     names = texts_of(network) or [str(vertex) for vertex in range(len(result))]
     texts = [["·" if value == zero else format_number(value) for value in row] for row in result]
     width = max((len(text) for text in [*names, *(text for row in texts for text in row)]), default=1)
-    left = max(map(len, names), default=0)
-    told = [[None if value == zero else value for value in row] for row in result.tolist()]
-    report.add_facts(names=[identity(network, vertex) for vertex in range(len(result))], matrix=told)
-    report("", " " * left + "".join(f"  {name:>{width}}" for name in names))
+    margin = max(map(len, names), default=0)
+    entries = [[None if value == zero else value for value in row] for row in result.tolist()]
+    report.add_facts(names=[identity(network, vertex) for vertex in range(len(result))], matrix=entries)
+    report("", " " * margin + "".join(f"  {name:>{width}}" for name in names))
     for name, row in zip(names, texts, strict=True):
-        report(f"{name:<{left}}" + "".join(f"  {text:>{width}}" for text in row))
+        report(f"{name:<{margin}}" + "".join(f"  {text:>{width}}" for text in row))
 
 
 def _draw(report: Report, arguments: argparse.Namespace, result: Any, semiring: Semiring, network: Network) -> None:

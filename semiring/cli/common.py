@@ -113,9 +113,9 @@ def _jsonable(value: Any) -> Any:
     Infinite numbers and NaN become texts that float() and JavaScript's Number() parse.
     """
     if isinstance(value, dict):
-        return {str(key): _jsonable(held) for key, held in value.items()}
+        return {str(key): _jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_jsonable(held) for held in value]
+        return [_jsonable(item) for item in value]
     if isinstance(value, np.generic | np.ndarray):
         return _jsonable(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
@@ -128,10 +128,10 @@ def _jsonable(value: Any) -> Any:
 
 def own_semiring(arguments: argparse.Namespace, name: str) -> Semiring | None:
     """Return the semiring that --add, --mul, ... define, or None where none of them is given."""
-    given = {key: getattr(arguments, key) for key in ("add", "mul", "zero", "one", "star", "domain")}
-    if all(value is None for value in given.values()):
+    definition = {key: getattr(arguments, key) for key in ("add", "mul", "zero", "one", "star", "domain")}
+    if all(value is None for value in definition.values()):
         return None
-    missing = [f"--{key}" for key in ("add", "mul", "zero", "one") if given[key] is None]
+    missing = [f"--{key}" for key in ("add", "mul", "zero", "one") if definition[key] is None]
     if missing:
         raise SemiringError(f"a semiring of your own also needs {', '.join(missing)}")
     if name in CATALOGUE or name in ALIASES:
@@ -139,7 +139,7 @@ def own_semiring(arguments: argparse.Namespace, name: str) -> Semiring | None:
             f"{name} is a semiring of the library: give your own another name, or leave --add, --mul, --zero and --one "
             "out"
         )
-    return Semiring(name, **given)
+    return Semiring(name, **definition)
 
 
 def chosen_semiring(arguments: argparse.Namespace) -> Semiring:
@@ -162,8 +162,8 @@ def load(arguments: argparse.Namespace, semiring: Semiring, *, sparse: bool = Fa
             network = replace(network, matrix=symmetrize(network.matrix, semiring), directed=False)
     else:
         if source != "-" and not os.path.exists(source):
-            known = ", ".join(NETWORKS)
-            raise FileNotFoundError(2, f"no such file, and no network of the library has that name ({known})", source)
+            names = ", ".join(NETWORKS)
+            raise FileNotFoundError(2, f"no such file, and no network of the library has that name ({names})", source)
         network = (read_sparse if sparse else read)(
             source,
             semiring,
@@ -197,12 +197,12 @@ def vertex_of(network: Network, name: str) -> int:
         return names.index(name)
     lowered = name.casefold()
     for texts in (names, network.labels or ()):
-        found = [vertex for vertex, text in enumerate(texts) if text.casefold() == lowered]
-        if len(found) == 1:
-            return found[0]
-        if found:
+        matches = [vertex for vertex, text in enumerate(texts) if text.casefold() == lowered]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
             raise SemiringError(
-                f"{name!r} may be {', '.join(names[vertex] for vertex in found[:8])}: give one of these names"
+                f"{name!r} may be {', '.join(names[vertex] for vertex in matches[:8])}: give one of these names"
             )
     folded = {text.casefold(): text for text in (*(network.labels or ()), *names)}
     close = get_close_matches(lowered, folded, n=3) or [text for text in folded if lowered in text][:3]
@@ -253,8 +253,8 @@ def _refuse_overwriting(arguments: argparse.Namespace) -> None:
     read = file_options("INPUT", "--positions")
     for option, path in file_options("--output", "--predecessors", "--plot", "--journal").items():
         own = option == "--output" and hasattr(arguments, "journal") and path.endswith((".npy", ".npz"))
-        for other, taken in read.items():
-            if not (own and other == "INPUT") and _same_file(path, taken):
+        for other, input_path in read.items():
+            if not (own and other == "INPUT") and _same_file(path, input_path):
                 reason = "is the input" if other == "INPUT" else f"is also given for {other}"
                 raise SemiringError(f"{path} {reason}: name another file for {option}")
         read[option] = path
@@ -287,10 +287,10 @@ def save_matrix(report: Report, path: str, matrix: Any, semiring: Semiring, netw
 
 def _announce_size(path: str, matrix: Any, semiring: Semiring, network: Network) -> None:
     """Print the estimated size of a large file before it is written, from a sample of the listed entries."""
-    kind, held = format_of(path), 0 if isinstance(matrix, BitMatrix) else matrix.nbytes
+    kind, nbytes = format_of(path), 0 if isinstance(matrix, BitMatrix) else matrix.nbytes
     zero = semiring.zero_for(matrix.dtype)
     if kind in ("npy", "npz"):
-        note, size = "", float(held)
+        note, size = "", float(nbytes)
     elif matrix.size < _LARGE // 8:
         return
     else:
@@ -299,7 +299,7 @@ def _announce_size(path: str, matrix: Any, semiring: Semiring, network: Network)
         names = texts_of(network) or [str(len(matrix) - 1)]
         letters = [sum(map(len, texts)) / max(1, len(texts)) for texts in (names, numbers_as_text(some[some != zero]))]
         size = count * (2 * letters[0] + letters[1] + (60 if kind == "json" else 3))
-        note = f", {count:,} entries" + (f"; .npy takes {held / 1e9:.1f} GB" if held else "")
+        note = f", {count:,} entries" + (f"; .npy takes {nbytes / 1e9:.1f} GB" if nbytes else "")
     if size > _LARGE:
         print(f"semiring: note: {path} will take up to {size / 1e9:.1f} GB{note}", file=sys.stderr)
 
@@ -340,10 +340,10 @@ def introduce(report: Report, network: Network, semiring: Semiring) -> None:
     edges = int(np.count_nonzero(values != semiring.zero_for(values.dtype)))
     if n and values.ndim == 2 and (values.diagonal() == semiring.one_for(values.dtype)).all():
         edges -= n  # the diagonal holds empty paths, as in a matrix of distances
-    known = {"title": network.title, "vertices": n, "edges": edges, "semiring": semiring.name, "dtype": dtype}
+    facts = {"title": network.title, "vertices": n, "edges": edges, "semiring": semiring.name, "dtype": dtype}
     counts = f"{n:,} {'vertex' if n == 1 else 'vertices'}, {edges:,} edge{'s' * (edges != 1)}"
     report(f"{network.title}: {counts}, {semiring.name} {dtype}")
-    report.add_facts(network={**known, "unit": network.unit})
+    report.add_facts(network={**facts, "unit": network.unit})
 
 
 def format_number(value: Any) -> str:

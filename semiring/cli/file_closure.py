@@ -28,8 +28,8 @@ def refuse_networks(arguments: argparse.Namespace) -> None:
     """Raise `SemiringError` where an option for networks was given."""
     for name in of_networks(arguments):
         value = getattr(arguments, name)
-        given = option(name, value if isinstance(value, bool) else ANY)
-        raise SemiringError(f"{given} is for networks that are read or drawn: leave it out with --memory and --journal")
+        flag = option(name, value if isinstance(value, bool) else ANY)
+        raise SemiringError(f"{flag} is for networks that are read or drawn: leave it out with --memory and --journal")
 
 
 def run_on_file(arguments: argparse.Namespace, report: Report) -> int:
@@ -61,8 +61,8 @@ def run_on_file(arguments: argparse.Namespace, report: Report) -> int:
                 explain=arguments.explain or True,
             )
     except DTypeError as error:
-        reason, found, _ = str(error).partition(". Use one of ")
-        if not found:
+        reason, alternatives, _ = str(error).partition(". Use one of ")
+        if not alternatives:
             raise
         dtypes = ", ".join(semiring.dtypes)  # --dtype is not for matrices that stay in their files
         raise DTypeError(f"{source}: {reason}. Save the matrix in one of {dtypes}, by numpy.save") from None
@@ -70,9 +70,9 @@ def run_on_file(arguments: argparse.Namespace, report: Report) -> int:
         if journal is not None and os.path.exists(journal):
             print(f"semiring: note: run the same command again to continue from {journal}", file=sys.stderr)
         raise
-    known = {"title": source, "vertices": len(result), "semiring": semiring.name, "dtype": str(result.dtype)}
+    facts = {"title": source, "vertices": len(result), "semiring": semiring.name, "dtype": str(result.dtype)}
     report(f"{source}: {len(result):,} vertices, {semiring.name} {result.dtype}")
-    report.add_facts(network=known, method=explanation.method, reasons=explanation.reasons)
+    report.add_facts(network=facts, method=explanation.method, reasons=explanation.reasons)
     if arguments.explain:
         report(*str(explanation).splitlines())
     else:

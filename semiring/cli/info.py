@@ -38,9 +38,9 @@ def version(package: str) -> str:
 
 def run(arguments: argparse.Namespace, report: Report) -> int:
     """Print versions, devices, threads, caches, backends, methods, and the dtypes of each semiring."""
-    found = {name: _backend(name) for name in (*BACKENDS, *DEVICE_BACKENDS)}
-    given = os.environ.get("NUMBA_NUM_THREADS")
-    source = f"NUMBA_NUM_THREADS={given}" if given else "the cores this process may use"
+    backends = {name: _backend(name) for name in (*BACKENDS, *DEVICE_BACKENDS)}
+    setting = os.environ.get("NUMBA_NUM_THREADS")
+    source = f"NUMBA_NUM_THREADS={setting}" if setting else "the cores this process may use"
     parts = {
         "packages": {
             "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
@@ -49,10 +49,10 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
         },
         "devices": {"CPU": _cpu(), **dict(_gpus())},
         "settings": {"threads": f"{get_threads()} ({source})", "cache": _cache(), "speed data": _machine()},
-        "backends": {name: held if isinstance(held, str) else "ready" for name, held in found.items()},
+        "backends": {name: state if isinstance(state, str) else "ready" for name, state in backends.items()},
         "libraries": {"jax": _jax()},
     }
-    compiled = [found[name] for name in BACKENDS if name != "reference" and not isinstance(found[name], str)]
+    compiled = [backends[name] for name in BACKENDS if name != "reference" and not isinstance(backends[name], str)]
     marks = {
         name: {dtype: _mark(semiring, dtype, compiled) for dtype in DTYPES} for name, semiring in CATALOGUE.items()
     }
@@ -83,12 +83,12 @@ def _methods() -> list[tuple[str, str]]:
 
 def _jax() -> str:
     """Return how JAX calls the library, or that it is not installed."""
-    found = version("jax")
-    if found == "not installed":
-        return found
+    text = version("jax")
+    if text == "not installed":
+        return text
     from semiring.autodiff.xla import is_available
 
-    return f"{found}, {'called by XLA on CPUs and NVIDIA GPUs' if is_available() else 'by callbacks on the host'}"
+    return f"{text}, {'called by XLA on CPUs and NVIDIA GPUs' if is_available() else 'by callbacks on the host'}"
 
 
 def _cupy() -> str:
@@ -110,13 +110,13 @@ def _gpus() -> list[tuple[str, str]]:
         )
     except (OSError, StopIteration, UnicodeDecodeError):
         pass
-    found = []
+    rows = []
     for number in range(runtime.getDeviceCount()):
         properties = runtime.getDeviceProperties(number)
         name, memory = properties["name"].decode(), properties["totalGlobalMem"] / 2**30
         capability = f"sm_{properties['major']}{properties['minor']}"
-        found.append((f"GPU {number}", f"{name}, {memory:.0f} GiB, {capability}, {drivers}"))
-    return found
+        rows.append((f"GPU {number}", f"{name}, {memory:.0f} GiB, {capability}, {drivers}"))
+    return rows
 
 
 def _cpu() -> str:

@@ -37,8 +37,8 @@ def run_on_ranks(arguments: argparse.Namespace, report: Report, report_result: A
     others = [name for name, default in _ALONE.items() if getattr(arguments, name) != default]
     if others:
         value = getattr(arguments, others[0])
-        given = option(others[0], value if isinstance(value, bool) else ANY)
-        raise SemiringError(f"{given} is for one process: leave it out, or run the command without mpiexec")
+        flag = option(others[0], value if isinstance(value, bool) else ANY)
+        raise SemiringError(f"{flag} is for one process: leave it out, or run the command without mpiexec")
     if arguments.device not in (None, "cuda"):
         raise SemiringError(f"{option('device', ANY)} of several ranks is cpu, or cuda for a GPU of each rank")
     semiring = chosen_semiring(arguments)
@@ -55,9 +55,9 @@ def run_on_ranks(arguments: argparse.Namespace, report: Report, report_result: A
             memory, journal = arguments.memory, arguments.journal
             with ProgressBar("closure") if first else nullcontext() as progress:
                 stored = {"out": out, "memory": memory, "journal": journal, "progress": progress}
-                found = mpi.closure(source, semiring, **stored, **more, **where)
+                closure = mpi.closure(source, semiring, **stored, **more, **where)
             if first:
-                _report_file(report, source, out, semiring, len(found), found.dtype)
+                _report_file(report, source, out, semiring, len(closure), closure.dtype)
             return 0
         named = source.endswith(".npy") and str(out).endswith(".npy") and os.path.exists(source)
         if named and not of_networks(arguments):

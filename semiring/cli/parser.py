@@ -90,14 +90,14 @@ class Parser(argparse.ArgumentParser):
 
         An unknown option is reported as an error of its command.
         """
-        found, rest = self.parse_known_args(argv)
+        arguments, rest = self.parse_known_args(argv)
         if rest:
-            command = found.command
+            command = arguments.command
             option = rest[0].partition("=")[0]
             close = get_close_matches(option, command._option_string_actions, n=1)
             hint = command.hints.get(option) or (f": did you mean {close[0]}?" if close else "")
             command.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
-        return found
+        return arguments
 
     def spelling(self, name: str, value: object) -> str:
         """Return the option of this command for an argument of the library (`semiring.advice`); "" if there is none."""

@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     named = [None if end is None else query.identity(end) for end in ends]
     report.add_facts(kind=arguments.kind, **dict(zip(("from", "to"), named, strict=True)))
     with ProgressBar("paths") as progress, cycles_by_name(network.names, shown_input(arguments.input)):
-        found = getattr(library, function)(
+        result = getattr(library, function)(
             network.matrix,
             sources=[query.source] if some and query.source is not None else None,
             targets=[query.target] if some and query.target is not None else None,
@@ -104,20 +104,20 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
             device=arguments.device,
             progress=progress,
         )
-    route = _route(query, found)
-    _print_answer(report, query, found, route)
+    route = _route(query, result)
+    _print_answer(report, query, result, route)
     if route is None and _leads_back(query, function):
         report("edges lead one way, and a path leads back: --undirected takes each edge in both directions")
     if not some:
         report("", "all pairs")
-        _summarise(report, query, found)
+        _summarise(report, query, result)
     if arguments.output is not None:
-        save_matrix(report, arguments.output, found.matrix, semiring, network)
+        save_matrix(report, arguments.output, result.matrix, semiring, network)
     if arguments.predecessors is not None:
-        write_vertices(arguments.predecessors, found.predecessors, names=network.names)
+        write_vertices(arguments.predecessors, result.predecessors, names=network.names)
         report.add_file(arguments.predecessors)
     if arguments.plot is not None:
-        _draw(report, arguments.plot, query, found, route)
+        _draw(report, arguments.plot, query, result, route)
     return 1 if route is None and query.source is not None and query.target is not None else 0
 
 
@@ -132,9 +132,9 @@ def _load_probabilities(arguments: argparse.Namespace, semiring: Semiring, spars
     except DomainError as error:
         if str(probabilities.domain) not in str(error):  # NaN
             raise
-        place, _, given = str(error).partition(": the weight ")
+        place, _, weight = str(error).partition(": the weight ")
         raise DomainError(
-            f"{place}: the weight {given.partition(' lies ')[0]} is no probability, which lies in [0, 1]: divide "
+            f"{place}: the weight {weight.partition(' lies ')[0]} is no probability, which lies in [0, 1]: divide "
             f"percentages by 100. If the weights are factors that gain, pass {option('check', False)}"
         ) from None
     return replace(network, semiring=semiring)
@@ -156,8 +156,8 @@ def _remove_edges(network: Network, semiring: Semiring, named: Sequence[Sequence
             raise SemiringError(f"no edge leads {ends}: leave out --without for it")
         entry[...] = zero
     arrow = " → " if network.directed else " ↔ "
-    gone = [arrow.join(str(identity(network, vertex)) for vertex in edge) for edge in edges]
-    return replace(network, matrix=matrix, title=f"{network.title} without {', '.join(gone)}")
+    edge_names = [arrow.join(str(identity(network, vertex)) for vertex in edge) for edge in edges]
+    return replace(network, matrix=matrix, title=f"{network.title} without {', '.join(edge_names)}")
 
 
 def _entry(matrix: Any, row: int, column: int) -> Any:
@@ -187,8 +187,8 @@ def _leads_back(query: PathQuery, function: str) -> bool:
     source, target, network = query.source, query.target, query.network
     if source is None or target is None or not network.directed:
         return False
-    found = getattr(library, function)(network.matrix, sources=[target], targets=[source], check=False)
-    return bool(found.reachable[0, 0])
+    result = getattr(library, function)(network.matrix, sources=[target], targets=[source], check=False)
+    return bool(result.reachable[0, 0])
 
 
 # ----------------------------------------------------------------------------------------------------------- facts
@@ -237,8 +237,8 @@ def _print_ranking(report: Report, query: PathQuery, values: Any, vertex: int, w
     better_small = bool(zero > query.semiring.one_for(values.dtype))
     reached.sort(key=lambda other: values[other].item(), reverse=not better_small)
     without = [other for other in others if values[other] == zero]
-    told = {query.identity(other): values[other] for other in reached}
-    report.add_facts(values={**told, **dict.fromkeys(map(query.identity, without))})
+    values_by_name = {query.identity(other): values[other] for other in reached}
+    report.add_facts(values={**values_by_name, **dict.fromkeys(map(query.identity, without))})
     names, texts = [query.name(other) for other in reached], [query.value(values[other]) for other in reached]
     left, right = max(map(len, names), default=0), max(map(len, texts), default=0)
     report("", f"{query.word} {word} {query.name(vertex)}")
@@ -314,5 +314,5 @@ def _note_unplaced(query: PathQuery, route: Sequence[int]) -> None:
     nowhere = [] if positions is None else np.flatnonzero(~np.isfinite(positions).all(1)).tolist()
     if nowhere:
         nowhere.sort(key=lambda vertex: vertex not in route)
-        shown = ", ".join(map(query.name, nowhere[:8])) + (" …" if len(nowhere) > 8 else "")
-        print(printable(f"semiring: note: not drawn, as they have no position: {shown}"), file=sys.stderr)
+        names = ", ".join(map(query.name, nowhere[:8])) + (" …" if len(nowhere) > 8 else "")
+        print(printable(f"semiring: note: not drawn, as they have no position: {names}"), file=sys.stderr)

@@ -41,7 +41,7 @@ class Compilations(logging.Handler):
         """Print the line of a compilation, and complete it at the end, or erase it if the compilation was short."""
         if not hasattr(record, "seconds"):  # a record of a choice, not of a compilation
             return
-        said = record.getMessage()
-        line = said if record.seconds is None else said.rpartition(":")[0]  # without the seconds
+        message = record.getMessage()
+        line = message if record.seconds is None else message.rpartition(":")[0]  # without the seconds
         self._stream.write(compilation_text(line, record.seconds))
         self._stream.flush()

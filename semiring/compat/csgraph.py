@@ -482,13 +482,13 @@ def _johnson_sparse(graph: Any, directed: bool, rows: Array, shape: tuple[int, .
     if not directed:
         ends = np.r_[edges.row, edges.col], np.r_[edges.col, edges.row]
         edges = coo_array((np.r_[edges.data, edges.data], ends), shape=edges.shape)
-    kept, h = sparse_graph(edges, 1), np.zeros(graph.shape[0])
+    graph_edges, h = sparse_graph(edges, 1), np.zeros(graph.shape[0])
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            h = edge_potentials(kept) if signed else h
+            h = edge_potentials(graph_edges) if signed else h
     except NegativeCycle as error:
         raise _negative_cycle(f"Negative cycle detected on node {error.cycle[0]}", error.cycle) from error
-    D, P = searches(kept, h).table(rows, trees=return_predecessors)
+    D, P = searches(graph_edges, h).table(rows, trees=return_predecessors)
     if signed:
         D += h - h[rows, np.newaxis]
     return D.reshape(shape) if P is None else (D.reshape(shape), P.reshape(shape))

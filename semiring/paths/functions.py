@@ -202,8 +202,8 @@ class _PathRequest(NamedTuple):
 
     def labelled_matrix(self, A: Any) -> LabelledArray:
         """Return A as a matrix of all pairs, with the names of vertices."""
-        taken = take(A, self.semiring, self.reading)
-        return taken if taken.network is None else taken._replace(restore=as_it_is)
+        labelled_matrix = take(A, self.semiring, self.reading)
+        return labelled_matrix if labelled_matrix.network is None else labelled_matrix._replace(restore=as_it_is)
 
     def all_paths(self, taken: LabelledArray) -> Paths:
         """Find the paths between all pairs of vertices."""
@@ -236,10 +236,12 @@ class _PathRequest(NamedTuple):
                 raise DeviceError(
                     "limit= is for graphs in the memory of the host: compare the matrix of a GPU with the limit"
                 )
-            taken = self.labelled_matrix(A)
-            vertices = Vertices(taken.matrix.shape[-1], taken.names if self.names is None else self.names)
+            labelled_matrix = self.labelled_matrix(A)
+            vertices = Vertices(
+                labelled_matrix.matrix.shape[-1], labelled_matrix.names if self.names is None else self.names
+            )
             rows, columns = _numbers(vertices, sources, targets)
-            paths = self._replace(names=None).all_paths(taken._replace(names=None, restore=as_it_is))
+            paths = self._replace(names=None).all_paths(labelled_matrix._replace(names=None, restore=as_it_is))
             explanation = Explanation(self.semiring.name, method=self.options["method"], backend="cuda")
             table = select_paths(paths, rows, columns)
             answer = Answer(sources=rows, targets=columns, limit=None, **table._asdict(), explanation=explanation)
@@ -539,9 +541,9 @@ def transitive_closure(  # type: ignore[misc]  # predecessors is one of the opti
     with_predecessors = bool(some if predecessors is None else predecessors)
     back: Callable[[Any], Any] = as_it_is
     if is_frame(A) and not Reading(options.get("weight"), None, options.get("columns")).lists_edges(A):
-        taken = labelled_square(A)
-        A, back = taken.matrix, as_it_is if some else taken.restore
-        options["names"] = taken.names if options.get("names") is None else options["names"]
+        labelled_matrix = labelled_square(A)
+        A, back = labelled_matrix.matrix, as_it_is if some else labelled_matrix.restore
+        options["names"] = labelled_matrix.names if options.get("names") is None else options["names"]
     if not names_vertices(A):
         _refuse_stack(A)
         unpacked = with_predecessors or options.get("method", "auto") != "auto"  # a method may not support bits

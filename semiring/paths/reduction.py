@@ -60,8 +60,8 @@ def transitive_reduction(A: Any, *, threads: int | None = None) -> Any:
            [0, 0, 0, 0]])
     """
     if names_vertices(A):
-        taken = take(A, boolean)
-        return taken.restore(_reduced(pack(taken.matrix), taken.names, threads).unpack())
+        labelled_matrix = take(A, boolean)
+        return labelled_matrix.restore(_reduced(pack(labelled_matrix.matrix), labelled_matrix.names, threads).unpack())
     reduced = _reduced(A if isinstance(A, BitMatrix) else pack(A), None, threads)
     return reduced if isinstance(A, BitMatrix) else reduced.unpack()
 

@@ -126,12 +126,12 @@ class Paths:
         n = len(self)
         if self._pivots is not None:  # the matrix is in a file, which is not read here
             return f"<Paths of {n} vertices in {self.semiring.name}, {self._distances.dtype}: with pivots>"
-        kept = "with predecessors" if self.predecessors is not None else "without predecessors"
+        predecessor_text = "with predecessors" if self.predecessors is not None else "without predecessors"
         connected = int(self.reachable.sum()) - int(self.reachable.diagonal().sum())
         vertices = f"{n} {'vertex' if n == 1 else 'vertices'}"
         return (
             f"<Paths of {vertices} in {self.semiring.name}, {self._distances.dtype}: "
-            f"{connected:,} of {n * (n - 1):,} pairs connected, {kept}>"
+            f"{connected:,} of {n * (n - 1):,} pairs connected, {predecessor_text}>"
         )
 
     def _repr_html_(self) -> str:
@@ -360,8 +360,8 @@ class Paths:
         i = self.index(source)
         tree = self._tree(i)
         ends = range(len(self))
-        found = ((j, self._vertices(tree, i, j) if self._reflexive or i != j else self._cycle(i)) for j in ends)
-        return {self.name(j): [self.name(v) for v in vertices] for j, vertices in found if vertices is not None}
+        walks = ((j, self._vertices(tree, i, j) if self._reflexive or i != j else self._cycle(i)) for j in ends)
+        return {self.name(j): [self.name(v) for v in vertices] for j, vertices in walks if vertices is not None}
 
     def _over_pivots(self, source: int, target: int) -> list[int] | None:
         """Return the vertices of a path by the pivots; None if there are no pivots, or if they give no path."""
@@ -388,8 +388,8 @@ class Paths:
             row: Array = self.predecessors[source]
             return row
         if source not in self._trees:
-            moved = self.predecessors is not None
-            self._trees[source] = self._row_on_host(source) if moved else self._single_source(source)
+            has_predecessors = self.predecessors is not None
+            self._trees[source] = self._row_on_host(source) if has_predecessors else self._single_source(source)
         return self._trees[source]
 
     @_where_it_lives

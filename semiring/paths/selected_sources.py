@@ -239,8 +239,8 @@ class SomePaths(Paths):
         """Return the paths from one source to all targets that it reaches, by their ends."""
         row = self._row(source)
         i = int(self.sources[row])
-        found = ((j, self._numbers(row, i, j)) for j in self._columns)
-        return {self.name(j): [self.name(v) for v in vertices] for j, vertices in found if vertices}
+        walks = ((j, self._numbers(row, i, j)) for j in self._columns)
+        return {self.name(j): [self.name(v) for v in vertices] for j, vertices in walks if vertices}
 
     def _numbers(self, row: int, i: int, j: int) -> list[int]:
         if i == j and not self._reflexive:

@@ -90,10 +90,10 @@ def plot_matrix(
         order = seriate(_nearness(array, none, small_is_near=bool(zero > semiring.one_for(array.dtype))))
     if n > PIXELS:
         order = order[np.linspace(0, n - 1, PIXELS).astype(int)]
-    shown, none = array[np.ix_(order, order)], none[np.ix_(order, order)]
+    entries, none = array[np.ix_(order, order)], none[np.ix_(order, order)]
     what, nothing = quantity(semiring)
     if n:
-        _draw(figure, axes, shown, none, f"{what} ({unit})" if unit else what)
+        _draw(figure, axes, entries, none, f"{what} ({unit})" if unit else what)
         _legend(figure, what, nothing, none, truths=array.dtype.kind == "b")
     labels = [str(vertex) if called is None else str(called[int(vertex)]) for vertex in order]
     _ticks(axes, labels)
@@ -115,10 +115,10 @@ def _nearness(array: Any, none: Any, *, small_is_near: bool) -> Any:
     finite = np.isfinite(values) & ~none
     if not finite.any():
         return np.zeros(values.shape)
-    kept = values[finite]
-    scale = float(kept.std()) or 1.0
+    numbers = values[finite]
+    scale = float(numbers.std()) or 1.0
     far = np.where(finite, values, 0.0)
-    far = far - kept.min() if small_is_near else kept.max() - far
+    far = far - numbers.min() if small_is_near else numbers.max() - far
     return np.where(finite, np.exp(-np.maximum(far, 0) / scale), 0.0)
 
 

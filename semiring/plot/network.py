@@ -196,21 +196,21 @@ def _draw_vertices(
     if values is None:
         axes.scatter(*placed.T, s=sizes, c=VERTEX_COLOR, **edge)
         return
-    shown = np.asarray(values)
-    none = shown == semiring.zero_for(shown.dtype)
+    array = np.asarray(values)
+    none = array == semiring.zero_for(array.dtype)
     what, nothing = quantity(semiring)
-    if shown.dtype.kind == "b":
+    if array.dtype.kind == "b":
         axes.scatter(*placed[~none].T, s=sizes[~none], c=VERTEX_COLOR, label=what, **edge)
     elif not none.all():
-        norm, extend = color_scale(shown[~none].astype(float))
-        numbers = np.clip(shown[~none].astype(float), norm.vmin, norm.vmax)
+        norm, extend = color_scale(array[~none].astype(float))
+        numbers = np.clip(array[~none].astype(float), norm.vmin, norm.vmax)
         dots = axes.scatter(*placed[~none].T, s=sizes[~none], c=numbers, cmap=COLORS, norm=norm, **edge)
         add_color_bar(figure, dots, axes, label or what, extend)
     if none.any():
         hollow = {"facecolors": NONE_COLOR, "edgecolors": FAINT_INK, "linewidths": 0.7, "marker": "X", "zorder": 3}
         area = np.maximum(sizes[none], 28)
         axes.scatter(*placed[none].T, s=area, label=f"{nothing} ({np.count_nonzero(none):,})", **hollow)
-    if none.any() or shown.dtype.kind == "b":
+    if none.any() or array.dtype.kind == "b":
         figure.legend(loc="outside lower left", frameon=False, fontsize=9, labelcolor=INK, ncols=2)
 
 

@@ -116,9 +116,9 @@ def check_closure(
     _same_square(A, D)
     start = _identity(len(A), A.dtype, semiring) if reflexive else A
     if not semiring.idempotent:
-        for left, right, said in ((A, D, "A ⊗ D"), (D, A, "D ⊗ A")):
+        for left, right, term in ((A, D, "A ⊗ D"), (D, A, "D ⊗ A")):
             expected, scale = multiply(left, right, semiring, start)
-            compare(D, expected, rtol * scale, f"{'I' if reflexive else 'A'} ⊕ {said}", "D")
+            compare(D, expected, rtol * scale, f"{'I' if reflexive else 'A'} ⊕ {term}", "D")
         return
     # With a selective ⊕ the best path is simple, and going on would only let rounding gain on cycles of weight zero.
     steps = len(A) if semiring.selective else 64 * (len(A) + 1)
@@ -314,18 +314,20 @@ def check_predecessors(
     _same_square(A, D, P)
     n, zero = len(A), semiring.zero_for(A.dtype)
     source, vertex = np.indices((n, n))
-    wanted = (zero != D) & (source != vertex)
-    none_of((none != P) & ~wanted, P, f"should be {none}: it is the source, or there is no path", name="predecessors")
-    none_of(wanted & ((P < 0) | (n <= P)), P, "is no vertex, but there is a path", name="predecessors")
-    parent = np.where(wanted, P, vertex).astype(np.intp)
-    edge = np.where(wanted, A[parent, vertex], semiring.one_for(A.dtype))
-    none_of(wanted & (edge == zero), P, lambda i, j: f"has no edge to {j}", name="predecessors")
+    has_parent = (zero != D) & (source != vertex)
+    none_of(
+        (none != P) & ~has_parent, P, f"should be {none}: it is the source, or there is no path", name="predecessors"
+    )
+    none_of(has_parent & ((P < 0) | (n <= P)), P, "is no vertex, but there is a path", name="predecessors")
+    parent = np.where(has_parent, P, vertex).astype(np.intp)
+    edge = np.where(has_parent, A[parent, vertex], semiring.one_for(A.dtype))
+    none_of(has_parent & (edge == zero), P, lambda i, j: f"has no edge to {j}", name="predecessors")
     weight, ancestor = edge, parent
     for _ in range(n.bit_length()):  # each step doubles the number of edges covered
         weight = times(weight[source, ancestor], weight, semiring)
         ancestor = ancestor[source, ancestor]
-    none_of(wanted & (ancestor != source), P, "never leads back to the source", name="predecessors")
-    off = wanted & ~close(weight, D, tolerance(rtol, D, A, semiring))
+    none_of(has_parent & (ancestor != source), P, "never leads back to the source", name="predecessors")
+    off = has_parent & ~close(weight, D, tolerance(rtol, D, A, semiring))
     none_of(off, D, lambda i, j: f"is not the weight of the path that the predecessors give, {weight[i, j]}")
 
 

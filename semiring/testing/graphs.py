@@ -587,9 +587,9 @@ def _distinct(population: int, count: int, rng: np.random.Generator) -> np.ndarr
     `Generator.choice` would build a hash table or the whole population.
     """
     if 2 * count > population:  # choose what is left out
-        kept = np.ones(population, bool)
-        kept[_distinct(population, population - count, rng)] = False
-        return np.flatnonzero(kept)
+        is_member = np.ones(population, bool)
+        is_member[_distinct(population, population - count, rng)] = False
+        return np.flatnonzero(is_member)
     drawn = np.empty(0, np.int64)
     while len(drawn) < count:
         missing = count - len(drawn)

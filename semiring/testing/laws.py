@@ -125,9 +125,9 @@ def check_law(name: str, semiring: Semiring | str, x: Any, y: Any = None, z: Any
         If the law fails. The message has the operands and both sides.
     """
     semiring, law = as_semiring(semiring), _named(_LAWS, name)
-    given = (x, x if y is None else y, x if z is None else z)
-    dtype = semiring.common_dtype(*given)
-    operands = np.broadcast_arrays(*(np.asarray(operand, dtype) for operand in given))
+    elements = (x, x if y is None else y, x if z is None else z)
+    dtype = semiring.common_dtype(*elements)
+    operands = np.broadcast_arrays(*(np.asarray(operand, dtype) for operand in elements))
     used = operands[: law.arity]
     with np.errstate(all="ignore"):  # the star of what has none
         demands = list(law.demands(_OnArrays(semiring, dtype), *used))

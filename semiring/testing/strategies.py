@@ -59,13 +59,13 @@ def semirings(*, dtype: Any = None, examples: bool = True, **properties: bool) -
     """
     st = _hypothesis()
     members = [*CATALOGUE.values(), *(EXAMPLES.values() if examples else ())]
-    kept = [
+    candidates = [
         semiring
         for semiring in members
         if (dtype is None or semiring.supports(dtype))
-        and all(getattr(semiring, name) == wanted for name, wanted in properties.items())
+        and all(getattr(semiring, name) == value for name, value in properties.items())
     ]
-    return st.sampled_from(kept)  # type: ignore[no-any-return]  # Hypothesis is imported lazily, so mypy sees Any
+    return st.sampled_from(candidates)  # type: ignore[no-any-return]  # Hypothesis is imported lazily, so mypy sees Any
 
 
 def elements(semiring: Semiring | str, dtype: Any = "float64") -> SearchStrategy[Any]:

@@ -48,12 +48,12 @@ def _default_weights(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[float, f
     if dtype.kind in "iu":
         upper = min(upper, np.iinfo(dtype).max)
     candidates = [(low, min(high, upper)) for low, high in ((1, 1000), (-1000, -1), (0.5, 1))]
-    held = [interval for interval in candidates if _holds(interval, semiring, dtype)]
-    if not held:
+    intervals = [interval for interval in candidates if _holds(interval, semiring, dtype)]
+    if not intervals:
         raise DomainError(f"give weights=(low, high) within the domain {semiring.domain} of {semiring.name}")
     one = semiring.one_for(dtype)
-    harmless = [ends for ends in held if bool(np.all(semiring.add(one, np.array(ends, dtype)) == one))]
-    return (harmless or held)[0]
+    harmless = [ends for ends in intervals if bool(np.all(semiring.add(one, np.array(ends, dtype)) == one))]
+    return (harmless or intervals)[0]
 
 
 def _holds(interval: tuple[float, float], semiring: Semiring, dtype: np.dtype[Any]) -> bool:

@@ -340,12 +340,12 @@ def reduce(
     """
     _check_tensors(A=A)
     axes = reduced_axes(axis, A.dim())
-    kept = [size for place, size in enumerate(A.shape) if place not in axes]
+    sizes = [size for place, size in enumerate(A.shape) if place not in axes]
     size = math.prod([A.shape[place] for place in axes])
-    lines = A.movedim(axes, tuple(range(A.dim() - len(axes), A.dim()))).reshape(math.prod(kept), size)
+    lines = A.movedim(axes, tuple(range(A.dim() - len(axes), A.dim()))).reshape(math.prod(sizes), size)
     _, one = _elements(_key(semiring), _name(A))
     ones = torch.full(lines.shape[1:], one, dtype=A.dtype, device=A.device)
-    shape = [1 if place in axes else size for place, size in enumerate(A.shape)] if keepdims else kept
+    shape = [1 if place in axes else size for place, size in enumerate(A.shape)] if keepdims else sizes
     return matmul(lines, ones, semiring, check=check).reshape(shape)
 
 
@@ -461,12 +461,12 @@ def _sequence(
 ) -> tuple[Any, ...]:
     """Return the arguments of the operators of sequences."""
     named = {"As": As, "x": x, "weights": weights}
-    given = {name: tensor for name, tensor in named.items() if tensor is not None}
-    _check_tensors(**given)
+    tensors = {name: tensor for name, tensor in named.items() if tensor is not None}
+    _check_tensors(**tensors)
     if _is_rounded(As):
         As, x, weights = (tensor if tensor is None else tensor.float() for tensor in (As, x, weights))
     key, square = _key(semiring), x is None
-    if _records_gradients(*given.values()):
+    if _records_gradients(*tensors.values()):
         _rule(key)
     if lengths is not None:
         lengths = torch.as_tensor(lengths, device=As.device)

@@ -175,8 +175,13 @@ def _as_weights(
     """Return the weights of edges; ``first``: the start of the weights of each pair, if there may be several."""
     hidden = type(None) in kinds and first is None
     if hidden:
-        seen = np.fromiter((value is not None for value in raw), np.bool_, len(raw))
-        rows, columns, raw, kinds = rows[seen], columns[seen], [x for x in raw if x is not None], kinds - {type(None)}
+        has_value = np.fromiter((value is not None for value in raw), np.bool_, len(raw))
+        rows, columns, raw, kinds = (
+            rows[has_value],
+            columns[has_value],
+            [x for x in raw if x is not None],
+            kinds - {type(None)},
+        )
     kind = _kind(kinds)
     try:
         values = np.fromiter(raw if kind != "other" else [], np.int64 if kind == "int" else np.float64)
