@@ -267,8 +267,8 @@ class Elimination:
 
     def panel(self, engine: Engine, pivots: Range, others: Range) -> None:
         """Compute A_KR ← A_KK A_KR for some columns of the rows of the pivots."""
-        here = self.matrix.own_columns(others)
-        if pivots[0] < pivots[1] and here[0] < here[1]:
+        own_range = self.matrix.own_columns(others)
+        if pivots[0] < pivots[1] and own_range[0] < own_range[1]:
             A_KK = self.matrix.closed(pivots)
             if A_KK is None:
                 A_KK, _ = self._pivot_rows(engine, pivots, pivots)
@@ -276,32 +276,32 @@ class Elimination:
 
     def _pivot_rows(self, engine: Engine, pivots: Range, columns: Range) -> tuple[Array, Array | None]:
         """Return some columns of the rows of the pivots."""
-        (A_K, P_K), here = self.matrix.strip(self.matrix.own_rows(pivots)), self.matrix.own_columns(columns)
-        return A_K[:, columns_of(engine.plan, *here)], None if P_K is None else P_K[:, slice(*here)]
+        (A_K, P_K), own_range = self.matrix.strip(self.matrix.own_rows(pivots)), self.matrix.own_columns(columns)
+        return A_K[:, columns_of(engine.plan, *own_range)], None if P_K is None else P_K[:, slice(*own_range)]
 
     def eliminate(self, engine: Engine, pivots: Range, rows: Range, columns: Range) -> None:
         """Update the remainder in some rows and columns, a few rows at a time.
 
         The column panel is updated too where it is among the columns.
         """
-        here = self.matrix.own_columns(columns)
-        if here[0] < here[1]:
+        own_range = self.matrix.own_columns(columns)
+        if own_range[0] < own_range[1]:
             for strip in cut(*self.matrix.own_rows(rows), self.rows):
-                self._eliminate(engine, pivots, strip, here)
+                self._eliminate(engine, pivots, strip, own_range)
 
     def _eliminate(self, engine: Engine, pivots: Range, rows: slice, columns: Range) -> None:
         """Multiply by the rows of the pivots once, in some rows and columns of this place."""
         plan, J, K = engine.plan, columns_of(engine.plan, *columns), self.matrix.own_columns(pivots)
         (A_R, P_R), A_K = self.matrix.strip((rows.start, rows.stop)), self.matrix.pivots(pivots)
-        panel, through = A_R[:, columns_of(plan, *K)], self.matrix.through(pivots, rows)
+        panel, factor = A_R[:, columns_of(plan, *K)], self.matrix.through(pivots, rows)
         replaced = columns[0] < K[1] and K[0] < columns[1]
-        if through is None:
-            through = panel
+        if factor is None:
+            factor = panel
             if replaced and not engine.overlaps(A_R.shape[0], J.stop - J.start, pivots[1] - pivots[0]):
-                through = engine.copy_panel(panel, None if self.panels is None else self.panels[rows, : panel.shape[1]])
+                factor = engine.copy_panel(panel, None if self.panels is None else self.panels[rows, : panel.shape[1]])
         if replaced and not plan.semiring.idempotent:  # for an idempotent ⊕, A_RK does not improve on A_RK A_KK*
             panel[...] = zero_item(plan)
         if P_R is None:
-            engine.multiply_add(A_R[:, J], through, A_K[:, J])
+            engine.multiply_add(A_R[:, J], factor, A_K[:, J])
         else:  # an idempotent ⊕: the columns keep their entries, so that P records improvements only
-            engine.multiply_add_pivots(A_R[:, J], P_R[:, slice(*columns)], through, A_K[:, J], pivots[0])
+            engine.multiply_add_pivots(A_R[:, J], P_R[:, slice(*columns)], factor, A_K[:, J], pivots[0])

@@ -169,8 +169,8 @@ def edge_potentials(graph: SparseGraph) -> Array:
     if graph.n >= _ORDERED and graph.tails.size:
         from semiring.kernels.graphs.bellman_ford import relax_edges  # compiled: small graphs avoid Numba
 
-        at = np.argsort(_components_from_the_sources(graph)[graph.tails], kind="stable")
-        relax_edges(graph.tails[at], graph.heads[at], raised[at], h, 1 - margin)
+        order = np.argsort(_components_from_the_sources(graph)[graph.tails], kind="stable")
+        relax_edges(graph.tails[order], graph.heads[order], raised[order], h, 1 - margin)
     while cycle := bellman_ford(Labels(h, relax)):
         walked = cycle[::-1] if graph.is_reversed else cycle
         loops = graph.weights[graph.tails == graph.heads]

@@ -170,9 +170,9 @@ class Method:
         """
         device = "cuda" if backend.name == "cuda" else "cpu"
         if device not in self.devices:
-            there, here = ("a GPU", "on the CPU") if device == "cpu" else ("the CPU", "on a GPU")
+            needed_place, matrix_place = ("a GPU", "on the CPU") if device == "cpu" else ("the CPU", "on a GPU")
             raise DeviceError(
-                f"{self.name} runs on {there}, and this matrix is closed {here}: pass "
+                f"{self.name} runs on {needed_place}, and this matrix is closed {matrix_place}: pass "
                 f"{option('device', self.devices[0])}, or use one of {', '.join(sorted(methods_for(device)))}"
             )
         if self.needs:

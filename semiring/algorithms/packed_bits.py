@@ -44,8 +44,8 @@ def set_cycles(semiring: Semiring, packed: BitMatrix, loops: Array) -> None:
     cycles = loops != dual
     for start in range(0, n, _AT_A_TIME):
         others = slice(start, min(n, start + _AT_A_TIME))
-        there, back = (packed, packed.T) if n <= _AT_A_TIME else (packed[:, others], packed[others].T)
-        both = (~there).words & (~back).words if dual else there.words & back.words
+        forward, backward = (packed, packed.T) if n <= _AT_A_TIME else (packed[:, others], packed[others].T)
+        both = (~forward).words & (~backward).words if dual else forward.words & backward.words
         cycles |= both.any(axis=1)
     words[vertices, word] &= ~bit
     words[vertices, word] |= xp.where(cycles != dual, bit, np.uint32(0))

@@ -190,10 +190,10 @@ def path_sums(plan: KernelPlan, weights: Array, pred: Array, source: int) -> Arr
             raise RuntimeError(
                 f"the predecessors of {waiting.size} vertices lead in circles, not to the source {source}"
             )
-        now = waiting[ready]
-        steps = weights[pred[now], now].astype(wide)
-        sums[now] = mul.evaluate({"x": sums[pred[now]], "y": steps}, wide)
-        has_sum[now] = True
+        ready_vertices = waiting[ready]
+        steps = weights[pred[ready_vertices], ready_vertices].astype(wide)
+        sums[ready_vertices] = mul.evaluate({"x": sums[pred[ready_vertices]], "y": steps}, wide)
+        has_sum[ready_vertices] = True
         waiting = waiting[~ready]
     return sums
 

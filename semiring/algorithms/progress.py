@@ -67,9 +67,9 @@ class _Meter:
 
     def finish(self) -> None:
         while self._waiting:
-            mark, done = self._waiting.popleft()
+            mark, pairs = self._waiting.popleft()
             mark.synchronize()
-            self.report(done)
+            self.report(pairs)
         if self._seen < self.total or not self.total:
             self.progress(self.total, self.total)
 

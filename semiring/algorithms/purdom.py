@@ -109,7 +109,7 @@ def pivot_blocks(n: int, filled: list[Range], width: int) -> list[Range]:
         if start < stop:
             start = max(start // WORD * WORD, blocks[-1][1] if blocks else 0)
             stop = min(n, -(-stop // WORD) * WORD)
-            blocks += [(at, min(stop, at + width)) for at in range(start, stop, width)]
+            blocks += [(begin, min(stop, begin + width)) for begin in range(start, stop, width)]
     return blocks
 
 

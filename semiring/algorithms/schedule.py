@@ -54,10 +54,10 @@ class Schedule:
     def blocks(self, n: int, width: int | None = None) -> list[tuple[int, int]]:
         """Return the blocks of pivots for n rows, as ranges; all have the same width where it is given."""
         widest = width or _entry(self.pivots, n)
-        now, start, blocks = width or min(_entry(self.first, n), widest), 0, []
+        current, start, blocks = width or min(_entry(self.first, n), widest), 0, []
         while start < n:
-            blocks.append((start, min(n, start + now)))
-            start, now = start + now, min(2 * now, widest)
+            blocks.append((start, min(n, start + current)))
+            start, current = start + current, min(2 * current, widest)
         return blocks
 
     def together(self, n: int) -> int:

@@ -138,12 +138,13 @@ def warn_of_divergence(semiring: Semiring, D: Any) -> None:
     appears where 1 - s is below the precision of s.
     """
     loops, n = D.diagonal(0, -2, -1).reshape(-1), D.shape[-1]
-    at, unknown = int(loops.argmax()), _NEAR * n**0.5 * np.finfo(D.dtype).eps
-    if loops[at] > -np.log(unknown):
+    index, unknown = int(loops.argmax()), _NEAR * n**0.5 * np.finfo(D.dtype).eps
+    if loops[index] > -np.log(unknown):
         warnings.warn(
             f"the closure of {matrix_name('this matrix')} may not exist in {semiring.name}: the exponentials of all "
-            f"walks from vertex {at % n} back to it add up to 1 within the precision of {D.dtype}. Then the sum over "
-            "all paths diverges, as for a stochastic matrix, whose rows add up to 1, and the result is rounding error",
+            f"walks from vertex {index % n} back to it add up to 1 within the precision of {D.dtype}. Then the sum "
+            "over all paths diverges, as for a stochastic matrix, whose rows add up to 1, and the result is rounding "
+            "error",
             RoundingWarning,
             stacklevel=stacklevel_of_caller(),
         )

@@ -253,10 +253,10 @@ class BitMatrix:
           ..1
           ...)
         """
-        there = is_device_array(tails) and is_device_array(heads)
-        if not there and (is_device_array(tails) or is_device_array(heads)):
+        is_on_device = is_device_array(tails) and is_device_array(heads)
+        if not is_on_device and (is_device_array(tails) or is_device_array(heads)):
             raise DeviceError("one of tails and heads is on a GPU, the other is not: copy one of them")
-        if there:
+        if is_on_device:
             from semiring.arrays.device import as_cupy
 
             ends: list[Any] = [as_cupy(tails, "tails"), as_cupy(heads, "heads")]
@@ -265,7 +265,7 @@ class BitMatrix:
         if ends[0].ndim != 1 or ends[0].shape != ends[1].shape:
             raise ShapeError(f"tails {ends[0].shape} and heads {ends[1].shape} are not 1-D of one length")
         xp, (m, n) = array_namespace(ends[0]), _shape(shape)
-        if not there:
+        if not is_on_device:
             demand_memory(4 * m * _words_for(n), f"{m:,} × {n:,} bits", "semiring.condensation makes none")
         matrix = cls._view(xp.zeros((m, _words_for(n)), np.uint32), (m, n))
         if not ends[0].size:
@@ -277,7 +277,7 @@ class BitMatrix:
             if low < 0 or high >= size:
                 raise VertexError(f"{name} have {low if low < 0 else high}, and the matrix is {matrix.shape}")
         rows, columns = (values.astype(np.int64, copy=False) for values in ends)
-        if there:
+        if is_on_device:
             from semiring.kernels.cuda.entries.packing import set_bits
 
             set_bits(matrix.words, rows, columns)
@@ -602,8 +602,8 @@ def pack(array: Any) -> BitMatrix:
         return array.copy()
     if is_graph(array):
         raise DTypeError(f"pack takes a 2-D array, not a {type(array).__name__}: pack(network_of(A, 'boolean').matrix)")
-    there = is_device_array(array)
-    if there:
+    is_on_device = is_device_array(array)
+    if is_on_device:
         from semiring.arrays import device
         from semiring.kernels.cuda.entries import packing as bits
 
@@ -620,7 +620,7 @@ def pack(array: Any) -> BitMatrix:
     if entries.size:
         entries = _truths(entries, "array")
     m, n = entries.shape
-    if there:
+    if is_on_device:
         return BitMatrix._view(bits.pack(entries), (m, n))
     result = BitMatrix.zeros((m, n))
     if m and n:

@@ -114,8 +114,8 @@ def _check_number(cupy: Any, number: int | None) -> None:
     """Raise `DeviceError` where no GPU has the number; None is the current GPU."""
     count = 1 if number is None else int(cupy.cuda.runtime.getDeviceCount())
     if number is not None and number >= count:
-        there = "cuda:0" if count == 1 else f"cuda:0 to cuda:{count - 1}"
-        raise DeviceError(f"there is no GPU cuda:{number}: the driver finds {there}")
+        gpu_names = "cuda:0" if count == 1 else f"cuda:0 to cuda:{count - 1}"
+        raise DeviceError(f"there is no GPU cuda:{number}: the driver finds {gpu_names}")
 
 
 def one_device(device: Any) -> Any:

@@ -114,11 +114,11 @@ def convert(array: Array, semiring: Semiring, dtype: Any, name: str = "A", *, ch
     for before, after in pairs:
         _replace(result, array == before, after)
     if check and dtype.kind in "iub" and not np.can_cast(array.dtype, dtype, "safe"):
-        lost = result != array
+        is_lost = result != array
         for before, _ in pairs:
-            lost &= array != before
-        if lost.any():  # on a GPU this waits: of promotions only that of integers to truth values comes here
-            position = tuple(int(index) for index in np.unravel_index(int(lost.argmax()), lost.shape))
+            is_lost &= array != before
+        if is_lost.any():  # on a GPU this waits: of promotions only that of integers to truth values comes here
+            position = tuple(int(index) for index in np.unravel_index(int(is_lost.argmax()), is_lost.shape))
             place = f"{name}[{', '.join(map(str, position))}]" if position else name
             entry = array[position].item() if is_device_array(array) else array[position]
             rule = f": truth values are True and False, or integers that are all 0 or 1. {truth_values()}"

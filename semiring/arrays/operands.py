@@ -231,8 +231,8 @@ def operands(
         if fits and all(type(x) is kind and x.dtype == first for x in inputs):
             semiring.check_dtype(first)
             return inputs
-    there = device is not None or any(is_device_array(x) for x in inputs)
-    if device is None and there:
+    is_on_device = device is not None or any(is_device_array(x) for x in inputs)
+    if device is None and is_on_device:
         _refuse_mixed_memory(named)
     readable = [_read_operand(x, name) for name, x in named.items()]
     for name, x in zip(named, readable, strict=True):
@@ -246,7 +246,7 @@ def operands(
         convert(x, semiring, dtype, name, check=check) if is_device_array(x) else _dense(x, semiring, dtype, name)
         for name, x in zip(named, readable, strict=True)
     ]
-    return [_on_device(array) for array in arrays] if there else arrays
+    return [_on_device(array) for array in arrays] if is_on_device else arrays
 
 
 def _read_operand(x: Any, name: str) -> Any:
@@ -319,15 +319,15 @@ def as_output(
     `DeviceError` if it is not in the memory of ``like``. Objects that support ``__array__`` alone are refused, because
     NumPy may copy them. Masked arrays are refused, because a mask would hide results.
     """
-    there = is_device_array(out)
-    writable = there or isinstance(out, np.ndarray) or hasattr(out, "__dlpack__")
+    is_on_device = is_device_array(out)
+    writable = is_on_device or isinstance(out, np.ndarray) or hasattr(out, "__dlpack__")
     if not writable or isinstance(out, np.ma.MaskedArray):
         raise TypeError(f"{name} is a {type(out).__name__}: pass an array, or for closure the name of an .npy file")
-    if like is not None and is_device_array(like) != there:
+    if like is not None and is_device_array(like) != is_on_device:
         places = "on a GPU", "in the memory of the host"
-        own, other = places if there else places[::-1]
+        own, other = places if is_on_device else places[::-1]
         raise DeviceError(f"{_kind_of(name, out)} {own}, the operands are {other}: copy one of them")
-    if there:
+    if is_on_device:
         from semiring.arrays import device as memory
 
         array, writable = memory.as_cupy(out, name), memory.writable(out)
@@ -434,15 +434,15 @@ def device_of(arguments: tuple[Any, ...], device: Any) -> AbstractContextManager
     """
     if device is None and _HOST_TYPES.issuperset(map(type, arguments)):
         return _UNCHANGED
-    there = [x for x in map(memory_of, arguments) if is_device_array(x)]
-    if device is None and not there:
+    device_arrays = [x for x in map(memory_of, arguments) if is_device_array(x)]
+    if device is None and not device_arrays:
         return _UNCHANGED
     from semiring.arrays.device import are_on_current_device, on_device, one_device
 
     device = one_device(device)
-    if device is None and (not there or are_on_current_device(there)):
+    if device is None and (not device_arrays or are_on_current_device(device_arrays)):
         return _UNCHANGED
-    return on_device(there, device)
+    return on_device(device_arrays, device)
 
 
 #: The options that are flags, and whether they may be None, which lets the function choose.

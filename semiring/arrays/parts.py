@@ -64,13 +64,13 @@ def put(A: Array, where: Array, value: Any) -> None:
 
 def any_true(answers: Iterable[Array]) -> bool:
     """Return whether an answer is true; stop at the first one on the host, and wait for a device once, at the end."""
-    joined: Any = None
+    result: Any = None
     for answer in answers:
         if is_device_array(answer):
-            joined = answer if joined is None else joined | answer
+            result = answer if result is None else result | answer
         elif answer:
             return True
-    return joined is not None and bool(joined)
+    return result is not None and bool(result)
 
 
 def clear_zeros(A: Array, out: Array) -> None:

@@ -122,8 +122,8 @@ def _compressed(x: Any, name: str) -> None:
         raise ShapeError(f"{name}.indptr[0] is {starts[0]}, and 0 is expected")
     if indices.size != data.shape[0]:
         raise ShapeError(f"{name}.indices has {indices.size} entries, and {name}.data has {data.shape[0]}")
-    if (beyond := starts > indices.size).any():
-        place = int(beyond.argmax())
+    if (is_beyond := starts > indices.size).any():
+        place = int(is_beyond.argmax())
         raise ShapeError(
             f"{name}.indptr[{place}] is {starts[place]}, beyond the {indices.size} entries of {name}.indices"
         )

@@ -48,8 +48,8 @@ def _gather_operands(semiring: Semiring, device: Any, **named: Any) -> list[BitM
 
 def _move_to_operands(result: BitMatrix, *operands: Any) -> BitMatrix:
     """Return the result in the memory of the operands."""
-    there = any(x.on_device if isinstance(x, BitMatrix) else is_device_array(x) for x in operands)
-    return result if there else result.to_host()
+    is_on_device = any(x.on_device if isinstance(x, BitMatrix) else is_device_array(x) for x in operands)
+    return result if is_on_device else result.to_host()
 
 
 def _truth(semiring: Semiring, scalar: Any, name: str) -> bool | None:
@@ -70,8 +70,8 @@ def _choose_output(out: Any, shape: tuple[int, int], *others: BitMatrix) -> BitM
         raise TypeError(f"out is a {type(out).__name__}: a product of BitMatrix operands is a BitMatrix")
     if out.shape != shape:
         raise ShapeError(f"out is {out.shape}, the result is {shape}")
-    apart = out.on_device != others[0].on_device
-    return BitMatrix.zeros(shape, others[0]) if apart or overlaps(out.words, *(x.words for x in others)) else out
+    is_elsewhere = out.on_device != others[0].on_device
+    return BitMatrix.zeros(shape, others[0]) if is_elsewhere or overlaps(out.words, *(x.words for x in others)) else out
 
 
 def _deliver(out: Any, result: BitMatrix, *operands: Any) -> BitMatrix:

@@ -307,15 +307,17 @@ def power(
     scan_operands(semiring, check, A=matrix)
     back, base = as_result(A), wide(matrix, semiring)
     if exponent == 0:
-        there = "cuda" if is_device_array(base) else None
-        return back(identity(base.shape[0], semiring, matrix.dtype, device=there))
+        device_name = "cuda" if is_device_array(base) else None
+        return back(identity(base.shape[0], semiring, matrix.dtype, device=device_name))
     # Entries of products are elements again; integers must be scanned every time, for "no path" and their range.
-    again = check and (has_inner_zero(semiring, base.dtype) or may_wrap(semiring, base.dtype))
+    needs_scan = check and (has_inner_zero(semiring, base.dtype) or may_wrap(semiring, base.dtype))
     result: Array | None = None
     while True:
         if exponent & 1:
-            result = base.copy() if result is None else matmul(result, base, semiring, check=again, threads=threads)
+            result = (
+                base.copy() if result is None else matmul(result, base, semiring, check=needs_scan, threads=threads)
+            )
         exponent >>= 1
         if result is not None and not exponent:
             return back(rounded(result, matrix.dtype))
-        base = matmul(base, base, semiring, check=again, threads=threads)
+        base = matmul(base, base, semiring, check=needs_scan, threads=threads)

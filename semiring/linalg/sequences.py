@@ -182,9 +182,9 @@ class Chain:
     @cached_property
     def _uses_prefix_products(self) -> bool:
         """Whether the matrices of all steps are so small that more products in fewer calls are faster."""
-        n, there = self.x.shape[-1], is_device_array(self.x)
+        n, is_on_device = self.x.shape[-1], is_device_array(self.x)
         pairs = prod(self._shape[:-3]) * n**3
-        small, narrow = (_SMALL_ON_DEVICE, _NARROW_ON_DEVICE) if there else (_SMALL, _NARROW)
+        small, narrow = (_SMALL_ON_DEVICE, _NARROW_ON_DEVICE) if is_on_device else (_SMALL, _NARROW)
         return self.steps >= _FEWEST and n <= narrow and pairs <= small
 
     @cached_property
@@ -218,11 +218,11 @@ class Chain:
         """Return M₁, M₁ ⊗ M₂, … along the first axis, by the prefixes of the products of neighbours."""
         if M.shape[0] == 1:
             return M
-        joined = self._prefixes(self._products(M[:-1:2], M[1::2]))
+        pair_prefixes = self._prefixes(self._products(M[:-1:2], M[1::2]))
         result = array_namespace(M).empty(M.shape, M.dtype)
-        result[0], result[1::2] = M[0], joined
+        result[0], result[1::2] = M[0], pair_prefixes
         if M.shape[0] > 2:
-            result[2::2] = self._products(joined[: (M.shape[0] - 1) // 2], M[2::2])
+            result[2::2] = self._products(pair_prefixes[: (M.shape[0] - 1) // 2], M[2::2])
         return result
 
     def _join(self, M: Array) -> Array:
@@ -261,13 +261,13 @@ class Chain:
         for t in range(self.steps):
             y, W[..., t, :] = self.witnesses(x, t)
             x = self.next_state(t, x, y)
-        here = xp.broadcast_to(xp.arange(x.shape[-1], dtype=np.int32), x.shape)
+        states = xp.broadcast_to(xp.arange(x.shape[-1], dtype=np.int32), x.shape)
         for t in reversed(range(self.steps)):
             going = self.active_rows(t)
-            before = xp.take_along_axis(W[..., t, :], xp.maximum(here, 0), -1)
-            before = xp.where(here < 0, here, before)
+            before = xp.take_along_axis(W[..., t, :], xp.maximum(states, 0), -1)
+            before = xp.where(states < 0, states, before)
             W[..., t, :] = before if going is None else xp.where(going, before, -1)
-            here = before if going is None else xp.where(going, before, here)
+            states = before if going is None else xp.where(going, before, states)
         none = xp.equal(x, self.semiring.zero_for(x.dtype))
         xp.copyto(W, -1, where=none[..., None, :])
         return x, W

@@ -185,20 +185,20 @@ class _Tree:
         kids = np.argsort(a.parents, kind="stable")[int((a.parents < 0).sum()) :].astype(np.int32)
         starts = np.searchsorted(a.parents[kids], np.arange(a.count + 1)).astype(np.int32)
         owner = np.repeat(np.arange(a.count), a.depths)
-        up = a.parents[owner].astype(np.int64)
+        parents = a.parents[owner].astype(np.int64)
         keys = owner * np.int64(a.n) + a.rows
-        inside = a.rows < a.pivot_starts[up + 1]
-        behind = a.pivots[up] + np.searchsorted(keys, up * a.n + a.rows) - a.row_starts[up]
-        spots = np.where(inside, a.rows - a.pivot_starts[up], behind).astype(np.int32)
+        inside = a.rows < a.pivot_starts[parents + 1]
+        behind = a.pivots[parents] + np.searchsorted(keys, parents * a.n + a.rows) - a.row_starts[parents]
+        spots = np.where(inside, a.rows - a.pivot_starts[parents], behind).astype(np.int32)
         k, m = a.pivots, a.depths
-        at, spare = np.zeros(a.count, np.int64), np.zeros(a.count, np.int64)
+        update_starts, spare = np.zeros(a.count, np.int64), np.zeros(a.count, np.int64)
         sizes = []
         for level in self.levels:
             square, panel = m[level] ** 2, k[level] * m[level]
-            at[level], spare[level] = np.cumsum(square) - square, np.cumsum(panel) - panel
+            update_starts[level], spare[level] = np.cumsum(square) - square, np.cumsum(panel) - panel
             sizes.append((int(square.sum()), int(panel.sum())))
-        arrays = starts, kids, spots, a.is_large(), at, spare
-        return (*self._upload(*arrays), at, sizes)
+        arrays = starts, kids, spots, a.is_large(), update_starts, spare
+        return (*self._upload(*arrays), update_starts, sizes)
 
     @cached_property
     def lists(self) -> tuple[DeviceArray, ...]:
@@ -214,10 +214,10 @@ class _Tree:
 def _depths(above: Array) -> Array:
     """Return the distance of each supernode from its root."""
     depths = [0] * above.size
-    up = above.tolist()
+    parents = above.tolist()
     for s in range(above.size - 1, -1, -1):  # parents come after their children
-        if up[s] >= 0:
-            depths[s] = depths[up[s]] + 1
+        if parents[s] >= 0:
+            depths[s] = depths[parents[s]] + 1
     return np.array(depths, np.int64)
 
 
@@ -230,7 +230,7 @@ def _kernel(plan: KernelPlan, name: str, *defines: str) -> Any:
 
 def _eliminate(tree: _Tree, numbers: FactorNumbers) -> None:
     plan, memory, xp, a = numbers.plan, numbers.memory, tree.xp, tree.analysis
-    starts, kids, spots, large, at, spare, host_at, sizes = tree.fronts
+    starts, kids, spots, large, update_starts, spare, host_at, sizes = tree.fronts
     offsets = tree.offsets(numbers.layout)
     plan.status.word = xp.full(1, -1, np.int32)
     reduce, engine, is_large = _kernel(plan, "reduce"), engine_of(plan, memory), a.is_large()
@@ -240,7 +240,7 @@ def _eliminate(tree: _Tree, numbers: FactorNumbers) -> None:
         updates, work = xp.empty(squares, plan.dtype), xp.empty(panels, plan.dtype)
         structure = (tree.pivot_starts, tree.row_starts, starts, kids, spots)
         blocks = (*offsets, np.int32(numbers.layout.symmetric), large)
-        workspace = (children, updates, at, work, spare, plan.status.word)
+        workspace = (children, updates, update_starts, work, spare, plan.status.word)
         reduce((level.size,), (256,), (memory, tree.nodes[depth], *structure, *blocks, *workspace))
         for s in level[is_large[level]].tolist():
             m = int(a.depths[s])

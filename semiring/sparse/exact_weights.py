@@ -78,12 +78,12 @@ class ExactPotentials:
 
     def row_distances(self, sources: Array, targets: Array, reduced: Array) -> Array:
         """Return distances (p, q) in float64, from the entries ``reduced`` of the closure of the reduced weights."""
-        there = np.isfinite(reduced)
-        r = np.where(there, self.sign * reduced, 0.0)
+        is_finite = np.isfinite(reduced)
+        r = np.where(is_finite, self.sign * reduced, 0.0)
         shift = self.h[sources][:, np.newaxis] - self.h[targets]
         D = rounded(whole(r, self.unit) - shift, self.unit)
-        far = there & (np.abs(D) < r / SPREAD)  # whatever the size, this is in range
-        D = np.where(there, D, np.inf)
+        far = is_finite & (np.abs(D) < r / SPREAD)  # whatever the size, this is in range
+        D = np.where(is_finite, D, np.inf)
         for row in np.flatnonzero(far.any(axis=1)).tolist():
             labels, _ = self._search({int(sources[row]): 0})
             D[row] = self._lengths([labels[v] for v in targets.tolist()], shift[row])
@@ -111,10 +111,10 @@ class ExactPotentials:
             b = self.sign * B[:, column]
             ends = np.flatnonzero(np.isfinite(b))
             unit = min(self.unit, common_unit(b[ends])) if ends.size else self.unit
-            up = self.unit - unit
-            begin = whole(b[ends], unit) + (shift[ends] << up)
-            labels, _ = self._search(dict(zip(ends.tolist(), begin.tolist(), strict=True)), not transposed, up)
-            solution[:, column] = self.sign * self._lengths(labels, shift << up, unit)
+            exponent = self.unit - unit
+            begin = whole(b[ends], unit) + (shift[ends] << exponent)
+            labels, _ = self._search(dict(zip(ends.tolist(), begin.tolist(), strict=True)), not transposed, exponent)
+            solution[:, column] = self.sign * self._lengths(labels, shift << exponent, unit)
         return solution
 
     def path(self, source: int, target: int) -> list[int]:
@@ -128,9 +128,9 @@ class ExactPotentials:
         return vertices[::-1]
 
     def _lengths(self, labels: list[int | None], shift: Array, unit: int | None = None) -> Array:
-        there = np.array([label is not None for label in labels], np.bool_)
+        has_label = np.array([label is not None for label in labels], np.bool_)
         numbers = np.array([0 if label is None else label for label in labels], object)
-        return np.where(there, rounded(numbers - shift, self.unit if unit is None else unit), np.inf)
+        return np.where(has_label, rounded(numbers - shift, self.unit if unit is None else unit), np.inf)
 
     def _search(self, begin: dict[int, int], against: bool = False, up: int = 0) -> tuple[list[int | None], list[int]]:
         """Run Dijkstra's algorithm from labels of some vertices; return all labels and all predecessors.
@@ -139,16 +139,16 @@ class ExactPotentials:
         """
         edges = self._edges(against)
         labels: list[int | None] = [None] * self.n
-        before, done = [-1] * self.n, [False] * self.n
+        before, is_settled = [-1] * self.n, [False] * self.n
         heap = [(label, vertex) for vertex, label in begin.items()]
         for label, vertex in heap:
             labels[vertex] = label
         heapify(heap)
         while heap:
             label, vertex = heappop(heap)
-            if done[vertex]:
+            if is_settled[vertex]:
                 continue
-            done[vertex] = True
+            is_settled[vertex] = True
             for other, weight in edges[vertex]:
                 longer, current = label + (weight << up), labels[other]
                 if current is None or longer < current:

@@ -289,9 +289,9 @@ class Factor:
         for s in range(a.count):
             own = np.bincount(cell[a.pivot_starts[s] : a.pivot_starts[s + 1]], minlength=size)
             below = np.bincount(cell[a.rows[a.row_starts[s] : a.row_starts[s + 1]]], minlength=size)
-            mine = np.flatnonzero(own)
-            filled[mine] += np.outer(own[mine], own + below)
-            filled[:, mine] += np.outer(below, own[mine])
+            own_vertices = np.flatnonzero(own)
+            filled[own_vertices] += np.outer(own[own_vertices], own + below)
+            filled[:, own_vertices] += np.outer(below, own[own_vertices])
         ends = cell[a.place[a.pattern.rows]], cell[a.place[a.pattern.indices]]
         np.add.at(edges, ends, 1)
         return filled, edges
@@ -820,9 +820,9 @@ class Factor:
             raise ShapeError("A has other vertices than the factor, or the same in another order")
         values = edges.values
         if edges.pattern != own.pattern:
-            at = self._edge_indices(edges.pattern.rows, edges.pattern.indices)
+            indices = self._edge_indices(edges.pattern.rows, edges.pattern.indices)
             values = np.full(own.values.size, self.semiring.zero_for(self.dtype), self.dtype)
-            values[at] = edges.values
+            values[indices] = edges.values
         entries = SparseEntries(own.pattern, values, own.names, edges.scan)
         return Factor(self.semiring, entries, self._analysis, self._threads, self._placement)
 
@@ -864,28 +864,28 @@ class Factor:
             raise ShapeError("an edge is not a triple: give (from, to, weight) for each edge that changes")
         tails = self._vertices.indices([edge[0] for edge in listed])
         heads = self._vertices.indices([edge[1] for edge in listed])
-        own, at = self._edges, self._edge_indices(tails, heads)
+        own, indices = self._edges, self._edge_indices(tails, heads)
         values = own.values.copy()
         if listed:
-            values[at] = convert_right_side([edge[2] for edge in listed], self.semiring, self.dtype, "weights")
+            values[indices] = convert_right_side([edge[2] for edge in listed], self.semiring, self.dtype, "weights")
         changed = check_values(own.pattern, values, self.semiring, own.names).require_eliminable()
-        return Factor(self.semiring, changed, self._analysis, self._threads, self._placement, (self, at))
+        return Factor(self.semiring, changed, self._analysis, self._threads, self._placement, (self, indices))
 
     def _edge_indices(self, rows: Array, columns: Array) -> Array:
         """Return the indices of edges in the pattern. Raises `ShapeError` for an edge that it does not have."""
         n, own = np.int64(len(self)), self._edges.pattern
-        there, here = own.rows * n + own.indices, rows * n + columns
-        at = np.searchsorted(there, here)
-        at[at == there.size] = 0
-        strange = np.flatnonzero(there[at] != here) if there.size else np.arange(here.size)
+        own_keys, keys = own.rows * n + own.indices, rows * n + columns
+        positions = np.searchsorted(own_keys, keys)
+        positions[positions == own_keys.size] = 0
+        strange = np.flatnonzero(own_keys[positions] != keys) if own_keys.size else np.arange(keys.size)
         if strange.size:
-            i, j = divmod(int(here[strange[0]]), int(n))
+            i, j = divmod(int(keys[strange[0]]), int(n))
             name = self._vertices.name
             raise ShapeError(
                 f"the edge {name(i)} → {name(j)} is new, and this factor has no entry for it: call factor on a matrix "
                 "that has this edge, of any weight but the zero"
             )
-        return at
+        return positions
 
 
 def _open_output(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

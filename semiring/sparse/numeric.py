@@ -217,6 +217,6 @@ def reduce_large(engine: Engine, numbers: FactorNumbers, s: int, update: Any) ->
 def _group_tasks(tasks: list[tuple[int, int]], threads: int) -> list[tuple[list[tuple[int, int]]]]:
     """Return groups of tasks, so that a thread fetches work at most some dozen times."""
     groups: list[list[tuple[int, int]]] = [[] for _ in range(min(len(tasks), 8 * threads))]
-    for at, task in enumerate(tasks):
-        groups[at % len(groups)].append(task)
+    for number, task in enumerate(tasks):
+        groups[number % len(groups)].append(task)
     return [(group,) for group in groups]

@@ -41,11 +41,11 @@ def join_pairs(rows: TriangularSolves, columns: TriangularSolves, sources: Array
     tails, heads = a.place[sources], a.place[targets]
     common = kernels.lowest_common(tails, heads, a.supernode_of, a.parents)
     order = np.lexsort((heads, tails, common))
-    apart = int(np.searchsorted(common[order], 0))
-    out[order[:apart]] = rows.plan.zero  # no tree holds both ends
+    first_common = int(np.searchsorted(common[order], 0))
+    out[order[:first_common]] = rows.plan.zero  # no tree holds both ends
     parts = kernels.sums_from_roots(a.parents, -(-a.pivots // _width(rows)))
     step = max(1, _PARTS // int(parts.max()))
-    for start in range(apart, order.size, step):
+    for start in range(first_common, order.size, step):
         some = order[start : start + step]
         values = np.empty(some.size, out.dtype)
         _Pairs(rows, columns, tails[some], heads[some], common[some]).join(values)
@@ -119,18 +119,18 @@ class _Pairs:
         limits = np.full(distinct.size, a.count, np.int64)
         np.minimum.at(limits, which, common)
         ends = np.cumsum(a.heights[limits] + a.pivots[limits])
-        at = np.concatenate([[0], ends[:-1]])
+        starts = np.concatenate([[0], ends[:-1]])
         label = np.empty(int(ends[-1]), plan.dtype)
         folds = sweeps.fold_across, sweeps.fold_along, sweeps.ordinals.ctypes.data
         blocks = sweeps.numbers.layout.blocks
         numbers = sweeps.numbers.memory, sweeps.up_panels, blocks, a.heights, plan.zero, plan.one
         tree, close = (a.supernode_of, a.parents, *sweeps.tree), not sweeps.columns
         tasks = [
-            (*folds, distinct[part], limits[part], close, tree, *numbers, at[part], label)
+            (*folds, distinct[part], limits[part], close, tree, *numbers, starts[part], label)
             for part in _pieces(distinct.size, _TOGETHER)
         ]
         run_tasks(kernels.climb, tasks, plan.threads)
-        return label, at[which]
+        return label, starts[which]
 
     # ---------------------------------------------------------------------------------------------- down the tree
 

@@ -62,8 +62,8 @@ class TriangularSolves:
     def solve_vector(self, x: Array, source: int = -1) -> None:
         """Replace x (n,), in the order of elimination, by x ⊗ A*; ``source``: the only place where x is not 0̄."""
         a, plan, memory = self.analysis, self.plan, self.numbers.memory
-        up = (x, source, a.supernode_of, a.parents, *self.tree, memory, self.up_panels, plan.zero, self.depth)
-        kernels.ascend(self.fold_along, self.ordinals.ctypes.data, *up)
+        arguments = (x, source, a.supernode_of, a.parents, *self.tree, memory, self.up_panels, plan.zero, self.depth)
+        kernels.ascend(self.fold_along, self.ordinals.ctypes.data, *arguments)
 
         def descend(nodes: Array) -> None:
             blocks, zero = self.numbers.layout.blocks, plan.zero
@@ -77,8 +77,8 @@ class TriangularSolves:
     def solve_vectors(self, X: Array, active: Array) -> None:
         """Replace the columns of X (n, r) by their solutions, on this thread; ``active``: see `rows_at_once`."""
         memory, blocks, zero = self.numbers.memory, self.numbers.layout.blocks, self.plan.zero
-        through = (*self.tree, memory, blocks, self.up_panels, self.down_panels, self.columns, zero, self.width)
-        kernels.rows_at_once(self.fold_across, self.ordinals.ctypes.data, X, active, *through)
+        arguments = (*self.tree, memory, blocks, self.up_panels, self.down_panels, self.columns, zero, self.width)
+        kernels.rows_at_once(self.fold_across, self.ordinals.ctypes.data, X, active, *arguments)
 
     def solve(self, B: Array, out: Array) -> None:
         """Write A* ⊗ B, or (Bᵀ ⊗ A*)ᵀ, to ``out``: both (n, r), rows by vertex."""

@@ -117,9 +117,9 @@ class Analysis:
     def lows(self) -> Array:
         """The first supernode of each subtree."""
         lows = np.arange(self.count)
-        for s, up in enumerate(self.parents.tolist()):
-            if up >= 0:
-                lows[up] = min(lows[up], lows[s])
+        for s, parent in enumerate(self.parents.tolist()):
+            if parent >= 0:
+                lows[parent] = min(lows[parent], lows[s])
         return lows
 
     @cached_property
@@ -218,13 +218,13 @@ class Analysis:
             np.zeros(self.count, np.int64),
         )
         sizes = self.depths**2
-        for s, up in enumerate(self.parents.tolist()):
+        for s, parent in enumerate(self.parents.tolist()):
             need[s] = max(need[s], pending[s] + sizes[s])
-            if up >= 0:
-                total[up] += total[s]
-                heavy[up] |= heavy[s]
-                need[up] = max(need[up], pending[up] + need[s])
-                pending[up] += sizes[s]
+            if parent >= 0:
+                total[parent] += total[s]
+                heavy[parent] |= heavy[s]
+                need[parent] = max(need[parent], pending[parent] + need[s])
+                pending[parent] += sizes[s]
         limit = max(_TASK_PAIRS, int(work.sum()) // 64)
         whole = ~heavy & (total <= limit)
         parents = np.where(self.parents >= 0, whole[self.parents], False)
@@ -259,10 +259,10 @@ def analyse(pattern: Pattern, ordering: Any = "auto") -> Analysis:
     parent = np.where(parent[post] >= 0, renamed[parent[post]], np.int32(-1)) if pattern.n else parent
     counts = kernels.column_counts(starts, indices, order, parent)
     firsts = kernels.supernodes(parent, counts, _LEAF, _SMALL, _RELAXED)
-    of, above, begins, below = kernels.structures(starts, indices, order, parent, counts, firsts)
+    supernode_of, parents, begins, below = kernels.structures(starts, indices, order, parent, counts, firsts)
     place = np.empty(pattern.n, np.int32)
     place[order] = np.arange(pattern.n, dtype=np.int32)
-    return Analysis(pattern, method, order, place, of, above, firsts, begins, below)
+    return Analysis(pattern, method, order, place, supernode_of, parents, firsts, begins, below)
 
 
 def widest_level(pattern: Pattern) -> int:
@@ -284,15 +284,15 @@ def widest_level_of_core(pattern: Pattern) -> int:
     rows = kernels.rows_of(starts, indices.size)
     is_core = np.diff(starts) <= max(64, pattern.n // 64)
     for _ in range(_PEELED):
-        there = is_core[rows] & is_core[indices]
-        rows, indices = rows[there], indices[there]
+        is_core_edge = is_core[rows] & is_core[indices]
+        rows, indices = rows[is_core_edge], indices[is_core_edge]
         alone = is_core & (np.bincount(rows, minlength=pattern.n) < 2)
         if not alone.any():
             break
         is_core &= ~alone
-    there = is_core[rows] & is_core[indices]
-    starts = np.concatenate([[0], np.cumsum(np.bincount(rows[there], minlength=pattern.n))])
-    return int(kernels.widest_level(starts, indices[there]))
+    is_core_edge = is_core[rows] & is_core[indices]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(rows[is_core_edge], minlength=pattern.n))])
+    return int(kernels.widest_level(starts, indices[is_core_edge]))
 
 
 def _symmetrize(pattern: Pattern) -> tuple[Array, Array]:

@@ -49,10 +49,10 @@ def nan_by_evaluation(expression: Expression, condition: Expression | bool, samp
         return condition
     dtype = np.dtype(np.float64)
     values = np.broadcast_to(expression.evaluate({"x": samples}, dtype), samples.shape)
-    lost = np.isnan(values)
+    is_undefined = np.isnan(values)
     if isinstance(condition, Expression):
-        lost = lost & ~np.broadcast_to(condition.evaluate({"x": samples}, dtype), samples.shape)
-    is_new = condition is not True and lost.any()
+        is_undefined = is_undefined & ~np.broadcast_to(condition.evaluate({"x": samples}, dtype), samples.shape)
+    is_new = condition is not True and is_undefined.any()
     return _or(condition, Expression("ne", (expression, expression))) if is_new else condition
 
 

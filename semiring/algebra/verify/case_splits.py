@@ -174,9 +174,9 @@ class Cases(Numbers):
         if self.effort.decisions > MAX_DECISIONS:
             raise UndecidedError(f"it takes more than {MAX_DECISIONS} comparisons")
         sides: list[tuple[bool, Constraint, Point | None]] = []
-        here = None if self.point is None else polynomial.evaluate_at(self.point)
+        value = None if self.point is None else polynomial.evaluate_at(self.point)
         for outcome, constraint in ((True, (polynomial, strict)), (False, (-polynomial, not strict))):
-            if here is not None and self.point is not None and (here > 0 if strict else here >= 0) == outcome:
+            if value is not None and self.point is not None and (value > 0 if strict else value >= 0) == outcome:
                 sides.append((outcome, constraint, self.point))
                 continue
             possible, point = self._search([*self._constraints, constraint])
@@ -327,9 +327,9 @@ def _on_surfaces(constraints: Sequence[Constraint], width: int) -> Iterator[Poin
             if max(exponents[i] for exponents in polynomial.terms) != 1:
                 continue
             for others in itertools.product(_CANDIDATES, repeat=width - 1):
-                at = [polynomial.evaluate_at((*others[:i], Fraction(value), *others[i:])) for value in (0, 1)]
-                if at[0] != at[1]:
-                    yield (*others[:i], at[0] / (at[0] - at[1]), *others[i:])
+                values = [polynomial.evaluate_at((*others[:i], Fraction(value), *others[i:])) for value in (0, 1)]
+                if values[0] != values[1]:
+                    yield (*others[:i], values[0] / (values[0] - values[1]), *others[i:])
 
 
 def _values_on_grid(polynomial: Polynomial) -> Any:

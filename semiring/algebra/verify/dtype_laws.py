@@ -171,13 +171,13 @@ def rounding(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, s
             if not right or law.key == "annihilation":
                 continue
             operands = [*columns, *([semiring.one_for(dtype)] if "1̄" in statement else [])]
-            apart, lost = _distance(left, right, operands, dtype)
+            distance, is_lost = _distance(left, right, operands, dtype)
             if law.starred:
                 exists = _star_exists(semiring, columns[0])
-                apart, lost = np.where(exists, apart, 0.0), lost & exists
-            worst = max(worst, float(np.max(apart, initial=0.0)))
-            if lost.any() and not overflow:
-                overflow = _overflow_message(law, statement, left, columns, np.flatnonzero(lost))
+                distance, is_lost = np.where(exists, distance, 0.0), is_lost & exists
+            worst = max(worst, float(np.max(distance, initial=0.0)))
+            if is_lost.any() and not overflow:
+                overflow = _overflow_message(law, statement, left, columns, np.flatnonzero(is_lost))
     except IntegerOverflowError as error:
         overflow = str(error)
     except UndecidedError:

@@ -41,15 +41,15 @@ class Counterexample:
     text: str
 
     def __str__(self) -> str:
-        at = f" at {self.text}" if self.text else ""
+        location = f" at {self.text}" if self.text else ""
         sides = self.statement.split(" = ")
         if not self.right:
-            return f"{sides[0].replace(' in the domain', '')} is {self.left}, outside the domain,{at}".rstrip(",")
+            return f"{sides[0].replace(' in the domain', '')} is {self.left}, outside the domain,{location}".rstrip(",")
         if len(self.right) > 1:
-            return f"{sides[0]} is {self.left}{at}"
+            return f"{sides[0]} is {self.left}{location}"
         if sides[1] == self.right[0] or sides[1] in self.values:
-            return f"{sides[0]} is {self.left}, not {sides[1]},{at}".rstrip(",")
-        return f"{sides[0]} is {self.left}, but {sides[1]} is {self.right[0]},{at}".rstrip(",")
+            return f"{sides[0]} is {self.left}, not {sides[1]},{location}".rstrip(",")
+        return f"{sides[0]} is {self.left}, but {sides[1]} is {self.right[0]},{location}".rstrip(",")
 
 
 @dataclass(frozen=True)

@@ -82,11 +82,11 @@ def prove_bits(semiring: Semiring, law: Law, star: Expression | None) -> Verdict
         branches = _star_branches(star)
         expressions += [branch for branch, _ in branches if branch is not None]
     constants = {_integer(node) for expression in expressions for node in expression.walk() if node.op == "const"}
-    constants |= {at for _, at in branches if at is not None}
+    constants |= {point for _, point in branches if point is not None}
     positions = _positions(constants)
-    for position, (branch, at) in itertools.product(positions, branches):
+    for position, (branch, point) in itertools.product(positions, branches):
         algebra = _TableAlgebra(semiring, position, branch)
-        columns = [_FULL * (at >> position & 1)] if at is not None else list(_COLUMNS[: law.arity])
+        columns = [_FULL * (point >> position & 1)] if point is not None else list(_COLUMNS[: law.arity])
         demands = list(law.demands(algebra, *columns))
         if any(right and not any(left == side for side in right) for _, left, right in demands):
             raise UndecidedError("it does not hold bit by bit")
@@ -126,7 +126,7 @@ def _star_branches(star: Expression) -> list[tuple[Expression | None, int | None
         branches.append((chosen, _integer(constants[0])))
         star = other
     branches.append((star, None))
-    defined_branches = [(expression, at) for expression, at in branches if not _is_nan(expression)]
+    defined_branches = [(expression, point) for expression, point in branches if not _is_nan(expression)]
     if any(
         expression is not None and not expression.operations <= _BIT_OPERATIONS for expression, _ in defined_branches
     ):

@@ -126,8 +126,8 @@ def close_rows(
         raise _needs_stars(plan, isinstance(links, _OneRank), array_namespace(A) is np)
     rows, xp = grid.rows(links.rank), array_namespace(A)
     pivot, column = xp.empty((1, n), A.dtype), xp.empty((len(A), 1), A.dtype)
-    here = xp.arange(len(A))
-    loops = (here, xp.asarray(rows.vertices))
+    numbers = xp.arange(len(A))
+    loops = (numbers, xp.asarray(rows.vertices))
     A[loops] = plan.semiring.add(A[loops], plan.dtype.type(plan.one))
     with links.lanes(engine) as lanes:
         for p, block in enumerate(grid.blocks):

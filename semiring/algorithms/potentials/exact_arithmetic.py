@@ -110,8 +110,8 @@ def whole(values: Array, unit: int) -> Array:
     """Return values as Python integers in units of 2ᵉ, truncated below a unit."""
     mantissas, exponents = np.frexp(values)
     numbers = (mantissas * 2.0**53).astype(np.int64).astype(object)
-    up = np.where(mantissas == 0, 0, exponents.astype(np.int64) - 53 - unit)
-    return (numbers << np.maximum(up, 0).astype(object)) >> np.maximum(-up, 0).astype(object)
+    shifts = np.where(mantissas == 0, 0, exponents.astype(np.int64) - 53 - unit)
+    return (numbers << np.maximum(shifts, 0).astype(object)) >> np.maximum(-shifts, 0).astype(object)
 
 
 def rounded(numbers: Array, unit: int) -> Array:
