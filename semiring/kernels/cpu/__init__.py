@@ -173,8 +173,8 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
 
     def multiply_upper(self, plan: KernelPlan, C: Array, A: Array, B: Array, below: int, left: bool) -> None:
         """Compute `multiply` by a triangular matrix, whose entries that are 0̄ are skipped by whole tiles."""
-        apart = 1 in C.shape or log_sums.takes(plan, B.shape[0])  # these have loops of their own
-        if plan.storage == "bits" or apart or not C.size or kernels_for(plan).first_calls.left:
+        has_own_loop = 1 in C.shape or log_sums.takes(plan, B.shape[0])  # these have loops of their own
+        if plan.storage == "bits" or has_own_loop or not C.size or kernels_for(plan).first_calls.left:
             self.multiply(plan, C, A, B)
             return
         a_subdiagonals, b_subdiagonals = (below, FULL) if left else (FULL, below)

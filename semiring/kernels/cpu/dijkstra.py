@@ -53,7 +53,7 @@ def _workspace(n, zero):
 @_inner
 def _sink(sr, keys, queue, place, size):
     """Remove the first vertex of a queue of size + 1: its last vertex moves down from the top to its place."""
-    key, v, at, first = keys[size], queue[size], 0, 1
+    key, v, slot, first = keys[size], queue[size], 0, 1
     while first < size:
         a, b, c, d = keys[first], keys[first + 1], keys[first + 2], keys[first + 3]
         second, fourth = better(sr, b, a), better(sr, d, c)
@@ -65,10 +65,10 @@ def _sink(sr, keys, queue, place, size):
         child = high if last else low
         if not better(sr, least, key):
             break
-        keys[at], queue[at] = least, queue[child]
-        place[queue[at]] = at
-        at, first = child, 4 * child + 1
-    keys[at], queue[at], place[v] = key, v, at
+        keys[slot], queue[slot] = least, queue[child]
+        place[queue[slot]] = slot
+        slot, first = child, 4 * child + 1
+    keys[slot], queue[slot], place[v] = key, v, slot
 
 
 @_inner
@@ -98,21 +98,21 @@ def _search(sr, starts, heads, weights, source, zero, one, limit, targets, open_
             value = times(sr, key, weights[e])
             if not better(sr, value, values[u]):
                 continue
-            at = place[u]
-            if at == _SETTLED:
+            slot = place[u]
+            if slot == _SETTLED:
                 continue
             values[u], before[u] = value, v
-            if at == _NEW:
-                at = size
+            if slot == _NEW:
+                slot = size
                 size += 1
-            while at > 0:
-                up = (at - 1) >> 2
-                if not better(sr, value, keys[up]):
+            while slot > 0:
+                parent = (slot - 1) >> 2
+                if not better(sr, value, keys[parent]):
                     break
-                keys[at], queue[at] = keys[up], queue[up]
-                place[queue[at]] = at
-                at = up
-            keys[at], queue[at], place[u] = value, u, at
+                keys[slot], queue[slot] = keys[parent], queue[parent]
+                place[queue[slot]] = slot
+                slot = parent
+            keys[slot], queue[slot], place[u] = value, u, slot
     return settled, size
 
 
@@ -213,4 +213,4 @@ def _share(some: Callable[[slice], None], count: int, threads: int, each: int) -
     ``each`` is how many vertices and edges a search may meet.
     """
     step = max(1, _ALONE // each, min(_SOURCES, -(-count // threads)))
-    run_tasks(some, [(slice(at, min(count, at + step)),) for at in range(0, count, step)], threads)
+    run_tasks(some, [(slice(start, min(count, start + step)),) for start in range(0, count, step)], threads)

@@ -133,9 +133,9 @@ def _predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, before: Arra
     for p in range(n):
         heads = np.flatnonzero(edges[p])
         x, w = np.broadcast_arrays(D[:, p : p + 1], before[p, heads])
-        through, there, so_far = mul.evaluate({"x": x, "y": w}, plan.dtype), D[:, heads], best[:, heads]
-        better = (plus(so_far, through) != so_far) & (plus(x, there) != there)
-        best[:, heads] = np.where(better, through, so_far)
+        candidates, distances, so_far = mul.evaluate({"x": x, "y": w}, plan.dtype), D[:, heads], best[:, heads]
+        better = (plus(so_far, candidates) != so_far) & (plus(x, distances) != distances)
+        best[:, heads] = np.where(better, candidates, so_far)
         pred[:, heads] = np.where(better, np.int32(p), pred[:, heads])
     is_met = meets(best, D, tolerance.tight)
     if (~is_met & (pred >= 0) & ~edges & meets(best, D, tolerance.loose)).any():

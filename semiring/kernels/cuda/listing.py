@@ -115,5 +115,5 @@ def disassembled(machine_code: bytes, tool: str) -> str:
     with tempfile.TemporaryDirectory(prefix="semiring-") as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(machine_code)
-        done = subprocess.run([tool, "-c", str(path)], capture_output=True, text=True, check=True)
-    return done.stdout
+        process = subprocess.run([tool, "-c", str(path)], capture_output=True, text=True, check=True)
+    return process.stdout

@@ -45,14 +45,14 @@ def _ask_heads(words, v, now, missing, word):
 
     Stop once none is missing. The heads are bits of words.
     """
-    joined = 0
+    count = 0
     for w in range(words.shape[1]):
         bits = words[v, w]
         while bits:
             join_word(word, now + _WORD * (32 * w + lowest(bits)))
             bits &= bits - np.uint32(1)
-            joined += 1
-            if joined % _ASKED == 0 and not missing_in(missing, word):
+            count += 1
+            if count % _ASKED == 0 and not missing_in(missing, word):
                 return
 
 
@@ -68,7 +68,7 @@ def search_levels(starts, heads, order, words, t0, t1, levels):
     wide()
     n, listed = order.size, starts.size > 0
     levels[:] = np.uint64(0)
-    now, coming = np.zeros((n, 8), np.uint64), np.empty((n, 8), np.uint64)
+    frontier, next_frontier = np.zeros((n, 8), np.uint64), np.empty((n, 8), np.uint64)
     full, reached, missing = np.zeros(8, np.uint64), np.empty(8, np.uint64), np.empty(8, np.uint64)
     for k in range(t1 - t0):
         full[k >> 6] |= np.uint64(1) << np.uint64(k & 63)
@@ -77,9 +77,9 @@ def search_levels(starts, heads, order, words, t0, t1, levels):
         if 0 <= k < t1 - t0:
             levels[v, 0, k >> 6] = np.uint64(1) << np.uint64(k & 63)
             if listed:
-                now[v, k >> 6] = levels[v, 0, k >> 6]
+                frontier[v, k >> 6] = levels[v, 0, k >> 6]
     if not listed:
-        _heads_in_words(words, t0, t1, full, now, levels)
+        _heads_in_words(words, t0, t1, full, frontier, levels)
     level, going = 0 if listed else 1, True
     while going:
         level += 1
@@ -91,25 +91,25 @@ def search_levels(starts, heads, order, words, t0, t1, levels):
         reached[:] = np.uint64(0)
         targets, size = address(full), levels.strides[0]
         for v in range(n):
-            word, reached_word = address(coming) + _WORD * v, address(levels) + size * v
+            word, reached_word = address(next_frontier) + _WORD * v, address(levels) + size * v
             if not missing_in(targets, reached_word):
                 for w in range(8):
-                    coming[v, w] = np.uint64(0)
+                    next_frontier[v, w] = np.uint64(0)
                 continue
             if listed:
-                join_listed(word, address(now), address(heads) + 4 * starts[v], starts[v + 1] - starts[v])
+                join_listed(word, address(frontier), address(heads) + 4 * starts[v], starts[v + 1] - starts[v])
             else:
                 for w in range(8):
-                    coming[v, w] = np.uint64(0)
+                    next_frontier[v, w] = np.uint64(0)
                     missing[w] = full[w] & ~levels[v, 0, w]
-                _ask_heads(words, v, address(now), address(missing), word)
+                _ask_heads(words, v, address(frontier), address(missing), word)
             if keep_new(word, targets, reached_word):
                 going = True
                 join_word(address(reached), word)
                 for p in range(levels.shape[1] - 1):
                     if (level >> p) & 1:
                         join_word(reached_word + _WORD * (p + 1), word)
-        now, coming = coming, now
+        frontier, next_frontier = next_frontier, frontier
         full[:] = reached  # a target that no vertex reached in this round is reached in no later round
     return levels, level
 
@@ -127,12 +127,12 @@ def write_levels(blocks, number, weight, none, D, first, last, t0):
     for p in range(blocks[:, 2].max()):
         steps[p] = (1 << p) * weight
     for v in range(first, last):
-        to = address(D) + v * D.strides[0] + t0 * D.itemsize
+        row = address(D) + v * D.strides[0] + t0 * D.itemsize
         for b in range(blocks.shape[0]):
             levels, digits, count = blocks[b, 0] + number[v] * blocks[b, 1], blocks[b, 2], blocks[b, 3]
             for w in range((count + 63) // 64):
                 whole = 64 * w + 64 <= count
-                target = to + (TARGETS * b + 64 * w) * D.itemsize if whole else address(last_entries)
+                target = row + (TARGETS * b + 64 * w) * D.itemsize if whole else address(last_entries)
                 spread_levels(none, address(steps), levels + _WORD + 8 * w, _WORD, digits, levels + 8 * w, target)
             for t in range(count // 64 * 64, count):
                 D[v, t0 + TARGETS * b + t] = last_entries[t % 64]

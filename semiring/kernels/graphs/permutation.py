@@ -29,27 +29,27 @@ def chains(order, longest):
     first row that is.
     """
     n = order.size
-    done, vertices = np.zeros(n, np.bool_), np.empty(n, np.int64)
+    visited, vertices = np.zeros(n, np.bool_), np.empty(n, np.int64)
     starts, heirs = np.empty(n + 1, np.int64), np.empty(n, np.int64)
-    count = at = 0
+    count = position = 0
     for first in range(n):
-        if done[first] or order[first] == first:
+        if visited[first] or order[first] == first:
             continue
         begun, v = count, first
         length = 0
-        while not done[v]:
+        while not visited[v]:
             if length % longest == 0:
-                starts[count] = at
+                starts[count] = position
                 heirs[count] = count + 1
                 count += 1
-            done[v] = True
-            vertices[at] = v
-            at += 1
+            visited[v] = True
+            vertices[position] = v
+            position += 1
             length += 1
             v = order[v]
         heirs[count - 1] = begun
-    starts[count] = at
-    return vertices[:at].copy(), starts[: count + 1].copy(), heirs[:count].copy()
+    starts[count] = position
+    return vertices[:position].copy(), starts[: count + 1].copy(), heirs[:count].copy()
 
 
 @kernel
@@ -155,8 +155,8 @@ def transpose_entries(A, out, first, last):
         for j0 in range(first, last, TILE):
             if adjacent and j0 + TILE <= last and i0 + TILE <= m:
                 source = address(A) + i0 * A.strides[0] + j0 * A.itemsize
-                to = address(out) + j0 * out.strides[0] + i0 * out.itemsize
-                transpose_tile(A[0, 0], source, A.strides[0], to, out.strides[0])
+                target = address(out) + j0 * out.strides[0] + i0 * out.itemsize
+                transpose_tile(A[0, 0], source, A.strides[0], target, out.strides[0])
             else:
                 for j in range(j0, min(last, j0 + TILE)):
                     for i in range(i0, min(m, i0 + TILE)):

@@ -47,7 +47,7 @@ def join_rows(words, order, bounds, most):
     """
     n, width = words.shape
     row, covered, ends = np.empty(width, np.uint32), np.empty(width, np.uint32), np.zeros(width, np.uint32)
-    ahead, place = np.zeros(width, np.uint32), np.empty(n, np.int64)
+    queue, place = np.zeros(width, np.uint32), np.empty(n, np.int64)
     for k in range(n):
         place[order[k]] = k
     joins = 0
@@ -83,14 +83,14 @@ def join_rows(words, order, bounds, most):
                 while rest:
                     bit = lowest(rest)
                     rest &= ~(np.uint32(1) << np.uint32(bit))
-                    at = place[32 * w + bit]
-                    ahead[at >> 5] |= np.uint32(1) << np.uint32(at & 31)
+                    position = place[32 * w + bit]
+                    queue[position >> 5] |= np.uint32(1) << np.uint32(position & 31)
         w = k >> 5
         while open_bits:
-            while ahead[w] == 0:
+            while queue[w] == 0:
                 w += 1
-            bit = lowest(ahead[w])
-            ahead[w] &= ~(np.uint32(1) << np.uint32(bit))
+            bit = lowest(queue[w])
+            queue[w] &= ~(np.uint32(1) << np.uint32(bit))
             u = order[32 * w + bit]
             if row[u >> 5] & ~(covered[u >> 5] | ends[u >> 5]) & np.uint32(1) << np.uint32(u & 31):
                 joins += 1
@@ -106,9 +106,9 @@ def join_rows(words, order, bounds, most):
         if alone:
             ends[order[first] >> 5] |= np.uint32(1) << np.uint32(order[first] & 31)
         for k in range(first, last):
-            to = words[order[k]]
+            target = words[order[k]]
             for w in range(width):
-                to[w] = row[w]
+                target[w] = row[w]
     return joins
 
 
@@ -119,24 +119,24 @@ def condense(starts, heads, order, bounds):
     The lists of components have a length that is a multiple of four: their starts, and the components, of which the
     last is repeated. ``starts``, ``heads``: the edges of the vertices. ``order``, ``bounds``: as in `join_rows`.
     """
-    number, count, at = np.empty(order.size, np.int32), bounds.size - 1, 0
+    number, count, position = np.empty(order.size, np.int32), bounds.size - 1, 0
     begins, ends = np.zeros(count + 1, np.int64), np.empty(heads.size + 3 * count, np.int32)
     for c in range(count):
         for k in range(bounds[c], bounds[c + 1]):
             number[order[k]] = c
     for c in range(count):
-        first = at
+        first = position
         for k in range(bounds[c], bounds[c + 1]):
             v = order[k]
             for e in range(starts[v], starts[v + 1]):
                 if number[heads[e]] != c:
-                    ends[at] = number[heads[e]]
-                    at += 1
-        while (at - first) % 4:
-            ends[at] = ends[at - 1]
-            at += 1
-        begins[c + 1] = at // 4
-    return number, begins, ends[:at]
+                    ends[position] = number[heads[e]]
+                    position += 1
+        while (position - first) % 4:
+            ends[position] = ends[position - 1]
+            position += 1
+        begins[c + 1] = position // 4
+    return number, begins, ends[:position]
 
 
 @kernel
@@ -163,9 +163,9 @@ def write_reached(reached, number, words, first, last, t0):
     """
     step, size = reached.strides[0], 4 * (words.shape[1] - t0 // 32)
     for v in range(first, last):
-        source, to = address(reached) + _WORD * number[v], address(words) + v * words.strides[0] + t0 // 8
+        source, target = address(reached) + _WORD * number[v], address(words) + v * words.strides[0] + t0 // 8
         for b in range(reached.shape[0]):
             if _WORD * (b + 1) <= size:
-                copy_bytes(to + _WORD * b, source + step * b, _WORD)
+                copy_bytes(target + _WORD * b, source + step * b, _WORD)
             else:
-                copy_line(to + _WORD * b, source + step * b, size - _WORD * b)
+                copy_line(target + _WORD * b, source + step * b, size - _WORD * b)

@@ -69,7 +69,7 @@ def list_edges(words, most):
     """
     wide()
     n, width = words.shape
-    starts, heads, at = np.zeros(n + 1, np.int64), np.empty(most, np.int32), 0
+    starts, heads, count = np.zeros(n + 1, np.int64), np.empty(most, np.int32), 0
     for i in range(n):
         row = address(words) + i * words.strides[0]
         for w0 in range(0, width, 32):
@@ -84,14 +84,14 @@ def list_edges(words, most):
                 some &= some - np.uint32(1)
                 bits = words[i, w]
                 while bits:
-                    if at == most:
+                    if count == most:
                         starts[n] = -1
                         return starts, heads
-                    heads[at] = 32 * w + lowest(bits)
-                    at += 1
+                    heads[count] = 32 * w + lowest(bits)
+                    count += 1
                     bits &= bits - np.uint32(1)
-        starts[i + 1] = at
-    return starts, heads[:at]
+        starts[i + 1] = count
+    return starts, heads[:count]
 
 
 @kernel

@@ -54,8 +54,8 @@ def copy_line(typing: Any, to: Any, source: Any, size: Any) -> Any:
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         byte = ir.IntType(8).as_pointer()
-        to, source = (builder.inttoptr(where, byte) for where in args[:2])
-        raw_memcpy(builder, to, source, args[2], ir.Constant(_I64, 1))
+        target, source = (builder.inttoptr(where, byte) for where in args[:2])
+        raw_memcpy(builder, target, source, args[2], ir.Constant(_I64, 1))
         return void(context)
 
     return types.void(types.intp, types.intp, types.intp), code
@@ -101,9 +101,9 @@ def transpose_tile(typing: Any, like: Any, source: Any, stride: Any, to: Any, st
     """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        like, source, stride, to, step = args
+        like, source, stride, target, step = args
         for k, column in enumerate(_columns(builder, like.type, source, stride)):
-            store(builder, column, _row(builder, to, step, k))
+            store(builder, column, _row(builder, target, step, k))
         return void(context)
 
     return types.void(like, *(types.intp,) * 4), code
@@ -154,17 +154,17 @@ def _join_loop(together: int) -> Any:
     """Return the code of a loop that joins words of some numbers (int32), ``together`` at a time."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        to, words, numbers, count = args
-        joined = alloca_once_value(builder, _ZERO)
+        target, words, numbers, count = args
+        total = alloca_once_value(builder, _ZERO)
         with for_range(builder, count) as loop:
-            word = builder.load(joined)
+            word = builder.load(total)
             for k in range(together):
                 place = builder.mul(loop.index, ir.Constant(_I64, 4 * together))
                 number = load(builder, _I32, builder.add(numbers, builder.add(place, ir.Constant(_I64, 4 * k))))
-                at = builder.add(words, builder.mul(builder.sext(number, _I64), ir.Constant(_I64, 64)))
-                word = builder.or_(word, load(builder, _WORD, at))
-            builder.store(word, joined)
-        store(builder, builder.load(joined), to)
+                source = builder.add(words, builder.mul(builder.sext(number, _I64), ir.Constant(_I64, 64)))
+                word = builder.or_(word, load(builder, _WORD, source))
+            builder.store(word, total)
+        store(builder, builder.load(total), target)
         return void(context)
 
     return code
@@ -213,7 +213,7 @@ def spread_levels(
     """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        none, steps, planes, stride, count, reached, to = args
+        none, steps, planes, stride, count, reached, target = args
         kind, marks = ir.VectorType(none.type, 64), ir.VectorType(_I1, 64)
         zero, size = ir.Constant(kind, None), abi_size(context, none.type)
         add = builder.fadd if isinstance(none.type, ir.FloatType | ir.DoubleType) else builder.add
@@ -225,7 +225,7 @@ def spread_levels(
             builder.store(add(builder.load(sums), part), sums)
         reached = builder.bitcast(load(builder, _I64, reached), marks)
         result = builder.select(reached, builder.load(sums), _splat(builder, none, 64))
-        store(builder, result, to)
+        store(builder, result, target)
         return void(context)
 
     return types.void(none, *(types.intp,) * 6), code

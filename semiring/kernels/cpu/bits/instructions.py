@@ -92,8 +92,8 @@ def _look_up(builder: Builder, exclusive: bool, panel: Value, pieces: Value, tab
         value = _load(builder, target, VECTOR_BYTES)
         first, start = 0, table
         for bits in GROUPS:
-            by = first - shift  # the group's bits land where an index times the size of a vector belongs
-            index = builder.lshr(piece, _k(by)) if by >= 0 else builder.shl(piece, _k(-by))
+            distance = first - shift  # the group's bits land where an index times the size of a vector belongs
+            index = builder.lshr(piece, _k(distance)) if distance >= 0 else builder.shl(piece, _k(-distance))
             index = builder.and_(index, _k(((1 << bits) - 1) << shift))
             value = _add(builder, exclusive, value, _load(builder, builder.add(start, index), VECTOR_BYTES))
             first, start = first + bits, _offset_address(builder, start, VECTOR_BYTES << bits)

@@ -78,13 +78,13 @@ def _gather_pieces(pieces, a, row, column, rows, first, count, words, flip):  # 
             for q in range(q0, min(q0 + 8, count)):
                 word = 2 * (first + q)
                 for i in range(i0, min(i0 + 8, rows)):
-                    at = a + i * row + word * column
+                    source = a + i * row + word * column
                     if word + 1 == words:
-                        piece = np.uint64(load32(at))
+                        piece = np.uint64(load32(source))
                     elif column == 4:
-                        piece = load64(at)
+                        piece = load64(source)
                     else:
-                        piece = np.uint64(load32(at)) | np.uint64(load32(at + column)) << np.uint64(32)
+                        piece = np.uint64(load32(source)) | np.uint64(load32(source + column)) << np.uint64(32)
                     store64(pieces + 8 * (q * rows + i), piece ^ both)
 
 
@@ -124,17 +124,17 @@ def _close_pieces(block, n, star0, star1, exclusive):  # type: ignore[no-untyped
     Return the first pivot without a star, else -1.
     """
     for k in range(n):
-        here = np.uint64(1) << np.uint64(k)
+        bit = np.uint64(1) << np.uint64(k)
         pivot = load64(block + 8 * k)
-        star = star1 if pivot & here else star0
+        star = star1 if pivot & bit else star0
         if star > 1:
             return k
         # Row k becomes s ⊗ row k, with s as its own entry. Column k of another row is removed and becomes a ⊗ s.
-        pivot = pivot | here if star else np.uint64(0)
+        pivot = pivot | bit if star else np.uint64(0)
         for i in range(n):
             old = load64(block + 8 * i)
             change = pivot & (np.uint64(0) - (old >> np.uint64(k) & np.uint64(1)))
-            rest = old & ~here
+            rest = old & ~bit
             store64(block + 8 * i, rest ^ change if exclusive != 0 else rest | change)
         store64(block + 8 * k, pivot)
     return -1
@@ -164,13 +164,13 @@ def _eliminate(  # type: ignore[no-untyped-def]  # compiled
         own = k0 // 32 // LANES  # the panel that holds the pivots' columns, and their position in its vectors
         inside = 4 * (k0 // 32 % LANES)
         for i in range(n):
-            at = matrix + own * size + i * VECTOR_BYTES + inside
-            piece = load64(at)
-            store64(at, piece & ~keep)
-            mine = k0 <= i < k0 + count
-            if mine:
+            cell = matrix + own * size + i * VECTOR_BYTES + inside
+            piece = load64(cell)
+            store64(cell, piece & ~keep)
+            is_pivot = k0 <= i < k0 + count
+            if is_pivot:
                 store64(block + 8 * (i - k0), piece & keep)
-            store64(pieces + 8 * i, np.uint64(0) if mine else piece & keep)
+            store64(pieces + 8 * i, np.uint64(0) if is_pivot else piece & keep)
         pivot = _close_pieces(block, count, star0, star1, exclusive)
         if pivot >= 0:
             return k0 + pivot
@@ -183,8 +183,8 @@ def _eliminate(  # type: ignore[no-untyped-def]  # compiled
             look_up(solved, block, table, count, exclusive)
             if p == own:
                 for r in range(count):
-                    at = solved + r * VECTOR_BYTES + inside
-                    store64(at, load64(at) | load64(block + 8 * r))
+                    cell = solved + r * VECTOR_BYTES + inside
+                    store64(cell, load64(cell) | load64(block + 8 * r))
             build_table(table, solved, exclusive)
             look_up(panel, pieces, table, n, exclusive)
             _gather(panel + k0 * VECTOR_BYTES, solved, VECTOR_BYTES, 4, count, 0, LANES, 0)

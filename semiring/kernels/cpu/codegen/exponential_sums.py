@@ -163,9 +163,9 @@ def terms_along(typing: Context, a: Any, w: Any, y: Any, count: Any) -> Code:
             with for_range_slice(builder, start, stop, ir.Constant(I64, side), I64) as (index, _):
                 offset = builder.mul(index, ir.Constant(I64, width))
                 for place, one in enumerate(sums[:side]):
-                    at = builder.add(offset, ir.Constant(I64, width * place))
-                    _prefetch(builder, builder.add(first, builder.add(at, ahead)))
-                    operands = [terms.load(builder.add(base, at)) for base in (first, w, y)]
+                    position = builder.add(offset, ir.Constant(I64, width * place))
+                    _prefetch(builder, builder.add(first, builder.add(position, ahead)))
+                    operands = [terms.load(builder.add(base, position)) for base in (first, w, y)]
                     added = terms.added(builder.load(one), builder.load(top), *operands)
                     builder.store(added[0], one)
                     builder.store(added[1], top)
@@ -225,9 +225,9 @@ def plain_terms(typing: Context, a: Any, x: Any, count: Any) -> Code:
             with for_range_slice(builder, start, stop, ir.Constant(I64, side), I64) as (index, _):
                 offset = builder.mul(index, ir.Constant(I64, width))
                 for place in range(side):
-                    at = builder.add(offset, ir.Constant(I64, width * place))
-                    _prefetch(builder, builder.add(first, builder.add(at, ir.Constant(I64, _AHEAD))))
-                    operands = [terms.load(builder.add(base, at)) for base in (first, x)]
+                    position = builder.add(offset, ir.Constant(I64, width * place))
+                    _prefetch(builder, builder.add(first, builder.add(position, ir.Constant(I64, _AHEAD))))
+                    operands = [terms.load(builder.add(base, position)) for base in (first, x)]
                     added = terms.plain(builder.load(sums[place]), builder.load(marks[place]), *operands)
                     builder.store(added[0], sums[place])
                     builder.store(added[1], marks[place])
@@ -267,10 +267,10 @@ def terms_across(
         def columns(start: Value, ws: Value, ys: Value, count: int) -> None:
             """Add some rows, from addresses of their first a, w and y on."""
             with for_range(builder, vectors) as loop:
-                at = builder.mul(loop.index, ir.Constant(I64, 4 * FLOATS))
-                terms = _Terms(builder, load(builder, v.type, builder.add(references, at)))
-                top, sums = load(builder, v.type, builder.add(tops, at)), [v.constant(0)] * min(_SIDE, count)
-                place = builder.add(start, at)
+                position = builder.mul(loop.index, ir.Constant(I64, 4 * FLOATS))
+                terms = _Terms(builder, load(builder, v.type, builder.add(references, position)))
+                top, sums = load(builder, v.type, builder.add(tops, position)), [v.constant(0)] * min(_SIDE, count)
+                place = builder.add(start, position)
                 for step in range(count):
                     # Loaded here, they are operands in memory; before the loop, more than there are registers.
                     w, y = (
@@ -281,10 +281,10 @@ def terms_across(
                     sums[step % _SIDE], top = terms.added(sums[step % _SIDE], top, terms.load(place), w, y)
                     place = builder.add(place, row)
                 one = builder.fadd(*sums) if count > 1 else sums[0]
-                there = builder.add(totals, builder.mul(at, ir.Constant(I64, 2)))
-                before = load(builder, _DOUBLES, there)
-                store(builder, builder.fadd(before, builder.fpext(one, _DOUBLES)), there)
-                store(builder, top, builder.add(tops, at))
+                total = builder.add(totals, builder.mul(position, ir.Constant(I64, 2)))
+                before = load(builder, _DOUBLES, total)
+                store(builder, builder.fadd(before, builder.fpext(one, _DOUBLES)), total)
+                store(builder, top, builder.add(tops, position))
 
         group = ir.Constant(I64, CHAIN)
         ahead = builder.mul(row, group)

@@ -55,13 +55,13 @@ def _close(sr, memory, s, k, row):
     Return the first pivot without a star, or -1. ``row`` (k,) is workspace.
     """
     for p in range(k):
-        at = s + p * k
-        pivot = memory[at + p]
+        row_start = s + p * k
+        pivot = memory[row_start + p]
         if diverges(sr, pivot):
             return p
         closed = star(sr, pivot)
         for c in range(k):
-            row[c] = times(sr, closed, memory[at + c])
+            row[c] = times(sr, closed, memory[row_start + c])
         row[p] = closed
         for i in range(k):
             if i != p:
@@ -73,7 +73,7 @@ def _close(sr, memory, s, k, row):
                 for c in range(p + 1, k):
                     memory[o + c] = accumulate(sr, memory[o + c], factor, row[c])
         for c in range(k):
-            memory[at + c] = row[c]
+            memory[row_start + c] = row[c]
     return -1
 
 
@@ -88,25 +88,25 @@ def _reduce(sr, folds, memory, s, r, t, k, m, symmetric, zero, update, u, work):
         return failed
     fold, fold_right, ordinals = folds
     size, each = k * m, memory.itemsize
-    line, here, there = m * each, address(memory), address(work)
+    line, numbers, copy = m * each, address(memory), address(work)
     for c in range(size):
         work[c] = memory[r + c]
         memory[r + c] = zero
     for i in range(k):
-        factors = here + (s + i * k) * each
-        call8(fold, (here + r * each + i * line, m, there, line, ordinals, k, factors, each))
+        factors = numbers + (s + i * k) * each
+        call8(fold, (numbers + r * each + i * line, m, copy, line, ordinals, k, factors, each))
     if not symmetric:
         for c in range(size):
             work[c] = memory[t + c]
             memory[t + c] = zero
         for i in range(k):
-            factors = here + (s + i) * each
-            call8(fold_right, (here + t * each + i * line, m, there, line, ordinals, k, factors, k * each))
-    panel, square = here + r * each, address(update) + u * each
+            factors = numbers + (s + i) * each
+            call8(fold_right, (numbers + t * each + i * line, m, copy, line, ordinals, k, factors, k * each))
+    panel, square = numbers + r * each, address(update) + u * each
     for i in range(m):
         start = i * each if symmetric else 0
         width = m - i if symmetric else m
-        call8(fold, (square + i * line + start, width, panel + start, line, ordinals, k, there + i * each, line))
+        call8(fold, (square + i * line + start, width, panel + start, line, ordinals, k, copy + i * each, line))
     return -1
 
 
@@ -126,23 +126,23 @@ def _extend(sr, memory, s, r, t, k, m, first, symmetric, update, u, child, c, ro
             for j in range(i if symmetric else 0, own):
                 y = rows[a + j] - first
                 value = child[line + j]
-                at = s + x * k + y
-                memory[at] = plus(sr, memory[at], value)
+                cell = s + x * k + y
+                memory[cell] = plus(sr, memory[cell], value)
                 if symmetric and i != j:
-                    at = s + y * k + x
-                    memory[at] = plus(sr, memory[at], value)
+                    cell = s + y * k + x
+                    memory[cell] = plus(sr, memory[cell], value)
             for j in range(own, count):
-                at = r + x * m + place[rows[a + j]]
-                memory[at] = plus(sr, memory[at], child[line + j])
+                cell = r + x * m + place[rows[a + j]]
+                memory[cell] = plus(sr, memory[cell], child[line + j])
         else:
             x = place[rows[a + i]]
             if not symmetric:
                 for j in range(own):
-                    at = t + (rows[a + j] - first) * m + x
-                    memory[at] = plus(sr, memory[at], child[line + j])
+                    cell = t + (rows[a + j] - first) * m + x
+                    memory[cell] = plus(sr, memory[cell], child[line + j])
             for j in range(i if symmetric else own, count):
-                at = u + x * m + place[rows[a + j]]
-                update[at] = plus(sr, update[at], child[line + j])
+                cell = u + x * m + place[rows[a + j]]
+                update[cell] = plus(sr, update[cell], child[line + j])
 
 
 @_inner
@@ -188,22 +188,22 @@ def _reduce_open(sr, folds, memory, s, r, t, k, m, symmetric, zero, update, u, w
         for i in range(p + 1, k):
             factor = memory[s + i * k + p]
             for j in range(p + 1, k):
-                at = s + i * k + j
-                memory[at] = accumulate(sr, memory[at], factor, memory[s + p * k + j])
+                cell = s + i * k + j
+                memory[cell] = accumulate(sr, memory[cell], factor, memory[s + p * k + j])
             for j in range(m):
-                at = r + i * m + j
-                memory[at] = accumulate(sr, memory[at], factor, memory[r + p * m + j])
+                cell = r + i * m + j
+                memory[cell] = accumulate(sr, memory[cell], factor, memory[r + p * m + j])
         if not symmetric:
             for i in range(p + 1, k):
                 factor = memory[s + p * k + i]
                 for j in range(m):
-                    at = t + i * m + j
-                    memory[at] = accumulate(sr, memory[at], memory[t + p * m + j], factor)
+                    cell = t + i * m + j
+                    memory[cell] = accumulate(sr, memory[cell], memory[t + p * m + j], factor)
         for i in range(m):
             factor = memory[t + p * m + i]
             for j in range(i if symmetric else 0, m):
-                at = u + i * m + j
-                update[at] = accumulate(sr, update[at], factor, memory[r + p * m + j])
+                cell = u + i * m + j
+                update[cell] = accumulate(sr, update[cell], factor, memory[r + p * m + j])
     return -1
 
 
@@ -230,12 +230,14 @@ def _run(sr, folds, reduce, memory, start, end, tree, fronts, zero, place, stack
             stack[own + e] = zero
         if kids < count:
             _mark(rows, a, m, place)
-            at = base
+            child_start = base
             for i in range(kids, count):
                 b = begins[waiting[i]]
                 size = begins[waiting[i] + 1] - b
-                _extend(sr, memory, s, r, t, k, m, first, symmetric, stack, own, stack, at, rows, b, size, place)
-                at += size * size
+                _extend(
+                    sr, memory, s, r, t, k, m, first, symmetric, stack, own, stack, child_start, rows, b, size, place
+                )
+                child_start += size * size
         failed = reduce(sr, folds, memory, s, r, t, k, m, symmetric, zero, stack, own, work)
         if failed >= 0:
             return first + failed

@@ -81,12 +81,12 @@ def climb(
     the number of pivots above a supernode. ``close``: multiply by S from the right. ``across``, ``along`` and
     ``towards`` are those of `TriangularSolves`.
     """
-    of, above, firsts, begins, rows = tree
+    supernode_of, above, firsts, begins, rows = tree
     r, each = places.size, label.itemsize
     start, low, counts = np.full(firsts.size, -1), np.empty(firsts.size, np.int64), np.empty(firsts.size, np.int64)
     count, depth, width = 0, 1, 1
     for c in range(r):
-        s = of[places[c]]
+        s = supernode_of[places[c]]
         while s >= 0:
             if start[s] < 0:
                 start[s], low[s] = 0, c
@@ -95,7 +95,7 @@ def climb(
             s = above[s]
     nodes, fill = np.empty(count, np.int64), 0
     for c in range(r):
-        s = of[places[c]]
+        s = supernode_of[places[c]]
         while s >= 0 and start[s] == 0:
             start[s] = 1
             nodes[fill] = s
@@ -110,23 +110,23 @@ def climb(
     X = np.full((size, r), zero, label.dtype)
     work, vector = np.empty((max(depth, width), r), label.dtype), np.empty(width, label.dtype)
     target = np.empty(depth, np.int64)
-    line, here, numbers, copy = r * each, address(X), address(memory), address(work)
+    line, base, numbers, copy = r * each, address(X), address(memory), address(work)
     for c in range(r):
-        s = of[places[c]]
+        s = supernode_of[places[c]]
         X[start[s] + places[c] - firsts[s], c] = one
     for s in nodes:
         k, a, m = firsts[s + 1] - firsts[s], begins[s], begins[s + 1] - begins[s]
         for j in range(m):
-            up = of[rows[a + j]]
-            target[j] = start[up] + rows[a + j] - firsts[up]
-        own, panel, block = here + start[s] * line + low[s] * each, numbers + towards[s] * each, blocks[s] * each
+            ancestor = supernode_of[rows[a + j]]
+            target[j] = start[ancestor] + rows[a + j] - firsts[ancestor]
+        own, panel, block = base + start[s] * line + low[s] * each, numbers + towards[s] * each, blocks[s] * each
         lowest = s + 1
         for c in range(low[s], low[s] + counts[s]):
             lowest = min(lowest, limits[c])
         closes = close and lowest <= s
         if counts[s] >= _WIDE:
             for j in range(m):
-                cell = here + target[j] * line + low[s] * each
+                cell = base + target[j] * line + low[s] * each
                 call8(across, (cell, counts[s], own, line, ordinals, k, panel + j * each, m * each))
             if closes:
                 for j in range(k):
@@ -223,7 +223,7 @@ def _descend(fold, lanes, s, left, right, closed, number, index, tree, memory, b
     """
     lows, firsts, begins, rows = tree
     first, k, width, each = firsts[s], firsts[s + 1] - firsts[s], right - left, X.itemsize
-    line, here, numbers, span = X.shape[1] * each, address(X), address(memory), _whole(width, lanes)
+    line, base, numbers, span = X.shape[1] * each, address(X), address(memory), _whole(width, lanes)
     for i in range(k):
         number[first + i] = i
         for c in range(width):
@@ -246,16 +246,16 @@ def _descend(fold, lanes, s, left, right, closed, number, index, tree, memory, b
                     inside += rows[a + count] < first
                     count += 1
             number[u] = size
-            label, at = X[size], towards[q] + (u - firsts[q]) * m
+            label, panel = X[size], towards[q] + (u - firsts[q]) * m
             for c in range(span):
                 label[c] = zero
             if not closed:
                 for j in range(inside, count):
                     if left <= index[j] < right:
-                        label[index[j] - left] = memory[at + j]
+                        label[index[j] - left] = memory[panel + j]
             folded = count if closed else inside
-            cell = here + size * line
-            call8(fold, (cell, width, here, line, address(index), folded, numbers + at * each, each))
+            cell = base + size * line
+            call8(fold, (cell, width, base, line, address(index), folded, numbers + panel * each, each))
             size += 1
 
 
@@ -281,9 +281,25 @@ def join_columns(
         _mark(s, some, others if shared else others[:0], x_number, lows, firsts, begins, rows)
         _descend(folds[0], lanes, s, left, right, True, x_number, index, tree, memory, blocks, towards[0], zero, one, X)
         if not shared:
-            up = folds[1], lanes, s, left, right, False, y_number, index, tree, memory, blocks, towards[1], zero, one, Y
+            job = (
+                folds[1],
+                lanes,
+                s,
+                left,
+                right,
+                False,
+                y_number,
+                index,
+                tree,
+                memory,
+                blocks,
+                towards[1],
+                zero,
+                one,
+                Y,
+            )
             _mark(s, others, others[:0], y_number, lows, firsts, begins, rows)
-            _descend(*up)
+            _descend(*job)
         steps = _whole(right - left, lanes)
         for q in range(stop - start):
             out[place + q] = zero

@@ -54,9 +54,9 @@ def _entry(memory, s, u, v, firsts, begins, rows, blocks, right, below):
 @_inner
 def _climb(sr, start, down, tree, numbers, zero, reached, label, via):
     """Return the best paths from a place (``down``: to it) to all places above it, and their last intermediates."""
-    of, above, firsts, begins, rows = tree
+    supernode_of, above, firsts, begins, rows = tree
     memory, blocks, right, below = numbers
-    s = of[start]
+    s = supernode_of[start]
     while s >= 0:
         first, k, a = firsts[s], firsts[s + 1] - firsts[s], begins[s]
         m = begins[s + 1] - a
@@ -84,19 +84,19 @@ def _climb(sr, start, down, tree, numbers, zero, reached, label, via):
 def _edge(starts, indices, values, u, v, zero):
     """Return the weight of an edge between vertices, or 0̄ if there is none."""
     a, b = starts[u], starts[u + 1]
-    at = _position(indices, a, b, v)
-    return values[a + at] if at >= 0 else zero
+    index = _position(indices, a, b, v)
+    return values[a + index] if index >= 0 else zero
 
 
 @_inner
 def _between(sr, u, v, value, tree, numbers, symmetric, ends, lists):
     """Return a pivot k < min(u, v) with F[u, k] ⊗ F[k, v] = F[u, v], or -1 if there is none."""
-    of, _, firsts, begins, rows = tree
+    supernode_of, _, firsts, begins, rows = tree
     memory, blocks, right, below = numbers
     if symmetric and u > v:  # computed as F[v, u]
         u, v = v, u
     low, high = min(u, v), max(u, v)
-    s = of[low]
+    s = supernode_of[low]
     for k in range(firsts[s], low):
         x = _entry(memory, s, u, k, firsts, begins, rows, blocks, right, below)
         if times(sr, x, _entry(memory, s, k, v, firsts, begins, rows, blocks, right, below)) == value:
@@ -110,8 +110,8 @@ def _between(sr, u, v, value, tree, numbers, symmetric, ends, lists):
         x = _position(rows, a, b, low)
         i, j = (x, y) if u < v else (y, x)
         for p in range(firsts[s + 1] - firsts[s]):
-            at = p * (b - a)
-            if times(sr, memory[below[s] + at + i], memory[right[s] + at + j]) == value:
+            offset = p * (b - a)
+            if times(sr, memory[below[s] + offset + i], memory[right[s] + offset + j]) == value:
                 return firsts[s] + p
     return -1
 

@@ -56,21 +56,21 @@ def rows_of(starts, count):
 @kernel
 def compressed(n, rows, columns):
     """Return the starts of the rows of listed entries, (n + 1,) int64, and the stable order that sorts the entries."""
-    starts, at = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    starts, next_slot = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     for e in range(rows.size):
         starts[rows[e] + 1] += 1
-        at[columns[e] + 1] += 1
+        next_slot[columns[e] + 1] += 1
     for i in range(n):
         starts[i + 1] += starts[i]
-        at[i + 1] += at[i]
+        next_slot[i + 1] += next_slot[i]
     by_column, order = np.empty(rows.size, np.int64), np.empty(rows.size, np.int64)
     for e in range(rows.size):
-        by_column[at[columns[e]]] = e
-        at[columns[e]] += 1
-    at[:] = starts
+        by_column[next_slot[columns[e]]] = e
+        next_slot[columns[e]] += 1
+    next_slot[:] = starts
     for e in by_column:
-        order[at[rows[e]]] = e
-        at[rows[e]] += 1
+        order[next_slot[rows[e]]] = e
+        next_slot[rows[e]] += 1
     return starts, order
 
 
@@ -86,12 +86,12 @@ def transposed(starts, indices):
         first[indices[e] + 1] += 1
     for j in range(n):
         first[j + 1] += first[j]
-    rows, entries, at = np.empty(indices.size, np.int32), np.empty(indices.size, np.int64), first[:n].copy()
+    rows, entries, next_slot = np.empty(indices.size, np.int32), np.empty(indices.size, np.int64), first[:n].copy()
     for i in range(n):
         for e in range(starts[i], starts[i + 1]):
             j = indices[e]
-            rows[at[j]], entries[at[j]] = i, e
-            at[j] += 1
+            rows[next_slot[j]], entries[next_slot[j]] = i, e
+            next_slot[j] += 1
     return first, rows, entries
 
 
@@ -100,7 +100,7 @@ def symmetric_pattern(starts, indices, first, rows):
     """Return the pattern of A ∪ Aᵀ without its diagonal, from sorted compressed rows and columns of A."""
     n = starts.size - 1
     begins = np.zeros(n + 1, np.int64)
-    joined = np.empty(2 * indices.size, np.int32)
+    heads = np.empty(2 * indices.size, np.int32)
     count = 0
     for i in range(n):
         a, b, c, d = starts[i], starts[i + 1], first[i], first[i + 1]
@@ -111,10 +111,10 @@ def symmetric_pattern(starts, indices, first, rows):
             a += x == j
             c += y == j
             if j != i:
-                joined[count] = j
+                heads[count] = j
                 count += 1
         begins[i + 1] = count
-    return begins, joined[:count].copy()
+    return begins, heads[:count].copy()
 
 
 @kernel
@@ -233,31 +233,31 @@ def structures(starts, indices, order, parent, counts, firsts):
     int64 (count + 1,), and the rows, sorted places int32.
     """
     n, count = order.size, firsts.size - 1
-    place, of = np.empty(n, np.int32), np.empty(n, np.int32)
+    place, supernode_of = np.empty(n, np.int32), np.empty(n, np.int32)
     above, begins = np.full(count, -1, np.int32), np.zeros(count + 1, np.int64)
     for j in range(n):
         place[order[j]] = j
     for s in range(count):
         for j in range(firsts[s], firsts[s + 1]):
-            of[j] = s
+            supernode_of[j] = s
         begins[s + 1] = begins[s] + counts[firsts[s + 1] - 1] - 1
     for s in range(count):
-        up = parent[firsts[s + 1] - 1]
-        if up >= 0:
-            above[s] = of[up]
-    rows, at, marks = np.empty(begins[count], np.int32), begins[:count].copy(), np.full(count, -1, np.int32)
+        ancestor = parent[firsts[s + 1] - 1]
+        if ancestor >= 0:
+            above[s] = supernode_of[ancestor]
+    rows, next_slot, marks = np.empty(begins[count], np.int32), begins[:count].copy(), np.full(count, -1, np.int32)
     for i in range(n):  # in this order the rows of every supernode come sorted
-        own, vertex = of[i], order[i]
+        own, vertex = supernode_of[i], order[i]
         for e in range(starts[vertex], starts[vertex + 1]):
             j = place[indices[e]]
             if j < i:
-                s = of[j]
+                s = supernode_of[j]
                 while s != own and marks[s] != i:
-                    rows[at[s]] = i
-                    at[s] += 1
+                    rows[next_slot[s]] = i
+                    next_slot[s] += 1
                     marks[s] = i
                     s = above[s]
-    return of, above, begins, rows
+    return supernode_of, above, begins, rows
 
 
 @kernel
@@ -315,10 +315,10 @@ def topological_order(starts, indices):
         if waits[i] == 0:
             order[count] = i
             count += 1
-    at = 0
-    while at < count:
-        j = order[at]
-        at += 1
+    position = 0
+    while position < count:
+        j = order[position]
+        position += 1
         for e in range(first[j], first[j + 1]):
             i = tails[e]
             waits[i] -= 1
@@ -345,8 +345,8 @@ def widest_level(starts, indices):
         begin, end, widest = 0, 1, 1
         while begin < end:
             widest, last = max(widest, end - begin), end
-            for at in range(begin, last):
-                for e in range(starts[order[at]], starts[order[at] + 1]):
+            for position in range(begin, last):
+                for e in range(starts[order[position]], starts[order[position] + 1]):
                     if turns[indices[e]] != turn:
                         turns[indices[e]] = turn
                         order[end] = indices[e]

@@ -99,12 +99,12 @@ def descend(sr, x, nodes, firsts, begins, rows, memory, blocks, back, is_transpo
             for i in range(k):
                 x[first + i] = zero
             for i in range(k):
-                at = blocks[s] + i * k
+                row_start = blocks[s] + i * k
                 if is_transposed:
-                    x[first + i] = dot(sr, zero, pivots, memory, at, k)
+                    x[first + i] = dot(sr, zero, pivots, memory, row_start, k)
                 elif pivots[i] != zero:
                     for j in range(k):
-                        x[first + j] = accumulate(sr, x[first + j], pivots[i], memory[at + j])
+                        x[first + j] = accumulate(sr, x[first + j], pivots[i], memory[row_start + j])
         for j in range(m):
             work[j] = x[rows[a + j]]
         for i in range(k):
@@ -122,17 +122,17 @@ def rows_at_once(
     """
     width = X.shape[1]
     work = np.empty((most, width), X.dtype)
-    each, here, numbers, copy, list_ = X.itemsize, address(X), address(memory), address(work), address(rows)
+    each, base, numbers, copy, list_ = X.itemsize, address(X), address(memory), address(work), address(rows)
     line, count = width * each, firsts.size - 1
     for s in range(count):
         if active[s]:
             first, k, a, m = firsts[s], firsts[s + 1] - firsts[s], begins[s], begins[s + 1] - begins[s]
-            own, panel = here + first * line, numbers + towards[s] * each
+            own, panel = base + first * line, numbers + towards[s] * each
             for j in range(m):
-                call8(fold, (here + rows[a + j] * line, width, own, line, ordinals, k, panel + j * each, m * each))
+                call8(fold, (base + rows[a + j] * line, width, own, line, ordinals, k, panel + j * each, m * each))
     for s in range(count - 1, -1, -1):
         first, k, a, m = firsts[s], firsts[s + 1] - firsts[s], begins[s], begins[s + 1] - begins[s]
-        own, panel, block = here + first * line, numbers + back[s] * each, numbers + blocks[s] * each
+        own, panel, block = base + first * line, numbers + back[s] * each, numbers + blocks[s] * each
         if active[s]:
             for i in range(k):
                 for c in range(width):
@@ -147,7 +147,7 @@ def rows_at_once(
                 for c in range(width):
                     X[first + i, c] = zero
         for i in range(k):
-            call8(fold, (own + i * line, width, here, line, list_ + 4 * a, m, panel + i * m * each, each))
+            call8(fold, (own + i * line, width, base, line, list_ + 4 * a, m, panel + i * m * each, each))
 
 
 @kernel
@@ -210,9 +210,9 @@ def compute_labels(
     ``label`` receives for each supernode s a matrix (pivots of s, counts[s]) in C order, from the offset begin[s] on.
     Its columns are the places low[s] … low[s] + counts[s] - 1, which lie in the subtree of s.
     """
-    each, here, numbers = label.itemsize, address(label), address(memory)
-    for at in range(label.size):
-        label[at] = zero
+    each, base, numbers = label.itemsize, address(label), address(memory)
+    for cell in range(label.size):
+        label[cell] = zero
     for c in range(places.size):
         s = of[places[c]]
         label[begin[s] + (places[c] - firsts[s]) * counts[s] + c - low[s]] = one
@@ -221,12 +221,12 @@ def compute_labels(
         if width == 0:
             continue
         k, a, m = firsts[s + 1] - firsts[s], begins[s], begins[s + 1] - begins[s]
-        own, panel = here + begin[s] * each, numbers + towards[s] * each
+        own, panel = base + begin[s] * each, numbers + towards[s] * each
         for j in range(m):
-            up = of[rows[a + j]]
-            at = begin[up] + (rows[a + j] - firsts[up]) * counts[up] + low[s] - low[up]
+            ancestor = of[rows[a + j]]
+            cell = begin[ancestor] + (rows[a + j] - firsts[ancestor]) * counts[ancestor] + low[s] - low[ancestor]
             line = width * each
-            call8(fold, (here + at * each, width, own, line, ordinals, k, panel + j * each, m * each))
+            call8(fold, (base + cell * each, width, own, line, ordinals, k, panel + j * each, m * each))
 
 
 @kernel

@@ -153,8 +153,8 @@ def edges_into(sr, D, before, zero, one, tight, best, worst, j0, j1, sources, we
                         weights[j, c] = w
                     elif best.size:
                         if c == width:
-                            for at in range(width // 2 - 1, -1, -1):
-                                _sink(sr, sources[j], weights[j], at)
+                            for root in range(width // 2 - 1, -1, -1):
+                                _sink(sr, sources[j], weights[j], root)
                         if _is_worse(sr, weights[j, 0], w):
                             sources[j, 0] = i
                             weights[j, 0] = w
@@ -246,23 +246,23 @@ def _best_edges(sr, rows, j, sources, weights, count, zero, tight, loose, best, 
 
     Rows are those of `_take_rows`. doubts (lanes) counts the doubtful ones; best and arg (lanes) are workspace.
     """
-    here, lanes = rows[j], rows.shape[1]
+    target_row, lanes = rows[j], rows.shape[1]
     for lane in range(lanes):
         best[lane] = zero
         arg[lane] = UNDECIDED
     for c in range(count):
         p = sources[j, c]
         w = weights[j, c]
-        there = rows[p]
+        source_row = rows[p]
         for lane in range(lanes):
-            x, d = there[lane], here[lane]
+            x, d = source_row[lane], target_row[lane]
             s = times(sr, x, w)
             nearer = plus_numbers(sr, x, d) != d
             better = (plus_numbers(sr, best[lane], s) != best[lane]) & nearer
             best[lane] = s if better else best[lane]
             arg[lane] = p if better else arg[lane]
     for lane in range(lanes):
-        d = here[lane]
+        d = target_row[lane]
         v = arg[lane] if meets(best[lane], d, loose) else np.int32(UNDECIDED)
         doubt = (v >= 0) & (not meets(best[lane], d, tight))
         doubts[lane] += doubt

@@ -58,11 +58,11 @@ def _intermediate(sr, row, column, d, zero, loose, first, second, best, arg):
             better = (plus_numbers(sr, best[c], s) != best[c]) & (plus_numbers(sr, y[c], d) != d)
             best[c] = s if better else best[c]
             arg[c] = np.int32(start + c) if better else arg[c]
-    at = 0
+    nearest = 0
     for c in range(1, RUN):
-        if plus_numbers(sr, best[at], best[c]) != best[at]:
-            at = c
-    return arg[at] if meets(best[at], d, loose) else np.int32(-1)
+        if plus_numbers(sr, best[nearest], best[c]) != best[nearest]:
+            nearest = c
+    return arg[nearest] if meets(best[nearest], d, loose) else np.int32(-1)
 
 
 @kernel
@@ -286,16 +286,16 @@ def _attach(sr, D, before, pred, i, zero, tight, relative, state, total, slack, 
         if state[p] == _GOOD:
             _relax(sr, D, before, pred, i, p, zero, tight, relative, slack, hops, chain, m)
     while m:
-        at = 0
+        nearest = 0
         for c in range(1, m):
-            u, v = chain[at], chain[c]
+            u, v = chain[nearest], chain[c]
             if slack[v] < slack[u] or (slack[v] == slack[u] and hops[v] < hops[u]):
-                at = c
-        p = chain[at]
+                nearest = c
+        p = chain[nearest]
         if slack[p] == np.inf:
             break
         m -= 1
-        chain[at] = chain[m]
+        chain[nearest] = chain[m]
         state[p] = _GOOD
         _relax(sr, D, before, pred, i, p, zero, tight, relative, slack, hops, chain, m)
 

@@ -122,9 +122,9 @@ def _scale(X, rows, columns, out):
     """Write eˣ · 2^−(rows + columns) to ``out``, for X (m, n), rows (m,) and columns (n,)."""
     wide()
     for i in range(X.shape[0]):
-        row, to, shift = X[i], out[i], rows[i]
+        row, out_row, shift = X[i], out[i], rows[i]
         for j in range(row.size):
-            to[j] = _shifted(row[j], shift + columns[j], is_single(X))
+            out_row[j] = _shifted(row[j], shift + columns[j], is_single(X))
 
 
 @kernel
@@ -169,11 +169,11 @@ def _finish(S, rows, columns, C, accumulate, tiny, least, is_lost):
                 x = x if inside else 0.0
                 d = d if inside else n
                 difference = n - d
-                ahead = difference >= 0
+                is_larger = difference >= 0
                 distance = min(abs(difference), 1000.0)
                 power = number_of((1023 - np.int64(distance)) << 52)
-                y = y + x * power if ahead else y * power + x
-                n = n if ahead else d
+                y = y + x * power if is_larger else y * power + x
+                n = n if is_larger else d
                 value = logarithm(y, n, is_single(C))
                 C[i, j] = c if bad else value
             else:
@@ -260,10 +260,10 @@ def _few_paths(A, bits, B, odd, result, C, is_lost, accumulate):
             a = A[i, k]
             if a > -np.inf:
                 for w in range(words):
-                    there = bits[k, w]
-                    new = there & ~once[w]
-                    more[w] |= there & once[w]
-                    once[w] |= there
+                    word = bits[k, w]
+                    new = word & ~once[w]
+                    more[w] |= word & once[w]
+                    once[w] |= word
                     while new:
                         j = (w << 6) + trailing_zeros(new)
                         first[j] = a + B[k, j]
@@ -394,14 +394,14 @@ def survey_rows(X, offset, top, exponents, marks, start, stop):
     without_nan()
     every = np.int32(0)
     for i in range(start, stop):
-        row, greatest, beyond = X[i], X[i, 0] - offset[0], np.int32(0)
+        row, greatest, flag = X[i], X[i, 0] - offset[0], np.int32(0)
         for j in range(row.size):
             x = row[j]
             t = x - offset[j]
             greatest = t if t > greatest else greatest
-            beyond |= np.int32(x < LOW) | np.int32(x > HIGH)
-        top[i], marks[0, i], marks[1, i] = greatest, row.size, beyond
-        every |= beyond
+            flag |= np.int32(x < LOW) | np.int32(x > HIGH)
+        top[i], marks[0, i], marks[1, i] = greatest, row.size, flag
+        every |= flag
     if every:
         _mark_rows(X, offset, top, marks, start, stop)
     _exponents(top[start:stop], exponents[start:stop])
@@ -696,10 +696,10 @@ class _LogProduct:
         m, n = C.shape
         width = max(_FIRST, min(_BLOCK, _PACKED // self.A.shape[1]))
         for first, stop in pairwise([0, n] if n <= width else [0, *range(_FIRST, n, width), n]):
-            by = self.right.block(first, stop, copies=in_place)
+            right_block = self.right.block(first, stop, copies=in_place)
             for top in range(0, m, _BLOCK):
                 rows = slice(top, min(m, top + _BLOCK))
-                is_lost = self._write_block(C[rows, first:stop], rows, by, first, accumulate)
+                is_lost = self._write_block(C[rows, first:stop], rows, right_block, first, accumulate)
                 if first == 0 and stop < n:
                     self.lost[rows] = is_lost.mean(1) > 0.5
 

@@ -83,12 +83,12 @@ def _shifted(w, shift, v):
 def _followed(top, references):
     """Return whether some sums must be computed again, with the greatest of their exponents as new references."""
     wide()
-    again = np.int32(0)
+    flag = np.int32(0)
     for j in range(top.size):
         far = _far(top[j], references[j])
         references[j] = np.rint(top[j]) if far else references[j]
-        again |= np.int32(far)
-    return again > 0
+        flag |= np.int32(far)
+    return flag > 0
 
 
 @kernel
@@ -135,10 +135,10 @@ def _spread(w, x):
     without_nan()
     top, lowest, size, count = np.float32(-np.inf), np.float32(np.inf), np.float32(0), np.int32(0)
     for k in range(x.size):
-        there = w[k] > -np.inf
-        least, number = w[k] if there else np.float32(np.inf), abs(x[k]) if there else np.float32(0)
+        is_finite = w[k] > -np.inf
+        least, number = w[k] if is_finite else np.float32(np.inf), abs(x[k]) if is_finite else np.float32(0)
         top, lowest = w[k] if w[k] > top else top, least if least < lowest else lowest
-        size, count = number if number > size else size, count + np.int32(there)
+        size, count = number if number > size else size, count + np.int32(is_finite)
     return top, lowest, size, count
 
 
@@ -150,9 +150,9 @@ def _factors(w, y, x, top, X):
     """
     wide()
     for k in range(x.size):
-        there = w[k] > -np.inf
-        power = number_of(np.int64((w[k] if there else top) - top + 1023) << 52)
-        X[k] = y[k] * (1 - EXCESS * x[k]) * power if there else 0.0
+        is_finite = w[k] > -np.inf
+        power = number_of(np.int64((w[k] if is_finite else top) - top + 1023) << 52)
+        X[k] = y[k] * (1 - EXCESS * x[k]) * power if is_finite else 0.0
     X[x.size :] = 0
     total = np.zeros(FLOATS)
     for k in range(0, X.size, FLOATS):
@@ -318,8 +318,8 @@ def _floats_across(M, x, C, start, stop):
             _exponents(M[b, k, first : first + width], W[k], references[:width])
         for j in range(LINES):
             references[j] = _within(references[j])
-        again = True
-        while again:
+        needs_pass = True
+        while needs_pass:
             top[:], total[:] = -np.inf, 0
             for k in range(0, inner, CHAIN):
                 steps, w, y = min(CHAIN, inner - k), address(W[k:]), address(Y[k:])
@@ -329,7 +329,7 @@ def _floats_across(M, x, C, start, stop):
                     place = 4 * whole
                     ends = sums[0] + place, sums[1] + 2 * place, sums[2] + place
                     terms_across(address(last[k]), 4 * FLOATS, w, y, steps, 1, *ends)
-            again = _followed(top[:width], references[:width])
+            needs_pass = _followed(top[:width], references[:width])
         some = _logarithms(total, top, references, floor, middle, values[:width], alone)
         for j in range(width):
             C[b, first + j] = values[j]

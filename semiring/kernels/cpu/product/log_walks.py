@@ -58,9 +58,9 @@ def _keep_sums(sums, result, lost, tiny, usable):
     """Store the sums of a row that gradients may use, 0 if there is no path, else NaN."""
     wide()
     for j in range(usable.size):
-        s, there = sums[j], result[j] > -np.inf
-        sure = (s >= tiny) & there & (not lost)
-        usable[j] = s if sure else (np.nan if there | lost else 0.0)
+        s, is_finite = sums[j], result[j] > -np.inf
+        sure = (s >= tiny) & is_finite & (not lost)
+        usable[j] = s if sure else (np.nan if is_finite | lost else 0.0)
 
 
 @kernel
@@ -68,8 +68,8 @@ def _weigh(result, weight, state):
     """Write result ⊗ weight to the state."""
     wide()
     for j in range(state.size):
-        there = (result[j] > -np.inf) & (weight[j] > -np.inf)
-        state[j] = result[j] + weight[j] if there else np.float32(-np.inf)
+        is_finite = (result[j] > -np.inf) & (weight[j] > -np.inf)
+        state[j] = result[j] + weight[j] if is_finite else np.float32(-np.inf)
 
 
 @kernel
@@ -335,14 +335,14 @@ def pull(plan: KernelPlan, by: PreparedMatrix, G: Array, steps: Steps, by_matrix
     # Blocks depend on m alone: their sums are added up.
     height = max(_HEIGHT, -(-m // (_MOST * high)) * high)
     products = np.empty((-(-m // height), -(-n // high) * high, by.gradient_operand.columns), np.float32)
-    done = []
+    successes = []
 
     def block(start: int, stop: int) -> None:
         Q, D = by.gradient_operand.operands(stop - start)
         right = by.room(start, (products.shape[2], stop - start, steps.number))
         h = np.broadcast_to(np.empty(n, np.float32), shape) if steps.by_weights is None else steps.by_weights
         places = tuple(_place(array, start) for array in (*read, h))
-        done.append(
+        successes.append(
             _take_back(
                 *(
                     by.gradient_operand.tile,
@@ -358,9 +358,9 @@ def pull(plan: KernelPlan, by: PreparedMatrix, G: Array, steps: Steps, by_matrix
         )
 
     run_tasks(block, [(start, min(m, start + height)) for start in range(0, m, height)], plan.threads)
-    if all(done):
+    if all(successes):
         _in_blocks(lambda start, stop: _add_factors(products, by.narrow, by_matrix, start, stop), plan, n, 1)
-    return all(done)
+    return all(successes)
 
 
 def _in_lines(array: Array | None) -> Array | None:

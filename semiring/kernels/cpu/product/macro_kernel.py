@@ -378,12 +378,12 @@ def copy_block(job: int, cut: int, workspace: int) -> None:
     After the address of this function the job has four words: the target and its row stride, the source and its row
     stride, in bytes.
     """
-    to, to_row, source, source_row = word(job, 1), word(job, 2), word(job, 3), word(job, 4)
+    target, target_row, source, source_row = word(job, 1), word(job, 2), word(job, 3), word(job, 4)
     top, bottom, left, right = word(cut, 0), word(cut, 1), word(cut, 2), word(cut, 3)
     whole = (right - left) // 32 * 32
     for i in range(top, bottom):
-        here, there = to + i * to_row + left, source + i * source_row + left
+        target_line, source_line = target + i * target_row + left, source + i * source_row + left
         if whole:
-            copy_bytes(here, there, whole)
+            copy_bytes(target_line, source_line, whole)
         for byte in range(whole, right - left):
-            put(fetch(numba.uint8(0), there + byte), here + byte)
+            put(fetch(numba.uint8(0), source_line + byte), target_line + byte)

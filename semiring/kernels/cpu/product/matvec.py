@@ -100,8 +100,11 @@ class _VectorProductBuilder:
                 step = ir.Constant(I64, lanes * len(used))
                 with for_range_slice(b, start, stop, step, I64) as (k, _):
                     for place, sums in enumerate(used):
-                        at = b.add(k, ir.Constant(I64, place * lanes))
-                        a, x = self.load(self.element_address("a", at, i)), self.load(self.element_address("x", at))
+                        position = b.add(k, ir.Constant(I64, place * lanes))
+                        a, x = (
+                            self.load(self.element_address("a", position, i)),
+                            self.load(self.element_address("x", position)),
+                        )
                         b.store(self.accumulate(b.load(sums), a, x), sums)
             total = b.load(partial[0])
             for sums in partial[1:]:

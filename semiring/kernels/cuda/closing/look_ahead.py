@@ -195,11 +195,11 @@ def close(plan: KernelPlan, A: Any, *, look_ahead: bool = False, has_concurrent_
     """
     arithmetic = arithmetic_of(plan)
     check_closed_whole(plan, arithmetic, "staged")
-    way = _strategy(arithmetic, A.shape[-1], A.ndim == 3, look_ahead, granted(), has_concurrent_work)
+    strategy = _strategy(arithmetic, A.shape[-1], A.ndim == 3, look_ahead, granted(), has_concurrent_work)
     with plan.stream or _NOTHING:
-        if way == "block":
+        if strategy == "block":
             close_block(plan, A)
-        elif way == "stages":
+        elif strategy == "stages":
             close_stack(plan, A if A.ndim == 3 else A[None])
         else:
             _look_ahead(plan, A, arithmetic, has_concurrent_work)

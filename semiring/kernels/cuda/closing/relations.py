@@ -54,17 +54,17 @@ def peel(words: Any, edges: int, rounds: int) -> tuple[Any, Any, Any]:
 
 def sweep_along(words: Any, vertices: Any) -> Any:
     """Return the heads of the edges from some vertices, whose rows are read once."""
-    to, width = cupy.zeros(words.shape[1], _U32), words.shape[1]
+    target, width = cupy.zeros(words.shape[1], _U32), words.shape[1]
     grid = -(-width // _THREADS), -(-width // _TOGETHER)
-    _launch("sweep_along", grid, *_where(words), cupy.asarray(vertices), to, np.int32(_TOGETHER))
-    return to.get()
+    _launch("sweep_along", grid, *_where(words), cupy.asarray(vertices), target, np.int32(_TOGETHER))
+    return target.get()
 
 
 def sweep_against(words: Any, vertices: Any, candidates: Any) -> Any:
     """Return the candidates from which an edge leads to the vertices; their rows are read once."""
-    to = cupy.zeros(words.shape[1], _U32)
-    _launch("sweep_against", (len(words),), *_where(words), cupy.asarray(vertices), cupy.asarray(candidates), to)
-    return to.get()
+    target = cupy.zeros(words.shape[1], _U32)
+    _launch("sweep_against", (len(words),), *_where(words), cupy.asarray(vertices), cupy.asarray(candidates), target)
+    return target.get()
 
 
 def permute_bits(words: Any, order: Any) -> None:

@@ -88,8 +88,8 @@ def _close(plan: KernelPlan, A: Any, arithmetic: Arithmetic, rows: int, before: 
     stages = A.shape[1] // _WIDTH
     if not (len(A) and stages):
         return
-    apart = A.strides[1] // A.itemsize, A.strides[0] // A.itemsize
-    launches = _launches(arithmetic, len(A), stages, rows, apart, current_device())
+    strides = A.strides[1] // A.itemsize, A.strides[0] // A.itemsize
+    launches = _launches(arithmetic, len(A), stages, rows, strides, current_device())
     word = 0 if plan.status.word is None else plan.status.word.data.ptr
     matrices, status = A.data.ptr, (word, plan.status.first + before * rows)
     launches.first(matrices, *status)

@@ -98,17 +98,17 @@ def _rows(
     """
     axes = [axis for axis in zip(shape, strides, out_strides, strict=True) if axis[0] > 1]
     axes.sort(key=lambda axis: -axis[1])
-    joined: list[tuple[int, int, int]] = []
+    loops: list[tuple[int, int, int]] = []
     for size, stride, out_stride in axes:
-        if joined and joined[-1][1:] == (size * stride, size * out_stride):
-            joined[-1] = joined[-1][0] * size, stride, out_stride
+        if loops and loops[-1][1:] == (size * stride, size * out_stride):
+            loops[-1] = loops[-1][0] * size, stride, out_stride
         else:
-            joined.append((size, stride, out_stride))
-    columns, *steps = joined.pop() if joined else (1, itemsize, itemsize)
-    if steps != [itemsize, itemsize] or len(joined) > 1:
+            loops.append((size, stride, out_stride))
+    columns, *steps = loops.pop() if loops else (1, itemsize, itemsize)
+    if steps != [itemsize, itemsize] or len(loops) > 1:
         return None
-    count, stride, out_stride = joined[0] if joined else (1, 0, 0)
-    if joined and (min(stride, out_stride) <= 0 or stride % 16 or out_stride % 16):
+    count, stride, out_stride = loops[0] if loops else (1, 0, 0)
+    if loops and (min(stride, out_stride) <= 0 or stride % 16 or out_stride % 16):
         return None
     return count, columns, stride // itemsize, out_stride // itemsize
 

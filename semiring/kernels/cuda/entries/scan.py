@@ -157,13 +157,13 @@ class MemoryOrder(NamedTuple):
             if size > 1 and stride:
                 address += min(0, (size - 1) * stride)
                 axes.append((abs(stride) // itemsize, size))
-        joined: list[tuple[int, int]] = []
+        loops: list[tuple[int, int]] = []
         for stride, size in sorted(axes, reverse=True):
-            if joined and joined[-1][0] == stride * size:
-                joined[-1] = (stride, joined[-1][1] * size)
+            if loops and loops[-1][0] == stride * size:
+                loops[-1] = (stride, loops[-1][1] * size)
             else:
-                joined.append((stride, size))
-        return cls(address, tuple(size for _, size in joined), tuple(stride for stride, _ in joined))
+                loops.append((stride, size))
+        return cls(address, tuple(size for _, size in loops), tuple(stride for stride, _ in loops))
 
 
 @lru_cache(maxsize=1)

@@ -119,8 +119,8 @@ def _memory(size: int) -> Any:
 
 def _is_along(A: Any) -> bool:
     """Return whether the rows of A (m, words) are aligned to 16 bytes, as a tensor map needs."""
-    apart = A.strides[0] % 16 == 0 and 0 < A.strides[0] < _LONGEST
-    return bool(A.data.ptr % 16 == 0 and (A.shape[0] == 1 or apart))
+    has_aligned_rows = A.strides[0] % 16 == 0 and 0 < A.strides[0] < _LONGEST
+    return bool(A.data.ptr % 16 == 0 and (A.shape[0] == 1 or has_aligned_rows))
 
 
 def _aligned(A: Any) -> Any:

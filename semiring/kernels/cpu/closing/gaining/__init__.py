@@ -42,20 +42,20 @@ class SmallGains:
 
     def rows(self, plan: KernelPlan) -> int:
         """Return the most rows of matrices that are surveyed and closed so."""
-        way = _gaining_closure(plan)
-        return 0 if way is None or way.closing.first_calls.left else _ROWS
+        closure = _gaining_closure(plan)
+        return 0 if closure is None or closure.closing.first_calls.left else _ROWS
 
     def look(self, plan: KernelPlan, A: Array) -> Any:
         """Return the survey of A (count, n, n) for `close`, or None if a matrix needs another method."""
-        way = _gaining_closure(plan)
-        return None if way is None else way.look(_contiguous(A), plan.threads)
+        closure = _gaining_closure(plan)
+        return None if closure is None else closure.look(_contiguous(A), plan.threads)
 
     def close(self, plan: KernelPlan, A: Array, survey: Any, out: Array) -> None:
         """Write A* of every matrix to ``out``, which may be A, by the result of `look`."""
-        way = _gaining_closure(plan)
-        assert way is not None
+        closure = _gaining_closure(plan)
+        assert closure is not None
         D = out if out.flags.carray else np.empty(out.shape, out.dtype)
-        way.close(_contiguous(A), survey, D, plan.threads)
+        closure.close(_contiguous(A), survey, D, plan.threads)
         if D is not out:
             out[...] = D
 

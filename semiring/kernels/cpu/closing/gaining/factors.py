@@ -60,12 +60,12 @@ def _find_factors(As, most, ps):
     """
     wide()
     n = As.shape[1]
-    done = np.empty(n)
+    previous = np.empty(n)
     for m in range(As.shape[0]):
         A, p = As[m], ps[m]
         if has_negative_zero(A):
             return m
-        p[:], done[:] = 1, 0
+        p[:], previous[:] = 1, 0
         settled = False
         for _ in range(n + 2):
             if settled:
@@ -73,8 +73,8 @@ def _find_factors(As, most, ps):
             settled = True
             for i in range(n):
                 x = p[i]
-                if x != done[i]:
-                    settled, done[i] = False, x
+                if x != previous[i]:
+                    settled, previous[i] = False, x
                     for j in range(n):
                         y = A[i, j] * x
                         p[j] = y if (y > p[j] if most else y < p[j]) else p[j]
