@@ -112,13 +112,13 @@ def doubling(c: Array, values: Array, pred: Array, n: int, *, up: bool) -> Array
     rows = xp.arange(values.shape[0])[:, None]
     parent = xp.where((pred < 0) | (pred == rows % n), -1, pred)
     while bool((parent >= 0).any()):
-        there, safe = parent >= 0, xp.maximum(parent, 0)
+        has_parent, safe = parent >= 0, xp.maximum(parent, 0)
         if up:
             step = xp.zeros_like(values)
-            xp.add.at(step, (xp.broadcast_to(rows, safe.shape), safe), xp.where(there, c * values, 0))
+            xp.add.at(step, (xp.broadcast_to(rows, safe.shape), safe), xp.where(has_parent, c * values, 0))
         else:
-            step = xp.where(there, c * xp.take_along_axis(values, safe, axis=1), 0)
+            step = xp.where(has_parent, c * xp.take_along_axis(values, safe, axis=1), 0)
         values = values + step
-        c = xp.where(there, c * xp.take_along_axis(c, safe, axis=1), 0)
-        parent = xp.where(there, xp.take_along_axis(parent, safe, axis=1), -1)
+        c = xp.where(has_parent, c * xp.take_along_axis(c, safe, axis=1), 0)
+        parent = xp.where(has_parent, xp.take_along_axis(parent, safe, axis=1), -1)
     return values

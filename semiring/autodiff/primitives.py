@@ -184,22 +184,22 @@ def _witness_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arra
     if not A.shape[-1]:  # sums of no terms
         return xp.zeros_like(A), xp.zeros_like(B)
     da, db = _selected(library, static[0], A, B, W)
-    there = W >= 0
+    has_witness = W >= 0
     return (
-        _scatter(library, xp.where(there, g[0] * da, 0.0), W, -1, A) if needs[0] else None,
-        _scatter(library, xp.where(there, g[0] * db, 0.0), W, -2, B) if needs[1] else None,
+        _scatter(library, xp.where(has_witness, g[0] * da, 0.0), W, -1, A) if needs[0] else None,
+        _scatter(library, xp.where(has_witness, g[0] * db, 0.0), W, -2, B) if needs[1] else None,
     )
 
 
 def _selected(library: ArrayLibrary, semiring: Semiring, A: Array, B: Array, W: Array) -> tuple[Any, Any]:
     """Return the derivatives of A[i, w] ⊗ B[w, j] by both, at w = W[i, j] ≥ 0: arrays (..., m, n), or numbers."""
     by_x, by_y = factors(semiring)
-    values, there, indices, xp = {}, W >= 0, library.indices(W), library.xp
+    values, has_witness, indices, xp = {}, W >= 0, library.indices(W), library.xp
     for name, operand, axis in (("x", A, -1), ("y", B, -2)):
         if name in by_x.variables | by_y.variables:
             whole = xp.broadcast_to(operand, (*W.shape[:-2], *operand.shape[-2:]))
             # Derivatives of a place that is not used are not NaN.
-            values[name] = xp.where(there, library.gather(whole, indices, axis), 1.0)
+            values[name] = xp.where(has_witness, library.gather(whole, indices, axis), 1.0)
     return _evaluate(library, by_x, values), _evaluate(library, by_y, values)
 
 
@@ -226,11 +226,11 @@ def _entrywise_gradient(
     A, B, C = saved
     xp, semiring = library.xp, static[0]
     # An entry that is 0̄ has no gradient, as in `matmul`; 0 of plus_times is a number like others.
-    there = (
+    is_defined = (
         xp.ones_like(C, dtype=xp.bool) if rule_of(semiring) == "plus_times" else semiring.zero_for(_WIDE).item() != C
     )
-    values = {name: xp.where(there, operand, 1.0) for name, operand in (("x", A), ("y", B))}
-    terms = (xp.where(there, g[0] * _evaluate(library, factor, values), 0.0) for factor in factors(semiring))
+    values = {name: xp.where(is_defined, operand, 1.0) for name, operand in (("x", A), ("y", B))}
+    terms = (xp.where(is_defined, g[0] * _evaluate(library, factor, values), 0.0) for factor in factors(semiring))
     dA, dB = (
         library.sum_to(term, operand.shape) if needed else None
         for term, operand, needed in zip(terms, (A, B), needs, strict=True)
@@ -248,18 +248,18 @@ def _closure_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arra
         return (back @ g @ back,)
     # exp(S[i, k] + A[k, l] + S[l, j] - S[i, j]): first the sum over i, of what flows over k to j, then that over j.
     ones = library.xp.ones_like(S)
-    through = library.call("scaled_product", ones, back, g, _negated(library, S), S)
-    return (library.call("scaled_product", through, _negated(library, S), ones, back, A),)
+    product = library.call("scaled_product", ones, back, g, _negated(library, S), S)
+    return (library.call("scaled_product", product, _negated(library, S), ones, back, A),)
 
 
 def _trees_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
     A, D, pred = saved
-    xp, there, dtype = library.xp, pred >= 0, g[0].dtype
+    xp, has_parent, dtype = library.xp, pred >= 0, g[0].dtype
     wide = xp.promote_types(dtype, xp.float32)
     dx, dy = _selected(library, static[0], D, A, pred)
-    factor = library.cast(xp.where(there, dx, 0.0), wide)
+    factor = library.cast(xp.where(has_parent, dx, 0.0), wide)
     below = library.call("sums_up", factor, library.cast(g[0], wide), pred)
-    return (library.cast(_scatter(library, xp.where(there, below * dy, 0.0), pred, -2, A), dtype),)
+    return (library.cast(_scatter(library, xp.where(has_parent, below * dy, 0.0), pred, -2, A), dtype),)
 
 
 # ---------------------------------------------------------------------------------------------------------- sequences

@@ -142,7 +142,7 @@ class _Backward:
             if self.walker is not None:
                 saved = borders if whole else self._save_run(borders[..., place, :], run)
                 first, middle = (run.start, steps) if whole else (0, len(run))
-                factors, sums = (saved[..., at : at + len(run), :] for at in (first, first + middle))
+                factors, sums = (saved[..., start : start + len(run), :] for start in (first, first + middle))
                 gradient = self._pull_run(self.walker, factors, sums, run, G, every)
             if gradient is None and whole:  # what was saved is not enough
                 borders, whole = self._borders(runs), False
@@ -216,10 +216,10 @@ class _Backward:
     def _through_weights(self, t: int, y: Array, weights: Array, H: Array) -> Array:
         chain, xp = self.chain, self.xp
         weights = xp.broadcast_to(weights, y.shape)
-        there = _there(chain.semiring, self.rule, y, weights)
-        by_y, by_w = (_evaluate(xp, half, y, weights, there) for half in factors(chain.semiring))
-        self.dw[..., t, :] = xp.where(there, H * by_w, 0)
-        return xp.where(there, H * by_y, 0)
+        is_defined = _there(chain.semiring, self.rule, y, weights)
+        by_y, by_w = (_evaluate(xp, half, y, weights, is_defined) for half in factors(chain.semiring))
+        self.dw[..., t, :] = xp.where(is_defined, H * by_w, 0)
+        return xp.where(is_defined, H * by_y, 0)
 
     def _through_product(self, t: int, x: Array, y: Array, W: Any, H: Array) -> Array:
         """Return the gradient by x of y = x ⊗ Aₜ, (..., n), and that by Aₜ into ``dA``."""
@@ -278,15 +278,15 @@ class _Backward:
 
     def _through_witness(self, x: Array, A: Array, W: Array, H: Array) -> tuple[Array, Array]:
         """Return the gradients of y = x[W] ⊗ A[W], which go to the selected terms."""
-        xp, there = self.xp, W >= 0
+        xp, has_witness = self.xp, W >= 0
         place = xp.maximum(W, 0)
         A = xp.broadcast_to(A, (*W.shape[:-2], *A.shape[-2:]))
         values = xp.take_along_axis(x, place, -1), xp.take_along_axis(A, place, -2)
-        by_x, by_a = (_evaluate(xp, half, *values, there) for half in factors(self.chain.semiring))
+        by_x, by_a = (_evaluate(xp, half, *values, has_witness) for half in factors(self.chain.semiring))
         index = [xp.asarray(axis) for axis in np.indices(W.shape, sparse=True)]
         d, dA = xp.zeros(x.shape), xp.zeros(A.shape)
-        xp.add.at(d, (*index[:-1], place), xp.where(there, H * by_x, 0))
-        xp.add.at(dA, (*index[:-2], place, index[-1]), xp.where(there, H * by_a, 0))
+        xp.add.at(d, (*index[:-1], place), xp.where(has_witness, H * by_x, 0))
+        xp.add.at(dA, (*index[:-2], place, index[-1]), xp.where(has_witness, H * by_a, 0))
         return d, dA
 
 
@@ -343,8 +343,8 @@ class _Sums:
 
     def pull_back(self, G: Array) -> Array:
         """Return the gradient by x (rows, n) of what has G by y."""
-        xp, there = self.exponentials.xp, self.S > 0
-        Q = xp.where(there, G, 0) / xp.where(there, self.S, 1)
+        xp, is_positive = self.exponentials.xp, self.S > 0
+        Q = xp.where(is_positive, G, 0) / xp.where(is_positive, self.S, 1)
         self.exponentials.factors.append((self.X, Q))
         return self.X * _matmul(xp, Q, self.exponentials.E.T)
 

@@ -261,8 +261,8 @@ def _refuse_overwriting(arguments: argparse.Namespace) -> None:
 
 
 def _same_file(path: str, other: str) -> bool:
-    there = os.path.exists(path) and os.path.exists(other)
-    return os.path.samefile(path, other) if there else os.path.realpath(path) == os.path.realpath(other)
+    both_exist = os.path.exists(path) and os.path.exists(other)
+    return os.path.samefile(path, other) if both_exist else os.path.realpath(path) == os.path.realpath(other)
 
 
 def save_matrix(report: Report, path: str, matrix: Any, semiring: Semiring, network: Network) -> None:

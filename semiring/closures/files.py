@@ -462,11 +462,11 @@ def _by_strips(request: Request, source: StoredMatrix, target: StoredMatrix, lim
                 f"{name}: the run was begun in {format_bytes(journal.layout.memory)} of memory and goes on in as much, "
                 f"which is more than {format_bytes(limits.computing)}"
             )
-        now = f"in round {journal.state.round + 1} of {len(journal.layout.rounds)}"
+        position = f"in round {journal.state.round + 1} of {len(journal.layout.rounds)}"
         why = (
             "the journal of a run that has finished"
             if journal.state.is_finished
-            else f"going on {now}, as the journal says"
+            else f"going on {position}, as the journal says"
         )
         request.explain("files", why)
         if request.explanation is not None:

@@ -174,8 +174,8 @@ def find_journal(
     journal = open_journal(system, name, request.communicator)
     if journal is None:
         return None
-    now, then = _identity(request, source, target, backend), journal.about["identity"]
-    differ = {what: (then.get(what), value) for what, value in now.items() if then.get(what) != value}
+    current, previous = _identity(request, source, target, backend), journal.about["identity"]
+    differ = {what: (previous.get(what), value) for what, value in current.items() if previous.get(what) != value}
     if differ:
         if "semiring" in differ:
             differ["semiring"] = journal.about.get("name of the semiring"), request.semiring.name

@@ -131,12 +131,12 @@ class _Tiles(Rows):
         self.place, xp = grid.place(transport.rank), array_namespace(A)
         widest = max(stop - start for start, stop in grid.blocks)
         width = columns_of(engine.plan, 0, widest).stop
-        here = (len(self._rows), len(self._columns))
+        shape = (len(self._rows), len(self._columns))
         self._memory = [
             (
                 xp.empty(widest * width, A.dtype),
                 xp.empty(widest * A.shape[1], A.dtype),
-                xp.empty(here[0] * width, A.dtype),
+                xp.empty(shape[0] * width, A.dtype),
             )
             for _ in range(min(2, len(grid.blocks)))
         ]
@@ -169,12 +169,12 @@ class _Tiles(Rows):
         for old in [old for old in self._arrived if old[1] < pivots[0]]:
             del self._arrived[old]
         height, width = pivots[1] - pivots[0], columns_of(self._plan, 0, pivots[1] - pivots[0]).stop
-        mine = (self.place[0] == holder[0], self.place[1] == holder[1])
+        is_holder = (self.place[0] == holder[0], self.place[1] == holder[1])
         across, down = self._A.shape[1], self._A.shape[0]
         panels = self._arrived[pivots] = _ReceivedPanels(
             pivots,
-            closed[: height * width].reshape(height, width) if mine[0] else None,
-            None if mine[0] else rows[: height * across].reshape(height, across),
+            closed[: height * width].reshape(height, width) if is_holder[0] else None,
+            None if is_holder[0] else rows[: height * across].reshape(height, across),
             columns[: down * width].reshape(down, width),
         )
         return panels
@@ -239,13 +239,13 @@ class _RankTasks:
         """Close a block, broadcast it and its columns, and return the mark of their arrival."""
         tiles, transport, lanes, word = self._tiles, self._transport, self._lanes, self._word
         p, q = self._grid.holder(L)
-        mine = (tiles.place[0] == p, tiles.place[1] == q)
+        is_holder = (tiles.place[0] == p, tiles.place[1] == q)
         panels = tiles.allocate(L, (p, q))
 
         def close(engine: Engine) -> None:
-            if mine[1]:
+            if is_holder[1]:
                 engine.copy_panel(tiles.column_panel(L), panels.columns)
-            if all(mine):
+            if all(is_holder):
                 self._elimination.close(engine, L)
                 block = tiles.column_panel(L)[slice(*tiles.own_rows(L))]
                 engine.copy_panel(block, panels.closed)
@@ -253,7 +253,7 @@ class _RankTasks:
                     word.record()
 
         def across(engine: Engine) -> None:
-            if mine[0]:
+            if is_holder[0]:
                 transport.broadcast(panels.closed, q, "row")
             if word is not None:
                 transport.broadcast(word.value, p * self._grid.shape[1] + q, "all")

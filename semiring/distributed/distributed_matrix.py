@@ -46,10 +46,10 @@ class DistributedMatrix:
     def __getitem__(self, index: Any) -> Array:
         if isinstance(index, tuple) and len(index) == 2:
             tails, heads = np.broadcast_arrays(*index)
-            here = self._rows[tails], self._columns[heads]
-            mine = (here[0] >= 0) & (here[1] >= 0)
+            positions = self._rows[tails], self._columns[heads]
+            is_own = (positions[0] >= 0) & (positions[1] >= 0)
             entries = np.zeros(tails.shape, self.dtype)
-            entries[mine] = self.own[here[0][mine], here[1][mine]]
+            entries[is_own] = self.own[positions[0][is_own], positions[1][is_own]]
         else:
             selected = index if not isinstance(index, tuple) else index[0] if index else slice(None)
             rows = np.atleast_1d(self._rows[selected])
@@ -77,8 +77,8 @@ def deal(ranks: Ranks, grid: Grid, row_ranges: list[Range], rows: Array, dtype: 
 
     ``row_ranges[rank]`` are the rows that a rank provides; ``rows`` are those of this rank.
     """
-    mine, columns = grid.rows(ranks.rank), grid.columns(ranks.rank)
-    own = np.empty((len(mine), len(columns)), dtype)
+    own_rows, columns = grid.rows(ranks.rank), grid.columns(ranks.rank)
+    own = np.empty((len(own_rows), len(columns)), dtype)
     first = row_ranges[ranks.rank][0]
     across = [grid.columns(q).vertices for q in range(grid.shape[1])]
     for block in grid.blocks:
@@ -90,7 +90,7 @@ def deal(ranks: Ranks, grid: Grid, row_ranges: list[Range], rows: Array, dtype: 
                 sent[p * grid.shape[1] + q] = rows[low - first : high - first][:, across[q]]
         for source, part in enumerate(ranks.exchange(sent)):
             if part is not None:
-                own[slice(*mine.held_range(_intersection(block, row_ranges[source])))] = part
+                own[slice(*own_rows.held_range(_intersection(block, row_ranges[source])))] = part
     return own
 
 
@@ -99,7 +99,7 @@ def collect(ranks: Ranks, grid: Grid, row_ranges: list[Range], own: Array) -> Ar
 
     ``row_ranges[rank]`` are the rows that a rank receives.
     """
-    mine, (low, high) = grid.rows(ranks.rank), row_ranges[ranks.rank]
+    own_rows, (low, high) = grid.rows(ranks.rank), row_ranges[ranks.rank]
     rows = np.empty((high - low, grid.n), own.dtype)
     across = [grid.columns(q).vertices for q in range(grid.shape[1])]
     for block in grid.blocks:
@@ -109,7 +109,7 @@ def collect(ranks: Ranks, grid: Grid, row_ranges: list[Range], own: Array) -> Ar
             for target, whole in enumerate(row_ranges):
                 part = _intersection(block, whole)
                 if part[0] < part[1]:
-                    sent[target] = own[slice(*mine.held_range(part))]
+                    sent[target] = own[slice(*own_rows.held_range(part))]
         for source, part in enumerate(ranks.exchange(sent)):
             if part is not None:
                 common = _intersection(block, row_ranges[ranks.rank])

@@ -181,8 +181,8 @@ class Matrix:
         def fill() -> None:
             if self.own.size:
                 whole = np.lib.format.open_memmap(temporary, "r+")
-                for (rows, here), (columns, beside) in self._parts():
-                    whole[rows, columns] = self.own[here, beside]
+                for (rows, own_rows), (columns, own_columns) in self._parts():
+                    whole[rows, columns] = self.own[own_rows, own_columns]
                 whole.flush()
                 with open(temporary, "rb") as stream:
                     os.fsync(stream.fileno())
@@ -339,9 +339,9 @@ def read(path: str | os.PathLike[str], *, comm: Any = None, device: Any = None) 
         if own.size:
             whole = result.view()
             whole = whole.T if result.is_column_major else whole
-            for there, here in rows.parts():
+            for whole_rows, own_rows in rows.parts():
                 for beside, place in columns.parts():
-                    own[here, place] = whole[there, beside]
+                    own[own_rows, place] = whole[whole_rows, beside]
         return own
 
     return Matrix(context, grid, agree(context.ranks, tiles))
@@ -926,8 +926,8 @@ class _Shared:
             return self._row(int(tails))[heads]
         values = np.empty(len(tails), self.own.dtype)
         for tail in np.unique(tails):
-            at = tails == tail
-            values[at] = self._row(int(tail))[heads[at]]
+            is_row = tails == tail
+            values[is_row] = self._row(int(tail))[heads[is_row]]
         return values
 
     def _row(self, i: int) -> Array:

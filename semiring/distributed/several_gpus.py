@@ -98,9 +98,9 @@ def _rank(
     threads = max(1, plan.threads // ranks.size)
 
     def load_rows() -> Array:
-        here = cupy.empty((len(rows), A.shape[1]), A.dtype)
-        _move(rows, A, here, threads)
-        return here
+        local = cupy.empty((len(rows), A.shape[1]), A.dtype)
+        _move(rows, A, local, threads)
+        return local
 
     tiles = agree(ranks, load_rows)
     own = replace(plan, status=Status(), stream=None)
@@ -190,11 +190,11 @@ def close_stack_on_devices(devices: tuple[int, ...], A: Any, out: Any, close: Ca
         if not is_device_array(A):
             close(flat[low:high], out=target[low:high], device=f"cuda:{device}")
             return
-        stream, there = cupy.cuda.get_current_stream(), cupy.empty(flat[low:high].shape, A.dtype)
+        stream, local = cupy.cuda.get_current_stream(), cupy.empty(flat[low:high].shape, A.dtype)
         stream.synchronize()
-        _fetch(flat[low:high], there, stream)
-        close(there, out=there)
-        _store(target[low:high], there, stream)
+        _fetch(flat[low:high], local, stream)
+        close(local, out=local)
+        _store(target[low:high], local, stream)
         stream.synchronize()
 
     run_ranks(len(devices), part)

@@ -349,10 +349,10 @@ def write(
 
 def _refuse_other_zeros(array: np.ndarray[Any, Any]) -> None:
     if is_floating(array.dtype) and (places := np.argwhere(np.isneginf(array))).size:
-        at = ", ".join(map(str, places[0].tolist()))
+        index = ", ".join(map(str, places[0].tolist()))
         raise DomainError(
-            f"the matrix holds -inf, at [{at}]: no edge in max_min and max_plus, but an edge in min_plus, the default. "
-            'Name the semiring: write(path, matrix, "max_min")'
+            f"the matrix holds -inf, at [{index}]: no edge in max_min and max_plus, but an edge in min_plus, the "
+            'default. Name the semiring: write(path, matrix, "max_min")'
         )
 
 

@@ -135,7 +135,7 @@ def read_edge_list(
         _refuse_matrix(first, ahead_of_matrix, source, delimiter)
         rows = chain(ahead_of_matrix, rows)
     header = True if columns is not None and header is None else header
-    guessed, ahead = header is None, list[Row]()
+    guessed, first_rows = header is None, list[Row]()
     if header is None and line.rstrip().endswith("}") and re.search(r"[\s,;]\{", line):
         raise FormatError(
             f"{place}: an edge with a dictionary, as networkx.write_edgelist writes it. Write source, target, weight "
@@ -143,24 +143,24 @@ def read_edge_list(
             "networkx.write_weighted_edgelist, or pass the graph itself"
         )
     if header is None:
-        ahead.extend(islice(rows, 1) if _ends_in_quotes(line) else ())
-        header = _is_header(first, ahead, weight, place)
+        first_rows.extend(islice(rows, 1) if _ends_in_quotes(line) else ())
+        header = _is_header(first, first_rows, weight, place)
     if weight is not None and not header and header_option is None:
         raise FormatError(
             f"{place}: no header names a column {weight!r}: pass {option('header', True)} if the first line names the "
             f"columns, or {option('header', False)} and the number of the column, {option('weight', '3')}"
         )
     if header or weight is not None or columns is not None:
-        ahead = [*([] if header else [first]), *ahead, *islice(rows, _AHEAD)]
+        first_rows = [*([] if header else [first]), *first_rows, *islice(rows, _AHEAD)]
         titles = fields if header else [str(column) for column in range(1, len(fields) + 1)]
-        which = _named_columns(titles, weight, columns, place, [row for _, row, _ in ahead])
+        which = _named_columns(titles, weight, columns, place, [row for _, row, _ in first_rows])
         which = which if header else replace(which, unit="", title="")
     else:
-        ahead = [first, *ahead]
+        first_rows = [first, *first_rows]
         which = _plain_columns(fields, source, number)
         if delimiter is None:
             _refuse_blanks(line, fields, place)
-    collection = _collect(chain(ahead, rows), which, source)
+    collection = _collect(chain(first_rows, rows), which, source)
     _refuse_edges_in_comments(comments, (first, which), source)
     unsure = header and guessed and fields != _WRITTEN
     if unsure and (clash := next((name for name in fields[:2] if name in collection.names), None)):
@@ -382,13 +382,13 @@ def _named_columns(
         raise FormatError(f"{place}: the header names one column: an edge list needs two, source and target")
 
     def column_named(title: str) -> int:
-        count, there = lowered.count(title.casefold()), f"there are {', '.join(fields)}"
+        count, column_text = lowered.count(title.casefold()), f"there are {', '.join(fields)}"
         if count > 1:
-            raise FormatError(f"{place}: several columns are named {title!r}: {there}{_RENAME}")
+            raise FormatError(f"{place}: several columns are named {title!r}: {column_text}{_RENAME}")
         if count < 1:
             near = did_you_mean(title, fields)
             hint = f". Without a header, {option('header', False)}, '1' is the first" if title.isdecimal() else ""
-            raise FormatError(f"{place}: no column is named {title!r}: {there}{hint}{near and '.'}{near}")
+            raise FormatError(f"{place}: no column is named {title!r}: {column_text}{hint}{near and '.'}{near}")
         return lowered.index(title.casefold())
 
     def fields_of(column: int) -> list[str]:

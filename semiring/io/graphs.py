@@ -198,18 +198,18 @@ def edges_of(
         texts = f"{source}the attribute {name_list} of the edges holds texts of numbers"
         ambiguity = f"{texts}: convert them to numbers, or leave it out"
     n, ends = len(graph.names), np.array(graph.ends, np.int64).reshape(-1, 2)
-    there = _any_weight(graph.weights)
+    has_weights = _any_weight(graph.weights)
     titles = tuple(titles)
-    if graph.ends and isinstance(title, str) and title in titles and not there:
+    if graph.ends and isinstance(title, str) and title in titles and not has_weights:
         ambiguity = f"{locate(0)} and all other edges have None as {title!r}: give them weights, or leave {title!r} out"
         candidates = (title,)
         if required:
             raise FormatError(ambiguity)
-    if required and isinstance(title, str) and graph.weights and not there:
+    if required and isinstance(title, str) and graph.weights and not has_weights:
         others = ", ".join(repr(other) for other in titles if other != title)
         attributes = f"the attributes of edges are {others}" if others else "edges have no attributes"
         raise FormatError(f"{source}no edge has a weight {title!r}: {attributes}")
-    values = _weights(graph.weights, locate, title) if required or there else None
+    values = _weights(graph.weights, locate, title) if required or has_weights else None
     names = None if graph.names == tuple(range(n)) else graph.names
     if values is not None and isinstance(title, str):
         unit = unit or unit_of(title)

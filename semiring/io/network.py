@@ -386,8 +386,8 @@ def convert(
         with np.errstate(over="ignore"):
             result = np.asarray(values, target)
         if values.dtype.kind == "f":
-            lost = np.isinf(result) & ~np.isinf(values)
-            _refuse(lost, values, locate, FormatError, f"the weight {{}} does not fit {target}")
+            is_lost = np.isinf(result) & ~np.isinf(values)
+            _refuse(is_lost, values, locate, FormatError, f"the weight {{}} does not fit {target}")
         elif values.dtype.kind in "iu":
             where = advice(" to semiring.network_of or read", "")
             reason = f"the weight {{}} is not exact in {target}: pass {option('dtype', 'int64')}{where}"
@@ -404,9 +404,11 @@ def convert(
 
 def _rounded(values: np.ndarray[Any, Any], floats: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return which integers differ from their conversion to ``floats``."""
-    lost = np.asarray(np.abs(floats) >= 2.0 ** float_limits(floats.dtype).nmant)
-    lost[lost] = [not is_exact(rounded, value) for rounded, value in zip(floats[lost], values[lost], strict=True)]
-    return lost
+    is_lost = np.asarray(np.abs(floats) >= 2.0 ** float_limits(floats.dtype).nmant)
+    is_lost[is_lost] = [
+        not is_exact(rounded, value) for rounded, value in zip(floats[is_lost], values[is_lost], strict=True)
+    ]
+    return is_lost
 
 
 def dtype_of_frame(values: np.ndarray[Any, Any], semiring: Semiring) -> np.dtype[Any]:
@@ -415,9 +417,9 @@ def dtype_of_frame(values: np.ndarray[Any, Any], semiring: Semiring) -> np.dtype
     Raises `FormatError` for integers that float64 does not represent.
     """
     floats = values.dtype.kind in "iu" and semiring.supports(np.float64)
-    if floats and (lost := _rounded(values, values.astype(np.float64)) & ~_no_edge(values, semiring)).any():
+    if floats and (is_lost := _rounded(values, values.astype(np.float64)) & ~_no_edge(values, semiring)).any():
         raise FormatError(
-            f"the frame holds {values[lost][0]}, which is not exact in float64: pass semiring.network_of(A, "
+            f"the frame holds {values[is_lost][0]}, which is not exact in float64: pass semiring.network_of(A, "
             "dtype='int64'), or A.to_numpy()"
         )
     return np.dtype(np.float64) if floats else values.dtype

@@ -141,10 +141,10 @@ def _array(stream: Any, size: int, source: str, what: str) -> np.ndarray[Any, An
     shape, _, dtype = _HEADERS[version](stream)
     if dtype.hasobject:
         raise FormatError(f"{source}: {_reason(ValueError('pickle'))}")
-    needed, there = prod(shape) * dtype.itemsize, size - stream.tell()
-    if min(shape, default=0) < 0 or needed != there:
+    needed, available = prod(shape) * dtype.itemsize, size - stream.tell()
+    if min(shape, default=0) < 0 or needed != available:
         raise FormatError(
-            f"{source}: damaged: {what}has the header of a {dtype} array {shape}, {needed:,} bytes, and {there:,} "
+            f"{source}: damaged: {what}has the header of a {dtype} array {shape}, {needed:,} bytes, and {available:,} "
             f"follow it: {DAMAGED}"
         )
     demand_memory(needed, f"{source}: a {dtype} array {shape}", "semiring.closure takes the name of a .npy file")

@@ -241,30 +241,30 @@ class File:
             self._move_part(call, view, position)
             return
         self._move_part(call, view[:head], position)
-        done = 0
-        while done < body and done % PAGE == 0 and self._past_cache >= 0:
+        count = 0
+        while count < body and count % PAGE == 0 and self._past_cache >= 0:
             try:
-                now = call(self._past_cache, view[head + done : head + body], position + head + done)
+                step = call(self._past_cache, view[head + count : head + body], position + head + count)
             except OSError as error:
                 if error.errno not in _UNSUPPORTED:
                     raise
                 file, self._past_cache = self._past_cache, -1
                 self._system.close(file)
                 break
-            if not now:
+            if not step:
                 break
-            done += now
-        self._move_part(call, view[head + done :], position + head + done)
+            count += step
+        self._move_part(call, view[head + count :], position + head + count)
 
     def _move_part(self, call: Any, view: memoryview, position: int) -> None:
-        done = 0
-        while done < len(view):
-            now = call(self.number, view[done:], position + done)
-            if not now:
+        count = 0
+        while count < len(view):
+            step = call(self.number, view[count:], position + count)
+            if not step:
                 raise OSError(
-                    errno.EIO, f"the file ends at byte {position + done}, {len(view) - done} too soon", self.path
+                    errno.EIO, f"the file ends at byte {position + count}, {len(view) - count} too soon", self.path
                 )
-            done += now
+            count += step
 
 
 class FileRows:

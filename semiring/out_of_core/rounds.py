@@ -218,15 +218,15 @@ class StripClosure:
         order = list(range(count))
         if self.descending[number]:
             order.reverse()
-        has_panel, done = False, 0
+        has_panel, strips_done = False, 0
         if listener is not None and listener.resume_point.round == number:
-            _, has_panel, done = listener.resume_point
+            _, has_panel, strips_done = listener.resume_point
         panel = (blocks[0][0], blocks[-1][1]) if blocks else (0, 0)
         panel_reads = self._begin_panel(number, blocks, panel, has_panel)
         if self._is_last(number) and not has_panel and self.communicator.is_first:
             self._compute_last_panel(number)
         ranks = self.communicator.ranks
-        own = [which for which in order[done:] if which % ranks.size == ranks.rank]
+        own = [which for which in order[strips_done:] if which % ranks.size == ranks.rank]
         reads = [self._begin(number, which, panel) for which in own[: BUFFERS - 1]]
         if has_panel:
             panel_reads[0].result()
@@ -235,7 +235,7 @@ class StripClosure:
         if has_panel or not self.communicator.is_first:
             self._done += sum(_width([K]) * self.layout.n * _width(blocks[: k + 1]) for k, K in enumerate(blocks))
         for position, which in enumerate(order):
-            if position < done or which % ranks.size != ranks.rank:
+            if position < strips_done or which % ranks.size != ranks.rank:
                 self._done += self._pairs(number, which)
                 continue
             if own[BUFFERS - 1 :]:

@@ -209,14 +209,14 @@ class Run:
             self._check_source(journal, first)
         state, count = journal.state, len(self.layout.strips)
         if state.round == len(self.layout.rounds):
-            now = [stores[-1]] * count
+            current_stores = [stores[-1]] * count
         else:
             order = list(range(count))
             if descending[state.round]:
                 order.reverse()
-            done = set(order[: state.strips_done])
-            now = [stores[state.round + (which in done)] for which in range(count)]
-        if not np.array_equal(self._sums(now), state.sums):
+            strips_done = set(order[: state.strips_done])
+            current_stores = [stores[state.round + (which in strips_done)] for which in range(count)]
+        if not np.array_equal(self._sums(current_stores), state.sums):
             raise self._other("stopped")
 
     def _check_source(self, journal: Journal, first: FileRows) -> None:

@@ -59,8 +59,8 @@ class StoredMatrix:
 
     def overlaps(self, other: StoredMatrix) -> bool:
         """Return whether both matrices share bytes of one file."""
-        apart = self.start + self.size <= other.start or other.start + other.size <= self.start
-        return self.same_file(other) and not apart
+        is_disjoint = self.start + self.size <= other.start or other.start + other.size <= self.start
+        return self.same_file(other) and not is_disjoint
 
     @property
     def real_path(self) -> str:

@@ -153,12 +153,12 @@ def _legend(figure: Any, what: str, nothing: str, none: Any, *, truths: bool) ->
 
 def _ticks(axes: Any, labels: list[str]) -> None:
     n = len(labels)
-    at = np.arange(n) if n <= ALL_NAMES else np.unique(np.linspace(0, n - 1, SOME_NAMES).astype(int))
-    words = [plain(labels[i] if len(labels[i]) <= 14 else labels[i][:13] + "…") for i in at]
+    ticks = np.arange(n) if n <= ALL_NAMES else np.unique(np.linspace(0, n - 1, SOME_NAMES).astype(int))
+    words = [plain(labels[i] if len(labels[i]) <= 14 else labels[i][:13] + "…") for i in ticks]
     size = 9 if n <= 20 else 7
     upright = max(map(len, words), default=0) > 2 and n > 8
-    axes.set_xticks(at, words, fontsize=size, rotation=90 if upright else 0, color=INK)
-    axes.set_yticks(at, words, fontsize=size, color=INK)
+    axes.set_xticks(ticks, words, fontsize=size, rotation=90 if upright else 0, color=INK)
+    axes.set_yticks(ticks, words, fontsize=size, color=INK)
     axes.tick_params(length=2, color=FAINT_INK)
     for spine in axes.spines.values():
         spine.set_visible(False)

@@ -35,7 +35,7 @@ def place_labels(figure: Any, axes: Any, labels: Sequence[Label], placed: Any, r
     boxes: list[Any] = []
     halo = [patheffects.withStroke(linewidth=2.6, foreground="white", alpha=0.92)]
     for label in labels:
-        away = 0.5 * radius[label.vertex] + (5 if label.strong else 2.5)
+        distance = 0.5 * radius[label.vertex] + (5 if label.strong else 2.5)
         text = axes.annotate(
             plain(label.text),
             xy=placed[label.vertex],
@@ -49,8 +49,8 @@ def place_labels(figure: Any, axes: Any, labels: Sequence[Label], placed: Any, r
             fontsize=9.5 if label.strong else 8,
             fontweight="bold" if label.strong else "normal",
         )
-        for x, side in ((away, "left"), (-away, "right")):
-            text.set(position=(0.6 * x, 0.4 * away), ha=side)
+        for x, side in ((distance, "left"), (-distance, "right")):
+            text.set(position=(0.6 * x, 0.4 * distance), ha=side)
             box = text.get_window_extent(renderer).padded(1.5)
             if inside.x0 <= box.x0 and box.x1 <= inside.x1 and not any(map(box.overlaps, boxes)):
                 break

@@ -88,10 +88,10 @@ def plot_network(
     if not isinstance(network, Network):
         network = network_of(network, semiring)
     semiring = as_semiring(semiring_of(network, semiring))
-    there = np.asarray(network.matrix != semiring.zero_for(network.matrix.dtype))
-    edges = np.argwhere(there)
+    has_edge = np.asarray(network.matrix != semiring.zero_for(network.matrix.dtype))
+    edges = np.argwhere(has_edge)
     edges = edges[edges[:, 0] != edges[:, 1]]
-    placed, curves = _geometry(network, there, edges)
+    placed, curves = _geometry(network, has_edge, edges)
     figure: Figure = new_figure(*_size(placed))
     axes = figure.add_subplot()
     axes.set_aspect("equal")
@@ -106,7 +106,7 @@ def plot_network(
         _draw_arrows(axes, placed, edges, legs)
     else:
         _draw_lines(axes, edges, curves, legs)
-    sizes = _marker_sizes(there)
+    sizes = _marker_sizes(has_edge)
     _draw_vertices(figure, axes, placed, sizes, values, semiring, values_label)
     if len(stops):
         area = np.maximum(sizes[stops], 34)
@@ -114,10 +114,10 @@ def plot_network(
         x, y = placed[stops].T
         axes.scatter(x, y, s=area, c="white", edgecolors=PATH_COLOR, linewidths=2.0, zorder=5)
     _frame(axes, placed)
-    count, edge_count = len(there), int(np.count_nonzero(there))
+    count, edge_count = len(has_edge), int(np.count_nonzero(has_edge))
     subtitle = f"{count:,} {'vertex' if count == 1 else 'vertices'}, {edge_count:,} edge{'s' * (edge_count != 1)}"
     headline(axes, title or network.title or "Network", subtitle)
-    labels = _labels(network, there, path, placed)
+    labels = _labels(network, has_edge, path, placed)
     if len(edges) <= WITH_WEIGHTS:
         _draw_weights(axes, network, placed, edges)
     place_labels(figure, axes, labels, placed, np.sqrt(sizes))

@@ -150,9 +150,9 @@ def none_of(
     """Raise `AssertionError` about the first entry where ``bad`` holds: its place, its value, the reason."""
     if not bad.any():
         return
-    at = tuple(int(index) for index in np.argwhere(bad)[0])
-    place = ", ".join(str(index) for index in (at if row is None else (row, *at)))
-    text = reason if isinstance(reason, str) else reason(*at)
+    position = tuple(int(index) for index in np.argwhere(bad)[0])
+    place = ", ".join(str(index) for index in (position if row is None else (row, *position)))
+    text = reason if isinstance(reason, str) else reason(*position)
     count = int(bad.sum())
     more = f" ({count} entries are wrong)" if count > 1 else ""
-    raise AssertionError(f"{name}[{place}] = {values[at]} {text}{more}")
+    raise AssertionError(f"{name}[{place}] = {values[position]} {text}{more}")

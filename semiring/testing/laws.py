@@ -345,9 +345,9 @@ def _compare(
         allowed = rtol * np.broadcast_to(largest, left.shape)
     off = ~close(left, right, allowed)
     if off.any():
-        at = tuple(int(index) for index in np.argwhere(off)[0])
+        cell = tuple(int(index) for index in np.argwhere(off)[0])
         named = zip("xyz", operands, strict=False)
-        where = ", ".join(f"{symbol} = {operand[at]}" for symbol, operand in named) if by_entry else f"at {at}"
+        where = ", ".join(f"{symbol} = {operand[cell]}" for symbol, operand in named) if by_entry else f"at {cell}"
         raise AssertionError(
-            f"{statement} fails in {semiring.name} {'for' if by_entry else ''} {where}: {left[at]} and {right[at]}"
+            f"{statement} fails in {semiring.name} {'for' if by_entry else ''} {where}: {left[cell]} and {right[cell]}"
         )

@@ -196,8 +196,8 @@ def _symmetric(weights: EdgeWeights) -> bool:
     """Return whether both directions have equal weights, which an undirected view of a directed graph may not have."""
     if weights.kind == "other":
         return True
-    there, back = np.lexsort((weights.columns, weights.rows)), np.lexsort((weights.rows, weights.columns))
-    return np.array_equal(weights.values[there], weights.values[back])
+    by_row, by_column = np.lexsort((weights.columns, weights.rows)), np.lexsort((weights.rows, weights.columns))
+    return np.array_equal(weights.values[by_row], weights.values[by_column])
 
 
 def _both_ways(weights: EdgeWeights) -> EdgeWeights:

@@ -45,8 +45,8 @@ def _check_order(G: ConvertedGraph, order: list[Any]) -> None:
     position = {node: i for i, node in enumerate(order)}
     if len(order) != len(G) or position.keys() != set(G.nodes):
         raise NotImplementedError("topo_order does not list the vertices")
-    at = np.array([position[node] for node in G.nodes], np.intp)
-    if (at[G.rows] >= at[G.columns]).any():
+    positions = np.array([position[node] for node in G.nodes], np.intp)
+    if (positions[G.rows] >= positions[G.columns]).any():
         raise NotImplementedError("topo_order is not a topological order")
 
 
