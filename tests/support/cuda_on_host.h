@@ -1,14 +1,15 @@
-// Just enough of CUDA to run a kernel on the host, one thread of one block at a time, each with a stack of its own.
+// The part of CUDA that is needed to run a kernel on the host. One thread of one block runs at a time, on its own
+// stack.
 //
-// A barrier switches to the next thread of the block; blocks follow one another, or, in a cooperative launch, take
-// turns: each runs until it waits for another. The order of the threads and of the blocks is the caller's choice:
-// what differs between two orders is a missing barrier, or a block that reads what another block of the same launch
-// writes. With a seed, blocks take turns at their own barriers too, in an order drawn by lot. An asynchronous copy
-// happens when it is waited for, not before.
+// A barrier switches to the next thread of the block. Blocks run one after the other. In a cooperative launch they
+// alternate, and a block runs until it waits for another one. The caller chooses the order of threads and of blocks. If
+// two orders give different results, a barrier is missing, or a block reads what another block of the same launch
+// writes. With a seed, blocks also switch at their own barriers, in a random order. An asynchronous copy is executed
+// only when a thread waits for it.
 //
-// Compiled with -fsanitize=thread, but linked without its library: then what the compiler calls at every access is here,
-// and accesses of two blocks to one watched element, one of them a write, are races unless a release and an acquire
-// order them. Which order the blocks run in does not matter for that.
+// With -fsanitize=thread, the compiler calls a function at every access. The sanitizer's library is not linked, because
+// this header defines these functions. Two accesses of different blocks to one watched element are a race if one of
+// them is a write, and no release and acquire order them. This does not depend on the order in which the blocks run.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -36,8 +37,8 @@ static dim3 threadIdx, blockIdx, blockDim, gridDim;
 #define UNSEEN __attribute__((no_sanitize("thread"), noinline))
 
 namespace host {
-// The clock of a block counts its releases. Of each element the clocks at which each block read and wrote it last, and
-// of each word by which blocks meet, the clocks of who released it.
+// The clock of a block counts its releases. Each watched element has the clocks at which each block last read and wrote
+// it. Each word of a barrier between blocks has the clocks of the blocks that released it.
 struct Watched {
     char *begin, *end;
     int size;
@@ -52,16 +53,17 @@ struct Word {
     const void *at;
     unsigned *clocks;
 };
-enum Access { READ, WRITE, ATOMIC };  // atomic ones are in nobody's way but that of others
+enum Access { READ, WRITE, ATOMIC };  // an atomic access counts as a read: it races with plain writes only
 std::vector<Watched> watched;
 std::vector<Word> words;
 std::vector<Race> races;
-unsigned *clocks, blocks, here;  // (blocks, blocks): what each one has seen of the others; the one that runs
+// clocks is (blocks, blocks): row i has the clocks of all blocks that block i has acquired. here: the running block.
+unsigned *clocks, blocks, here;
 bool looking;
 struct Range {
     char *begin;
     size_t bytes;
-} private_ranges[2];  // stacks and shared memory: most accesses
+} private_ranges[2];  // stacks and shared memory, which have most of the accesses
 
 UNSEEN void found(int array, long long element, int is_write, unsigned other) {
     races.push_back({array, element, is_write, (int)here, (int)other});
@@ -71,7 +73,7 @@ UNSEEN void touch(const void *address, long long bytes, Access access) {
     for (const Range &range : private_ranges) {
         if ((size_t)((char *)address - range.begin) < range.bytes) return;
     }
-    looking = false;  // what is called from here is not looked at
+    looking = false;  // accesses of functions that are called from here are not checked
     const unsigned *seen = clocks + here * blocks;
     for (int a = 0; a < (int)watched.size(); ++a) {
         const Watched &array = watched[a];
@@ -137,7 +139,7 @@ struct Copy {
 struct Fiber {
     ucontext_t context;
     dim3 index;
-    bool done, waiting;  // for the others of its block
+    bool done, waiting;  // waiting: at a barrier of its block
     std::vector<std::vector<Copy>> groups;
 };
 struct alignas(128) Pool {
@@ -177,10 +179,11 @@ void wait(unsigned pending) {
         groups.erase(groups.begin());
     }
 }
-unsigned lot;  // 0: nothing is drawn
+unsigned lot;  // the state of the random numbers; 0: orders are not random
 unsigned draw(unsigned below) { return (lot = lot * 1664525 + 1013904223 | 1) / 65536 % below; }
 
-// Every thread of a block in turn until none can go on, or until it is the turn of another: whether any of them went on.
+// Run the threads of a block in turn until no thread can continue, or until another block must run. Return whether a
+// thread advanced.
 bool run_block(Block &which, unsigned threads, bool order) {
     block = &which, blockIdx = which.index, here = which.number;
     unsigned turns = lot ? 1 + draw(8) : 0;
@@ -205,7 +208,7 @@ bool run_block(Block &which, unsigned threads, bool order) {
         if (done == threads || !went_on || --turns == 0) return any || went_on;
     }
 }
-// ``together``: so many blocks at once, which may wait for each other. ``seed``: 0, or what lots are drawn from.
+// ``together``: how many blocks run at once and may wait for each other. ``seed``: of the random order, or 0.
 void run(dim3 grid, dim3 size, bool backwards, unsigned together, unsigned seed, std::function<void()> kernel) {
     static std::vector<unsigned char> stacks;
     static std::vector<Pool> pools;
@@ -297,7 +300,7 @@ template <class T> static UNSEEN T atomicMax(T *to, T x) {
     if (old < x) *to = x;
     return old;
 }
-template <class T, class U> static UNSEEN T atomicAdd(T *to, U x) { // a number of another type is converted, as in CUDA
+template <class T, class U> static UNSEEN T atomicAdd(T *to, U x) {  // x is converted to T, as in CUDA
     host::touch(to, sizeof *to, host::ATOMIC);
     const T old = *to;
     *to = old + x;
