@@ -86,8 +86,8 @@ class Searches:
         rows = [self._sweeps(source)[0] for source in sources.tolist()]
         add, zero = self.plan.semiring.add, self.plan.zero
         targets_of_rows = [np.flatnonzero(is_target & (row != zero) & (add(row, bound) == row)) for row in rows]
-        counts = [0, *(some.size for some in targets_of_rows)]
-        values = [row[some] for row, some in zip(rows, targets_of_rows, strict=True)]
+        counts = [0, *(targets_of_row.size for targets_of_row in targets_of_rows)]
+        values = [row[targets_of_row] for row, targets_of_row in zip(rows, targets_of_rows, strict=True)]
         nothing = np.empty(0, np.int32), np.empty(0, self.plan.dtype)
         return np.cumsum(counts), np.concatenate([nothing[0], *targets_of_rows]), np.concatenate([nothing[1], *values])
 

@@ -80,8 +80,8 @@ def _between(plan: KernelPlan, D: Array, P: Array, u: int, v: int, tolerance: To
     first = int(P[u, v])
     run = slice(first, min(len(D), first + plan.pivot_chunk))
     before, after = np.array(D[u, run]), np.array(D[run, v])
-    reached = plan.semiring.mul.expression.evaluate({"x": before, "y": after}, plan.dtype)
-    misses = missed(reached, np.broadcast_to(D[u, v], reached.shape), tolerance)
+    products = plan.semiring.mul.expression.evaluate({"x": before, "y": after}, plan.dtype)
+    misses = missed(products, np.broadcast_to(D[u, v], products.shape), tolerance)
     misses[(before == plan.zero) | (after == plan.zero)] = np.inf
     for end in (u, v):
         if run.start <= end < run.stop:

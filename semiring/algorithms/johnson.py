@@ -135,8 +135,8 @@ def johnson(graph: SparseGraph, h: Array, out: Array, *, reflexive: bool = True,
             progress(rows.stop * n * n, n * n * n)
     if not reflexive:
         cycles = np.full(n, np.inf)
-        back = sign * out[graph.heads, graph.tails].astype(np.float64)
-        np.minimum.at(cycles, graph.tails, graph.weights + back)
+        return_weights = sign * out[graph.heads, graph.tails].astype(np.float64)
+        np.minimum.at(cycles, graph.tails, graph.weights + return_weights)
         with np.errstate(over="ignore"):
             np.fill_diagonal(out, sign * cycles)
 

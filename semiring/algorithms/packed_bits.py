@@ -45,7 +45,7 @@ def set_cycles(semiring: Semiring, packed: BitMatrix, loops: Array) -> None:
     for start in range(0, n, _AT_A_TIME):
         others = slice(start, min(n, start + _AT_A_TIME))
         forward, backward = (packed, packed.T) if n <= _AT_A_TIME else (packed[:, others], packed[others].T)
-        both = (~forward).words & (~backward).words if dual else forward.words & backward.words
-        cycles |= both.any(axis=1)
+        two_way = (~forward).words & (~backward).words if dual else forward.words & backward.words
+        cycles |= two_way.any(axis=1)
     words[vertices, word] &= ~bit
     words[vertices, word] |= xp.where(cycles != dual, bit, np.uint32(0))

@@ -181,7 +181,7 @@ def close_stack_on_devices(devices: tuple[int, ...], A: Any, out: Any, close: Ca
         xp.cuda.get_current_stream().synchronize()
     bounds = [len(flat) * which // len(devices) for which in range(len(devices) + 1)]
 
-    def part(ranks: ThreadRanks) -> None:
+    def close_part(ranks: ThreadRanks) -> None:
         low, high = bounds[ranks.rank], bounds[ranks.rank + 1]
         if low == high:
             return
@@ -197,5 +197,5 @@ def close_stack_on_devices(devices: tuple[int, ...], A: Any, out: Any, close: Ca
         _store(target[low:high], local, stream)
         stream.synchronize()
 
-    run_ranks(len(devices), part)
+    run_ranks(len(devices), close_part)
     return result

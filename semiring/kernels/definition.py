@@ -148,12 +148,14 @@ def _corner_values(semiring: Semiring, dtype: np.dtype[Any], zero: Any) -> Any:
         special = [limits.max, limits.min, limits.tiny, -limits.tiny, limits.eps, 1 - limits.eps, np.inf, -np.inf]
         values = [*ordinary, *special, *ends, 0.5, -0.5, 0.1, 0.7, 1e-3, 3.14159, 1e6, -1e6]
         with np.errstate(over="ignore"):
-            inside = np.array(values, dtype)
+            candidates = np.array(values, dtype)
     else:
         bounds = np.iinfo(dtype)
         special = [bounds.max, bounds.min, bounds.max - 1, bounds.min + 1, bounds.max // 2]
-        inside = np.array([value for value in (*ordinary, *special, *ends) if bounds.min <= value <= bounds.max], dtype)
-    corners = inside[domain.contains(inside)]
+        candidates = np.array(
+            [value for value in (*ordinary, *special, *ends) if bounds.min <= value <= bounds.max], dtype
+        )
+    corners = candidates[domain.contains(candidates)]
     return np.append(corners, dtype.type(zero))
 
 

@@ -138,9 +138,9 @@ def _expressions(plan: KernelPlan) -> str:
         f"0̄ = {definition.zero}",
         f"1̄ = {definition.one}",
     ]
-    outside = semiring.zero_for(dtype)
-    if outside != plan.zero:
-        lines[2] += f", which callers write as {outside}"
+    callers_zero = semiring.zero_for(dtype)
+    if callers_zero != plan.zero:
+        lines[2] += f", which callers write as {callers_zero}"
     if definition.contract:
         lines.append("x ⊕ y ⊗ z rounds once")
     if definition.star is not None:

@@ -80,9 +80,9 @@ def _triangle(name: str, plan: KernelPlan, C: Any, A: Any, B: Any) -> Any:
 
 def _upper(name: str, plan: KernelPlan, C: Any, A: Any, B: Any, below: int, left: bool) -> Any:
     (m, n), k = C.shape, B.shape[-2]
-    some = k * (k + 1) // 2 + below * k - below * (below + 1) // 2  # entries of the factor that are read
+    entries = k * (k + 1) // 2 + below * k - below * (below + 1) // 2  # entries of the factor that are read
     moved = A.nbytes + B.nbytes + C.nbytes
-    return span("product", name, pairs=some * (n if left else m), moved=moved, shape=(m, k, n), **_plan(plan))
+    return span("product", name, pairs=entries * (n if left else m), moved=moved, shape=(m, k, n), **_plan(plan))
 
 
 def _closing(name: str, plan: KernelPlan, A: Any, *marks: Any) -> Any:

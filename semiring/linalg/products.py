@@ -233,8 +233,8 @@ def matmul_witness(
     C, W = result[axes], witness[axes]
     if left.shape[-1] and C.size:
         witness_into(semiring, C, W, left, right, a, b, threads)
-    back = as_result(A, B)
-    return back(result if result.ndim else result[()]), back(witness if witness.ndim else witness[()])
+    restore = as_result(A, B)
+    return restore(result if result.ndim else result[()]), restore(witness if witness.ndim else witness[()])
 
 
 @on_their_device
@@ -305,10 +305,10 @@ def power(
         )
     matrix = as_matrix(A, semiring, square=True, device=device, check=check)
     scan_operands(semiring, check, A=matrix)
-    back, base = as_result(A), wide(matrix, semiring)
+    restore, base = as_result(A), wide(matrix, semiring)
     if exponent == 0:
         device_name = "cuda" if is_device_array(base) else None
-        return back(identity(base.shape[0], semiring, matrix.dtype, device=device_name))
+        return restore(identity(base.shape[0], semiring, matrix.dtype, device=device_name))
     # Entries of products are elements again; integers must be scanned every time, for "no path" and their range.
     needs_scan = check and (has_inner_zero(semiring, base.dtype) or may_wrap(semiring, base.dtype))
     result: Array | None = None
@@ -319,5 +319,5 @@ def power(
             )
         exponent >>= 1
         if result is not None and not exponent:
-            return back(rounded(result, matrix.dtype))
+            return restore(rounded(result, matrix.dtype))
         base = matmul(base, base, semiring, check=needs_scan, threads=threads)

@@ -581,5 +581,5 @@ def multi_dot_witness(
         raise TypeError("x is None: pass the states before the first step")
     chain, dtype = _chain(As, x, semiring, weights, lengths, steps, check, threads, device)
     C, W = chain.best_path()
-    back = as_result(As, x, weights)
-    return back(rounded(C, dtype)), back(array_namespace(W).moveaxis(W, -2, 0))
+    restore = as_result(As, x, weights)
+    return restore(rounded(C, dtype)), restore(array_namespace(W).moveaxis(W, -2, 0))

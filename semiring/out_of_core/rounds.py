@@ -290,11 +290,11 @@ class StripClosure:
     def _broadcast_panel(self, panel: Array, error: NoStarError | None) -> None:
         """Broadcast the panel from the first rank, or raise its error on all ranks. The writer thread runs it."""
 
-        def closed() -> None:
+        def raise_error() -> None:
             if error is not None:
                 raise error
 
-        agree(self.communicator.ranks, closed)
+        agree(self.communicator.ranks, raise_error)
         self.communicator.ranks.broadcast(panel, 0)
 
     def _compute_last_panel(self, number: int) -> None:

@@ -167,7 +167,7 @@ class _Pairs:
             threads = max(1, min(threads, memory // lines))
         free: list[tuple[Array, ...]] = []  # workspace that is used again: append and pop are atomic
 
-        def some(chosen: Array) -> None:
+        def join_part(chosen: Array) -> None:
             if free:
                 number, index, X, Y = space = free.pop()
             else:
@@ -179,7 +179,7 @@ class _Pairs:
             )
             free.append(space)
 
-        run_tasks(some, [(group,) for group in groups], threads)
+        run_tasks(join_part, [(group,) for group in groups], threads)
         kernels.add_parts(rows.sr, items, parts, plan.zero, out)
 
 

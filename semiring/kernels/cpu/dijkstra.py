@@ -185,11 +185,11 @@ def table(plan: KernelPlan, graph: Graph, sources: Array, targets: Array, out: A
     starts, heads, weights, is_reversed = graph
     sr = ScalarSemiring(plan, opposite=is_reversed)
 
-    def some(part: slice) -> None:
+    def search_part(part: slice) -> None:
         own = trees[part] if trees.shape[0] else trees
         _table(sr, starts, heads, weights, sources[part], targets, plan.zero, plan.one, out[part], own)
 
-    _share(some, sources.size, plan.threads, starts.size + heads.size)
+    _share(search_part, sources.size, plan.threads, starts.size + heads.size)
 
 
 def near(plan: KernelPlan, graph: Graph, sources: Array, targets: Array, limit: Any) -> tuple[Array, Array, Array]:
@@ -197,10 +197,10 @@ def near(plan: KernelPlan, graph: Graph, sources: Array, targets: Array, limit: 
     starts, heads, weights, is_reversed = graph
     sr, results = ScalarSemiring(plan, opposite=is_reversed), {}
 
-    def some(part: slice) -> None:
+    def search_part(part: slice) -> None:
         results[part.start] = _near(sr, starts, heads, weights, sources[part], targets, plan.zero, plan.one, limit)
 
-    _share(some, sources.size, plan.threads, starts.size + heads.size)
+    _share(search_part, sources.size, plan.threads, starts.size + heads.size)
     nothing = np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, plan.dtype)
     parts = [nothing, *(results[start] for start in sorted(results))]
     counts, ends, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))

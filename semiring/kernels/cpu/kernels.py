@@ -195,16 +195,16 @@ class Kernels:
         """Compute C ← [C ⊕] A ⊗ B for stacks of matrices, no size 0: one compiled loop over each thread's part."""
         count, loop, shape = C.shape[0], self._products, self.shape(self.speed.depth)
 
-        def part(start: int, stop: int) -> None:
-            some = slice(start, stop)
+        def multiply_part(start: int, stop: int) -> None:
+            selection = slice(start, stop)
             workspace = self.workspace.take(shape.bytes)
-            loop(C[some], A[some], B[some], shape.address, accumulate, workspace.address)
+            loop(C[selection], A[selection], B[selection], shape.address, accumulate, workspace.address)
             self.workspace.free.append(workspace)
 
         pairs = C.size * A.shape[2]
         pieces = min(count, threads) if pairs >= self.speed.task_pairs else 1
         step = -(-count // pieces)
-        run_tasks(part, [(start, min(count, start + step)) for start in range(0, count, step)], threads)
+        run_tasks(multiply_part, [(start, min(count, start + step)) for start in range(0, count, step)], threads)
 
     def witness_product(self, C: Array, W: Array, A: Array, B: Array, k0: int, threads: int) -> None:
         """Compute C ← C ⊕ A ⊗ B, no size 0.
@@ -380,14 +380,14 @@ class Kernels:
         """
         (count, n), failed = A.shape[:2], []
 
-        def part(start: int, stop: int) -> None:
+        def close_part(start: int, stop: int) -> None:
             failure = self._run_close(self._close_each, A[start:stop])
             if failure >= 0:
                 failed.append(start * n + failure)
 
         pieces = min(count, threads) if A.size * n >= self.speed.task_pairs else 1
         step = -(-count // pieces)
-        run_tasks(part, [(start, min(count, start + step)) for start in range(0, count, step)], threads)
+        run_tasks(close_part, [(start, min(count, start + step)) for start in range(0, count, step)], threads)
         return min(failed, default=-1)
 
     def _run_close(self, loop: Any, A: Array) -> int:

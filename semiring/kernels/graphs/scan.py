@@ -73,15 +73,15 @@ def list_edges(words, most):
     for i in range(n):
         row = address(words) + i * words.strides[0]
         for w0 in range(0, width, 32):
-            some = np.uint32(0)  # which of 32 words have edges
+            non_empty = np.uint32(0)  # which of 32 words have edges
             if w0 + 32 <= width:
-                some = differ(row + 4 * w0, np.uint32(0))
+                non_empty = differ(row + 4 * w0, np.uint32(0))
             else:
                 for w in range(w0, width):
-                    some |= np.uint32(words[i, w] != 0) << np.uint32(w - w0)
-            while some:
-                w = w0 + lowest(some)
-                some &= some - np.uint32(1)
+                    non_empty |= np.uint32(words[i, w] != 0) << np.uint32(w - w0)
+            while non_empty:
+                w = w0 + lowest(non_empty)
+                non_empty &= non_empty - np.uint32(1)
                 bits = words[i, w]
                 while bits:
                     if count == most:

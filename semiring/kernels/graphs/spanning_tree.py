@@ -36,11 +36,11 @@ def _relax(key, row, most, largest, zero, lanes):
     """
     lanes[:] = zero
     for start in range(0, key.size, _LANES):
-        near, edges, bound = key[start : start + _LANES], row[start : start + _LANES], most[start : start + _LANES]
+        keys, edges, bound = key[start : start + _LANES], row[start : start + _LANES], most[start : start + _LANES]
         for c in range(edges.size):
-            near[c] = _first(_first(near[c], edges[c], largest), bound[c], not largest)
+            keys[c] = _first(_first(keys[c], edges[c], largest), bound[c], not largest)
         for c in range(_LANES):
-            lanes[c] = _first(lanes[c], near[c], largest)
+            lanes[c] = _first(lanes[c], keys[c], largest)
     best = zero
     for c in range(_LANES):
         best = _first(best, lanes[c], largest)

@@ -462,12 +462,12 @@ def einsum_witness(
     except DomainError as error:
         _raise_for_operand(error, algebra, inputs, device)
         raise
-    back = as_result(*inputs)
+    restore = as_result(*inputs)
     where = _assignment(choices.steps, result, notation.output, algebra)
     result = rounded(result, dtype)
     labels = {label: where[label] for term in notation.terms for label in term if label not in notation.output}
-    return back(result if result.ndim else result[()]), {
-        label if isinstance(subscripts, str) else number_of(label): back(places if places.ndim else places[()])
+    return restore(result if result.ndim else result[()]), {
+        label if isinstance(subscripts, str) else number_of(label): restore(places if places.ndim else places[()])
         for label, places in labels.items()
     }
 

@@ -60,8 +60,8 @@ def _order(
 def _entries(notation: Notation, sizes: dict[str, int], path: Path) -> int:
     terms, entries = [set(term) for term in notation.terms], 0
     for places in path:
-        some: set[str] = set().union(*(terms.pop(place) for place in sorted(places, reverse=True)))
-        terms.append(some & set(notation.output).union(*terms))
+        labels: set[str] = set().union(*(terms.pop(place) for place in sorted(places, reverse=True)))
+        terms.append(labels & set(notation.output).union(*terms))
         entries += prod(sizes[label] for label in terms[-1])
     return entries
 
@@ -87,15 +87,15 @@ def _validate_path(path: Any, count: int, commutative: bool) -> Path:
                 f"step {number} of the path is {places}, and there are {len(spans)} terms: it names places from 0 to "
                 f"{len(spans) - 1}, each once"
             )
-        some = sorted(spans.pop(place) for place in reversed(places))
-        for (_, last), (first, _) in pairwise(some):
+        joined_spans = sorted(spans.pop(place) for place in reversed(places))
+        for (_, last), (first, _) in pairwise(joined_spans):
             if first != last + 1 and not commutative:
                 raise AlgebraError(
                     f"step {number} of the path contracts operands {last} and {first}, and operand {last + 1} stands "
                     "between them: ⊗ of this semiring does not commute, so that only neighbours can be contracted. "
                     "Leave optimize out, or contract neighbours first"
                 )
-        spans.append((some[0][0], some[-1][1]))
+        spans.append((joined_spans[0][0], joined_spans[-1][1]))
     if len(spans) > 1:
         raise ValueError(f"the path leaves {len(spans)} terms: one more step has to contract them")
     return tuple(steps)
@@ -122,11 +122,11 @@ def _bracketing(notation: Notation, sizes: dict[str, int]) -> Path:
     terms, count = [set(term) for term in notation.terms], len(notation.terms)
     needed: dict[tuple[int, int], set[str]] = {}
     for first in range(count):
-        inside: set[str] = set()
+        inner_labels: set[str] = set()
         for last in range(first, count):
-            inside |= terms[last]
-            outside = set(notation.output).union(*terms[:first], *terms[last + 1 :])
-            needed[first, last] = inside & outside
+            inner_labels |= terms[last]
+            outer_labels = set(notation.output).union(*terms[:first], *terms[last + 1 :])
+            needed[first, last] = inner_labels & outer_labels
     best: dict[tuple[int, int], tuple[int, int]] = {(place, place): (0, place) for place in range(count)}
     for length in range(1, count):
         for first in range(count - length):

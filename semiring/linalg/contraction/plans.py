@@ -339,14 +339,14 @@ def _steps(problem: Problem) -> list[tuple[PlannedStep, str]]:
         return prod(sizes[label] for label in labels)
 
     def note(left: str, right: str | None, result: str) -> None:
-        both = left + "".join(label for label in right or "" if label not in left)
-        inner = [label for label in both if label not in result]
+        labels = left + "".join(label for label in right or "" if label not in left)
+        inner = [label for label in labels if label not in result]
         batch = [label for label in result if right is not None and label in left and label in right]
         rows = [label for label in result if label in left and label not in batch]
         columns = [label for label in result if label not in left]
         shape = (size(batch), size(rows), size(inner), size(columns))
         text = display(f"{left}->{result}" if right is None else f"{left},{right}->{result}")
-        planned_steps.append((PlannedStep(text, shape, prod(shape), size(result) * problem.itemsize), both))
+        planned_steps.append((PlannedStep(text, shape, prod(shape), size(result) * problem.itemsize), labels))
 
     def summed(labels: str, needed: set[str]) -> str:
         rest = "".join(label for label in labels if label in needed)

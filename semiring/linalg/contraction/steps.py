@@ -142,14 +142,14 @@ def contract(ops: TermOperations, terms: list[Term], path: Path, output: str, ch
     ``choices`` receives which entries attain each sum.
     """
     for places in path:
-        some = sorted((terms.pop(place) for place in sorted(places, reverse=True)), key=_span, reverse=True)
-        while len(some) > 1:
-            left, right = some.pop(), some.pop()
-            remaining = set(output).union(*[term.labels for term in terms], *[term.labels for term in some])
+        operands = sorted((terms.pop(place) for place in sorted(places, reverse=True)), key=_span, reverse=True)
+        while len(operands) > 1:
+            left, right = operands.pop(), operands.pop()
+            remaining = set(output).union(*[term.labels for term in terms], *[term.labels for term in operands])
             pair = [left, right]
             del left, right
-            some.append(_pair(ops, pair, remaining, "" if some or terms else output, choices))
-        terms.append(some.pop())
+            operands.append(_pair(ops, pair, remaining, "" if operands or terms else output, choices))
+        terms.append(operands.pop())
     term = _sum_out(ops, terms.pop(), set(output), choices)
     if term.name:
         ops.verify(term.array, term.name)
@@ -305,8 +305,8 @@ def _starts(labels: list[str], blocks: Mapping[str, int], sizes: Mapping[str, in
         [slice(start, min(start + blocks[label], sizes[label])) for start in range(0, sizes[label], blocks[label])]
         for label in labels
     ]
-    for some in product(*ranges):
-        yield dict(zip(labels, some, strict=True))
+    for starts in product(*ranges):
+        yield dict(zip(labels, starts, strict=True))
 
 
 def block_of(term: Term, place: Mapping[str, slice]) -> Term:

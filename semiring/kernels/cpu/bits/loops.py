@@ -72,7 +72,7 @@ def _scatter(target, row, column, rows, first, words, buffer, flip, tail):  # ty
 @_inline
 def _gather_pieces(pieces, a, row, column, rows, first, count, words, flip):  # type: ignore[no-untyped-def]  # compiled
     """Set pieces[q, i] to piece first + q of row i: a transpose, in tiles of a cache line in both directions."""
-    both = np.uint64(np.uint32(flip)) | np.uint64(np.uint32(flip)) << np.uint64(32)
+    mask = np.uint64(np.uint32(flip)) | np.uint64(np.uint32(flip)) << np.uint64(32)
     for i0 in range(0, rows, 8):
         for q0 in range(0, count, 8):
             for q in range(q0, min(q0 + 8, count)):
@@ -85,7 +85,7 @@ def _gather_pieces(pieces, a, row, column, rows, first, count, words, flip):  # 
                         piece = load64(source)
                     else:
                         piece = np.uint64(load32(source)) | np.uint64(load32(source + column)) << np.uint64(32)
-                    store64(pieces + 8 * (q * rows + i), piece ^ both)
+                    store64(pieces + 8 * (q * rows + i), piece ^ mask)
 
 
 def _multiply(  # type: ignore[no-untyped-def]  # compiled
@@ -162,9 +162,9 @@ def _eliminate(  # type: ignore[no-untyped-def]  # compiled
         count = min(PIECE, n - k0)
         keep = ~np.uint64(0) >> np.uint64(PIECE - count)
         own = k0 // 32 // LANES  # the panel that holds the pivots' columns, and their position in its vectors
-        inside = 4 * (k0 // 32 % LANES)
+        word_offset = 4 * (k0 // 32 % LANES)
         for i in range(n):
-            cell = matrix + own * size + i * VECTOR_BYTES + inside
+            cell = matrix + own * size + i * VECTOR_BYTES + word_offset
             piece = load64(cell)
             store64(cell, piece & ~keep)
             is_pivot = k0 <= i < k0 + count
@@ -183,7 +183,7 @@ def _eliminate(  # type: ignore[no-untyped-def]  # compiled
             look_up(solved, block, table, count, exclusive)
             if p == own:
                 for r in range(count):
-                    cell = solved + r * VECTOR_BYTES + inside
+                    cell = solved + r * VECTOR_BYTES + word_offset
                     store64(cell, load64(cell) | load64(block + 8 * r))
             build_table(table, solved, exclusive)
             look_up(panel, pieces, table, n, exclusive)

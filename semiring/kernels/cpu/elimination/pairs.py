@@ -192,11 +192,11 @@ def operations(nodes, starts, stops, tails, heads, shared, lows, firsts, begins,
     result, number = np.zeros(nodes.size, np.int64), np.empty(firsts[-1], np.int32)
     for e in range(nodes.size):
         s = nodes[e]
-        some, others = tails[starts[e] : stops[e]], heads[starts[e] : stops[e]]
+        ends, other_ends = tails[starts[e] : stops[e]], heads[starts[e] : stops[e]]
         for side in range(1 if shared else 2):
             if side == 1:
-                some = others
-            _mark(s, some, others if shared else some[:0], number, lows, firsts, begins, rows)
+                ends = other_ends
+            _mark(s, ends, other_ends if shared else ends[:0], number, lows, firsts, begins, rows)
             for q in range(lows[s], s):
                 count, m = 0, 0
                 for u in range(firsts[q], firsts[q + 1]):
@@ -235,7 +235,7 @@ def _descend(fold, lanes, s, left, right, closed, number, index, tree, memory, b
             X[i, c] = zero
     size = k
     for q in range(s - 1, lows[s] - 1, -1):
-        a, m, inside, count = begins[q], begins[q + 1] - begins[q], 0, -1
+        a, m, earlier_rows, count = begins[q], begins[q + 1] - begins[q], 0, -1
         for u in range(firsts[q + 1] - 1, firsts[q] - 1, -1):
             if number[u] < 0:
                 continue
@@ -243,17 +243,17 @@ def _descend(fold, lanes, s, left, right, closed, number, index, tree, memory, b
                 count = 0
                 while count < m and rows[a + count] < first + k:
                     index[count] = number[rows[a + count]]
-                    inside += rows[a + count] < first
+                    earlier_rows += rows[a + count] < first
                     count += 1
             number[u] = size
             label, panel = X[size], towards[q] + (u - firsts[q]) * m
             for c in range(span):
                 label[c] = zero
             if not closed:
-                for j in range(inside, count):
+                for j in range(earlier_rows, count):
                     if left <= index[j] < right:
                         label[index[j] - left] = memory[panel + j]
-            folded = count if closed else inside
+            folded = count if closed else earlier_rows
             cell = base + size * line
             call8(fold, (cell, width, base, line, address(index), folded, numbers + panel * each, each))
             size += 1
@@ -277,8 +277,8 @@ def join_columns(
     line, x, y = X.shape[1] * each, address(X), address(X) if shared else address(Y)
     for e in range(len(items)):
         s, left, right, start, stop, place = items[e]
-        some, others = tails[start:stop], heads[start:stop]
-        _mark(s, some, others if shared else others[:0], x_number, lows, firsts, begins, rows)
+        own_tails, own_heads = tails[start:stop], heads[start:stop]
+        _mark(s, own_tails, own_heads if shared else own_heads[:0], x_number, lows, firsts, begins, rows)
         _descend(folds[0], lanes, s, left, right, True, x_number, index, tree, memory, blocks, towards[0], zero, one, X)
         if not shared:
             job = (
@@ -298,12 +298,12 @@ def join_columns(
                 one,
                 Y,
             )
-            _mark(s, others, others[:0], y_number, lows, firsts, begins, rows)
+            _mark(s, own_heads, own_heads[:0], y_number, lows, firsts, begins, rows)
             _descend(*job)
         steps = _whole(right - left, lanes)
         for q in range(stop - start):
             out[place + q] = zero
-            labels = x + x_number[some[q]] * line, line, y + y_number[others[q]] * line
+            labels = x + x_number[own_tails[q]] * line, line, y + y_number[own_heads[q]] * line
             call6(dots, (1, steps, *labels, address(out) + (place + q) * each))
 
 

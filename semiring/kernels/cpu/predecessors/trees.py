@@ -35,7 +35,7 @@ def _intermediate(sr, row, column, d, zero, loose, first, second, best, arg):
     ``loose``. row: D[i, :], column: D[:, j]. first and second are the starts of the runs that are scanned first. best
     and arg (RUN) are workspace.
     """
-    near = np.int32(0)
+    has_nearer = np.int32(0)
     for number in range(-2, (row.size + RUN - 1) // RUN):
         start = number * RUN if number >= 0 else first if number == -2 else second
         x, y = row[start : start + RUN], column[start : start + RUN]
@@ -44,10 +44,10 @@ def _intermediate(sr, row, column, d, zero, loose, first, second, best, arg):
             nearer = plus_numbers(sr, y[c], d) != d
             hit = (times(sr, x[c], y[c]) == d) & nearer
             last_hit = max(last_hit, np.int32(c) if hit else np.int32(-1))
-            near |= np.int32(nearer)
+            has_nearer |= np.int32(nearer)
         if last_hit >= 0:
             return np.int32(start + last_hit)
-    if not near or (loose[0] == 0 and loose[1] == 0):
+    if not has_nearer or (loose[0] == 0 and loose[1] == 0):
         return np.int32(-1)
     best[:] = zero
     arg[:] = -1

@@ -110,11 +110,11 @@ _NOWHERE = np.float32(-4e6)  # the sentinel for the exponent of exp -∞
 def _shifted(x, shift, single):
     """Return eˣ · 2^−shift, or 0 if that is too small, or if x is not within `LOW` and `HIGH`."""
     x = np.float64(x)
-    inside = (x >= LOW) & (x <= HIGH)
-    n, y = exponential(x if inside else 0.0, single)
+    in_range = (x >= LOW) & (x <= HIGH)
+    n, y = exponential(x if in_range else 0.0, single)
     n -= shift
     value = number_of(bits_of(y) + (np.int64(n) << 52))
-    return value if inside & (n >= _LEAST) else 0.0
+    return value if in_range & (n >= _LEAST) else 0.0
 
 
 @kernel
@@ -163,11 +163,11 @@ def _finish(S, rows, columns, C, accumulate, tiny, least, is_lost):
             y = number_of((bits & FRACTION) | ONE)
             if accumulate:
                 c = np.float64(C[i, j])
-                inside = (c >= LOW) & (c <= HIGH)
-                bad |= not (inside | (c == -np.inf))
-                d, x = exponential(c if inside else 0.0, is_single(C))
-                x = x if inside else 0.0
-                d = d if inside else n
+                in_range = (c >= LOW) & (c <= HIGH)
+                bad |= not (in_range | (c == -np.inf))
+                d, x = exponential(c if in_range else 0.0, is_single(C))
+                x = x if in_range else 0.0
+                d = d if in_range else n
                 difference = n - d
                 is_larger = difference >= 0
                 distance = min(abs(difference), 1000.0)
@@ -189,10 +189,10 @@ def _split(X, y, n):
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             x = np.float64(X[i, j])
-            inside = x >= LOW
-            exponent, mantissa = exponential(x if inside else 0.0, True)
+            in_range = x >= LOW
+            exponent, mantissa = exponential(x if in_range else 0.0, True)
             y[i, j] = mantissa
-            n[i, j] = exponent if inside else _NOWHERE
+            n[i, j] = exponent if in_range else _NOWHERE
 
 
 @kernel
@@ -214,10 +214,10 @@ def _add_up(x, m, y, n, least, S, start, stop):
                     has_terms = False
                     for step in range(8):
                         k = np.uint64(group) + np.uint64(step)
-                        exponent, some = m[i, k], False
+                        exponent, has_term = m[i, k], False
                         for j in range(_ALL):
-                            some |= exponent + n[p, k, j] > least[p, i, j]
-                        if some:
+                            has_term |= exponent + n[p, k, j] > least[p, i, j]
+                        if has_term:
                             has_terms = True
                             for j in range(_ALL):
                                 d = ((exponent + n[p, k, j]) - least[p, i, j]) + _FROM_LEAST
@@ -392,7 +392,7 @@ def survey_rows(X, offset, top, exponents, marks, start, stop):
     """
     wide()
     without_nan()
-    every = np.int32(0)
+    all_flags = np.int32(0)
     for i in range(start, stop):
         row, greatest, flag = X[i], X[i, 0] - offset[0], np.int32(0)
         for j in range(row.size):
@@ -401,8 +401,8 @@ def survey_rows(X, offset, top, exponents, marks, start, stop):
             greatest = t if t > greatest else greatest
             flag |= np.int32(x < LOW) | np.int32(x > HIGH)
         top[i], marks[0, i], marks[1, i] = greatest, row.size, flag
-        every |= flag
-    if every:
+        all_flags |= flag
+    if all_flags:
         _mark_rows(X, offset, top, marks, start, stop)
     _exponents(top[start:stop], exponents[start:stop])
 
@@ -465,10 +465,10 @@ def _survey_right(B, offset, v, top, w, marks):
     ``marks`` are those of the columns, as in `survey_rows`.
     """
     _shifts(B, offset, v, top, w, marks)
-    every = np.int32(0)
+    all_flags = np.int32(0)
     for j in range(top.size):
-        every |= marks[1, j]
-    if every:  # the greatest may be an entry outside `LOW` … `HIGH`
+        all_flags |= marks[1, j]
+    if all_flags:  # the greatest may be an entry outside `LOW` … `HIGH`
         within = np.empty(B.shape, B.dtype)
         for k in range(B.shape[0]):
             for j in range(top.size):
@@ -577,7 +577,7 @@ def multiply(backend: Backend, plan: KernelPlan, C: Array, A: Array, B: Array, a
     else:
         is_open, tiny, tile = np.zeros(count, np.bool_), tiny_sum(plan, k), tile_for(_WIDE, n)
 
-        def some(start: int, stop: int) -> None:
+        def multiply_part(start: int, stop: int) -> None:
             part = C[start:stop]
             c, a, b = (np.ascontiguousarray(X) for X in (part, A[start:stop], B[start:stop]))
             _multiply_all(tile, c, a, b, accumulate, tiny, is_open[start:stop])
@@ -586,7 +586,7 @@ def multiply(backend: Backend, plan: KernelPlan, C: Array, A: Array, B: Array, a
 
         # Tasks are large enough to pay for a thread, four for each thread, and their operands may be copied.
         step = max(-(-_PAYS // (m * k * n)), min(-(-count // (4 * plan.threads)), _COPIED // (m * k + k * n + m * n)))
-        run_tasks(some, [(start, min(count, start + step)) for start in range(0, count, step)], plan.threads)
+        run_tasks(multiply_part, [(start, min(count, start + step)) for start in range(0, count, step)], plan.threads)
         rest = is_open.nonzero()[0]
     for b in rest:
         multiply_by(backend, plan, C[b], A[b], RightOperand(B[b], plan.threads), accumulate, in_place=C is B)
@@ -605,9 +605,9 @@ class RightOperand:
         marks = np.empty((2, n), np.int32)
         _survey_right(B, self.offset, self.v, top, self.w, marks)
         self.paths, flags = marks
-        every = int(np.bitwise_or.reduce(flags))
+        all_flags = int(np.bitwise_or.reduce(flags))
         #: Whether a finite entry is below `LOW`; the columns with an entry above `HIGH`, None if there is none.
-        self.dropped, self.odd = bool(every & 1), flags > 1 if every > 1 else None
+        self.dropped, self.odd = bool(all_flags & 1), flags > 1 if all_flags > 1 else None
         self.kept: dict[int, RightBlock] | None = {} if keeps else None
 
     def block(self, start: int, stop: int, *, copies: bool = False) -> RightBlock:
@@ -682,9 +682,9 @@ class _LogProduct:
         self.u, self.marks, self.lost = np.empty(m), np.empty((2, m), np.int32), np.zeros(m, np.bool_)
         surveyed = A, right.offset, np.empty(m, A.dtype), self.u, self.marks
         on_threads(plan.threads, survey_rows, surveyed, m, A.size)
-        every = int(np.bitwise_or.reduce(self.marks[1]))
-        self.odd = self.marks[1] > 1 if every > 1 else None
-        dropped = right.dropped or bool(every & 1)
+        all_flags = int(np.bitwise_or.reduce(self.marks[1]))
+        self.odd = self.marks[1] > 1 if all_flags > 1 else None
+        dropped = right.dropped or bool(all_flags & 1)
         self.limits = tiny_sum(plan, A.shape[1]), _DROPPED if dropped else -np.inf
         self.splits = plan.dtype.char == "f" and not dropped
 
@@ -718,7 +718,7 @@ class _LogProduct:
         share = -(-C.shape[0] // (pieces * high)) * high
         step = max(high, min(share, _ROWS, _ENTRIES // A.shape[1] // high * high))
 
-        def some(start: int, stop: int) -> None:
+        def write_part(start: int, stop: int) -> None:
             X, S, y, flags = by.workspace(min(step, stop - start))
             for first in range(start, stop, step):
                 part = slice(first, min(stop, first + step))
@@ -729,7 +729,9 @@ class _LogProduct:
                 _multiply_block(tile, B, right, workspace, *operands)
                 result[part], is_lost[part] = y[:m, : by.n], flags[:m, : by.n]
 
-        run_tasks(some, [(start, min(C.shape[0], start + share)) for start in range(0, C.shape[0], share)], threads)
+        run_tasks(
+            write_part, [(start, min(C.shape[0], start + share)) for start in range(0, C.shape[0], share)], threads
+        )
         rest = is_lost
         if self.odd is not None:
             lines = self.odd[rows]
@@ -763,8 +765,8 @@ class _LogProduct:
             elif rows.any():
                 place = np.ix_(np.flatnonzero(rows) + top, np.flatnonzero(columns))
                 right = B[:, columns]
-                some = _Exponents(right) if self.splits else None
-                values = self._pair_by_pair(C[place], A[strip][rows], right, some, accumulate)
+                exponents = _Exponents(right) if self.splits else None
+                values = self._pair_by_pair(C[place], A[strip][rows], right, exponents, accumulate)
                 result[place] = np.where(is_lost[place], values, result[place])
 
     def _pair_by_pair(self, C: Array, A: Array, B: Array, right: _Exponents | None, accumulate: int) -> Array:

@@ -100,7 +100,7 @@ def _logarithms(total, top, reference, floor, middle, values, single_terms):
     plain. Then the exponents of the matrix single_terms are too large, about the sum less the middle.
     """
     wide()
-    some = np.int32(0)
+    flag = np.int32(0)
     for j in range(values.size):
         t, n = total[j], np.float64(top[j])
         plain = middle[j] == middle[j]
@@ -111,8 +111,8 @@ def _logarithms(total, top, reference, floor, middle, values, single_terms):
         single = none | (sure & (not plain) & (value < greatest + _ALONE * _LN2))
         single_terms[j] = single
         values[j] = value - EXCESS * greatest if sure else np.nan
-        some |= np.int32(single | (floor[j] > -np.inf))
-    return some > 0
+        flag |= np.int32(single | (floor[j] > -np.inf))
+    return flag > 0
 
 
 @njit(**PART)
@@ -171,11 +171,11 @@ def _split(x, w, y):
     above, below = np.int32(0), np.int32(0)
     for k in range(x.size):
         t = np.float64(x[k])
-        inside = (t >= -_LARGE) & (t <= _LARGE)
+        in_range = (t >= -_LARGE) & (t <= _LARGE)
         above |= np.int32(not t <= _LARGE)
         below |= np.int32((t < -_LARGE) & (t > -np.inf))
-        n, number = exponential(t * (1 + EXCESS) if inside else 0.0, True)
-        w[k] = n + MAGIC if inside else -np.inf
+        n, number = exponential(t * (1 + EXCESS) if in_range else 0.0, True)
+        w[k] = n + MAGIC if in_range else -np.inf
         y[k] = number
     w[x.size :], y[x.size :] = -np.inf, 1
     return above, below
@@ -270,12 +270,12 @@ def _floats_along(M, x, C, start, stop):
                 if not _far(highest, reference):
                     break
             total[q], top[q], references[q] = sums, highest, reference
-        some = _logarithms(total, top, references, floor, middle, values[:count], alone)
+        has_path = _logarithms(total, top, references, floor, middle, values[:count], alone)
         b, i = first // lines, first % lines - 1
         for q in range(count):
             b, i = (b, i + 1) if i + 1 < lines else (b + 1, 0)
             C[b, i] = values[q]
-            if some:
+            if has_path:
                 value = _single(M[b, i], x[b], values[q]) if alone[q] else values[q]
                 C[b, i] = np.nan if floor[q] > -np.inf and _has_large(M[b, i]) else value
 
@@ -330,10 +330,10 @@ def _floats_across(M, x, C, start, stop):
                     ends = sums[0] + place, sums[1] + 2 * place, sums[2] + place
                     terms_across(address(last[k]), 4 * FLOATS, w, y, steps, 1, *ends)
             needs_pass = _followed(top[:width], references[:width])
-        some = _logarithms(total, top, references, floor, middle, values[:width], alone)
+        has_path = _logarithms(total, top, references, floor, middle, values[:width], alone)
         for j in range(width):
             C[b, first + j] = values[j]
-        for j in range(width if some else 0):
+        for j in range(width if has_path else 0):
             line = M[b, :, first + j]
             value = _single(line, x[b], values[j]) if alone[j] else values[j]
             C[b, first + j] = np.nan if floor[j] > -np.inf and _has_large(line) else value
@@ -364,8 +364,8 @@ def multiply(plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
         return
     for b in np.flatnonzero(np.isnan(c).any(1)):
         lines = np.flatnonzero(np.isnan(c[b]))
-        for some in np.split(lines, range(LINES, lines.size, LINES)):
-            result = np.empty((1, some.size))
-            add_lines(M[b, some].astype(np.float64)[None], x[b : b + 1].astype(np.float64), result, plan.threads)
+        for part in np.split(lines, range(LINES, lines.size, LINES)):
+            result = np.empty((1, part.size))
+            add_lines(M[b, part].astype(np.float64)[None], x[b : b + 1].astype(np.float64), result, plan.threads)
             with np.errstate(over="ignore"):  # of float32 it is ∞
-                c[b, some] = result[0]
+                c[b, part] = result[0]

@@ -288,7 +288,7 @@ def walk(backend: Backend, plan: KernelPlan, by: PreparedMatrix, x: Array, steps
     arrays = _in_lines(steps.weights), steps.states, steps.factors, steps.sums
     right, B, tile = by.step_operand.packed(True), by.step_operand.B, by.step_operand.panels.tile
 
-    def block(start: int, stop: int) -> None:
+    def walk_part(start: int, stop: int) -> None:
         rows, m = x[start:stop], stop - start
         workspace = by.step_operand.workspace(m)
         top, u, marks = np.empty(m, np.float32), np.empty(m), np.empty((2, m), np.int32)
@@ -304,7 +304,7 @@ def walk(backend: Backend, plan: KernelPlan, by: PreparedMatrix, x: Array, steps
                 workspace[2][stuck, : by.n], has_product = product(rows[stuck], alone), True
 
     with np.errstate(all="ignore"):
-        _in_blocks(block, plan, x.shape[0], by.step_operand.panels.rows)
+        _in_blocks(walk_part, plan, x.shape[0], by.step_operand.panels.rows)
 
 
 def _one_by_one(product: Callable[[Array], Array], x: Array, steps: Steps) -> None:
@@ -337,7 +337,7 @@ def pull(plan: KernelPlan, by: PreparedMatrix, G: Array, steps: Steps, by_matrix
     products = np.empty((-(-m // height), -(-n // high) * high, by.gradient_operand.columns), np.float32)
     successes = []
 
-    def block(start: int, stop: int) -> None:
+    def pull_part(start: int, stop: int) -> None:
         Q, D = by.gradient_operand.operands(stop - start)
         right = by.room(start, (products.shape[2], stop - start, steps.number))
         h = np.broadcast_to(np.empty(n, np.float32), shape) if steps.by_weights is None else steps.by_weights
@@ -357,7 +357,7 @@ def pull(plan: KernelPlan, by: PreparedMatrix, G: Array, steps: Steps, by_matrix
             )
         )
 
-    run_tasks(block, [(start, min(m, start + height)) for start in range(0, m, height)], plan.threads)
+    run_tasks(pull_part, [(start, min(m, start + height)) for start in range(0, m, height)], plan.threads)
     if all(successes):
         _in_blocks(lambda start, stop: _add_factors(products, by.narrow, by_matrix, start, stop), plan, n, 1)
     return all(successes)

@@ -116,12 +116,12 @@ def pack_columns(b: int, row: int, column: int, steps: int, n: int, width: int, 
         for i in range(whole):
             copy_bytes(to + i * panel + k * width * size, b + k * row + i * width * size, width * size)
     for i in range(whole, (n + width - 1) // width):
-        inside = min(width, n - i * width)
+        columns = min(width, n - i * width)
         for k in range(steps):
             source, target = b + k * row + i * width * column, to + i * panel + k * width * size
-            for j in range(inside):
+            for j in range(columns):
                 put(fetch(zero, source + j * column), target + j * size)
-            for j in range(inside, width):
+            for j in range(columns, width):
                 put(zero, target + j * size)
 
 
@@ -137,10 +137,10 @@ def pack_rows(
     unit = max(size, LANE_BYTES)
     x_row, x_step = (steps * unit, unit) if by_rows else (unit, rows * unit)
     for start in range(0, m, rows):
-        inside = min(rows, m - start)
+        height = min(rows, m - start)
         source = a + start * row
         if by_rows:
-            for i in range(inside):
+            for i in range(height):
                 done = 0
                 if column == size:
                     while done + WIDENED <= steps:
@@ -150,9 +150,9 @@ def pack_rows(
                     put_repeated(fetch(zero, source + i * row + k * column), to + i * x_row + k * unit)
         else:
             for k in range(steps):
-                for i in range(inside):
+                for i in range(height):
                     put_repeated(fetch(zero, source + i * row + k * column), to + i * unit + k * x_step)
-        for i in range(inside, rows):
+        for i in range(height, rows):
             for k in range(steps):
                 put_repeated(zero, to + i * x_row + k * x_step)
         to += steps * rows * unit
@@ -211,23 +211,23 @@ def tiles_in_row(
     contiguous = c_column == size and (chunk == 0 or p_column == 4)
     x, whole = x + skip * x_step, steps * width * size
     for j in range(0, n, width):
-        inside = min(width, n - j)
+        columns = min(width, n - j)
         count, panel = min(steps, last + j + width) - skip, y + skip * width * size
         if count <= 0:
             pass
-        elif m == rows and inside == width and contiguous:
+        elif m == rows and columns == width and contiguous:
             ahead = c + width * size if j + width < n else c + rows * c_row - j * size
             call_tile(tile, (count, x, x_row, x_step, panel, c, c_row, load, ahead), p, p_row, chunk, pivot)
         else:
             if load:
-                move_tile(zero, m, inside, c, c_row, c_column, corner, corner_row, size)
+                move_tile(zero, m, columns, c, c_row, c_column, corner, corner_row, size)
             if chunk:
-                move_tile(marked, m, inside, p, p_row, p_column, corner_p, width * 4, 4)
+                move_tile(marked, m, columns, p, p_row, p_column, corner_p, width * 4, 4)
             operands = (count, x, x_row, x_step, panel, corner, corner_row, load, corner)
             call_tile(tile, operands, corner_p, width * 4, chunk, pivot)
             if chunk:
-                move_tile(marked, m, inside, corner_p, width * 4, 4, p, p_row, p_column)
-            move_tile(zero, m, inside, corner, corner_row, size, c, c_row, c_column)
+                move_tile(marked, m, columns, corner_p, width * 4, 4, p, p_row, p_column)
+            move_tile(zero, m, columns, corner, corner_row, size, c, c_row, c_column)
         y, c, p = y + whole, c + width * c_column, p + width * p_column
 
 

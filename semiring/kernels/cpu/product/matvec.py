@@ -165,18 +165,18 @@ def matrix_vector(
     whole = length // lanes * lanes
     outer, stride = (0, A.strides[0]) if by_rows else (1, A.strides[1])
 
-    def part(start: int, stop: int) -> None:
+    def multiply_part(start: int, stop: int) -> None:
         if by_rows:
             function(stop - start, whole, A.ctypes.data + start * stride, stride, x.ctypes.data, _place(result, start))
         else:
             function(stop - start, k, A.ctypes.data + start * size, stride, x.ctypes.data, _place(result, start))
 
-    along = m if outer == 0 else whole
+    lines = m if outer == 0 else whole
     if whole:
         # Threads take rows in small pieces. Across rows each thread has one wide piece, which suits the memory.
         pieces = threads if threads == 1 or not by_rows else 4 * threads
-        step = -(-along // (pieces * lanes)) * lanes
-        run_tasks(part, [(start, min(along, start + step)) for start in range(0, along, step)], threads)
+        step = -(-lines // (pieces * lanes)) * lanes
+        run_tasks(multiply_part, [(start, min(lines, start + step)) for start in range(0, lines, step)], threads)
     if whole < length:
         _rest(function, result, A, x, zero, lanes, whole, by_rows)
     c[...] = result

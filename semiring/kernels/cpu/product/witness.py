@@ -117,11 +117,11 @@ def find_witnesses(
     c = np.ascontiguousarray(C)
     search = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(FIND_ARGUMENTS))(find)
 
-    def block(top: int, left: int) -> None:
+    def search_block(top: int, left: int) -> None:
         rows, columns = slice(top, top + _BLOCK[0]), slice(left, left + _BLOCK[1])
         views = (a[rows], b[columns], *(matrix[rows, columns] for matrix in (c, marks, W)))
         arguments = [argument for view in views for argument in (view.ctypes.data, view.strides[0])]
         search(*views[-1].shape, *arguments, k0)
 
     m, n = C.shape
-    run_tasks(block, [(top, left) for top in range(0, m, _BLOCK[0]) for left in range(0, n, _BLOCK[1])], threads)
+    run_tasks(search_block, [(top, left) for top in range(0, m, _BLOCK[0]) for left in range(0, n, _BLOCK[1])], threads)

@@ -103,10 +103,10 @@ def _multiply(parity: bool, accumulate: bool, plan: KernelPlan | None, C: Any, A
         panel.filled(B[first : first + most])(0)
         for start in range(first, min(k, first + most), DEPTH):
             part = A[:, start // 32 : -(-min(k, start + DEPTH) // 32)]
-            along = _is_along(part)
-            if not along:
+            is_along = _is_along(part)
+            if not is_along:
                 part = _aligned(part)
-            panel.product(parity, accumulate or start > 0, C, part, start - first, early=along)()
+            panel.product(parity, accumulate or start > 0, C, part, start - first, early=is_along)()
 
 
 def _memory(size: int) -> Any:
