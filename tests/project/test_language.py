@@ -60,7 +60,7 @@ LIMITS: dict[str, dict[str, int]] = {
         "semiring/compat": 1,
         "semiring/kernels": 1,
         "semiring/kernels/cpu": 6,
-        "semiring/kernels/cuda": 7,
+        "semiring/kernels/cuda": 1,
         "semiring/linalg": 1,
         "semiring/plot": 2,
         "semiring/torch": 2,

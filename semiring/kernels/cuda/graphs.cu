@@ -1,5 +1,5 @@
-// Graph operations on a matrix in the memory of a GPU: a scan of its structure, its edges as bits, permuted panels,
-// distances if all edges have one weight, and spanning forests with the bottlenecks of their paths.
+// Graph operations on a matrix in the memory of a GPU: a scan of its structure, its edges as bits, and permuted panels;
+// distances if all edges have one weight; spanning forests with the bottlenecks of their paths.
 //
 // Entries are read as unsigned integers U of the same width. KIND gives their order: 0 for unsigned integers, 1 for
 // signed integers, 2 for floats. Rows of a matrix are `stride` entries apart, and the entries of a row are adjacent.

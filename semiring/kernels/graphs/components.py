@@ -53,8 +53,9 @@ def _finish_order(words, n):
 
 @kernel
 def _number(rows, transposed, root, count, unseen, unnumbered, numbers, stack):
-    """Number the unseen vertices that edges of either matrix reach from a root, with ``count``; return how many.
+    """Assign the number ``count`` to the unseen vertices that edges of either matrix reach from a root.
 
+    Return how many vertices these are.
     ``unseen`` has the bits of the vertices without a number. ``unnumbered`` is at least their count, and ends the
     search early. ``stack`` (n,) is workspace.
     """

@@ -10,10 +10,11 @@
 // the result depends neither on the order of thread blocks nor on other matrices.
 //
 // Measured on an H200 (2026-11-21, float32 min-plus): 100 matrices of 256 rows take 0.182 ms, 20 of 512 take 0.311, and
-// 20 of 1024 take 2.01 (10.7 T pairs/s). Larger tiles, with smaller tiles for the odd block of a row, took 1.13 times
-// as long (128 x 64) and 1.24 times (128 x 128) for 100 of 256. They took 0.99 times as long for 20 of 1024, and 0.9
-// times for a small stack (2 of 1024). Unrolling four k instead of one took 1.03 times as long. Parts of a stack that
-// fit into the L2 cache, one after the other, are slower than the whole stack: 1,000 of 256 take 1.9 ms instead of 1.4.
+// 20 of 1024 take 2.01 (10.7 T pairs/s). Larger tiles were tried with smaller tiles for the odd block of a row. For 100
+// of 256 they took 1.13 times as long (128 x 64) and 1.24 times (128 x 128). They took 0.99 times as long for 20 of
+// 1024, and 0.9 times for a small stack (2 of 1024). Unrolling four k instead of one took 1.03 times as long. Parts of
+// a stack that fit into the L2 cache, one after the other, are slower than the whole stack: 1,000 of 256 take 1.9 ms
+// instead of 1.4.
 //
 // Plus must be idempotent; every star is valid. n is a multiple of 64, and rows are aligned to four elements. Compile
 // it with BLOCKS, the thread blocks that share a multiprocessor.

@@ -4,8 +4,8 @@
 //   remainder:  A_RR <- A_RR plus A_RK A_KR in tiles of TILE_ROWS x TILE_COLUMNS
 //
 // Look-ahead: one thread block only closes pivot blocks. While the other blocks compute stage s, it updates pivot block
-// s + 1 to A_LL plus A_LK (A_KK* A_KL), with A_KL and A_LK from before the stage, and closes it. A_KL and A_LK
-// themselves are being replaced. So this block reads copies of the two tiles, which the blocks that finished them
+// s + 1 to A_LL plus A_LK (A_KK* A_KL), and closes it. A_KL and A_LK are those before the stage. The matrix entries
+// A_KL and A_LK are being replaced. So this block reads copies of the two tiles, which the blocks that finished them
 // stored in the preceding stage. The chain of n dependent pivots therefore never waits for the n x n updates. Nor do
 // the updates wait for the chain, as long as they take longer.
 //
@@ -19,7 +19,8 @@
 // Measured on an H200 (2026-11-21, float32 min-plus, in cycles of 1.98 GHz). A stage of n = 1024 takes 26,000 cycles.
 // The chain takes 23,000 of them: two products of 64 x 64 x 64 take 5,000, and 32 steps of a pair of pivots 11,000. A
 // barrier takes 2,000. A stage of n = 2048 takes 53,000 cycles: panels take 5,000, two barriers 6,000, the copies of
-// panels into shared memory 3,000, and the tile 36,000, which is 72 % of the issue slots. Alternatives at n = 2048:
+// panels into shared memory 3,000, and the tile 36,000. The tile uses 72 % of the issue slots. Alternatives at n =
+// 2048:
 //
 //   tiles of 128 x 128 from memory, one block of 256 threads per multiprocessor   0.985 ms
 //   the same, two blocks, with or without reading the next tile in advance        1.06 to 1.11

@@ -354,10 +354,10 @@ extern "C" __global__ void __launch_bounds__(1024)
     if (threadIdx.x == 0) needs_repair[i] = has_undecided || has_failed;
 }
 
-// Recompute the marked rows of pred by Dijkstra's algorithm under the lengths |D[i, p] w(p, j) - D[i, j]|, with ties
-// broken by the number of edges. ``lengths`` and ``hops``, both (gridDim.x, n), are workspace. A closed vertex has a
-// negative number of hops. *failure becomes 1 if a path misses its distance by more than rounding can explain. The
-// block size is a power of two.
+// Recompute the marked rows of pred by Dijkstra's algorithm under the lengths |D[i, p] w(p, j) - D[i, j]|. The number
+// of edges breaks ties. ``lengths`` and ``hops``, both (gridDim.x, n), are workspace. A closed vertex has a negative
+// number of hops. *failure becomes 1 if a path misses its distance by more than rounding can explain. The block size is
+// a power of two.
 extern "C" __global__ void __launch_bounds__(512)
     repair_trees(const element *D, long long d_rows, const element *A, long long a_rows, int n,
                  const double *tolerance, int *pred, const unsigned char *needs_repair, double *lengths, int *hops,

@@ -6,9 +6,9 @@
 // shared memory.
 //
 // One thing differs from the paper: every replica starts from the same unclosed tile. In the paper, one block writes
-// the closed tile back while other blocks may still read it, and a tile of floats that is closed twice differs by
-// rounding. Here one block, a different one in each stage as in the paper, stores its closed tile in ``closed_copy``.
-// The second launch, which does not read the diagonal tile, copies it back.
+// the closed tile back while other blocks may still read it. A tile of floats that is closed twice differs by rounding.
+// Here one block, a different one in each stage as in the paper, stores its closed tile in ``closed_copy``. The second
+// launch, which does not read the diagonal tile, copies it back.
 //
 // With THREADS 256, a variant of our own, a thread has four entries, which the second launch holds in registers. n is a
 // multiple of 32.

@@ -5,8 +5,8 @@
 //
 // First the matrix is converted to the doubly tiled order: tiles of 32 x 32 one after the other, row by row, and within
 // each tile, tiles of 4 x 4 in the same way. Reads of 4 columns are then as fast as reads of 4 rows. Sixteen threads
-// process one tile of 4 x 4. Each thread begins with a different one of the 4 pivots, (i + j) mod 4, so that their
-// reads of either panel access 16 different banks.
+// process one tile of 4 x 4. Each thread begins with a different one of the 4 pivots, (i + j) mod 4. So their reads of
+// either panel access 16 different banks.
 //
 // The first two phases are those of lund_smith_unrolled.cu in this order of the data. n is a multiple of 32.
 //
