@@ -108,7 +108,7 @@ class _DijkstraGraph:
 def _transpose(s: Searches) -> tuple[Array, Array, Array]:
     from semiring.kernels.cpu.elimination import symbolic
 
-    reversed_edges: tuple[Array, Array, Array] = symbolic.transposed(s.starts, s.heads)
+    reversed_edges: tuple[Array, Array, Array] = symbolic.transpose_rows(s.starts, s.heads)
     return reversed_edges
 
 

@@ -135,7 +135,7 @@ def _read_lists(
     if not is_edge.all():
         rows, columns, values = rows[is_edge], columns[is_edge], values[is_edge]
     rows, columns = rows.astype(np.int32), columns.astype(np.int32)
-    starts, order = symbolic.compressed(n, rows, columns)
+    starts, order = symbolic.compress_rows(n, rows, columns)
     rows, columns, values = rows[order], columns[order], values[order]
     if not ((rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])).all():
         if warns:

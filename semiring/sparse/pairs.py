@@ -75,7 +75,7 @@ class _Pairs:
             starts = np.searchsorted(self.common, a.lows[nodes])
             stops = np.searchsorted(self.common, nodes, "right")
             tree = a.lows, a.pivot_starts, a.row_starts, a.rows
-            work = kernels.operations(nodes, starts, stops, self.tails, self.heads, self.shared, *tree)
+            work = kernels.count_operations(nodes, starts, stops, self.tails, self.heads, self.shared, *tree)
             if int(work.sum()) < climbing:
                 with self.span(int(work.sum()), "from the roots"):
                     self.join_columns(nodes, starts, stops, work, out)

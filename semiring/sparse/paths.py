@@ -34,7 +34,9 @@ class OpenFactor:
         # The supernodes that have each place among their rows.
         supernodes = symbolic.rows_of(a.row_starts, a.rows.size)
         self.ends: Array
-        self.ends, order = symbolic.compressed(a.n, a.rows, supernodes) if a.n else (np.zeros(1, np.int64), supernodes)
+        self.ends, order = (
+            symbolic.compress_rows(a.n, a.rows, supernodes) if a.n else (np.zeros(1, np.int64), supernodes)
+        )
         self.lists = supernodes[order]
         *_, need = a.tasks
         stack = np.empty(int(need.max(initial=0)) + int((a.depths[a.parents < 0] ** 2).sum()), plan.dtype)

@@ -78,7 +78,7 @@ class TriangularSolves:
         """Replace the columns of X (n, r) by their solutions, on this thread; ``active``: see `rows_at_once`."""
         memory, blocks, zero = self.numbers.memory, self.numbers.layout.blocks, self.plan.zero
         arguments = (*self.tree, memory, blocks, self.up_panels, self.down_panels, self.columns, zero, self.width)
-        kernels.rows_at_once(self.fold_across, self.ordinals.ctypes.data, X, active, *arguments)
+        kernels.solve_vectors(self.fold_across, self.ordinals.ctypes.data, X, active, *arguments)
 
     def solve(self, B: Array, out: Array) -> None:
         """Write A* ⊗ B, or (Bᵀ ⊗ A*)ᵀ, to ``out``: both (n, r), rows by vertex."""
@@ -121,7 +121,7 @@ class TriangularSolves:
             places, active = a.place[vertices[which]], np.zeros(a.count, np.bool_)
             workspace = workspaces.pop() if workspaces else np.empty(a.n * VECTORS_PER_SWEEP, plan.dtype)
             X = workspace[: a.n * which.size].reshape(a.n, which.size)
-            kernels.begin_rows(X, places, active, a.supernode_of, a.parents, a.pivot_starts, plan.zero, plan.one)
+            kernels.set_unit_vectors(X, places, active, a.supernode_of, a.parents, a.pivot_starts, plan.zero, plan.one)
             self.solve_vectors(X, active)
             receive(which, X)
             workspaces.append(workspace)
@@ -260,5 +260,5 @@ def _join_labels(sweeps: TriangularSolves, p: _HubLabels, q: _HubLabels, out: Ar
             engine.multiply(Z, S, Y)
             engine.multiply_add(part, X.T, Z)
         else:
-            kernels.join(sweeps.sr, X, S, Y, plan.zero, np.empty((k, wide), plan.dtype), part)
+            kernels.add_joined_labels(sweeps.sr, X, S, Y, plan.zero, np.empty((k, wide), plan.dtype), part)
     out[np.ix_(p.vertices, q.vertices)] = block

@@ -41,7 +41,7 @@ class Pattern:
     @cached_property
     def columns(self) -> tuple[Array, Array, Array]:
         """The compressed columns: their starts, the rows of their entries, and the indices of these in the rows."""
-        result: tuple[Array, Array, Array] = kernels.transposed(self.starts, self.indices)
+        result: tuple[Array, Array, Array] = kernels.transpose_rows(self.starts, self.indices)
         return result
 
     @cached_property
@@ -188,7 +188,7 @@ class Analysis:
         blocks = np.concatenate([[0], np.cumsum(k * k)])
         right = blocks[-1] + np.concatenate([[0], np.cumsum(k * m)])
         below = right if symmetric else right + right[-1] - right[0]
-        result = kernels.slots(
+        result = kernels.find_slots(
             self.pattern.starts,
             self.pattern.indices,
             self.place,
@@ -258,8 +258,8 @@ def analyse(pattern: Pattern, ordering: Any = "auto") -> Analysis:
     renamed[post] = np.arange(pattern.n, dtype=np.int32)
     parent = np.where(parent[post] >= 0, renamed[parent[post]], np.int32(-1)) if pattern.n else parent
     counts = kernels.column_counts(starts, indices, order, parent)
-    firsts = kernels.supernodes(parent, counts, _LEAF, _SMALL, _RELAXED)
-    supernode_of, parents, begins, below = kernels.structures(starts, indices, order, parent, counts, firsts)
+    firsts = kernels.find_supernodes(parent, counts, _LEAF, _SMALL, _RELAXED)
+    supernode_of, parents, begins, below = kernels.find_structures(starts, indices, order, parent, counts, firsts)
     place = np.empty(pattern.n, np.int32)
     place[order] = np.arange(pattern.n, dtype=np.int32)
     return Analysis(pattern, method, order, place, supernode_of, parents, firsts, begins, below)

@@ -28,18 +28,18 @@ from semiring.kernels.cpu.product.matvec import build_dots
 from semiring.kernels.cpu.product.micro_kernel import Pair
 from semiring.kernels.definition import KernelDefinition, define
 
-__all__ = ["Folds", "build_fold", "dots_for", "folds_for"]
+__all__ = ["FoldFunctions", "build_fold", "dots_for", "folds_for"]
 
 ARGUMENTS = ("c", "width", "base", "stride", "index", "count", "factors", "step")
 _ABREAST = 4  # vectors of a row that stay in registers together
 
 
 @dataclass(frozen=True)
-class Folds:
-    """The functions of a semiring on a dtype, factor ⊗ x and x ⊗ factor, and the indices of adjacent rows."""
+class FoldFunctions:
+    """The addresses of two native functions, and the indices of adjacent rows."""
 
-    left: int
-    right: int
+    left: int  # of c ⊕ factor ⊗ x
+    right: int  # of c ⊕ x ⊗ factor
     ordinals: NDArray[Any]  # int32, 0, 1, …
 
     @property
@@ -48,18 +48,15 @@ class Folds:
         return self.left, self.right, self.ordinals.ctypes.data
 
 
-def folds_for(plan: KernelPlan, rows: int) -> Folds:
-    """Return the functions for a plan, compiled if they are new.
-
-    At most ``rows`` rows are adjacent.
-    """
+def folds_for(plan: KernelPlan, rows: int) -> FoldFunctions:
+    """Return the functions for a plan, compiled if they are new, and the indices of ``rows`` adjacent rows."""
     left = _address(plan, vector_first=False)
     right = left if plan.semiring.commutative else _address(plan, vector_first=True)
-    return Folds(left, right, np.arange(rows, dtype=np.int32))
+    return FoldFunctions(left, right, np.arange(rows, dtype=np.int32))
 
 
 def dots_for(plan: KernelPlan) -> tuple[int, int]:
-    """Return the function that joins two labels (`semiring.kernels.cpu.product.matvec`), and the lanes of a vector."""
+    """Return the address of ``dots`` (`semiring.kernels.cpu.product.matvec`), and the lanes of a vector."""
     what, target = f"{plan.semiring.name} {plan.dtype} sparse factorization", host()
     function = compile_native(build_dots, define(plan), target, what=what, vector_first=False)
     return function, target.vector_bytes // plan.dtype.itemsize
@@ -81,7 +78,7 @@ def build_fold(
 
 
 class _PlainPair(Pair):
-    """A pair without sums written as multiply-adds, which change no bit and need whole registers."""
+    """A pair whose sums are not written as multiply-adds, because those need whole registers and change no bit."""
 
     one = None
 
@@ -112,7 +109,7 @@ class _FoldBuilder:
         return Vectors(self.builder, self.element, lanes) if lanes > 1 else Scalars(self.builder, self.element)
 
     def pass_over(self, offset_slot: Value, vectors: Vectors, count: int, pair: Pair) -> None:
-        """Compute as many pieces of ``count`` vectors as remain."""
+        """Build the loop over all remaining pieces of ``count`` vectors."""
         b, width = self.builder, self.arguments["width"]
         size = ir.Constant(I64, vectors.lanes * count)
         check, body, after = (b.append_basic_block() for _ in range(3))

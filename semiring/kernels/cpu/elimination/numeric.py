@@ -11,11 +11,11 @@ The *update* of the supernode is F[U, U] ⊕ F[U, K] ⊗ R. It is added to the f
 order of the children. For a symmetric matrix under a commutative ⊗, Tᵀ is R and is not stored, and of updates only the
 upper triangle is stored.
 
-Every entry meets its candidates once, in an order that the structure alone decides. So ⊕ need not be idempotent, and
-the bits do not depend on threads.
+Every candidate is added to its entry once, in an order that the structure alone determines. So ⊕ need not be
+idempotent, and results are bitwise identical for any number of threads.
 
-Kernels take the ``tree`` of an analysis (firsts, begins, rows, above) and the places of the ``fronts`` of a layout
-(blocks, right, below, and whether they are symmetric).
+Kernels take the ``tree`` of an analysis (pivot_starts, row_starts, rows, parents) and the offsets of the ``fronts`` of
+a layout: of the blocks S, R and Tᵀ, and whether the matrix is symmetric.
 
 Sources: B. A. Carré, "An algebra for network routing problems", IMA J. Appl. Math. 7 (1971); R. E. Tarjan, "A unified
 approach to path problems", JACM 28 (1981); I. S. Duff, J. K. Reid, "The multifrontal solution of indefinite sparse
@@ -49,7 +49,7 @@ def scatter_values(values, slots, memory):
 
 
 @_inner
-def _close(sr, memory, s, k, row):
+def _close_block(sr, memory, s, k, row):
     """Close S (k, k) at memory[s:] in place.
 
     Return the first pivot without a star, or -1. ``row`` (k,) is workspace.
@@ -78,12 +78,12 @@ def _close(sr, memory, s, k, row):
 
 
 @_inner
-def _reduce(sr, folds, memory, s, r, t, k, m, symmetric, zero, update, u, work):
+def _eliminate_front(sr, folds, memory, s, r, t, k, m, is_symmetric, zero, update, u, work):
     """Eliminate the pivots of one front, whose update (m, m) lies at update[u:].
 
     Return the first pivot without a star, or -1.
     """
-    failed = _close(sr, memory, s, k, work)
+    failed = _close_block(sr, memory, s, k, work)
     if failed >= 0 or m == 0:
         return failed
     fold, fold_right, ordinals = folds
@@ -95,7 +95,7 @@ def _reduce(sr, folds, memory, s, r, t, k, m, symmetric, zero, update, u, work):
     for i in range(k):
         factors = numbers + (s + i * k) * each
         call8(fold, (numbers + r * each + i * line, m, copy, line, ordinals, k, factors, each))
-    if not symmetric:
+    if not is_symmetric:
         for c in range(size):
             work[c] = memory[t + c]
             memory[t + c] = zero
@@ -104,17 +104,17 @@ def _reduce(sr, folds, memory, s, r, t, k, m, symmetric, zero, update, u, work):
             call8(fold_right, (numbers + t * each + i * line, m, copy, line, ordinals, k, factors, k * each))
     panel, square = numbers + r * each, address(update) + u * each
     for i in range(m):
-        start = i * each if symmetric else 0
-        width = m - i if symmetric else m
+        start = i * each if is_symmetric else 0
+        width = m - i if is_symmetric else m
         call8(fold, (square + i * line + start, width, panel + start, line, ordinals, k, copy + i * each, line))
     return -1
 
 
 @_inner
-def _extend(sr, memory, s, r, t, k, m, first, symmetric, update, u, child, c, rows, a, count, place):
-    """Add the update (count, count) of a child at child[c:], of the places rows[a:], to the front of its parent.
+def _extend_front(sr, memory, s, r, t, k, m, first, is_symmetric, update, u, child, c, rows, a, count, place):
+    """Add the update (count, count) of a child to the front of its parent (extend-add).
 
-    ``place`` holds the column of each of the parent's rows.
+    The update begins at child[c], and its places at rows[a]. ``place`` holds the column of each of the parent's rows.
     """
     own = 0  # how many of the child's rows are pivots of the parent
     while own < count and rows[a + own] < first + k:
@@ -123,12 +123,12 @@ def _extend(sr, memory, s, r, t, k, m, first, symmetric, update, u, child, c, ro
         line = c + i * count
         if i < own:
             x = rows[a + i] - first
-            for j in range(i if symmetric else 0, own):
+            for j in range(i if is_symmetric else 0, own):
                 y = rows[a + j] - first
                 value = child[line + j]
                 cell = s + x * k + y
                 memory[cell] = plus(sr, memory[cell], value)
-                if symmetric and i != j:
+                if is_symmetric and i != j:
                     cell = s + y * k + x
                     memory[cell] = plus(sr, memory[cell], value)
             for j in range(own, count):
@@ -136,30 +136,33 @@ def _extend(sr, memory, s, r, t, k, m, first, symmetric, update, u, child, c, ro
                 memory[cell] = plus(sr, memory[cell], child[line + j])
         else:
             x = place[rows[a + i]]
-            if not symmetric:
+            if not is_symmetric:
                 for j in range(own):
                     cell = t + (rows[a + j] - first) * m + x
                     memory[cell] = plus(sr, memory[cell], child[line + j])
-            for j in range(i if symmetric else own, count):
+            for j in range(i if is_symmetric else own, count):
                 cell = u + x * m + place[rows[a + j]]
                 update[cell] = plus(sr, update[cell], child[line + j])
 
 
 @_inner
-def _mark(rows, a, m, place):
+def _number_rows(rows, a, m, place):
     for i in range(m):
         place[rows[a + i]] = i
 
 
 @kernel
-def extend(sr, memory, node, tree, fronts, update, kid, child, place):
-    """Add the ``child`` update of the supernode ``kid`` to the front of its parent ``node``; ``place`` (n,) int32."""
-    (firsts, begins, rows, _), (blocks, right, below, symmetric) = tree, fronts
-    first, a, m = firsts[node], begins[node], begins[node + 1] - begins[node]
-    b, count = begins[kid], begins[kid + 1] - begins[kid]
-    _mark(rows, a, m, place)
-    s, r, t, k = blocks[node], right[node], below[node], firsts[node + 1] - first
-    _extend(sr, memory, s, r, t, k, m, first, symmetric, update, 0, child, 0, rows, b, count, place)
+def extend(sr, memory, node, tree, fronts, update, child_node, child, place):
+    """Add the update ``child`` of the supernode ``child_node`` to the front of its parent ``node`` (extend-add).
+
+    ``place`` (n,) int32 is workspace.
+    """
+    (pivot_starts, row_starts, rows, _), (blocks, right_panels, below_panels, is_symmetric) = tree, fronts
+    first, a, m = pivot_starts[node], row_starts[node], row_starts[node + 1] - row_starts[node]
+    b, count = row_starts[child_node], row_starts[child_node + 1] - row_starts[child_node]
+    _number_rows(rows, a, m, place)
+    s, r, t, k = blocks[node], right_panels[node], below_panels[node], pivot_starts[node + 1] - first
+    _extend_front(sr, memory, s, r, t, k, m, first, is_symmetric, update, 0, child, 0, rows, b, count, place)
 
 
 @kernel
@@ -168,19 +171,20 @@ def reduce_front(sr, folds, memory, node, tree, fronts, zero, update):
 
     Return the place of the first pivot without a star, or -1.
     """
-    (firsts, begins, _, _), (blocks, right, below, symmetric) = tree, fronts
-    first, k, m = firsts[node], firsts[node + 1] - firsts[node], begins[node + 1] - begins[node]
+    (pivot_starts, row_starts, _, _), (blocks, right_panels, below_panels, is_symmetric) = tree, fronts
+    first, k = pivot_starts[node], pivot_starts[node + 1] - pivot_starts[node]
+    m = row_starts[node + 1] - row_starts[node]
     work = np.empty(max(k, k * m), memory.dtype)
-    s, r, t = blocks[node], right[node], below[node]
-    failed = _reduce(sr, folds, memory, s, r, t, k, m, symmetric, zero, update, 0, work)
+    s, r, t = blocks[node], right_panels[node], below_panels[node]
+    failed = _eliminate_front(sr, folds, memory, s, r, t, k, m, is_symmetric, zero, update, 0, work)
     return failed if failed < 0 else first + failed
 
 
 @_inner
-def _reduce_open(sr, folds, memory, s, r, t, k, m, symmetric, zero, update, u, work):
-    """Eliminate a front as `_reduce`, without closing a block, for a semiring whose stars are 1̄.
+def _eliminate_open_front(sr, folds, memory, s, r, t, k, m, is_symmetric, zero, update, u, work):
+    """Eliminate a front as `_eliminate_front` does, without closing its block, for a semiring whose stars are 1̄.
 
-    Entries are then those over earlier pivots.
+    Each entry then holds the paths over earlier pivots only.
     """
     for p in range(k):
         if diverges(sr, memory[s + p * k + p]):
@@ -193,7 +197,7 @@ def _reduce_open(sr, folds, memory, s, r, t, k, m, symmetric, zero, update, u, w
             for j in range(m):
                 cell = r + i * m + j
                 memory[cell] = accumulate(sr, memory[cell], factor, memory[r + p * m + j])
-        if not symmetric:
+        if not is_symmetric:
             for i in range(p + 1, k):
                 factor = memory[s + p * k + i]
                 for j in range(m):
@@ -201,44 +205,45 @@ def _reduce_open(sr, folds, memory, s, r, t, k, m, symmetric, zero, update, u, w
                     memory[cell] = accumulate(sr, memory[cell], memory[t + p * m + j], factor)
         for i in range(m):
             factor = memory[t + p * m + i]
-            for j in range(i if symmetric else 0, m):
+            for j in range(i if is_symmetric else 0, m):
                 cell = u + i * m + j
                 update[cell] = accumulate(sr, update[cell], factor, memory[r + p * m + j])
     return -1
 
 
 @_inner
-def _run(sr, folds, reduce, memory, start, end, tree, fronts, zero, place, stack, work):
-    """Eliminate the supernodes start … end - 1 by ``reduce``, whole subtrees.
+def _eliminate_supernodes(sr, folds, reduce, memory, start, end, tree, fronts, zero, place, stack, work):
+    """Eliminate the supernodes start … end - 1, which are whole subtrees, by the function ``reduce``.
 
-    The last update stays in the stack. Return the place of the first pivot without a star, or -1.
+    The update of the last root stays at the bottom of the stack. Return the place of the first pivot without a star, or
+    -1.
     """
-    (firsts, begins, rows, above), (blocks, right, below, symmetric) = tree, fronts
+    (pivot_starts, row_starts, rows, parents), (blocks, right_panels, below_panels, is_symmetric) = tree, fronts
     waiting = np.empty(end - start, np.int64)  # the supernodes whose updates lie on the stack
     count, top = 0, 0
     for node in range(start, end):
-        first, k = firsts[node], firsts[node + 1] - firsts[node]
-        a, m = begins[node], begins[node + 1] - begins[node]
-        s, r, t = blocks[node], right[node], below[node]
+        first, k = pivot_starts[node], pivot_starts[node + 1] - pivot_starts[node]
+        a, m = row_starts[node], row_starts[node + 1] - row_starts[node]
+        s, r, t = blocks[node], right_panels[node], below_panels[node]
         base, kids = top, count
-        while kids > 0 and above[waiting[kids - 1]] == node:
+        while kids > 0 and parents[waiting[kids - 1]] == node:
             kids -= 1
-            size = begins[waiting[kids] + 1] - begins[waiting[kids]]
+            size = row_starts[waiting[kids] + 1] - row_starts[waiting[kids]]
             base -= size * size
         own = top
         for e in range(m * m):
             stack[own + e] = zero
         if kids < count:
-            _mark(rows, a, m, place)
+            _number_rows(rows, a, m, place)
             child_start = base
             for i in range(kids, count):
-                b = begins[waiting[i]]
-                size = begins[waiting[i] + 1] - b
-                _extend(
-                    sr, memory, s, r, t, k, m, first, symmetric, stack, own, stack, child_start, rows, b, size, place
+                b = row_starts[waiting[i]]
+                size = row_starts[waiting[i] + 1] - b
+                _extend_front(
+                    sr, memory, s, r, t, k, m, first, is_symmetric, stack, own, stack, child_start, rows, b, size, place
                 )
                 child_start += size * size
-        failed = reduce(sr, folds, memory, s, r, t, k, m, symmetric, zero, stack, own, work)
+        failed = reduce(sr, folds, memory, s, r, t, k, m, is_symmetric, zero, stack, own, work)
         if failed >= 0:
             return first + failed
         if own > base:
@@ -255,7 +260,9 @@ def reduce_subtree(sr, folds, memory, start, end, tree, fronts, zero, place, sta
     ``folds``: see `gathered_rows`. ``place`` (n,) int32, ``stack`` for pending updates, and ``work`` are workspace, as
     `semiring.sparse.symbolic` says. Return the place of the first pivot without a star, or -1.
     """
-    failed = _run(sr, folds, _reduce, memory, start, end, tree, fronts, zero, place, stack, work)
+    failed = _eliminate_supernodes(
+        sr, folds, _eliminate_front, memory, start, end, tree, fronts, zero, place, stack, work
+    )
     for e in range(out.size):
         out[e] = stack[e]
     return failed
@@ -265,7 +272,9 @@ def reduce_subtree(sr, folds, memory, start, end, tree, fronts, zero, place, sta
 def reduce_open(sr, memory, tree, fronts, zero, place, stack):
     """Eliminate all supernodes without closing a block: S, R and Tᵀ then hold F itself, the paths over earlier pivots.
 
-    It is for semirings whose stars are 1̄. Return the place of the first pivot without a star, or -1.
+    All stars of the semiring must be 1̄. Return the place of the first pivot without a star, or -1.
     """
     count = tree[0].size - 1
-    return _run(sr, (0, 0, 0), _reduce_open, memory, 0, count, tree, fronts, zero, place, stack, stack)
+    return _eliminate_supernodes(
+        sr, (0, 0, 0), _eliminate_open_front, memory, 0, count, tree, fronts, zero, place, stack, stack
+    )

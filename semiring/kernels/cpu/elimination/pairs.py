@@ -26,64 +26,68 @@ from semiring.kernels.cpu.codegen.scalars import plus
 from semiring.kernels.cpu.elimination.symbolic import kernel
 from semiring.kernels.cpu.elimination.triangular_solve import dot
 
-__all__ = ["add_parts", "climb", "join_columns", "join_labels", "lowest_common", "operations", "sums_from_roots"]
+__all__ = ["add_parts", "climb", "count_operations", "join_columns", "join_labels", "lowest_common", "sums_from_roots"]
 
 _inner = njit(**PART)
-_WIDE = 8  # the number of vectors from which on a panel is read once for all of them
+_WIDE = 8  # with at least this many vectors, a panel is read once for all of them
 
 
 @kernel
-def sums_from_roots(above, values):
-    """Return the sum of the values (count,) of each supernode and of all above it, int64."""
+def sums_from_roots(parents, values):
+    """Return the sum of the values (count,) of each supernode and of all its ancestors, int64."""
     sums = values.astype(np.int64)
-    for s in range(above.size - 1, -1, -1):
-        if above[s] >= 0:
-            sums[s] += sums[above[s]]
+    for s in range(parents.size - 1, -1, -1):
+        if parents[s] >= 0:
+            sums[s] += sums[parents[s]]
     return sums
 
 
 @kernel
-def lowest_common(tails, heads, of, above):
-    """Return the lowest supernode that is above both places of each pair, or holds them, int32; -1 if there is none."""
+def lowest_common(tails, heads, supernode_of, parents):
+    """Return the lowest supernode that holds or is above both places of each pair, int32, or -1 if there is none."""
     ancestors = np.empty(tails.size, np.int32)
     for e in range(tails.size):
-        s, t = of[tails[e]], of[heads[e]]
+        s, t = supernode_of[tails[e]], supernode_of[heads[e]]
         while s != t and s >= 0 and t >= 0:  # parents come after their children
             if s < t:
-                s = above[s]
+                s = parents[s]
             else:
-                t = above[t]
+                t = parents[t]
         ancestors[e] = s if s == t else -1
     return ancestors
 
 
 @kernel
 def climb(
-    across,
-    along,
+    fold_across,
+    fold_along,
     ordinals,
     places,
     limits,
-    close,
+    is_closed,
     tree,
     memory,
-    towards,
+    up_panels,
     blocks,
     heights,
     zero,
     one,
-    begins_of_labels,
+    label_starts,
     label,
 ):
     """Compute the labels of the ``places`` (r,), sorted, at the supernodes from ``limits`` (r,) up to the roots.
 
-    ``label`` holds those of place number c from begins_of_labels[c] on, by supernode from the root down. heights[s] is
-    the number of pivots above a supernode. ``close``: multiply by S from the right. ``across``, ``along`` and
-    ``towards`` are those of `TriangularSolves`.
+    ``label`` receives the labels of place number c from label_starts[c] on, by supernode from the root down. heights[s]
+    is the number of pivots above a supernode. ``is_closed``: whether labels are multiplied by S from the right.
+    ``fold_across``, ``fold_along`` and ``up_panels`` are attributes of `TriangularSolves`.
     """
-    supernode_of, above, firsts, begins, rows = tree
+    supernode_of, parents, pivot_starts, row_starts, rows = tree
     r, each = places.size, label.itemsize
-    start, low, counts = np.full(firsts.size, -1), np.empty(firsts.size, np.int64), np.empty(firsts.size, np.int64)
+    start, low, counts = (
+        np.full(pivot_starts.size, -1),
+        np.empty(pivot_starts.size, np.int64),
+        np.empty(pivot_starts.size, np.int64),
+    )
     count, depth, width = 0, 1, 1
     for c in range(r):
         s = supernode_of[places[c]]
@@ -92,7 +96,7 @@ def climb(
                 start[s], low[s] = 0, c
                 count += 1
             counts[s] = c - low[s] + 1
-            s = above[s]
+            s = parents[s]
     nodes, fill = np.empty(count, np.int64), 0
     for c in range(r):
         s = supernode_of[places[c]]
@@ -100,40 +104,40 @@ def climb(
             start[s] = 1
             nodes[fill] = s
             fill += 1
-            s = above[s]
+            s = parents[s]
     nodes.sort()
     size = 0
     for s in nodes:
         start[s] = size
-        size += firsts[s + 1] - firsts[s]
-        width, depth = max(width, firsts[s + 1] - firsts[s]), max(depth, begins[s + 1] - begins[s])
+        size += pivot_starts[s + 1] - pivot_starts[s]
+        width, depth = max(width, pivot_starts[s + 1] - pivot_starts[s]), max(depth, row_starts[s + 1] - row_starts[s])
     X = np.full((size, r), zero, label.dtype)
     work, vector = np.empty((max(depth, width), r), label.dtype), np.empty(width, label.dtype)
     target = np.empty(depth, np.int64)
     line, base, numbers, copy = r * each, address(X), address(memory), address(work)
     for c in range(r):
         s = supernode_of[places[c]]
-        X[start[s] + places[c] - firsts[s], c] = one
+        X[start[s] + places[c] - pivot_starts[s], c] = one
     for s in nodes:
-        k, a, m = firsts[s + 1] - firsts[s], begins[s], begins[s + 1] - begins[s]
+        k, a, m = pivot_starts[s + 1] - pivot_starts[s], row_starts[s], row_starts[s + 1] - row_starts[s]
         for j in range(m):
             ancestor = supernode_of[rows[a + j]]
-            target[j] = start[ancestor] + rows[a + j] - firsts[ancestor]
-        own, panel, block = base + start[s] * line + low[s] * each, numbers + towards[s] * each, blocks[s] * each
+            target[j] = start[ancestor] + rows[a + j] - pivot_starts[ancestor]
+        own, panel, block = base + start[s] * line + low[s] * each, numbers + up_panels[s] * each, blocks[s] * each
         lowest = s + 1
         for c in range(low[s], low[s] + counts[s]):
             lowest = min(lowest, limits[c])
-        closes = close and lowest <= s
+        closes = is_closed and lowest <= s
         if counts[s] >= _WIDE:
             for j in range(m):
                 cell = base + target[j] * line + low[s] * each
-                call8(across, (cell, counts[s], own, line, ordinals, k, panel + j * each, m * each))
+                call8(fold_across, (cell, counts[s], own, line, ordinals, k, panel + j * each, m * each))
             if closes:
                 for j in range(k):
                     for c in range(counts[s]):
                         work[j, c] = zero
                     factors = numbers + block + j * each
-                    call8(across, (copy + j * line, counts[s], own, line, ordinals, k, factors, k * each))
+                    call8(fold_across, (copy + j * line, counts[s], own, line, ordinals, k, factors, k * each))
                 for j in range(k):
                     for c in range(counts[s]):
                         X[start[s] + j, low[s] + c] = work[j, c]
@@ -144,19 +148,19 @@ def climb(
                     vector[i] = X[start[s] + i, c]
                 for j in range(m):
                     flat[j] = X[target[j], c]
-                call8(along, (copy, m, panel, m * each, ordinals, k, address(vector), each))
+                call8(fold_along, (copy, m, panel, m * each, ordinals, k, address(vector), each))
                 for j in range(m):
                     X[target[j], c] = flat[j]
                 if closes and limits[c] <= s:
                     for j in range(k):
                         flat[j] = zero
-                    call8(along, (copy, k, numbers + block, k * each, ordinals, k, address(vector), each))
+                    call8(fold_along, (copy, k, numbers + block, k * each, ordinals, k, address(vector), each))
                     for j in range(k):
                         X[start[s] + j, c] = flat[j]
         for c in range(low[s], low[s] + counts[s]):
             if limits[c] <= s:
                 for i in range(k):
-                    label[begins_of_labels[c] + heights[s] + i] = X[start[s] + i, c]
+                    label[label_starts[c] + heights[s] + i] = X[start[s] + i, c]
 
 
 @kernel
@@ -167,19 +171,22 @@ def join_labels(sr, x, x_at, y, y_at, lengths, zero, out):
 
 
 @_inner
-def _mark(s, places, others, number, lows, firsts, begins, rows):
-    """Set number[u] ← 0 for the places below supernode s on the way from the given places up to it, else -1."""
-    end = firsts[s]
-    for u in range(firsts[lows[s]], end):
+def _mark_ancestors(s, places, more_places, number, lows, pivot_starts, row_starts, rows):
+    """Set number[u] ← 0 for the places below supernode s on a path in the tree from a listed place to s, else -1.
+
+    The listed places are ``places`` and ``more_places``.
+    """
+    end = pivot_starts[s]
+    for u in range(pivot_starts[lows[s]], end):
         number[u] = -1
-    for vertices in (places, others):
+    for vertices in (places, more_places):
         for u in vertices:
             if u < end:
                 number[u] = 0
     for q in range(lows[s], s):
-        for u in range(firsts[q], firsts[q + 1]):
+        for u in range(pivot_starts[q], pivot_starts[q + 1]):
             if number[u] == 0:
-                for j in range(begins[q], begins[q + 1]):
+                for j in range(row_starts[q], row_starts[q + 1]):
                     if rows[j] >= end:
                         break
                     number[rows[j]] = 0
@@ -187,47 +194,57 @@ def _mark(s, places, others, number, lows, firsts, begins, rows):
 
 
 @kernel
-def operations(nodes, starts, stops, tails, heads, shared, lows, firsts, begins, rows):
+def count_operations(nodes, starts, stops, tails, heads, is_shared, lows, pivot_starts, row_starts, rows):
     """Return how many pairs of ⊗ and ⊕ `join_columns` takes to find the labels for each supernode, int64."""
-    result, number = np.zeros(nodes.size, np.int64), np.empty(firsts[-1], np.int32)
+    result, number = np.zeros(nodes.size, np.int64), np.empty(pivot_starts[-1], np.int32)
     for e in range(nodes.size):
         s = nodes[e]
-        ends, other_ends = tails[starts[e] : stops[e]], heads[starts[e] : stops[e]]
-        for side in range(1 if shared else 2):
+        tails_of_node, heads_of_node = tails[starts[e] : stops[e]], heads[starts[e] : stops[e]]
+        for side in range(1 if is_shared else 2):
             if side == 1:
-                ends = other_ends
-            _mark(s, ends, other_ends if shared else ends[:0], number, lows, firsts, begins, rows)
+                tails_of_node = heads_of_node
+            _mark_ancestors(
+                s,
+                tails_of_node,
+                heads_of_node if is_shared else tails_of_node[:0],
+                number,
+                lows,
+                pivot_starts,
+                row_starts,
+                rows,
+            )
             for q in range(lows[s], s):
                 count, m = 0, 0
-                for u in range(firsts[q], firsts[q + 1]):
+                for u in range(pivot_starts[q], pivot_starts[q + 1]):
                     count += number[u] == 0
                 if count:
-                    while m < begins[q + 1] - begins[q] and rows[begins[q] + m] < firsts[s + 1]:
+                    while m < row_starts[q + 1] - row_starts[q] and rows[row_starts[q] + m] < pivot_starts[s + 1]:
                         m += 1
                 result[e] += count * m
-        result[e] *= firsts[s + 1] - firsts[s]
+        result[e] *= pivot_starts[s + 1] - pivot_starts[s]
     return result
 
 
 @_inner
-def _whole(width, lanes):
-    """Return the width of whole vectors that hold so many entries."""
+def _round_up(width, lanes):
+    """Return the least multiple of ``lanes`` that is at least ``width``."""
     return (width + lanes - 1) // lanes * lanes
 
 
 @_inner
-def _descend(fold, lanes, s, left, right, closed, number, index, tree, memory, blocks, towards, zero, one, X):
+def _label_places(fold, lanes, s, left, right, is_closed, number, index, tree, memory, blocks, up_panels, zero, one, X):
     """Set X to the labels of the places that ``number`` marks, at the pivots left … right - 1 of supernode s.
 
-    ``number`` becomes the position of each label in X; those of the pivots come first.
+    ``number`` becomes the row of each label in X; the labels of the pivots come first. ``is_closed``: whether labels
+    are multiplied by S.
     """
-    lows, firsts, begins, rows = tree
-    first, k, width, each = firsts[s], firsts[s + 1] - firsts[s], right - left, X.itemsize
-    line, base, numbers, span = X.shape[1] * each, address(X), address(memory), _whole(width, lanes)
+    lows, pivot_starts, row_starts, rows = tree
+    first, k, width, each = pivot_starts[s], pivot_starts[s + 1] - pivot_starts[s], right - left, X.itemsize
+    line, base, numbers, span = X.shape[1] * each, address(X), address(memory), _round_up(width, lanes)
     for i in range(k):
         number[first + i] = i
         for c in range(width):
-            if closed:
+            if is_closed:
                 X[i, c] = memory[blocks[s] + i * k + left + c]
             else:
                 X[i, c] = one if i == left + c else zero
@@ -235,8 +252,8 @@ def _descend(fold, lanes, s, left, right, closed, number, index, tree, memory, b
             X[i, c] = zero
     size = k
     for q in range(s - 1, lows[s] - 1, -1):
-        a, m, earlier_rows, count = begins[q], begins[q + 1] - begins[q], 0, -1
-        for u in range(firsts[q + 1] - 1, firsts[q] - 1, -1):
+        a, m, earlier_rows, count = row_starts[q], row_starts[q + 1] - row_starts[q], 0, -1
+        for u in range(pivot_starts[q + 1] - 1, pivot_starts[q] - 1, -1):
             if number[u] < 0:
                 continue
             if count < 0:
@@ -246,14 +263,14 @@ def _descend(fold, lanes, s, left, right, closed, number, index, tree, memory, b
                     earlier_rows += rows[a + count] < first
                     count += 1
             number[u] = size
-            label, panel = X[size], towards[q] + (u - firsts[q]) * m
+            label, panel = X[size], up_panels[q] + (u - pivot_starts[q]) * m
             for c in range(span):
                 label[c] = zero
-            if not closed:
+            if not is_closed:
                 for j in range(earlier_rows, count):
                     if left <= index[j] < right:
                         label[index[j] - left] = memory[panel + j]
-            folded = count if closed else earlier_rows
+            folded = count if is_closed else earlier_rows
             cell = base + size * line
             call8(fold, (cell, width, base, line, address(index), folded, numbers + panel * each, each))
             size += 1
@@ -261,26 +278,48 @@ def _descend(fold, lanes, s, left, right, closed, number, index, tree, memory, b
 
 @kernel
 def join_columns(
-    items, folds, dots, lanes, tails, heads, numbers, index, tree, memory, blocks, towards, shared, zero, one, X, Y, out
+    items,
+    folds,
+    dots,
+    lanes,
+    tails,
+    heads,
+    numbers,
+    index,
+    tree,
+    memory,
+    blocks,
+    up_panels,
+    is_shared,
+    zero,
+    one,
+    X,
+    Y,
+    out,
 ):
     """Write the contribution of some pivots of a supernode to A* between pairs of places below it.
 
     Each item is (s, left, right, start, stop, place). It stands for the pivots left … right - 1 of supernode s, and the
-    pairs from start to stop. Their sums go to ``out`` from ``place`` on. ``folds`` and ``towards``: ``along`` and
-    ``towards`` of the `TriangularSolves` of rows and of columns. ``dots``, ``lanes``: see `gathered_rows.dots_for`.
-    ``shared``: A is symmetric and ⊕ selects, so that S ⊗ S = S and one label serves both sides; Y is not used then.
+    pairs start … stop - 1. Their sums are written to ``out`` from ``place`` on. ``folds`` and ``up_panels``:
+    ``fold_along`` and ``up_panels`` of the `TriangularSolves` of rows and of columns. ``dots``, ``lanes``: see
+    `gathered_rows.dots_for`. ``is_shared``: whether A is symmetric and ⊕ selects. Then S ⊗ S = S, one label serves both
+    sides, and Y is not used.
     ``numbers`` (2, n) int32, ``index`` (depth,) int32, ``X`` and ``Y`` (places below s, columns): workspace.
     """
-    lows, firsts, begins, rows = tree
-    x_number, y_number = numbers[0], numbers[0] if shared else numbers[1]
+    lows, pivot_starts, row_starts, rows = tree
+    x_number, y_number = numbers[0], numbers[0] if is_shared else numbers[1]
     each = X.itemsize
-    line, x, y = X.shape[1] * each, address(X), address(X) if shared else address(Y)
+    line, x, y = X.shape[1] * each, address(X), address(X) if is_shared else address(Y)
     for e in range(len(items)):
         s, left, right, start, stop, place = items[e]
         own_tails, own_heads = tails[start:stop], heads[start:stop]
-        _mark(s, own_tails, own_heads if shared else own_heads[:0], x_number, lows, firsts, begins, rows)
-        _descend(folds[0], lanes, s, left, right, True, x_number, index, tree, memory, blocks, towards[0], zero, one, X)
-        if not shared:
+        _mark_ancestors(
+            s, own_tails, own_heads if is_shared else own_heads[:0], x_number, lows, pivot_starts, row_starts, rows
+        )
+        _label_places(
+            folds[0], lanes, s, left, right, True, x_number, index, tree, memory, blocks, up_panels[0], zero, one, X
+        )
+        if not is_shared:
             job = (
                 folds[1],
                 lanes,
@@ -293,14 +332,14 @@ def join_columns(
                 tree,
                 memory,
                 blocks,
-                towards[1],
+                up_panels[1],
                 zero,
                 one,
                 Y,
             )
-            _mark(s, own_heads, own_heads[:0], y_number, lows, firsts, begins, rows)
-            _descend(*job)
-        steps = _whole(right - left, lanes)
+            _mark_ancestors(s, own_heads, own_heads[:0], y_number, lows, pivot_starts, row_starts, rows)
+            _label_places(*job)
+        steps = _round_up(right - left, lanes)
         for q in range(stop - start):
             out[place + q] = zero
             labels = x + x_number[own_tails[q]] * line, line, y + y_number[own_heads[q]] * line

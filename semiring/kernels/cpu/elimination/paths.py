@@ -2,8 +2,8 @@
 
 F[u, v], the paths from u to v over pivots before both, is an edge, or F[u, k] ⊗ F[k, v] for a pivot k < min(u, v). ⊕
 selects, and the selected candidate is computed again, bit by bit. So an entry is expanded over any such k until only
-edges remain. k falls at every step, so that this ends whatever the ties. A best path climbs from its source up the tree
-to the highest pivot on it, and down to its target, each step an entry. Loops, which weigh 1̄, are cut.
+edges remain. k falls at every step, so the expansion ends, even with ties. A best path climbs from its source up the
+tree to its highest pivot, and from there down to its target. Each step is an entry. Loops, which weigh 1̄, are removed.
 
 Source: J. Dibbelt, B. Strasser, D. Wagner, "Customizable contraction hierarchies", ACM JEA 21 (2016), sections 3 and 6.
 Cost: the entries above both ends in the tree, and for every edge of the path the supernodes that end in it.
@@ -27,8 +27,8 @@ _inner = njit(**PART)
 
 
 @_inner
-def _position(rows, a, b, row):
-    """Return the position of a row among the sorted rows[a:b], counted from a; -1 if it is absent."""
+def _find_position(rows, a, b, row):
+    """Return the position of a row in the sorted rows[a:b], counted from a, or -1 if it is absent."""
     end = b
     low = a
     while low < end:
@@ -41,78 +41,87 @@ def _position(rows, a, b, row):
 
 
 @_inner
-def _entry(memory, s, u, v, firsts, begins, rows, blocks, right, below):
-    """Return F[u, v] of two places of the front of supernode s, one of them a pivot."""
-    first, k, a, b = firsts[s], firsts[s + 1] - firsts[s], begins[s], begins[s + 1]
+def _read_entry(memory, s, u, v, pivot_starts, row_starts, rows, blocks, right_panels, below_panels):
+    """Return F[u, v] for two places of the front of supernode s, at least one of which is a pivot of s."""
+    first, k, a, b = pivot_starts[s], pivot_starts[s + 1] - pivot_starts[s], row_starts[s], row_starts[s + 1]
     if u < first + k and v < first + k:
         return memory[blocks[s] + (u - first) * k + v - first]
     if u < v:
-        return memory[right[s] + (u - first) * (b - a) + _position(rows, a, b, v)]
-    return memory[below[s] + (v - first) * (b - a) + _position(rows, a, b, u)]
+        return memory[right_panels[s] + (u - first) * (b - a) + _find_position(rows, a, b, v)]
+    return memory[below_panels[s] + (v - first) * (b - a) + _find_position(rows, a, b, u)]
 
 
 @_inner
-def _climb(sr, start, down, tree, numbers, zero, reached, label, via):
-    """Return the best paths from a place (``down``: to it) to all places above it, and their last intermediates."""
-    supernode_of, above, firsts, begins, rows = tree
-    memory, blocks, right, below = numbers
+def _climb(sr, start, is_downward, tree, numbers, zero, is_reached, label, via):
+    """Write the best paths from a place to all places above it to ``label``, and their last intermediates to ``via``.
+
+    With ``is_downward`` the paths lead from the places above to this place. ``is_reached`` (n,) marks the places that a
+    path reaches.
+    """
+    supernode_of, parents, pivot_starts, row_starts, rows = tree
+    memory, blocks, right_panels, below_panels = numbers
     s = supernode_of[start]
     while s >= 0:
-        first, k, a = firsts[s], firsts[s + 1] - firsts[s], begins[s]
-        m = begins[s + 1] - a
-        panel = below[s] if down else right[s]
+        first, k, a = pivot_starts[s], pivot_starts[s + 1] - pivot_starts[s], row_starts[s]
+        m = row_starts[s + 1] - a
+        panel = below_panels[s] if is_downward else right_panels[s]
         for p in range(k):
             place = first + p
-            if not reached[place]:
+            if not is_reached[place]:
                 continue
             for q in range(p + 1, k + m):
                 if q < k:
                     other = first + q
-                    weight = memory[blocks[s] + (q * k + p if down else p * k + q)]
+                    weight = memory[blocks[s] + (q * k + p if is_downward else p * k + q)]
                 else:
                     other = rows[a + q - k]
                     weight = memory[panel + p * m + q - k]
                 if weight == zero:
                     continue
-                candidate = times(sr, weight, label[place]) if down else times(sr, label[place], weight)
-                if not reached[other] or plus(sr, label[other], candidate) != label[other]:
-                    label[other], reached[other], via[other] = candidate, True, place
-        s = above[s]
+                candidate = times(sr, weight, label[place]) if is_downward else times(sr, label[place], weight)
+                if not is_reached[other] or plus(sr, label[other], candidate) != label[other]:
+                    label[other], is_reached[other], via[other] = candidate, True, place
+        s = parents[s]
 
 
 @_inner
-def _edge(starts, indices, values, u, v, zero):
+def _edge_weight(starts, indices, values, u, v, zero):
     """Return the weight of an edge between vertices, or 0̄ if there is none."""
     a, b = starts[u], starts[u + 1]
-    index = _position(indices, a, b, v)
+    index = _find_position(indices, a, b, v)
     return values[a + index] if index >= 0 else zero
 
 
 @_inner
-def _between(sr, u, v, value, tree, numbers, symmetric, ends, lists):
+def _find_pivot(sr, u, v, value, tree, numbers, is_symmetric, ends, lists):
     """Return a pivot k < min(u, v) with F[u, k] ⊗ F[k, v] = F[u, v], or -1 if there is none."""
-    supernode_of, _, firsts, begins, rows = tree
-    memory, blocks, right, below = numbers
-    if symmetric and u > v:  # computed as F[v, u]
+    supernode_of, _, pivot_starts, row_starts, rows = tree
+    memory, blocks, right_panels, below_panels = numbers
+    if is_symmetric and u > v:  # computed as F[v, u]
         u, v = v, u
     low, high = min(u, v), max(u, v)
     s = supernode_of[low]
-    for k in range(firsts[s], low):
-        x = _entry(memory, s, u, k, firsts, begins, rows, blocks, right, below)
-        if times(sr, x, _entry(memory, s, k, v, firsts, begins, rows, blocks, right, below)) == value:
+    for k in range(pivot_starts[s], low):
+        x = _read_entry(memory, s, u, k, pivot_starts, row_starts, rows, blocks, right_panels, below_panels)
+        if (
+            times(
+                sr, x, _read_entry(memory, s, k, v, pivot_starts, row_starts, rows, blocks, right_panels, below_panels)
+            )
+            == value
+        ):
             return k
     for e in range(ends[low], ends[low + 1]):
         s = lists[e]
-        a, b = begins[s], begins[s + 1]
-        y = _position(rows, a, b, high)
+        a, b = row_starts[s], row_starts[s + 1]
+        y = _find_position(rows, a, b, high)
         if y < 0:
             continue
-        x = _position(rows, a, b, low)
+        x = _find_position(rows, a, b, low)
         i, j = (x, y) if u < v else (y, x)
-        for p in range(firsts[s + 1] - firsts[s]):
+        for p in range(pivot_starts[s + 1] - pivot_starts[s]):
             offset = p * (b - a)
-            if times(sr, memory[below[s] + offset + i], memory[right[s] + offset + j]) == value:
-                return firsts[s] + p
+            if times(sr, memory[below_panels[s] + offset + i], memory[right_panels[s] + offset + j]) == value:
+                return pivot_starts[s] + p
     return -1
 
 
@@ -125,16 +134,16 @@ def find_walk(
     starts,
     indices,
     values,
-    of,
-    above,
-    firsts,
-    begins,
+    supernode_of,
+    parents,
+    pivot_starts,
+    row_starts,
     rows,
     memory,
     blocks,
-    right,
-    below,
-    symmetric,
+    right_panels,
+    below_panels,
+    is_symmetric,
     ends,
     lists,
     zero,
@@ -142,28 +151,28 @@ def find_walk(
 ):
     """Return the vertices of a best path between two places, int32, both ends included; empty if there is none.
 
-    The result -1 alone says that the memory is not that of these edges. ``memory``: as `numeric.reduce_open` leaves it.
-    ``starts``, ``indices``, ``values``: the edges, by vertex. ``ends``, ``lists``: the supernodes that have each place
-    among their rows. ``order``: the vertex at each place.
+    The result is -1 alone if the memory does not belong to these edges. ``memory``: the result of
+    `numeric.reduce_open`. ``starts``, ``indices``, ``values``: the edges, by vertex. ``ends``, ``lists``: the
+    supernodes that have each place among their rows. ``order``: the vertex at each place.
     """
     n = order.size
     up, down = np.full(n, zero), np.full(n, zero)
     up_reached, down_reached = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
     came, goes = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
     up[source], down[target], up_reached[source], down_reached[target] = one, one, True, True
-    tree = (of, above, firsts, begins, rows)
-    numbers = (memory, blocks, right, below)
+    tree = (supernode_of, parents, pivot_starts, row_starts, rows)
+    numbers = (memory, blocks, right_panels, below_panels)
     _climb(sr, source, False, tree, numbers, zero, up_reached, up, came)
     _climb(sr, target, True, tree, numbers, zero, down_reached, down, goes)
     top, best = -1, zero
-    s = of[target]
+    s = supernode_of[target]
     while s >= 0:
-        for place in range(firsts[s], firsts[s + 1]):
+        for place in range(pivot_starts[s], pivot_starts[s + 1]):
             if up_reached[place] and down_reached[place]:
                 length = times(sr, up[place], down[place])
                 if top < 0 or plus(sr, best, length) != best:
                     top, best = place, length
-        s = above[s]
+        s = parents[s]
     if top < 0:
         return np.empty(0, np.int32)
     steps = [np.int32(source)]
@@ -188,11 +197,11 @@ def find_walk(
         heads.append(chain[step + 1])
         while len(tails) > 0:
             u, v = tails.pop(), heads.pop()
-            s = of[min(u, v)]
-            value = _entry(memory, s, u, v, firsts, begins, rows, blocks, right, below)
+            s = supernode_of[min(u, v)]
+            value = _read_entry(memory, s, u, v, pivot_starts, row_starts, rows, blocks, right_panels, below_panels)
             k = -1
-            if _edge(starts, indices, values, order[u], order[v], zero) != value:
-                k = _between(sr, u, v, value, tree, numbers, symmetric, ends, lists)
+            if _edge_weight(starts, indices, values, order[u], order[v], zero) != value:
+                k = _find_pivot(sr, u, v, value, tree, numbers, is_symmetric, ends, lists)
                 if k < 0:
                     return np.full(1, -1, np.int32)
             if k >= 0:

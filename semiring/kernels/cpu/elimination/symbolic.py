@@ -23,17 +23,17 @@ from semiring.kernels.cpu.codegen.numba_internals import OUTER
 
 __all__ = [
     "column_counts",
-    "compressed",
+    "compress_rows",
     "elimination_tree",
+    "find_slots",
+    "find_structures",
+    "find_supernodes",
     "kernel",
     "mark_ancestors",
     "rows_of",
-    "slots",
-    "structures",
-    "supernodes",
     "symmetric_pattern",
     "topological_order",
-    "transposed",
+    "transpose_rows",
     "widest_level",
 ]
 
@@ -54,7 +54,7 @@ def rows_of(starts, count):
 
 
 @kernel
-def compressed(n, rows, columns):
+def compress_rows(n, rows, columns):
     """Return the starts of the rows of listed entries, (n + 1,) int64, and the stable order that sorts the entries."""
     starts, next_slot = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     for e in range(rows.size):
@@ -75,7 +75,7 @@ def compressed(n, rows, columns):
 
 
 @kernel
-def transposed(starts, indices):
+def transpose_rows(starts, indices):
     """Return the compressed columns of compressed rows: starts of columns, rows of their entries, and their order.
 
     The rows of a column are sorted.
@@ -184,14 +184,14 @@ def column_counts(starts, indices, order, parent):
 
 
 @kernel
-def supernodes(parent, counts, leaf, small, relaxed):
+def find_supernodes(parent, counts, leaf_size, small_size, zero_share):
     """Return the starts of supernodes, (count + 1,) int64: runs of places that are eliminated as one dense block.
 
-    A subtree of at most ``leaf`` places is one supernode. A larger supernode joins the one before it only if that is
-    its last child. One of three conditions must hold:
+    A subtree of at most ``leaf_size`` places is one supernode. A larger supernode is merged with the supernode before
+    it only if that is its last child. One of three conditions must hold:
 
-    - The explicit zeros stay below a share ``relaxed``.
-    - Both have at most ``small`` places together.
+    - At most the share ``zero_share`` of the entries are explicit zeros.
+    - Both supernodes have at most ``small_size`` places together.
     - There are no explicit zeros.
     """
     n = parent.size
@@ -203,7 +203,7 @@ def supernodes(parent, counts, leaf, small, relaxed):
     count, j = 0, 0
     while j < n:
         root = j
-        while parent[root] >= 0 and size[parent[root]] <= leaf and parent[root] - size[parent[root]] + 1 == j:
+        while parent[root] >= 0 and size[parent[root]] <= leaf_size and parent[root] - size[parent[root]] + 1 == j:
             root = parent[root]
         first[count], last[count], empty[count] = j, root, 0
         for i in range(j, root + 1):
@@ -213,7 +213,7 @@ def supernodes(parent, counts, leaf, small, relaxed):
             below, above = counts[last[count - 1]] - 1, counts[last[count]] - 1
             holes = empty[count - 1] + empty[count] + low * (high + above - below)
             entries = (low + high) * (low + high + 1) // 2 + (low + high) * above
-            if holes > empty[count - 1] + empty[count] and low + high > small and holes > relaxed * entries:
+            if holes > empty[count - 1] + empty[count] and low + high > small_size and holes > zero_share * entries:
                 break
             count -= 1
             last[count], empty[count] = last[count + 1], holes
@@ -226,26 +226,30 @@ def supernodes(parent, counts, leaf, small, relaxed):
 
 
 @kernel
-def structures(starts, indices, order, parent, counts, firsts):
+def find_structures(starts, indices, order, parent, counts, pivot_starts):
     """Return the supernodes, their tree, and the rows below every supernode.
 
     The results are the supernode of every place, the parent of every supernode (-1 at a root), the starts of its rows,
     int64 (count + 1,), and the rows, sorted places int32.
     """
-    n, count = order.size, firsts.size - 1
+    n, count = order.size, pivot_starts.size - 1
     place, supernode_of = np.empty(n, np.int32), np.empty(n, np.int32)
-    above, begins = np.full(count, -1, np.int32), np.zeros(count + 1, np.int64)
+    parents, row_starts = np.full(count, -1, np.int32), np.zeros(count + 1, np.int64)
     for j in range(n):
         place[order[j]] = j
     for s in range(count):
-        for j in range(firsts[s], firsts[s + 1]):
+        for j in range(pivot_starts[s], pivot_starts[s + 1]):
             supernode_of[j] = s
-        begins[s + 1] = begins[s] + counts[firsts[s + 1] - 1] - 1
+        row_starts[s + 1] = row_starts[s] + counts[pivot_starts[s + 1] - 1] - 1
     for s in range(count):
-        ancestor = parent[firsts[s + 1] - 1]
+        ancestor = parent[pivot_starts[s + 1] - 1]
         if ancestor >= 0:
-            above[s] = supernode_of[ancestor]
-    rows, next_slot, marks = np.empty(begins[count], np.int32), begins[:count].copy(), np.full(count, -1, np.int32)
+            parents[s] = supernode_of[ancestor]
+    rows, next_slot, marks = (
+        np.empty(row_starts[count], np.int32),
+        row_starts[:count].copy(),
+        np.full(count, -1, np.int32),
+    )
     for i in range(n):  # in this order the rows of every supernode come sorted
         own, vertex = supernode_of[i], order[i]
         for e in range(starts[vertex], starts[vertex + 1]):
@@ -256,29 +260,42 @@ def structures(starts, indices, order, parent, counts, firsts):
                     rows[next_slot[s]] = i
                     next_slot[s] += 1
                     marks[s] = i
-                    s = above[s]
-    return supernode_of, above, begins, rows
+                    s = parents[s]
+    return supernode_of, parents, row_starts, rows
 
 
 @kernel
-def slots(starts, indices, place, of, firsts, begins, rows, blocks, right, below, symmetric):
+def find_slots(
+    starts,
+    indices,
+    place,
+    supernode_of,
+    pivot_starts,
+    row_starts,
+    rows,
+    blocks,
+    right_panels,
+    below_panels,
+    is_symmetric,
+):
     """Return the position of each entry of A (compressed rows) in the memory of a factor, int64.
 
-    -1 is an entry whose mirror is stored instead. ``blocks``, ``right``, ``below`` (count,) are the starts of three
-    blocks of each supernode. These are the pivot block, the entries right of it, and the transposed entries below it.
+    The position -1 means that the mirrored entry is stored instead. ``blocks``, ``right_panels``, ``below_panels``
+    (count,) are the starts of three blocks of each supernode. These are the pivot block, the entries right of it, and
+    the transposed entries below it.
     """
     result = np.empty(indices.size, np.int64)
     for vertex in range(starts.size - 1):
         i = place[vertex]
         for e in range(starts[vertex], starts[vertex + 1]):
             j = place[indices[e]]
-            s = of[min(i, j)]
-            first, width = firsts[s], firsts[s + 1] - firsts[s]
+            s = supernode_of[min(i, j)]
+            first, width = pivot_starts[s], pivot_starts[s + 1] - pivot_starts[s]
             low, high = min(i, j) - first, max(i, j)
             if high < first + width:
                 result[e] = blocks[s] + (i - first) * width + (j - first)
                 continue
-            a, b = begins[s], begins[s + 1]
+            a, b = row_starts[s], row_starts[s + 1]
             depth = b - a
             while b - a > 1:
                 middle = (a + b) // 2
@@ -286,30 +303,30 @@ def slots(starts, indices, place, of, firsts, begins, rows, blocks, right, below
                     a = middle
                 else:
                     b = middle
-            column = low * depth + a - begins[s]
+            column = low * depth + a - row_starts[s]
             if i < j:
-                result[e] = right[s] + column
+                result[e] = right_panels[s] + column
             else:
-                result[e] = -1 if symmetric else below[s] + column
+                result[e] = -1 if is_symmetric else below_panels[s] + column
     return result
 
 
 @kernel
-def mark_ancestors(places, of, above, is_marked):
-    """Set is_marked[s] for the supernodes of the places, and for all above them."""
+def mark_ancestors(places, supernode_of, parents, is_marked):
+    """Set is_marked[s] for the supernodes of the places, and for all their ancestors."""
     for i in range(places.size):
-        s = of[places[i]]
+        s = supernode_of[places[i]]
         while s >= 0 and not is_marked[s]:
             is_marked[s] = True
-            s = above[s]
+            s = parents[s]
 
 
 @kernel
 def topological_order(starts, indices):
-    """Return the vertices of compressed rows, heads before tails, int64 (n,); fewer if there is a cycle."""
+    """Return the vertices of compressed rows, heads before tails, int64 (n,), or fewer than n if there is a cycle."""
     n = starts.size - 1
     waits, order, count = np.empty(n, np.int64), np.empty(n, np.int64), 0
-    first, tails, _ = transposed(starts, indices)
+    first, tails, _ = transpose_rows(starts, indices)
     for i in range(n):
         waits[i] = starts[i + 1] - starts[i]
         if waits[i] == 0:

@@ -1,11 +1,11 @@
 """Triangular solves with a sparse factor.
 
-X (n, r) holds r vectors side by side, its rows in the order of elimination. ``towards`` and ``back`` are the starts of
-the blocks R and Tᵀ of the supernodes (`numeric` defines them). For x = A ⊗ x ⊕ b they are those of Tᵀ and R, under the
-opposite ⊗. The loops are those of rows, x = x ⊗ A ⊕ b.
+X (n, r) holds r vectors side by side, its rows in the order of elimination. The loops solve x = x ⊗ A ⊕ b. Their
+``up_panels`` and ``down_panels`` are the starts of the blocks R and Tᵀ of the supernodes (`numeric` defines them). For
+x = A ⊗ x ⊕ b the two are exchanged, and ⊗ is the opposite ⊗.
 
-Cost: for each vector twice the entries of the factor. If only few entries of a vector are not 0̄, the first solve costs
-the entries above these in the tree.
+Cost: for each vector twice the entries of the factor. If only few entries of a vector are not 0̄, the first solve reads
+only the panels of the supernodes above these entries in the tree.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -22,7 +22,16 @@ from semiring.kernels.cpu.codegen.scalars import accumulate, plus, times
 from semiring.kernels.cpu.elimination.symbolic import kernel
 
 __all__ = [
-    *("ascend", "begin_rows", "compute_labels", "descend", "dot", "gather_columns", "join", "rows_at_once"),
+    *(
+        "ascend",
+        "set_unit_vectors",
+        "compute_labels",
+        "descend",
+        "dot",
+        "gather_columns",
+        "add_joined_labels",
+        "solve_vectors",
+    ),
     *("scatter_rows", "sweep_acyclic", "worst_of_rows"),
 ]
 
@@ -59,38 +68,44 @@ def dot(sr, value, x, y, offset, count):
 
 
 @kernel
-def ascend(fold, ordinals, x, source, of, above, firsts, begins, rows, memory, towards, zero, depth):
-    """Solve first for one vector x (n,): from every pivot to the rows below it in the factor.
+def ascend(
+    fold, ordinals, x, source, supernode_of, parents, pivot_starts, row_starts, rows, memory, up_panels, zero, depth
+):
+    """Compute the first triangular solve for one vector x (n,), from every pivot to the rows below it in the factor.
 
     ``source``: the only place where x is not 0̄, or -1. No supernode has more than ``depth`` rows.
     """
     work, each = np.empty(depth, x.dtype), x.itemsize
-    count = firsts.size - 1
-    s = of[source] if source >= 0 else 0
+    count = pivot_starts.size - 1
+    s = supernode_of[source] if source >= 0 else 0
     while 0 <= s < count:
-        first, k, a, m = firsts[s], firsts[s + 1] - firsts[s], begins[s], begins[s + 1] - begins[s]
+        first, k = pivot_starts[s], pivot_starts[s + 1] - pivot_starts[s]
+        a, m = row_starts[s], row_starts[s + 1] - row_starts[s]
         silent = True
         for i in range(k):
             silent &= x[first + i] == zero
         if not silent:
             for j in range(m):
                 work[j] = x[rows[a + j]]
-            panel = address(memory) + towards[s] * each
+            panel = address(memory) + up_panels[s] * each
             call8(fold, (address(work), m, panel, m * each, ordinals, k, address(x) + first * each, each))
             for j in range(m):
                 x[rows[a + j]] = work[j]
-        s = above[s] if source >= 0 else s + 1
+        s = parents[s] if source >= 0 else s + 1
 
 
 @kernel
-def descend(sr, x, nodes, firsts, begins, rows, memory, blocks, back, is_transposed, zero, depth, width):
-    """Solve second for one vector, over supernodes of which none comes after its children.
+def descend(
+    sr, x, nodes, pivot_starts, row_starts, rows, memory, blocks, down_panels, is_transposed, zero, depth, width
+):
+    """Compute the second triangular solve for one vector, over supernodes that each come before their children.
 
-    ``is_transposed``: read S by columns. No supernode has more than ``depth`` rows and ``width`` pivots.
+    ``is_transposed``: whether S is read by columns. No supernode has more than ``depth`` rows and ``width`` pivots.
     """
     work, pivots = np.empty(depth, x.dtype), np.empty(width, x.dtype)
     for s in nodes:
-        first, k, a, m = firsts[s], firsts[s + 1] - firsts[s], begins[s], begins[s + 1] - begins[s]
+        first, k = pivot_starts[s], pivot_starts[s + 1] - pivot_starts[s]
+        a, m = row_starts[s], row_starts[s + 1] - row_starts[s]
         silent = True
         for i in range(k):
             pivots[i] = x[first + i]
@@ -108,32 +123,47 @@ def descend(sr, x, nodes, firsts, begins, rows, memory, blocks, back, is_transpo
         for j in range(m):
             work[j] = x[rows[a + j]]
         for i in range(k):
-            x[first + i] = dot(sr, x[first + i], work, memory, back[s] + i * m, m)
+            x[first + i] = dot(sr, x[first + i], work, memory, down_panels[s] + i * m, m)
 
 
 @kernel
-def rows_at_once(
-    fold, ordinals, X, active, firsts, begins, rows, memory, blocks, towards, back, is_transposed, zero, most
+def solve_vectors(
+    fold,
+    ordinals,
+    X,
+    is_active,
+    pivot_starts,
+    row_starts,
+    rows,
+    memory,
+    blocks,
+    up_panels,
+    down_panels,
+    is_transposed,
+    zero,
+    max_pivots,
 ):
     """Compute X ← (Xᵀ ⊗ A*)ᵀ, (n, r) with contiguous rows. ``fold``, ``ordinals``: see `gathered_rows`.
 
-    ``active`` (supernodes,) bool: the supernodes with an entry other than 0̄ in X, at them or below them in the tree. X
-    is not read at other supernodes. No supernode has more than ``most`` pivots.
+    ``is_active`` (supernodes,) bool marks the supernodes with an entry other than 0̄ in X, at them or below them in the
+    tree. X is not read at unmarked supernodes. No supernode has more than ``max_pivots`` pivots.
     """
     width = X.shape[1]
-    work = np.empty((most, width), X.dtype)
+    work = np.empty((max_pivots, width), X.dtype)
     each, base, numbers, copy, list_ = X.itemsize, address(X), address(memory), address(work), address(rows)
-    line, count = width * each, firsts.size - 1
+    line, count = width * each, pivot_starts.size - 1
     for s in range(count):
-        if active[s]:
-            first, k, a, m = firsts[s], firsts[s + 1] - firsts[s], begins[s], begins[s + 1] - begins[s]
-            own, panel = base + first * line, numbers + towards[s] * each
+        if is_active[s]:
+            first, k = pivot_starts[s], pivot_starts[s + 1] - pivot_starts[s]
+            a, m = row_starts[s], row_starts[s + 1] - row_starts[s]
+            own, panel = base + first * line, numbers + up_panels[s] * each
             for j in range(m):
                 call8(fold, (base + rows[a + j] * line, width, own, line, ordinals, k, panel + j * each, m * each))
     for s in range(count - 1, -1, -1):
-        first, k, a, m = firsts[s], firsts[s + 1] - firsts[s], begins[s], begins[s + 1] - begins[s]
-        own, panel, block = base + first * line, numbers + back[s] * each, numbers + blocks[s] * each
-        if active[s]:
+        first, k = pivot_starts[s], pivot_starts[s + 1] - pivot_starts[s]
+        a, m = row_starts[s], row_starts[s + 1] - row_starts[s]
+        own, panel, block = base + first * line, numbers + down_panels[s] * each, numbers + blocks[s] * each
+        if is_active[s]:
             for i in range(k):
                 for c in range(width):
                     work[i, c] = X[first + i, c]
@@ -151,16 +181,16 @@ def rows_at_once(
 
 
 @kernel
-def begin_rows(X, places, active, of, above, firsts, zero, one):
-    """Set X to the unit vectors of the places (r,), one vector a column, and ``active``, for `rows_at_once`."""
+def set_unit_vectors(X, places, is_active, supernode_of, parents, pivot_starts, zero, one):
+    """Set X to the unit vectors of the places (r,), one vector a column, and ``is_active``, for `solve_vectors`."""
     for c in range(places.size):
-        s = of[places[c]]
-        while s >= 0 and not active[s]:
-            active[s] = True
-            for i in range(firsts[s], firsts[s + 1]):
+        s = supernode_of[places[c]]
+        while s >= 0 and not is_active[s]:
+            is_active[s] = True
+            for i in range(pivot_starts[s], pivot_starts[s + 1]):
                 for d in range(places.size):
                     X[i, d] = zero
-            s = above[s]
+            s = parents[s]
     for c in range(places.size):
         X[places[c], c] = one
 
@@ -178,14 +208,14 @@ def worst_of_rows(sr, X, out):
 
 
 @kernel
-def scatter_rows(X, place, which, out):
-    """Set out[which[c], v] ← X[place[v], c] for every vertex v; X (n, r), which (r,)."""
-    n, r = place.size, which.size
+def scatter_rows(X, place, output_rows, out):
+    """Set out[output_rows[c], v] ← X[place[v], c] for every vertex v; X (n, r), output_rows (r,)."""
+    n, r = place.size, output_rows.size
     for first in range(0, r, 16):  # the lines that are written at a time
         for start in range(0, n, 64):
             stop = min(n, start + 64)
             for c in range(first, min(r, first + 16)):
-                line = out[which[c]]
+                line = out[output_rows[c]]
                 for v in range(start, stop):
                     line[v] = X[place[v], c]
 
@@ -203,34 +233,53 @@ def gather_columns(B, order, X):
 
 @kernel
 def compute_labels(
-    fold, ordinals, places, low, of, firsts, begins, rows, memory, towards, begin, counts, zero, one, label
+    fold,
+    ordinals,
+    places,
+    low,
+    supernode_of,
+    pivot_starts,
+    row_starts,
+    rows,
+    memory,
+    up_panels,
+    label_starts,
+    counts,
+    zero,
+    one,
+    label,
 ):
     """Compute the labels of the ``places`` (r,), sorted, at all pivots above them in the tree, by one upward sweep.
 
-    ``label`` receives for each supernode s a matrix (pivots of s, counts[s]) in C order, from the offset begin[s] on.
+    ``label`` receives for each supernode s a matrix (pivots of s, counts[s]) in C order, from label_starts[s] on.
     Its columns are the places low[s] … low[s] + counts[s] - 1, which lie in the subtree of s.
     """
     each, base, numbers = label.itemsize, address(label), address(memory)
     for cell in range(label.size):
         label[cell] = zero
     for c in range(places.size):
-        s = of[places[c]]
-        label[begin[s] + (places[c] - firsts[s]) * counts[s] + c - low[s]] = one
-    for s in range(firsts.size - 1):
+        s = supernode_of[places[c]]
+        label[label_starts[s] + (places[c] - pivot_starts[s]) * counts[s] + c - low[s]] = one
+    for s in range(pivot_starts.size - 1):
         width = counts[s]
         if width == 0:
             continue
-        k, a, m = firsts[s + 1] - firsts[s], begins[s], begins[s + 1] - begins[s]
-        own, panel = base + begin[s] * each, numbers + towards[s] * each
+        k, a, m = pivot_starts[s + 1] - pivot_starts[s], row_starts[s], row_starts[s + 1] - row_starts[s]
+        own, panel = base + label_starts[s] * each, numbers + up_panels[s] * each
         for j in range(m):
-            ancestor = of[rows[a + j]]
-            cell = begin[ancestor] + (rows[a + j] - firsts[ancestor]) * counts[ancestor] + low[s] - low[ancestor]
+            ancestor = supernode_of[rows[a + j]]
+            cell = (
+                label_starts[ancestor]
+                + (rows[a + j] - pivot_starts[ancestor]) * counts[ancestor]
+                + low[s]
+                - low[ancestor]
+            )
             line = width * each
             call8(fold, (base + cell * each, width, own, line, ordinals, k, panel + j * each, m * each))
 
 
 @kernel
-def join(sr, X, S, Y, zero, work, out):
+def add_joined_labels(sr, X, S, Y, zero, work, out):
     """Add Xᵀ ⊗ S ⊗ Y to out, for X (k, p), S (k, k), Y (k, q), out (p, q); ``work`` (k, q)."""
     k, p = X.shape
     q = Y.shape[1]
