@@ -49,7 +49,7 @@ import numpy as np
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.views import WORD, Array, columns_of, zero_item
-from semiring.kernels.engine import Engine, Lanes, cut
+from semiring.kernels.engine import Engine, StreamLanes, cut
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace
 
@@ -118,7 +118,7 @@ def blocked_floyd_warshall(
             elimination.eliminate(engine, pivots, others, (first, n))
 
 
-def _look_ahead(lanes: Lanes, elimination: Elimination, blocks: Sequence[Range]) -> None:
+def _look_ahead(lanes: StreamLanes, elimination: Elimination, blocks: Sequence[Range]) -> None:
     """Run all rounds; each task follows the tasks that it must not overtake."""
     n = blocks[-1][1]
     panel, eliminate = elimination.panel, elimination.eliminate
@@ -144,7 +144,7 @@ def _look_ahead(lanes: Lanes, elimination: Elimination, blocks: Sequence[Range])
         closed = following
 
 
-def _rows_ahead(lanes: Lanes, elimination: Elimination, blocks: Sequence[Range]) -> None:
+def _rows_ahead(lanes: StreamLanes, elimination: Elimination, blocks: Sequence[Range]) -> None:
     """Run all rounds as in `_look_ahead`, with all rows of the next pivot block as one task."""
     n = elimination.n
     closed = lanes.run(_CHAIN, lambda lane: elimination.close_rows(lane, blocks[0]))

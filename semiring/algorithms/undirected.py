@@ -19,7 +19,7 @@ from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.views import Array
 from semiring.graphs.components import as_unsigned, run_strips
-from semiring.kernels.engine import Engine, Lanes
+from semiring.kernels.engine import Engine, StreamLanes
 from semiring.namespaces import array_namespace
 
 __all__ = ["UNDIRECTED", "undirected"]
@@ -47,7 +47,7 @@ def undirected(engine: Engine, A: Array) -> None:
     _mirror(engine, A)
 
 
-def _look_ahead(lanes: Lanes, panels: list[_PivotPanels]) -> None:
+def _look_ahead(lanes: StreamLanes, panels: list[_PivotPanels]) -> None:
     """Run all rounds; the next pivots and their panels are closed while the remainder is multiplied."""
     closed: Any = None
     rest: Any = None

@@ -186,8 +186,8 @@ class _Backward:
             run,
             factors=factors,
             sums=sums,
-            more=self.g[..., part, :] if every else None,
-            by_weights=None if chain.weights is None else self.dw[..., part, :],
+            state_gradients=self.g[..., part, :] if every else None,
+            weight_gradients=None if chain.weights is None else self.dw[..., part, :],
         )
         H = np.array(chain.flatten_batch(G, 1), np.float32, order="C")
         return H.reshape(G.shape) if walker.pull(H, steps, self.dA.reshape(n, n)) else None

@@ -11,7 +11,7 @@ from semiring.errors import SemiringError
 from semiring.kernels.cpu.codegen.target import host
 from semiring.kernels.machines import cpu_machine
 from semiring.kernels.machines.tuning import Step, tune
-from semiring.kernels.machines.user_file import machine_file, write
+from semiring.kernels.machines.user_file import machine_file, write_machine_file
 from semiring.threads import get_threads
 
 __all__ = ["run"]
@@ -29,14 +29,14 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
 
     def say(step: Step) -> None:
         what = ", ".join(f"{name} {value}" for name, value in zip(step.names, step.values, strict=True))
-        times = f"{1e3 * step.seconds:8.3f} ms against {1e3 * step.before:8.3f}"
+        times = f"{1e3 * step.seconds:8.3f} ms against {1e3 * step.best_seconds:8.3f}"
         report(f"  {what:<36} {times}{'  taken' if step.is_accepted else ''}")
 
     speed = tune(threads, say)
     changed = {name: value for name, value in asdict(speed).items() if value != getattr(machine.speed, name)}
     report("", f"faster than before: {changed}" if changed else "no setting was clearly faster than before")
-    report.add_facts(machine=machine.name, measured=machine.measured or None, faster=changed)
+    report.add_facts(machine=machine.name, measured=machine.measurement_day or None, faster=changed)
     if path is not None and not arguments.dry_run:
-        write(path, target, datetime.now(UTC).date().isoformat(), speed)
+        write_machine_file(path, target, datetime.now(UTC).date().isoformat(), speed)
         report.add_file(str(path))
     return 0

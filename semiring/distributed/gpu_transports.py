@@ -19,7 +19,7 @@ from semiring.arrays.device import copy_to_device, load_cupy, to_host
 from semiring.distributed.mpi_communicator import is_cuda_aware
 from semiring.distributed.transports import Groups, Ranks
 from semiring.errors import DeviceError
-from semiring.kernels.engine import Engine, Lanes
+from semiring.kernels.engine import Engine, StreamLanes
 
 __all__ = ["DeviceTransport", "RankDevice", "by_copies", "rank_device", "transport_of"]
 
@@ -138,7 +138,7 @@ def by_copies(array: Array, root: int, ranks: Ranks) -> None:
 class _DeviceLanes:
     """The lanes of an engine, or sequential execution where the engine has none, as with cuBLAS products."""
 
-    def __init__(self, ranks: Ranks, engine: Engine, lanes: Lanes | None) -> None:
+    def __init__(self, ranks: Ranks, engine: Engine, lanes: StreamLanes | None) -> None:
         self._ranks, self._engine, self._lanes = ranks, engine, lanes
 
     def __enter__(self) -> _DeviceLanes:

@@ -431,7 +431,7 @@ class _Join:
         """Multiply in place C ← D[rows, rows] ⊗ C, where the rows of some components have a triangular block."""
         low, high = int(self.bounds[first]), int(self.bounds[last])
         if last - first == 1 or high - low <= self.leaf:
-            self.engine.multiply_left(self._block(low, high, low, high), C, below=self._below(first, last))
+            self.engine.multiply_left(self._block(low, high, low, high), C, subdiagonals=self._below(first, last))
             return
         half = self._half(first, last)
         middle = int(self.bounds[half])
@@ -444,7 +444,7 @@ class _Join:
         """Multiply in place C ← C ⊗ D[columns, columns], for the columns of some components."""
         low, high = int(self.bounds[first]), int(self.bounds[last])
         if last - first == 1 or high - low <= self.leaf:
-            self.engine.multiply_right(C, self._block(low, high, low, high), below=self._below(first, last))
+            self.engine.multiply_right(C, self._block(low, high, low, high), subdiagonals=self._below(first, last))
             return
         half = self._half(first, last)
         middle = int(self.bounds[half])

@@ -133,7 +133,7 @@ def structure_of(A: Any, none: Any, threads: int) -> Structure:
 
 def structure_on_device(A: Any, none: Any, threads: int, graphs: GraphKernels) -> Structure:
     """Return the structure of a matrix (n, n) on a GPU, with one pass for the symmetry, the edges and the weight."""
-    symmetric, below, edges, weight = graphs.look(A, none)
+    symmetric, below, edges, weight = graphs.scan_structure(A, none)
     n, pattern = A.shape[0], None
     if edges * FEW <= n * n:
         pattern = _listed(on_host(graphs.edge_words(A, none)), edges)

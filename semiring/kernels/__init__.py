@@ -76,7 +76,7 @@ def backend_for(array: Any, semiring: Semiring, dtype: np.dtype[Any], storage: s
     Raises `DTypeError` if no backend supports the combination, and `DeviceError` if a package for the GPU is missing.
     """
     backend = _backend(semiring, dtype, storage, named_backend(), array is not None and is_device_array(array))
-    return _profiled(backend) if profiling.active and profiling.collects() else backend
+    return _profile_backend(backend) if profiling.active and profiling.collects() else backend
 
 
 def packs(semiring: Semiring, on_device: bool) -> bool:
@@ -91,18 +91,20 @@ def packs(semiring: Semiring, on_device: bool) -> bool:
 def device_backend(semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> Backend:
     """Return the backend that `backend_for` returns for an array on a GPU."""
     backend = _backend(semiring, dtype, storage, None, True)
-    return _profiled(backend) if profiling.active and profiling.collects() else backend
+    return _profile_backend(backend) if profiling.active and profiling.collects() else backend
 
 
-def _profiled(backend: Any) -> Backend:
+def _profile_backend(backend: Any) -> Backend:
     from semiring.kernels.profiled_backend import profile_backend
 
     return profile_backend(backend)
 
 
 @lru_cache(maxsize=1024)
-def _backend(semiring: Semiring, dtype: np.dtype[Any], storage: str, named: str | None, on_device: bool) -> Backend:
-    for name in DEVICE_BACKENDS if on_device else [named] if named else BACKENDS:
+def _backend(
+    semiring: Semiring, dtype: np.dtype[Any], storage: str, backend_name: str | None, on_device: bool
+) -> Backend:
+    for name in DEVICE_BACKENDS if on_device else [backend_name] if backend_name else BACKENDS:
         try:
             backend = get_backend(name)
         except MissingExtraError as error:

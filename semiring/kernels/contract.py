@@ -85,13 +85,14 @@ class Facts:
 class Status:
     """The outcome that kernels report to a public call, which reads it once, at its end.
 
-    Kernels on a device cannot write ``diverged``. The caller provides ``word`` there, an int32 array of one element, -1
-    at first. `close_block` writes ``first`` + the index of the first pivot without a star to it, if it is still -1.
+    Kernels on a device cannot write ``diverged``. The caller provides ``word`` there, an int32 array of one element,
+    initially -1. `close_block` writes ``first_vertex`` + the index of the first pivot without a star to it, if it is
+    still -1.
     """
 
-    diverged: int = -1  # the first pivot without a star, -1 while there is none
+    diverged: int = -1  # the first pivot without a star, or -1 if there is none
     word: Any = None  # on a device: the word that kernels write; None if the call does not read it
-    first: int = 0  # the vertex of the first row of the block that is closed, which a device adds to the pivot's index
+    first_vertex: int = 0  # the vertex of the first row of the block that is closed; only devices read it
 
     def read(self) -> int:
         """Return the first pivot without a star, or -1 if there is none.
@@ -197,7 +198,7 @@ class Backend(Protocol):
 
 def _missing_operation() -> NotImplementedError:
     """Return the error of an optional operation that a backend does not provide."""
-    return NotImplementedError("this backend has no such kernel: ask `Capabilities.provides` before the call")
+    return NotImplementedError("this backend has no such kernel: call `Capabilities.provides` first")
 
 
 class ProductKernels(Protocol):
@@ -234,11 +235,11 @@ class ProductKernels(Protocol):
         """
         ...
 
-    def multiply_upper(self, plan: KernelPlan, C: Any, A: Any, B: Any, below: int, left: bool) -> None:
+    def multiply_upper(self, plan: KernelPlan, C: Any, A: Any, B: Any, subdiagonals: int, is_left: bool) -> None:
         """Compute C ← A ⊗ B as `Backend.multiply`, with one triangular operand.
 
-        C (m, n) and B may be the same array if the backend `replaces`. With ``left``, A (m, m) is 0̄ for k < i - below.
-        Otherwise B (n, n) is 0̄ for k > j + below. A kernel need not read these entries.
+        C (m, n) and B may be the same array if the backend `replaces`. With ``is_left``, A (m, m) is 0̄ for
+        k < i - subdiagonals. Otherwise B (n, n) is 0̄ for k > j + subdiagonals. A kernel need not read these entries.
         """
         raise _missing_operation()
 
@@ -258,10 +259,10 @@ class ProductKernels(Protocol):
 class ClosureKernels(Protocol):
     """Specialised closures of whole matrices, of stacks, and of small matrices whose weights gain.
 
-    The optional operations are `close`, `close_as`, `close_stack`, and `close_gaining` with `look_gaining`.
+    The optional operations are `close`, `close_as`, `close_stack`, and `close_gaining` with `survey_gaining`.
 
-    Weights gain below 0 in min-plus, above 0 in max-plus, and above 1 in max-times. The semiring of the plan decides
-    this. The matrices of `close_gaining` are those of the caller, with the caller's value for "no path". Results are
+    A weight gains if it is below 0 in min-plus, above 0 in max-plus, and above 1 in max-times. The semiring of the plan
+    determines this. `close_gaining` takes the caller's matrices, with the caller's value for "no path". Results are
     bitwise identical to a closure under potentials, component by component.
     """
 
@@ -289,7 +290,7 @@ class ClosureKernels(Protocol):
         raise _missing_operation()
 
     def stack_rows(self, plan: KernelPlan) -> int:
-        """Return the most rows of matrices that are closed side by side in a stack, each as a whole."""
+        """Return up to how many rows the matrices of a stack are closed side by side, each as a whole."""
         return 0
 
     def close_stack(self, plan: KernelPlan, A: Any) -> None:
@@ -300,10 +301,10 @@ class ClosureKernels(Protocol):
         raise _missing_operation()
 
     def gaining_rows(self, plan: KernelPlan) -> int:
-        """Return the most rows of matrices that `close_gaining` closes under this plan, 0 if it closes none."""
+        """Return up to how many rows `close_gaining` closes a matrix under this plan, 0 if it closes none."""
         return 0
 
-    def look_gaining(self, plan: KernelPlan, A: Any) -> Any:
+    def survey_gaining(self, plan: KernelPlan, A: Any) -> Any:
         """Return the survey of A (count, n, n) that `close_gaining` needs, or None if a matrix needs another method.
 
         A matrix with a cycle that gains needs another method; the cycle is not returned. Nothing is written. For
@@ -314,7 +315,7 @@ class ClosureKernels(Protocol):
     def close_gaining(self, plan: KernelPlan, A: Any, survey: Any, out: Any) -> None:
         """Write A* of every matrix to ``out``, which may be A.
 
-        ``survey`` is the result of `look_gaining`.
+        ``survey`` is the result of `survey_gaining`.
         """
         raise _missing_operation()
 
@@ -346,10 +347,10 @@ class Streams(Protocol):
 
     def __exit__(self, *error: Any) -> None: ...
 
-    def run(self, number: int, task: Callable[[], None], after: Sequence[Any]) -> Any:
+    def run(self, number: int, task: Callable[[], None], dependencies: Sequence[Any]) -> Any:
         """Enqueue a task on a stream after other tasks.
 
-        ``after`` holds results of `run`, or None for no task.
+        ``dependencies`` are results of `run` for these tasks; a None among them is ignored.
         """
         ...
 
@@ -396,8 +397,11 @@ class PassKernels(Protocol):
         """Set A to NaN if the word of `copy_nonnegative` is set."""
         ...
 
-    def in_order(self, bits: Any, out: Any, replaced: Any, back: bool) -> None:
-        """Map the bits of floats to integers in the same order, or back, and replace two pairs of values."""
+    def in_order(self, bits: Any, out: Any, replacements: Any, is_inverse: bool) -> None:
+        """Map the bits of floats to integers in the same order, and replace two pairs of values.
+
+        With ``is_inverse`` the integers are mapped to the bits of floats. ``replacements``: the two pairs (old, new).
+        """
         ...
 
     def largest_whole(self, A: Any) -> float:
@@ -407,7 +411,7 @@ class PassKernels(Protocol):
     def relax(self, A: Any, h: Any, sign: int, epsilon: float) -> Any:
         """Return the minimum over i of h[i] + w[i, j], (n,), for weights w = ± A, each raised by ε times its magnitude.
 
-        An ∞ of either sign is no edge. This is a sweep of Bellman-Ford over the whole matrix.
+        Entries of ∞ or -∞ are no edges. This is a sweep of Bellman-Ford over the whole matrix.
         """
         ...
 
@@ -415,17 +419,17 @@ class PassKernels(Protocol):
 class GraphKernels(Protocol):
     """Scans and permutations of a matrix as a graph, without an operation of the semiring.
 
-    A matrix (n, n) of elements has rows of adjacent entries, and ``none`` is no edge. Packed truth values are words (n,
-    ⌈n/32⌉). Sets of their vertices are such rows on the host, and loops are no edges. Docstrings name the arrays on the
-    host; all other arrays are on the device of the matrix.
+    A matrix (n, n) of elements has rows of adjacent entries, and ``none`` is the value for "no edge". Packed truth
+    values are words (n, ⌈n/32⌉). A set of vertices is one such row on the host. Loops do not count as edges there.
+    Docstrings name the arrays on the host. All other arrays are on the device of the matrix.
 
     Optional: the operations of packed truth values, which begin with `has_edges`.
     """
 
-    def look(self, A: Any, none: Any) -> tuple[bool, bool, int, Any]:
-        """Return whether A = Aᵀ bit by bit, whether an edge lies below the diagonal, how many edges, and their weight.
+    def scan_structure(self, A: Any, none: Any) -> tuple[bool, bool, int, Any]:
+        """Return whether A = Aᵀ bitwise, whether an edge lies below the diagonal, how many edges, and their weight.
 
-        The weight is None unless all edges between two vertices have it. The call waits for the device.
+        The weight is None unless all edges between different vertices have it. The call waits for the device.
         """
         ...
 
@@ -511,13 +515,13 @@ class GraphKernels(Protocol):
 class PathKernels(Protocol):
     """Predecessors of a closure (`semiring.algorithms.predecessors`), and best paths of sparse graphs (`dijkstra`).
 
-    A sparse graph is its compressed rows, starts (n + 1,) int64, heads (m,) int32 and weights (m,), and whether paths
-    are combined from their ends on; no weight improves on 1̄.
+    A sparse graph is a tuple: starts (n + 1,) int64, heads (m,) int32 and weights (m,) of its compressed rows, and
+    whether ⊗ is applied in the opposite order. No weight improves on 1̄.
 
     Optional: `find_tree`; `search_table` with `search_near`.
     """
 
-    def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, before: Any) -> Any:
+    def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, A: Any) -> Any:
         """Return the predecessors (n, n) int32 of D = A*, n > 0, from A (n, n)."""
         ...
 
@@ -526,10 +530,11 @@ class PathKernels(Protocol):
         raise _missing_operation()
 
     def search_table(self, plan: KernelPlan, graph: Any, sources: Any, targets: Any, out: Any, trees: Any) -> None:
-        """Write the best values from p sources to q targets to ``out`` (p, q), 0̄ if no path leads there.
+        """Write the best values from p sources to q targets to ``out`` (p, q), 0̄ if there is no path.
 
-        Floats may be narrower. ``trees`` (p, n) int32 receives the vertex before each vertex that was settled, -9999
-        for all other vertices. With shape (0, n) it is not requested.
+        The floats of ``out`` may be narrower than the dtype of the plan. ``trees`` (p, n) int32 receives the
+        predecessor of each vertex that was settled, -9999 for all other vertices. With shape (0, n) it is not
+        requested.
         """
         raise _missing_operation()
 
@@ -541,10 +546,11 @@ class PathKernels(Protocol):
 class Steps(NamedTuple):
     """The operands of several steps x ← (x ⊗ B) ⊗ w of m rows, each row a sequence of its own.
 
-    Arrays are (m, number, n), of any strides between lines. None: absent, or not requested. ``lengths`` (m,) holds the
-    step from which on a row stays as it is. The ``states`` after each step are written. `SequenceKernels.walk` writes
-    ``factors`` and ``sums``, which `SequenceKernels.pull` reads for gradients. ``more`` is added to a gradient after
-    each step, and the gradient by the weights w is written to ``by_weights``.
+    All arrays but ``lengths`` are (m, number, n). The n entries of a line are adjacent, and the other strides are
+    arbitrary. None: absent, or not requested. ``lengths`` (m,) holds how many steps each row takes; later steps leave
+    it unchanged. The ``states`` after each step are written. `SequenceKernels.walk` writes ``factors`` and ``sums``,
+    which `SequenceKernels.pull` reads for gradients. ``state_gradients``, the gradients by the ``states``, are added to
+    the gradient after each step. The gradient by the weights w is written to ``weight_gradients``.
     """
 
     number: int
@@ -553,8 +559,8 @@ class Steps(NamedTuple):
     states: Any = None
     factors: Any = None
     sums: Any = None
-    more: Any = None
-    by_weights: Any = None
+    state_gradients: Any = None
+    weight_gradients: Any = None
 
 
 class SequenceKernels(Protocol):
@@ -564,7 +570,7 @@ class SequenceKernels(Protocol):
         """Return the preparation that all steps by B share while B stays as it is, or None if it saves nothing."""
         ...
 
-    def walk(self, plan: KernelPlan, prepared: Any, x: Any, steps: Steps) -> None:
+    def walk(self, plan: KernelPlan, preparation: Any, x: Any, steps: Steps) -> None:
         """Advance x (m, n), of adjacent rows, to its state after the steps.
 
         Each product is bitwise that of `multiply` for m > 1.
@@ -575,12 +581,12 @@ class SequenceKernels(Protocol):
         """Return whether `pull` supports this semiring and dtype."""
         ...
 
-    def pull(self, plan: KernelPlan, prepared: Any, G: Any, steps: Steps, by_matrix: Any) -> bool:
-        """Replace G, the gradient by the last state, by the gradient by the first state; False if values forbid it.
+    def pull(self, plan: KernelPlan, preparation: Any, G: Any, steps: Steps, matrix_gradient: Any) -> bool:
+        """Replace G, the gradient by the last state, by the gradient by the first state.
 
-        G (m, n) has adjacent rows. The gradient by B is added to ``by_matrix`` (n, n) float64. After False, all arrays
-        that are written hold arbitrary values, except for ``by_matrix``. Gradients are accurate relative to the
-        greatest gradient.
+        Return False if the kernel does not support the values. Then all arrays that are written hold arbitrary values,
+        except for ``matrix_gradient``. G (m, n) has adjacent rows. The gradient by B is added to ``matrix_gradient``
+        (n, n) float64. Gradients are accurate relative to the greatest gradient.
         """
         ...
 
@@ -589,9 +595,9 @@ class SequenceKernels(Protocol):
 class Capabilities:
     """The groups of operations that a backend provides beyond the contract; None: the backend lacks the group.
 
-    A backend derives from the protocol of each group that it provides, and `of` returns the capabilities. An operation
-    that the docstring of its group names as optional has a default there. `provides` returns whether a backend has more
-    than this default. `semiring.kernels.reference` provides no group.
+    A backend derives from the protocol of each group that it provides, and `from_backend` returns the groups. An
+    operation that the docstring of its group names as optional has a default there. `provides` returns whether a
+    backend has more than this default. `semiring.kernels.reference` provides no group.
     """
 
     products: ProductKernels | None = None
@@ -603,7 +609,7 @@ class Capabilities:
     sequences: SequenceKernels | None = None
 
     @classmethod
-    def of(cls, backend: Any) -> Capabilities:
+    def from_backend(cls, backend: Any) -> Capabilities:
         """Return the groups from whose protocols the class of a backend derives."""
         return cls(**{name: backend for name, group in GROUPS.items() if group in type(backend).__mro__})
 
@@ -635,9 +641,9 @@ def has_operation(backend: Any, operation: str) -> bool:
     return own is not None and getattr(own, "__func__", own) is not OPERATIONS.get(operation)
 
 
-def missing_operations(caller: str, needs: Iterable[str], backend: Backend) -> DeviceError:
-    """Return the error for a ``caller`` that needs operations, by their names, that a backend does not provide."""
-    names = list(needs)
+def missing_operations(caller: str, operations: Iterable[str], backend: Backend) -> DeviceError:
+    """Return the error for a ``caller`` that needs ``operations`` (names) that a backend does not provide."""
+    names = list(operations)
     return DeviceError(
         f"{caller} needs the kernel operation{'s' * (len(names) > 1)} {' and '.join(names)}, and this matrix is closed "
         f"by the {backend.name} backend, which has no such kernels: pass {option('device', 'cuda')} or an array on a "

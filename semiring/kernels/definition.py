@@ -125,8 +125,8 @@ def _annihilates(semiring: Semiring, dtype: np.dtype[Any], zero: Any, separate: 
     return True
 
 
-def _around(*expressions: Expression) -> list[float]:
-    """Return the constants of expressions, the values next to them, and the values half-way between them."""
+def _neighbouring_constants(*expressions: Expression) -> list[float]:
+    """Return the constants of expressions, these ± 1, and the values half-way between them."""
     leaves = {node.leaf for expression in expressions for node in expression.walk() if node.op == "const"}
     constants = sorted(float(leaf) for leaf in leaves if isinstance(leaf, int | float) and np.isfinite(leaf))
     between = [(low + high) / 2 for low, high in pairwise(constants)]
@@ -140,7 +140,19 @@ def _corner_values(semiring: Semiring, dtype: np.dtype[Any], zero: Any) -> Any:
     """
     if dtype.kind == "b":
         return np.array([False, True])
-    ordinary = [0, 1, -1, 2, -2, 3, 7, -11, 100, -100, *_around(semiring.add.expression, semiring.mul.expression)]
+    ordinary = [
+        0,
+        1,
+        -1,
+        2,
+        -2,
+        3,
+        7,
+        -11,
+        100,
+        -100,
+        *_neighbouring_constants(semiring.add.expression, semiring.mul.expression),
+    ]
     domain = semiring.domain
     ends = [end for end in (domain.lower, domain.upper) if np.isfinite(end)]
     if is_floating(dtype):

@@ -33,7 +33,7 @@ from typing import Any, Literal
 
 from semiring.logs import logger
 
-__all__ = ["DIGESTS", "cache_folder", "holds", "is_enabled", "load", "prune", "refusal", "save", "user_folder"]
+__all__ = ["DIGESTS", "cache_folder", "has_entry", "is_enabled", "load", "prune", "refusal", "save", "user_folder"]
 
 KERNEL, DIGESTS = "kernel", "digests"  # the kinds of entries, and the ends of their names
 
@@ -94,19 +94,19 @@ def _path(fingerprint: str | None, key: str, kind: str) -> Path | None:
     return folder / f"{name[:40]}.{kind}"
 
 
-def holds(fingerprint: str | None, key: str) -> bool:
+def has_entry(fingerprint: str | None, key: str) -> bool:
     """Return whether the file of a kernel exists, without reading it."""
     path = _path(fingerprint, key, KERNEL)
     return path is not None and path.exists()
 
 
 def load(fingerprint: str | None, key: str, rebuild: Callable[[Any], Any], *, kind: str = KERNEL) -> Any:
-    """Return what ``rebuild`` makes of the saved state, or None if the entry is absent or damaged."""
+    """Return the result of ``rebuild`` for the saved state, or None if the entry is absent or damaged."""
     path = _path(fingerprint, key, kind)
     if path is None:
         return None
     try:
-        content = _read(path)
+        content = _read_entry(path)
         start = len(_MAGIC) + 32
         if not content.startswith(_MAGIC) or hashlib.sha256(content[start:]).digest() != content[len(_MAGIC) : start]:
             return None
@@ -117,7 +117,7 @@ def load(fingerprint: str | None, key: str, rebuild: Callable[[Any], Any], *, ki
         return None
 
 
-def _read(path: Path) -> bytes:
+def _read_entry(path: Path) -> bytes:
     """Return the content of an entry.
 
     Raise `PermissionError` if another user could have written it.
@@ -202,14 +202,14 @@ def _touch(path: Path) -> None:
             os.utime(path)
 
 
-_saved = 0
+_save_count = 0
 
 
 def _count_and_prune(folder: Path) -> None:
-    global _saved
-    if _saved % _SAVES_PER_PRUNING == 0:
+    global _save_count
+    if _save_count % _SAVES_PER_PRUNING == 0:
         prune(folder)
-    _saved += 1
+    _save_count += 1
 
 
 def prune(folder: Path, limit: int | None = None) -> None:

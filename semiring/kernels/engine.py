@@ -23,7 +23,7 @@ from semiring.kernels.contract import (
 )
 from semiring.namespaces import array_namespace
 
-__all__ = ["Engine", "Lanes", "cut", "engine_of", "make_plan"]
+__all__ = ["Engine", "StreamLanes", "cut", "engine_of", "make_plan"]
 
 Array: TypeAlias = Any  # a 2-D array of the backend's device, or a view of one
 
@@ -77,8 +77,9 @@ def engine_of(plan: KernelPlan, A: Array) -> Engine:
 def cut(start: int, stop: int, width: int) -> Iterator[slice]:
     """Yield ranges of at most ``width`` that cover start … stop - 1.
 
-    From width 3 on, no range is a single place. A product with a single row or column may be computed in another order
-    than one with more. If ⊕ rounds, its result would differ. The cut of a matrix must not decide the result.
+    If ``width`` is at least 3, no range is a single index, unless start … stop - 1 is one. A product with a single row
+    or column may be computed in another order than larger products. If ⊕ rounds, its result would differ. But the
+    result must not depend on how a matrix is cut.
     """
     while start < stop:
         end = min(stop, start + width)
@@ -87,17 +88,18 @@ def cut(start: int, stop: int, width: int) -> Iterator[slice]:
         start = end
 
 
-class Lanes:
-    """A context for concurrent work in lanes, each in its own order.
+class StreamLanes:
+    """A context for concurrent work on several streams.
 
-    A lower number means a higher priority. Work that was enqueued before the context comes before all lanes. Work that
-    is enqueued after it comes after them.
+    A *lane* is one stream, which runs its tasks in order, and the engine of this stream. A lower number means a higher
+    priority. All lanes begin after the work that was enqueued before the context. Work that is enqueued after the
+    context begins after all lanes have ended.
     """
 
     def __init__(self, engine: Engine, streams: Streams) -> None:
         self._engine, self._streams = engine, streams
 
-    def __enter__(self) -> Lanes:
+    def __enter__(self) -> StreamLanes:
         self._streams.__enter__()
         return self
 
@@ -108,13 +110,13 @@ class Lanes:
         """Call `Engine.reserve` for one lane."""
         self._engine.lane(number).reserve(entries)
 
-    def run(self, number: int, task: Callable[[Engine], None], *after: Any) -> Any:
+    def run(self, number: int, task: Callable[[Engine], None], *dependencies: Any) -> Any:
         """Enqueue a task, which receives the engine of its lane.
 
-        ``after`` are results of `run`, None for no task.
+        It begins after the tasks whose results of `run` are ``dependencies``; a None among them is ignored.
         """
         lane = self._engine.lane(number)
-        return self._streams.run(number, lambda: task(lane), after)
+        return self._streams.run(number, lambda: task(lane), dependencies)
 
 
 class Engine:
@@ -131,30 +133,30 @@ class Engine:
         """
         self.backend, self.plan, self.panel, self.may_synchronize = backend, plan, panel, may_synchronize
         self._workspace: Array | None = None
-        self._reserved = 0
+        self._reserved_entries = 0
         self._lanes: dict[int, Engine] = {}
-        self._in_lane = False  # whether other work runs concurrently with this engine's
+        self._has_concurrent_work = False  # whether other engines' work runs concurrently
 
     @property
     def capabilities(self) -> Capabilities:
         """The operations that the backend provides beyond the contract."""
         return self.backend.capabilities
 
-    def lanes(self) -> Lanes | None:
+    def lanes(self) -> StreamLanes | None:
         """Return lanes for concurrent work, or None if the backend executes its work in one order."""
         kernels = self.backend.capabilities.streams
         streams = None if kernels is None else kernels.lanes(self.plan)
-        return None if streams is None else Lanes(self, streams)
+        return None if streams is None else StreamLanes(self, streams)
 
     def lane(self, number: int) -> Engine:
         """Return the engine of a lane.
 
-        Its workspace is the memory of one stream. An allocator gives returned memory to the next work of the same
-        stream, independently of other streams.
+        Its workspace is the memory of one stream, because an allocator reuses freed memory on the same stream without
+        waiting for other streams.
         """
         if number not in self._lanes:
             lane = self._lanes[number] = self._new_lane()
-            lane._in_lane = True
+            lane._has_concurrent_work = True
         return self._lanes[number]
 
     def _new_lane(self) -> Engine:
@@ -170,12 +172,12 @@ class Engine:
         """Compute C ← C ⊕ A ⊗ B."""
         self.backend.multiply_add(self.plan, C, A, B)
 
-    def _multiply_upper(self, C: Array, A: Array, B: Array, below: int | None, *, left: bool) -> None:
+    def _multiply_upper(self, C: Array, A: Array, B: Array, subdiagonals: int | None, *, is_left: bool) -> None:
         products = self.capabilities.products
-        if below is None or products is None or not has_operation(products, "multiply_upper"):
+        if subdiagonals is None or products is None or not has_operation(products, "multiply_upper"):
             self.multiply(C, A, B)
         else:
-            products.multiply_upper(self.plan, C, A, B, below, left)
+            products.multiply_upper(self.plan, C, A, B, subdiagonals, is_left)
 
     def multiply_add_upper(self, C: Array, A: Array, B: Array) -> None:
         """Compute C ← C ⊕ A ⊗ B on and above the diagonal of C (n, n).
@@ -202,7 +204,7 @@ class Engine:
 
         Its first row is the vertex ``start``.
         """
-        self.plan.status.first = start
+        self.plan.status.first_vertex = start
         self.backend.close_block(self.plan, A)
 
     def closes(self, n: int) -> bool:
@@ -218,8 +220,8 @@ class Engine:
         closures = self.backend.capabilities.closures
         if closures is None or not has_operation(closures, "close"):
             raise missing_operations("this closure", ["close"], self.backend)
-        self.plan.status.first = start
-        closures.close(self.plan, A, has_concurrent_work=self._in_lane)
+        self.plan.status.first_vertex = start
+        closures.close(self.plan, A, has_concurrent_work=self._has_concurrent_work)
 
     def close_as(self, name: str, A: Array) -> None:
         """Compute A ← A* by the kernel of a paper.
@@ -230,7 +232,7 @@ class Engine:
         closures = self.capabilities.closures
         if closures is None or name not in closures.paper_names():
             raise missing_operations(name, ["close_as"], self.backend)
-        self.plan.status.first = 0
+        self.plan.status.first_vertex = 0
         closures.close_as(self.plan, A, name)
 
     def with_backend(self, backend: Backend) -> Engine:
@@ -242,7 +244,7 @@ class Engine:
 
         If pivot k strictly improves A[i, j], P[i, j] becomes k0 + k.
         """
-        self.plan.status.first = start
+        self.plan.status.first_vertex = start
         self.backend.close_block_pivots(self.plan, A, P, k0)
 
     # ------------------------------------------------------------------------------------------- products in place
@@ -250,13 +252,13 @@ class Engine:
     def reserve(self, entries: int) -> None:
         """Announce that the largest panel to be copied has ``entries`` entries.
 
-        Then there is one workspace, made with the first copy. A growing workspace would leave memory of every size in
-        an allocator.
+        Then the first copy allocates one workspace for all copies. A growing workspace would leave memory of every size
+        in an allocator.
         """
-        self._reserved = max(self._reserved, entries)
+        self._reserved_entries = max(self._reserved_entries, entries)
 
     def multiply_left(
-        self, A: Array, B: Array, P: Array | None = None, k0: int = 0, *, below: int | None = None
+        self, A: Array, B: Array, P: Array | None = None, k0: int = 0, *, subdiagonals: int | None = None
     ) -> None:
         """Compute B ← A ⊗ B in place, A (m, m), B (m, n).
 
@@ -265,33 +267,34 @@ class Engine:
         an order of execution. A and B share no element. Workspace m × `panel`.
 
         With P (m, n), each panel is accumulated by `multiply_add_pivots` instead. This is the same product if ⊕ is
-        idempotent and A's diagonal is at least 1̄, as that of every A* is. ``below``: A[i, k] is 0̄ for k < i - below.
+        idempotent and A's diagonal is at least 1̄, as that of every A* is. ``subdiagonals``: A[i, k] is 0̄ for k < i -
+        subdiagonals.
         """
         products = self.capabilities.products
         if products is not None and products.replaces(self.plan, *B.shape):
             if P is None:
-                self._multiply_upper(B, A, B, below, left=True)
+                self._multiply_upper(B, A, B, subdiagonals, is_left=True)
             else:
                 self.multiply_add_pivots(B, P, A, B, k0)
             return
         for columns in self._column_panels(B):
             panel = self.copy_panel(B[:, columns])
             if P is None:
-                self._multiply_upper(B[:, columns], A, panel, below, left=True)
+                self._multiply_upper(B[:, columns], A, panel, subdiagonals, is_left=True)
             else:
                 self.multiply_add_pivots(B[:, columns], P[:, columns], A, panel, k0)
 
     def multiply_right(
-        self, B: Array, A: Array, P: Array | None = None, k0: int = 0, *, below: int | None = None
+        self, B: Array, A: Array, P: Array | None = None, k0: int = 0, *, subdiagonals: int | None = None
     ) -> None:
         """Compute B ← B ⊗ A in place, B (m, n), A (n, n): row panels of B are copied and multiplied back.
 
-        See `multiply_left`. The workspace is `panel` × n. ``below``: A[k, j] is 0̄ for k > j + below.
+        See `multiply_left`. The workspace is `panel` × n. ``subdiagonals``: A[k, j] is 0̄ for k > j + subdiagonals.
         """
         for rows in cut(0, B.shape[0], self.panel):
             panel = self.copy_panel(B[rows])
             if P is None:
-                self._multiply_upper(B[rows], panel, A, below, left=False)
+                self._multiply_upper(B[rows], panel, A, subdiagonals, is_left=False)
             else:
                 self.multiply_add_pivots(B[rows], P[rows], panel, A, k0)
 
@@ -325,5 +328,5 @@ class Engine:
         size = view.shape[0] * view.shape[1]
         if self._workspace is None or self._workspace.size < size:
             self._workspace = None  # free the old memory first
-            self._workspace = array_namespace(view).empty(max(size, self._reserved), dtype=view.dtype)
+            self._workspace = array_namespace(view).empty(max(size, self._reserved_entries), dtype=view.dtype)
         return self._workspace[:size].reshape(view.shape)

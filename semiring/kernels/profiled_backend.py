@@ -16,14 +16,14 @@ from semiring.profiling import Span, span
 
 __all__ = ["profile_backend"]
 
-_WORD = 32  # truth values in a word
+_WORD_BITS = 32  # truth values in a word
 
 
 @cache
 def profile_backend(backend: Any) -> Backend:
-    """Return a backend with the kernels of another one inside spans.
+    """Return a backend that runs the kernels of ``backend`` inside spans.
 
-    Its class is derived, so it lacks no operation.
+    Its class is derived from the class of ``backend``, so it has the same operations.
     """
     kind = type(backend)
     methods = {
@@ -31,17 +31,14 @@ def profile_backend(backend: Any) -> Backend:
         for name, describe in _KERNELS.items()
         if has_operation(kind, name)
     }
-    wrapped: Backend = object.__new__(type(f"Profiled{kind.__name__}", (kind,), methods))
-    vars(wrapped).update(vars(backend))
-    vars(wrapped).pop("capabilities", None)  # the wrapped backend declares its own capabilities
-    return wrapped
+    profiling_backend: Backend = object.__new__(type(f"Profiled{kind.__name__}", (kind,), methods))
+    vars(profiling_backend).update(vars(backend))
+    vars(profiling_backend).pop("capabilities", None)  # the cached capabilities refer to the original backend
+    return profiling_backend
 
 
 def _record_span(kernel: Callable[..., Any], describe: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a kernel inside a span.
-
-    Kernels that it calls itself are part of the span.
-    """
+    """Return a function that runs a kernel inside a span, together with the kernels that this kernel calls."""
 
     @wraps(kernel)
     def call(self: Any, *arguments: Any, **options: Any) -> Any:
@@ -51,98 +48,109 @@ def _record_span(kernel: Callable[..., Any], describe: Callable[..., Any]) -> Ca
     return call
 
 
-def _product(name: str, plan: KernelPlan, C: Any, *others: Any) -> Any:
+def _describe_product(name: str, plan: KernelPlan, C: Any, *arrays: Any) -> Any:
     """Return the span of a product from C, marks if there are any, A and B.
 
     Columns of packed bits are words, and k is the number of rows of B.
     """
-    A, B = others[:2] if len(others) == 2 else others[1:3]
-    m, k, n = C.shape[-2], B.shape[-2], C.shape[-1] * (_WORD if plan.storage == "bits" else 1)
-    count, stack = _stack(C)
+    A, B = arrays[:2] if len(arrays) == 2 else arrays[1:3]
+    m, k, n = C.shape[-2], B.shape[-2], C.shape[-1] * (_WORD_BITS if plan.storage == "bits" else 1)
+    count, stack = _describe_stack(C)
     moved = A.nbytes + B.nbytes + C.nbytes * (1 if name == "multiply" else 2)
-    if len(others) > 2:
-        moved += others[0].nbytes
-    return span("product", name, pairs=count * m * k * n, moved=moved, **stack, shape=(m, k, n), **_plan(plan))
+    if len(arrays) > 2:
+        moved += arrays[0].nbytes
+    return span("product", name, pairs=count * m * k * n, moved=moved, **stack, shape=(m, k, n), **_describe_plan(plan))
 
 
-def _walk(name: str, plan: KernelPlan, prepared: Any, x: Any, steps: Steps, *matrix: Any) -> Any:
+def _describe_walk(name: str, plan: KernelPlan, preparation: Any, x: Any, steps: Steps, *arrays: Any) -> Any:
     (m, n), count = x.shape, steps.number
-    moved = 2 * x.nbytes + sum(getattr(array, "nbytes", 0) for array in (*steps, *matrix))
+    moved = 2 * x.nbytes + sum(getattr(array, "nbytes", 0) for array in (*steps, *arrays))
     pairs = count * m * n * n * (2 if name == "pull" else 1)
-    return span("product", name, pairs=pairs, moved=moved, shape=(m, n, n), stack=f"{count:,} steps of", **_plan(plan))
+    return span(
+        "product", name, pairs=pairs, moved=moved, shape=(m, n, n), stack=f"{count:,} steps of", **_describe_plan(plan)
+    )
 
 
-def _triangle(name: str, plan: KernelPlan, C: Any, A: Any, B: Any) -> Any:
+def _describe_triangle(name: str, plan: KernelPlan, C: Any, A: Any, B: Any) -> Any:
     n, k = C.shape[-1], B.shape[-2]
     moved = A.nbytes + B.nbytes + C.nbytes
-    return span("product", name, pairs=n * (n + 1) // 2 * k, moved=moved, shape=(n, k, n), **_plan(plan))
+    return span("product", name, pairs=n * (n + 1) // 2 * k, moved=moved, shape=(n, k, n), **_describe_plan(plan))
 
 
-def _upper(name: str, plan: KernelPlan, C: Any, A: Any, B: Any, below: int, left: bool) -> Any:
+def _describe_upper(name: str, plan: KernelPlan, C: Any, A: Any, B: Any, subdiagonals: int, is_left: bool) -> Any:
     (m, n), k = C.shape, B.shape[-2]
-    entries = k * (k + 1) // 2 + below * k - below * (below + 1) // 2  # entries of the factor that are read
+    entries = (
+        k * (k + 1) // 2 + subdiagonals * k - subdiagonals * (subdiagonals + 1) // 2
+    )  # entries of the factor that are read
     moved = A.nbytes + B.nbytes + C.nbytes
-    return span("product", name, pairs=entries * (n if left else m), moved=moved, shape=(m, k, n), **_plan(plan))
+    return span(
+        "product", name, pairs=entries * (n if is_left else m), moved=moved, shape=(m, k, n), **_describe_plan(plan)
+    )
 
 
-def _closing(name: str, plan: KernelPlan, A: Any, *marks: Any) -> Any:
-    (count, stack), n = _stack(A), A.shape[-2]
+def _describe_closure(name: str, plan: KernelPlan, A: Any, *marks: Any) -> Any:
+    (count, stack), n = _describe_stack(A), A.shape[-2]
     moved = 2 * A.nbytes + sum(getattr(x, "nbytes", 0) for x in marks)
-    return span("closing", name, pairs=count * n**3, moved=moved, **stack, shape=(n, n), **_plan(plan))
+    return span("closing", name, pairs=count * n**3, moved=moved, **stack, shape=(n, n), **_describe_plan(plan))
 
 
-def _stack(array: Any) -> tuple[int, dict[str, Any]]:
-    """Return how many matrices an array holds, and the detail of the span that says so."""
+def _describe_stack(array: Any) -> tuple[int, dict[str, Any]]:
+    """Return how many matrices an array holds, and the entry of the span for a stack."""
     if array.ndim == 2:
         return 1, {}
     return array.shape[0], {"stack": f"{array.shape[0]:,} of"}
 
 
-def _plan(plan: KernelPlan) -> dict[str, Any]:
+def _describe_plan(plan: KernelPlan) -> dict[str, Any]:
     storage = {"storage": "as bits"} if plan.storage == "bits" else {}
     return {"semiring": plan.semiring.name, "dtype": str(plan.dtype), **storage}
 
 
-def _predecessors(name: str, plan: KernelPlan, D: Any, *others: Any) -> Any:
-    moved = D.nbytes + sum(getattr(x, "nbytes", 0) for x in others)
-    return span("predecessors", name, moved=moved, shape=tuple(D.shape), **_plan(plan))
+def _describe_predecessors(name: str, plan: KernelPlan, D: Any, *arrays: Any) -> Any:
+    moved = D.nbytes + sum(getattr(x, "nbytes", 0) for x in arrays)
+    return span("predecessors", name, moved=moved, shape=tuple(D.shape), **_describe_plan(plan))
 
 
-def _search(name: str, plan: KernelPlan, graph: Any, sources: Any, *others: Any) -> Any:
+def _describe_search(name: str, plan: KernelPlan, graph: Any, sources: Any, *arrays: Any) -> Any:
     starts, heads = graph[:2]
-    return span("search", name, shape=(sources.size, starts.size - 1), edges=heads.size, **_plan(plan))
+    return span("search", name, shape=(sources.size, starts.size - 1), edges=heads.size, **_describe_plan(plan))
 
 
-def _pass(name: str, *arrays: Any) -> Any:
+def _describe_pass(name: str, *arrays: Any) -> Any:
     moved = sum(getattr(x, "nbytes", 0) for x in arrays)
     return span("pass", name, moved=moved, shape=tuple(arrays[0].shape), dtype=str(arrays[0].dtype))
 
 
-def _copy(name: str, plan: KernelPlan, *arrays: Any) -> Any:
-    return _pass(name, *arrays)
+def _describe_copy(name: str, plan: KernelPlan, *arrays: Any) -> Any:
+    return _describe_pass(name, *arrays)
 
 
-def _replay(name: str, plan: KernelPlan, A: Any, engine_of: Any, algorithm: Callable[..., object]) -> Any:
-    return span("replay", getattr(algorithm, "__name__", "launches"), shape=tuple(A.shape), **_plan(plan))
+def _describe_replay(name: str, plan: KernelPlan, A: Any, engine_of: Any, algorithm: Callable[..., object]) -> Any:
+    return span("replay", getattr(algorithm, "__name__", "launches"), shape=tuple(A.shape), **_describe_plan(plan))
 
 
 #: The span of each operation of the contract, including the optional ones.
 _KERNELS: dict[str, Callable[..., Span | Any]] = {
     **dict.fromkeys(
-        ("multiply", "multiply_add", "multiply_add_witness", "multiply_add_pivots", "multiply_add_plain"), _product
+        ("multiply", "multiply_add", "multiply_add_witness", "multiply_add_pivots", "multiply_add_plain"),
+        _describe_product,
     ),
-    **dict.fromkeys(("close_block", "close_block_pivots", "close", "close_stack", "close_as"), _closing),
-    **dict.fromkeys(("look_gaining", "close_gaining"), _closing),
-    **dict.fromkeys(("find_predecessors", "find_tree"), _predecessors),
-    **dict.fromkeys(("search_table", "search_near"), _search),
-    **dict.fromkeys(("copy", "copy_nonnegative", "in_order", "largest_whole", "relax", "spoil"), _pass),
-    **dict.fromkeys(("count_edges", "peel", "sweep_along", "sweep_against", "permute_bits", "fill_component"), _pass),
-    **dict.fromkeys(("look", "edge_words", "permute", "permute_columns", "transpose", "mirror"), _pass),
-    **dict.fromkeys(("count_hops", "spanning_edges", "fill_bottlenecks"), _pass),
-    "copy_panel": _copy,
-    "multiply_add_upper": _triangle,
-    "multiply_upper": _upper,
-    "prepare": _copy,
-    "replay": _replay,
-    **dict.fromkeys(("walk", "pull"), _walk),
+    **dict.fromkeys(("close_block", "close_block_pivots", "close", "close_stack", "close_as"), _describe_closure),
+    **dict.fromkeys(("survey_gaining", "close_gaining"), _describe_closure),
+    **dict.fromkeys(("find_predecessors", "find_tree"), _describe_predecessors),
+    **dict.fromkeys(("search_table", "search_near"), _describe_search),
+    **dict.fromkeys(("copy", "copy_nonnegative", "in_order", "largest_whole", "relax", "spoil"), _describe_pass),
+    **dict.fromkeys(
+        ("count_edges", "peel", "sweep_along", "sweep_against", "permute_bits", "fill_component"), _describe_pass
+    ),
+    **dict.fromkeys(
+        ("scan_structure", "edge_words", "permute", "permute_columns", "transpose", "mirror"), _describe_pass
+    ),
+    **dict.fromkeys(("count_hops", "spanning_edges", "fill_bottlenecks"), _describe_pass),
+    "copy_panel": _describe_copy,
+    "multiply_add_upper": _describe_triangle,
+    "multiply_upper": _describe_upper,
+    "prepare": _describe_copy,
+    "replay": _describe_replay,
+    **dict.fromkeys(("walk", "pull"), _describe_walk),
 }

@@ -135,8 +135,8 @@ class ReferenceBackend:
     def close_block(self, plan: KernelPlan, A: Array) -> None:
         """Compute A ← A* in place, one pivot at a time.
 
-        A pivot k without a star is no exception: it sets ``plan.status.diverged`` to k, and A is then undefined. Raises
-        `AlgebraError` if the semiring has no star, and `DTypeError` if its star does not support the dtype.
+        A pivot k without a star raises no exception. It sets ``plan.status.diverged`` to k, and A is then undefined.
+        Raises `AlgebraError` if the semiring has no star, and `DTypeError` if its star does not support the dtype.
         """
         self._close(plan, A, None, 0)
 
@@ -181,7 +181,7 @@ class ReferenceBackend:
 def _operands(C: Array, A: Array, B: Array, columns: int | None = None) -> tuple[Array, Array, Array]:
     """Return C, A and B unpacked.
 
-    The rows of B are the inner size, and zero tail bits give zero tail columns.
+    The number of rows of B is the inner size, and zero tail bits give zero tail columns.
     """
     n = 32 * C.shape[1] if columns is None else columns
     return _unpack(C, n), _unpack(A, B.shape[0]), _unpack(B, n)

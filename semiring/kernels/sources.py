@@ -56,7 +56,7 @@ class Source(NamedTuple):
 def fingerprint(modules: tuple[str, ...], versions: object) -> str | None:
     """Return a digest of the code of kernels that these modules define, and of the versions of their compilers.
 
-    None if no folder stores kernels, if a source cannot be read, or if a source is newer than the running code.
+    Return None if no folder stores kernels, if a source cannot be read, or if a source is newer than the running code.
     """
     if not disk.is_enabled():
         return None
@@ -89,7 +89,9 @@ def find_sources(modules: Iterable[str]) -> dict[str, Source]:
         if module not in result:
             result[module] = _source(module)
             for package, name in result[module].imports:
-                queue += [each for each in (package, f"{package}.{name}") if _holds_kernels(each) and _is_module(each)]
+                queue += [
+                    each for each in (package, f"{package}.{name}") if _has_kernel_code(each) and _is_module(each)
+                ]
     return result
 
 
@@ -97,7 +99,7 @@ def constants(sources: dict[str, Source]) -> Iterator[tuple[str, str, str]]:
     """Yield the constants that sources import from modules outside `KERNELS`: the module, the name, and the value."""
     imports = {pair for source in sources.values() for pair in source.imports}
     for module, name in sorted(imports):
-        if name and not _holds_kernels(module) and not _is_module(f"{module}.{name}"):
+        if name and not _has_kernel_code(module) and not _is_module(f"{module}.{name}"):
             value = getattr(import_module(module), name)
             if is_constant(value):
                 yield module, name, repr(value)
@@ -136,7 +138,7 @@ def _imports(tree: ast.AST, package: str) -> Iterator[tuple[str, str]]:
         yield from (pair for pair in imports if pair[0].partition(".")[0] == _LIBRARY)
 
 
-def _holds_kernels(module: str) -> bool:
+def _has_kernel_code(module: str) -> bool:
     return any(module == name or module.startswith(f"{name}.") for name in KERNELS)
 
 

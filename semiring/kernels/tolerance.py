@@ -1,4 +1,4 @@
-"""Bounds of the rounding error of a path's weight: when an edge or a path counts as attaining a distance."""
+"""Bounds of the rounding error of a path's weight, within which an edge or a path counts as attaining a distance."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ class Tolerance:
     def meets(self, x: Array, y: Array) -> Array:
         """Return entry by entry whether a path's sum x is the distance y, up to ``bound``."""
         with np.errstate(all="ignore"):
-            result: Array = x == y
+            is_met: Array = x == y
             if not self.is_exact:
-                result = result | (np.abs(x - y) < self.bound[0] * np.abs(y) + self.bound[1])
-        return result
+                is_met = is_met | (np.abs(x - y) < self.bound[0] * np.abs(y) + self.bound[1])
+        return is_met
 
 
 def tolerance_for(plan: KernelPlan, D: Array) -> Tolerance:
     """Return the rounding error that the entries of D, a closure under ``plan``, may have.
 
-    There is none on integers, nor if ⊗ only selects. If ⊗ is a product, or a sum of numbers ≥ 0, the error is relative
+    The error is 0 on integers, and if ⊗ only selects. If ⊗ is a product, or a sum of numbers ≥ 0, the error is relative
     to an entry. Otherwise its unit is the largest finite entry of D, or 1 if that entry is smaller.
     """
     mul = plan.semiring.mul.expression
     if not is_floating(plan.dtype) or mul.operations <= _EXACT:
         return Tolerance()
     limits = float_limits(plan.dtype)
-    # Long doubles have potentials in float64, and their trees have the least errors for any tolerance.
+    # Closures of long doubles use potentials in float64. Their trees have the least errors for any tolerance.
     n, epsilon = max(2, D.shape[0]), max(float(limits.eps), float(np.finfo(np.float64).eps))
     product = mul in _PRODUCTS
     floor = float(limits.smallest_subnormal) * n if product else 0.0
@@ -85,7 +85,7 @@ def _largest(D: Array) -> float:
 def unattained_distance(plan: KernelPlan) -> AlgebraError:
     """Return the error for a distance that is not the weight of a path.
 
-    In a semiring it always is, up to rounding.
+    In a semiring every distance is the weight of a path, up to rounding.
     """
     return AlgebraError(
         f"an entry of the closure in {plan.semiring.name} on {plan.dtype} is not the weight of a path, even "

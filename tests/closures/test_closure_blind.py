@@ -122,7 +122,9 @@ def test_every_call_scans_the_graph_of_its_matrix(monkeypatch, rng):
         looked.append(A.shape)
         return known["symmetric"], True, A.size, None
 
-    capabilities = Capabilities(streams=StrictStreams(), passes=StrictPasses(), graphs=SimpleNamespace(look=look))
+    capabilities = Capabilities(
+        streams=StrictStreams(), passes=StrictPasses(), graphs=SimpleNamespace(scan_structure=look)
+    )
     monkeypatch.setattr(StrictBackend, "capabilities", capabilities)
     closed = []
     monkeypatch.setattr(steps["bottleneck"], "SPANNING_TREE", Method("tree", lambda _, A: closed.append(A)))

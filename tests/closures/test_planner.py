@@ -996,7 +996,7 @@ def test_an_explanation_says_why_the_matrices_of_a_stack_go_alone(shape, options
 @pytest.mark.full
 def test_an_explanation_is_of_the_method_that_ran(rng, monkeypatch):
     searches = sys.modules["semiring.closures.rules.searches"]  # the package has the rule by that name
-    ran, close, scan, search = [], MethodRun.close, CpuBackend.look_gaining, searches._search
+    ran, close, scan, search = [], MethodRun.close, CpuBackend.survey_gaining, searches._search
 
     def closing(run, *arguments):
         ran.append((run.method.name, str(run)))
@@ -1007,7 +1007,7 @@ def test_an_explanation_is_of_the_method_that_ran(rng, monkeypatch):
         return search(find, work, home)
 
     monkeypatch.setattr(MethodRun, "close", closing)
-    monkeypatch.setattr(CpuBackend, "look_gaining", lambda *asked: ran.append(("rkleene", None)) or scan(*asked))
+    monkeypatch.setattr(CpuBackend, "survey_gaining", lambda *asked: ran.append(("rkleene", None)) or scan(*asked))
     monkeypatch.setattr(searches, "_search", by_edges)
     seen = set()
     for n in (1, 9, 70, 300):

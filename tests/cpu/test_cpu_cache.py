@@ -368,7 +368,7 @@ def aged(path, hours):
 def test_the_oldest_entries_go_when_the_folder_is_full(tmp_path, monkeypatch):
     monkeypatch.setenv("SEMIRING_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(disk, "LIMIT", 10_000)
-    monkeypatch.setattr(disk, "_saved", 1)
+    monkeypatch.setattr(disk, "_save_count", 1)
     for number in range(9):
         disk.save("f", str(number), b"x" * 1000)
         aged(next(path for path in tmp_path.glob("*.kernel") if time.time() - path.stat().st_mtime < 100), 20 - number)

@@ -408,7 +408,7 @@ def test_a_source_that_is_newer_than_the_code_that_runs_has_no_key(copy, monkeyp
     assert kept.fingerprint(modules) is None
     assert kept.fingerprint(other)
     kept.save(modules, "key", 1)
-    assert not kept.holds(modules, "key")
+    assert not kept.has_entry(modules, "key")
     assert kept.load(modules, "key", int) is None
 
 

@@ -174,10 +174,14 @@ def test_arm_has_data():
 
 def test_what_was_written_is_read(folder):
     speed = replace(cpu_speed(), tasks=7)
-    user_file.write(folder / "machine.json", host(), "2026-01-02", speed)
+    user_file.write_machine_file(folder / "machine.json", host(), "2026-01-02", speed)
     cpu_machine.cache_clear()
     machine = cpu_machine()
-    assert (machine.speed, machine.measured, machine.source) == (speed, "2026-01-02", str(folder / "machine.json"))
+    assert (machine.speed, machine.measurement_day, machine.source) == (
+        speed,
+        "2026-01-02",
+        str(folder / "machine.json"),
+    )
     assert [path.name for path in folder.iterdir()] == ["machine.json"]
 
 
@@ -206,7 +210,7 @@ def _with(text, **numbers):
 )
 def test_a_broken_or_foreign_file_is_ignored_with_one_line(folder, caplog, spoil, reason):
     path = folder / "machine.json"
-    user_file.write(path, host(), "2026-01-02", replace(cpu_speed(), tasks=7))
+    user_file.write_machine_file(path, host(), "2026-01-02", replace(cpu_speed(), tasks=7))
     path.write_text(spoil(path.read_text("utf-8")), "utf-8")
     cpu_machine.cache_clear()
     with caplog.at_level(logging.WARNING, "semiring"):
@@ -245,7 +249,7 @@ def test_the_configuration_folder(monkeypatch, platform, environment, expected):
 def test_an_empty_folder_name_means_no_file(monkeypatch):
     monkeypatch.setenv("SEMIRING_CONFIG_DIR", "")
     assert user_file.machine_file() is None
-    assert user_file.read(host()) is None
+    assert user_file.read_machine_file(host()) is None
 
 
 # ------------------------------------------------------------------------------------------------------ the command

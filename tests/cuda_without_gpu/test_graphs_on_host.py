@@ -104,7 +104,7 @@ def test_a_look(n, dtype, density, graphs, rng):
             if change == "one weight":
                 A[none != A] = A.dtype.type(-1 if A.dtype.kind == "i" else 3)
                 A[0, 0] = 2
-            found = graphs.look(there(A), none)
+            found = graphs.scan_structure(there(A), none)
             off = A[(none != A) & ~np.eye(n, dtype=bool)]
             assert found[0] == bool((A == A.T).all())
             assert found[1] == bool((np.tril(A, -1) != np.tril(np.full_like(A, none), -1)).any())

@@ -126,7 +126,7 @@ def test_a_pivot_without_a_star_is_named(name, dtype, loop, n):
         plan = make_plan(CATALOGUE[name], dtype)
         A = cupy.full((n, n), plan.zero, dtype)
         A[3, 3] = A[n - 1, n - 1] = loop
-        plan.status.word, plan.status.first = cupy.full(1, -1, np.int32), first
+        plan.status.word, plan.status.first_vertex = cupy.full(1, -1, np.int32), first
         staged.close_block(plan, A)
         assert plan.status.read() == first + 3
 
@@ -305,7 +305,7 @@ def test_a_cycle_that_improves_is_named(kernel, dtype):
     plan = make_plan(CATALOGUE["min_plus"], dtype)
     A = np.full((300, 300), plan.zero, dtype)
     A[200, 210], A[210, 200] = -2, 1
-    plan.status.first = 1000
+    plan.status.first_vertex = 1000
     close_on_device(plan, A, kernel)
     assert plan.status.diverged - 1000 in ((210,) if kernel in ("look_ahead", None) else (200, 210))
 

@@ -234,7 +234,7 @@ class Recording(ReferenceBackend, contract.StreamKernels, contract.ClosureKernel
 
     @cached_property
     def capabilities(self):
-        return contract.Capabilities.of(self)
+        return contract.Capabilities.from_backend(self)
 
     def stack_rows(self, plan):
         return 10

@@ -260,7 +260,7 @@ class StrictBackend:
             ):  # a device leaves it in its own memory
                 pivot, plan.status.diverged = plan.status.diverged, before
                 if plan.status.word is not None and int(plan.status.word[0]) < 0:
-                    plan.status.word[0] = plan.status.first + pivot
+                    plan.status.word[0] = plan.status.first_vertex + pivot
 
         return call
 

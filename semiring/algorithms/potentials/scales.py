@@ -55,7 +55,7 @@ def scales(A: Array, semiring: Semiring, rounded_to: Any = None) -> Array | list
     xp, n, most = array_namespace(A), A.shape[0], semiring == max_times
     closures, plan = backend_for(A, semiring, A.dtype).capabilities.closures, make_plan(semiring, A.dtype)
     if closures is not None and rounded_to is None and n <= closures.gaining_rows(plan):
-        factors = closures.look_gaining(plan, A[:][np.newaxis])  # of ranks: the rows of all
+        factors = closures.survey_gaining(plan, A[:][np.newaxis])  # of ranks: the rows of all
         if factors is not None:
             return factors[0]
     epsilon = weight_rounding(A.dtype, rounded_to)

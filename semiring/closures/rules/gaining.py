@@ -35,7 +35,7 @@ def _loop(call: Call) -> Any:
     if closures is None or n > closures.gaining_rows(plan):
         return None
     flat = call.A.reshape(-1, n, n)
-    scan = closures.look_gaining(plan, flat)
+    scan = closures.survey_gaining(plan, flat)
     return None if scan is None else partial(closures.close_gaining, plan, flat, scan)
 
 

@@ -59,7 +59,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
     @cached_property
     def capabilities(self) -> Capabilities:
         """The groups of operations from which this class derives."""
-        return Capabilities.of(self)
+        return Capabilities.from_backend(self)
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Return whether the semiring is defined on the dtype, which must be one of the host."""
@@ -134,17 +134,17 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         """Return the preparation of B (n, n) for many steps, or None if it saves nothing."""
         return log_walks.PreparedMatrix(plan, B) if log_sums.takes(plan, B.shape[0]) else None
 
-    def walk(self, plan: KernelPlan, prepared: Any, x: Array, steps: Steps) -> None:
+    def walk(self, plan: KernelPlan, preparation: Any, x: Array, steps: Steps) -> None:
         """Advance x to its state after the steps."""
-        log_walks.walk(self, plan, prepared, x, steps)
+        log_walks.walk(self, plan, preparation, x, steps)
 
     def pulls(self, plan: KernelPlan, n: int) -> bool:
         """Return whether gradients are computed: for log_plus in float32."""
         return plan.dtype.char == "f" and log_sums.takes(plan, n)
 
-    def pull(self, plan: KernelPlan, prepared: Any, G: Array, steps: Steps, by_matrix: Array) -> bool:
+    def pull(self, plan: KernelPlan, preparation: Any, G: Array, steps: Steps, matrix_gradient: Array) -> bool:
         """Replace G by the gradient by the first state."""
-        return log_walks.pull(plan, prepared, G, steps, by_matrix)
+        return log_walks.pull(plan, preparation, G, steps, matrix_gradient)
 
     def _on_stacks(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> None:
         """Compute small products in one compiled loop, each on one thread, and large products on all threads."""
@@ -171,13 +171,13 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         """Copy A to ``out``, on all threads if the size pays for them."""
         copy(A, out, plan.threads)
 
-    def multiply_upper(self, plan: KernelPlan, C: Array, A: Array, B: Array, below: int, left: bool) -> None:
+    def multiply_upper(self, plan: KernelPlan, C: Array, A: Array, B: Array, subdiagonals: int, is_left: bool) -> None:
         """Compute `multiply` by a triangular matrix, whose entries that are 0̄ are skipped by whole tiles."""
         has_own_loop = 1 in C.shape or log_sums.takes(plan, B.shape[0])  # these have loops of their own
         if plan.storage == "bits" or has_own_loop or not C.size or kernels_for(plan).first_calls.left:
             self.multiply(plan, C, A, B)
             return
-        a_subdiagonals, b_subdiagonals = (below, FULL) if left else (FULL, below)
+        a_subdiagonals, b_subdiagonals = (subdiagonals, FULL) if is_left else (FULL, subdiagonals)
         kernels_for(plan).product(
             *(C, A, B, _NO_MARKS, 0, 0, 0, plan.threads),
             in_place=C is B,
@@ -293,24 +293,24 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         """Return the most rows of matrices whose weights gain that one loop closes."""
         return int(self._gaining.rows(plan))
 
-    def look_gaining(self, plan: KernelPlan, A: Array) -> Any:
+    def survey_gaining(self, plan: KernelPlan, A: Array) -> Any:
         """Return the components and potentials of every matrix of A (count, n, n), or None if one is unsuitable."""
         return self._gaining.look(plan, A)
 
     def close_gaining(self, plan: KernelPlan, A: Array, survey: Any, out: Array) -> None:
-        """Write A* of every matrix to ``out``, which may be A, by the result of `look_gaining`."""
+        """Write A* of every matrix to ``out``, which may be A, by the result of `survey_gaining`."""
         self._gaining.close(plan, A, survey, out)
 
-    def find_predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance, before: Array) -> Array:
+    def find_predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance, A: Array) -> Array:
         """Return the predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
         first_calls = kernels_for(plan).first_calls
         if first_calls.left:
-            result = first_calls.predecessors(plan, D, tolerance, before)
+            result = first_calls.predecessors(plan, D, tolerance, A)
             if result is not None:
                 return result
         from semiring.kernels.cpu.predecessors.search import find_predecessors
 
-        return find_predecessors(plan, D, tolerance, before)
+        return find_predecessors(plan, D, tolerance, A)
 
     def search_table(
         self, plan: KernelPlan, graph: Any, sources: Array, targets: Array, out: Array, trees: Array

@@ -82,7 +82,7 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
     @cached_property
     def capabilities(self) -> Capabilities:
         """Return the groups of operations from which this class derives."""
-        return Capabilities.of(self)
+        return Capabilities.from_backend(self)
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
         """Return whether the semiring is defined on the dtype; packed bits need a False zero.
@@ -182,19 +182,19 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         """
         self._kernels.copy(A, out)
 
-    def in_order(self, bits: Any, out: Any, replaced: Any, back: bool) -> None:
-        """Map the bits of floats to integers in their order, or back: see `semiring.algorithms.ordered_integers`."""
-        self._kernels.in_order(bits, out, replaced, back)
+    def in_order(self, bits: Any, out: Any, replacements: Any, is_inverse: bool) -> None:
+        """Map the bits of floats to integers in their order, or back if ``is_inverse``: see `ordered_integers`."""
+        self._kernels.in_order(bits, out, replacements, is_inverse)
 
     def spoil(self, A: Any, word: Any) -> None:
         """Set all entries of A to NaN if the device word is not 0."""
         self._kernels.spoil(A, word)
 
-    def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, before: Any) -> Any:
+    def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, A: Any) -> Any:
         """Return the predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
         from semiring.kernels.cuda.predecessors.search import find_predecessors
 
-        return find_predecessors(plan, D, tolerance, before)
+        return find_predecessors(plan, D, tolerance, A)
 
     def find_tree(self, plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:
         """Return the predecessors (n,) int32 of one row of D, by one single-source run over the weights (n, n)."""
@@ -230,9 +230,9 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         """Update A* for some adjacent vertices that all reach each other."""
         self._relations.fill_component(words, start, stop)
 
-    def look(self, A: Any, none: Any) -> tuple[bool, bool, int, Any]:
+    def scan_structure(self, A: Any, none: Any) -> tuple[bool, bool, int, Any]:
         """Return the structure of a matrix, as `semiring.kernels.contract.GraphKernels` defines it."""
-        return self._graphs.look(A, none)
+        return self._graphs.scan_structure(A, none)
 
     def edge_words(self, A: Any, none: Any) -> Any:
         """Return the edges of a matrix as packed bits."""

@@ -18,7 +18,7 @@ from semiring.kernels.cuda.entries.packing import set_bits
 from semiring.logs import KEPT, Compilation
 
 __all__ = [
-    *("count_hops", "edge_words", "fill_bottlenecks", "look", "mirror", "permute", "permute_columns"),
+    *("count_hops", "edge_words", "fill_bottlenecks", "scan_structure", "mirror", "permute", "permute_columns"),
     *("spanning_edges", "transpose"),
 ]
 
@@ -28,7 +28,7 @@ _GROUP = 256  # words of targets that a block searches from
 _UNSEEN = 8  # levels between two tests for new vertices
 
 
-def look(A: Any, none: Any) -> tuple[bool, bool, int, Any]:
+def scan_structure(A: Any, none: Any) -> tuple[bool, bool, int, Any]:
     """Return whether A = Aᵀ bitwise, whether an edge lies below the diagonal, the number of edges, and their weight.
 
     ``none`` is no edge. The weight is None unless all edges between two vertices have it. The cost is one pass, and a

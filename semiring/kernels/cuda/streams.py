@@ -48,10 +48,10 @@ class CudaStreams:
         for end in self._ends.values():
             self._main.wait_event(end)
 
-    def run(self, number: int, task: Callable[[], None], after: Sequence[Any]) -> Any:
-        """Enqueue a task on a stream, after the marks in ``after`` that are not None, and return a mark of its end."""
+    def run(self, number: int, task: Callable[[], None], dependencies: Sequence[Any]) -> Any:
+        """Enqueue a task after the marks in ``dependencies`` that are not None, and return a mark of its end."""
         with _stream(number) as stream:
-            for other in (*after, None if number in self._ends else self._start):
+            for other in (*dependencies, None if number in self._ends else self._start):
                 if other is not None:
                     stream.wait_event(other)
             try:

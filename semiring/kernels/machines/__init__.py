@@ -5,8 +5,8 @@ leaves, the splits of k. It stands in `semiring.algorithms.schedule` and in cons
 problem and the backend alone. *Speed data* decide how fast the computation is: tiles, panels, grain, waiting. They
 belong to a machine, and change no bit. A test perturbs every one of them and compares results.
 
-The processor decides which file is used (`cpu_machine`). The measurements of `semiring tune` on this machine come
-first; they lie in the user's configuration folder (`user_file`).
+The processor determines which file is used (`cpu_machine`). The measurements of `semiring tune` on this machine, in the
+user's configuration folder (`user_file`), take precedence.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from semiring.kernels.machines import generic, granite_rapids, h200, zen4, zen5
 from semiring.kernels.machines.speed_data import ClosureSpeed, CpuSpeed
-from semiring.kernels.machines.user_file import processor, read
+from semiring.kernels.machines.user_file import processor, read_machine_file
 from semiring.registrations import notify
 
 if TYPE_CHECKING:
@@ -38,12 +38,14 @@ class Machine:
     """The speed data of a CPU, and their origin."""
 
     name: str
-    measured: str  # the day; empty where the data were derived
+    measurement_day: str  # an ISO date; empty if the data were derived
     source: str  # a file, or the library
     speed: CpuSpeed
 
     def __str__(self) -> str:
-        return f"{self.name}, {f'measured {self.measured}' if self.measured else 'derived and not measured'}"
+        return (
+            f"{self.name}, {f'measured {self.measurement_day}' if self.measurement_day else 'derived and not measured'}"
+        )
 
 
 def table_for(target: Target) -> Machine:
@@ -63,7 +65,7 @@ def cpu_machine() -> Machine:
     from semiring.kernels.cpu.codegen.target import host
 
     target = host()
-    contents = read(target)
+    contents = read_machine_file(target)
     if contents is None:
         return table_for(target)
     path, measured, speed = contents
@@ -92,7 +94,7 @@ def override_speed(speed: CpuSpeed) -> Iterator[None]:
 
 
 def closure_speed(backend: str, dtype: np.dtype[Any], storage: str = "elements") -> ClosureSpeed:
-    """Return how the closures of a backend copy, and from which sizes on they take another path to the same bits."""
+    """Return the widths of the copies in a backend's closures, and the sizes from which on they run other code."""
     if backend == "cpu":
         return cpu_speed().closures
     return h200.closures(dtype.itemsize, storage) if backend == "cuda" else _REFERENCE

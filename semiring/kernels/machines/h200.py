@@ -1,6 +1,7 @@
-"""H200: how closures on a GPU copy, and from which sizes on they take another path; all GPUs use these data.
+"""The speed data of the H200: the widths of copies in closures, and the sizes from which on other code runs.
 
-docs/narrow.md says what whole numbers gain in narrower integers, and why the sums stay exact.
+All GPUs use these data. docs/narrow.md has the speedups of whole numbers in narrower integers, and explains why the
+sums stay exact.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The numbers of a machine, which decide how fast a result is computed, and none of its bits."""
+"""The numbers of a machine, which determine how fast a result is computed and change no bit of it."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class TileShape:
 
 @dataclass(frozen=True)
 class ClosureSpeed:
-    """The widths of copies in closures, and the sizes from which on they take another path to the same bits."""
+    """The widths of copies in closures, and the sizes from which on closures run other code with identical results."""
 
     panel: int  # columns or rows that an in-place product copies at a time
-    strip: int = NEVER  # rows of the remainder that blocked Floyd-Warshall takes at a time: they bound its workspace
+    strip: int = NEVER  # rows of the remainder that blocked Floyd-Warshall updates at a time: they bound its workspace
     pack: int = NEVER  # a boolean matrix from this size on is closed in packed bits
-    graph: int = 0  # up to this size the launches of a closure are recorded, and replayed by the next of its kind
+    graph: int = 0  # up to this size the launches of a closure are recorded, and replayed for the next similar closure
     narrow: tuple[tuple[str, int], ...] = ()  # dtypes for whole numbers, the narrowest first, each from a size on
 
     def is_valid(self) -> bool:
@@ -76,7 +76,7 @@ class CpuSpeed:
     panel: int = 1024  # see `ClosureSpeed`
     strip: int = 2048
     pack: int = 64
-    turned: int = 1 << 19  # bytes of a transposed strip of rows that the search for predecessors takes at a time
+    turned: int = 1 << 19  # bytes of the transposed rows that the search for predecessors processes at a time
 
     def is_valid(self, vector_bytes: int, registers: int) -> bool:
         """Return whether products and closures work with these numbers, of a table, the tuner, or a file."""
@@ -96,7 +96,7 @@ class CpuSpeed:
         return TileShape(self.rows, self.vectors, vector_bytes)
 
     def heavy(self, vector_bytes: int) -> TileShape:
-        """Return the tile of a ⊗ and ⊕ of ``HEAVY`` instructions or more, which need registers of their own."""
+        """Return the tile of a ⊗ and ⊕ of at least ``HEAVY`` instructions, whose intermediates need registers too."""
         return TileShape(self.heavy_rows, self.heavy_vectors, vector_bytes)
 
     @property

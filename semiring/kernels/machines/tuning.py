@@ -1,4 +1,4 @@
-"""Measure some numbers of `CpuSpeed` for `semiring tune`, one group after the other, on work that they affect.
+"""Measure some numbers of `CpuSpeed` for `semiring tune`, one group after the other, on products that they affect.
 
 The candidates of a group are compared with the best so far, alternating, by the fastest of some runs each. Other load
 on the machine can only slow a run. A candidate that is not clearly faster is rejected. Numbers that are not measured
@@ -36,7 +36,7 @@ class Step:
     names: tuple[str, ...]
     values: tuple[int, ...]
     seconds: float
-    before: float  # seconds of the best so far, measured alternating with it
+    best_seconds: float  # the time of the best so far, measured alternating with the candidate
     is_accepted: bool
 
 
@@ -71,10 +71,10 @@ def _groups(threads: int) -> Iterator[_TuningGroup]:
         yield _TuningGroup(("parallel_pairs",), pairs, lambda count: _product(min_plus, 128, count))
 
 
-def tune(threads: int, say: Callable[[Step], None]) -> CpuSpeed:
-    """Return the best speed data found.
+def tune(threads: int, report: Callable[[Step], None]) -> CpuSpeed:
+    """Return the best speed data that were measured, and call ``report`` with the measurement of each candidate.
 
-    ``say`` is called with every candidate. Takes about a minute.
+    This takes about a minute.
     """
     best, target = cpu_speed(), host()
     for group in _groups(threads):
@@ -85,7 +85,7 @@ def tune(threads: int, say: Callable[[Step], None]) -> CpuSpeed:
                 continue
             before, seconds = _fastest(work, (best, candidate))
             is_accepted = seconds < _ACCEPTANCE_RATIO * before
-            say(Step(group.names, values, seconds, before, is_accepted))
+            report(Step(group.names, values, seconds, before, is_accepted))
             best = candidate if is_accepted else best
     return best
 

@@ -21,7 +21,7 @@ from semiring.logs import logger
 if TYPE_CHECKING:
     from semiring.kernels.cpu.codegen.target import Target
 
-__all__ = ["config_folder", "machine_file", "processor", "read", "write"]
+__all__ = ["config_folder", "machine_file", "processor", "read_machine_file", "write_machine_file"]
 
 _FORMAT = 1
 _LARGEST = 1 << 16  # bytes; a valid file has some hundred
@@ -48,17 +48,17 @@ def machine_file() -> Path | None:
 
 
 def processor(target: Target) -> str:
-    """Return what identifies a processor: its LLVM name, and a digest of its features."""
+    """Return the text that identifies a processor: its LLVM name, and a digest of its features."""
     digest = hashlib.sha256(f"{target.triple} {target.features}".encode()).hexdigest()
     return f"{target.cpu or 'unknown'} {digest[:12]}"
 
 
-def write(path: Path, target: Target, measured: str, speed: CpuSpeed) -> None:
-    """Write a file for `read`.
+def write_machine_file(path: Path, target: Target, day: str, speed: CpuSpeed) -> None:
+    """Write a file for `read_machine_file`, with the ``day`` of the measurement.
 
     Raise `OSError` on failure, which leaves an older file unchanged.
     """
-    content = {"format": _FORMAT, "processor": processor(target), "measured": measured, "cpu": asdict(speed)}
+    content = {"format": _FORMAT, "processor": processor(target), "measured": day, "cpu": asdict(speed)}
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
@@ -68,8 +68,8 @@ def write(path: Path, target: Target, measured: str, speed: CpuSpeed) -> None:
         part.unlink(missing_ok=True)
 
 
-def read(target: Target) -> tuple[Path, str, CpuSpeed] | None:
-    """Return the user's file for this processor, the day of its measurement, and its data, or None if not valid."""
+def read_machine_file(target: Target) -> tuple[Path, str, CpuSpeed] | None:
+    """Return the user's file for this processor, its day of measurement, and its data, or None if it is not valid."""
     path = machine_file()
     if path is None:
         return None

@@ -15,13 +15,16 @@ from typing import Any
 from semiring.kernels import disk, sources
 from semiring.kernels.disk import cache_folder
 
-__all__ = ["cache_folder", "fingerprint", "holds", "load", "save"]
+__all__ = ["cache_folder", "fingerprint", "has_entry", "load", "save"]
 
 Modules = tuple[str, ...]
 
 
 def fingerprint(modules: Modules) -> str | None:
-    """Return a digest of what kernels of these modules depend on: code, versions, and the CPU; None: not stored."""
+    """Return a digest of the code, the versions and the CPU that kernels of these modules depend on.
+
+    Return None if the kernels are not stored on disk.
+    """
     return sources.fingerprint(modules, _versions())
 
 
@@ -37,13 +40,13 @@ def _versions() -> tuple[str, ...]:
     return *compilers, os.environ.get("NUMBA_OPT", ""), repr(host())
 
 
-def holds(modules: Modules, key: str) -> bool:
-    """Return whether a state was saved under that key, for kernels of these modules."""
-    return disk.holds(fingerprint(modules), key)
+def has_entry(modules: Modules, key: str) -> bool:
+    """Return whether a state is stored under that key, for kernels of these modules."""
+    return disk.has_entry(fingerprint(modules), key)
 
 
 def load(modules: Modules, key: str, rebuild: Callable[[Any], Any]) -> Any:
-    """Return what ``rebuild`` makes of the saved state, or None if it is absent or damaged."""
+    """Return the result of ``rebuild`` for the saved state, or None if the state is absent or damaged."""
     return disk.load(fingerprint(modules), key, rebuild)
 
 

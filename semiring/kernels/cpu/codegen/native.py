@@ -37,7 +37,7 @@ _loaded: dict[str, tuple[int, Any]] = {}  # address and library by key; the libr
 def is_compiled(build: Build, *arguments: Any, **options: Any) -> bool:
     """Return whether the function that ``build`` makes of these arguments is in this process, or on disk."""
     modules, key = _identity(build, arguments, options)
-    return key in _loaded or cache.holds(modules, key)
+    return key in _loaded or cache.has_entry(modules, key)
 
 
 def compile_native(build: Build, *arguments: Any, what: str = "computation", **options: Any) -> int:

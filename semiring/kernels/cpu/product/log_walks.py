@@ -331,7 +331,7 @@ def pull(plan: KernelPlan, by: PreparedMatrix, G: Array, steps: Steps, by_matrix
     (m, n), shape = G.shape, steps.sums.shape
     counts, high, trusted = _counts(steps, m), by.gradient_operand.rows, np.float32(_TRUSTED * n)
     weights = np.broadcast_to(np.zeros(n, np.float32), shape) if steps.weights is None else steps.weights
-    read = [_in_lines(array) for array in (weights, steps.factors, steps.sums, steps.more)]
+    read = [_in_lines(array) for array in (weights, steps.factors, steps.sums, steps.state_gradients)]
     # Blocks depend on m alone: their sums are added up.
     height = max(_HEIGHT, -(-m // (_MOST * high)) * high)
     products = np.empty((-(-m // height), -(-n // high) * high, by.gradient_operand.columns), np.float32)
@@ -340,7 +340,11 @@ def pull(plan: KernelPlan, by: PreparedMatrix, G: Array, steps: Steps, by_matrix
     def pull_part(start: int, stop: int) -> None:
         Q, D = by.gradient_operand.operands(stop - start)
         right = by.room(start, (products.shape[2], stop - start, steps.number))
-        h = np.broadcast_to(np.empty(n, np.float32), shape) if steps.by_weights is None else steps.by_weights
+        h = (
+            np.broadcast_to(np.empty(n, np.float32), shape)
+            if steps.weight_gradients is None
+            else steps.weight_gradients
+        )
         places = tuple(_place(array, start) for array in (*read, h))
         successes.append(
             _take_back(

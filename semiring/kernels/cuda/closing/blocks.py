@@ -102,7 +102,7 @@ def close_block(plan: KernelPlan, A: Any, P: Any = None, k0: int = 0) -> None:
             arithmetic_of(plan), count, n, strides(A), matrix_stride // A.itemsize, P_strides, current_device()
         )
         marks = 0 if P is None else P.data.ptr
-        launch(A.data.ptr, 0 if word is None else word.data.ptr, plan.status.first, marks, k0)
+        launch(A.data.ptr, 0 if word is None else word.data.ptr, plan.status.first_vertex, marks, k0)
 
 
 @lru_cache(maxsize=1024)

@@ -176,7 +176,7 @@ def _look_ahead(plan: KernelPlan, A: Any, arithmetic: Arithmetic, has_concurrent
     matrix = padded(A, cut.tile, plan.zero, aligned=True)
     barrier, copies = words_of(cupy.cuda.get_current_stream()), cupy.cuda.alloc(4 * WIDTH**2 * itemsize)
     word = 0 if status.word is None else status.word.data.ptr
-    cut.launch(matrix.strides[0] // itemsize)(matrix.data.ptr, word, status.first, barrier.data.ptr, copies.ptr)
+    cut.launch(matrix.strides[0] // itemsize)(matrix.data.ptr, word, status.first_vertex, barrier.data.ptr, copies.ptr)
     if matrix is not A:
         A[...] = matrix[:n, :n]
 

@@ -91,7 +91,7 @@ def _close(plan: KernelPlan, A: Any, arithmetic: Arithmetic, rows: int, before: 
     strides = A.strides[1] // A.itemsize, A.strides[0] // A.itemsize
     launches = _launches(arithmetic, len(A), stages, rows, strides, current_device())
     word = 0 if plan.status.word is None else plan.status.word.data.ptr
-    matrices, status = A.data.ptr, (word, plan.status.first + before * rows)
+    matrices, status = A.data.ptr, (word, plan.status.first_vertex + before * rows)
     launches.first(matrices, *status)
     for stage in range(stages if stages > 1 else 0):
         launches.panels(matrices, stage)

@@ -250,7 +250,7 @@ def _close(plan: KernelPlan, A: Any, chosen: PaperKernel, arithmetic: Arithmetic
     diagonal("add_one", *around)
     chosen.run(closing)
     if arithmetic.divergence is not None and status.word is not None:
-        diagonal("inspect", *around, status.word, np.uint32(status.first))
+        diagonal("inspect", *around, status.word, np.uint32(status.first_vertex))
     if matrix is not A:
         A[...] = matrix[: A.shape[0], : A.shape[0]]
 
