@@ -138,7 +138,7 @@ def test_with_more_edges_than_are_tried(rng, kind, many, monkeypatch):
     """The road for vertices with very many direct edges, taken by small graphs too: nearly every edge is too many."""
     from semiring.kernels.cpu.predecessors import search as paths
 
-    monkeypatch.setattr(paths, "MANY", many)
+    monkeypatch.setattr(paths, "MAX_DIRECT_EDGES", many)
     name, dtype, draw = KINDS[kind]
     for n, density in ((40, 1.0), (90, 0.5), (90, 0.05), (150, 0.2)):
         A = graph(rng, name, dtype, n, density, draw)
@@ -365,13 +365,13 @@ def test_a_sum_of_edges_is_checked_against_circles():
 
 def settled(A, D, pred, rows):
     """The repair of the marked rows of any matrix, and how many rows it says it repaired."""
-    from semiring.kernels.cpu.predecessors.search import _KernelOperands, _settle
+    from semiring.kernels.cpu.predecessors.search import _KernelOperands, _settle_rows
 
     plan = make_plan(sr.min_plus, A.dtype, nonnegative=True)
     case = _KernelOperands(plan, D, A, tolerance_for(plan, D))
     marked = np.zeros(len(A), bool)
     marked[rows] = True
-    return _settle(case, pred, marked)
+    return _settle_rows(case, pred, marked)
 
 
 @pytest.mark.full

@@ -103,7 +103,7 @@ def test_stacks_against_one_at_a_time(rng, monkeypatch, name, dtype, shape):
     backend, plan = CpuBackend(), make_plan(sr.as_semiring(name), np.dtype(dtype), separate=True, threads=3)
     views = ((A, B), (np.asfortranarray(A), B[::-1][::-1]), (np.broadcast_to(A[:1], A.shape) if count else A, B))
     for small in (0, 1 << 18):
-        monkeypatch.setattr("semiring.kernels.cpu._STACKED", small)
+        monkeypatch.setattr("semiring.kernels.cpu._STACKED_PAIRS", small)
         for left, right in views:
             for operation in ("multiply", "multiply_add"):
                 expected, found = start.copy(), start.copy()

@@ -118,7 +118,7 @@ def test_sums_are_rounded_in_the_order_of_the_compiled_kernels(rng, monkeypatch,
     A[rng.random((n, n)) < 0.9] = np.inf
     plan = make_plan(sr.min_plus, A.dtype, nonnegative=True)
     compiled, found, expected = kernels.kernels_for(plan), A.copy(), A.copy()
-    monkeypatch.setattr(compiled.first_calls, "left", 1e9)
+    monkeypatch.setattr(compiled.first_calls, "remaining_seconds", 1e9)
     assert compiled.first_calls.close(plan, found)
     compiled.close(expected)
     assert found.tobytes() == expected.tobytes()
@@ -155,35 +155,35 @@ def test_weights_of_both_signs_are_closed_in_numpy_with_the_same_bits(rng, in_nu
 @pytest.mark.parametrize("name", ["log_plus", "plus_times", "lukasiewicz"])  # 1 + x - 1 is not x
 def test_what_is_rounded_in_another_order_is_compiled_at_once(name):
     plan = make_plan(sr.as_semiring(name), np.dtype("float64"), nonnegative=True)
-    assert first_calls.FirstCalls(plan, compiled=False).left == 0
+    assert first_calls.FirstCalls(plan, is_compiled=False).remaining_seconds == 0
 
 
 def test_signs_and_rounded_functions_are_left_to_the_compiled_kernels(monkeypatch):
     monkeypatch.setattr(first_calls, "SECONDS", 1.0)
     float64 = np.dtype("float64")
-    assert first_calls.FirstCalls(make_plan(sr.max_times, float64), compiled=False).left == 0
-    signed = first_calls.FirstCalls(make_plan(sr.max_min, float64), compiled=False)
+    assert first_calls.FirstCalls(make_plan(sr.max_times, float64), is_compiled=False).remaining_seconds == 0
+    signed = first_calls.FirstCalls(make_plan(sr.max_min, float64), is_compiled=False)
     assert signed.close(make_plan(sr.max_min, float64), np.array([[1.0, -2.0], [0.0, 3.0]]))
     assert not signed.close(make_plan(sr.max_min, float64), np.array([[1.0, -2.0], [-0.0, 3.0]]))
     soft = sr.Semiring("soft", add="max(x, y)", mul="log(exp(x) * exp(y))", zero="-inf", one=0, domain="[-inf, 0]")
-    assert first_calls.FirstCalls(make_plan(soft, float64, nonnegative=True), compiled=False).left == 0
+    assert first_calls.FirstCalls(make_plan(soft, float64, nonnegative=True), is_compiled=False).remaining_seconds == 0
 
 
 def test_the_time_in_numpy_ends(rng, monkeypatch):
     plan = make_plan(sr.min_plus, np.dtype("float64"), nonnegative=True)
     monkeypatch.setattr(first_calls, "SECONDS", 0.01)
-    first = first_calls.FirstCalls(plan, compiled=False)
+    first = first_calls.FirstCalls(plan, is_compiled=False)
     A = rng.random((20, 20))
     calls = 0
     while first.close(plan, A.copy()):
         calls += 1
         assert calls < 1000
-    assert first.left == 0
+    assert first.remaining_seconds == 0
     assert not first.product(plan, A, A, A.copy(), 1)
-    large = first_calls.FirstCalls(plan, compiled=False)
+    large = first_calls.FirstCalls(plan, is_compiled=False)
     assert not large.close(plan, np.empty((2000, 2000)))
-    assert large.left == 0, "what was compiled for the large one serves the small ones"
-    assert first_calls.FirstCalls(plan, compiled=True).left == 0
+    assert large.remaining_seconds == 0, "what was compiled for the large one serves the small ones"
+    assert first_calls.FirstCalls(plan, is_compiled=True).remaining_seconds == 0
 
 
 def test_the_environment_says_how_long_numpy_computes(monkeypatch):
@@ -191,11 +191,11 @@ def test_the_environment_says_how_long_numpy_computes(monkeypatch):
     monkeypatch.setattr(first_calls, "SECONDS", 1.0)
     for given, expected in (("0", 0.0), (" 2.5 ", 2.5), ("", 1.0)):
         monkeypatch.setenv("SEMIRING_NUMPY_SECONDS", given)
-        assert first_calls.FirstCalls(plan, compiled=False).left == expected
+        assert first_calls.FirstCalls(plan, is_compiled=False).remaining_seconds == expected
     for given in ("fast", "-1", "nan"):
         monkeypatch.setenv("SEMIRING_NUMPY_SECONDS", given)
         with pytest.raises(sr.errors.SemiringError, match=f"SEMIRING_NUMPY_SECONDS is '{given}'"):
-            first_calls.FirstCalls(plan, compiled=False)
+            first_calls.FirstCalls(plan, is_compiled=False)
 
 
 def test_a_product_in_place(rng, in_numpy):

@@ -66,7 +66,7 @@ def errors(found, expected, dtype):
 
 
 def multiplied(A, B, C=None, threads=1):
-    assert log_sums.takes(make_plan(sr.log_plus, A.dtype), len(B))
+    assert log_sums.can_multiply(make_plan(sr.log_plus, A.dtype), len(B))
     plan, result = make_plan(sr.log_plus, A.dtype, threads=threads), np.empty((A.shape[0], B.shape[1]), A.dtype)
     if C is None:
         CpuBackend().multiply(plan, result, A, B)
@@ -331,9 +331,9 @@ def test_float64_of_1024_terms(rng, name):
 @pytest.mark.full
 def test_other_semirings_and_few_terms_are_left_to_their_kernels():
     own = sr.Semiring("own", sr.log_plus.add.expression.text, "x + y", -INF, 0)
-    assert log_sums.takes(make_plan(own, "float32"), 64)
+    assert log_sums.can_multiply(make_plan(own, "float32"), 64)
     for semiring, k in ((sr.max_plus, 64), (sr.log_plus, 5)):
-        assert not log_sums.takes(make_plan(semiring, "float32"), k)
+        assert not log_sums.can_multiply(make_plan(semiring, "float32"), k)
 
 
 @pytest.mark.full
@@ -412,7 +412,7 @@ def test_a_matrix_and_a_vector(rng, name, dtype):
 def vector_product(A, B, C=None, threads=1):
     plan = make_plan(sr.log_plus, A.dtype, threads=threads)
     result = np.empty((*A.shape[:-1], B.shape[-1]), A.dtype) if C is None else C.copy()
-    assert log_vectors.takes(plan, A.shape[-2], A.shape[-1], B.shape[-1])
+    assert log_vectors.can_multiply(plan, A.shape[-2], A.shape[-1], B.shape[-1])
     (CpuBackend().multiply if C is None else CpuBackend().multiply_add)(plan, result, A, B)
     return result
 
@@ -594,7 +594,7 @@ def test_blocks_of_columns_are_narrower_where_many_rows_are_packed(rng, monkeypa
     A, B = normal(rng, 40, 300).astype(np.float32), normal(rng, 300, 900).astype(np.float32)
     A[5] *= 3e4
     expected = multiplied(A, B)
-    monkeypatch.setattr(log_sums, "_PACKED", 1)
+    monkeypatch.setattr(log_sums, "_PACKED_ENTRIES", 1)
     usual = np.delete(np.arange(40), 5)
     np.testing.assert_array_equal(multiplied(A, B)[usual], expected[usual])
     assert errors(multiplied(A, B)[5:6, ::90], exact(A[5:6], B[:, ::90]), "float32").max() <= BOUND["float32"]

@@ -5,9 +5,10 @@ From the bottom up:
 * `codegen` turns expressions into vector instructions, compiles them and stores the code on disk.
 * `product` has the micro-kernel of a tile and the loops around it.
 * `closing` has the closure of a block.
-* `bits` has truth values packed into words.
+* `elimination` has the loops of sparse elimination.
+* `bits` has products and closures of truth values packed into words.
 * `predecessors` has the search for predecessors, and `dijkstra` Dijkstra's algorithm.
-* `threads` has the threads.
+* `threads` has the pool of threads and the team of native threads.
 * `kernels` holds the kernels of one definition, and `listing` shows their code for any CPU.
 """
 
@@ -30,7 +31,7 @@ from semiring.kernels.contract import (
     SequenceKernels,
     Steps,
 )
-from semiring.kernels.cpu.kernels import Kernels, copy, kernels_for
+from semiring.kernels.cpu.kernels import Kernels, copy_matrix, kernels_for
 from semiring.kernels.cpu.product import log_sums, log_vectors, log_walks
 from semiring.kernels.cpu.product.macro_kernel import FULL
 from semiring.kernels.machines import cpu_speed
@@ -41,7 +42,7 @@ __all__ = ["CpuBackend"]
 Array: TypeAlias = NDArray[Any]
 
 _DTYPES = frozenset("fdhilqB?")
-_STACKED = 1 << 18  # pairs: for a larger product of a stack, the cost of a call is negligible
+_STACKED_PAIRS = 1 << 18  # pairs: for a larger product of a stack, the cost of a call is negligible
 _STACK_ROWS = 160  # rows from which on the cost of a call for each matrix is negligible
 _STACK_ROWS_OF_BOOL = 63  # rows from which on truth values are closed faster as packed bits
 _STRIP = 256  # columns of a triangle of log_plus that are multiplied together
@@ -74,10 +75,10 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
 
         The operands are matrices, or stacks of them.
         """
-        if self._by_numbers(plan, C, A, B, 0):
+        if self._multiply_by_numbers(plan, C, A, B, 0):
             return
         if C.ndim == 3:
-            self._on_stacks(plan, C, A, B, 0)
+            self._multiply_stacks(plan, C, A, B, 0)
         elif plan.storage == "bits":
             from semiring.kernels.cpu.bits import operations as bits
 
@@ -92,10 +93,10 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
 
         The operands are matrices, or stacks of them.
         """
-        if self._by_numbers(plan, C, A, B, 1):
+        if self._multiply_by_numbers(plan, C, A, B, 1):
             return
         if C.ndim == 3:
-            self._on_stacks(plan, C, A, B, 1)
+            self._multiply_stacks(plan, C, A, B, 1)
         elif plan.storage == "bits":
             from semiring.kernels.cpu.bits import operations as bits
 
@@ -103,21 +104,22 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         elif A.shape[1]:
             _product(plan, kernels_for(plan), C, A, B, accumulate=1)
 
-    def _by_numbers(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> bool:
+    def _multiply_by_numbers(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> bool:
         """Compute C ← [C ⊕] A ⊗ B for log_plus by products of plus_times.
 
         Return False if that is not possible.
         """
         if C.dtype.kind != "f" or C.size == 0 or plan.zero != -np.inf:
             return False
-        # The product that is added to C may be a row of a larger product, with the same bits.
+        # A product that is added to C may be a row of a larger product, whose results must be bitwise identical. So it
+        # is computed as the larger product is.
         if 1 in C.shape[-2:] and not accumulate:
-            if not log_vectors.takes(plan, C.shape[-2], A.shape[-1], C.shape[-1]):
+            if not log_vectors.can_multiply(plan, C.shape[-2], A.shape[-1], C.shape[-1]):
                 return False
             stacks = (C, A, B) if C.ndim == 3 else (C[None], A[None], B[None])
             log_vectors.multiply(plan, *stacks)
             return True
-        if not log_sums.takes(plan, B.shape[-2]):
+        if not log_sums.can_multiply(plan, B.shape[-2]):
             return False
         if C.ndim == 3:
             log_sums.multiply(self, plan, C, A, B, accumulate)
@@ -128,11 +130,11 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
 
     def propagates_nan(self, plan: KernelPlan, m: int, k: int, n: int) -> bool:
         """Return whether products of these sizes show every NaN and ∞ of their operands: see `log_vectors`."""
-        return log_vectors.takes(plan, m, k, n)
+        return log_vectors.can_multiply(plan, m, k, n)
 
     def prepare(self, plan: KernelPlan, B: Array) -> Any:
         """Return the preparation of B (n, n) for many steps, or None if it saves nothing."""
-        return log_walks.PreparedMatrix(plan, B) if log_sums.takes(plan, B.shape[0]) else None
+        return log_walks.PreparedMatrix(plan, B) if log_sums.can_multiply(plan, B.shape[0]) else None
 
     def walk(self, plan: KernelPlan, preparation: Any, x: Array, steps: Steps) -> None:
         """Advance x to its state after the steps."""
@@ -140,15 +142,15 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
 
     def pulls(self, plan: KernelPlan, n: int) -> bool:
         """Return whether gradients are computed: for log_plus in float32."""
-        return plan.dtype.char == "f" and log_sums.takes(plan, n)
+        return plan.dtype.char == "f" and log_sums.can_multiply(plan, n)
 
     def pull(self, plan: KernelPlan, preparation: Any, G: Array, steps: Steps, matrix_gradient: Array) -> bool:
         """Replace G by the gradient by the first state."""
         return log_walks.pull(plan, preparation, G, steps, matrix_gradient)
 
-    def _on_stacks(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> None:
+    def _multiply_stacks(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> None:
         """Compute small products in one compiled loop, each on one thread, and large products on all threads."""
-        small = C.shape[1] * C.shape[2] * A.shape[2] <= _STACKED
+        small = C.shape[1] * C.shape[2] * A.shape[2] <= _STACKED_PAIRS
         if small and C.size and A.shape[2] and plan.storage == "elements":
             kernels_for(plan).stacked_product(C, A, B, accumulate, plan.threads)
             return
@@ -158,7 +160,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
 
     def replaces(self, plan: KernelPlan, m: int, n: int) -> bool:
         """Return whether C may be B in a product: if whole columns of B are packed before a column of C is written."""
-        if m > 1 and n > 1 and log_sums.takes(plan, m):
+        if m > 1 and n > 1 and log_sums.can_multiply(plan, m):
             return True
         deepest = 2 * cpu_speed().depth  # deeper columns would not stay in the cache
         return plan.storage == "elements" and 1 < m <= deepest and n > 1
@@ -169,12 +171,12 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
 
     def copy_panel(self, plan: KernelPlan, A: Array, out: Array) -> None:
         """Copy A to ``out``, on all threads if the size pays for them."""
-        copy(A, out, plan.threads)
+        copy_matrix(A, out, plan.threads)
 
     def multiply_upper(self, plan: KernelPlan, C: Array, A: Array, B: Array, subdiagonals: int, is_left: bool) -> None:
         """Compute `multiply` by a triangular matrix, whose entries that are 0̄ are skipped by whole tiles."""
-        has_own_loop = 1 in C.shape or log_sums.takes(plan, B.shape[0])  # these have loops of their own
-        if plan.storage == "bits" or has_own_loop or not C.size or kernels_for(plan).first_calls.left:
+        has_own_loop = 1 in C.shape or log_sums.can_multiply(plan, B.shape[0])  # products by vectors, and log_plus
+        if plan.storage == "bits" or has_own_loop or not C.size or kernels_for(plan).first_calls.remaining_seconds:
             self.multiply(plan, C, A, B)
             return
         a_subdiagonals, b_subdiagonals = (subdiagonals, FULL) if is_left else (FULL, subdiagonals)
@@ -188,11 +190,11 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
     def multiply_add_upper(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
         """Compute `multiply_add` by blocks that cover C on and above the diagonal."""
         n = C.shape[1]
-        if log_sums.takes(plan, B.shape[0]):  # it has loops of its own
+        if log_sums.can_multiply(plan, B.shape[0]):  # log_plus has loops of its own
             for start in range(0, n, _STRIP):
                 stop = min(n, start + _STRIP)
                 self.multiply_add(plan, C[:stop, start:stop], A[:stop], B[:, start:stop])
-        elif plan.storage == "bits" or n < 2 or not B.shape[0] or kernels_for(plan).first_calls.left:
+        elif plan.storage == "bits" or n < 2 or not B.shape[0] or kernels_for(plan).first_calls.remaining_seconds:
             self.multiply_add(plan, C, A, B)
         else:
             kernels_for(plan).upper_product(C, A, B, plan.threads)
@@ -225,13 +227,15 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         if A.shape[0] == 0:
             return
         if A.strides[1] != A.itemsize:
-            copy = np.array(A, order="C")  # always a copy: NumPy takes a 1 x 1 array for contiguous with any strides
-            self.close_block(plan, copy)
-            A[...] = copy
+            contiguous = np.array(
+                A, order="C"
+            )  # always a copy: NumPy takes a 1 x 1 array for contiguous with any strides
+            self.close_block(plan, contiguous)
+            A[...] = contiguous
             return
         kernels = kernels_for(plan)
-        if not kernels.first_calls.left or not kernels.first_calls.close(plan, A):
-            _report(plan, kernels.close(A))
+        if not kernels.first_calls.remaining_seconds or not kernels.first_calls.close(plan, A):
+            _report_divergence(plan, kernels.close(A))
 
     def paper_names(self) -> tuple[str, ...]:
         """Return the names of the papers' methods that have loops here."""
@@ -244,11 +248,11 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         if not A.size:
             return
         if A.strides[1] != A.itemsize:
-            copy = np.array(A, order="C")
-            self.close_as(plan, copy, name)
-            A[...] = copy
+            contiguous = np.array(A, order="C")
+            self.close_as(plan, contiguous, name)
+            A[...] = contiguous
             return
-        _report(plan, kernels_for(plan).close_by_rows(A, plan.threads, dynamic=_DYNAMIC[name]))
+        _report_divergence(plan, kernels_for(plan).close_by_rows(A, plan.threads, dynamic=_DYNAMIC[name]))
 
     def multiply_add_plain(self, plan: KernelPlan, C: Array, A: Array, B: Array) -> None:
         """Compute C ← C ⊕ A ⊗ B, one row after the other."""
@@ -261,7 +265,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
             C[...] = home
 
     def stack_rows(self, plan: KernelPlan) -> int:
-        """Return the most rows of matrices that are closed together in a stack."""
+        """Return up to how many rows the matrices of a stack are closed in one compiled loop."""
         return _STACK_ROWS_OF_BOOL if plan.dtype == np.bool_ else _STACK_ROWS
 
     def close_stack(self, plan: KernelPlan, A: Array) -> None:
@@ -272,39 +276,39 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         if not A.size:
             return
         if A.strides[2] != A.itemsize:
-            copy = np.array(A, order="C")
-            self.close_stack(plan, copy)
-            A[...] = copy
+            contiguous = np.array(A, order="C")
+            self.close_stack(plan, contiguous)
+            A[...] = contiguous
             return
-        _report(plan, kernels_for(plan).close_stack(A, plan.threads))
+        _report_divergence(plan, kernels_for(plan).close_stack(A, plan.threads))
 
     def close_block_pivots(self, plan: KernelPlan, A: Array, P: Array, k0: int) -> None:
         """Compute `close_block`; if pivot k changes A[i, j], P[i, j] becomes k0 + k."""
         if A.shape[0]:
-            _report(plan, kernels_for(plan).close_pivots(A, P, k0))
+            _report_divergence(plan, kernels_for(plan).close_pivots(A, P, k0))
 
     @cached_property
-    def _gaining(self) -> Any:
+    def _gaining_closures(self) -> Any:
         from semiring.kernels.cpu.closing.gaining import SmallGains  # its loops use those of graphs, and these codegen
 
         return SmallGains()
 
     def gaining_rows(self, plan: KernelPlan) -> int:
-        """Return the most rows of matrices whose weights gain that one loop closes."""
-        return int(self._gaining.rows(plan))
+        """Return up to how many rows one compiled loop closes a matrix whose weights gain."""
+        return int(self._gaining_closures.max_rows(plan))
 
     def survey_gaining(self, plan: KernelPlan, A: Array) -> Any:
         """Return the components and potentials of every matrix of A (count, n, n), or None if one is unsuitable."""
-        return self._gaining.look(plan, A)
+        return self._gaining_closures.survey(plan, A)
 
     def close_gaining(self, plan: KernelPlan, A: Array, survey: Any, out: Array) -> None:
         """Write A* of every matrix to ``out``, which may be A, by the result of `survey_gaining`."""
-        self._gaining.close(plan, A, survey, out)
+        self._gaining_closures.close(plan, A, survey, out)
 
     def find_predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance, A: Array) -> Array:
         """Return the predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
         first_calls = kernels_for(plan).first_calls
-        if first_calls.left:
+        if first_calls.remaining_seconds:
             result = first_calls.predecessors(plan, D, tolerance, A)
             if result is not None:
                 return result
@@ -318,7 +322,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         """Compute the best values from sources to targets by Dijkstra's algorithm."""
         from semiring.kernels.cpu import dijkstra
 
-        dijkstra.table(plan, graph, sources, targets, out, trees)
+        dijkstra.search_table(plan, graph, sources, targets, out, trees)
 
     def search_near(
         self, plan: KernelPlan, graph: Any, sources: Array, targets: Array, limit: Any
@@ -326,12 +330,12 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         """Return the targets within a limit of each source, by Dijkstra's algorithm."""
         from semiring.kernels.cpu import dijkstra
 
-        return dijkstra.near(plan, graph, sources, targets, limit)
+        return dijkstra.search_near(plan, graph, sources, targets, limit)
 
 
-def _report(plan: KernelPlan, failed: int) -> None:
-    if failed >= 0:
-        plan.status.diverged = failed
+def _report_divergence(plan: KernelPlan, pivot: int) -> None:
+    if pivot >= 0:
+        plan.status.diverged = pivot
 
 
 def _product(
@@ -346,7 +350,7 @@ def _product(
     chunk: int = 0,
     k0: int = 0,
 ) -> None:
-    if kernels.first_calls.left and not chunk and kernels.first_calls.product(plan, C, A, B, accumulate):
+    if kernels.first_calls.remaining_seconds and not chunk and kernels.first_calls.product(plan, C, A, B, accumulate):
         return
     if 1 in C.shape and not chunk and kernels.vector_product(C, A, B, accumulate, plan.threads):
         return

@@ -29,16 +29,16 @@ from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, better, times
 from semiring.kernels.cpu.threads.pool import run_tasks
 
-__all__ = ["near", "table"]
+__all__ = ["search_near", "search_table"]
 
 Array = NDArray[Any]
 Graph = tuple[Array, Array, Array, bool]
 
-_SOURCES = 16  # that a thread takes at a time, at most
-_ALONE = 1 << 13  # vertices and edges of searches, some 0.1 ms, for which no other thread is worth waking
+_SOURCES_PER_TASK = 16  # sources that a thread takes at a time, at most
+_MIN_THREAD_WORK = 1 << 13  # vertices and edges that one thread searches in some 0.1 ms: fewer do not pay for a second
 
 _NEW, _SETTLED = -1, -2
-_NOWHERE = -9999  # before a source, as in `scipy.sparse.csgraph`
+_NO_PREDECESSOR = -9999  # the predecessor of a source, as in `scipy.sparse.csgraph`
 
 _inner = njit(**PART)
 
@@ -51,8 +51,8 @@ def _workspace(n, zero):
 
 
 @_inner
-def _sink(sr, keys, queue, place, size):
-    """Remove the first vertex of a queue of size + 1: its last vertex moves down from the top to its place."""
+def _sift_down(sr, keys, queue, place, size):
+    """Remove the first vertex of a queue of size + 1: move its last vertex to the top, and sift it down."""
     key, v, slot, first = keys[size], queue[size], 0, 1
     while first < size:
         a, b, c, d = keys[first], keys[first + 1], keys[first + 2], keys[first + 3]
@@ -72,26 +72,26 @@ def _sink(sr, keys, queue, place, size):
 
 
 @_inner
-def _search(sr, starts, heads, weights, source, zero, one, limit, targets, open_targets, work):
-    """Settle the vertices no worse than the limit, until ``open_targets`` of the ``targets`` are settled.
+def _search(sr, starts, heads, weights, source, zero, one, limit, targets, target_count, work):
+    """Settle the vertices no worse than the limit, until ``target_count`` of the ``targets`` are settled.
 
-    Return how many are settled, and how many are still in the queue. Values and predecessors of all other vertices are
-    undefined.
+    Return how many vertices are settled, and how many are still in the queue. Values and predecessors of unsettled
+    vertices are undefined.
     """
     keys, queue, place, order, values, before = work
-    keys[0], queue[0], place[source], values[source], before[source] = one, source, 0, one, _NOWHERE
+    keys[0], queue[0], place[source], values[source], before[source] = one, source, 0, one, _NO_PREDECESSOR
     size, settled = 1, 0
     while size and not better(sr, limit, keys[0]):
         key, v = keys[0], queue[0]
         size -= 1
         if size:
-            _sink(sr, keys, queue, place, size)
+            _sift_down(sr, keys, queue, place, size)
         keys[size] = zero
         place[v], order[settled] = _SETTLED, v
         settled += 1
         if targets[v]:
-            open_targets -= 1
-            if not open_targets:
+            target_count -= 1
+            if not target_count:
                 break
         for e in range(starts[v], starts[v + 1]):
             u = heads[e]
@@ -117,10 +117,10 @@ def _search(sr, starts, heads, weights, source, zero, one, limit, targets, open_
 
 
 @_inner
-def _forget(work, settled, size, zero):
-    """Reset the workspace; the cost is proportional to the vertices that the search touched."""
+def _reset_workspace(work, settled_count, size, zero):
+    """Reset the workspace after a search, at a cost proportional to the vertices that the search reached."""
     keys, queue, place, order, values, _ = work
-    for i in range(settled):
+    for i in range(settled_count):
         place[order[i]], values[order[i]] = _NEW, zero
     for i in range(size):
         place[queue[i]], values[queue[i]], keys[i] = _NEW, zero, zero
@@ -128,45 +128,45 @@ def _forget(work, settled, size, zero):
 
 @cached
 @njit(**OUTER)
-def _table(sr, starts, heads, weights, sources, targets, zero, one, out, trees):
+def _search_table(sr, starts, heads, weights, sources, targets, zero, one, out, trees):
     """Write the best values from p sources to q targets to ``out`` (p, q), 0̄ if no path leads there.
 
     ``trees`` (p, n) int32 receives the vertex before each settled vertex, -9999 for all other vertices. With shape (0,
     n) it is not requested.
     """
     n = starts.size - 1
-    work, is_target, open_targets = _workspace(n, zero), np.zeros(n, np.bool_), 0
+    work, is_target, target_count = _workspace(n, zero), np.zeros(n, np.bool_), 0
     _, _, place, order, values, before = work
     for t in targets:
-        open_targets += not is_target[t]
+        target_count += not is_target[t]
         is_target[t] = True
     for i in range(sources.size):
-        settled, size = _search(sr, starts, heads, weights, sources[i], zero, one, zero, is_target, open_targets, work)
+        settled, size = _search(sr, starts, heads, weights, sources[i], zero, one, zero, is_target, target_count, work)
         for j in range(targets.size):
             out[i, j] = values[targets[j]] if place[targets[j]] == _SETTLED else zero
         if trees.shape[0]:
-            trees[i, :] = _NOWHERE
+            trees[i, :] = _NO_PREDECESSOR
             for j in range(settled):
                 trees[i, order[j]] = before[order[j]]
-        _forget(work, settled, size, zero)
+        _reset_workspace(work, settled, size, zero)
 
 
 @cached
 @njit(**OUTER)
-def _near(sr, starts, heads, weights, sources, targets, zero, one, limit):
-    """Return the ``targets`` (n,) bool no worse than the limit from each source: how many, which, and their values.
+def _search_near(sr, starts, heads, weights, sources, targets, zero, one, limit):
+    """Return the ``targets`` (n,) bool no worse than the limit from each source: their counts, vertices and values.
 
     The targets of a source are in the order in which they are settled, the best first.
     """
     n = starts.size - 1
-    work, open_targets, count = _workspace(n, zero), 0, 0
+    work, target_count, count = _workspace(n, zero), 0, 0
     order, values = work[3], work[4]
     for v in range(n):
-        open_targets += targets[v]
+        target_count += targets[v]
     counts = np.zeros(sources.size, np.int64)
     vertices, best = np.empty(1024, np.int32), np.full(1024, zero)
     for i in range(sources.size):
-        settled, size = _search(sr, starts, heads, weights, sources[i], zero, one, limit, targets, open_targets, work)
+        settled, size = _search(sr, starts, heads, weights, sources[i], zero, one, limit, targets, target_count, work)
         if count + settled > vertices.size:
             more, further = np.empty(2 * (count + settled), np.int32), np.full(2 * (count + settled), zero)
             more[:count], further[:count] = vertices[:count], best[:count]
@@ -176,41 +176,45 @@ def _near(sr, starts, heads, weights, sources, targets, zero, one, limit):
                 vertices[count], best[count] = order[j], values[order[j]]
                 count += 1
                 counts[i] += 1
-        _forget(work, settled, size, zero)
+        _reset_workspace(work, settled, size, zero)
     return counts, vertices[:count].copy(), best[:count].copy()
 
 
-def table(plan: KernelPlan, graph: Graph, sources: Array, targets: Array, out: Array, trees: Array) -> None:
+def search_table(plan: KernelPlan, graph: Graph, sources: Array, targets: Array, out: Array, trees: Array) -> None:
     """Compute `PathKernels.search_table` of the contract."""
-    starts, heads, weights, is_reversed = graph
-    sr = ScalarSemiring(plan, opposite=is_reversed)
+    starts, heads, weights, is_opposite = graph
+    sr = ScalarSemiring(plan, opposite=is_opposite)
 
     def search_part(part: slice) -> None:
         own = trees[part] if trees.shape[0] else trees
-        _table(sr, starts, heads, weights, sources[part], targets, plan.zero, plan.one, out[part], own)
+        _search_table(sr, starts, heads, weights, sources[part], targets, plan.zero, plan.one, out[part], own)
 
-    _share(search_part, sources.size, plan.threads, starts.size + heads.size)
+    _run_shares(search_part, sources.size, plan.threads, starts.size + heads.size)
 
 
-def near(plan: KernelPlan, graph: Graph, sources: Array, targets: Array, limit: Any) -> tuple[Array, Array, Array]:
+def search_near(
+    plan: KernelPlan, graph: Graph, sources: Array, targets: Array, limit: Any
+) -> tuple[Array, Array, Array]:
     """Compute `PathKernels.search_near` of the contract."""
-    starts, heads, weights, is_reversed = graph
-    sr, results = ScalarSemiring(plan, opposite=is_reversed), {}
+    starts, heads, weights, is_opposite = graph
+    sr, results = ScalarSemiring(plan, opposite=is_opposite), {}
 
     def search_part(part: slice) -> None:
-        results[part.start] = _near(sr, starts, heads, weights, sources[part], targets, plan.zero, plan.one, limit)
+        results[part.start] = _search_near(
+            sr, starts, heads, weights, sources[part], targets, plan.zero, plan.one, limit
+        )
 
-    _share(search_part, sources.size, plan.threads, starts.size + heads.size)
+    _run_shares(search_part, sources.size, plan.threads, starts.size + heads.size)
     nothing = np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, plan.dtype)
     parts = [nothing, *(results[start] for start in sorted(results))]
     counts, ends, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return np.cumsum(counts), ends, values
 
 
-def _share(some: Callable[[slice], None], count: int, threads: int, each: int) -> None:
-    """Call ``some`` for all sources, on threads.
+def _run_shares(search: Callable[[slice], None], count: int, threads: int, search_size: int) -> None:
+    """Call ``search`` with slices that cover ``count`` sources, on threads.
 
-    ``each`` is how many vertices and edges a search may meet.
+    ``search_size``: the number of vertices and edges of the graph, which bounds the work of a search.
     """
-    step = max(1, _ALONE // each, min(_SOURCES, -(-count // threads)))
-    run_tasks(some, [(slice(start, min(count, start + step)),) for start in range(0, count, step)], threads)
+    step = max(1, _MIN_THREAD_WORK // search_size, min(_SOURCES_PER_TASK, -(-count // threads)))
+    run_tasks(search, [(slice(start, min(count, start + step)),) for start in range(0, count, step)], threads)

@@ -1,9 +1,9 @@
 """Compute the first products and closures of a definition in NumPy, so that small ones need not be compiled.
 
 Compiling the kernels of a closure takes seconds. The closure of some hundred vertices in NumPy takes a fraction of one.
-So the reference backend computes with a definition that is neither compiled in this process nor on disk, until the
-predicted time in NumPy exceeds `SECONDS`. This is done only if both give the same bits: ⊕ selects, operations are
-exact, and no entry is -0.0, which equals 0.0 and has other bits.
+So a definition that is compiled neither in this process nor on disk is computed by the reference backend, until the
+predicted time in NumPy exceeds `SECONDS`. This requires bitwise identical results: ⊕ selects, operations are exact, and
+no entry is -0.0, which equals 0.0 and has other bits.
 
 The environment variable SEMIRING_NUMPY_SECONDS replaces `SECONDS` for definitions that are first used after it is set.
 With 0 every call compiles, as a measurement needs.
@@ -23,16 +23,17 @@ from semiring.kernels.cpu.closing.blocks import PIVOTS
 from semiring.kernels.reference import ReferenceBackend
 from semiring.kernels.tolerance import Tolerance
 
-__all__ = ["MANY", "SECONDS", "FirstCalls"]
+__all__ = ["MAX_DIRECT_EDGES", "SECONDS", "FirstCalls"]
 
 Array: TypeAlias = NDArray[Any]
 
 SECONDS = 1.0  # seconds that a definition is computed in NumPy: a fifth of a compilation on two cores of a Zen 4 server
-_PRODUCT, _CLOSURE = 3e8, 6e7  # pairs a second in NumPy, there
+_PRODUCT, _CLOSURE = 3e8, 6e7  # pairs a second in NumPy, on that server
 _UNDECIDED = -2
-_STEP = 1e-4  # seconds that each k costs beside its pairs
-MANY = 128  # direct edges into a vertex that are tried one by one; with more, `follow_intermediates` is faster
-_ROUNDED = {"exp", "expm1", "log", "log1p"}  # operations that compiled kernels round in another way than NumPy
+_STEP = 1e-4  # seconds for each k, besides those for its pairs
+#: Direct edges into a vertex that are tried one by one. With more edges, `follow_intermediates` is faster.
+MAX_DIRECT_EDGES = 128
+_ROUNDED = {"exp", "expm1", "log", "log1p"}  # operations that compiled kernels round differently from NumPy
 #: Operations that make no -0.0 from numbers of any sign other than -0.0.
 _WITHOUT_SIGNS = {"min", "max", "add", "where", "ge", "gt", "le", "lt"}
 
@@ -55,16 +56,16 @@ def _seconds() -> float:
 
 
 class FirstCalls:
-    """The remaining time of one definition in NumPy."""
+    """The NumPy kernels of one definition, and the seconds for which they may still be used."""
 
-    def __init__(self, plan: KernelPlan, compiled: bool, whole: int = PIVOTS) -> None:
-        """Start the budget of a plan's definition, which is 0 if it is ``compiled``.
+    def __init__(self, plan: KernelPlan, is_compiled: bool, pivotwise_rows: int = PIVOTS) -> None:
+        """Start the budget of a plan's definition: 0 seconds if the definition ``is_compiled``.
 
-        ``whole``: the rows up to which the compiled kernels close a matrix pivot by pivot.
+        ``pivotwise_rows``: the compiled kernels close a matrix of up to so many rows pivot by pivot.
         """
-        self.left = 0.0 if compiled or not _has_same_bits(plan) else _seconds()
-        self._whole = whole
-        self._signed = plan.dtype.kind == "f" and not plan.facts.nonnegative
+        self.remaining_seconds = 0.0 if is_compiled or not _has_same_bits(plan) else _seconds()
+        self._pivotwise_rows = pivotwise_rows
+        self._may_have_negative_zeros = plan.dtype.kind == "f" and not plan.facts.nonnegative
 
     def product(self, plan: KernelPlan, C: Array, A: Array, B: Array, accumulate: int) -> bool:
         """Compute C ← [C ⊕] A ⊗ B, or return False to leave it to the compiled kernels.
@@ -80,7 +81,7 @@ class FirstCalls:
         """Compute A ← A* in place, or return False to leave it to the compiled kernels."""
         if not self._allows(A.shape[0] * (2 * _STEP + A.size / _CLOSURE), A):
             return False
-        width = A.shape[0] if A.shape[0] <= self._whole else PIVOTS
+        width = A.shape[0] if A.shape[0] <= self._pivotwise_rows else PIVOTS
         for start in range(0, A.shape[0], width):  # in the order of `blocks.close`, for sums and products round
             K = slice(start, start + width)
             _reference.close_block(plan, A[K, K])
@@ -96,43 +97,45 @@ class FirstCalls:
                 A[others] = rows
         return True
 
-    def predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance, before: Array) -> Array | None:
-        """Return the predecessors (n, n) of D, closed from ``before``, or None to leave them to compiled kernels."""
-        if not self._allows(D.shape[0] * (2 * _STEP + D.size / _CLOSURE), D, before):
+    def predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> Array | None:
+        """Return the predecessors (n, n) of D, the closure of ``adjacency``, or None if compiled kernels must run."""
+        if not self._allows(D.shape[0] * (2 * _STEP + D.size / _CLOSURE), D, adjacency):
             return None
-        return _predecessors(plan, D, tolerance, before)
+        return _predecessors(plan, D, tolerance, adjacency)
 
     def _allows(self, seconds: float, *operands: Array) -> bool:
-        if self._signed and any(map(_has_negative_zeros, operands)):
+        if self._may_have_negative_zeros and any(map(_has_negative_zeros, operands)):
             return False
-        self.left = max(0.0, self.left - seconds)  # a kernel that is compiled for a large call serves the next calls
-        return self.left > 0
+        # A large call ends the budget. The kernel that is compiled for it serves the next calls too.
+        self.remaining_seconds = max(0.0, self.remaining_seconds - seconds)
+        return self.remaining_seconds > 0
 
 
-def _predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, before: Array) -> Array | None:
+def _predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> Array | None:
     """Compute the first three steps of `semiring.algorithms.predecessors`, in the order of the compiled kernels.
 
-    Return None if these do not decide every entry, or if one of them attains only the loose tolerance.
+    Return None if these steps leave an entry undecided, or if an entry meets its distance only within the loose
+    tolerance.
     """
     add, mul = plan.semiring.add.expression, plan.semiring.mul.expression
 
     def plus(x: Any, y: Any) -> Array:
         return np.asarray(add.evaluate(dict(zip("xy", np.broadcast_arrays(x, y), strict=True)), plan.dtype))
 
-    def meets(x: Array, y: Array, allowed: tuple[float, float]) -> Array:
+    def meets(x: Array, y: Array, limit: tuple[float, float]) -> Array:
         if plan.dtype.kind != "f":
             return np.asarray(x == y)
         with np.errstate(invalid="ignore"):
-            return np.asarray((x == y) | (np.abs(x - y) < allowed[0] * np.abs(y) + allowed[1]))
+            return np.asarray((x == y) | (np.abs(x - y) < limit[0] * np.abs(y) + limit[1]))
 
     n, one = D.shape[0], plan.dtype.type(plan.one)
-    edges = meets(before, D, tolerance.tight) & (before != plan.zero) & ~np.eye(n, dtype=bool)
-    if edges.sum(0).max() > MANY or (plus(one, before[edges]) != one).any():
+    edges = meets(adjacency, D, tolerance.tight) & (adjacency != plan.zero) & ~np.eye(n, dtype=bool)
+    if edges.sum(0).max() > MAX_DIRECT_EDGES or (plus(one, adjacency[edges]) != one).any():
         return None
     best, pred = np.full_like(D, plan.zero), np.full(D.shape, _UNDECIDED, np.int32)
     for p in range(n):
         heads = np.flatnonzero(edges[p])
-        x, w = np.broadcast_arrays(D[:, p : p + 1], before[p, heads])
+        x, w = np.broadcast_arrays(D[:, p : p + 1], adjacency[p, heads])
         candidates, distances, so_far = mul.evaluate({"x": x, "y": w}, plan.dtype), D[:, heads], best[:, heads]
         better = (plus(so_far, candidates) != so_far) & (plus(x, distances) != distances)
         best[:, heads] = np.where(better, candidates, so_far)
@@ -146,7 +149,7 @@ def _predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, before: Arra
     np.fill_diagonal(pred, NO_PREDECESSOR)
     for i in map(int, np.flatnonzero((pred == _UNDECIDED).any(axis=1))):
         row = np.broadcast_to(D[i][:, None], D.shape)
-        tight = edges & meets(mul.evaluate({"x": row, "y": before}, plan.dtype), D[i], tolerance.tight)
+        tight = edges & meets(mul.evaluate({"x": row, "y": adjacency}, plan.dtype), D[i], tolerance.tight)
         if not _grow_row(pred[i], i, tight & (plus(row, D[i]) == row)):
             return None
     return pred
@@ -184,7 +187,7 @@ def _has_same_bits(plan: KernelPlan) -> bool:
 def _keeps_bits(plan: KernelPlan) -> bool:
     """Return whether 1̄ ⊗ x is x without rounding.
 
-    If it is not, as in 1 + x - 1, products with 1̄ matter.
+    If ⊗ rounds it, as in 1 + x - 1, both backends must multiply by 1̄ equally often, and they do not.
     """
     if plan.dtype.kind in "iub":
         return True

@@ -33,15 +33,15 @@ from semiring.kernels.definition import KernelDefinition, define
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.machines.speed_data import CpuSpeed, TileShape
 
-__all__ = ["Kernels", "copy", "kernels_for", "tile_shape"]
+__all__ = ["Kernels", "copy_matrix", "kernels_for", "tile_shape"]
 
 Array: TypeAlias = NDArray[Any]
 
 _ALIGNMENT = 64
-_LIMIT = 256  # the most entries of a cache
+_CACHE_LIMIT = 256  # the most entries of a cache
 VECTOR_PAIRS = 1 << 12  # a matrix and a vector of fewer pairs are one tile, which is called faster
-ROUND_PAIRS = 1 << 27  # pairs of pivots by rows between two tests for Ctrl-C: some ten milliseconds
-GROUP = 4  # vectors of a row that an elimination with marks treats at a time
+ROUND_PAIRS = 1 << 27  # pairs that `close_by_rows` computes between two tests for Ctrl-C: some ten milliseconds
+GROUP = 4  # vectors of a row that an elimination with marks processes at a time
 HEAVY = 12  # the instructions a pair from which on a ⊗ and ⊕ count as heavy
 
 
@@ -52,7 +52,7 @@ def tile_shape(definition: KernelDefinition, target: Target, speed: CpuSpeed) ->
 
 
 class Piece(NamedTuple):
-    """A piece of a workspace: its memory, and the address of its first aligned byte."""
+    """A piece of a workspace: its memory, and the address of the first byte in it that is aligned to a cache line."""
 
     memory: Array
     address: int
@@ -70,23 +70,23 @@ class _NativeElimination(NamedTuple):
     """The native elimination of a block of pivots, as the words of a job hold it."""
 
     address: int
-    padded: int  # columns of its block
+    padded_columns: int  # columns of its block
     one: int  # the bits of 1̄, as a signed 64-bit integer
     is_idempotent: int  # 1 if ⊕ is idempotent, else 0
 
 
 class Workspace:
-    """Reusable aligned memory: a stack of free pieces, of which every call takes one."""
+    """Reusable aligned memory: a stack of free pieces. Every call takes one and returns it."""
 
     def __init__(self) -> None:
-        self.free: list[Piece] = []  # append and pop are atomic under the GIL
+        self.free_pieces: list[Piece] = []  # append and pop are atomic under the GIL
 
     def take(self, size: int) -> Piece:
         """Return a piece of at least ``size`` bytes from its first aligned byte on."""
-        if self.free:
+        if self.free_pieces:
             try:
-                piece = self.free.pop()
-            except IndexError:  # another thread was faster
+                piece = self.free_pieces.pop()
+            except IndexError:  # another thread has taken the last piece
                 pass
             else:
                 if piece.memory.size >= size + _ALIGNMENT:
@@ -96,14 +96,14 @@ class Workspace:
 
 
 class _ShapeRecord:
-    """A `ProductShape` in memory that jobs are copied from, and the bytes of workspace that its products need."""
+    """A `ProductShape`, its words in memory for copies to jobs, and the bytes of workspace that its products need."""
 
     def __init__(self, shape: ProductShape, size: int) -> None:
         self.shape, self.words = shape, np.array(shape, np.int64)
         self.address: int = self.words.ctypes.data
         tile = shape.rows * shape.width * (size + 4)
         packed = shape.packed_columns * size + shape.packed_rows * max(size, LANE_BYTES)
-        self.bytes = HEAD + shape.depth * packed + tile
+        self.workspace_bytes = HEAD + shape.depth * packed + tile
 
 
 class Kernels:
@@ -121,9 +121,9 @@ class Kernels:
         self.workspace, self.block_workspace = Workspace(), Workspace()
         self._jobs: dict[int, list[ClosingJob]] = {}  # free jobs of closures of n vertices
         self._shapes: dict[tuple[int, bool], _ShapeRecord] = {}
-        self._cuts: dict[tuple[int, ...], Array] = {}
-        self.padded = -(-PIVOTS // self.lanes) * self.lanes  # columns of the block that an elimination closes
-        self.first_calls = FirstCalls(plan, is_compiled(*self._tile_code(), pivots=False), self.padded)
+        self._block_cache: dict[tuple[int, ...], Array] = {}
+        self.padded_columns = -(-PIVOTS // self.lanes) * self.lanes  # columns of the block that an elimination closes
+        self.first_calls = FirstCalls(plan, is_compiled(*self._tile_code(), pivots=False), self.padded_columns)
 
     # --------------------------------------------------------------------------------------------------- products
 
@@ -143,8 +143,8 @@ class Kernels:
     ) -> None:
         """Compute C ← [C ⊕] A ⊗ B, no size 0; with ``chunk`` > 0, mark P in runs of that length.
 
-        ``in_place``: C is B. One operand may be triangular: A[i, k] is 0̄ for k < i - ``a_subdiagonals``, or B[k, j] is
-        0̄ for k > j + ``b_subdiagonals``. `FULL` says that no entry is known to be 0̄.
+        ``in_place``: whether C is B. One operand may be triangular: A[i, k] is 0̄ for k < i - ``a_subdiagonals``, or
+        B[k, j] is 0̄ for k > j + ``b_subdiagonals``. `FULL` means that no entry is known to be 0̄.
         """
         speed, depth = self.speed, self.speed.depth
         if in_place:
@@ -157,26 +157,26 @@ class Kernels:
             pairs = m * n * A.shape[1]
             if pairs >= speed.parallel_pairs:
                 tasks = max(1, min(speed.tasks * threads, pairs // speed.task_pairs, MAX_BLOCKS))
-                blocks = self._cut(m, n, tasks, in_place)
-                self._on_threads(
+                blocks = self._cut_blocks(m, n, tasks, in_place)
+                self._run_on_threads(
                     shape, (C, A, B, P), (accumulate, chunk, k0, *subdiagonals), blocks, min(threads, len(blocks))
                 )
                 return
-        workspace = self.workspace.take(shape.bytes)
-        self._product(
+        workspace = self.workspace.take(shape.workspace_bytes)
+        self._product_entry(
             C, A, B, P, shape.address, accumulate, chunk, k0, a_subdiagonals, b_subdiagonals, workspace.address
         )
-        self.workspace.free.append(workspace)
+        self.workspace.free_pieces.append(workspace)
 
     def shape(self, depth: int, marking: bool = False) -> _ShapeRecord:
         """Return the shape of the products that pack ``depth`` steps of k at a time."""
         record = self._shapes.get((depth, marking))
         if record is None:
             panels = max(1, self.speed.packed // (depth * self.width * self.size))
-            tile = self._marking_tile if marking else self._tile
+            tile = self._marking_tile_address if marking else self._tile_address
             cut = (self.tile.rows, self.width, depth, panels * self.width, self.speed.blocks * self.tile.rows)
             record = self._shapes[depth, marking] = _ShapeRecord(
-                ProductShape(self._compute, tile, *cut, self.zero_word), self.size
+                ProductShape(self._block_product_address, tile, *cut, self.zero_word), self.size
             )
         return record
 
@@ -187,19 +187,21 @@ class Kernels:
         """
         shape, n = self.shape(self.speed.depth), C.shape[1]
         tasks = self.speed.tasks * threads if n * n // 2 * A.shape[1] >= self.speed.parallel_pairs else 1
-        blocks = self._cut_upper(n, tasks)
+        blocks = self._cut_upper_blocks(n, tasks)
         no_marks = np.empty((0, 0), np.int32)
-        self._on_threads(shape, (C, A, B, no_marks), (1, 0, 0, FULL, FULL), blocks, min(threads, tasks, len(blocks)))
+        self._run_on_threads(
+            shape, (C, A, B, no_marks), (1, 0, 0, FULL, FULL), blocks, min(threads, tasks, len(blocks))
+        )
 
     def stacked_product(self, C: Array, A: Array, B: Array, accumulate: int, threads: int) -> None:
-        """Compute C ← [C ⊕] A ⊗ B for stacks of matrices, no size 0: one compiled loop over each thread's part."""
-        count, loop, shape = C.shape[0], self._products, self.shape(self.speed.depth)
+        """Compute C ← [C ⊕] A ⊗ B for stacks of matrices, no size 0; a compiled loop computes each thread's part."""
+        count, loop, shape = C.shape[0], self._products_entry, self.shape(self.speed.depth)
 
         def multiply_part(start: int, stop: int) -> None:
-            selection = slice(start, stop)
-            workspace = self.workspace.take(shape.bytes)
-            loop(C[selection], A[selection], B[selection], shape.address, accumulate, workspace.address)
-            self.workspace.free.append(workspace)
+            part_slice = slice(start, stop)
+            workspace = self.workspace.take(shape.workspace_bytes)
+            loop(C[part_slice], A[part_slice], B[part_slice], shape.address, accumulate, workspace.address)
+            self.workspace.free_pieces.append(workspace)
 
         pairs = C.size * A.shape[2]
         pieces = min(count, threads) if pairs >= self.speed.task_pairs else 1
@@ -220,29 +222,29 @@ class Kernels:
         marks = np.full(W.shape, -1, np.int32)
         self.product(C, A, B, marks, 1, RUN, 0, threads)
         witness = W if W.dtype == np.int64 and W.strides[1] == 8 else W.astype(np.int64, order="C")
-        find_witnesses(self._find, C, A, B, marks, witness, k0, self.lanes, self.plan.zero, threads)
+        find_witnesses(self._witness_search_address, C, A, B, marks, witness, k0, self.lanes, self.plan.zero, threads)
         if witness is not W:
             W[...] = witness
 
-    def _on_threads(
+    def _run_on_threads(
         self,
         shape: _ShapeRecord,
         matrices: tuple[Array, ...],
-        rest: tuple[int, ...],
+        options: tuple[int, ...],
         blocks: Array,
         threads: int,
     ) -> None:
-        workspaces = [self.workspace.take(shape.bytes) for _ in range(threads)]
-        job = _job(blocks, [piece.address for piece in workspaces])
-        self._describe(*matrices, shape.address, *rest, job.ctypes.data)
+        workspaces = [self.workspace.take(shape.workspace_bytes) for _ in range(threads)]
+        job = _new_job(blocks, [piece.address for piece in workspaces])
+        self._describe_entry(*matrices, shape.address, *options, job.ctypes.data)
         run_blocks(job, len(blocks), threads)
-        self.workspace.free.extend(workspaces)
+        self.workspace.free_pieces.extend(workspaces)
 
     def blocks(self, m: int, n: int, tasks: int, *, columns_only: bool = False) -> list[tuple[int, int, int, int]]:
-        """Return blocks of C, about ``tasks``, cut at the borders of tiles, those of the most work first.
+        """Return about ``tasks`` blocks of C, cut at the borders of tiles, in decreasing order of their work.
 
-        Columns are cut first, because every task packs its own columns of B. For 96 rows, packing would take a fifth of
-        the time. If B is triangular, columns further right are more work.
+        Columns are cut first, because every task packs its own columns of B. If rows were cut, packing would take a
+        fifth of the time for 96 rows. If B is triangular, columns further right are more work.
         """
         column_tiles, row_tiles = -(-n // self.width), -(-m // self.tile.rows)
         across = min(column_tiles, tasks)
@@ -252,24 +254,24 @@ class Kernels:
         blocks = [(tops[i], tops[i + 1], lefts[j], lefts[j + 1]) for j in range(across) for i in range(down)]
         return sorted(blocks, key=lambda block: ((block[0] - block[1]) * (block[3] - block[2]), -block[2]))
 
-    def _cut(self, m: int, n: int, tasks: int, columns_only: bool) -> Array:
+    def _cut_blocks(self, m: int, n: int, tasks: int, columns_only: bool) -> Array:
         """Return `blocks` as a cached array, because a closure uses the same blocks from round to round."""
         return self._cached_blocks(
             (m, n, tasks, columns_only), lambda: self.blocks(m, n, tasks, columns_only=columns_only)
         )
 
-    def _cached_blocks(self, key: tuple[int, ...], cut: Callable[[], list[tuple[int, int, int, int]]]) -> Array:
-        blocks = self._cuts.get(key)
+    def _cached_blocks(self, key: tuple[int, ...], make_blocks: Callable[[], list[tuple[int, int, int, int]]]) -> Array:
+        blocks = self._block_cache.get(key)
         if blocks is None:
-            if len(self._cuts) >= _LIMIT:
-                self._cuts.clear()
-            blocks = self._cuts[key] = np.array(cut(), np.int64)
+            if len(self._block_cache) >= _CACHE_LIMIT:
+                self._block_cache.clear()
+            blocks = self._block_cache[key] = np.array(make_blocks(), np.int64)
         return blocks
 
     def upper_blocks(self, n: int, tasks: int) -> list[tuple[int, int, int, int]]:
-        """Return blocks that cover C (n, n) on and above the diagonal, about ``tasks`` or more, most work first.
+        """Return blocks that cover C (n, n) on and above the diagonal, at least about ``tasks``, most work first.
 
-        Above the diagonal they are as wide as the columns of B that are packed at a time. At the diagonal they are as
+        Above the diagonal a block is as wide as the columns of B that are packed at a time. At the diagonal it is as
         wide as a tile.
         """
         rows, strip = self.tile.rows, self.shape(self.speed.depth).shape.packed_columns
@@ -283,41 +285,41 @@ class Kernels:
                 blocks.append((corner, min(n, -(-stop // rows) * rows), start, stop))
         return sorted(blocks, key=lambda block: (block[0] - block[1]) * (block[3] - block[2]))
 
-    def _cut_upper(self, n: int, tasks: int) -> Array:
+    def _cut_upper_blocks(self, n: int, tasks: int) -> Array:
         """Return `upper_blocks` as a cached array."""
         return self._cached_blocks((n, tasks), lambda: self.upper_blocks(n, tasks))
 
     @cached_property
-    def _product(self) -> Any:
+    def _product_entry(self) -> Any:
         return entry("product", self.size)
 
     @cached_property
-    def _products(self) -> Any:
+    def _products_entry(self) -> Any:
         return entry("products", self.size)
 
     @cached_property
-    def _describe(self) -> Any:
+    def _describe_entry(self) -> Any:
         return entry("describe", self.size)
 
     @cached_property
-    def _compute(self) -> int:
+    def _block_product_address(self) -> int:
         return block_product(self.size)
 
     @cached_property
-    def _tile(self) -> int:
+    def _tile_address(self) -> int:
         return self._compile_tile(False)
 
     @cached_property
-    def _marking_tile(self) -> int:
+    def _marking_tile_address(self) -> int:
         return self._compile_tile(True)
 
     @cached_property
-    def _find(self) -> int:
-        what = self._compile_purpose("product with witnesses")
+    def _witness_search_address(self) -> int:
+        what = self._describe_purpose("product with witnesses")
         return compile_native(build_find, self.definition, host(), what=what)
 
-    def tile_of(self, shape: TileShape) -> int:
-        """Return the address of a tile of another shape than that of products here."""
+    def compile_tile(self, shape: TileShape) -> int:
+        """Compile a tile of another shape than that of the products here, and return its address."""
         return self._compile_tile(False, shape)
 
     def _tile_code(self, shape: TileShape | None = None) -> tuple[Any, ...]:
@@ -325,10 +327,10 @@ class Kernels:
         return build_tile, self.definition, host(), shape or self.tile
 
     def _compile_tile(self, pivots: bool, shape: TileShape | None = None) -> int:
-        what = self._compile_purpose("product with predecessors" if pivots else "product")
+        what = self._describe_purpose("product with predecessors" if pivots else "product")
         return compile_native(*self._tile_code(shape), what=what, pivots=pivots)
 
-    def _compile_purpose(self, part: str) -> str:
+    def _describe_purpose(self, part: str) -> str:
         """Return the name of a compilation in reports: what the caller computes, such as "min_plus float32 product"."""
         return f"{self.plan.semiring.name} {self.plan.dtype} {part}"
 
@@ -337,7 +339,7 @@ class Kernels:
     def vector_product(self, C: Array, A: Array, B: Array, accumulate: int, threads: int) -> bool:
         """Compute C ← [C ⊕] A ⊗ B for C of one column or one row.
 
-        Return False if vectors do not pay.
+        Return False, and compute nothing, if a tile is as fast or no side of the matrix is contiguous.
         """
         column = C.shape[1] == 1
         matrix = A if column else B.T
@@ -345,18 +347,18 @@ class Kernels:
             return False
         c, x = (C[:, 0], B[:, 0]) if column else (C[0], A[0])
         threads = threads if matrix.size >= self.speed.parallel_pairs else 1
-        native = self._matrix_first if column else self._vector_first
+        native = self._compile_matrix_first if column else self._compile_vector_first
         return matrix_vector(native, c, matrix, x, self.plan.zero, self.lanes, accumulate, threads)
 
-    def _matrix_first(self, kind: str) -> int:
+    def _compile_matrix_first(self, kind: str) -> int:
         return self._compile_vector(kind, False)
 
-    def _vector_first(self, kind: str) -> int:
+    def _compile_vector_first(self, kind: str) -> int:
         return self._compile_vector(kind, True)
 
     def _compile_vector(self, kind: str, vector_first: bool) -> int:
         build = build_dots if kind == "dots" else build_updates
-        what = self._compile_purpose("matrix-vector product")
+        what = self._describe_purpose("matrix-vector product")
         return compile_native(build, self.definition, host(), what=what, vector_first=vector_first)
 
     # --------------------------------------------------------------------------------------------------- closures
@@ -367,7 +369,7 @@ class Kernels:
         Return the first pivot without a star, or -1.
         """
         if self._float64_kernels is None:
-            return self._run_close(self._close, A)
+            return self._run_close(self._close_entry, A)
         wide = A.astype(np.float64)
         failed = self._float64_kernels.close(wide)
         A[...] = wide
@@ -381,7 +383,7 @@ class Kernels:
         (count, n), failed = A.shape[:2], []
 
         def close_part(start: int, stop: int) -> None:
-            failure = self._run_close(self._close_each, A[start:stop])
+            failure = self._run_close(self._close_each_entry, A[start:stop])
             if failure >= 0:
                 failed.append(start * n + failure)
 
@@ -394,7 +396,7 @@ class Kernels:
         n = A.shape[-1]
         job, piece = self.take_job(n)
         failed: int = loop(A, job.address, piece.address)
-        self.give_back(n, job, piece)
+        self.return_job(n, job, piece)
         return failed
 
     def take_job(self, n: int) -> tuple[ClosingJob, Piece]:
@@ -405,20 +407,20 @@ class Kernels:
             job = self._new_closing_job(n)
         return job, self.block_workspace.take(job.workspace_bytes)
 
-    def give_back(self, n: int, job: ClosingJob, piece: Piece) -> None:
+    def return_job(self, n: int, job: ClosingJob, piece: Piece) -> None:
         """Store a job and its workspace for the next call."""
-        self.block_workspace.free.append(piece)
+        self.block_workspace.free_pieces.append(piece)
         self._jobs[n].append(job)
 
     def _new_closing_job(self, n: int) -> ClosingJob:
         """Return a new job that closes n vertices."""
         elimination = self._elimination
-        padded = elimination.padded
+        padded = elimination.padded_columns
         pivots = n if n <= padded else PIVOTS  # a small matrix is one block
-        most = max(pivots, min(n, padded))  # so that the workspace also suffices for any smaller matrix
+        max_rows = max(pivots, min(n, padded))  # so that the workspace also suffices for any smaller matrix
         panel_width = -(-n // self.width) * self.width
-        blocks = most * (padded + panel_width) * self.size
-        packed = (most + self.tile.rows) * most * max(self.size, LANE_BYTES)
+        blocks = max_rows * (padded + panel_width) * self.size
+        packed = (max_rows + self.tile.rows) * max_rows * max(self.size, LANE_BYTES)
         job = np.zeros(CLOSING_WORDS, np.int64)
         job[:SHAPE_WORDS] = self.shape(self.speed.depth).words
         job[WORDS:] = elimination.address, padded, pivots, elimination.one, elimination.is_idempotent
@@ -433,17 +435,17 @@ class Kernels:
         n, group = A.shape[0], GROUP * self.lanes
         padded = -(-n // group) * group
         piece = self.block_workspace.take(n * padded * (self.size + 4))
-        failed: int = self._close_pivots(
-            A, P, self._marking_eliminate, padded, padded // group, self.definition.zero_bits, k0, piece.address
+        failed: int = self._close_pivots_entry(
+            A, P, self._marking_eliminate_address, padded, padded // group, self.definition.zero_bits, k0, piece.address
         )
-        self.block_workspace.free.append(piece)
+        self.block_workspace.free_pieces.append(piece)
         return failed
 
     def close_by_rows(self, A: Array, threads: int, *, dynamic: bool) -> int:
         """Compute A ← A*, A with contiguous rows, by `row_parallel`.
 
-        Return the first pivot without a star, or -1. ``dynamic``: a free thread takes one row at a time, instead of as
-        many adjacent rows for each thread.
+        Return the first pivot without a star, or -1. ``dynamic``: whether a free thread takes one row at a time.
+        Otherwise each thread updates an equal number of adjacent rows.
         """
         if self._float64_kernels is not None:
             wide = A.astype(np.float64)
@@ -452,7 +454,7 @@ class Kernels:
             return failed
         n, elimination = A.shape[0], self._elimination
         loop, round_ = entry("close_pivots_by_rows", self.size), max(1, ROUND_PAIRS // (n * n))
-        copy, piece = np.empty(n, A.dtype), self.block_workspace.take(self.padded * self.size)
+        copy, piece = np.empty(n, A.dtype), self.block_workspace.take(self.padded_columns * self.size)
         rows = -(-n // MAX_BLOCKS) if dynamic else -(-n // threads)
         blocks = _row_blocks(n, rows)
         job, alive = self._rows_job(blocks, threads, A, copy[None], copy[None], 1)
@@ -461,7 +463,7 @@ class Kernels:
         with lease(min(threads, len(blocks))) as team:
             arguments = (
                 *(A, job.ctypes.data, len(blocks), team.mailbox, team.members),
-                *(elimination.address, piece.address, self.padded, self.definition.zero_bits),
+                *(elimination.address, piece.address, self.padded_columns, self.definition.zero_bits),
             )
             while start < n and failed < 0:
                 team.wake()
@@ -471,7 +473,7 @@ class Kernels:
                     team.wait(len(blocks))
                 failed = -1 - status if status < 0 else -1
                 start = stop if status == stop else status + 1
-        self.block_workspace.free.append(piece)
+        self.block_workspace.free_pieces.append(piece)
         del alive
         return failed
 
@@ -487,9 +489,9 @@ class Kernels:
         del alive
 
     def _rows_job(self, blocks: Array, threads: int, C: Array, A: Array, B: Array, count: int) -> tuple[Array, Any]:
-        """Return a job of `row_parallel`, and the objects that must live as long: factors of A, rows of B."""
+        """Return a job of `row_parallel` with factors of A and rows of B, and the objects that must live as long."""
         folds, scratch = folds_for(self.plan, count), np.empty((threads, _ALIGNMENT), np.uint8)
-        job = _job(blocks, [scratch.ctypes.data + _ALIGNMENT * member for member in range(threads)])
+        job = _new_job(blocks, [scratch.ctypes.data + _ALIGNMENT * member for member in range(threads)])
         job[0] = update_rows()
         words = row_parallel.RowJob(
             fold=folds.left,
@@ -523,15 +525,15 @@ class Kernels:
         return kernels_for(replace(plan, dtype=wide, zero=wide.type(plan.zero), one=wide.type(plan.one)))
 
     @cached_property
-    def _close(self) -> Any:
+    def _close_entry(self) -> Any:
         return entry("close", self.size)
 
     @cached_property
-    def _close_each(self) -> Any:
+    def _close_each_entry(self) -> Any:
         return entry("close_each", self.size)
 
     @cached_property
-    def _close_pivots(self) -> Any:
+    def _close_pivots_entry(self) -> Any:
         return entry("close_pivots", self.size)
 
     @cached_property
@@ -539,14 +541,14 @@ class Kernels:
         """The native elimination of the pivots of a closure."""
         definition = define(self.plan, closing=True)
         return _NativeElimination(
-            self._compile_eliminate(self.padded // self.lanes, False),
-            self.padded,
+            self._compile_eliminate(self.padded_columns // self.lanes, False),
+            self.padded_columns,
             definition.one_bits - (definition.one_bits >> 63 << 64),
             int(definition.idempotent),
         )
 
     @cached_property
-    def _marking_eliminate(self) -> int:
+    def _marking_eliminate_address(self) -> int:
         return self._compile_eliminate(GROUP, True)
 
     def _compile_eliminate(self, group: int, pivots: bool) -> int:
@@ -555,7 +557,7 @@ class Kernels:
             name = self.plan.semiring.name
             raise no_star(name)
         definition.star.check_dtype(self.plan.dtype)
-        what = self._compile_purpose("closure with predecessors" if pivots else "closure")
+        what = self._describe_purpose("closure with predecessors" if pivots else "closure")
         return compile_native(build_eliminate, definition, host(), group, what=what, pivots=pivots)
 
 
@@ -565,7 +567,7 @@ def _row_blocks(n: int, rows: int) -> Array:
     return np.stack([starts, np.minimum(n, starts + rows), 0 * starts, 0 * starts], 1)
 
 
-def _job(blocks: Array, workspaces: list[int]) -> Array:
+def _new_job(blocks: Array, workspaces: list[int]) -> Array:
     """Return a job for `run_blocks`, without its first words."""
     job = np.empty(HEADER + 4 * len(blocks) + len(workspaces), np.int64)
     job[HEADER : -len(workspaces)] = blocks.ravel()
@@ -573,7 +575,7 @@ def _job(blocks: Array, workspaces: list[int]) -> Array:
     return job
 
 
-def copy(source: Array, out: Array, threads: int) -> None:
+def copy_matrix(source: Array, out: Array, threads: int) -> None:
     """Copy source to ``out``, of one shape and dtype, on all threads if the size pays for them."""
     m, n = source.shape
     contiguous = source.strides[1] == out.strides[1] == source.itemsize
@@ -582,7 +584,7 @@ def copy(source: Array, out: Array, threads: int) -> None:
         return
     parts = min(m, threads)
     blocks = [(m * part // parts, m * (part + 1) // parts, 0, n * source.itemsize) for part in range(parts)]
-    job = _job(np.array(blocks, np.int64), [0] * parts)
+    job = _new_job(np.array(blocks, np.int64), [0] * parts)
     job[:5] = copy_block(), out.ctypes.data, out.strides[0], source.ctypes.data, source.strides[0]
     run_blocks(job, parts, parts)
 
@@ -601,7 +603,7 @@ def kernels_for(plan: KernelPlan) -> Kernels:
     if entry is not None and entry[0].zero == plan.zero:
         return entry[1]
     kernels = Kernels(plan, speed)
-    if len(_kernels) >= _LIMIT:
+    if len(_kernels) >= _CACHE_LIMIT:
         _kernels.clear()
     # The values keep the semiring and the speed data alive, so that their identities stay unique.
     _kernels[key] = plan, kernels

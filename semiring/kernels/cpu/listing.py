@@ -22,8 +22,8 @@ from semiring.kernels.machines.speed_data import TileShape
 __all__ = ["tile_code", "tile_text"]
 
 
-def tile_code(plan: KernelPlan, language: str, cpu: str | None, whole: bool) -> str:
-    """Return the tile of a product as `semiring.code` shows it, after a line that says how a product is cut.
+def tile_code(plan: KernelPlan, language: str, cpu: str | None, is_whole: bool) -> str:
+    """Return the tile of a product as `semiring.code` shows it, after a line with the shape of the tile.
 
     float16 and bfloat16 show the tile of float32. Raises `UnknownNameError` for a CPU that is not in `CPUS`, and
     `DTypeError` for a dtype without a CPU kernel.
@@ -39,17 +39,20 @@ def tile_code(plan: KernelPlan, language: str, cpu: str | None, whole: bool) -> 
         raise DTypeError(f"products of {dtype} are not compiled for a CPU: show them as ptx or sass")
     target = host() if cpu is None else CPUS[cpu]
     text, shape = tile_text(plan, language, target)
-    listing = text if whole else steady_loop(text)
+    listing = text if is_whole else steady_loop(text)
     mark = ";" if language == "llvm" else "//" if target.arm64 else "#"
     return (
         f"{mark} a product in {plan.semiring.name} on {plan.dtype}{rounded} for {target.cpu or target.triple}: "
         f"a tile of {shape.rows} rows of {shape.vectors} vectors of {target.vector_bytes} bytes, "
-        f"{'the whole' if whole else 'the loop over k'}\n{listing}"
+        f"{'the whole' if is_whole else 'the loop over k'}\n{listing}"
     )
 
 
 def tile_text(plan: KernelPlan, language: str, target: Target, *, pivots: bool = False) -> tuple[str, TileShape]:
-    """Return the whole tile for a CPU as ``"llvm"`` or ``"asm"``, and its shape; for this machine the one in use."""
+    """Return the whole tile for a CPU as ``"llvm"`` or ``"asm"``, and its shape.
+
+    For this machine it is the tile of `cpu_speed`, which products use.
+    """
     definition = define(plan)
     shape = tile_shape(definition, target, cpu_speed() if target == host() else table_for(target).speed)
     show = intermediate if language == "llvm" else assembly

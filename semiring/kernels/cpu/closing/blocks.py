@@ -32,7 +32,7 @@ __all__ = ["CLOSING_WORDS", "PADDED", "PIVOTS", "PIVOTS_AT_A_TIME", "close", "cl
 
 Array = Any  # inside a kernel: Numba's own types
 
-#: Pivots at a time: part of the schedule, because it decides in which order an entry meets its candidates.
+#: Pivots at a time: part of the schedule, because it determines the order in which candidates are added to an entry.
 PIVOTS = 24
 
 ELIMINATE, PADDED, PIVOTS_AT_A_TIME, ONE, IDEMPOTENT = range(WORDS, WORDS + 5)
@@ -88,7 +88,7 @@ def close(A: Array, job: int, workspace: int) -> int:
 def close_each(As: Array, job: int, workspace: int) -> int:
     """Call `close` for every matrix of a stack (count, n, n).
 
-    Return the first pivot without a star, or -1. Pivots are numbered through all matrices.
+    Return the first pivot without a star, or -1. Pivot k of matrix i has the number i·n + k.
     """
     for i in range(As.shape[0]):
         failed = int(close(As[i], job, workspace))
@@ -124,21 +124,21 @@ def put_identity(panel: int, start: int, count: int, width: int, zero: Any, one:
 
 
 @_inner
-def fill(value: Any, m: int, n: int, to: int, row: int, size: int) -> None:
+def fill(value: Any, m: int, n: int, target: int, row: int, size: int) -> None:
     """Store ``value`` in m × n elements.
 
     The elements of a row are adjacent.
     """
     for i in range(m):
         for j in range(n):
-            put(value, to + i * row + j * size)
+            put(value, target + i * row + j * size)
 
 
 @_inner
 def multiply_rows(
     job: int, c: int, m: int, n: int, packed: int, panel: int, steps: int, zero: Any, size: int, load: int, corner: int
 ) -> None:
-    """Compute m rows of C from packed rows of A and packed columns of B."""
+    """Compute m rows of C, at the address ``c``, from packed rows of A and packed columns of B."""
     unit, rows, row = max(size, LANE_BYTES), word(job, ROWS), word(job, C_ROW)
     for i in range(0, m, rows):
         tiles_in_row(

@@ -40,11 +40,11 @@ class RowJob(NamedTuple):
     source: int  # the first row that is read: the copy of the pivot row, or the first row of B
     target: int  # the first row that is written
     target_row: int  # the stride of the rows that are written
-    columns: int  # of the rows that are written
-    factors: int  # the first factor: of A in a product
+    columns: int  # how many entries of a row are written
+    factors: int  # the address of the first factor: in a product the first entry of A
     factor_row: int  # the stride of factors from row to row
     factor_step: int  # the stride of factors from k to k
-    steps: int  # how many k
+    steps: int  # the number of values of k
     source_row: int  # the stride of the rows that are read
     pivot: int  # -1 in a product
     size: int  # bytes of an element
@@ -60,25 +60,26 @@ _outer: Callable[[Callable[..., Any]], Any] = numba.njit(**OUTER)
 
 
 @_inner
-def copy_element(to, source, size):
+def copy_element(target, source, size):
     """Copy one element of 1, 2, 4 or 8 bytes."""
     if size == 4:
-        put(fetch(numba.uint32(0), source), to)
+        put(fetch(numba.uint32(0), source), target)
     elif size == 8:
-        put(fetch(numba.uint64(0), source), to)
+        put(fetch(numba.uint64(0), source), target)
     elif size == 2:
-        put(fetch(numba.uint16(0), source), to)
+        put(fetch(numba.uint16(0), source), target)
     else:
-        put(fetch(numba.uint8(0), source), to)
+        put(fetch(numba.uint8(0), source), target)
 
 
-def update_rows(job: int, cut: int, workspace: int) -> None:
-    """Update the rows of one block: row i becomes row i ⊕ its factors ⊗ the rows that are read; C interface.
+def update_rows(job: int, block_address: int, workspace: int) -> None:
+    """Update the rows of one block: row i becomes row i ⊕ its factors ⊗ the rows that are read.
 
-    The factor of a closure is an entry of the row that is written, so it is copied to the workspace first.
+    The function has the C interface of `macro_kernel.block_product`. In a closure the factor is an entry of the row
+    that is written, so it is copied to the workspace first.
     """
     pivot, size = word(job, PIVOT), word(job, SIZE)
-    for i in range(word(cut, 0), word(cut, 1)):
+    for i in range(word(block_address, 0), word(block_address, 1)):
         if i == pivot:
             continue
         row = word(job, TARGET) + i * word(job, TARGET_ROW)

@@ -1,4 +1,4 @@
-"""Find predecessors on the CPU, on threads, by the method of `semiring.algorithms.predecessors`, which proves it.
+"""Find predecessors on the CPU, on threads, by the method that `semiring.algorithms.predecessors` states and proves.
 
 Every kernel works on a range of rows or of columns and writes no other entry. So threads can take ranges, and the
 result does not depend on their number. Entries of a row or column that are used often are copied into a tile first. A
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cpu.codegen.scalars import scalars_for
-from semiring.kernels.cpu.first_calls import MANY
+from semiring.kernels.cpu.first_calls import MAX_DIRECT_EDGES
 from semiring.kernels.cpu.predecessors.direct_edges import edges_from, edges_into, extremes, last_edges
 from semiring.kernels.cpu.predecessors.trees import COLUMNS, follow_intermediates, grow_trees, settle_rows
 from semiring.kernels.cpu.threads.pool import run_tasks
@@ -29,20 +29,20 @@ Array: TypeAlias = NDArray[Any]
 class _KernelOperands:
     """The operands that the kernels share in one call."""
 
-    def __init__(self, plan: KernelPlan, D: Array, before: Array, tolerance: Tolerance) -> None:
-        self.plan, self.D, self.before, self.tolerance = plan, D, before, tolerance
+    def __init__(self, plan: KernelPlan, D: Array, adjacency: Array, tolerance: Tolerance) -> None:
+        self.plan, self.D, self.adjacency, self.tolerance = plan, D, adjacency, tolerance
         self.sr, self.sums = scalars_for(plan)
         self.zero = plan.dtype.type(plan.zero)
         #: The type in which paths are added up, and 1̄ of that type.
         self.wide = np.dtype(np.float64) if plan.dtype.kind == "f" else plan.dtype
         self.one = self.wide.type(plan.one)
-        self.tight, self.loose = self.pair("tight"), self.pair("loose")
+        self.tight, self.loose = self.tolerance_pair("tight"), self.tolerance_pair("loose")
 
-    def pair(self, name: str, dtype: np.dtype[Any] | None = None) -> tuple[Any, ...]:
+    def tolerance_pair(self, name: str, dtype: np.dtype[Any] | None = None) -> tuple[Any, ...]:
         kind = (dtype or self.plan.dtype).type
         return tuple(kind(value) for value in getattr(self.tolerance, name))
 
-    def run(self, function: Any, parts: int, unit: int) -> None:
+    def run_on_ranges(self, function: Any, parts: int, unit: int) -> None:
         """Call ``function(start, stop)`` on ranges of 0 … n - 1, with borders at multiples of ``unit``."""
         n, threads = self.D.shape[0], self.plan.threads
         if self.D.nbytes < cpu_speed().copy_bytes:  # less work than waking a second thread
@@ -52,19 +52,19 @@ class _KernelOperands:
         run_tasks(function, [(start, min(n, start + step)) for start in range(0, n, step)], threads)
 
 
-def find_predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, before: Array) -> Array:
-    """Return the predecessors (n, n) int32 of the closed matrix D, from the matrix ``before`` closing."""
+def find_predecessors(plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> Array:
+    """Return the predecessors (n, n) int32 of D, the closure of the matrix ``adjacency``."""
     n = D.shape[0]
-    case = _KernelOperands(plan, np.ascontiguousarray(D), np.ascontiguousarray(before), tolerance)
+    case = _KernelOperands(plan, np.ascontiguousarray(D), np.ascontiguousarray(adjacency), tolerance)
     edges = _direct_edges(case)
     pred = np.empty((n, n), np.int32)
-    pending, open_rows, doubtful = np.zeros((3, n), np.bool_)
-    _take_direct_edges(case, edges, pred, pending, open_rows, doubtful)
-    if edges.monotone and pending.any():
-        _follow_intermediates(case, edges, pred, pending, doubtful)
+    pending_columns, open_rows, doubtful_rows = np.zeros((3, n), np.bool_)
+    _fill_direct_edges(case, edges, pred, pending_columns, open_rows, doubtful_rows)
+    if edges.is_monotone and pending_columns.any():
+        _follow_intermediates(case, edges, pred, pending_columns, doubtful_rows)
     if open_rows.any():
         _grow_trees(case, edges, pred, open_rows)
-    _settle(case, pred, open_rows | doubtful)
+    _settle_rows(case, pred, open_rows | doubtful_rows)
     return pred
 
 
@@ -73,91 +73,111 @@ class _IncomingEdges(NamedTuple):
 
     tails: Array  # (n, width) int32
     weights: Array  # (n, width)
-    counts: Array  # (n) int32: how many there are, also where that is more than the width
-    best: Array  # (n), as worst: the `extremes`, or empty where no vertex has more edges than the width
+    counts: Array  # (n) int32: how many edges there are, which may exceed the width
+    best: Array  # (n), as worst: the `extremes`, or empty if no vertex has more edges than the width
     worst: Array
-    monotone: bool  # no edge improves on 1̄
+    is_monotone: bool  # whether no edge improves on 1̄
 
 
 def _direct_edges(case: _KernelOperands) -> _IncomingEdges:
-    """Find the direct edges.
+    """Find the direct edges into every vertex.
 
-    Search twice, with a bound, if a vertex has too many and a bound can exclude some.
+    If a vertex has more than `MAX_DIRECT_EDGES`, search again and exclude edges by a bound (`edges_into`).
     """
     D, plan, tight = case.D, case.plan, case.tight
-    n, width = D.shape[0], min(D.shape[0], MANY)
+    n, width = D.shape[0], min(D.shape[0], MAX_DIRECT_EDGES)
     tails, weights = np.empty((n, width), np.int32), np.empty((n, width), D.dtype)
     counts, improves = np.zeros(n, np.int32), np.zeros(n, np.bool_)
     best, worst = np.empty((2, 0), D.dtype)
 
     def scan(j0: int, j1: int) -> None:
         improves[j0] = not edges_into(
-            *(case.sr, D, case.before, case.zero, plan.dtype.type(plan.one), tight, best, worst),
+            *(case.sr, D, case.adjacency, case.zero, plan.dtype.type(plan.one), tight, best, worst),
             *(j0, j1, tails, weights, counts),
         )
 
-    case.run(scan, 1, 16)
-    monotone = not improves.any()
-    if monotone and counts.max(initial=0) > width:
+    case.run_on_ranges(scan, 1, 16)
+    is_monotone = not improves.any()
+    if is_monotone and counts.max(initial=0) > width:
         best, worst = np.full((2, n), case.zero)
-        case.run(lambda j0, j1: extremes(case.sr, D, case.zero, j0, j1, best, worst), 1, 16)
+        case.run_on_ranges(lambda j0, j1: extremes(case.sr, D, case.zero, j0, j1, best, worst), 1, 16)
         counts[:] = 0
-        case.run(scan, 1, 16)
-    return _IncomingEdges(tails, weights, counts, best, worst, monotone)
+        case.run_on_ranges(scan, 1, 16)
+    return _IncomingEdges(tails, weights, counts, best, worst, is_monotone)
 
 
-def _take_direct_edges(
-    case: _KernelOperands, edges: _IncomingEdges, pred: Array, pending: Array, open_rows: Array, doubtful: Array
+def _fill_direct_edges(
+    case: _KernelOperands,
+    edges: _IncomingEdges,
+    pred: Array,
+    pending_columns: Array,
+    open_rows: Array,
+    doubtful_rows: Array,
 ) -> None:
     """Fill pred from direct edges by `last_edges`, which marks the remaining work."""
     D, counts, width = case.D, edges.counts, edges.tails.shape[1]
-    promising = _promising(case.plan, edges.best, edges.worst)
-    tried = np.where(promising, np.minimum(counts, width), 0) if edges.monotone else 0 * counts
-    crowded = counts > width
-    # 64 rows at a time where they fit into half of the second-level cache, else 32: at n = 2048, on one Zen 4 core, 64
-    # rows take 20 ms, 32 rows 27 ms and 16 rows 34 ms; at n = 4096 the times of 64 rows vary by half.
+    promising = _columns_with_nearer(case.plan, edges.best, edges.worst)
+    tried = np.where(promising, np.minimum(counts, width), 0) if edges.is_monotone else 0 * counts
+    is_crowded = counts > width
+    # 64 rows at a time if they fit into half of the second-level cache, else 32. At n = 2048, on one Zen 4 core, 64
+    # rows take 20 ms, 32 rows 27 ms and 16 rows 34 ms. At n = 4096 the times of 64 rows vary by half.
     lanes = 64 if 64 * D.shape[0] * D.itemsize <= cpu_speed().turned else 32
 
-    def last(r0: int, r1: int) -> None:
+    def fill_rows(r0: int, r1: int) -> None:
         last_edges(
-            *(lanes, case.sr, case.sums, D, case.before, pred, case.zero, case.one, edges.tails, edges.weights),
-            *(tried, crowded, case.tight, case.loose, r0, r1, pending, open_rows, doubtful),
+            *(lanes, case.sr, case.sums, D, case.adjacency, pred, case.zero, case.one, edges.tails, edges.weights),
+            *(tried, is_crowded, case.tight, case.loose, r0, r1, pending_columns, open_rows, doubtful_rows),
         )
 
-    case.run(last, 4, lanes)
+    case.run_on_ranges(fill_rows, 4, lanes)
 
 
 def _follow_intermediates(
-    case: _KernelOperands, edges: _IncomingEdges, pred: Array, pending: Array, doubtful: Array
+    case: _KernelOperands, edges: _IncomingEdges, pred: Array, pending_columns: Array, doubtful_rows: Array
 ) -> None:
-    """Decide the remaining entries in the columns marked ``pending`` by trying all intermediate vertices."""
+    """Decide the remaining entries of the ``pending_columns`` by trying all intermediate vertices."""
 
     def follow(j0: int, j1: int) -> None:
         follow_intermediates(
-            *(case.sr, case.D, pred, case.zero, edges.best, case.tight, case.loose, j0, j1, pending, doubtful)
+            *(
+                case.sr,
+                case.D,
+                pred,
+                case.zero,
+                edges.best,
+                case.tight,
+                case.loose,
+                j0,
+                j1,
+                pending_columns,
+                doubtful_rows,
+            )
         )
 
-    case.run(follow, 4, COLUMNS)
+    case.run_on_ranges(follow, 4, COLUMNS)
 
 
 def _grow_trees(case: _KernelOperands, edges: _IncomingEdges, pred: Array, open_rows: Array) -> None:
-    """Complete the rows marked open, each by one search from its source."""
-    D, before, zero, tight = case.D, case.before, case.zero, case.tight
+    """Complete the ``open_rows``, each by one search from its source."""
+    D, adjacency, zero, tight = case.D, case.adjacency, case.zero, case.tight
     heads, lengths = np.empty_like(edges.tails), np.empty_like(edges.weights)
     outdegree = np.empty_like(edges.counts)
 
     def grow(r0: int, r1: int) -> None:
         grow_trees(
-            *(case.sr, D, before, pred, zero, edges.monotone, edges.tails, edges.weights, edges.counts),
+            *(case.sr, D, adjacency, pred, zero, edges.is_monotone, edges.tails, edges.weights, edges.counts),
             *(heads, lengths, outdegree, tight, r0, r1, open_rows),
         )
 
-    case.run(lambda r0, r1: edges_from(D, before, zero, tight, r0, r1, heads, lengths, outdegree), 4, 1)
-    case.run(grow, 8, 1)
+    case.run_on_ranges(lambda r0, r1: edges_from(D, adjacency, zero, tight, r0, r1, heads, lengths, outdegree), 4, 1)
+    case.run_on_ranges(grow, 8, 1)
 
 
-def _promising(plan: KernelPlan, best: Array, worst: Array) -> Any:
-    """Return the columns that some vertex can be strictly nearer to; all columns if best and worst are unknown."""
+def _columns_with_nearer(plan: KernelPlan, best: Array, worst: Array) -> Any:
+    """Return a mask of the columns j that some vertex can be strictly nearer to than another, from the `extremes`.
+
+    Without extremes the mask is True.
+    """
     if not best.size:
         return True
     add = plan.semiring.add.expression
@@ -167,24 +187,25 @@ def _promising(plan: KernelPlan, best: Array, worst: Array) -> Any:
     return add.evaluate({"x": nearest, "y": worst}, plan.dtype) != worst
 
 
-def _settle(case: _KernelOperands, pred: Array, rows: Array) -> int:
-    """Validate the marked rows of pred and repair those that are no trees of best paths.
+def _settle_rows(case: _KernelOperands, pred: Array, rows: Array) -> int:
+    """Validate the marked rows of pred, and repair each row that is not a tree of best paths.
 
-    Return how many were repaired. pred may be any int32 matrix, because wrong entries in a marked row are replaced.
+    Return how many rows were repaired. pred may be any int32 matrix, because wrong entries in a marked row are
+    replaced.
     """
     if not rows.any():
         return 0
     wide = np.empty(0, case.wide)
-    bound = case.pair("bound", case.wide)
+    bound = case.tolerance_pair("bound", case.wide)
     repaired, failed = np.zeros((2, rows.size), np.int64)
 
     def check(r0: int, r1: int) -> None:
         repaired[r0], failed[r0] = settle_rows(
-            *(case.sr, case.sums, case.D, case.before, pred, case.zero, case.one, case.tight, bound),
+            *(case.sr, case.sums, case.D, case.adjacency, pred, case.zero, case.one, case.tight, bound),
             *(case.tolerance.is_relative, r0, r1, rows, wide),
         )
 
-    case.run(check, 8, 1)
+    case.run_on_ranges(check, 8, 1)
     if failed.any():
         raise unattained_distance(case.plan)
     return int(repaired.sum())

@@ -22,18 +22,18 @@ from semiring.kernels.cpu.predecessors.direct_edges import (
 
 __all__ = ["COLUMNS", "follow_intermediates", "grow_trees", "settle_rows"]
 
-COLUMNS = 64  # columns that `follow_intermediates` takes at a time
+COLUMNS = 64  # columns that `follow_intermediates` processes at a time
 RUN = 64  # vertices that are scanned between two tests for a result
 _OPEN, _GOOD, _BAD, _ACTIVE, _UNREACHED = range(5)  # the states of a vertex while a row is checked
 
 
 @kernel
-def _intermediate(sr, row, column, d, zero, loose, first, second, best, arg):
+def _find_intermediate(sr, row, column, d, zero, loose, first, second, best, arg):
     """Return a vertex k nearer to j than i is, with D[i, k] ⊗ D[k, j] = D[i, j] = d, or -1 if there is none.
 
-    If rounding breaks the equality for all vertices, the result is one that attains the best, if that meets d within
-    ``loose``. row: D[i, :], column: D[:, j]. first and second are the starts of the runs that are scanned first. best
-    and arg (RUN) are workspace.
+    If rounding breaks the equality for every such k, return the k with the best D[i, k] ⊗ D[k, j], provided that it
+    meets d within ``loose``. row: D[i, :], column: D[:, j]. first and second are the starts of the runs that are
+    scanned first. best and arg (RUN) are workspace.
     """
     has_nearer = np.int32(0)
     for number in range(-2, (row.size + RUN - 1) // RUN):
@@ -66,27 +66,28 @@ def _intermediate(sr, row, column, d, zero, loose, first, second, best, arg):
 
 
 @kernel
-def follow_intermediates(sr, D, pred, zero, best, tight, loose, j0, j1, pending, doubtful):
-    """Decide UNDECIDED entries of columns j0 … j1 - 1 of pred by pointers (i, j) → (k, j) to an `_intermediate` k.
+def follow_intermediates(sr, D, pred, zero, best, tight, loose, j0, j1, pending_columns, doubtful_rows):
+    """Decide UNDECIDED entries of columns j0 … j1 - 1 of pred by pointers (i, j) → (k, j) to an `_find_intermediate` k.
 
-    Pointers lead to vertices strictly nearer to j, so they end. They end at a decided entry, whose last edge is then
-    that of the whole chain, or at an entry without a pointer. An edge is accepted if it leads on from a vertex strictly
-    nearer to i than j and meets D[i, j] within ``loose``. doubtful is as in `last_edges`. best (n) is the best value of
-    each column.
+    Pointers lead to vertices strictly nearer to j, so every chain of pointers ends. It ends at a decided entry, whose
+    last edge is then the last edge of the whole chain, or at an entry without a pointer. An edge p → j is accepted if p
+    is strictly nearer to i than j is, and D[i, p] ⊗ D[p, j] meets D[i, j] within ``loose``. pending_columns and
+    doubtful_rows are those of `last_edges`. best (n) is the best value of each column.
 
-    Paths from one vertex, or to one, often pass the same vertices. So the run where the last column found a vertex is
-    scanned first, then that of the last row.
+    Paths from one vertex, or to one, often pass the same vertices. So two runs are scanned first: the run where the
+    last column found a vertex, and then the run where the last row found one.
     """
     n = D.shape[0]
     distances = np.empty((COLUMNS, n), D.dtype)
-    pointers = np.empty((COLUMNS, n), np.int32)  # ≥ 0: to follow; -1 - p: the last edge is from p; -1 - n: no way on
+    # k ≥ 0: a pointer to follow; -1 - p: the last edge comes from p; -1 - n: no pointer and no edge
+    pointers = np.empty((COLUMNS, n), np.int32)
     chain = np.empty(n, np.int64)
     runs = np.empty(COLUMNS, np.int64)  # the run where the last row found a vertex
     sums = np.empty(RUN, D.dtype)
     arg = np.empty(RUN, np.int32)
     for b in range(j0, j1, COLUMNS):
         e = min(j1, b + COLUMNS)
-        if not np.any(pending[b:e]):
+        if not np.any(pending_columns[b:e]):
             continue
         for i in range(n):
             for j in range(b, e):
@@ -99,7 +100,7 @@ def follow_intermediates(sr, D, pred, zero, best, tight, loose, j0, j1, pending,
                 k = np.int32(-1 - v) if v >= 0 else np.int32(-1 - n)
                 if v == UNDECIDED and plus(sr, best[j], D[i, j]) != D[i, j]:
                     column = distances[j - b]
-                    middle = _intermediate(sr, D[i], column, column[i], zero, loose, run, runs[j - b], sums, arg)
+                    middle = _find_intermediate(sr, D[i], column, column[i], zero, loose, run, runs[j - b], sums, arg)
                     if middle >= 0:
                         k = middle
                         run = runs[j - b] = middle // RUN * RUN
@@ -125,19 +126,38 @@ def follow_intermediates(sr, D, pred, zero, best, tight, loose, j0, j1, pending,
                         if meets(s, d, loose):
                             pred[i, j] = p
                             if not meets(s, d, tight):
-                                doubtful[i] = True
+                                doubtful_rows[i] = True
 
 
 @kernel
 def grow_trees(
-    sr, D, before, pred, zero, monotone, into, weights, indegree, out, lengths, outdegree, tight, r0, r1, open_rows
+    sr,
+    D,
+    adjacency,
+    pred,
+    zero,
+    is_monotone,
+    tails,
+    weights,
+    indegree,
+    heads,
+    lengths,
+    outdegree,
+    tight,
+    r0,
+    r1,
+    open_rows,
 ):
     """Decide UNDECIDED entries of rows r0 … r1 - 1 of pred by a breadth-first search over the tight edges.
 
-    An edge p → j is tight in row i if D[i, p] ⊗ w(p, j) = D[i, j] within ``tight``. An undecided vertex is only
-    attached to a decided one. With ``monotone``, the value of the decided one must be no worse, because rounding makes
-    edges tight that improve a little and could close a circle. Each undecided vertex tries the edges into it once. Each
-    newly decided one tries the edges out of it once. open_rows keeps its mark if a vertex remains undecided.
+    tails, weights (n, width) and indegree (n) are the direct edges into each vertex (`edges_into`). heads, lengths (n,
+    width) and outdegree (n) are the direct edges out of each vertex (`edges_from`). open_rows (n) bool marks the rows
+    with undecided vertices, and keeps the mark of a row if a vertex remains undecided.
+
+    An edge p → j is tight in row i if D[i, p] ⊗ w(p, j) = D[i, j] within ``tight``. An undecided vertex is attached
+    only to a decided vertex. With ``is_monotone``, the value of the decided vertex must be no worse than that of the
+    undecided vertex. Otherwise an edge that improves a little, and is tight only by rounding, could close a cycle. Each
+    undecided vertex tries the edges into it once. Each newly decided vertex tries the edges out of it once.
     """
     n = D.shape[0]
     queue = np.empty(n, np.int64)
@@ -146,51 +166,51 @@ def grow_trees(
             continue
         row, pred_row = D[i], pred[i]
         undecided = 0
-        tail = 0
+        queue_end = 0
         for j in range(n):
             if pred_row[j] == UNDECIDED:
                 undecided += 1
-                for c in range(min(indegree[j], into.shape[1])):
-                    p = into[j, c]
+                for c in range(min(indegree[j], tails.shape[1])):
+                    p = tails[j, c]
                     if (
                         (pred_row[p] >= 0 or p == i)
                         and meets(times(sr, row[p], weights[j, c]), row[j], tight)
-                        and not (monotone and plus(sr, row[p], row[j]) != row[p])
+                        and not (is_monotone and plus(sr, row[p], row[j]) != row[p])
                     ):
                         pred_row[j] = p
                         undecided -= 1
-                        queue[tail] = j
-                        tail += 1
+                        queue[queue_end] = j
+                        queue_end += 1
                         break
-        head = 0
-        while head < tail and undecided:
-            p = queue[head]
-            head += 1
-            all_of_row = outdegree[p] > out.shape[1]
+        queue_start = 0
+        while queue_start < queue_end and undecided:
+            p = queue[queue_start]
+            queue_start += 1
+            all_of_row = outdegree[p] > heads.shape[1]
             for c in range(n if all_of_row else outdegree[p]):
-                j = c if all_of_row else out[p, c]
+                j = c if all_of_row else heads[p, c]
                 if pred_row[j] == UNDECIDED:
-                    w = before[p, j] if all_of_row else lengths[p, c]
+                    w = adjacency[p, j] if all_of_row else lengths[p, c]
                     if (
                         w != zero
                         and meets(times(sr, row[p], w), row[j], tight)
-                        and not (monotone and plus(sr, row[p], row[j]) != row[p])
-                        and meets(before[p, j], D[p, j], tight)
+                        and not (is_monotone and plus(sr, row[p], row[j]) != row[p])
+                        and meets(adjacency[p, j], D[p, j], tight)
                     ):
                         pred_row[j] = p
                         undecided -= 1
-                        queue[tail] = j
-                        tail += 1
+                        queue[queue_end] = j
+                        queue_end += 1
         open_rows[i] = undecided > 0
 
 
 @kernel
-def settle_rows(sr, sums, D, before, pred, zero, one, tight, bound, relative, r0, r1, flagged, wide):
-    """Validate in the flagged rows r0 … r1 - 1 that pred[i] is a tree of paths that add up to D[i].
+def settle_rows(sr, sums, D, adjacency, pred, zero, one, tight, bound, is_relative, r0, r1, flagged_rows, wide):
+    """Validate and repair the flagged rows among r0 … r1 - 1, so that pred[i] is a tree of paths that add up to D[i].
 
-    Repair it if not. sums: the semiring on the type in which paths are added up (float64 for floats). wide: an empty
-    array of that type. Return (repaired, failed): the rows that needed a repair, and the rows where a path misses D by
-    more than ``bound`` after it.
+    sums: the semiring on the type in which paths are added up (float64 for floats). wide: an empty array of that type.
+    is_relative: whether deviations are measured in units of abs(D). Return (repaired, failed): how many rows needed a
+    repair, and in how many rows a path misses D by more than ``bound`` after the repair.
     """
     n = D.shape[0]
     state = np.empty(n, np.int8)
@@ -201,30 +221,34 @@ def settle_rows(sr, sums, D, before, pred, zero, one, tight, bound, relative, r0
     repaired = 0
     failed = 0
     for i in range(r0, r1):
-        if not flagged[i]:
+        if not flagged_rows[i]:
             continue
-        bad = _walk_row(sums, D, before, pred, i, zero, one, tight, bound, relative, state, total, slack, hops, chain)
+        bad = _walk_row(
+            sums, D, adjacency, pred, i, zero, one, tight, bound, is_relative, state, total, slack, hops, chain
+        )
         if bad:
             repaired += 1
-            _attach(sr, D, before, pred, i, zero, tight, relative, state, total, slack, hops, chain)
-            if _walk_row(sums, D, before, pred, i, zero, one, tight, bound, relative, state, total, slack, hops, chain):
+            _attach_vertices(sr, D, adjacency, pred, i, zero, tight, is_relative, state, total, slack, hops, chain)
+            if _walk_row(
+                sums, D, adjacency, pred, i, zero, one, tight, bound, is_relative, state, total, slack, hops, chain
+            ):
                 for j in range(n):
                     if state[j] != _UNREACHED and j != i:
                         state[j] = _BAD
-                _attach(sr, D, before, pred, i, zero, tight, relative, state, total, slack, hops, chain)
+                _attach_vertices(sr, D, adjacency, pred, i, zero, tight, is_relative, state, total, slack, hops, chain)
                 if _walk_row(
-                    sums, D, before, pred, i, zero, one, tight, bound, relative, state, total, slack, hops, chain
+                    sums, D, adjacency, pred, i, zero, one, tight, bound, is_relative, state, total, slack, hops, chain
                 ):
                     failed += 1
     return repaired, failed
 
 
 @kernel
-def _walk_row(sums, D, before, pred, i, zero, one, tight, bound, relative, state, total, slack, hops, chain):
-    """Follow every vertex of row i to the root and write its state.
+def _walk_row(sums, D, adjacency, pred, i, zero, one, tight, bound, is_relative, state, total, slack, hops, chain):
+    """Follow the path of every vertex of row i to the root, and write the state of the vertex.
 
-    Return the number of bad ones. The state is good, bad (a circle, a loose end, a wrong sum) or unreached. total is
-    the sum along the path, hops its edges, slack the error of the sum.
+    Return the number of bad vertices. The state is good, bad (a cycle, a path that does not reach the root, a wrong
+    sum) or unreached. total is the sum along the path, hops its number of edges, and slack the error of the sum.
     """
     n = D.shape[0]
     for j in range(n):
@@ -250,15 +274,15 @@ def _walk_row(sums, D, before, pred, i, zero, one, tight, bound, relative, state
         sound = v >= 0 and state[v] == _GOOD
         for c in range(length - 1, -1, -1):
             u = chain[c]
-            if sound and (before[v, u] == zero or not meets(before[v, u], D[v, u], tight)):  # no edge
+            if sound and (adjacency[v, u] == zero or not meets(adjacency[v, u], D[v, u], tight)):  # no edge
                 sound = False
             if sound:
-                weight[0] = before[v, u]
+                weight[0] = adjacency[v, u]
                 goal[0] = D[i, u]
                 total[u] = times(sums, total[v], weight[0])
                 hops[u] = hops[v] + 1
                 sound = meets(total[u], goal[0], bound)
-                slack[u] = deviation(total[u], goal[0], relative)
+                slack[u] = deviation(total[u], goal[0], is_relative)
             state[u] = _GOOD if sound else _BAD
             bad += not sound
             v = u
@@ -266,7 +290,7 @@ def _walk_row(sums, D, before, pred, i, zero, one, tight, bound, relative, state
 
 
 @kernel
-def _attach(sr, D, before, pred, i, zero, tight, relative, state, total, slack, hops, chain):
+def _attach_vertices(sr, D, adjacency, pred, i, zero, tight, is_relative, state, total, slack, hops, chain):
     """Attach the bad vertices of row i to the good ones by Dijkstra's algorithm.
 
     The length of a path is the sum of |D[i, p] ⊗ w(p, v) - D[i, v]| over its direct edges p → v, then its number of
@@ -284,7 +308,7 @@ def _attach(sr, D, before, pred, i, zero, tight, relative, state, total, slack, 
             pred[i, v] = NO_PREDECESSOR
     for p in range(n):
         if state[p] == _GOOD:
-            _relax(sr, D, before, pred, i, p, zero, tight, relative, slack, hops, chain, m)
+            _relax_edges(sr, D, adjacency, pred, i, p, zero, tight, is_relative, slack, hops, chain, m)
     while m:
         nearest = 0
         for c in range(1, m):
@@ -297,19 +321,19 @@ def _attach(sr, D, before, pred, i, zero, tight, relative, state, total, slack, 
         m -= 1
         chain[nearest] = chain[m]
         state[p] = _GOOD
-        _relax(sr, D, before, pred, i, p, zero, tight, relative, slack, hops, chain, m)
+        _relax_edges(sr, D, adjacency, pred, i, p, zero, tight, is_relative, slack, hops, chain, m)
 
 
 @kernel
-def _relax(sr, D, before, pred, i, p, zero, tight, relative, slack, hops, chain, m):
+def _relax_edges(sr, D, adjacency, pred, i, p, zero, tight, is_relative, slack, hops, chain, m):
     """Relax the direct edges from p to the vertices chain[:m]."""
     if D[i, p] == zero:
         return
     for c in range(m):
         v = chain[c]
-        w = before[p, v]
-        if meets(before[p, v], D[p, v], tight) and w != zero and p != v:
-            length = slack[p] + deviation(times(sr, D[i, p], w), D[i, v], relative)
+        w = adjacency[p, v]
+        if meets(adjacency[p, v], D[p, v], tight) and w != zero and p != v:
+            length = slack[p] + deviation(times(sr, D[i, p], w), D[i, v], is_relative)
             if length < slack[v] or (length == slack[v] < np.inf and hops[p] + 1 < hops[v]):
                 slack[v] = length
                 hops[v] = hops[p] + 1

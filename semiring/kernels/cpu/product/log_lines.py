@@ -1,9 +1,9 @@
 """Sums of exponentials line by line in float64, c = log Σₖ exp(m + x), for any entries.
 
 Each entry is read twice: for the greatest m + x, and for the sum of exp(m + x − greatest). The second time it comes
-from the cache. ∞ − ∞ is no path, and NaN stays. If there is a single path, the result is its m + x, to the bit. The
-order in which a line is added up depends on no other line. `log_sums` and `log_vectors` use the exponentials and
-logarithms of this module too.
+from the cache. ∞ − ∞ is no path, and NaN stays. If there is a single path, the result is exactly its m + x. The order
+in which a line is added up depends on no other line. `log_sums` and `log_vectors` use the exponentials and logarithms
+of this module too.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -35,21 +35,24 @@ __all__ = [
     "kernel",
     "logarithm",
     "multiply",
-    "on_lines",
+    "run_on_lines",
 ]
 
 Array: TypeAlias = NDArray[Any]
 
-LOW, HIGH = -float(1 << 20), float(1 << 19)  # entries whose exponentials are taken; their exponents have 21 bits
+LOW, HIGH = (
+    -float(1 << 20),
+    float(1 << 19),
+)  # the range of entries whose exponentials are computed: exponents of 21 bits
 LINES = 256  # lines that are added up side by side: their sums stay in the first-level cache
-_SIDE = 128  # steps of k side by side
-_RUN = 64  # steps of k after which sums are brought to a greater maximum
-_PART = 1 << 18  # pairs that pay for a thread: 50 µs
+_SIDE = 128  # steps of k that are added up side by side
+_RUN = 64  # steps of k after which sums are rescaled to a greater maximum
+_PART = 1 << 18  # pairs of the least work of a thread: 50 µs
 _LEAST = -700.0  # smaller arguments count as this one: their exponentials are negligible
 
 LOG2_E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # the first has 32 bits
-_NEAREST = 1.5 * 2.0**52  # a number of moderate size plus this is whole: the nearest
+_NEAREST = 1.5 * 2.0**52  # adding and subtracting it rounds a number of moderate size to the nearest whole number
 _SQRT2 = 1.4142135623730951
 FRACTION, ONE = (1 << 52) - 1, 1023 << 52
 
@@ -141,14 +144,14 @@ def _power(d):
 
 
 @inline
-def _finite(top):
+def _finite_reference(top):
     """Return a finite reference for exponentials, near the greatest term of a line."""
     return top if top > -np.inf else 0.0
 
 
 @njit(**PART)
-def _one_by_one(line, x):
-    """Return the result of a line with infinities or NaN: ∞ − ∞ is no path, NaN stays."""
+def _add_special_line(line, x):
+    """Return the result of a line with infinities or NaN, in which ∞ − ∞ is no path, and NaN stays."""
     top = -np.inf
     for k in range(line.size):
         if line[k] != line[k] or x[k] != x[k]:
@@ -165,8 +168,11 @@ def _one_by_one(line, x):
 
 
 @kernel
-def _along(M, x, C, start, stop):
-    """Write C (b, lines) from M (b, lines, k) with adjacent k and x (b, k), for lines start … stop - 1."""
+def _add_along(M, x, C, start, stop):
+    """Write C (b, lines) from M (b, lines, k) with adjacent k and x (b, k), for lines start … stop - 1.
+
+    Lines are numbered through all b.
+    """
     wide()
     lines, inner = M.shape[1], M.shape[2]
     top, part, total = np.empty(_SIDE), np.empty(_SIDE), np.empty(_SIDE)
@@ -188,7 +194,7 @@ def _along(M, x, C, start, stop):
             for j in range(half):
                 left[j] = right[j] if right[j] > left[j] else left[j]
         greatest = top[:16].max()
-        base = _finite(greatest)
+        base = _finite_reference(greatest)
         total[:] = 0
         for first in range(0, whole, 8 * _SIDE):
             part[:] = 0
@@ -204,14 +210,17 @@ def _along(M, x, C, start, stop):
             total[:half] += total[half : 2 * half]
         value = total[:16].sum()
         if value != value:
-            C[b, i] = _one_by_one(row, v)
+            C[b, i] = _add_special_line(row, v)
         else:
             C[b, i] = greatest + np.log(value) if greatest > -np.inf else greatest
 
 
 @kernel
-def _across(M, x, C, start, stop):
-    """Write C (b, lines) from M (b, k, lines) with adjacent lines, or one for all b, for blocks of `LINES` lines."""
+def _add_across(M, x, C, start, stop):
+    """Write C (b, lines) from M (b, k, lines) with adjacent lines, for the blocks start … stop - 1 of `LINES` lines.
+
+    M may be one matrix for all b.
+    """
     wide()
     inner, lines = M.shape[1], M.shape[2]
     blocks = -(-lines // LINES)
@@ -221,7 +230,7 @@ def _across(M, x, C, start, stop):
         b, first_line = p // blocks, p % blocks * LINES
         matrix, width = M[b if M.shape[0] > 1 else 0], min(LINES, lines - first_line)
         top[:], total[:] = -np.inf, 0
-        for run in range(0, inner, _RUN):  # its lines stay in the second-level cache, and so memory is read once
+        for run in range(0, inner, _RUN):  # the lines of a run stay in the second-level cache, so memory is read once
             before[:] = top
             for k in range(run, min(inner, run + _RUN)):
                 v, row = x[b, k], matrix[k, first_line : first_line + width]
@@ -229,25 +238,27 @@ def _across(M, x, C, start, stop):
                     t = row[j] + v
                     top[j] = t if t > top[j] else top[j]
             for j in range(width):
-                total[j] *= _power(_finite(before[j]) - _finite(top[j])) if before[j] > -np.inf else 0.0
+                total[j] *= (
+                    _power(_finite_reference(before[j]) - _finite_reference(top[j])) if before[j] > -np.inf else 0.0
+                )
             for first in range(run, min(inner, run + _RUN), 8):
                 part[:] = 0
                 for k in range(first, min(inner, first + 8)):
                     v, row = x[b, k], matrix[k, first_line : first_line + width]
                     for j in range(width):
-                        part[j] += _power((row[j] + v) - _finite(top[j]))
+                        part[j] += _power((row[j] + v) - _finite_reference(top[j]))
                 for j in range(width):
                     total[j] += part[j]
         for j in range(width):
             if total[j] != total[j]:
-                C[b, first_line + j] = _one_by_one(matrix[:, first_line + j], x[b])
+                C[b, first_line + j] = _add_special_line(matrix[:, first_line + j], x[b])
             else:
                 C[b, first_line + j] = top[j] + np.log(total[j]) if top[j] > -np.inf else top[j]
 
 
 def add_lines(M: Array, x: Array, c: Array, threads: int) -> None:
     """Write log Σₖ exp(m + x) to c (b, lines), for float64 M (b, lines, k) and x (b, k)."""
-    on_lines(threads, _along, _across, M, x, c)
+    run_on_lines(threads, _add_along, _add_across, M, x, c)
 
 
 def multiply(A: Array, B: Array, threads: int) -> Array:
@@ -256,21 +267,21 @@ def multiply(A: Array, B: Array, threads: int) -> Array:
         return multiply(B.T, A.T, threads).T
     result = np.empty((A.shape[0], B.shape[1]))
     arrays = np.ascontiguousarray(B, np.float64)[None], np.ascontiguousarray(A, np.float64), result
-    _in_pieces(threads, _across, arrays, A.shape[0] * -(-B.shape[1] // LINES), A.size * B.shape[1])
+    _run_in_pieces(threads, _add_across, arrays, A.shape[0] * -(-B.shape[1] // LINES), A.size * B.shape[1])
     return result
 
 
-def on_lines(threads: int, along: Any, across: Any, M: Array, x: Array, c: Array) -> None:
-    """Run the loop for lines that lie along k, or the loop for adjacent lines, in pieces on threads."""
+def run_on_lines(threads: int, along_loop: Any, across_loop: Any, M: Array, x: Array, c: Array) -> None:
+    """Run ``along_loop`` if k is adjacent within a line, or ``across_loop`` if lines are adjacent, on threads."""
     count, lines, _ = M.shape
     if M.strides[1] == M.itemsize and lines > 1:
-        _in_pieces(threads, across, (M.swapaxes(1, 2), x, c), count * -(-lines // LINES), M.size)
+        _run_in_pieces(threads, across_loop, (M.swapaxes(1, 2), x, c), count * -(-lines // LINES), M.size)
     else:
         matrices = M if M.strides[2] == M.itemsize else np.ascontiguousarray(M)
-        _in_pieces(threads, along, (matrices, x, c), count * lines, M.size)
+        _run_in_pieces(threads, along_loop, (matrices, x, c), count * lines, M.size)
 
 
-def _in_pieces(threads: int, loop: Any, arguments: tuple[Any, ...], pieces: int, pairs: int) -> None:
+def _run_in_pieces(threads: int, loop: Any, arguments: tuple[Any, ...], pieces: int, pairs: int) -> None:
     threads = min(threads, pieces, max(1, pairs // _PART))
     step = -(-pieces // (4 * threads)) if threads > 1 else pieces
     tasks = [(start, min(pieces, start + step)) for start in range(0, pieces, step)]

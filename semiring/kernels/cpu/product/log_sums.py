@@ -13,9 +13,10 @@ these u ≥ a − v and w ≥ b + v. So no exponential exceeds 2², however larg
 2²⁰, where float32 has steps of a quarter. An exponential below 2^`_LEAST` counts as 0. Then no product is subnormal,
 and the caller's floating-point state does not matter.
 
-Sums that are too small beside such zeros are computed again: in float32 by exponents and mantissas apart (`_add_up`),
-in float64 line by line (`log_lines`). Rows and columns with entries above `HIGH` are computed line by line too. If
-exactly one path exists, c is its ⊗, to the bit. Bits of the entries of the operands distinguish these cases.
+Sums that are too small beside such zeros are computed again: in float32 by exponents and mantissas apart
+(`_add_products`), in float64 line by line (`log_lines`). Rows and columns with entries above `HIGH` are computed line
+by line too. If exactly one path exists, c is its ⊗, to the bit. Bits of the entries of the operands distinguish these
+cases.
 
 One loop, `multiply_rows`, computes some rows of C from exponentials of B in panels. `_multiply_all` calls it for small
 matrices, alone or in stacks, within the second-level cache. Threads that share a large B (`RightOperand`) call it for
@@ -70,44 +71,47 @@ __all__ = [
     "FEWEST",
     "RightBlock",
     "RightOperand",
+    "can_multiply",
     "copy_row",
     "multiply",
     "multiply_by",
     "multiply_rows",
     "survey_rows",
-    "takes",
     "tiny_sum",
 ]
 
 Array: TypeAlias = NDArray[Any]
 
-_LEAST = -510  # exponentials below count as 0, so that products of two exponentials stay normal numbers
+_LEAST = -510  # exponentials below 2^_LEAST count as 0, so that products of two exponentials stay normal numbers
 FEWEST = 8  # rows of B: fewer are added pair by pair, each with a rounding of at most half a unit
 _BLOCK = 1024  # rows and columns of C at a time
-_PACKED = 1 << 23  # entries of B whose exponentials are in memory: 64 MiB, but for `_FIRST` columns at least
-_FIRST = 256  # columns of C, where there are more than of a block, that show which rows underflow
-_DEPTH = 64  # steps of k at a time in float64: it adds sums of so few, whose rounding stays small
+_PACKED_ENTRIES = (
+    1 << 23
+)  # entries of B whose exponentials are in memory: 64 MiB, or `_FIRST` columns if those are more
+_FIRST = 256  # columns of C that show which rows underflow, if C is wider than a block
+_DEPTH = 64  # steps of k that are added up at a time in float64: the rounding of such short sums stays small
 _SPARE = {"f": 26, "d": 54}  # bits by which a sum must exceed all terms that count as 0
 _ROWS = 64  # rows that are computed together: more would not stay in the second-level cache
 _ENTRIES = 1 << 21  # the most entries of these rows: 16 MiB
 _LARGEST = 3 << 13  # entries of a small matrix: five such matrices in float64 are in the second-level cache
-_PAYS = 1 << 20  # pairs that pay for a thread: 50 µs
+_MIN_THREAD_PAIRS = 1 << 20  # pairs of the least work of a thread: 50 µs
 _WIDE = np.dtype(np.float64)
-_COPIED = 1 << 21  # entries that are copied at a time if rows are not adjacent
+_COPIED_ENTRIES = 1 << 21  # entries that are copied at a time if rows are not adjacent
 _NO_BITS = np.empty((0, 0), np.uint64)
 _STRIP = 512  # rows whose sums are computed again together
-_COLUMNS, _RUN = 64, 64  # of a right operand with its exponents, that stay in the first-level cache
-_ALL = np.uint64(_COLUMNS)  # an index that is never negative
-_KEPT = 50  # terms below 2^-50 of the greatest may be omitted: even 2²⁴ of them are negligible in float32
+_COLUMNS, _RUN = 64, 64  # columns and rows of a right operand that stay in the first-level cache with their exponents
+_PANEL_COLUMNS = np.uint64(_COLUMNS)  # unsigned, so that Numba need not test for negative indices
+_KEPT_BITS = 50  # terms below 2^-50 of the greatest may be omitted: even 2²⁴ of them are negligible in float32
 _MAGIC = float(3 << 22)  # n + this holds n, a whole number below 2²², in its last bits
-_FROM_LEAST, _FAINT = np.float32(_MAGIC - _KEPT), np.float32(_MAGIC - 125)  # the least is a normal number in float32
-_DROPPED = (LOW + HIGH) * LOG2_E + 200  # logarithms to base 2: omitted terms are 2^-180 below such a sum
-_LOST = 2.0**40  # the exponent of a row that is skipped: its exponentials are 0
-_NOWHERE = np.float32(-4e6)  # the sentinel for the exponent of exp -∞
+_LEAST_MAGIC = np.float32(_MAGIC - _KEPT_BITS)  # `_MAGIC` + the exponent of the least term that counts
+_FAINT = np.float32(_MAGIC - 125)  # `_MAGIC` + the least exponent, so that terms are normal numbers in float32
+_LEAST_SUM = (LOW + HIGH) * LOG2_E + 200  # a logarithm to base 2: omitted terms are 2^-180 below such a sum
+_SKIPPED = 2.0**40  # the exponent of a row that is skipped: its exponentials are 0
+_NO_EXPONENT = np.float32(-4e6)  # the sentinel for the exponent of exp -∞
 
 
 @inline
-def _shifted(x, shift, single):
+def _shift_exponential(x, shift, single):
     """Return eˣ · 2^−shift, or 0 if that is too small, or if x is not within `LOW` and `HIGH`."""
     x = np.float64(x)
     in_range = (x >= LOW) & (x <= HIGH)
@@ -124,7 +128,7 @@ def _scale(X, rows, columns, out):
     for i in range(X.shape[0]):
         row, out_row, shift = X[i], out[i], rows[i]
         for j in range(row.size):
-            out_row[j] = _shifted(row[j], shift + columns[j], is_single(X))
+            out_row[j] = _shift_exponential(row[j], shift + columns[j], is_single(X))
 
 
 @kernel
@@ -140,15 +144,15 @@ def _scale_packed(B, rows, columns, packed, start, stop):
         for k in range(B.shape[0]):
             row, place, shift = B[k, p * width : (p + 1) * width], packed[p, k], -rows[k]
             for j in range(row.size):
-                place[j] = _shifted(row[j], shift + shifts[j], is_single(B))
+                place[j] = _shift_exponential(row[j], shift + shifts[j], is_single(B))
 
 
 @kernel
-def _finish(S, rows, columns, C, accumulate, tiny, least, is_lost):
+def _finish_logarithms(S, rows, columns, C, accumulate, tiny, least_logarithm, is_lost):
     """Compute C ← [C ⊕] log(S · 2^(rows + columns)).
 
-    ``is_lost`` becomes 1 where that is no result. There S is below ``tiny``, the logarithm to base 2 below ``least``,
-    or C too large; C stays, or becomes -∞.
+    ``is_lost`` becomes 1 for entries without a result. For these S is below ``tiny``, the logarithm to base 2 is below
+    ``least_logarithm``, or C is out of range. C then stays, or becomes -∞ without ``accumulate``.
     """
     wide()
     for i in range(C.shape[0]):
@@ -159,7 +163,7 @@ def _finish(S, rows, columns, C, accumulate, tiny, least, is_lost):
             s = 1.0 if small else s
             bits = bits_of(s)
             n = np.float64((bits >> 52) - 1023) + (shift + columns[j])
-            bad = small | (n < least)
+            bad = small | (n < least_logarithm)
             y = number_of((bits & FRACTION) | ONE)
             if accumulate:
                 c = np.float64(C[i, j])
@@ -183,8 +187,8 @@ def _finish(S, rows, columns, C, accumulate, tiny, least, is_lost):
 
 
 @kernel
-def _split(X, y, n):
-    """Split X = log(y · 2ⁿ) for X (m, n) within `LOW` and `HIGH`, or -∞, for which n is `_NOWHERE`, and y is 1."""
+def _split_exponentials(X, y, n):
+    """Split X = log(y · 2ⁿ) for X (m, n) within `LOW` and `HIGH`, or -∞, for which n is `_NO_EXPONENT`, and y is 1."""
     wide()
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
@@ -192,17 +196,17 @@ def _split(X, y, n):
             in_range = x >= LOW
             exponent, mantissa = exponential(x if in_range else 0.0, True)
             y[i, j] = mantissa
-            n[i, j] = exponent if in_range else _NOWHERE
+            n[i, j] = exponent if in_range else _NO_EXPONENT
 
 
 @kernel
-def _add_up(x, m, y, n, least, S, start, stop):
-    """Compute S ← Σₖ x · y · 2^(m + n − least − 50) in rows start … stop - 1, without a special function for a pair.
+def _add_products(x, m, y, n, least_exponents, S, start, stop):
+    """Compute S ← Σₖ x · y · 2^(m + n − least_exponents − 50) in rows start … stop - 1, without special functions.
 
-    x and m are (rows, k), k a multiple of 8. y and n are (panels, k, 64). ``least`` and S are (panels, rows, 64). S is
-    float64, all other arrays are float32. Terms of exponents below ``least`` may be omitted. If all terms of a row of
-    64 are, they take no more than an addition and a comparison. Eight terms are added in float32, and these sums in
-    float64.
+    x and m are (rows, k), k a multiple of 8. y and n are (panels, k, 64). ``least_exponents`` and S are (panels, rows,
+    64). S is float64, all other arrays are float32. Terms of exponents below ``least_exponents`` may be omitted. If all
+    terms of a row of 64 are omitted, each takes only an addition and a comparison. Eight terms are added in float32,
+    and these sums in float64.
     """
     wide()
     room = np.zeros(2 * _COLUMNS, np.float32)
@@ -215,44 +219,44 @@ def _add_up(x, m, y, n, least, S, start, stop):
                     for step in range(8):
                         k = np.uint64(group) + np.uint64(step)
                         exponent, has_term = m[i, k], False
-                        for j in range(_ALL):
-                            has_term |= exponent + n[p, k, j] > least[p, i, j]
+                        for j in range(_PANEL_COLUMNS):
+                            has_term |= exponent + n[p, k, j] > least_exponents[p, i, j]
                         if has_term:
                             has_terms = True
-                            for j in range(_ALL):
-                                d = ((exponent + n[p, k, j]) - least[p, i, j]) + _FROM_LEAST
+                            for j in range(_PANEL_COLUMNS):
+                                d = ((exponent + n[p, k, j]) - least_exponents[p, i, j]) + _LEAST_MAGIC
                                 T[j] += x[i, k] * scaled(y[p, k, j], d if d > _FAINT else _FAINT)
                     if has_terms:
-                        for j in range(_ALL):
+                        for j in range(_PANEL_COLUMNS):
                             S[p, i, j] += T[j]
                             T[j] = 0
 
 
 @kernel
-def _logarithms(S, least, out, start, stop):
-    """Write the logarithms of the sums of `_add_up` to ``out`` (rows, columns), in rows start … stop - 1."""
+def _logarithms(S, least_exponents, out, start, stop):
+    """Write the logarithms of the sums of `_add_products` to ``out`` (rows, columns), in rows start … stop - 1."""
     wide()
     for i in range(start, stop):
         for first in range(0, out.shape[1], _COLUMNS):
-            sums, exponents = S[first // _COLUMNS, i], least[first // _COLUMNS, i]
+            sums, exponents = S[first // _COLUMNS, i], least_exponents[first // _COLUMNS, i]
             results = out[i, first : first + _COLUMNS]
             for j in range(results.size):
                 s = sums[j]
-                value = logarithm(s if s > 0 else 1.0, np.float64(exponents[j]) + _KEPT, True)
+                value = logarithm(s if s > 0 else 1.0, np.float64(exponents[j]) + _KEPT_BITS, True)
                 results[j] = value if s > 0 else -np.inf
 
 
 @kernel
-def _few_paths(A, bits, B, odd, result, C, is_lost, accumulate):
-    """Write [C ⊕] the ⊗ of the only path, or "no path", to the result, and clear ``is_lost``, for rows with no more.
+def _write_single_paths(A, bits, B, high_marks, result, C, is_lost, accumulate):
+    """Write [C ⊕] the only path, or "no path", to the entries of the result with at most one path; clear ``is_lost``.
 
-    A is (m, k), B (k, n), C, result and ``is_lost`` (m, n) and more. ``bits`` (k, words) say where B has an entry. Rows
-    with ``odd`` (m,) above 1 are skipped.
+    A is (m, k), B (k, n). C, result and ``is_lost`` are (m, n) or larger. ``bits`` (k, words) mark the entries of B
+    that are not -∞. Rows with ``high_marks`` (m,) above 1 are skipped.
     """
     inner, words, width = A.shape[1], bits.shape[1], B.shape[1]
     once, more, first = np.empty(words, np.uint64), np.empty(words, np.uint64), np.empty(width, B.dtype)
     for i in range(A.shape[0]):
-        if odd[i] > 1:
+        if high_marks[i] > 1:
             continue
         once[:], more[:] = 0, 0
         first[:] = -np.inf
@@ -280,35 +284,37 @@ def _few_paths(A, bits, B, odd, result, C, is_lost, accumulate):
 
 
 @kernel
-def _add_sums(S, T, left, first):
-    """Add T to columns of S from ``left`` on, or copy it if ``first`` is 0."""
+def _add_sums(S, T, left, step):
+    """Add T to the columns of S from ``left`` on, or copy it if ``step`` is 0."""
     wide()
     for i in range(S.shape[0]):
         sums, more = S[i, left : left + T.shape[1]], T[i]
         for j in range(more.size):
-            sums[j] = more[j] + (sums[j] if first else 0.0)
+            sums[j] = more[j] + (sums[j] if step else 0.0)
 
 
 @kernel
-def copy_row(row, to):
-    """Copy the first entries of a row to all of ``to``."""
+def copy_row(row, target):
+    """Copy the first entries of a row to ``target``, as many as it has."""
     wide()
-    for j in range(to.size):
-        to[j] = row[j]
+    for j in range(target.size):
+        target[j] = row[j]
 
 
 @inline
-def multiply_rows(tile, B, v, w, packed, bits, X, S, y, is_lost, x, u, odd, C, accumulate, has_few, tiny, least):
+def multiply_rows(
+    tile, B, v, w, packed, bits, X, S, y, is_lost, x, u, high_marks, C, accumulate, has_few, tiny, least_logarithm
+):
     """Compute y ← [C ⊕] x ⊗ B for x (m, k) of exponents u.
 
-    ``is_lost`` becomes 1 where y is no result. B (k, n) has the exponents v and w, its exponentials in panels at the
-    address ``packed``, and ``bits``. The bits are read with ``has_few``: a row and a column may meet in one path, or
-    none. ``odd`` are the second marks of the rows. X and S are workspace for the exponentials of x and the sums. S, y
-    and ``is_lost`` are as wide as all panels. Results have a sum of at least ``tiny`` and a logarithm to base 2 of at
-    least ``least``.
+    ``is_lost`` becomes 1 for entries of y without a result. B (k, n) has the exponents v and w, its exponentials in
+    panels at the address ``packed``, and ``bits``. ``has_few``: whether a row and a column may meet in at most one
+    path; only then the bits are read. ``high_marks`` are the second marks of the rows. X and S are workspace for the
+    exponentials of x and the sums. S, y and ``is_lost`` are as wide as all panels. Results have a sum of at least
+    ``tiny`` and a logarithm to base 2 of at least ``least_logarithm``.
     """
     inner, lost = x.shape[1], 0
-    while lost < u.size and u[lost] == _LOST:
+    while lost < u.size and u[lost] == _SKIPPED:
         lost += 1
     _scale(x, u, v, X)
     if lost == u.size:
@@ -324,15 +330,15 @@ def multiply_rows(tile, B, v, w, packed, bits, X, S, y, is_lost, x, u, odd, C, a
     if accumulate:
         for i in range(x.shape[0]):
             copy_row(C[i], y[i, : B.shape[1]])
-    _finish(S, u, w, y, accumulate, tiny, least, is_lost)
+    _finish_logarithms(S, u, w, y, accumulate, tiny, least_logarithm, is_lost)
     if has_few:
-        _few_paths(x, bits, B, odd, y, C, is_lost, accumulate)
+        _write_single_paths(x, bits, B, high_marks, y, C, is_lost, accumulate)
 
 
 @kernel
-def _multiply_block(tile, B, right, workspace, x, u, odd, C, accumulate, has_few, tiny, least):
+def _multiply_block(tile, B, right, workspace, x, u, high_marks, C, accumulate, has_few, tiny, least_logarithm):
     """Call `multiply_rows` from Python."""
-    multiply_rows(tile, B, *right, *workspace, x, u, odd, C, accumulate, has_few, tiny, least)
+    multiply_rows(tile, B, *right, *workspace, x, u, high_marks, C, accumulate, has_few, tiny, least_logarithm)
 
 
 # -------------------------------------------------------------------------------------------------- surveys of operands
@@ -344,7 +350,7 @@ def _is_within(x):
 
 
 @kernel
-def _exponents(top, exponents):
+def _compute_exponents(top, exponents):
     """Compute the exponents of the greatest entries, and set those that are -∞ to 0."""
     wide()
     for j in range(top.size):
@@ -353,7 +359,7 @@ def _exponents(top, exponents):
 
 
 @njit(**PART)
-def _marks(row):
+def _survey_row(row):
     """Return both marks of a row, as in `survey_rows`."""
     wide()
     without_nan()
@@ -376,10 +382,10 @@ def _greatest_within(row, offset):
 
 @njit(**PART)
 def _mark_rows(X, offset, top, marks, start, stop):
-    """Compute the marks of the rows that have an entry outside `LOW` … `HIGH`, and the greatest within."""
+    """Compute the marks of the rows that have an entry outside `LOW` … `HIGH`, and the greatest entry within."""
     for i in range(start, stop):
         if marks[1, i]:
-            marks[0, i], marks[1, i] = _marks(X[i])
+            marks[0, i], marks[1, i] = _survey_row(X[i])
             top[i] = _greatest_within(X[i], offset) if marks[1, i] else top[i]
 
 
@@ -387,8 +393,9 @@ def _mark_rows(X, offset, top, marks, start, stop):
 def survey_rows(X, offset, top, exponents, marks, start, stop):
     """Find the greatest x - offset of rows start … stop - 1 of X (m, n), and its exponents.
 
-    Entries outside `LOW` … `HIGH` do not count. ``top`` is 0 if none is within. ``marks`` (2, m) count the entries that
-    are not -∞. Bit 0 of the second mark says whether a finite entry is below `LOW`, bit 1 whether one is above `HIGH`.
+    Entries outside `LOW` … `HIGH` do not count. ``top`` is 0 if no entry is within. The first of the ``marks`` (2, m)
+    counts the entries of a row that are not -∞. Bit 0 of the second mark tells whether a finite entry is below `LOW`,
+    and bit 1 whether an entry is above `HIGH`.
     """
     wide()
     without_nan()
@@ -404,7 +411,7 @@ def survey_rows(X, offset, top, exponents, marks, start, stop):
         all_flags |= flag
     if all_flags:
         _mark_rows(X, offset, top, marks, start, stop)
-    _exponents(top[start:stop], exponents[start:stop])
+    _compute_exponents(top[start:stop], exponents[start:stop])
 
 
 @kernel
@@ -446,14 +453,14 @@ def _greatest_of_rows(X, offset, top):
 
 
 @kernel
-def _shifts(B, offset, v, top, w, marks):
-    """Compute what `_survey_right` does, if no entry is outside `LOW` … `HIGH`."""
+def _compute_shifts(B, offset, v, top, w, marks):
+    """Compute the results of `_survey_right` for a B without entries outside `LOW` … `HIGH`."""
     _greatest_of_columns(B, top)
-    _exponents(top, w)
+    _compute_exponents(top, w)
     _greatest_of_rows(B, top, offset)
-    _exponents(offset, v)
+    _compute_exponents(offset, v)
     _survey_columns(B, offset, top, marks)
-    _exponents(top, w)
+    _compute_exponents(top, w)
     for k in range(offset.size):
         offset[k], v[k] = -offset[k], -v[k]
 
@@ -464,16 +471,16 @@ def _survey_right(B, offset, v, top, w, marks):
 
     ``marks`` are those of the columns, as in `survey_rows`.
     """
-    _shifts(B, offset, v, top, w, marks)
+    _compute_shifts(B, offset, v, top, w, marks)
     all_flags = np.int32(0)
     for j in range(top.size):
         all_flags |= marks[1, j]
-    if all_flags:  # the greatest may be an entry outside `LOW` … `HIGH`
+    if all_flags:  # the greatest entry may be outside `LOW` … `HIGH`
         within = np.empty(B.shape, B.dtype)
         for k in range(B.shape[0]):
             for j in range(top.size):
                 within[k, j] = B[k, j] if _is_within(B[k, j]) else -np.inf
-        _shifts(within, offset, v, top, w, np.empty_like(marks))
+        _compute_shifts(within, offset, v, top, w, np.empty_like(marks))
 
 
 @kernel
@@ -486,21 +493,21 @@ def _mark_bits(B, bits):
             words[j >> 6] |= np.uint64(row[j] > -np.inf) << np.uint64(j & 63)
 
 
-def on_threads(threads: int, function: Any, arguments: tuple[Any, ...], rows: int, size: int) -> None:
-    """Run a compiled loop over rows, in pieces where that is worth it."""
+def run_on_threads(threads: int, loop: Any, arguments: tuple[Any, ...], rows: int, size: int) -> None:
+    """Run a compiled loop over rows, in pieces on threads if the size pays for them."""
     if threads == 1 or size < 1 << 15:
-        function(*arguments, 0, rows)
+        loop(*arguments, 0, rows)
         return
     step = -(-rows // (4 * threads))
     tasks = [(start, min(rows, start + step)) for start in range(0, rows, step)]
-    run_tasks(lambda start, stop: function(*arguments, start, stop), tasks, threads)
+    run_tasks(lambda start, stop: loop(*arguments, start, stop), tasks, threads)
 
 
 # ------------------------------------------------------------------------------------------------------------ products
 
 
-def takes(plan: KernelPlan, k: int) -> bool:
-    """Return whether `multiply` computes products by B (k, n), for every n, so that a cut changes no bit."""
+def can_multiply(plan: KernelPlan, k: int) -> bool:
+    """Return whether `multiply` supports products by B (k, n), for every n, so that a cut of B changes no bit."""
     return (
         plan.storage == "elements"
         and plan.dtype.char in _SPARE
@@ -511,15 +518,16 @@ def takes(plan: KernelPlan, k: int) -> bool:
 
 
 def tiny_sum(plan: KernelPlan, k: int) -> float:
-    """Return a bound for a shifted sum of k terms, above which all terms that count as 0 are negligible."""
+    """Return a bound of shifted sums of k terms: beside larger sums, all terms that count as 0 are negligible."""
     return 2.0 ** (_LEAST + 3 + _SPARE[plan.dtype.char]) * k
 
 
 @kernel
-def _multiply_all(tile, C, A, B, accumulate, tiny, is_left):
+def _multiply_all(tile, C, A, B, accumulate, tiny, has_failed):
     """Compute C ← [C ⊕] A ⊗ B of stacks (b, m, n), (b, m, k) and (b, k, n).
 
-    ``is_left`` becomes 1 for failures. ``tile`` holds its address, rows and columns, for `panels.multiply`.
+    ``has_failed`` becomes 1 for the matrices that `multiply_by` must compute. ``tile`` holds its address, rows and
+    columns, for `panels.multiply`.
     """
     (m, n), k, (_, rows, width) = C.shape[1:], A.shape[2], tile
     whole, panels = -(-m // rows) * rows, -(-n // width)
@@ -544,22 +552,39 @@ def _multiply_all(tile, C, A, B, accumulate, tiny, is_left):
         for j in range(n):
             all_flags |= marks[1, j]
         if all_flags > 1:
-            is_left[b] = 1
+            has_failed[b] = 1
             continue
         _scale_packed(right, v, w, packed, 0, panels)
         has_few = left_marks[0].min() + marks[0].min() < k + 2
         if has_few:
             _mark_bits(right, bits)
-        least = _DROPPED if all_flags else -np.inf
+        least_logarithm = _LEAST_SUM if all_flags else -np.inf
         multiply_rows(
-            tile, right, v, w, place, bits, X, S, y, is_lost, a, u, left_marks[1], c, accumulate, has_few, tiny, least
+            tile,
+            right,
+            v,
+            w,
+            place,
+            bits,
+            X,
+            S,
+            y,
+            is_lost,
+            a,
+            u,
+            left_marks[1],
+            c,
+            accumulate,
+            has_few,
+            tiny,
+            least_logarithm,
         )
         lost = np.uint8(0)  # LLVM vectorizes loops over these, but not over truth values
         for i in range(m):
             flags = is_lost[i]
             for j in range(n):
                 lost |= np.uint8(flags[j])
-        is_left[b] = lost > 0
+        has_failed[b] = lost > 0
         if not lost:
             for i in range(m):
                 copy_row(y[i], c[i])
@@ -585,7 +610,10 @@ def multiply(backend: Backend, plan: KernelPlan, C: Array, A: Array, B: Array, a
                 part[...] = c
 
         # Tasks are large enough to pay for a thread, four for each thread, and their operands may be copied.
-        step = max(-(-_PAYS // (m * k * n)), min(-(-count // (4 * plan.threads)), _COPIED // (m * k + k * n + m * n)))
+        step = max(
+            -(-_MIN_THREAD_PAIRS // (m * k * n)),
+            min(-(-count // (4 * plan.threads)), _COPIED_ENTRIES // (m * k + k * n + m * n)),
+        )
         run_tasks(multiply_part, [(start, min(count, start + step)) for start in range(0, count, step)], plan.threads)
         rest = is_open.nonzero()[0]
     for b in rest:
@@ -595,10 +623,10 @@ def multiply(backend: Backend, plan: KernelPlan, C: Array, A: Array, B: Array, a
 class RightOperand:
     """A right operand B (k, n) with its shifts and marks, which do not depend on A.
 
-    With ``keeps`` the exponentials stay in memory, 8 bytes for each entry, for all products by B.
+    With ``keeps_blocks`` the exponentials stay in memory for all products by B, 8 bytes for each entry.
     """
 
-    def __init__(self, B: Array, threads: int, *, keeps: bool = False) -> None:
+    def __init__(self, B: Array, threads: int, *, keeps_blocks: bool = False) -> None:
         k, n = B.shape
         self.B, self.threads = B, threads
         self.offset, self.v, self.w, top = np.empty(k, B.dtype), np.empty(k), np.empty(n), np.empty(n, B.dtype)
@@ -606,17 +634,19 @@ class RightOperand:
         _survey_right(B, self.offset, self.v, top, self.w, marks)
         self.paths, flags = marks
         all_flags = int(np.bitwise_or.reduce(flags))
-        #: Whether a finite entry is below `LOW`; the columns with an entry above `HIGH`, None if there is none.
-        self.dropped, self.odd = bool(all_flags & 1), flags > 1 if all_flags > 1 else None
-        self.kept: dict[int, RightBlock] | None = {} if keeps else None
+        self.has_low_entries = bool(all_flags & 1)  # whether a finite entry is below `LOW`
+        self.high_columns = (
+            flags > 1 if all_flags > 1 else None
+        )  # a mask of columns with an entry above `HIGH`, or None
+        self.cached_blocks: dict[int, RightBlock] | None = {} if keeps_blocks else None
 
     def block(self, start: int, stop: int, *, copies: bool = False) -> RightBlock:
         """Return some columns of B with their exponentials, from memory if they are stored."""
-        block = None if self.kept is None else self.kept.get(start)
+        block = None if self.cached_blocks is None else self.cached_blocks.get(start)
         if block is None:
             block = RightBlock(self, start, stop, copies)
-            if self.kept is not None:
-                self.kept[start] = block
+            if self.cached_blocks is not None:
+                self.cached_blocks[start] = block
         return block
 
 
@@ -631,7 +661,7 @@ class RightBlock:
         self.w = np.zeros(self.panels.columns)
         self.w[: self.n] = right.w[start:stop]
         packed = self.panels.packed
-        on_threads(right.threads, _scale_packed, (self.B, right.v, self.w, packed), packed.shape[0], packed.size)
+        run_on_threads(right.threads, _scale_packed, (self.B, right.v, self.w, packed), packed.shape[0], packed.size)
 
     @cached_property
     def bits(self) -> Array:
@@ -641,16 +671,16 @@ class RightBlock:
         return bits
 
     def has_few(self, fewest: int) -> bool:
-        """Return whether a row with ``fewest`` entries may meet a column in one path, or none."""
+        """Return whether a row with ``fewest`` entries may meet a column in at most one path."""
         return fewest + self.fewest < len(self.B) + 2
 
-    def packed(self, has_few: bool) -> tuple[Any, ...]:
+    def kernel_operands(self, has_few: bool) -> tuple[Any, ...]:
         """Return v, w, the address of the panels and the bits, for `multiply_rows`."""
         return self.right.v, self.w, self.panels.address, self.bits if has_few else _NO_BITS
 
     def workspace(self, m: int) -> tuple[Array, ...]:
         """Return X, S, y and ``is_lost`` for m rows, for `multiply_rows`."""
-        X, S = self.panels.operands(m)
+        X, S = self.panels.allocate_operands(m)
         shape = m, S.shape[1]
         return X, S, np.empty(shape, self.B.dtype), np.empty(shape, np.bool_)
 
@@ -675,18 +705,18 @@ def multiply_by(
 
 
 class _LogProduct:
-    """A product, the shifts of its rows, and their marks."""
+    """A product by a `RightOperand`, with the shifts and the marks of the rows of its left operand."""
 
     def __init__(self, backend: Backend, plan: KernelPlan, A: Array, right: RightOperand) -> None:
         self.backend, self.plan, self.A, self.right, m = backend, plan, A, right, A.shape[0]
-        self.u, self.marks, self.lost = np.empty(m), np.empty((2, m), np.int32), np.zeros(m, np.bool_)
+        self.u, self.marks, self.skipped_rows = np.empty(m), np.empty((2, m), np.int32), np.zeros(m, np.bool_)
         surveyed = A, right.offset, np.empty(m, A.dtype), self.u, self.marks
-        on_threads(plan.threads, survey_rows, surveyed, m, A.size)
+        run_on_threads(plan.threads, survey_rows, surveyed, m, A.size)
         all_flags = int(np.bitwise_or.reduce(self.marks[1]))
-        self.odd = self.marks[1] > 1 if all_flags > 1 else None
-        dropped = right.dropped or bool(all_flags & 1)
-        self.limits = tiny_sum(plan, A.shape[1]), _DROPPED if dropped else -np.inf
-        self.splits = plan.dtype.char == "f" and not dropped
+        self.high_rows = self.marks[1] > 1 if all_flags > 1 else None
+        dropped = right.has_low_entries or bool(all_flags & 1)
+        self.limits = tiny_sum(plan, A.shape[1]), _LEAST_SUM if dropped else -np.inf
+        self.splits_exponents = plan.dtype.char == "f" and not dropped
 
     def write(self, C: Array, accumulate: int, in_place: bool) -> None:
         """Compute C ← [C ⊕] A ⊗ B.
@@ -694,32 +724,32 @@ class _LogProduct:
         Skip columns of rows whose first columns mostly underflow.
         """
         m, n = C.shape
-        width = max(_FIRST, min(_BLOCK, _PACKED // self.A.shape[1]))
+        width = max(_FIRST, min(_BLOCK, _PACKED_ENTRIES // self.A.shape[1]))
         for first, stop in pairwise([0, n] if n <= width else [0, *range(_FIRST, n, width), n]):
             right_block = self.right.block(first, stop, copies=in_place)
             for top in range(0, m, _BLOCK):
                 rows = slice(top, min(m, top + _BLOCK))
                 is_lost = self._write_block(C[rows, first:stop], rows, right_block, first, accumulate)
                 if first == 0 and stop < n:
-                    self.lost[rows] = is_lost.mean(1) > 0.5
+                    self.skipped_rows[rows] = is_lost.mean(1) > 0.5
 
-    def _write_block(self, C: Array, rows: slice, by: RightBlock, left: int, accumulate: int) -> Array:
-        """Write the block of C from a column on.
+    def _write_block(self, C: Array, rows: slice, right_block: RightBlock, left: int, accumulate: int) -> Array:
+        """Write the rows ``rows`` of C, of the columns of ``right_block``, which begin at column ``left``.
 
-        Return what was computed pair by pair.
+        Return a mask of the entries that were computed pair by pair.
         """
-        A, B, result, is_lost = self.A[rows], by.B, np.empty(C.shape, C.dtype), np.empty(C.shape, np.bool_)
+        A, B, result, is_lost = self.A[rows], right_block.B, np.empty(C.shape, C.dtype), np.empty(C.shape, np.bool_)
         u, marks, threads = self.u[rows], self.marks[:, rows], self.plan.threads
         if left:
-            u[self.lost[rows]] = _LOST
-        has_few, tile, high = by.has_few(int(marks[0].min())), by.panels.tile, by.panels.rows
-        right = by.packed(has_few)
+            u[self.skipped_rows[rows]] = _SKIPPED
+        has_few, tile, high = right_block.has_few(int(marks[0].min())), right_block.panels.tile, right_block.panels.rows
+        right = right_block.kernel_operands(has_few)
         pieces = 4 * threads if threads > 1 and C.size >= 1 << 15 else 1
         share = -(-C.shape[0] // (pieces * high)) * high
         step = max(high, min(share, _ROWS, _ENTRIES // A.shape[1] // high * high))
 
         def write_part(start: int, stop: int) -> None:
-            X, S, y, flags = by.workspace(min(step, stop - start))
+            X, S, y, flags = right_block.workspace(min(step, stop - start))
             for first in range(start, stop, step):
                 part = slice(first, min(stop, first + step))
                 m = part.stop - first
@@ -727,82 +757,82 @@ class _LogProduct:
                 workspace = X, S, y[:m], flags[:m]
                 operands = x, u[part], marks[1, part], c, accumulate, has_few, *self.limits
                 _multiply_block(tile, B, right, workspace, *operands)
-                result[part], is_lost[part] = y[:m, : by.n], flags[:m, : by.n]
+                result[part], is_lost[part] = y[:m, : right_block.n], flags[:m, : right_block.n]
 
         run_tasks(
             write_part, [(start, min(C.shape[0], start + share)) for start in range(0, C.shape[0], share)], threads
         )
         rest = is_lost
-        if self.odd is not None:
-            lines = self.odd[rows]
+        if self.high_rows is not None:
+            lines = self.high_rows[rows]
             rest, is_lost = rest & ~lines[:, None], is_lost | lines[:, None]
-            self._by_lines(accumulate, lines, result, C, A, B)
-        if self.right.odd is not None:
-            lines = self.right.odd[left : left + by.n]
+            self._compute_lines(accumulate, lines, result, C, A, B)
+        if self.right.high_columns is not None:
+            lines = self.right.high_columns[left : left + right_block.n]
             rest, is_lost = rest & ~lines, is_lost | lines
-            self._by_lines(accumulate, lines, *(X.T for X in (result, C, B, A)))
+            self._compute_lines(accumulate, lines, *(X.T for X in (result, C, B, A)))
         if rest.any():
             self._compute_again(result, rest, C, A, B, accumulate)
         C[...] = result
         return is_lost
 
-    def _by_lines(self, accumulate: int, lines: Array, result: Array, C: Array, A: Array, B: Array) -> None:
-        """Compute the rows of the result that ``lines`` (m,) marks."""
+    def _compute_lines(self, accumulate: int, lines: Array, result: Array, C: Array, A: Array, B: Array) -> None:
+        """Compute the rows of the result that ``lines`` (m,) marks, pair by pair."""
         if lines.any():
             result[lines] = self._pair_by_pair(C[lines], A[lines], B, None, accumulate)
 
     def _compute_again(self, result: Array, is_lost: Array, C: Array, A: Array, B: Array, accumulate: int) -> None:
-        """Compute the marked entries pair by pair, for rows of a strip with the columns they need."""
-        whole: _Exponents | None = None
+        """Compute the marked entries pair by pair, for the rows of a strip and the columns with marks in them."""
+        all_exponents: _Exponents | None = None
         for top in range(0, is_lost.shape[0], _STRIP):
             strip = slice(top, top + _STRIP)
             rows, columns = is_lost[strip].any(1), is_lost[strip].any(0)
             if 2 * np.count_nonzero(rows) * np.count_nonzero(columns) > is_lost[strip].size:
-                if self.splits and whole is None:
-                    whole = _Exponents(B)
-                values = self._pair_by_pair(C[strip], A[strip], B, whole, accumulate)
+                if self.splits_exponents and all_exponents is None:
+                    all_exponents = _Exponents(B)
+                values = self._pair_by_pair(C[strip], A[strip], B, all_exponents, accumulate)
                 np.copyto(result[strip], values, where=is_lost[strip])
             elif rows.any():
                 place = np.ix_(np.flatnonzero(rows) + top, np.flatnonzero(columns))
                 right = B[:, columns]
-                exponents = _Exponents(right) if self.splits else None
+                exponents = _Exponents(right) if self.splits_exponents else None
                 values = self._pair_by_pair(C[place], A[strip][rows], right, exponents, accumulate)
                 result[place] = np.where(is_lost[place], values, result[place])
 
     def _pair_by_pair(self, C: Array, A: Array, B: Array, right: _Exponents | None, accumulate: int) -> Array:
-        """Return [C ⊕] A ⊗ B, by exponents and mantissas apart if ``right`` has those of B, else line by line."""
+        """Return [C ⊕] A ⊗ B, by exponents and mantissas apart if ``right`` holds those of B, else line by line."""
         if right is None:
             value = log_lines.multiply(A, B, self.plan.threads)
             return np.logaddexp(C, value, dtype=np.float64) if accumulate else value
         rows, inner, panels = A.shape[0], right.n.shape[0], right.panels[0].shape[0]
-        x, m = _halves(_padded(A, rows, inner))
+        x, m = _split_matrix(_pad_matrix(A, rows, inner))
         least = np.empty((rows, panels * _COLUMNS), np.float32)
         zero, one = np.float32(-np.inf), np.float32(0)
         maxima = KernelPlan(max_plus, least.dtype, zero, one, threads=self.plan.threads)
         self.backend.multiply(maxima, least, m, right.n)
-        least -= _KEPT
-        least, S, value = _in_panels(least), np.zeros((panels, rows, _COLUMNS)), np.empty(C.shape)
-        on_threads(self.plan.threads, _add_up, (x, m, *right.panels, least, S), rows, S.size * inner)
-        on_threads(self.plan.threads, _logarithms, (S, least, value), rows, S.size)
+        least -= _KEPT_BITS
+        least, S, value = _arrange_in_panels(least), np.zeros((panels, rows, _COLUMNS)), np.empty(C.shape)
+        run_on_threads(self.plan.threads, _add_products, (x, m, *right.panels, least, S), rows, S.size * inner)
+        run_on_threads(self.plan.threads, _logarithms, (S, least, value), rows, S.size)
         return np.logaddexp(C, value, dtype=np.float64) if accumulate else value
 
 
 class _Exponents:
-    """A right operand for `_add_up`: exponents and mantissas."""
+    """The exponents and mantissas of a right operand, for `_add_products`."""
 
     def __init__(self, B: Array) -> None:
-        y, self.n = _halves(_padded(B, -(-B.shape[0] // 8) * 8, -(-B.shape[1] // _COLUMNS) * _COLUMNS))
-        self.panels = _in_panels(y), _in_panels(self.n)
+        y, self.n = _split_matrix(_pad_matrix(B, -(-B.shape[0] // 8) * 8, -(-B.shape[1] // _COLUMNS) * _COLUMNS))
+        self.panels = _arrange_in_panels(y), _arrange_in_panels(self.n)
 
 
-def _halves(X: Array) -> tuple[Array, Array]:
+def _split_matrix(X: Array) -> tuple[Array, Array]:
     """Return the mantissas and exponents of X."""
     y, n = np.empty(X.shape, np.float32), np.empty(X.shape, np.float32)
-    _split(X, y, n)
+    _split_exponentials(X, y, n)
     return y, n
 
 
-def _padded(X: Array, rows: int, columns: int) -> Array:
+def _pad_matrix(X: Array, rows: int, columns: int) -> Array:
     """Return X with -∞ beyond its rows and columns, in C order."""
     if X.shape == (rows, columns):
         return np.ascontiguousarray(X)
@@ -811,10 +841,10 @@ def _padded(X: Array, rows: int, columns: int) -> Array:
     return result
 
 
-def _in_panels(X: Array) -> Array:
-    """Return X (rows, columns) as (panels, rows, 64), with lines aligned to cache lines.
+def _arrange_in_panels(X: Array) -> Array:
+    """Return X (rows, columns) as (panels, rows, 64), aligned to cache lines.
 
-    Loads across cache lines are split in two.
+    A load across the border of two cache lines would take twice as long.
     """
     panels = X.reshape(X.shape[0], -1, _COLUMNS).swapaxes(0, 1)
     room = np.empty(X.size + 16, np.float32)

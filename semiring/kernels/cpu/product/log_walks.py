@@ -35,36 +35,37 @@ from semiring.kernels.cpu.product.log_sums import (
     survey_rows,
     tiny_sum,
 )
-from semiring.kernels.cpu.product.panels import PackedPanels, aligned, multiply
+from semiring.kernels.cpu.product.panels import PackedPanels, aligned_zeros, multiply
 from semiring.kernels.cpu.threads.pool import run_tasks
 
 __all__ = ["PreparedMatrix", "pull", "walk"]
 
 Array: TypeAlias = NDArray[Any]
 
-_HEIGHT, _MOST = 32, 16  # rows of a block backwards, and the most blocks: each has a product (n, n) of its own
-_TOGETHER = 4  # rows whose terms of the gradient by the matrix are added up by one tile
-_BLOCK = 64  # rows that are taken through all steps together: more would not stay in the second-level cache
-_FAINT = np.float32(2.0**-62)  # exponentials below count as 0 in gradients
-_TRUSTED = 2.0**-36  # sums from there on, by the number of their terms, do not notice it
-_NOTHING = (0, 0, 0)  # a placeholder for an array that is not requested
+_MIN_BLOCK_ROWS = 32  # the least rows of a block of gradients
+_MAX_BLOCKS = 16  # the most blocks of gradients: each has a product (n, n) of its own
+_ROWS_PER_TILE = 4  # rows whose terms of the gradient by the matrix are added up by one tile
+_BLOCK = 64  # rows that are advanced through all steps together: more would not stay in the second-level cache
+_FAINT = np.float32(2.0**-62)  # smaller exponentials count as 0 in gradients
+_TRUSTED_SUM = 2.0**-36  # this times the number of terms: such zeros do not affect larger sums
+_NOT_REQUESTED = (0, 0, 0)  # a placeholder for an array that is not requested
 
 
 # Loops over a row are functions of their own, because the compiler vectorizes them only apart from other arrays.
 
 
 @kernel
-def _keep_sums(sums, result, lost, tiny, usable):
-    """Store the sums of a row that gradients may use, 0 if there is no path, else NaN."""
+def _store_usable_sums(sums, result, is_lost, tiny, usable):
+    """Store the sums of a row that gradients may use, 0 for entries without a path, and NaN for all other entries."""
     wide()
     for j in range(usable.size):
         s, is_finite = sums[j], result[j] > -np.inf
-        sure = (s >= tiny) & is_finite & (not lost)
-        usable[j] = s if sure else (np.nan if is_finite | lost else 0.0)
+        sure = (s >= tiny) & is_finite & (not is_lost)
+        usable[j] = s if sure else (np.nan if is_finite | is_lost else 0.0)
 
 
 @kernel
-def _weigh(result, weight, state):
+def _apply_weights(result, weight, state):
     """Write result ⊗ weight to the state."""
     wide()
     for j in range(state.size):
@@ -73,16 +74,16 @@ def _weigh(result, weight, state):
 
 
 @kernel
-def _divide(g, s, weight, trusted, h, q):
-    """Write h ← g where there are paths, and q ← h / s, for a row.
+def _divide(g, s, weight, trusted_sum, h, q):
+    """Write h ← g, or 0 for entries without a path, and q ← h / s, for a row.
 
-    Return 1 if a sum is too small for that.
+    Return 1 if a sum is below ``trusted_sum``, else 0.
     """
     wide()
     bad = np.int32(0)
     for j in range(h.size):
         value = g[j] if (s[j] != 0) & (weight[j] > -np.inf) else np.float32(0)
-        sure = s[j] >= trusted
+        sure = s[j] >= trusted_sum
         bad |= np.int32(value != 0) & np.int32(not sure)
         quotient = value / (s[j] if sure else np.float32(1))
         h[j], q[j] = value, np.float32(0) if abs(quotient) < _FAINT else quotient
@@ -90,8 +91,8 @@ def _divide(g, s, weight, trusted, h, q):
 
 
 @kernel
-def _narrow(exponentials, factors):
-    """Write the exponentials of a row that count to the factors."""
+def _narrow_factors(exponentials, factors):
+    """Write the exponentials of a row to the factors, in float32, and 0 for those below `_FAINT`."""
     wide()
     for j in range(factors.size):
         factor = np.float32(exponentials[j])
@@ -99,7 +100,7 @@ def _narrow(exponentials, factors):
 
 
 @kernel
-def _times(factors, d, g):
+def _multiply_gradient(factors, d, g):
     """Write factors · d to the gradient g of a row."""
     wide()
     for j in range(g.size):
@@ -107,14 +108,14 @@ def _times(factors, d, g):
 
 
 @kernel
-def _spread(row, to, width, step):
-    """Write a row in pieces of ``width``, ``step`` bytes apart, from an address on."""
+def _write_pieces(row, target, width, step):
+    """Write a row in pieces of ``width`` entries, ``step`` bytes apart, from the address ``target`` on."""
     whole = row.size // width
     for piece in range(whole):
-        place = line(to + piece * step, width)
+        place = line(target + piece * step, width)
         for j in range(width):
             place[j] = row[piece * width + j]
-    place = line(to + whole * step, row.size - whole * width)
+    place = line(target + whole * step, row.size - whole * width)
     for j in range(place.size):
         place[j] = row[whole * width + j]
 
@@ -123,13 +124,13 @@ def _spread(row, to, width, step):
 def _multiply_factors(tile, steps, n, factors, right, height, C):
     """Write the sum over all rows of Xᵀ · Q to C, X (steps, n) at ``factors`` and Q in panels at the address ``right``.
 
-    Some columns of X are copied, `_TOGETHER` rows at a time, because in place they would share cache sets. C is read
-    and written once for each run.
+    Some columns of X are copied, `_ROWS_PER_TILE` rows at a time, because in place they would share cache sets. C is
+    read and written once for each run.
     """
     native, rows, width = tile
-    down, left = C.shape[1] * 4, np.zeros((_TOGETHER * steps, rows), np.float32)
-    for first in range(0, height, _TOGETHER):
-        count = min(_TOGETHER, height - first)
+    down, left = C.shape[1] * 4, np.zeros((_ROWS_PER_TILE * steps, rows), np.float32)
+    for first in range(0, height, _ROWS_PER_TILE):
+        count = min(_ROWS_PER_TILE, height - first)
         for top in range(0, C.shape[0], rows):
             for i in range(count):
                 a = factors[0] + (first + i) * factors[1] + top * 4
@@ -157,12 +158,13 @@ def _add_factors(C, E, total, start, stop):
 
 
 @kernel
-def _take_steps(tile, B, right, workspace, span, places, lengths, x, offset, fewest, tiny, top, u, marks):
+def _walk_steps(tile, B, right, workspace, span, places, lengths, x, offset, fewest, tiny, top, u, marks):
     """Advance x (m, n) by steps first … last - 1.
 
-    Return the first failed step, with its rows in ``marks[1]``. ``span``: first, last, and whether y already holds the
-    product of the first. ``places``: the weights, the states after each step, the exponentials of those before it and
-    its sums. Each is an address with the strides of rows and of steps, or 0. Sums that gradients cannot use are NaN.
+    Return the first failed step, with its rows in ``marks[1]``, or last. ``span``: first, last, and whether y already
+    holds the product of the first step. ``places``: the weights, the states after each step, the exponentials of the
+    states before each step, and the sums of each step. Each is an address with the strides of rows and of steps, or 0.
+    Sums that gradients cannot use are NaN.
     """
     t, last, has_product = span
     weights, states, factors, sums = places
@@ -183,15 +185,15 @@ def _take_steps(tile, B, right, workspace, span, places, lengths, x, offset, few
                 odd[i] = lost
                 stopped |= lost
                 if sums[0]:
-                    _narrow(X[i], line(factors[0] + i * factors[1] + t * factors[2], n))
-                    _keep_sums(S[i], y[i], lost, tiny, line(sums[0] + i * sums[1] + t * sums[2], n))
+                    _narrow_factors(X[i], line(factors[0] + i * factors[1] + t * factors[2], n))
+                    _store_usable_sums(S[i], y[i], lost, tiny, line(sums[0] + i * sums[1] + t * sums[2], n))
             if stopped:
                 return t
         has_product = False
         for i in range(rows):
             if t < lengths[i]:
                 if weights[0]:
-                    _weigh(y[i], line(weights[0] + i * weights[1] + t * weights[2], n), x[i])
+                    _apply_weights(y[i], line(weights[0] + i * weights[1] + t * weights[2], n), x[i])
                 else:
                     copy_row(y[i], x[i])
             if states[0]:
@@ -201,37 +203,38 @@ def _take_steps(tile, B, right, workspace, span, places, lengths, x, offset, few
 
 
 @kernel
-def _take_back(tile, packed, steps, places, lengths, G, trusted, Q, D, right, C):
+def _pull_steps(tile, packed, steps, places, lengths, G, trusted_sum, Q, D, right, C):
     """Replace G (m, n) by its gradient by the state before the first of ``steps``.
 
-    Return False if a sum is too small. ``places``, as in `_take_steps`: the weights, the exponentials of the states
-    before each step, its sums, the addend of G after each step, the gradient by the weights. ``right``: an address, for
-    h / S of all steps. C receives the factor of the exponentials of B in its gradient.
+    Return False if a sum is too small. ``places``, as in `_walk_steps`: the weights, the exponentials of the states
+    before each step, the sums of each step, the gradients by the states, which are added to G after each step, and the
+    gradients by the weights. ``right``: an address, for h / S of all steps. C receives the factor of the exponentials
+    of B in its gradient.
     """
-    weights, factors, sums, more, by_weights = places
+    weights, factors, sums, state_gradients, weight_gradients = places
     rows, n = G.shape
     for t in range(steps - 1, -1, -1):
         bad = np.int32(0)
         for i in range(rows):
             g, q = G[i], Q[i]
-            if more[0]:
-                addend = line(more[0] + i * more[1] + t * more[2], n)
+            if state_gradients[0]:
+                addend = line(state_gradients[0] + i * state_gradients[1] + t * state_gradients[2], n)
                 for j in range(n):
                     g[j] += addend[j]
             weight = line(weights[0] + i * weights[1] + t * weights[2], n)
-            h = line(by_weights[0] + i * by_weights[1] + t * by_weights[2], n)
+            h = line(weight_gradients[0] + i * weight_gradients[1] + t * weight_gradients[2], n)
             if t < lengths[i]:
-                bad |= _divide(g, line(sums[0] + i * sums[1] + t * sums[2], n), weight, trusted, h, q)
+                bad |= _divide(g, line(sums[0] + i * sums[1] + t * sums[2], n), weight, trusted_sum, h, q)
             else:
                 for j in range(n):
                     h[j], q[j] = 0, 0
-            _spread(q[:n], right + (i * steps + t) * tile[2] * 4, tile[2], rows * steps * tile[2] * 4)
+            _write_pieces(q[:n], right + (i * steps + t) * tile[2] * 4, tile[2], rows * steps * tile[2] * 4)
         if bad:
             return False
         multiply(tile, Q, packed, D)
         for i in range(rows):
             if t < lengths[i]:
-                _times(line(factors[0] + i * factors[1] + t * factors[2], n), D[i], G[i])
+                _multiply_gradient(line(factors[0] + i * factors[1] + t * factors[2], n), D[i], G[i])
     _multiply_factors(tile, steps, n, factors, right, rows, C)
     return True
 
@@ -240,17 +243,19 @@ class PreparedMatrix:
     """A matrix B (n, n) for many steps: its exponentials in panels, made at their first use."""
 
     def __init__(self, plan: KernelPlan, B: Array) -> None:
-        self.right, self.n = RightOperand(B, plan.threads, keeps=True), B.shape[0]
-        #: Whether steps are compiled loops: for float32, if all entries are in the range of exponentials.
-        self.whole = plan.dtype.char == "f" and self.right.odd is None and not self.right.dropped
+        self.right, self.n = RightOperand(B, plan.threads, keeps_blocks=True), B.shape[0]
+        #: Whether compiled loops run the steps: for float32, if all entries are in the range of exponentials.
+        self.has_compiled_steps = (
+            plan.dtype.char == "f" and self.right.high_columns is None and not self.right.has_low_entries
+        )
         self.tiny = tiny_sum(plan, self.n)
-        self.rooms: dict[tuple[int, tuple[int, ...]], Array] = {}
+        self.workspaces: dict[tuple[int, tuple[int, ...]], Array] = {}
 
-    def room(self, place: int, shape: tuple[int, ...]) -> Array:
-        """Return zeros, or memory of an earlier run of steps, because new memory takes time."""
-        room = self.rooms.get((place, shape))
+    def workspace(self, place: int, shape: tuple[int, ...]) -> Array:
+        """Return float32 memory: zeros, or that of an earlier run of steps, because allocating takes time."""
+        room = self.workspaces.get((place, shape))
         if room is None:
-            room = self.rooms[place, shape] = aligned(shape, np.dtype(np.float32))
+            room = self.workspaces[place, shape] = aligned_zeros(shape, np.dtype(np.float32))
         return room
 
     @cached_property
@@ -259,7 +264,7 @@ class PreparedMatrix:
         return RightBlock(self.right, 0, self.n)
 
     @cached_property
-    def narrow(self) -> Array:
+    def float32_exponentials(self) -> Array:
         """The exponentials in float32 that are not negligible, (n, n)."""
         rows = self.step_operand.panels.packed.swapaxes(0, 1).reshape(self.n, -1)[:, : self.n]
         return np.where(rows < _FAINT, 0, rows).astype(np.float32)
@@ -267,47 +272,51 @@ class PreparedMatrix:
     @cached_property
     def gradient_operand(self) -> PackedPanels:
         """The right operand of the gradients."""
-        return PackedPanels.of(self.narrow.T)
+        return PackedPanels.from_matrix(self.float32_exponentials.T)
 
 
-def walk(backend: Backend, plan: KernelPlan, by: PreparedMatrix, x: Array, steps: Steps) -> None:
-    """Advance x (m, n), of adjacent rows, by the steps: see `semiring.kernels.contract.SequenceKernels`."""
+def walk(backend: Backend, plan: KernelPlan, preparation: PreparedMatrix, x: Array, steps: Steps) -> None:
+    """Advance x (m, n), of contiguous rows, by the steps: see `semiring.kernels.contract.SequenceKernels`."""
     alone = replace(plan, threads=1)
 
     def product(x: Array, plan: KernelPlan) -> Array:
         C = np.empty_like(x)
-        multiply_by(backend, plan, C, x, by.right)
+        multiply_by(backend, plan, C, x, preparation.right)
         return C
 
-    if not by.whole:
+    if not preparation.has_compiled_steps:
         if steps.sums is not None:
             steps.factors[...], steps.sums[...] = 0, np.nan
-        _one_by_one(lambda x: product(x, plan), x, steps)
+        _walk_by_products(lambda x: product(x, plan), x, steps)
         return
-    counts, last = _counts(steps, x.shape[0]), steps.number
-    arrays = _in_lines(steps.weights), steps.states, steps.factors, steps.sums
-    right, B, tile = by.step_operand.packed(True), by.step_operand.B, by.step_operand.panels.tile
+    counts, last = _count_steps(steps, x.shape[0]), steps.number
+    arrays = _make_lines_contiguous(steps.weights), steps.states, steps.factors, steps.sums
+    right, B, tile = (
+        preparation.step_operand.kernel_operands(True),
+        preparation.step_operand.B,
+        preparation.step_operand.panels.tile,
+    )
 
     def walk_part(start: int, stop: int) -> None:
         rows, m = x[start:stop], stop - start
-        workspace = by.step_operand.workspace(m)
+        workspace = preparation.step_operand.workspace(m)
         top, u, marks = np.empty(m, np.float32), np.empty(m), np.empty((2, m), np.int32)
-        places = tuple(_place(array, start) for array in arrays)
+        places = tuple(_locate_row(array, start) for array in arrays)
         t, has_product = 0, False
         while t < last:
-            t = _take_steps(
+            t = _walk_steps(
                 *(tile, B, right, workspace, (t, last, has_product), places, counts[start:stop], rows),
-                *(by.right.offset, by.step_operand.fewest, by.tiny, top, u, marks),
+                *(preparation.right.offset, preparation.step_operand.fewest, preparation.tiny, top, u, marks),
             )
             if t < last:
                 stuck = np.flatnonzero(marks[1])
-                workspace[2][stuck, : by.n], has_product = product(rows[stuck], alone), True
+                workspace[2][stuck, : preparation.n], has_product = product(rows[stuck], alone), True
 
     with np.errstate(all="ignore"):
-        _in_blocks(walk_part, plan, x.shape[0], by.step_operand.panels.rows)
+        _run_in_blocks(walk_part, plan, x.shape[0], preparation.step_operand.panels.rows)
 
 
-def _one_by_one(product: Callable[[Array], Array], x: Array, steps: Steps) -> None:
+def _walk_by_products(product: Callable[[Array], Array], x: Array, steps: Steps) -> None:
     for t in range(steps.number):
         y = product(x)
         if steps.weights is not None:
@@ -319,38 +328,38 @@ def _one_by_one(product: Callable[[Array], Array], x: Array, steps: Steps) -> No
             steps.states[:, t] = x
 
 
-def _counts(steps: Steps, m: int) -> Array:
+def _count_steps(steps: Steps, m: int) -> Array:
     """Return how many steps each of m rows takes."""
     return np.full(m, steps.number) if steps.lengths is None else np.ascontiguousarray(steps.lengths, np.int64)
 
 
-def pull(plan: KernelPlan, by: PreparedMatrix, G: Array, steps: Steps, by_matrix: Array) -> bool:
+def pull(plan: KernelPlan, preparation: PreparedMatrix, G: Array, steps: Steps, matrix_gradient: Array) -> bool:
     """Replace G (m, n), of adjacent rows, by its gradient by the first state: see `SequenceKernels` of the contract."""
-    if not by.whole:
+    if not preparation.has_compiled_steps:
         return False
     (m, n), shape = G.shape, steps.sums.shape
-    counts, high, trusted = _counts(steps, m), by.gradient_operand.rows, np.float32(_TRUSTED * n)
+    counts, high, trusted = _count_steps(steps, m), preparation.gradient_operand.rows, np.float32(_TRUSTED_SUM * n)
     weights = np.broadcast_to(np.zeros(n, np.float32), shape) if steps.weights is None else steps.weights
-    read = [_in_lines(array) for array in (weights, steps.factors, steps.sums, steps.state_gradients)]
-    # Blocks depend on m alone: their sums are added up.
-    height = max(_HEIGHT, -(-m // (_MOST * high)) * high)
-    products = np.empty((-(-m // height), -(-n // high) * high, by.gradient_operand.columns), np.float32)
+    read = [_make_lines_contiguous(array) for array in (weights, steps.factors, steps.sums, steps.state_gradients)]
+    # Blocks depend on m alone and not on threads, because their sums are added up.
+    height = max(_MIN_BLOCK_ROWS, -(-m // (_MAX_BLOCKS * high)) * high)
+    products = np.empty((-(-m // height), -(-n // high) * high, preparation.gradient_operand.columns), np.float32)
     successes = []
 
     def pull_part(start: int, stop: int) -> None:
-        Q, D = by.gradient_operand.operands(stop - start)
-        right = by.room(start, (products.shape[2], stop - start, steps.number))
+        Q, D = preparation.gradient_operand.allocate_operands(stop - start)
+        right = preparation.workspace(start, (products.shape[2], stop - start, steps.number))
         h = (
             np.broadcast_to(np.empty(n, np.float32), shape)
             if steps.weight_gradients is None
             else steps.weight_gradients
         )
-        places = tuple(_place(array, start) for array in (*read, h))
+        places = tuple(_locate_row(array, start) for array in (*read, h))
         successes.append(
-            _take_back(
+            _pull_steps(
                 *(
-                    by.gradient_operand.tile,
-                    by.gradient_operand.address,
+                    preparation.gradient_operand.tile,
+                    preparation.gradient_operand.address,
                     steps.number,
                     places,
                     counts[start:stop],
@@ -363,23 +372,28 @@ def pull(plan: KernelPlan, by: PreparedMatrix, G: Array, steps: Steps, by_matrix
 
     run_tasks(pull_part, [(start, min(m, start + height)) for start in range(0, m, height)], plan.threads)
     if all(successes):
-        _in_blocks(lambda start, stop: _add_factors(products, by.narrow, by_matrix, start, stop), plan, n, 1)
+        _run_in_blocks(
+            lambda start, stop: _add_factors(products, preparation.float32_exponentials, matrix_gradient, start, stop),
+            plan,
+            n,
+            1,
+        )
     return all(successes)
 
 
-def _in_lines(array: Array | None) -> Array | None:
+def _make_lines_contiguous(array: Array | None) -> Array | None:
     """Return an array whose last dimension has adjacent entries."""
     return array if array is None or array.strides[-1] == array.itemsize else np.ascontiguousarray(array)
 
 
-def _place(array: Array | None, row: int) -> tuple[int, int, int]:
+def _locate_row(array: Array | None, row: int) -> tuple[int, int, int]:
     """Return the address of a row of an array (m, steps, n), and the strides of rows and of steps."""
     if array is None:
-        return _NOTHING
+        return _NOT_REQUESTED
     return array.ctypes.data + row * array.strides[0], array.strides[0], array.strides[1]
 
 
-def _in_blocks(block: Callable[[int, int], None], plan: KernelPlan, m: int, rows: int) -> None:
+def _run_in_blocks(block: Callable[[int, int], None], plan: KernelPlan, m: int, rows: int) -> None:
     """Call ``block`` for shares of the rows, one for each thread, in whole tiles and in blocks of limited size."""
     blocks = plan.threads * -(-m // (plan.threads * _BLOCK))
     step = -(-m // (blocks * rows)) * rows

@@ -1,4 +1,4 @@
-"""The macro-kernel of products: the loops around the micro-kernel cut the operands, pack them, and treat the edges.
+"""The macro-kernel of products: the loops around the micro-kernel that cut and pack the operands and compute the edges.
 
 B is packed in panels as wide as a tile and `CpuSpeed.depth` steps of k deep. Several panels stay in the second-level
 cache. A is read in place if its rows are contiguous and its elements have at least four bytes. Otherwise it is packed.
@@ -77,8 +77,8 @@ C_ADDRESS, C_ROW, C_COLUMN, A_ADDRESS, A_ROW, A_COLUMN = range(SHAPE_WORDS, SHAP
 B_ADDRESS, B_ROW, B_COLUMN, P_ADDRESS, P_ROW, P_COLUMN = range(SHAPE_WORDS + 6, SHAPE_WORDS + 12)
 INNER, ACCUMULATE, CHUNK, FIRST_PIVOT, A_SUBDIAGONALS, B_SUBDIAGONALS = range(SHAPE_WORDS + 12, SHAPE_WORDS + 18)
 WORDS = SHAPE_WORDS + 18
-FULL = 1 << 40  # diagonals: more than any matrix has, so that no entry is skipped
-HEAD = 256  # aligned bytes before a workspace: the job and the block of a product on one thread
+FULL = 1 << 40  # a number of diagonals that no matrix has, so that no entry is skipped
+HEAD = 256  # aligned bytes before a workspace, for the job and the block of a product on one thread
 
 
 class ProductShape(NamedTuple):
@@ -105,20 +105,22 @@ def word(job: int, place: int) -> int:
 
 
 @_inner
-def pack_columns(b: int, row: int, column: int, steps: int, n: int, width: int, size: int, zero: Any, to: int) -> None:
+def pack_columns(
+    b: int, row: int, column: int, steps: int, n: int, width: int, size: int, zero: Any, packed: int
+) -> None:
     """Pack n columns of B, from address ``b`` on, in panels of ``width`` columns.
 
     Pad the last panel with 0̄.
     """
     panel = steps * width * size
-    whole = n // width if column == size else 0
+    whole_panels = n // width if column == size else 0
     for k in range(steps):
-        for i in range(whole):
-            copy_bytes(to + i * panel + k * width * size, b + k * row + i * width * size, width * size)
-    for i in range(whole, (n + width - 1) // width):
+        for i in range(whole_panels):
+            copy_bytes(packed + i * panel + k * width * size, b + k * row + i * width * size, width * size)
+    for i in range(whole_panels, (n + width - 1) // width):
         columns = min(width, n - i * width)
         for k in range(steps):
-            source, target = b + k * row + i * width * column, to + i * panel + k * width * size
+            source, target = b + k * row + i * width * column, packed + i * panel + k * width * size
             for j in range(columns):
                 put(fetch(zero, source + j * column), target + j * size)
             for j in range(columns, width):
@@ -127,7 +129,7 @@ def pack_columns(b: int, row: int, column: int, steps: int, n: int, width: int, 
 
 @_inner
 def pack_rows(
-    a: int, row: int, column: int, m: int, steps: int, rows: int, size: int, by_rows: int, zero: Any, to: int
+    a: int, row: int, column: int, m: int, steps: int, rows: int, size: int, by_rows: int, zero: Any, packed: int
 ) -> None:
     """Pack m rows of A, from address ``a`` on, in tiles of ``rows`` rows.
 
@@ -144,33 +146,33 @@ def pack_rows(
                 done = 0
                 if column == size:
                     while done + WIDENED <= steps:
-                        widen(zero, to + i * x_row + done * unit, source + i * row + done * size)
+                        widen(zero, packed + i * x_row + done * unit, source + i * row + done * size)
                         done += WIDENED
                 for k in range(done, steps):
-                    put_repeated(fetch(zero, source + i * row + k * column), to + i * x_row + k * unit)
+                    put_repeated(fetch(zero, source + i * row + k * column), packed + i * x_row + k * unit)
         else:
             for k in range(steps):
                 for i in range(height):
-                    put_repeated(fetch(zero, source + i * row + k * column), to + i * unit + k * x_step)
+                    put_repeated(fetch(zero, source + i * row + k * column), packed + i * unit + k * x_step)
         for i in range(height, rows):
             for k in range(steps):
-                put_repeated(zero, to + i * x_row + k * x_step)
-        to += steps * rows * unit
+                put_repeated(zero, packed + i * x_row + k * x_step)
+        packed += steps * rows * unit
 
 
 @_inner
 def move_tile(
-    like: Any, m: int, n: int, source: int, row: int, column: int, to: int, to_row: int, to_column: int
+    like: Any, m: int, n: int, source: int, row: int, column: int, target: int, to_row: int, to_column: int
 ) -> None:
     """Copy an m × n block of elements of the type of ``like``."""
     for i in range(m):
         for j in range(n):
-            put(fetch(like, source + i * row + j * column), to + i * to_row + j * to_column)
+            put(fetch(like, source + i * row + j * column), target + i * to_row + j * to_column)
 
 
 @_inner
 def call_tile(tile: int, operands: tuple[int, ...], mark: int, mark_row: int, chunk: int, pivot: int) -> None:
-    """Run a native tile on its nine ``operands``; with ``chunk`` > 0 it marks what it improves, from ``pivot`` on."""
+    """Run a native tile on its nine ``operands``; with ``chunk`` > 0 it marks improved entries, from ``pivot`` on."""
     if chunk == 0:
         call9(tile, operands)
     else:
@@ -202,7 +204,7 @@ def tiles_in_row(
     The row has m rows of C, at most as many as a tile, and n columns. ``x_row`` and ``x_step`` are the bytes from a row
     of A to the next and from a k to the next. An incomplete or non-contiguous tile is computed in the ``corner``, which
     holds a tile of C and then a tile of P. Steps of k before ``skip`` are skipped. In column j the steps from
-    ``last`` + j on are skipped too, by whole tiles.
+    ``last`` + j on are skipped too, but only if the whole tile may skip them.
     """
     tile, rows, width, chunk = word(job, TILE), word(job, ROWS), word(job, WIDTH), word(job, CHUNK)
     c_row, c_column = word(job, C_ROW), word(job, C_COLUMN)
@@ -236,12 +238,12 @@ def block_product(element: Any) -> Callable[..., None]:
 
     The function has a C interface. Its arguments are the addresses of a job, of the block, and of a workspace. A block
     is four words: its first row, the row after its last, its first column, the column after its last. All columns of B
-    that are packed at a time are read before a column of C is written. So C may be B if the depth is the whole inner
+    that are packed at a time are read before a column of C is written. So C may be B if the depth is at least the inner
     size and every block has all rows of C.
     """
     size = element.bitwidth // 8
 
-    def compute(job: int, cut: int, workspace: int) -> None:
+    def compute(job: int, block_address: int, workspace: int) -> None:
         zero = fetch(element(0), job + 8 * ZERO)
         unit = max(size, LANE_BYTES)
         rows, width, depth = word(job, ROWS), word(job, WIDTH), word(job, DEPTH)
@@ -252,7 +254,12 @@ def block_product(element: Any) -> Callable[..., None]:
         p, p_row, p_column = word(job, P_ADDRESS), word(job, P_ROW), word(job, P_COLUMN)
         inner, accumulate, chunk, k0 = word(job, INNER), word(job, ACCUMULATE), word(job, CHUNK), word(job, FIRST_PIVOT)
         a_subdiagonals, b_subdiagonals = word(job, A_SUBDIAGONALS), word(job, B_SUBDIAGONALS)
-        top, bottom, left, right = word(cut, 0), word(cut, 1), word(cut, 2), word(cut, 3)
+        top, bottom, left, right = (
+            word(block_address, 0),
+            word(block_address, 1),
+            word(block_address, 2),
+            word(block_address, 3),
+        )
         packed_b = workspace
         packed_a = packed_b + depth * columns * size
         corner = packed_a + block * depth * unit
@@ -372,14 +379,19 @@ def _compute_all(job: int, m: int, n: int, workspace: int) -> None:
     call3(word(job, FUNCTION), (job, cut, workspace + HEAD))
 
 
-def copy_block(job: int, cut: int, workspace: int) -> None:
+def copy_block(job: int, block_address: int, workspace: int) -> None:
     """Copy a block of a matrix; C interface as `block_product`, columns counted in bytes.
 
     After the address of this function the job has four words: the target and its row stride, the source and its row
     stride, in bytes.
     """
     target, target_row, source, source_row = word(job, 1), word(job, 2), word(job, 3), word(job, 4)
-    top, bottom, left, right = word(cut, 0), word(cut, 1), word(cut, 2), word(cut, 3)
+    top, bottom, left, right = (
+        word(block_address, 0),
+        word(block_address, 1),
+        word(block_address, 2),
+        word(block_address, 3),
+    )
     whole = (right - left) // 32 * 32
     for i in range(top, bottom):
         target_line, source_line = target + i * target_row + left, source + i * source_row + left

@@ -1,6 +1,8 @@
-"""Products of a matrix and a vector, which read every element once: memory limits them, and tiles would pad and pack.
+"""Products of a matrix and a vector, which read every element once and are limited by memory.
 
-Two native functions, C interface, 64-bit integers, ``a_row`` in bytes, everything else with adjacent elements:
+A tile would pad and pack the vector. So there are two native functions for these products.
+
+C interface, 64-bit integers, ``a_row`` in bytes, all other operands with adjacent elements:
 
     dots(rows, steps, a, a_row, x, c):      c[i] ← c[i] ⊕ (⊕ₖ a[i, k] ⊗ x[k]), ``steps`` a multiple of the lanes
     updates(columns, steps, a, a_row, x, c): c[j] ← c[j] ⊕ (⊕ₖ a[k, j] ⊗ x[k]), ``columns`` a multiple of the lanes
@@ -34,7 +36,7 @@ Array: TypeAlias = NDArray[Any]
 
 ARGUMENTS = ("count", "steps", "a", "a_row", "x", "c")
 _PARTIAL = 4  # vectors of partial sums of a row
-_ROWS = 8  # rows that one pass over c adds
+_ROWS = 8  # rows that are added in one pass over c
 
 _prototype: Any = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * len(ARGUMENTS))
 
@@ -68,17 +70,17 @@ class _VectorProductBuilder:
     def accumulate(self, c: Value, a: Value, x: Value) -> Value:
         return self.pair.accumulate(c, x, a) if self.vector_first else self.pair.accumulate(c, a, x)
 
-    def join(self, these: Value, those: Value) -> Value:
-        """Return the ⊕ of two vectors of sums, which is NaN only if ⊕ itself makes it one."""
+    def join(self, left: Value, right: Value) -> Value:
+        """Return the ⊕ of two vectors of sums, which is NaN only if ⊕ itself makes NaN of other numbers."""
         add = self.definition.add
-        result = lower(self.vectors, self.target, add, {"x": Operand(these), "y": Operand(those)})
+        result = lower(self.vectors, self.target, add, {"x": Operand(left), "y": Operand(right)})
         if result.nan:
-            variables = {"x": Operand(these, True), "y": Operand(those, True)}
+            variables = {"x": Operand(left, True), "y": Operand(right, True)}
             result = lower(self.vectors, self.target, add, variables)
         return result.value
 
-    def across(self, sums: Value) -> Value:
-        """Return the ⊕ over all lanes in lane 0, by halves upon each other."""
+    def reduce_lanes(self, sums: Value) -> Value:
+        """Return the ⊕ of all lanes, by adding the upper half of the lanes to the lower half repeatedly."""
         lanes = self.vectors.lanes
         while lanes > 1:
             lanes //= 2
@@ -111,7 +113,7 @@ class _VectorProductBuilder:
                 total = self.join(total, b.load(sums))
             address = self.element_address("c", i)
             before = self.vectors.splat(self.load(address, self.element.ir))
-            total = self.join(before, self.vectors.splat(self.across(total)))
+            total = self.join(before, self.vectors.splat(self.reduce_lanes(total)))
             self.store(b.extract_element(total, ir.Constant(I32, 0)), address)
         b.ret_void()
 
@@ -151,7 +153,7 @@ def matrix_vector(
     """Compute c ← [c ⊕] A ⊗ x for c (m,), A (m, k), x (k,).
 
     Return False if neither rows nor columns are contiguous. ``native`` returns the address of ``"dots"`` or
-    ``"updates"``, with the vector on the side where it belongs.
+    ``"updates"``, compiled for the vector as the left or the right factor.
     """
     m, k = A.shape
     size = A.itemsize
@@ -162,40 +164,51 @@ def matrix_vector(
     x = np.ascontiguousarray(x)
     function = _prototype(native("dots" if by_rows else "updates"))
     length = k if by_rows else m
-    whole = length // lanes * lanes
+    whole_length = length // lanes * lanes
     outer, stride = (0, A.strides[0]) if by_rows else (1, A.strides[1])
 
     def multiply_part(start: int, stop: int) -> None:
         if by_rows:
-            function(stop - start, whole, A.ctypes.data + start * stride, stride, x.ctypes.data, _place(result, start))
+            function(
+                stop - start,
+                whole_length,
+                A.ctypes.data + start * stride,
+                stride,
+                x.ctypes.data,
+                _element_address(result, start),
+            )
         else:
-            function(stop - start, k, A.ctypes.data + start * size, stride, x.ctypes.data, _place(result, start))
+            function(
+                stop - start, k, A.ctypes.data + start * size, stride, x.ctypes.data, _element_address(result, start)
+            )
 
-    lines = m if outer == 0 else whole
-    if whole:
+    lines = m if outer == 0 else whole_length
+    if whole_length:
         # Threads take rows in small pieces. Across rows each thread has one wide piece, which suits the memory.
         pieces = threads if threads == 1 or not by_rows else 4 * threads
         step = -(-lines // (pieces * lanes)) * lanes
         run_tasks(multiply_part, [(start, min(lines, start + step)) for start in range(0, lines, step)], threads)
-    if whole < length:
-        _rest(function, result, A, x, zero, lanes, whole, by_rows)
+    if whole_length < length:
+        _compute_remainder(function, result, A, x, zero, lanes, whole_length, by_rows)
     c[...] = result
     return True
 
 
-def _place(array: Array, index: int) -> int:
+def _element_address(array: Array, index: int) -> int:
     return int(array.ctypes.data + index * array.itemsize)
 
 
-def _rest(function: Any, result: Array, A: Array, x: Array, zero: Any, lanes: int, whole: int, by_rows: bool) -> None:
+def _compute_remainder(
+    function: Any, result: Array, A: Array, x: Array, zero: Any, lanes: int, whole_length: int, by_rows: bool
+) -> None:
     """Compute the part beyond the last whole vector, in a copy padded with 0̄."""
     m, k = A.shape
     if by_rows:
         rows, factors = np.full((m, lanes), zero, A.dtype), np.full(lanes, zero, A.dtype)
-        rows[:, : k - whole], factors[: k - whole] = A[:, whole:], x[whole:]
+        rows[:, : k - whole_length], factors[: k - whole_length] = A[:, whole_length:], x[whole_length:]
         function(m, lanes, rows.ctypes.data, rows.strides[0], factors.ctypes.data, result.ctypes.data)
         return
     rows, sums = np.full((k, lanes), zero, A.dtype), np.full(lanes, zero, A.dtype)
-    rows[:, : m - whole], sums[: m - whole] = A[whole:].T, result[whole:]
+    rows[:, : m - whole_length], sums[: m - whole_length] = A[whole_length:].T, result[whole_length:]
     function(lanes, k, rows.ctypes.data, rows.strides[0], x.ctypes.data, sums.ctypes.data)
-    result[whole:] = sums[: m - whole]
+    result[whole_length:] = sums[: m - whole_length]

@@ -48,7 +48,7 @@ PIVOT_ARGUMENTS = (*PAIR_ARGUMENTS, "p", "p_row", "run", "first")
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Builds the instructions of one pair, c ⊕ (a ⊗ b), on vectors."""
+    """The builder of the instructions of one pair, c ⊕ (a ⊗ b), on vectors."""
 
     vectors: Vectors
     definition: KernelDefinition
@@ -56,7 +56,7 @@ class Pair:
 
     @cached_property
     def one(self) -> Value:
-        """The factor of sums written as multiply-adds, made at its first use; None if there are none."""
+        """The factor 1 of sums that are written as multiply-adds, or None if there are no such sums."""
         fuse = self.vectors.element.floating and self.target.sums_by_fma and self.fuse
         return opaque(self.vectors.builder, self.vectors.constant(1), self.target) if fuse else None
 
@@ -72,7 +72,7 @@ class Pair:
     def sum(self, c: Value, candidate: Operand) -> Value:
         """Return the sum c ⊕ candidate.
 
-        An accumulator is NaN only if ⊕ itself makes it one.
+        The accumulator c is NaN only if ⊕ itself makes NaN of other numbers.
         """
         variables = {"x": Operand(c), "y": candidate}
         result = lower(self.vectors, self.target, self.definition.add, variables)
@@ -132,15 +132,16 @@ class _TileBuilder:
     def store(self, value: Value, address: Value, align: int = 1) -> None:
         self.builder.store(value, self.builder.inttoptr(address, value.type.as_pointer())).align = align
 
-    def cell(self, i: int, v: int) -> Value:
+    def cell_address(self, i: int, v: int) -> Value:
         """Return the address of a vector of C."""
         return self.offset(self.arguments["c"], i, "c_row", v * self.shape.vector_bytes)
 
     def broadcast(self, address: Value, row: int) -> Value:
         """Return an element of A in every lane, without an arithmetic instruction.
 
-        On AVX-512 LLVM would choose vbroadcastss for floats, which takes a floating-point pipe on Zen 4. vpbroadcastd
-        from memory has the same bits and takes none. So that one instruction is written out.
+        On AVX-512 LLVM would choose vbroadcastss for floats, which occupies a floating-point pipe on Zen 4.
+        vpbroadcastd from memory has an identical result and occupies no such pipe. So this instruction is written as
+        assembly.
         """
         b, bits = self.builder, 8 * max(self.element.size, LANE_BYTES)
         if self.target.avx512 and self.element.floating:
@@ -166,23 +167,23 @@ class _TileBuilder:
             for line in lines:
                 address = self.offset(self.arguments["ahead"], i, "c_row", line)
                 prefetch(b, b.inttoptr(address, I8.as_pointer()), write=True)
-        tile = self.initial()
+        tile = self.load_tile()
         if not pivots:
-            tile, _, _ = self.run(tile, self.arguments["steps"], self.arguments["a"], self.arguments["b"])
+            tile, _, _ = self.build_run(tile, self.arguments["steps"], self.arguments["a"], self.arguments["b"])
             for (i, v), value in zip(self.cells, tile, strict=True):
-                self.store(value, self.cell(i, v))
+                self.store(value, self.cell_address(i, v))
         else:
-            self.runs(tile)
+            self.build_marked_runs(tile)
         b.ret_void()
 
-    def initial(self) -> list[Value]:
-        """Return the former tile, or all zero."""
+    def load_tile(self) -> list[Value]:
+        """Return the vectors of the tile: those of C if ``load`` is not 0, else 0̄."""
         b = self.builder
         entry = b.block
         reading, ready = b.append_basic_block("reading"), b.append_basic_block("ready")
         b.cbranch(b.icmp_signed("!=", self.arguments["load"], ir.Constant(I64, 0)), reading, ready)
         b.position_at_end(reading)
-        old = [self.load(self.cell(i, v), self.vectors.type, 1) for i, v in self.cells]
+        old = [self.load(self.cell_address(i, v), self.vectors.type, 1) for i, v in self.cells]
         b.branch(ready)
         b.position_at_end(ready)
         tile = []
@@ -193,7 +194,9 @@ class _TileBuilder:
             tile.append(phi)
         return tile
 
-    def run(self, tile: list[Value], steps: Value, a: Value, b_address: Value) -> tuple[list[Value], Value, Value]:
+    def build_run(
+        self, tile: list[Value], steps: Value, a: Value, b_address: Value
+    ) -> tuple[list[Value], Value, Value]:
         """Build the loop over ``steps`` ≥ 1 of k.
 
         Return the tile, and the next addresses of A and B.
@@ -228,16 +231,16 @@ class _TileBuilder:
         b.position_at_end(after)
         return results, following[1], following[2]
 
-    def runs(self, tile: list[Value]) -> None:
-        """Build the runs of k one after the other, with the marks after each where C changed.
+    def build_marked_runs(self, tile: list[Value]) -> None:
+        """Build the runs of k one after the other, and after each run the marks of the entries of C that changed.
 
-        Store C and P at the end. The tile before a run and its marks lie on the stack. Rows of C and P are often a
-        multiple of 4 KB apart, so they would evict each other from the first-level cache.
+        C and P are stored at the end. The tile before a run and its marks lie on the stack, because rows of C and P are
+        often a multiple of 4 KB apart and would evict each other from the first-level cache.
         """
         b = self.builder
-        old = [self.scratch(self.vectors.type) for _ in self.cells]
+        old = [self.allocate_vector(self.vectors.type) for _ in self.cells]
         none = constant_vector(I32, -1, self.vectors.lanes)
-        marks = [self.scratch(none.type) for _ in self.cells]
+        marks = [self.allocate_vector(none.type) for _ in self.cells]
         for value, old_at, marks_at in zip(tile, old, marks, strict=True):
             b.store(value, old_at)
             b.store(none, marks_at)
@@ -251,7 +254,7 @@ class _TileBuilder:
         steps = b.select(
             b.icmp_signed("<", remaining_steps, self.arguments["run"]), remaining_steps, self.arguments["run"]
         )
-        results, a_next, b_next = self.run(cells, steps, a, b_address)
+        results, a_next, b_next = self.build_run(cells, steps, a, b_address)
         mark = b.trunc(b.add(self.arguments["first"], step), I32)
         changed = ir.Constant(I1, 0)
         for i in range(self.shape.rows):
@@ -267,33 +270,33 @@ class _TileBuilder:
         b.position_at_end(end)
         with b.if_then(following[1]):
             for (i, v), value, marks_at in zip(self.cells, results, marks, strict=True):
-                self.store(value, self.cell(i, v))
+                self.store(value, self.cell_address(i, v))
                 new = b.load(marks_at)
                 marked = b.icmp_signed("!=", new, none)
-                total = b.select(marked, new, self.load(self.marks(i, v), new.type, 1))
-                self.store(opaque(b, total, self.target), self.marks(i, v))
+                total = b.select(marked, new, self.load(self.marks_address(i, v), new.type, 1))
+                self.store(opaque(b, total, self.target), self.marks_address(i, v))
 
-    def scratch(self, kind: Any) -> Value:
+    def allocate_vector(self, kind: Any) -> Value:
         with self.builder.goto_entry_block():
             slot = self.builder.alloca(kind)
         slot.align = self.shape.vector_bytes
         return slot
 
-    def marks(self, i: int, v: int) -> Value:
+    def marks_address(self, i: int, v: int) -> Value:
         """Return the address of the marks of a vector of C."""
         return self.offset(self.arguments["p"], i, "p_row", 4 * self.vectors.lanes * v)
 
     def prefetch_marks(self) -> None:
-        """Prefetch P, which is needed at the end of the tile, into the second-level cache, apart from A and B."""
+        """Prefetch P, which is needed at the end of the tile, into the second-level cache; A and B fill the first."""
         for i in range(self.shape.rows):
             for line in range(0, 4 * self.vectors.lanes * self.shape.vectors, 64):
                 address = self.offset(self.arguments["p"], i, "p_row", line)
                 prefetch(self.builder, self.builder.inttoptr(address, I8.as_pointer()), second_level=True)
 
     def mark_row(self, row: list[Value], old: list[Value], marks: list[Value], mark: Value) -> Value:
-        """Write ``mark`` to the marks of a row of the tile where it changed.
+        """Write ``mark`` to the marks of the entries of a row of the tile that changed.
 
-        Return whether it changed anywhere.
+        Return whether an entry changed.
         """
         b, v = self.builder, self.vectors
         changes = [v.compare("!=", value, b.load(address)) for value, address in zip(row, old, strict=True)]

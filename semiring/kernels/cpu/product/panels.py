@@ -1,4 +1,4 @@
-"""Products of plus_times inside compiled loops: a tile of registers, and right operands in panels as wide as it."""
+"""Products of plus_times inside compiled loops, by the tile of the micro-kernel and panels as wide as the tile."""
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
 # (some functions below are compiled: their types are Numba's)
@@ -23,13 +23,13 @@ from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.machines import cpu_speed
 from semiring.kernels.machines.speed_data import TileShape
 
-__all__ = ["PAD", "PackedPanels", "add_steps", "aligned", "multiply", "tile_for"]
+__all__ = ["PAD", "PackedPanels", "add_steps", "aligned_zeros", "multiply", "tile_for"]
 
 Array: TypeAlias = NDArray[Any]
 
 PAD = 16  # columns between rows of a left operand, which would otherwise share cache sets
 _ROWS, _VECTORS = 8, (3, 2)  # the shape of a tile, if registers hold it: numbers of rows are often powers of two
-_UNUSED = 16  # the part of the columns of its tiles that a product may leave unused
+_UNUSED = 16  # a product may leave at most one in 16 columns of its tiles unused
 _DEPTH = 512  # steps of k at a time
 
 
@@ -42,11 +42,11 @@ class PackedPanels:
         _, self.rows, self.width = self.tile
         panels = -(-n // self.width)
         self.columns = panels * self.width
-        self.packed = aligned((panels, k, self.width), self.dtype)
+        self.packed = aligned_zeros((panels, k, self.width), self.dtype)
         self.address = self.packed.ctypes.data
 
     @classmethod
-    def of(cls, B: Array) -> PackedPanels:
+    def from_matrix(cls, B: Array) -> PackedPanels:
         """Return the panels that hold B."""
         k, n = B.shape
         panels = cls(k, n, B.dtype)
@@ -55,8 +55,8 @@ class PackedPanels:
         panels.packed[...] = padded.reshape(k, -1, panels.width).swapaxes(0, 1)
         return panels
 
-    def operands(self, m: int) -> tuple[Array, Array]:
-        """Return memory for m rows, and for their products: whole tiles, and zeros beyond the rows."""
+    def allocate_operands(self, m: int) -> tuple[Array, Array]:
+        """Return memory for a left operand of m rows and for its product, in whole tiles, with zeros from row m on."""
         rows, k = -(-m // self.rows) * self.rows, self.packed.shape[1]
         left = np.empty((rows, k + PAD), self.dtype)
         left[m:] = 0
@@ -73,10 +73,10 @@ def tile_for(dtype: np.dtype[Any], n: int) -> tuple[int, int, int]:
     fitting = [shape for shape in shapes if shape.is_valid(machine.registers)]
     wasteful = {shape: _UNUSED * (-vectors % shape.vectors) > vectors for shape in fitting}
     shape = min(fitting, key=wasteful.__getitem__, default=cpu_speed().light(machine.vector_bytes))
-    return kernels.tile_of(shape), shape.rows, shape.vectors * machine.vector_bytes // dtype.itemsize
+    return kernels.compile_tile(shape), shape.rows, shape.vectors * machine.vector_bytes // dtype.itemsize
 
 
-def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Return zeros whose first element is aligned to vectors."""
     size = prod(shape) * dtype.itemsize
     room = np.zeros(size + 64, np.uint8)

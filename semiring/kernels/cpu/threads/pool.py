@@ -19,14 +19,14 @@ __all__ = ["run_tasks"]
 class _TaskQueue:
     """The tasks of one call, which the caller and helper threads take one by one.
 
-    A late helper finds none.
+    A helper that starts after all tasks were taken does nothing.
     """
 
     def __init__(self, function: Callable[..., None], tasks: Sequence[tuple[Any, ...]]) -> None:
         self.function = function
         self.remaining: Iterator[tuple[Any, ...]] = iter(tasks)  # next() on the iterator is atomic under the GIL
-        self.helpers, self.closed = 0, False
-        self.changed = threading.Condition()  # guards the next two fields
+        self.helpers, self.is_closed = 0, False
+        self.condition = threading.Condition()  # guards `helpers` and `is_closed`
         self.error: BaseException | None = None
 
     def work(self) -> None:
@@ -39,32 +39,32 @@ class _TaskQueue:
 
     def help(self) -> None:
         """Run tasks, unless the caller has continued."""
-        with self.changed:
-            if self.closed:
+        with self.condition:
+            if self.is_closed:
                 return
             self.helpers += 1
         self.work()
-        with self.changed:
+        with self.condition:
             self.helpers -= 1
-            self.changed.notify()
+            self.condition.notify()
 
     def close(self) -> None:
-        """Wait until no helper runs a task, and none will.
+        """Wait until no helper runs a task, and prevent late helpers from starting.
 
         Ctrl-C does not end the wait, and is raised after it.
         """
-        interrupted: BaseException | None = None
+        interruption: BaseException | None = None
         while True:
             try:
-                with self.changed:
-                    self.closed = True
+                with self.condition:
+                    self.is_closed = True
                     while self.helpers:
-                        self.changed.wait()
+                        self.condition.wait()
                 break
             except BaseException as error:  # the helpers still write to the caller's arrays, so the wait goes on
-                self.error = interrupted = error
-        if interrupted is not None:
-            raise interrupted
+                self.error = interruption = error
+        if interruption is not None:
+            raise interruption
 
 
 class _Pool:
@@ -115,7 +115,7 @@ if hasattr(os, "register_at_fork"):
 def run_tasks(function: Callable[..., None], tasks: Sequence[tuple[Any, ...]], threads: int) -> None:
     """Call ``function(*task)`` for every task, on up to ``threads`` threads.
 
-    Return when all are done. A task's exception is raised here, after the tasks already begun have ended.
+    Return when all tasks have ended. A task's exception is raised here, after the tasks that had begun have ended.
     """
     if threads <= 1 or len(tasks) <= 1:
         for task in tasks:

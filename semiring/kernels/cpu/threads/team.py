@@ -55,9 +55,9 @@ _outer: Callable[[Callable[..., Any]], Any] = numba.njit(**OUTER)
 
 @_inner
 def take_blocks(mailbox: int, member: int) -> int:
-    """Compute blocks until none is left.
+    """Compute blocks of the published jobs until all blocks are taken.
 
-    Return the generation of the job after the last one.
+    Return the generation of the last job.
     """
     while True:
         word = atomic_load(mailbox)
@@ -75,9 +75,9 @@ def take_blocks(mailbox: int, member: int) -> int:
 
 @_outer
 def serve(mailbox: int, member: int, patience: int) -> int:
-    """Wait for jobs and compute them, until none came for ``patience`` pauses.
+    """Wait for jobs and compute them, until no job is published for ``patience`` pauses.
 
-    Return the last generation seen.
+    Return the generation of the last job.
     """
     last_generation = take_blocks(mailbox, member)
     waited = 0
@@ -118,15 +118,15 @@ def finish(mailbox: int, blocks: int, patience: int) -> int:
 class _ThreadTeam:
     """Threads with a mailbox, for one job at a time.
 
-    A caller that finds the team busy computes alone.
+    If the team computes another job, the caller computes alone.
     """
 
     def __init__(self) -> None:
         self.memory, self.mailbox = _new_mailbox()
-        self.busy = threading.Lock()
-        self.state = threading.Lock()  # guards the fields below
+        self.job_lock = threading.Lock()  # held by the caller whose job the team computes
+        self.state_lock = threading.Lock()  # guards the fields below
         self.members = 1  # the caller is member 0
-        self.asleep: list[threading.Semaphore] = []
+        self.sleepers: list[threading.Semaphore] = []  # a semaphore for each sleeping thread
         self.serve, self.publish, self.finish = compiled(serve), compiled(publish), compiled(finish)
 
     def grow(self, members: int) -> None:
@@ -140,10 +140,10 @@ class _ThreadTeam:
         bell = threading.Semaphore(0)
         while True:
             last_generation = self.serve(self.mailbox, member, cpu_speed().patience)
-            with self.state:
+            with self.state_lock:
                 if self.generation() != last_generation:
                     continue  # a job was published meanwhile
-                self.asleep.append(bell)
+                self.sleepers.append(bell)
             bell.acquire()
 
     def generation(self) -> int:
@@ -152,7 +152,7 @@ class _ThreadTeam:
         return int(self.memory[start : start + 8].view(np.int64)[0]) >> 42
 
     def run(self, job: Array, blocks: int, members: int) -> None:
-        """Compute a job on ``members`` threads while ``busy`` is held.
+        """Compute a job on ``members`` threads while ``job_lock`` is held.
 
         After the return or an exception no thread works on the job.
         """
@@ -160,9 +160,9 @@ class _ThreadTeam:
             self.grow(members)
         before = self.generation()
         try:
-            with self.state:
-                sleepers, self.asleep = self.asleep, []
-                for bell in sleepers:
+            with self.state_lock:
+                waiting, self.sleepers = self.sleepers, []
+                for bell in waiting:
                     bell.release()
                 self.publish(self.mailbox, job.ctypes.data, blocks, members)
             self.wait(blocks)
@@ -205,11 +205,11 @@ def _team_of_process() -> _ThreadTeam:
 def run_blocks(job: Array, blocks: int, members: int) -> None:
     """Compute a job, an array of int64 as described above, on up to ``members`` threads."""
     team = _team_of_process()
-    if team.busy.acquire(blocking=False):
+    if team.job_lock.acquire(blocking=False):
         try:
             team.run(job, blocks, min(members, MAX_MEMBERS))
         finally:
-            team.busy.release()
+            team.job_lock.release()
     else:
         memory, mailbox = _new_mailbox()
         team.publish(mailbox, job.ctypes.data, blocks, 1)
@@ -241,13 +241,13 @@ class Lease:
         A thread that falls asleep later does not help.
         """
         if self.members > 1:
-            with self._team.state:
-                sleepers, self._team.asleep = self._team.asleep, []
-            for bell in sleepers:
+            with self._team.state_lock:
+                waiting, self._team.sleepers = self._team.sleepers, []
+            for bell in waiting:
                 bell.release()
 
     def wait(self, blocks: int) -> None:
-        """Compute blocks of the job published last until all its blocks are finished, also when interrupted."""
+        """Compute blocks of the job published last until all its blocks are finished, even if Ctrl-C interrupts."""
         try:
             self._wait(blocks)
         except BaseException:
@@ -261,15 +261,15 @@ class Lease:
 
 @contextmanager
 def lease(members: int) -> Iterator[Lease]:
-    """Return a context with up to ``members`` threads, or with the caller alone if the team is busy."""
+    """Return a context with up to ``members`` threads, or with the caller alone if the team computes another job."""
     team = _team_of_process()
-    if members > 1 and team.busy.acquire(blocking=False):
+    if members > 1 and team.job_lock.acquire(blocking=False):
         try:
             members = min(members, MAX_MEMBERS)
             team.grow(members)
             yield Lease(team, team.mailbox, members)
         finally:
-            team.busy.release()
+            team.job_lock.release()
     else:
         memory, mailbox = _new_mailbox()
         yield Lease(team, mailbox, 1)

@@ -34,38 +34,38 @@ __all__ = ["SmallGains"]
 
 Array: TypeAlias = NDArray[Any]
 
-_ROWS = 160  # up to which one thread and one block are as fast as anything
+_ROWS = 160  # the most rows for which one thread and one block are as fast as the rules for larger matrices
 
 
 class SmallGains:
     """The operations of `semiring.kernels.contract.ClosureKernels` on matrices that gain, on the host."""
 
-    def rows(self, plan: KernelPlan) -> int:
-        """Return the most rows of matrices that are surveyed and closed so."""
+    def max_rows(self, plan: KernelPlan) -> int:
+        """Return the most rows of a matrix that `survey` and `close` support, or 0 if they do not support the plan."""
         closure = _gaining_closure(plan)
-        return 0 if closure is None or closure.closing.first_calls.left else _ROWS
+        return 0 if closure is None or closure.closing.first_calls.remaining_seconds else _ROWS
 
-    def look(self, plan: KernelPlan, A: Array) -> Any:
+    def survey(self, plan: KernelPlan, A: Array) -> Any:
         """Return the survey of A (count, n, n) for `close`, or None if a matrix needs another method."""
         closure = _gaining_closure(plan)
-        return None if closure is None else closure.look(_contiguous(A), plan.threads)
+        return None if closure is None else closure.survey(_make_contiguous(A), plan.threads)
 
     def close(self, plan: KernelPlan, A: Array, survey: Any, out: Array) -> None:
-        """Write A* of every matrix to ``out``, which may be A, by the result of `look`."""
+        """Write A* of every matrix to ``out``, which may be A; ``survey`` is the result of `SmallGains.survey`."""
         closure = _gaining_closure(plan)
         assert closure is not None
         D = out if out.flags.carray else np.empty(out.shape, out.dtype)
-        closure.close(_contiguous(A), survey, D, plan.threads)
+        closure.close(_make_contiguous(A), survey, D, plan.threads)
         if D is not out:
             out[...] = D
 
 
 class _GainingClosure(Protocol):
-    """The survey and the closure for a semiring and a dtype."""
+    """The survey and the closure of small matrices that gain, for one semiring and dtype."""
 
     closing: Kernels
 
-    def look(self, A: Array, threads: int) -> Any: ...
+    def survey(self, A: Array, threads: int) -> Any: ...
 
     def close(self, A: Array, survey: Any, D: Array, threads: int) -> None: ...
 
@@ -89,5 +89,5 @@ def _make_gaining_closure(semiring: Semiring, dtype: np.dtype[Any]) -> _GainingC
     return ScaledClosure(semiring, dtype) if semiring in (max_times, min_times) else None
 
 
-def _contiguous(A: Array) -> Array:
+def _make_contiguous(A: Array) -> Array:
     return A if A.flags.carray else np.array(A, order="C")

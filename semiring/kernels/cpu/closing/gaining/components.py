@@ -13,7 +13,7 @@ import numpy as np
 from semiring.kernels.cpu.closing.gaining.loops import close_block, inner
 from semiring.kernels.graphs.components import components_of_words
 
-__all__ = ["components", "gather", "is_star_connected", "join"]
+__all__ = ["find_components", "gather_weights", "is_star_connected", "join_components"]
 
 _RUN = 64  # as in `semiring.graphs.components`
 
@@ -31,10 +31,11 @@ def is_star_connected(A, sign):
 
 
 @inner
-def components(A, sign, order, mark):
-    """Write the vertices by components in the order of `semiring.graphs.components`.
+def find_components(A, sign, order, mark):
+    """Write the vertices to ``order``, component after component, in the order of `semiring.graphs.components`.
 
-    Return how many there are.
+    ``mark`` becomes 1 at the start of a component, and 3 at the start of a weak component. Return the number of strong
+    components.
     """
     n, none = A.shape[0], sign * np.inf
     words, transposed = np.zeros((n, (n + 31) >> 5), np.uint32), np.zeros((n, (n + 31) >> 5), np.uint32)
@@ -74,27 +75,27 @@ def components(A, sign, order, mark):
 
 
 @inner
-def gather(A, own, straight, sign, out):
-    """Write the rows and columns ``own`` of A as weights of min-plus to ``out``.
+def gather_weights(A, vertices, is_whole, sign, out):
+    """Write the rows and columns ``vertices`` of A as weights of min-plus to ``out``.
 
-    ``straight``: ``own`` is all vertices in order.
+    ``is_whole``: whether ``vertices`` are all vertices in order.
     """
-    for i in range(own.size):
-        if straight:
-            for j in range(own.size):
+    for i in range(vertices.size):
+        if is_whole:
+            for j in range(vertices.size):
                 out[i, j] = 0 + sign * A[i, j]
         else:
-            for j in range(own.size):
-                out[i, j] = 0 + sign * A[own[i], own[j]]
+            for j in range(vertices.size):
+                out[i, j] = 0 + sign * A[vertices[i], vertices[j]]
 
 
 @inner
-def join(D, bits, other, bounds, begin, end, stack, job, workspace):
+def join_components(D, bits, products, bounds, begin, end, stack, job, workspace):
     """Compute `semiring.graphs.components.join_components` of the components ``begin`` … ``end`` - 1.
 
-    They form one weak component.
+    They form one weak component. ``products`` (n, n) is workspace.
     """
-    depth = _push(stack, 0, begin, end, 0)
+    depth = _push_range(stack, 0, begin, end, 0)
     while depth:
         depth -= 1
         first, last, halves = stack[depth, 0], stack[depth, 1], stack[depth, 2]
@@ -104,23 +105,23 @@ def join(D, bits, other, bounds, begin, end, stack, job, workspace):
         if high - low == last - first and high - low <= _RUN:
             close_block(bits[low:high, low:high], job, workspace)
             continue
-        half = _half(bounds, first, last)
+        half = _find_half(bounds, first, last)
         if halves:
-            _between(D, other, bounds, first, half, last)
+            _join_halves(D, products, bounds, first, half, last)
             continue
-        depth = _push(stack, depth, first, last, 1)
-        depth = _push(stack, depth, first, half, 0)
-        depth = _push(stack, depth, half, last, 0)
+        depth = _push_range(stack, depth, first, last, 1)
+        depth = _push_range(stack, depth, first, half, 0)
+        depth = _push_range(stack, depth, half, last, 0)
 
 
 @inner
-def _push(stack, depth, first, last, halves):
+def _push_range(stack, depth, first, last, halves):
     stack[depth, 0], stack[depth, 1], stack[depth, 2] = first, last, halves
     return depth + 1
 
 
 @inner
-def _half(bounds, first, last):
+def _find_half(bounds, first, last):
     low, high = bounds[first], bounds[last]
     half = np.searchsorted(bounds[: last + 1], (low + high) // 2)
     if half > first + 1 and bounds[half] - (low + high) / 2 > (low + high) / 2 - bounds[half - 1]:
@@ -129,26 +130,26 @@ def _half(bounds, first, last):
 
 
 @inner
-def _between(D, other, bounds, first, half, last):
+def _join_halves(D, products, bounds, first, half, last):
     """Compute C ← L ⊗ C, and then C ⊗ R, for the closed triangular blocks L and R on the diagonal."""
     low, middle, high = bounds[first], bounds[half], bounds[last]
     width = high - middle
     for c in range(first, half):
         for i in range(bounds[c], bounds[c + 1]):
-            row = other[i - low, :width]
+            row = products[i - low, :width]
             row[:] = np.inf
             for k in range(bounds[c], middle):
-                _improve(row, D[i, k], D[k, middle:high])
+                _improve_row(row, D[i, k], D[k, middle:high])
     D[low:middle, middle:high] = np.inf
     for i in range(low, middle):
         for c in range(half, last):
             for k in range(bounds[c], bounds[c + 1]):
-                _improve(D[i, bounds[c] : high], other[i - low, k - middle], D[k, bounds[c] : high])
+                _improve_row(D[i, bounds[c] : high], products[i - low, k - middle], D[k, bounds[c] : high])
 
 
 @inner
-def _improve(row, x, others):
+def _improve_row(row, x, edges):
     if x < np.inf:
         for j in range(row.size):
-            y = x + others[j]
+            y = x + edges[j]
             row[j] = y if y < row[j] else row[j]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_times
-from semiring.kernels.cpu.closing.gaining.loops import close_block, has_negative_zero, on_threads, outer
+from semiring.kernels.cpu.closing.gaining.loops import close_block, has_negative_zero, outer, run_on_threads
 from semiring.kernels.cpu.codegen.memory import wide
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.engine import make_plan
@@ -26,17 +26,17 @@ class ScaledClosure:
     """The closure of floats of max-times and min-times under factors for every vertex."""
 
     def __init__(self, semiring: Semiring, dtype: np.dtype[Any]) -> None:
-        self._most, self._bits = int(semiring == max_times), np.dtype(f"u{dtype.itemsize}")
+        self._is_max, self._bits = int(semiring == max_times), np.dtype(f"u{dtype.itemsize}")
         self.closing = kernels_for(make_plan(semiring, dtype, nonnegative=True))
 
-    def look(self, A: Array, threads: int) -> Any:
+    def survey(self, A: Array, threads: int) -> Any:
         """Return the factors (count, n) of every matrix."""
         p = np.empty(A.shape[:2])
 
         def find(start: int, stop: int) -> int:
-            return int(_find_factors(A[start:stop], self._most, p[start:stop]))
+            return int(_find_factors(A[start:stop], self._is_max, p[start:stop]))
 
-        return p if on_threads(find, self.closing, A, threads) < 0 else None
+        return p if run_on_threads(find, self.closing, A, threads) < 0 else None
 
     def close(self, A: Array, survey: Any, D: Array, threads: int) -> None:
         """Write A* of every matrix to D."""
@@ -44,19 +44,20 @@ class ScaledClosure:
         def one(start: int, stop: int) -> int:
             spare, (job, piece) = np.empty(A.shape[1:], A.dtype), self.closing.take_job(A.shape[1])
             scaled = spare, spare.view(self._bits), job.address, piece.address
-            _close_scaled(A[start:stop], self._most, *scaled, survey[start:stop], D[start:stop])
-            self.closing.give_back(A.shape[1], job, piece)
+            _close_scaled(A[start:stop], self._is_max, *scaled, survey[start:stop], D[start:stop])
+            self.closing.return_job(A.shape[1], job, piece)
             return -1
 
-        on_threads(one, self.closing, A, threads)
+        run_on_threads(one, self.closing, A, threads)
 
 
 @outer
-def _find_factors(As, most, ps):
+def _find_factors(As, is_max, ps):
     """Write the factors (count, n) of every matrix, as in `potentials.scales`.
 
-    Return the first without, or -1. They are the least numbers above 1 that no rounded product improves, for min-times
-    the greatest below 1. So they do not depend on the order in which rows are relaxed.
+    Return the first matrix without factors, or -1. For max-times the factors are the least numbers from 1 on that no
+    rounded product improves, and for min-times the greatest numbers up to 1. So they do not depend on the order in
+    which rows are relaxed.
     """
     wide()
     n = As.shape[1]
@@ -77,7 +78,7 @@ def _find_factors(As, most, ps):
                     settled, previous[i] = False, x
                     for j in range(n):
                         y = A[i, j] * x
-                        p[j] = y if (y > p[j] if most else y < p[j]) else p[j]
+                        p[j] = y if (y > p[j] if is_max else y < p[j]) else p[j]
         for x in p:
             settled &= 0 < x < np.inf
         if not settled:
@@ -86,8 +87,8 @@ def _find_factors(As, most, ps):
 
 
 @outer
-def _close_scaled(As, most, spare, bits, job, workspace, ps, Ds):
-    """Write A* of every matrix to D under factors, under which every pivot has a star.
+def _close_scaled(As, is_max, spare, bits, job, workspace, ps, Ds):
+    """Write A* of every matrix to D, by the closure under its factors, in which every pivot has a star.
 
     D may be A.
     """
@@ -98,7 +99,7 @@ def _close_scaled(As, most, spare, bits, job, workspace, ps, Ds):
         for i in range(n):
             for j in range(n):
                 x = A[i, j] * p[i] / p[j]
-                spare[i, j] = (x if x < 1 else 1.0) if most else (x if x > 1 else 1.0)
+                spare[i, j] = (x if x < 1 else 1.0) if is_max else (x if x > 1 else 1.0)
         close_block(bits, job, workspace)
         for i in range(n):
             for j in range(n):

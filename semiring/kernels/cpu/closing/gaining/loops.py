@@ -20,24 +20,24 @@ from semiring.kernels.cpu.kernels import Kernels
 from semiring.kernels.cpu.product.macro_kernel import word
 from semiring.kernels.cpu.threads.pool import run_tasks
 
-__all__ = ["close_block", "has_negative_zero", "inner", "on_threads", "outer"]
+__all__ = ["close_block", "has_negative_zero", "inner", "outer", "run_on_threads"]
 
 Array: TypeAlias = NDArray[Any]
 
 
-def on_threads(do: Callable[[int, int], int], kernels: Kernels, A: Array, threads: int) -> int:
-    """Call ``do(start, stop)`` for parts of a stack A (count, n, n).
+def run_on_threads(function: Callable[[int, int], int], kernels: Kernels, A: Array, threads: int) -> int:
+    """Call ``function(start, stop)`` for parts of a stack A (count, n, n).
 
     Return the greatest result. Several threads are used if the size pays for them.
     """
     count, n = A.shape[:2]
     if count == 1:
-        return do(0, 1)
+        return function(0, 1)
     answers: list[int] = []
     pieces = min(count, threads) if A.size * n >= kernels.speed.task_pairs else 1
     step = -(-count // pieces)
     tasks = [(start, min(count, start + step)) for start in range(0, count, step)]
-    run_tasks(lambda start, stop: answers.append(do(start, stop)), tasks, threads)
+    run_tasks(lambda start, stop: answers.append(function(start, stop)), tasks, threads)
     return max(answers)
 
 
@@ -51,7 +51,7 @@ def outer(function: Any) -> Any:
 
 @inner
 def close_block(bits, job, workspace):
-    """Compute A ← A* as `Kernels.close` for its size.
+    """Compute A ← A* as `Kernels.close` does for a matrix of this size; ``bits`` are the bits of A.
 
     Return the first pivot without a star, or -1.
     """

@@ -1,6 +1,7 @@
 """Floats of min-plus and max-plus: potentials of each strong component by one elimination in float64.
 
-They are valid if the elimination succeeds and they drown no weight (`semiring.algorithms.potentials.small_matrices`).
+They are valid if the elimination succeeds and no weight is lost in rounding beside them
+(`semiring.algorithms.potentials.small_matrices`).
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -14,8 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import min_plus
-from semiring.kernels.cpu.closing.gaining.components import components, gather, is_star_connected, join
-from semiring.kernels.cpu.closing.gaining.loops import close_block, has_negative_zero, inner, on_threads, outer
+from semiring.kernels.cpu.closing.gaining.components import (
+    find_components,
+    gather_weights,
+    is_star_connected,
+    join_components,
+)
+from semiring.kernels.cpu.closing.gaining.loops import close_block, has_negative_zero, inner, outer, run_on_threads
 from semiring.kernels.cpu.codegen.memory import wide
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.engine import make_plan
@@ -33,27 +39,34 @@ class PotentialClosure:
 
     def __init__(self, dtype: np.dtype[Any], sign: int) -> None:
         self.sign, limits = sign, np.finfo(dtype)
-        self._most = (
-            float(limits.max) * float(limits.eps) / 8
-        )  # the bound of numbers that may be added to any float of the dtype
-        self._search = kernels_for(make_plan(min_plus, _FLOAT64))
+        # Numbers below this bound may be added to any float of the dtype.
+        self._addend_limit = float(limits.max) * float(limits.eps) / 8
+        self._search_kernels = kernels_for(make_plan(min_plus, _FLOAT64))
         self._bits = np.dtype(f"u{dtype.itemsize}")
-        self._any = kernels_for(make_plan(min_plus, dtype))
+        self._signed_kernels = kernels_for(make_plan(min_plus, dtype))
         self.closing = kernels_for(make_plan(min_plus, dtype, nonnegative=True))
 
-    def look(self, A: Array, threads: int) -> Any:
+    def survey(self, A: Array, threads: int) -> Any:
         """Return the order of the vertices, the starts of their components, and potentials: (count, n) each."""
         count, n = A.shape[:2]
         survey = np.empty((count, n), np.int64), np.empty((count, n), np.uint8), np.empty((count, n))
 
         def find(start: int, stop: int) -> int:
-            (spare, closed), (job, piece) = np.empty((2, n, n)), self._search.take_job(n)
-            arguments = (self.sign, self._most, spare, closed, spare.view(np.uint64), job.address, piece.address)
+            (spare, closed), (job, piece) = np.empty((2, n, n)), self._search_kernels.take_job(n)
+            arguments = (
+                self.sign,
+                self._addend_limit,
+                spare,
+                closed,
+                spare.view(np.uint64),
+                job.address,
+                piece.address,
+            )
             failed = int(find_potentials(A[start:stop], *arguments, *(x[start:stop] for x in survey)))
-            self._search.give_back(n, job, piece)
+            self._search_kernels.return_job(n, job, piece)
             return failed
 
-        return survey if on_threads(find, self.closing, A, threads) < 0 else None
+        return survey if run_on_threads(find, self.closing, A, threads) < 0 else None
 
     def close(self, A: Array, survey: Any, D: Array, threads: int) -> None:
         """Write A* of every matrix to D."""
@@ -61,66 +74,65 @@ class PotentialClosure:
 
         def one(start: int, stop: int) -> int:
             spare, other = np.empty((2, n, n), A.dtype)
-            (job, piece), (signed_job, signed_piece) = self.closing.take_job(n), self._any.take_job(n)
+            (job, piece), (signed_job, signed_piece) = self.closing.take_job(n), self._signed_kernels.take_job(n)
             arguments = (
                 *(self.sign, spare, spare.view(self._bits), other),
                 *(job.address, signed_job.address, piece.address),
             )
-            _close_parts(A[start:stop], *arguments, *(x[start:stop] for x in survey), D[start:stop])
-            self.closing.give_back(n, job, piece)
-            self._any.give_back(n, signed_job, signed_piece)
+            _close_components(A[start:stop], *arguments, *(x[start:stop] for x in survey), D[start:stop])
+            self.closing.return_job(n, job, piece)
+            self._signed_kernels.return_job(n, signed_job, signed_piece)
             return -1
 
-        on_threads(one, self.closing, A, threads)
+        run_on_threads(one, self.closing, A, threads)
 
 
 @outer
-def find_potentials(As, sign, most, spare, closed, bits, job, workspace, orders, marks, hs):
+def find_potentials(As, sign, addend_limit, spare, weights, bits, job, workspace, orders, marks, hs):
     """Write the components and potentials of every matrix.
 
-    Return the first that needs another method, or -1. ``most`` is a bound that every potential must stay below.
-    ``spare`` and ``closed`` (n, n) float64 are workspace, and ``bits`` is ``spare`` as unsigned integers for the
-    kernels. ``orders`` (count, n) receive the vertices, component after component. ``marks`` are 1 at the start of a
-    component, and 3 at the start of a weak component. ``hs`` receive the potentials in that order.
+    Return the first matrix that needs another method, or -1. Every potential must be below ``addend_limit``. ``spare``
+    and ``weights`` (n, n) float64 are workspace, and ``bits`` is ``spare`` as unsigned integers for the kernels.
+    ``orders`` (count, n) receive the vertices, component after component. ``marks`` become 1 at the start of a
+    component, and 3 at the start of a weak component. ``hs`` receive the potentials in the order of the vertices.
     """
     wide()
     for m in range(As.shape[0]):
         A, order, mark, h = As[m], orders[m], marks[m], hs[m]
         n = A.shape[0]
-        least = _least(A, sign, h)
-        one = least >= 0 or is_star_connected(A, sign)
+        least_weight = _find_least_weight(A, sign, h)
+        one = least_weight >= 0 or is_star_connected(A, sign)
         mark[:] = 0
         mark[0], h[:] = 3, 0
         if one:
             for i in range(n):
                 order[i] = i
         else:
-            if (sign > 0 and has_negative_zero(A)) or not n * least > -most:
+            if (sign > 0 and has_negative_zero(A)) or not n * least_weight > -addend_limit:
                 return m
-            one = components(A, sign, order, mark) == 1
-        if least >= 0:
+            one = find_components(A, sign, order, mark) == 1
+        if least_weight >= 0:
             continue
         start = 0
         while start < n:
             stop = start + 1
             while stop < n and mark[stop] == 0:
                 stop += 1
-            own = order[start:stop]
+            vertices = order[start:stop]
             if stop - start == 1 and not one:
-                if sign * A[own[0], own[0]] < 0:
+                if sign * A[vertices[0], vertices[0]] < 0:
                     return m
-            elif not _potentials(A, sign, own, most, not one, spare, closed, bits, job, workspace, h[start:stop]):
+            elif not _compute_potentials(
+                A, sign, vertices, addend_limit, not one, spare, weights, bits, job, workspace, h[start:stop]
+            ):
                 return m
             start = stop
     return -1
 
 
 @inner
-def _least(A, sign, row):
-    """Return the least weight.
-
-    ``row`` (n,) is workspace.
-    """
+def _find_least_weight(A, sign, row):
+    """Return the least weight of a matrix; ``row`` (n,) is workspace."""
     row[:] = np.inf
     for i in range(A.shape[0]):
         for j in range(A.shape[0]):
@@ -130,20 +142,20 @@ def _least(A, sign, row):
 
 
 @inner
-def _potentials(A, sign, own, most, part, spare, closed, bits, job, workspace, h):
-    """Compute the potentials of one component, 0 if no weight is below 0.
+def _compute_potentials(A, sign, vertices, addend_limit, is_part, spare, weights, bits, job, workspace, h):
+    """Compute the potentials h of one component, 0 if no weight is below 0, and return whether they are valid.
 
-    Return whether they are valid.
+    ``is_part``: whether the matrix has other components.
     """
-    n, ends = own.size, np.full((3, own.size), np.inf)
-    gather(A, own, not part, sign, closed)
+    n, ends = vertices.size, np.full((3, vertices.size), np.inf)
+    gather_weights(A, vertices, not is_part, sign, weights)
     for i in range(n):
         for j in range(n):
-            x = closed[i, j]
+            x = weights[i, j]
             spare[i, j] = x
             ends[0, j] = x if x < ends[0, j] else ends[0, j]
     h[:] = 0
-    if part and ends[0].min() >= 0:
+    if is_part and ends[0].min() >= 0:
         return True
     if close_block(bits[:n, :n], job, workspace) >= 0:
         return False
@@ -154,11 +166,11 @@ def _potentials(A, sign, own, most, part, spare, closed, bits, job, workspace, h
             h[j] = x if x < h[j] else h[j]
             ends[0, j] = x if x > ends[0, j] else ends[0, j]
     low = h.min()
-    if not (ends[0].max() < np.inf and low > -most):
+    if not (ends[0].max() < np.inf and low > -addend_limit):
         return False
     for i in range(n):
         for j in range(n):
-            x = closed[i, j]
+            x = weights[i, j]
             y, size = x + (h[i] - h[j]), abs(x) if x != 0 else np.inf
             ends[1, j] = y if y < ends[1, j] else ends[1, j]
             ends[2, j] = size if size < ends[2, j] else ends[2, j]
@@ -166,11 +178,11 @@ def _potentials(A, sign, own, most, part, spare, closed, bits, job, workspace, h
 
 
 @outer
-def _close_parts(As, sign, spare, bits, other, job, signed_job, workspace, orders, marks, hs, Ds):
+def _close_components(As, sign, spare, bits, products, job, signed_job, workspace, orders, marks, hs, Ds):
     """Write A* of every matrix to D by the result of `find_potentials`.
 
-    D may be A. ``other`` is workspace as large as ``spare``. ``job`` is for weights that are not negative,
-    ``signed_job`` for any weights.
+    D may be A. ``spare`` and ``products`` (n, n) are workspace. ``job`` closes non-negative weights, and ``signed_job``
+    any weights.
     """
     wide()
     n = As.shape[1]
@@ -186,23 +198,25 @@ def _close_parts(As, sign, spare, bits, other, job, signed_job, workspace, order
                     weak += 1
                 count += 1
         bounds[count], first[weak] = n, count
-        gather(A, order, count == 1, sign, spare)
+        gather_weights(A, order, count == 1, sign, spare)
         for c in range(count):
             low, high = bounds[c], bounds[c + 1]
             if high - low > 1 or count == 1:
-                _close_under(spare[low:high, low:high], bits[low:high, low:high], h[low:high], job, workspace)
+                _close_under_potentials(
+                    spare[low:high, low:high], bits[low:high, low:high], h[low:high], job, workspace
+                )
         if count > 1:
             for i in range(n):
                 spare[i, i] = 0
             for w in range(weak):
-                join(spare, bits, other, bounds, first[w], first[w + 1], stack, signed_job, workspace)
+                join_components(spare, bits, products, bounds, first[w], first[w + 1], stack, signed_job, workspace)
         for i in range(n):
             for j in range(n):
                 D[order[i], order[j]] = spare[i, j] if sign > 0 else 0 - spare[i, j]
 
 
 @inner
-def _close_under(block, bits, h, job, workspace):
+def _close_under_potentials(block, bits, h, job, workspace):
     """Close a component under its potentials, in place."""
     n = block.shape[0]
     for i in range(n):

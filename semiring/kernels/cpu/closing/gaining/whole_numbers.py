@@ -27,18 +27,18 @@ class IntegerClosure:
 
     def __init__(self, none: Any, sign: int) -> None:
         self._none, self._sign = none, sign
-        self._limit = min(2**52, np.iinfo(none.dtype).max // 2)  # of all sums
+        self._limit = min(2**52, np.iinfo(none.dtype).max // 2)  # all sums must be below it
         self.closing = kernels_for(make_plan(min_plus, _FLOAT64))
 
-    def look(self, A: Array, threads: int) -> Any:
+    def survey(self, A: Array, threads: int) -> Any:
         """Return True if the sums of all matrices are exact and no matrix has a negative cycle, else None."""
-        return self._through(A, A, threads, write=False) or None
+        return self._close_pieces(A, A, threads, writes_result=False) or None
 
     def close(self, A: Array, survey: Any, D: Array, threads: int) -> None:
         """Write A* of every matrix to D."""
-        self._through(A, D, threads, write=True)
+        self._close_pieces(A, D, threads, writes_result=True)
 
-    def _through(self, A: Array, D: Array, threads: int, *, write: bool) -> bool:
+    def _close_pieces(self, A: Array, D: Array, threads: int, *, writes_result: bool) -> bool:
         n = A.shape[1]
         step = max(1, _PIECE // (n * n))
         for part in (slice(start, start + step) for start in range(0, len(A), step)):
@@ -50,7 +50,7 @@ class IntegerClosure:
             W[none] = np.inf
             if self.closing.close_stack(W, threads) >= 0:
                 return False
-            if write:
+            if writes_result:
                 none = np.isinf(W)
                 W[none] = 0
                 D[part] = np.multiply(W, self._sign, out=W)
