@@ -22,7 +22,7 @@ import semiring as sr
 from benchmarks.common import at_most
 from semiring.kernels.cpu.codegen.native import compile_native
 from semiring.kernels.cpu.codegen.target import Target, host
-from semiring.kernels.cpu.codegen.vector import I64, ElementType, Vectors, opaque
+from semiring.kernels.cpu.codegen.vector import I64, ElementType, Vectors, make_opaque
 from semiring.kernels.cpu.product.micro_kernel import Pair
 from semiring.kernels.definition import KernelDefinition, define
 from semiring.kernels.engine import make_plan
@@ -62,9 +62,9 @@ def _build(module: Any, name: str, definition: KernelDefinition, target: Target,
     builder.position_at_end(loop)
     index = builder.phi(I64)
     phis = [builder.phi(v.type) for _ in values[:_CHAINS]]
-    # `opaque`, because a ⊗ b must not leave the loop
+    # `make_opaque`, because a ⊗ b must not leave the loop
     results = [
-        mix(v, pair, phi, opaque(builder, values[_CHAINS + i % 2], target), values[_CHAINS + (i + 1) % 2])
+        mix(v, pair, phi, make_opaque(builder, values[_CHAINS + i % 2], target), values[_CHAINS + (i + 1) % 2])
         for i, phi in enumerate(phis)
     ]
     following = builder.add(index, ir.Constant(I64, 1))
@@ -119,7 +119,7 @@ def loops(semiring: str, dtype: str) -> Iterator[Loop]:
     algebra, kind = sr.CATALOGUE[semiring], np.dtype(dtype)
     definition = define(make_plan(algebra, kind, nonnegative=True))
     for target, mix in _mixes(algebra, kind):
-        address = compile_native(_build, definition, target, mix, what="a mix of instructions")
+        address = compile_native(_build, definition, target, mix, purpose="a mix of instructions")
         yield Loop(address, kind.type(algebra.zero_for(kind)), target.vector_bytes // kind.itemsize)
 
 

@@ -90,7 +90,7 @@ def _join(components: Components, threads: int, engine: Engine, words: Array, A:
 
 def _join_lists(components: Components, words: Array, threads: int) -> None:
     """Write into words the rows of the reflexive closure of the edge lists; the old words are not read."""
-    from semiring.kernels.graphs.reachability import TARGETS, condense, reach_targets, write_reached
+    from semiring.kernels.graphs.reachability import TARGETS, condense, reach_targets, write_target_bits
 
     assert components.lists is not None
     n = words.shape[0]
@@ -110,7 +110,7 @@ def _join_lists(components: Components, words: Array, threads: int) -> None:
 
         run_parallel(search, [(block,) for block in blocks], threads)
         part = reached[: len(blocks)]
-        run_strips(lambda rows: write_reached(part, number, words, rows.start, rows.stop, t0), n, threads)
+        run_strips(lambda rows: write_target_bits(part, number, words, rows.start, rows.stop, t0), n, threads)
 
     for t0 in range(0, n, TARGETS * together):
         write_columns(t0)

@@ -20,7 +20,7 @@ __all__ = ["SPANNING_TREE", "spanning_tree"]
 
 def spanning_tree(engine: Engine, D: Array, A: Array) -> None:
     """Compute D ← A* (n, n) for a symmetric A."""
-    from semiring.kernels.graphs.spanning_tree import fill_bottlenecks, in_a_row, spanning_forest
+    from semiring.kernels.graphs.spanning_tree import fill_bottlenecks, order_forest, spanning_forest
 
     plan, n, graphs = engine.plan, A.shape[0], engine.capabilities.graphs
     largest = plan.semiring.add.expression.op == "max"
@@ -28,7 +28,7 @@ def spanning_tree(engine: Engine, D: Array, A: Array) -> None:
     if graphs is not None:
         tails, heads, weights = graphs.spanning_edges(A, zero, largest)
         best = np.argsort(weights, kind="stable")[:: -1 if largest else 1]
-        order, which = in_a_row(n, tails[best], heads[best])
+        order, which = order_forest(n, tails[best], heads[best])
         graphs.fill_bottlenecks(D, order, np.append(weights[best], zero)[which], one, largest)
         return
     if A.dtype == np.float16:  # the compiler has no float16; float32 holds all its values

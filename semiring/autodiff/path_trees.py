@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numba import njit
 
-from semiring.kernels.cpu.codegen.jit import cached
+from semiring.kernels.cpu.codegen.jit import cache_on_disk
 from semiring.kernels.cpu.codegen.numba_internals import OUTER
 from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.namespaces import array_namespace
@@ -67,7 +67,7 @@ def _sums(c: Array, values: Array, pred: Array, *, up: bool) -> Array:
     return result.reshape(values.shape)
 
 
-@cached
+@cache_on_disk
 @njit(**OUTER)
 def _rows(c, values, pred, first, last, up):
     """Update rows first … last - 1 of ``values`` in place, from the leaves up, or from the roots down."""

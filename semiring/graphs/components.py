@@ -147,11 +147,11 @@ def edge_words(A: Array, none: Any, threads: int | None = None) -> Array:
 
     The edges are the entries that differ from ``none``.
     """
-    from semiring.kernels.graphs.scan import note_edges
+    from semiring.kernels.graphs.scan import mark_edges
 
     n, entries, absent = A.shape[0], as_unsigned(A), bits_of(none, A.dtype)
     words = np.empty((n, -(-n // WORD)), np.uint32)
-    run_strips(lambda rows: note_edges(entries, absent, absent, words, rows.start, rows.stop), n, threads)
+    run_strips(lambda rows: mark_edges(entries, absent, absent, words, rows.start, rows.stop), n, threads)
     return words
 
 
@@ -305,14 +305,14 @@ def permute(
             part = slice(start, start + _PANEL)
             D[:, part] = D[:, part][order]
         return
-    from semiring.kernels.graphs.permutation import chains, copy_rows, gather_columns, move_rows
+    from semiring.kernels.graphs.permutation import copy_rows, find_chains, gather_columns, move_rows
 
     entries, order = as_unsigned(D), np.asarray(order, np.int64)
     if source is not None:
         originals = as_unsigned(source)
         run_strips(lambda rows: copy_rows(originals, order, rows.start, rows.stop, entries), n, threads)
         return
-    vertices, starts, successors = chains(order, max(1, n // _CHAINS))
+    vertices, starts, successors = find_chains(order, max(1, n // _CHAINS))
     first_rows = entries[vertices[starts[successors]]]  # copies, because other threads overwrite these rows
 
     def move(chain: int) -> None:

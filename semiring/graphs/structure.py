@@ -193,17 +193,17 @@ def _edges(A: Any, none: Any, threads: int) -> tuple[Any, int | None, Any]:
     The bits are None if there are many edges of several weights. The number is None if it is more than n² / `FEW`. The
     weight is None if the weights differ.
     """
-    from semiring.kernels.graphs.scan import first_edge, note_edges
+    from semiring.kernels.graphs.scan import find_first_edge, mark_edges
 
     entries, absent, n = as_unsigned(A), bits_of(none, A.dtype), A.shape[0]
-    has_edge, bits = first_edge(entries, absent, 0)
+    has_edge, bits = find_first_edge(entries, absent, 0)
     weight, words = entries.dtype.type(bits), np.empty((n, -(-n // WORD)), np.uint32)
     counted: list[int] = []  # the edges of each scanned strip, to which threads append
     others: list[bool] = []
 
     def note(rows: slice) -> None:
         if not any(others) or sum(counted) * FEW <= n * n:
-            others.append(note_edges(entries, absent, weight, words, rows.start, rows.stop))
+            others.append(mark_edges(entries, absent, weight, words, rows.start, rows.stop))
             counted.append(int(np.bitwise_count(words[rows]).sum()))
 
     first = max(1, -(-n // _STRIPS))

@@ -623,13 +623,13 @@ def test_hops_of_what_a_sparse_matrix_stores(rng, of_few, monkeypatch, dtype):
 def test_tiles_and_their_edges(rng, dtype):
     """What works on 16 rows and columns, or 32 entries, at a time, of sizes that these do not divide."""
     from semiring.kernels.graphs.permutation import mirror_entries, transpose_entries
-    from semiring.kernels.graphs.scan import is_mirrored, note_edges
+    from semiring.kernels.graphs.scan import is_mirrored, mark_edges
 
     for n in (1, 15, 16, 17, 32, 33, 50):
         wide = rng.integers(0, 3, (2 * n, 2 * n)).astype(dtype)
         for A in (wide[:n, :n], wide[::2, ::2], wide[:n, :n].T, np.ascontiguousarray(wide[:n, :n])):
             words = np.zeros((n, -(-n // 32)), np.uint32)
-            others = note_edges(A, A.dtype.type(0), A.dtype.type(1), words, 0, n)
+            others = mark_edges(A, A.dtype.type(0), A.dtype.type(1), words, 0, n)
             bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")[:, :n]
             np.testing.assert_array_equal(bits, A != 0)
             assert others == ((A == 2) & ~np.eye(n, dtype=bool)).any()

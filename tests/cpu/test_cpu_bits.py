@@ -133,7 +133,7 @@ def test_results_do_not_depend_on_threads(threads, rng, monkeypatch):
 )
 def test_parts_cover_the_result_once(m, words, threads):
     seen = np.zeros((m, words), np.int8)
-    for row0, row1, word0, word1 in bits.cut(m, words, threads):
+    for row0, row1, word0, word1 in bits.cut_parts(m, words, threads):
         assert row1 - row0 <= bits.MAX_ROWS
         assert word0 % 16 == 0
         seen[row0:row1, word0:word1] += 1

@@ -418,10 +418,10 @@ def test_a_function_keeps_its_cache():
     import numba
 
     from semiring.kernels.cpu.closing import blocks
-    from semiring.kernels.cpu.codegen.jit import KernelCache, cached
+    from semiring.kernels.cpu.codegen.jit import KernelCache, cache_on_disk
     from semiring.kernels.cpu.codegen.numba_internals import get_cache
 
     function = numba.njit(blocks.close_each.py_func)
-    first = get_cache(cached(function))
+    first = get_cache(cache_on_disk(function))
     assert isinstance(first, KernelCache)
-    assert get_cache(cached(function)) is first
+    assert get_cache(cache_on_disk(function)) is first

@@ -16,7 +16,7 @@ from semiring.kernels.cpu.codegen.lowering import Operand, lower, sums_to_fuse
 from semiring.kernels.cpu.codegen.native import compile_native
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, plus, times
 from semiring.kernels.cpu.codegen.target import host
-from semiring.kernels.cpu.codegen.vector import I64, ElementType, Vectors, opaque
+from semiring.kernels.cpu.codegen.vector import I64, ElementType, Vectors, make_opaque
 from semiring.kernels.engine import make_plan
 
 DTYPES = ["float32", "float64", "int16", "int32", "int64", "uint8", "bool"]
@@ -36,9 +36,9 @@ def build(module, name, dtype, fuse, text):
     index = builder.phi(I64)
     at = [builder.gep(pointer, [index]) for pointer in pointers[:3]]
     loaded = [builder.load(address) for address in at[:2]]
-    variables = {name: Operand(value, element.floating) for name, value in zip("xy", loaded, strict=True)}
+    variables = {name: Operand(value, element.is_floating) for name, value in zip("xy", loaded, strict=True)}
     options = {"fuse": sums_to_fuse(parse("x + y", ("x", "y")), expression)} if fuse else {}
-    one = opaque(builder, v.constant(1), host()) if fuse else None
+    one = make_opaque(builder, v.constant(1), host()) if fuse else None
     result = lower(v, host(), expression, variables, one=one, **options).value
     builder.store(result, at[2])
     following = builder.add(index, ir.Constant(I64, 1))

@@ -83,7 +83,7 @@ def kernels():
     for function in (bits._multiply, bits._eliminate, macro_kernel.copy_block, macro_kernel.block_product):
         found[function] = jit.KernelCache("", function.__module__).modules
     for build, arguments, options in builders():
-        found[build] = native._identity(build, arguments, options)[0]
+        found[build] = native._identify(build, arguments, options)[0]
     return found
 
 
@@ -246,7 +246,7 @@ def test_a_key_holds_all_that_a_kernel_is_made_of():
 @pytest.mark.full
 def test_a_key_holds_the_modules_that_run_while_native_code_is_built():
     for build, arguments, options in builders():
-        modules = native._identity(build, arguments, options)[0]
+        modules = native._identify(build, arguments, options)[0]
         called = ran(lambda: build(ir.Module(), "function", *arguments, **options))  # noqa: B023
         assert called - NOT_COMPILED <= set(sources.find_sources(modules)), build
         assert build.__module__ in called
@@ -257,7 +257,7 @@ def test_a_loop_that_an_inner_function_makes_is_refused():
 
     constant = len(sys.argv)
     with pytest.raises(AssertionError, match="variables of an enclosing function"):
-        jit.cached(njit(lambda x: x + constant))
+        jit.cache_on_disk(njit(lambda x: x + constant))
     with pytest.raises(AssertionError, match="variables of an enclosing function"):
         native.is_compiled(lambda module, name: constant)
 

@@ -14,7 +14,7 @@ from machine_code import compile_for
 
 import semiring as sr
 from semiring.kernels import cuda as folder
-from semiring.kernels.graphs.spanning_tree import in_a_row
+from semiring.kernels.graphs.spanning_tree import order_forest
 
 SOURCE = (Path(folder.__file__).parent / "graphs.cu").read_text("utf-8")
 ENTRIES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long long"}
@@ -180,7 +180,7 @@ def test_bottlenecks(n, dtype, graphs, rng):
             tails, heads, weights = graphs.spanning_edges(there(A), none, largest)
             np.testing.assert_array_equal(A[tails, heads], weights)
             order = np.argsort(weights, kind="stable")[:: -1 if largest else 1]
-            row, which = in_a_row(n, tails[order], heads[order])
+            row, which = order_forest(n, tails[order], heads[order])
             D = there(np.zeros((n, n), dtype))
             graphs.fill_bottlenecks(D, row, np.append(weights[order], none)[which], one, largest)
             np.testing.assert_array_equal(D, expected)

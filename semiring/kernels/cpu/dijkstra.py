@@ -24,7 +24,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from semiring.kernels.contract import KernelPlan
-from semiring.kernels.cpu.codegen.jit import cached
+from semiring.kernels.cpu.codegen.jit import cache_on_disk
 from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
 from semiring.kernels.cpu.codegen.scalars import ScalarSemiring, better, times
 from semiring.kernels.cpu.threads.pool import run_tasks
@@ -126,7 +126,7 @@ def _reset_workspace(work, settled_count, size, zero):
         place[queue[i]], values[queue[i]], keys[i] = _NEW, zero, zero
 
 
-@cached
+@cache_on_disk
 @njit(**OUTER)
 def _search_table(sr, starts, heads, weights, sources, targets, zero, one, out, trees):
     """Write the best values from p sources to q targets to ``out`` (p, q), 0̄ if no path leads there.
@@ -151,7 +151,7 @@ def _search_table(sr, starts, heads, weights, sources, targets, zero, one, out, 
         _reset_workspace(work, settled, size, zero)
 
 
-@cached
+@cache_on_disk
 @njit(**OUTER)
 def _search_near(sr, starts, heads, weights, sources, targets, zero, one, limit):
     """Return the ``targets`` (n,) bool no worse than the limit from each source: their counts, vertices and values.

@@ -316,7 +316,7 @@ class Kernels:
     @cached_property
     def _witness_search_address(self) -> int:
         what = self._describe_purpose("product with witnesses")
-        return compile_native(build_find, self.definition, host(), what=what)
+        return compile_native(build_find, self.definition, host(), purpose=what)
 
     def compile_tile(self, shape: TileShape) -> int:
         """Compile a tile of another shape than that of the products here, and return its address."""
@@ -328,7 +328,7 @@ class Kernels:
 
     def _compile_tile(self, pivots: bool, shape: TileShape | None = None) -> int:
         what = self._describe_purpose("product with predecessors" if pivots else "product")
-        return compile_native(*self._tile_code(shape), what=what, pivots=pivots)
+        return compile_native(*self._tile_code(shape), purpose=what, pivots=pivots)
 
     def _describe_purpose(self, part: str) -> str:
         """Return the name of a compilation in reports: what the caller computes, such as "min_plus float32 product"."""
@@ -359,7 +359,7 @@ class Kernels:
     def _compile_vector(self, kind: str, vector_first: bool) -> int:
         build = build_dots if kind == "dots" else build_updates
         what = self._describe_purpose("matrix-vector product")
-        return compile_native(build, self.definition, host(), what=what, vector_first=vector_first)
+        return compile_native(build, self.definition, host(), purpose=what, vector_first=vector_first)
 
     # --------------------------------------------------------------------------------------------------- closures
 
@@ -558,7 +558,7 @@ class Kernels:
             raise no_star(name)
         definition.star.check_dtype(self.plan.dtype)
         what = self._describe_purpose("closure with predecessors" if pivots else "closure")
-        return compile_native(build_eliminate, definition, host(), group, what=what, pivots=pivots)
+        return compile_native(build_eliminate, definition, host(), group, purpose=what, pivots=pivots)
 
 
 def _row_blocks(n: int, rows: int) -> Array:

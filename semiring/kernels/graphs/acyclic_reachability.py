@@ -11,13 +11,13 @@ __all__ = ["carry_along"]
 
 
 @kernel
-def carry_along(starts, heads, reached):
-    """Set reached[head] |= reached[tail] along all edges, in the order of the tails.
+def carry_along(starts, heads, source_bits):
+    """Set source_bits[head] |= source_bits[tail] along all edges, in the order of the tails.
 
-    Every edge leads to a higher vertex. starts (n + 1,) and heads (m,) are compressed rows, and reached is (n, words)
-    uint64.
+    Every edge leads to a higher vertex. starts (n + 1,) and heads (m,) are compressed rows. source_bits (n, words)
+    uint64 has the bits of the sources that reach each vertex.
     """
     for tail in range(len(starts) - 1):
         for edge in range(starts[tail], starts[tail + 1]):
-            for word in range(reached.shape[1]):
-                reached[heads[edge], word] |= reached[tail, word]
+            for word in range(source_bits.shape[1]):
+                source_bits[heads[edge], word] |= source_bits[tail, word]

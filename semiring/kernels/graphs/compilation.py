@@ -6,7 +6,7 @@ from typing import Any
 
 from numba import njit
 
-from semiring.kernels.cpu.codegen.jit import cached
+from semiring.kernels.cpu.codegen.jit import cache_on_disk
 from semiring.kernels.cpu.codegen.numba_internals import OUTER
 
 __all__ = ["kernel"]
@@ -14,4 +14,4 @@ __all__ = ["kernel"]
 
 def kernel(function: Any) -> Any:
     """Return a compiled function that releases the GIL."""
-    return cached(njit(function, **OUTER))
+    return cache_on_disk(njit(function, **OUTER))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from semiring.kernels.graphs.compilation import kernel
-from semiring.kernels.graphs.words import lowest
+from semiring.kernels.graphs.words import lowest_bit
 
 __all__ = ["components_of_lists", "components_of_words", "is_strongly_connected"]
 
@@ -44,7 +44,7 @@ def _finish_order(words, n):
                 count += 1
                 depth -= 1
                 continue
-            bit = lowest(words[v, w] & unseen[w])
+            bit = lowest_bit(words[v, w] & unseen[w])
             unseen[w] &= ~(np.uint32(1) << np.uint32(bit))
             path[depth] = 32 * w + bit
             depth += 1
@@ -52,12 +52,11 @@ def _finish_order(words, n):
 
 
 @kernel
-def _number(rows, transposed, root, count, unseen, unnumbered, numbers, stack):
-    """Assign the number ``count`` to the unseen vertices that edges of either matrix reach from a root.
+def _number_component(rows, transposed, root, count, unseen, unnumbered_count, numbers, stack):
+    """Give the number ``count`` to the unseen vertices that edges of either matrix reach from a root.
 
-    Return how many vertices these are.
-    ``unseen`` has the bits of the vertices without a number. ``unnumbered`` is at least their count, and ends the
-    search early. ``stack`` (n,) is workspace.
+    Return how many vertices these are. ``unseen`` has the bits of the vertices without a number. Their number is at
+    most ``unnumbered_count``, after which the search ends. ``stack`` (n,) is workspace.
     """
     if not unseen[root >> 5] >> np.uint32(root & 31) & np.uint32(1):
         return 0
@@ -67,13 +66,13 @@ def _number(rows, transposed, root, count, unseen, unnumbered, numbers, stack):
         depth -= 1
         v = stack[depth]
         numbers[v] = count
-        if size == unnumbered:
+        if size == unnumbered_count:
             continue
         for w in range(unseen.size):
             heads = (rows[v, w] | transposed[v, w]) & unseen[w]
             unseen[w] &= ~heads
             while heads:
-                bit = lowest(heads)
+                bit = lowest_bit(heads)
                 heads &= ~(np.uint32(1) << np.uint32(bit))
                 stack[depth] = 32 * w + bit
                 depth += 1
@@ -94,20 +93,20 @@ def components_of_words(words, transposed, n):
     unseen = np.full(width, np.uint32(0xFFFFFFFF), np.uint32)
     count, unnumbered = 0, n
     for root in order[::-1]:
-        size = _number(transposed, transposed, root, count, unseen, unnumbered, number, stack)
+        size = _number_component(transposed, transposed, root, count, unseen, unnumbered, number, stack)
         count += size > 0
         unnumbered -= size
     unseen[:] = np.uint32(0xFFFFFFFF)
     weak_count, unnumbered = 0, n
     for root in range(n):
-        size = _number(words, transposed, root, weak_count, unseen, unnumbered, weak, stack)
+        size = _number_component(words, transposed, root, weak_count, unseen, unnumbered, weak, stack)
         weak_count += size > 0
         unnumbered -= size
     return number, weak, count, weak_count
 
 
 @kernel
-def _first(weak, v):
+def _find_root(weak, v):
     """Return the representative of a weak component by union-find, with path halving."""
     while weak[v] != v:
         weak[v] = weak[weak[v]]
@@ -166,10 +165,10 @@ def components_of_lists(starts, heads):
     for v in range(n):
         number[v] = count - 1 - number[v]
         for e in range(starts[v], starts[v + 1]):
-            a, b = _first(weak, v), _first(weak, np.int64(heads[e]))
+            a, b = _find_root(weak, v), _find_root(weak, np.int64(heads[e]))
             weak[max(a, b)] = min(a, b)
     for v in range(n):
-        weak[v] = _first(weak, v)
+        weak[v] = _find_root(weak, v)
     return number, weak, count
 
 
@@ -185,7 +184,7 @@ def is_strongly_connected(words, n, rounds):
     unseen = np.full(width, np.uint32(0xFFFFFFFF), np.uint32)
     if n & 31:
         unseen[width - 1] = np.uint32((1 << (n & 31)) - 1)
-    if _number(words, words, 0, 0, unseen, n, np.empty(n, np.int64), np.empty(n, np.int64)) < n:
+    if _number_component(words, words, 0, 0, unseen, n, np.empty(n, np.int64), np.empty(n, np.int64)) < n:
         return False
     reaching = np.zeros(width, np.uint32)
     reaching[0] = np.uint32(1)

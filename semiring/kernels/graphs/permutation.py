@@ -15,18 +15,18 @@ from semiring.kernels.graphs.compilation import kernel
 from semiring.kernels.graphs.vector_intrinsics import TILE, copy_line, transpose_tile
 
 __all__ = [
-    *("chains", "copy_rows", "gather_columns", "mirror_entries", "move_rows"),
+    *("find_chains", "copy_rows", "gather_columns", "mirror_entries", "move_rows"),
     *("transpose_entries", "transpose_words"),
 ]
 
 
 @kernel
-def chains(order, longest):
-    """Return how to move rows in place: vertices in the order of their cycles, and the starts of chains.
+def find_chains(order, chain_limit):
+    """Return (vertices, starts, heirs) to move rows in place: vertices in the order of their cycles, starts of chains.
 
-    Chains have at most ``longest`` rows. The rows of a chain move one place forward. The last row becomes the old first
-    row of the next chain, or, at the end of a cycle, the first row of the cycle. ``heirs`` says for each chain whose
-    first row that is.
+    Chains have at most ``chain_limit`` rows. The rows of a chain move one place forward. The last row becomes the old
+    first row of the next chain, or, at the end of a cycle, the first row of the cycle. ``heirs`` holds for each chain
+    the number of the chain whose first row that is.
     """
     n = order.size
     visited, vertices = np.zeros(n, np.bool_), np.empty(n, np.int64)
@@ -38,7 +38,7 @@ def chains(order, longest):
         begun, v = count, first
         length = 0
         while not visited[v]:
-            if length % longest == 0:
+            if length % chain_limit == 0:
                 starts[count] = position
                 heirs[count] = count + 1
                 count += 1
@@ -53,30 +53,27 @@ def chains(order, longest):
 
 
 @kernel
-def _copy(source, to):
-    """Copy a row of the same size.
-
-    Adjacent entries are copied as memory.
-    """
-    if source.strides[0] == source.itemsize and to.strides[0] == to.itemsize:
-        copy_line(address(to), address(source), to.size * to.itemsize)
+def _copy_row(source, target):
+    """Copy a row to a row of the same size, as memory if the entries of both are adjacent."""
+    if source.strides[0] == source.itemsize and target.strides[0] == target.itemsize:
+        copy_line(address(target), address(source), target.size * target.itemsize)
     else:
-        to[:] = source
+        target[:] = source
 
 
 @kernel
 def move_rows(D, vertices, first, last, heir, order):
     """Move the rows of the chain ``first`` … ``last`` - 1, and permute the columns of each.
 
-    ``heir``: the old row that comes in at the end.
+    ``heir``: the old row that becomes the last row of the chain.
     """
     n = D.shape[1]
     columns, row, line = order.astype(np.int32), np.empty(n, D.dtype), np.empty(n, D.dtype)
     for k in range(first, last):
-        _copy(heir if k + 1 == last else D[vertices[k + 1]], row)
+        _copy_row(heir if k + 1 == last else D[vertices[k + 1]], row)
         for j in range(n):
             line[j] = row[columns[j]]
-        _copy(line, D[vertices[k]])
+        _copy_row(line, D[vertices[k]])
 
 
 @kernel
@@ -85,10 +82,10 @@ def copy_rows(A, order, first, last, out):
     n = A.shape[1]
     columns, row, line = order.astype(np.int32), np.empty(n, A.dtype), np.empty(n, A.dtype)
     for i in range(first, last):  # whole rows pass through the cache in the order of memory
-        _copy(A[order[i]], row)
+        _copy_row(A[order[i]], row)
         for j in range(n):
             line[j] = row[columns[j]]
-        _copy(line, out[i])
+        _copy_row(line, out[i])
 
 
 @kernel

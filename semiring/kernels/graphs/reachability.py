@@ -1,8 +1,8 @@
-"""Reachability in rows of bits: the row of a component from the rows that its edges lead to.
+"""Reachability in rows of bits, where the row of a component is joined from the rows to which its edges lead.
 
 Source: P. Purdom, BIT 10 (1970), transitive closures by components in reverse topological order. A row that is reached
-already is not joined again, as in E. Nuutila, Inf. Process. Lett. 52 (1994); here the nearest rows come first. If edges
-are few, all rows are joined, for 512 targets at a time. So many bits of every component stay in the second-level cache.
+already is not joined again, as in E. Nuutila, Inf. Process. Lett. 52 (1994). Here the nearest rows come first. If edges
+are few, all rows are joined, for 512 targets at a time: so many bits of every component stay in the second-level cache.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -12,41 +12,41 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiring.kernels.cpu.codegen.memory import address, copy_bytes, wide
+from semiring.kernels.cpu.codegen.memory import address, copy_bytes, use_wide_vectors
 from semiring.kernels.graphs.compilation import kernel
 from semiring.kernels.graphs.vector_intrinsics import copy_line, join_fours
-from semiring.kernels.graphs.words import lowest
+from semiring.kernels.graphs.words import lowest_bit
 
-__all__ = ["TARGETS", "condense", "join_rows", "reach_targets", "write_reached"]
+__all__ = ["TARGETS", "condense", "join_rows", "reach_targets", "write_target_bits"]
 
 TARGETS = 512
 _WORD = TARGETS // 8  # bytes
 
 
 @kernel
-def _join(source, row, covered, ends):
-    """Join a row, which becomes covered.
+def _join_row(source, row, covered_bits, ends):
+    """Join ``source`` to ``row``, and add its bits to ``covered_bits``.
 
-    Return the bits that are not covered, joined into a word.
+    Return a word that is 0 if all bits of the row are in ``covered_bits`` or ``ends``.
     """
     open_bits = np.uint32(0)
     for w in range(row.size):
-        covered[w] |= source[w]
+        covered_bits[w] |= source[w]
         row[w] |= source[w]
-        open_bits |= row[w] & ~(covered[w] | ends[w])
+        open_bits |= row[w] & ~(covered_bits[w] | ends[w])
     return open_bits
 
 
 @kernel
-def join_rows(words, order, bounds, most):
+def join_rows(words, order, bounds, join_limit):
     """Replace words (n, ⌈n/32⌉) by those of the reflexive closure in place.
 
     Return how many rows were joined. ``order``, ``bounds``: the vertices by components in topological order, and the
-    start of each component. The loop ends after ``most`` joins and returns -1. The words then have the same closure as
-    before.
+    start of each component. The loop ends after ``join_limit`` joins and returns -1. The words then have the same
+    closure as before.
     """
     n, width = words.shape
-    row, covered, ends = np.empty(width, np.uint32), np.empty(width, np.uint32), np.zeros(width, np.uint32)
+    row, covered_bits, ends = np.empty(width, np.uint32), np.empty(width, np.uint32), np.zeros(width, np.uint32)
     queue, place = np.zeros(width, np.uint32), np.empty(n, np.int64)
     for k in range(n):
         place[order[k]] = k
@@ -54,7 +54,7 @@ def join_rows(words, order, bounds, most):
     for c in range(bounds.size - 2, -1, -1):
         first, last = bounds[c], bounds[c + 1]
         for w in range(width):
-            row[w] = covered[w] = 0
+            row[w] = covered_bits[w] = 0
         for k in range(first, last):
             source = words[order[k]]
             for w in range(width):
@@ -62,26 +62,26 @@ def join_rows(words, order, bounds, most):
         for k in range(first, last):
             v = order[k]
             row[v >> 5] |= np.uint32(1) << np.uint32(v & 31)
-            covered[v >> 5] |= np.uint32(1) << np.uint32(v & 31)
+            covered_bits[v >> 5] |= np.uint32(1) << np.uint32(v & 31)
         # Vertices that reach only themselves are in the row already.
         open_bits = np.uint32(0)
         for w in range(width):
-            open_bits |= row[w] & ~(covered[w] | ends[w])
-        # The nearest vertices come first: if edges are many, their rows cover all.
+            open_bits |= row[w] & ~(covered_bits[w] | ends[w])
+        # The nearest vertices come first: if edges are many, the rows of these cover all reachable vertices.
         k = last
         while open_bits and k < min(n, last + width):
             u = order[k]
             k += 1
-            if row[u >> 5] & ~(covered[u >> 5] | ends[u >> 5]) & np.uint32(1) << np.uint32(u & 31):
+            if row[u >> 5] & ~(covered_bits[u >> 5] | ends[u >> 5]) & np.uint32(1) << np.uint32(u & 31):
                 joins += 1
-                open_bits = _join(words[u], row, covered, ends)
-        # The heads of the remaining edges come by their places, because no joined row adds to them. Some of them may
-        # be heads that an earlier row did not reach; their test fails.
+                open_bits = _join_row(words[u], row, covered_bits, ends)
+        # The heads of the remaining edges come in the order of their places, because no joined row adds to them. Bits
+        # of ``ahead`` may remain from an earlier component. The test below excludes those that are no heads here.
         if open_bits:
             for w in range(width):
-                rest = row[w] & ~(covered[w] | ends[w])
+                rest = row[w] & ~(covered_bits[w] | ends[w])
                 while rest:
-                    bit = lowest(rest)
+                    bit = lowest_bit(rest)
                     rest &= ~(np.uint32(1) << np.uint32(bit))
                     position = place[32 * w + bit]
                     queue[position >> 5] |= np.uint32(1) << np.uint32(position & 31)
@@ -89,13 +89,13 @@ def join_rows(words, order, bounds, most):
         while open_bits:
             while queue[w] == 0:
                 w += 1
-            bit = lowest(queue[w])
+            bit = lowest_bit(queue[w])
             queue[w] &= ~(np.uint32(1) << np.uint32(bit))
             u = order[32 * w + bit]
-            if row[u >> 5] & ~(covered[u >> 5] | ends[u >> 5]) & np.uint32(1) << np.uint32(u & 31):
+            if row[u >> 5] & ~(covered_bits[u >> 5] | ends[u >> 5]) & np.uint32(1) << np.uint32(u & 31):
                 joins += 1
-                open_bits = _join(words[u], row, covered, ends)
-        if joins > most:
+                open_bits = _join_row(words[u], row, covered_bits, ends)
+        if joins > join_limit:
             return -1
         alone = last - first == 1
         for w in range(width):
@@ -140,31 +140,31 @@ def condense(starts, heads, order, bounds):
 
 
 @kernel
-def reach_targets(order, bounds, begins, ends, t0, t1, reached):
-    """Set ``reached`` (count, 8) to the bits of the targets t0 … t1 - 1 that each component reaches.
+def reach_targets(order, bounds, begins, ends, t0, t1, target_bits):
+    """Set ``target_bits`` (count, 8) to the bits of the targets t0 … t1 - 1 that each component reaches.
 
     There are at most `TARGETS` targets.
     """
-    wide()
-    first, lists = address(reached), address(ends)
+    use_wide_vectors()
+    first, lists = address(target_bits), address(ends)
     for c in range(begins.size - 2, -1, -1):
         join_fours(first + _WORD * c, first, lists + 16 * begins[c], begins[c + 1] - begins[c])
         for k in range(bounds[c], bounds[c + 1]):
             t = order[k] - t0
             if 0 <= t < t1 - t0:
-                reached[c, t >> 6] |= np.uint64(1) << np.uint64(t & 63)
+                target_bits[c, t >> 6] |= np.uint64(1) << np.uint64(t & 63)
 
 
 @kernel
-def write_reached(reached, number, words, first, last, t0):
+def write_target_bits(target_bits, number, words, first, last, t0):
     """Write rows first … last - 1 of words: what the components of these vertices reach, from target ``t0`` on.
 
-    ``reached`` (blocks, count, 8): for each `TARGETS` targets, the result of `reach_targets`.
+    ``target_bits`` (blocks, count, 8): for each `TARGETS` targets, the result of `reach_targets`.
     """
-    step, size = reached.strides[0], 4 * (words.shape[1] - t0 // 32)
+    step, size = target_bits.strides[0], 4 * (words.shape[1] - t0 // 32)
     for v in range(first, last):
-        source, target = address(reached) + _WORD * number[v], address(words) + v * words.strides[0] + t0 // 8
-        for b in range(reached.shape[0]):
+        source, target = address(target_bits) + _WORD * number[v], address(words) + v * words.strides[0] + t0 // 8
+        for b in range(target_bits.shape[0]):
             if _WORD * (b + 1) <= size:
                 copy_bytes(target + _WORD * b, source + step * b, _WORD)
             else:

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiring.kernels.cpu.codegen.memory import address, wide
+from semiring.kernels.cpu.codegen.memory import address, use_wide_vectors
 from semiring.kernels.graphs.compilation import kernel
-from semiring.kernels.graphs.vector_intrinsics import TILE, differ, tiles_differ
-from semiring.kernels.graphs.words import lowest
+from semiring.kernels.graphs.vector_intrinsics import TILE, mark_differences, tiles_differ
+from semiring.kernels.graphs.words import lowest_bit
 
-__all__ = ["first_edge", "is_mirrored", "list_edges", "note_edges"]
+__all__ = ["find_first_edge", "is_mirrored", "list_edges", "mark_edges"]
 
 
 @kernel
-def first_edge(A, none, start):
-    """Return whether some row of a strip has an edge to another vertex, and the value of the first such edge.
+def find_first_edge(A, none, start):
+    """Return whether a row of a strip has an edge to another vertex, and the value of the first such edge.
 
     The first row of the strip is row ``start`` of the matrix.
     """
@@ -33,12 +33,12 @@ def first_edge(A, none, start):
 
 
 @kernel
-def note_edges(A, none, weight, words, first, last):
+def mark_edges(A, none, weight, words, first, last):
     """Set the bits of the edges of rows ``first`` … ``last`` - 1 in words (n, ⌈n/32⌉).
 
     Bit b of word w is column 32·w + b. Return whether an edge to another vertex has another weight.
     """
-    wide()
+    use_wide_vectors()
     n = A.shape[1]
     size, whole = A.itemsize, n // 32
     adjacent = A.strides[1] == size
@@ -52,8 +52,8 @@ def note_edges(A, none, weight, words, first, last):
             rest[j - 32 * whole] = A[i, j]
         for w in range(words.shape[1]):
             entries = row + 32 * size * w if w < whole else address(rest)
-            bits = differ(entries, none)
-            different = bits & differ(entries, weight)
+            bits = mark_differences(entries, none)
+            different = bits & mark_differences(entries, weight)
             if w == i >> 5:
                 different &= ~(np.uint32(1) << np.uint32(i & 31))
             others |= different
@@ -62,32 +62,32 @@ def note_edges(A, none, weight, words, first, last):
 
 
 @kernel
-def list_edges(words, most):
+def list_edges(words, edge_limit):
     """Return compressed rows of the edges in words (n, ⌈n/32⌉): the starts of lists (n + 1,), and heads.
 
-    The words of a row are adjacent. If there are more than ``most`` edges, the last start is -1.
+    The words of a row are adjacent. If there are more than ``edge_limit`` edges, the last start is -1.
     """
-    wide()
+    use_wide_vectors()
     n, width = words.shape
-    starts, heads, count = np.zeros(n + 1, np.int64), np.empty(most, np.int32), 0
+    starts, heads, count = np.zeros(n + 1, np.int64), np.empty(edge_limit, np.int32), 0
     for i in range(n):
         row = address(words) + i * words.strides[0]
         for w0 in range(0, width, 32):
-            non_empty = np.uint32(0)  # which of 32 words have edges
+            non_empty = np.uint32(0)  # a bit for each of 32 words: whether the word has edges
             if w0 + 32 <= width:
-                non_empty = differ(row + 4 * w0, np.uint32(0))
+                non_empty = mark_differences(row + 4 * w0, np.uint32(0))
             else:
                 for w in range(w0, width):
                     non_empty |= np.uint32(words[i, w] != 0) << np.uint32(w - w0)
             while non_empty:
-                w = w0 + lowest(non_empty)
+                w = w0 + lowest_bit(non_empty)
                 non_empty &= non_empty - np.uint32(1)
                 bits = words[i, w]
                 while bits:
-                    if count == most:
+                    if count == edge_limit:
                         starts[n] = -1
                         return starts, heads
-                    heads[count] = 32 * w + lowest(bits)
+                    heads[count] = 32 * w + lowest_bit(bits)
                     count += 1
                     bits &= bits - np.uint32(1)
         starts[i + 1] = count
@@ -97,7 +97,7 @@ def list_edges(words, most):
 @kernel
 def is_mirrored(A, first, last):
     """Return whether rows first … last - 1, from the diagonal on, equal the columns of the same numbers."""
-    wide()
+    use_wide_vectors()
     n = A.shape[0]
     adjacent = A.strides[1] == A.itemsize
     for i0 in range(first, last, TILE):

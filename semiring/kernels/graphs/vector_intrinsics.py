@@ -17,12 +17,12 @@ __all__ = [
     *(
         "TILE",
         "copy_line",
-        "differ",
+        "mark_differences",
         "join_fours",
         "join_listed",
         "join_word",
         "keep_new",
-        "missing_in",
+        "lacks_bits",
         "spread_levels",
         "tiles_differ",
     ),
@@ -49,8 +49,8 @@ def _any(builder: Any, word: Any) -> Any:
 
 
 @intrinsic
-def copy_line(typing: Any, to: Any, source: Any, size: Any) -> Any:
-    """Copy ``size`` bytes that do not overlap their target, as memcpy does."""
+def copy_line(typing: Any, target: Any, source: Any, size: Any) -> Any:
+    """Copy ``size`` bytes to a target that does not overlap them, as memcpy does."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         byte = ir.IntType(8).as_pointer()
@@ -62,8 +62,8 @@ def copy_line(typing: Any, to: Any, source: Any, size: Any) -> Any:
 
 
 @intrinsic
-def differ(typing: Any, where: Any, value: Any) -> Any:
-    """Return a bit for each of 32 adjacent entries: whether it differs from the value."""
+def mark_differences(typing: Any, where: Any, value: Any) -> Any:
+    """Return a bit for each of 32 adjacent entries, set if the entry differs from the value."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         entries = load(builder, ir.VectorType(args[1].type, 32), args[0])
@@ -94,7 +94,7 @@ def _row(builder: Any, first: Any, stride: Any, k: int) -> Any:
 
 
 @intrinsic
-def transpose_tile(typing: Any, like: Any, source: Any, stride: Any, to: Any, step: Any) -> Any:
+def transpose_tile(typing: Any, like: Any, source: Any, stride: Any, target: Any, step: Any) -> Any:
     """Write the columns of 16 rows of 16 entries, ``stride`` bytes apart, as 16 rows, ``step`` bytes apart.
 
     Entries are of the type of ``like``.
@@ -110,18 +110,18 @@ def transpose_tile(typing: Any, like: Any, source: Any, stride: Any, to: Any, st
 
 
 @intrinsic
-def tiles_differ(typing: Any, like: Any, source: Any, stride: Any, other: Any) -> Any:
+def tiles_differ(typing: Any, like: Any, source: Any, stride: Any, other_tile: Any) -> Any:
     """Return whether 16 rows of 16 entries differ from the columns of 16 other rows, of the same stride.
 
     Entries are unsigned integers as ``like`` is.
     """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        like, source, stride, other = args
+        like, source, stride, other_tile = args
         kind, bits = ir.VectorType(like.type, TILE), ir.IntType(TILE * like.type.width)
         different = ir.Constant(kind, None)
         for k, column in enumerate(_columns(builder, like.type, source, stride)):
-            row = load(builder, kind, _row(builder, other, stride, k))
+            row = load(builder, kind, _row(builder, other_tile, stride, k))
             different = builder.or_(different, builder.xor(row, column))
         return builder.icmp_unsigned("!=", builder.bitcast(different, bits), ir.Constant(bits, 0))
 
@@ -129,8 +129,8 @@ def tiles_differ(typing: Any, like: Any, source: Any, stride: Any, other: Any) -
 
 
 @intrinsic
-def missing_in(typing: Any, full: Any, reached: Any) -> Any:
-    """Return whether a word lacks a bit of another word."""
+def lacks_bits(typing: Any, targets: Any, reached: Any) -> Any:
+    """Return whether the word at ``reached`` lacks a bit of the word at ``targets``."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         word, part = (load(builder, _WORD, where) for where in args)
@@ -140,8 +140,8 @@ def missing_in(typing: Any, full: Any, reached: Any) -> Any:
 
 
 @intrinsic
-def join_word(typing: Any, to: Any, source: Any) -> Any:
-    """Join one word to another by "or"."""
+def join_word(typing: Any, target: Any, source: Any) -> Any:
+    """Join the word at ``source`` to the word at ``target`` by "or"."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         store(builder, builder.or_(load(builder, _WORD, args[0]), load(builder, _WORD, args[1])), args[0])
@@ -150,16 +150,16 @@ def join_word(typing: Any, to: Any, source: Any) -> Any:
     return types.void(types.intp, types.intp), code
 
 
-def _join_loop(together: int) -> Any:
-    """Return the code of a loop that joins words of some numbers (int32), ``together`` at a time."""
+def _join_loop(unroll: int) -> Any:
+    """Return the code of a loop that joins the words with listed numbers (int32), ``unroll`` at a time."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         target, words, numbers, count = args
         total = alloca_once_value(builder, _ZERO)
         with for_range(builder, count) as loop:
             word = builder.load(total)
-            for k in range(together):
-                place = builder.mul(loop.index, ir.Constant(_I64, 4 * together))
+            for k in range(unroll):
+                place = builder.mul(loop.index, ir.Constant(_I64, 4 * unroll))
                 number = load(builder, _I32, builder.add(numbers, builder.add(place, ir.Constant(_I64, 4 * k))))
                 source = builder.add(words, builder.mul(builder.sext(number, _I64), ir.Constant(_I64, 64)))
                 word = builder.or_(word, load(builder, _WORD, source))
@@ -171,30 +171,30 @@ def _join_loop(together: int) -> Any:
 
 
 @intrinsic
-def join_listed(typing: Any, to: Any, words: Any, numbers: Any, count: Any) -> Any:
-    """Write the "or" of the words of some numbers (int32) to one word."""
+def join_listed(typing: Any, target: Any, words: Any, numbers: Any, count: Any) -> Any:
+    """Write the "or" of the words with ``count`` listed numbers (int32) to the word at ``target``."""
     return types.void(*(types.intp,) * 4), _join_loop(1)
 
 
 @intrinsic
-def join_fours(typing: Any, to: Any, words: Any, numbers: Any, count: Any) -> Any:
-    """Write the "or" of the words of four times as many numbers to one word.
+def join_fours(typing: Any, target: Any, words: Any, numbers: Any, count: Any) -> Any:
+    """Write the "or" of the words with 4 · ``count`` listed numbers (int32) to the word at ``target``.
 
-    Fewer counts occur than in `join_listed`, so branch prediction is better.
+    Fewer different counts occur than in `join_listed`, so branches are predicted better.
     """
     return types.void(*(types.intp,) * 4), _join_loop(4)
 
 
 @intrinsic
-def keep_new(typing: Any, candidates: Any, full: Any, reached: Any) -> Any:
-    """Keep the bits of ``candidates`` that are in ``full`` and not in ``reached``, and add them to ``reached``.
+def keep_new(typing: Any, candidates: Any, targets: Any, reached: Any) -> Any:
+    """Keep the bits of ``candidates`` that are in ``targets`` and not in ``reached``, and add them to ``reached``.
 
-    Return whether there is such a bit.
+    Return whether any bit remains in ``candidates``.
     """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        candidates, full, reached = (load(builder, _WORD, where) for where in args)
-        new = builder.and_(builder.and_(candidates, full), builder.not_(reached))
+        candidates, targets, reached = (load(builder, _WORD, where) for where in args)
+        new = builder.and_(builder.and_(candidates, targets), builder.not_(reached))
         store(builder, new, args[0])
         store(builder, builder.or_(reached, new), args[2])
         return _any(builder, new)
@@ -204,16 +204,16 @@ def keep_new(typing: Any, candidates: Any, full: Any, reached: Any) -> Any:
 
 @intrinsic
 def spread_levels(
-    typing: Any, none: Any, steps: Any, planes: Any, stride: Any, count: Any, reached: Any, to: Any
+    typing: Any, none: Any, steps: Any, planes: Any, stride: Any, count: Any, reached_word: Any, target: Any
 ) -> Any:
-    """Write to 64 entries the sums of the steps of the planes in which they have a bit, or ``none`` if unreached.
+    """Write 64 entries at ``target``: the sum of the steps of the planes in which an entry has a bit, or ``none``.
 
     ``planes``: the address of the first of ``count`` words of 64 bits, ``stride`` bytes apart. ``steps``: a number for
-    each plane. ``reached``: the address of the word of reached entries.
+    each plane. ``reached_word``: the address of the word of reached entries.
     """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        none, steps, planes, stride, count, reached, target = args
+        none, steps, planes, stride, count, reached_word, target = args
         kind, marks = ir.VectorType(none.type, 64), ir.VectorType(_I1, 64)
         zero, size = ir.Constant(kind, None), abi_size(context, none.type)
         add = builder.fadd if isinstance(none.type, ir.FloatType | ir.DoubleType) else builder.add
@@ -223,8 +223,8 @@ def spread_levels(
             bits = load(builder, _I64, builder.add(planes, builder.mul(loop.index, stride)))
             part = builder.select(builder.bitcast(bits, marks), _splat(builder, step, 64), zero)
             builder.store(add(builder.load(sums), part), sums)
-        reached = builder.bitcast(load(builder, _I64, reached), marks)
-        result = builder.select(reached, builder.load(sums), _splat(builder, none, 64))
+        reached_word = builder.bitcast(load(builder, _I64, reached_word), marks)
+        result = builder.select(reached_word, builder.load(sums), _splat(builder, none, 64))
         store(builder, result, target)
         return void(context)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from semiring.kernels.graphs.compilation import kernel
 
-__all__ = ["lowest"]
+__all__ = ["lowest_bit"]
 
 _NUMBERS = np.zeros(32, np.int64)  # bit numbers, by the top bits of a product with a de Bruijn sequence
 for _bit in range(32):
@@ -17,7 +17,7 @@ for _bit in range(32):
 
 
 @kernel
-def lowest(word):
+def lowest_bit(word):
     """Return the number of the lowest bit that is set in a word, uint32, which is not 0."""
     bit = word & (~word + np.uint32(1))
     return _NUMBERS[np.uint32(bit * np.uint32(0x077CB531)) >> np.uint32(27)]

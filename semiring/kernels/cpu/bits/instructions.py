@@ -31,15 +31,15 @@ _I32, _I64 = ir.IntType(32), ir.IntType(64)
 _VECTOR = ir.VectorType(_I32, LANES)
 Value: TypeAlias = Any  # an llvmlite value: the package has no types
 Builder: TypeAlias = Any
-Typed: TypeAlias = "tuple[Any, Callable[..., Value]]"  # what an intrinsic returns: its signature and its code
+IntrinsicCode: TypeAlias = "tuple[Any, Callable[..., Value]]"  # the signature and the code of an intrinsic
 
 
-def _k(value: int) -> Value:
+def _int64(value: int) -> Value:
     return ir.Constant(_I64, value)
 
 
 def _offset_address(builder: Builder, base: Value, offset: int) -> Value:
-    return builder.add(base, _k(offset)) if offset else base
+    return builder.add(base, _int64(offset)) if offset else base
 
 
 def _load(builder: Builder, address: Value, align: int, kind: Any = _VECTOR) -> Value:
@@ -87,22 +87,22 @@ def _build_table(builder: Builder, exclusive: bool, table: Value, rows: Value) -
 def _look_up(builder: Builder, exclusive: bool, panel: Value, pieces: Value, table: Value, rows: Value) -> None:
     shift = VECTOR_BYTES.bit_length() - 1
     with for_range(builder, rows) as loop:
-        piece = _load(builder, builder.add(pieces, builder.mul(loop.index, _k(8))), 8, _I64)
-        target = builder.add(panel, builder.mul(loop.index, _k(VECTOR_BYTES)))
+        piece = _load(builder, builder.add(pieces, builder.mul(loop.index, _int64(8))), 8, _I64)
+        target = builder.add(panel, builder.mul(loop.index, _int64(VECTOR_BYTES)))
         value = _load(builder, target, VECTOR_BYTES)
         first, start = 0, table
         for bits in GROUPS:
-            distance = first - shift  # the group's bits land where an index times the size of a vector belongs
-            index = builder.lshr(piece, _k(distance)) if distance >= 0 else builder.shl(piece, _k(-distance))
-            index = builder.and_(index, _k(((1 << bits) - 1) << shift))
+            distance = first - shift  # this shift multiplies the index in the group's bits by the size of a vector
+            index = builder.lshr(piece, _int64(distance)) if distance >= 0 else builder.shl(piece, _int64(-distance))
+            index = builder.and_(index, _int64(((1 << bits) - 1) << shift))
             value = _add(builder, exclusive, value, _load(builder, builder.add(start, index), VECTOR_BYTES))
             first, start = first + bits, _offset_address(builder, start, VECTOR_BYTES << bits)
         _store(builder, value, target, VECTOR_BYTES)
 
 
-def _either(builder: Builder, exclusive: Value, body: Callable[[bool], None]) -> None:
-    """Build the body for ⊕ = xor and for ⊕ = or, with a branch at run time, so that there is one kernel to compile."""
-    with builder.if_else(builder.icmp_unsigned("!=", exclusive, _k(0))) as (then, otherwise):
+def _branch_on_exclusive(builder: Builder, exclusive: Value, body: Callable[[bool], None]) -> None:
+    """Build the body for ⊕ = xor and for ⊕ = or, with a branch at run time, so that one kernel is compiled for both."""
+    with builder.if_else(builder.icmp_unsigned("!=", exclusive, _int64(0))) as (then, otherwise):
         with then:
             body(True)
         with otherwise:
@@ -110,29 +110,29 @@ def _either(builder: Builder, exclusive: Value, body: Callable[[bool], None]) ->
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
-def build_table(typing: Any, table: Any, rows: Any, exclusive: Any) -> Typed:
+def build_table(typing: Any, table: Any, rows: Any, exclusive: Any) -> IntrinsicCode:
     """Build the table of `look_up` from 64 aligned vectors of B, by 400 stores."""
 
     def code(context: Any, builder: Builder, signature: Any, args: Any) -> Value:
-        _either(builder, args[2], lambda xor: _build_table(builder, xor, args[0], args[1]))
+        _branch_on_exclusive(builder, args[2], lambda xor: _build_table(builder, xor, args[0], args[1]))
         return void(context)
 
     return types.void(*(types.int64,) * 3), code
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
-def look_up(typing: Any, panel: Any, pieces: Any, table: Any, rows: Any, exclusive: Any) -> Typed:
+def look_up(typing: Any, panel: Any, pieces: Any, table: Any, rows: Any, exclusive: Any) -> IntrinsicCode:
     """Add to panel[i] the sum of the rows of the table that the 64 bits of pieces[i] select, for every i < rows."""
 
     def code(context: Any, builder: Builder, signature: Any, args: Any) -> Value:
-        _either(builder, args[4], lambda xor: _look_up(builder, xor, *args[:4]))
+        _branch_on_exclusive(builder, args[4], lambda xor: _look_up(builder, xor, *args[:4]))
         return void(context)
 
     return types.void(*(types.int64,) * 5), code
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
-def move(typing: Any, target: Any, source: Any, flip: Any) -> Typed:
+def move(typing: Any, target: Any, source: Any, flip: Any) -> IntrinsicCode:
     """Copy one vector from source to target, both aligned to words, complemented where ``flip`` has ones."""
 
     def code(context: Any, builder: Builder, signature: Any, args: Any) -> Value:
@@ -144,12 +144,12 @@ def move(typing: Any, target: Any, source: Any, flip: Any) -> Typed:
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # Numba has no types
-def fill(typing: Any, target: Any, count: Any) -> Typed:
+def fill(typing: Any, target: Any, count: Any) -> IntrinsicCode:
     """Store zeros in ``count`` vectors."""
 
     def code(context: Any, builder: Builder, signature: Any, args: Any) -> Value:
         with for_range(builder, args[1]) as loop:
-            address = builder.add(args[0], builder.mul(loop.index, _k(VECTOR_BYTES)))
+            address = builder.add(args[0], builder.mul(loop.index, _int64(VECTOR_BYTES)))
             _store(builder, ir.Constant(_VECTOR, None), address, 4)
         return void(context)
 
@@ -157,13 +157,13 @@ def fill(typing: Any, target: Any, count: Any) -> Typed:
 
 
 def _scalar(kind: Any, number: Any) -> tuple[Any, Any]:
-    def load(typing: Any, address: Any) -> Typed:
+    def load(typing: Any, address: Any) -> IntrinsicCode:
         def code(context: Any, builder: Builder, signature: Any, args: Any) -> Value:
             return _load(builder, args[0], 4, kind)
 
         return number(types.int64), code
 
-    def store(typing: Any, address: Any, value: Any) -> Typed:
+    def store(typing: Any, address: Any, value: Any) -> IntrinsicCode:
         def code(context: Any, builder: Builder, signature: Any, args: Any) -> Value:
             _store(builder, args[1], args[0], 4)
             return void(context)

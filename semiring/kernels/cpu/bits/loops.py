@@ -26,7 +26,7 @@ from semiring.kernels.cpu.bits.instructions import (
     store32,
     store64,
 )
-from semiring.kernels.cpu.codegen.jit import cached
+from semiring.kernels.cpu.codegen.jit import cache_on_disk
 from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART, entry_point
 
 __all__ = ["CHUNK", "PIECE", "eliminate", "multiply"]
@@ -39,7 +39,7 @@ _inline = njit(**PART)
 
 @_inline
 def _gather(buffer, source, row, column, rows, first, words, flip):  # type: ignore[no-untyped-def]  # compiled
-    """Copy the words of each row from ``first`` on, up to ``words``, to one vector of the buffer; zeros follow."""
+    """Copy the words of each row from ``first`` on, up to ``words``, to one vector of the buffer, padded with zeros."""
     width = min(LANES, words - first)
     source += first * column
     for i in range(rows):
@@ -54,7 +54,7 @@ def _gather(buffer, source, row, column, rows, first, words, flip):  # type: ign
 
 @_inline
 def _scatter(target, row, column, rows, first, words, buffer, flip, tail):  # type: ignore[no-untyped-def]  # compiled
-    """Copy one vector of the buffer back to the words of each row: the inverse of `_gather`."""
+    """Copy one vector of the buffer to the words of each row, which is the inverse of `_gather`."""
     width = min(LANES, words - first)
     target += first * column
     for i in range(rows):
@@ -71,7 +71,7 @@ def _scatter(target, row, column, rows, first, words, buffer, flip, tail):  # ty
 
 @_inline
 def _gather_pieces(pieces, a, row, column, rows, first, count, words, flip):  # type: ignore[no-untyped-def]  # compiled
-    """Set pieces[q, i] to piece first + q of row i: a transpose, in tiles of a cache line in both directions."""
+    """Set pieces[q, i] to piece first + q of row i, a transpose in tiles as wide and high as a cache line."""
     mask = np.uint64(np.uint32(flip)) | np.uint64(np.uint32(flip)) << np.uint64(32)
     for i0 in range(0, rows, 8):
         for q0 in range(0, count, 8):
@@ -119,9 +119,9 @@ def _multiply(  # type: ignore[no-untyped-def]  # compiled
 
 @_inline
 def _close_pieces(block, n, star0, star1, exclusive):  # type: ignore[no-untyped-def]  # compiled
-    """Close n × n bits, n ≤ 64, a row to a number.
+    """Close n × n bits, n ≤ 64, each row a 64-bit number.
 
-    Return the first pivot without a star, else -1.
+    Return the first pivot without a star, or -1.
     """
     for k in range(n):
         bit = np.uint64(1) << np.uint64(k)
@@ -141,17 +141,17 @@ def _close_pieces(block, n, star0, star1, exclusive):  # type: ignore[no-untyped
 
 
 def _eliminate(  # type: ignore[no-untyped-def]  # compiled
-    n, a, a_row, a_column, flip, tail, exclusive, star0, star1, matrix, rows, solved, table, pieces, block
+    n, a, a_row, a_column, flip, tail, exclusive, star0, star1, matrix, rows, solved_rows, table, pieces, block
 ):
     """Compute A ← A* (n, n) by blocked elimination, 64 pivots at a time.
 
-    Return the first without a star, else -1. With D the pivots' diagonal block and R their rows, R becomes D* ⊗ R. Then
-    every other row loses its entries d in the pivots' columns and gains d ⊗ R, where R has D* in those columns. Both
-    products use tables. In linear algebra this is the inversion of Gauss and Jordan in place, and here it is Lehmann's
-    elimination with a block for a pivot.
+    Return the first pivot without a star, or -1. With D the pivots' diagonal block and R their rows, R becomes D* ⊗ R.
+    Then the entries d of every other row in the pivots' columns are removed, and d ⊗ R is added to the row, where R has
+    D* in those columns. Both products use tables. In linear algebra this is the inversion of Gauss and Jordan in place.
+    Here it is Lehmann's elimination with a block for a pivot.
 
     ``star0``, ``star1``: the star of 0̄ and of 1̄, as 0 for 0̄, 1 for 1̄, 2 if there is none. Buffers: matrix
-    64·n·⌈n/512⌉, rows and solved 64·64, table 64·`TABLE_VECTORS`, pieces 8·n, block 8·64.
+    64·n·⌈n/512⌉, rows and solved_rows 64·64, table 64·`TABLE_VECTORS`, pieces 8·n, block 8·64.
     """
     words = (n + 31) // 32
     panels = (words + LANES - 1) // LANES
@@ -178,36 +178,36 @@ def _eliminate(  # type: ignore[no-untyped-def]  # compiled
             panel = matrix + p * size
             _gather(rows, panel + k0 * VECTOR_BYTES, VECTOR_BYTES, 4, count, 0, LANES, 0)
             fill(rows + count * VECTOR_BYTES, PIECE - count)
-            fill(solved, PIECE)
+            fill(solved_rows, PIECE)
             build_table(table, rows, exclusive)
-            look_up(solved, block, table, count, exclusive)
+            look_up(solved_rows, block, table, count, exclusive)
             if p == own:
                 for r in range(count):
-                    cell = solved + r * VECTOR_BYTES + word_offset
+                    cell = solved_rows + r * VECTOR_BYTES + word_offset
                     store64(cell, load64(cell) | load64(block + 8 * r))
-            build_table(table, solved, exclusive)
+            build_table(table, solved_rows, exclusive)
             look_up(panel, pieces, table, n, exclusive)
-            _gather(panel + k0 * VECTOR_BYTES, solved, VECTOR_BYTES, 4, count, 0, LANES, 0)
+            _gather(panel + k0 * VECTOR_BYTES, solved_rows, VECTOR_BYTES, 4, count, 0, LANES, 0)
     for p in range(panels):
         _scatter(a, a_row, a_column, n, p * LANES, words, matrix + p * size, flip, tail)
     return -1
 
 
 @cache
-def _compiled(function: Callable[..., int]) -> Callable[..., int]:
+def _compile_kernel(function: Callable[..., int]) -> Callable[..., int]:
     """Return the machine code of a kernel, from the cache on disk or the compiler.
 
-    It is called without a dispatch on types, and without the GIL.
+    The call does not dispatch on types, and releases the GIL.
     """
     signature = (types.int64,) * function.__code__.co_argcount
-    return entry_point(cached(njit(function, **OUTER)), signature)
+    return entry_point(cache_on_disk(njit(function, **OUTER)), signature)
 
 
 def multiply(*arguments: int) -> None:
     """Call the compiled kernel `_multiply`."""
-    _compiled(_multiply)(*arguments)
+    _compile_kernel(_multiply)(*arguments)
 
 
 def eliminate(*arguments: int) -> int:
     """Call the compiled kernel `_eliminate`."""
-    return _compiled(_eliminate)(*arguments)
+    return _compile_kernel(_eliminate)(*arguments)

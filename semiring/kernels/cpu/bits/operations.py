@@ -43,9 +43,9 @@ __all__ = [
 Words: TypeAlias = NDArray[np.uint32]
 Operand: TypeAlias = "Words | BitMatrix"
 
-MAX_ROWS = 4096  # of C at a time: a panel of 256 KB in the second-level cache
-KEPT_BYTES = 1 << 22  # bytes of workspace a thread that any product needs
-TASK_PAIRS = 1 << 31  # least work of a thread: 0.3 ms, because waking it takes a tenth of that
+MAX_ROWS = 4096  # rows of C at a time: a panel of 256 KB in the second-level cache
+KEPT_BYTES = 1 << 22  # bytes of workspace that a thread keeps, enough for any product
+TASK_PAIRS = 1 << 31  # pairs of the least work of a thread: 0.3 ms, because waking it takes a tenth of that
 _TABLE = TABLE_VECTORS * VECTOR_BYTES
 _ALL = 0xFFFFFFFF
 
@@ -76,7 +76,7 @@ def laws_of(semiring: Semiring) -> Laws | None:
 
 
 @lru_cache(maxsize=256)
-def _star(semiring: Semiring) -> tuple[int, int]:
+def _star_of(semiring: Semiring) -> tuple[int, int]:
     """Return the star of 0̄ and of 1̄, as 0 for 0̄, 1 for 1̄, 2 if there is none."""
     if semiring.star_expression is None:
         raise no_star(semiring.name)
@@ -110,7 +110,7 @@ def close_block(plan: KernelPlan, A: Operand) -> None:
 
     Raises `AlgebraError` if the semiring has no star. A pivot without one sets ``plan.status.diverged``.
     """
-    laws, star = _laws(plan), _star(plan.semiring)
+    laws, star = _laws(plan), _star_of(plan.semiring)
     words, _ = _operand(A, "A")
     n = words.shape[0]
     if words.shape[1] != -(-n // WORD_BITS):
@@ -186,14 +186,14 @@ def _product(plan: KernelPlan, C: Operand, A: Operand, B: Operand, *, accumulate
         bits_kernels.multiply(rows, k, *layouts, words, word0, word1, *flags, *buffers.addresses)
 
     threads = max(1, min(plan.threads, m * k * words * WORD_BITS // TASK_PAIRS))
-    run_tasks(compute, cut(m, words, threads), threads)
+    run_tasks(compute, cut_parts(m, words, threads), threads)
 
 
 @lru_cache(maxsize=256)
-def cut(m: int, words: int, threads: int) -> tuple[tuple[int, int, int, int], ...]:
-    """Return parts (row0, row1, word0, word1) of C for ``threads``: whole panels, few repeated tables, even loads.
+def cut_parts(m: int, words: int, threads: int) -> tuple[tuple[int, int, int, int], ...]:
+    """Return parts (row0, row1, word0, word1) of C for ``threads``, with whole panels, few tables, and even loads.
 
-    The result does not depend on the cut, because one part computes every entry, in the order of k.
+    The product does not depend on the parts, because a single part computes each entry, in the order of k.
     """
     panels = -(-words // LANES)
     best: tuple[int, int, int] | None = None
@@ -224,14 +224,14 @@ def _layout(words: Words) -> tuple[int, int, int]:
 
 
 class _Buffers:
-    """Aligned buffers of given sizes in bytes, which belong to this thread until its next use of buffers."""
+    """Aligned buffers of given sizes in bytes, which belong to this thread until it allocates buffers again."""
 
-    _thread = threading.local()  # fresh pages would cost a tenth of a product of n = 2048
+    _thread = threading.local()  # new memory for each product would take a tenth of the time for n = 2048
 
     def __init__(self, *sizes: int) -> None:
         total = sum(sizes) + len(sizes) * VECTOR_BYTES
-        stored: tuple[Any, int] = getattr(self._thread, "memory", (None, 0))
-        self.memory, address = stored
+        thread_memory: tuple[Any, int] = getattr(self._thread, "memory", (None, 0))
+        self.memory, address = thread_memory
         if self.memory is None or self.memory.size < total:
             self.memory = np.empty(total, np.uint8)
             address = self.memory.ctypes.data

@@ -1,9 +1,9 @@
 """exp, expm1, log and log1p on vectors, accurate to about one unit in the last place.
 
-No mathematical library is called. So results are the same on every machine with a fused multiply-add, and vectors stay
-vectors. The reduction by multiples of log 2 in two pieces follows W. J. Cody and W. Waite, *Software Manual for the
-Elementary Functions* (1980). The logarithm's polynomial in s = f / (2 + f), and the correction of log1p by the rounding
-of 1 + x, are those of FreeBSD's msun (K. C. Ng, 1993).
+No mathematical library is called. So results are identical on every machine with a fused multiply-add, and the code
+stays vectorized. The reduction by multiples of log 2 in two pieces follows W. J. Cody and W. Waite, *Software Manual
+for the Elementary Functions* (1980). The logarithm's polynomial in s = f / (2 + f), and the correction of log1p by the
+rounding of 1 + x, are those of FreeBSD's msun (K. C. Ng, 1993).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LOG = {
 }
 
 
-def _reduced(v: Vectors, x: Value) -> tuple[Value, Value]:
+def _reduce(v: Vectors, x: Value) -> tuple[Value, Value]:
     """Reduce x = k·log 2 + r with |r| at most about log(2)/2.
 
     Return k as a float, and expm1(r).
@@ -53,20 +53,17 @@ def _power_of_two(v: Vectors, k: Value) -> Value:
     return v.from_bits(v.builder.shl(exponent, v.bits(_MANTISSA_BITS[size])))
 
 
-def _clamped(v: Vectors, x: Value, low: float, high: float) -> Value:
-    """Clamp the argument to bounds beyond which the result is 0, -1 or ∞ anyway.
-
-    NaN stays.
-    """
-    x = v.select(v.less(x, v.constant(low)), v.constant(low), x)
-    return v.select(v.less(v.constant(high), x), v.constant(high), x)
+def _clamp(v: Vectors, x: Value, low: float, high: float) -> Value:
+    """Clamp the argument to the bounds beyond which the result is 0, -1 or ∞; NaN stays."""
+    x = v.select(v.less_than(x, v.constant(low)), v.constant(low), x)
+    return v.select(v.less_than(v.constant(high), x), v.constant(high), x)
 
 
 def exp(v: Vectors, x: Value) -> Value:
-    """Return eˣ; subnormal results are correct, and the result is ∞ beyond the range."""
+    """Return eˣ, also for subnormal results, and ∞ for results beyond the range."""
     b = v.builder
     limit = 110.0 if v.element.size == 4 else 760.0
-    k, p = _reduced(v, _clamped(v, x, -limit, limit))
+    k, p = _reduce(v, _clamp(v, x, -limit, limit))
     # Two factors, because 2ᵏ may lie outside the normal numbers although the result does not.
     half = v.call("floor", b.fmul(k, v.constant(0.5)))
     scaled = b.fmul(b.fadd(v.constant(1), p), _power_of_two(v, half))
@@ -77,7 +74,7 @@ def expm1(v: Vectors, x: Value) -> Value:
     """Return eˣ - 1 without cancellation near 0."""
     b = v.builder
     low, high = (-30.0, 89.5) if v.element.size == 4 else (-60.0, 710.5)
-    k, p = _reduced(v, _clamped(v, x, low, high))
+    k, p = _reduce(v, _clamp(v, x, low, high))
     half = v.call("floor", b.fmul(k, v.constant(0.5)))
     first, second = _power_of_two(v, half), _power_of_two(v, b.fsub(k, half))
     # 2ᵏ·p + (2ᵏ - 1), where both pieces of 2ᵏ are factored so that 2¹⁰²⁴ never appears
@@ -90,6 +87,7 @@ def _log_of_reduced(v: Vectors, f: Value, k: Value, correction: Value) -> Value:
     """Return log(2ᵏ·(1 + f)) plus a small correction, for f in (√½ - 1, √2 - 1)."""
     b = v.builder
     size = v.element.size
+    # The pieces for float32 are those of msun, which differ from _LN2[4].
     high, low = (6.9313812256e-01, 9.0580006145e-06) if size == 4 else _LN2[8]
     s = b.fdiv(f, b.fadd(v.constant(2), f))
     z = b.fmul(s, s)
@@ -102,7 +100,7 @@ def _log_of_reduced(v: Vectors, f: Value, k: Value, correction: Value) -> Value:
     return v.fma(k, v.constant(high), b.fsub(f, b.fsub(half_square, tail)))
 
 
-def _split(v: Vectors, x: Value) -> tuple[Value, Value]:
+def _split_exponent(v: Vectors, x: Value) -> tuple[Value, Value]:
     """Split a positive normal x = 2ᵏ·(1 + f) with 1 + f in [√½, √2).
 
     Return f and k.
@@ -116,13 +114,10 @@ def _split(v: Vectors, x: Value) -> tuple[Value, Value]:
 
 
 def _with_poles(v: Vectors, x: Value, pole: float, result: Value) -> Value:
-    """Return the result with -∞ at the pole, NaN below it, and ∞ at ∞.
-
-    NaN stays.
-    """
+    """Return the result with -∞ at the pole, NaN below it, ∞ at ∞, and NaN for NaN."""
     result = v.select(v.compare("==", x, v.constant(math.inf)), x, result)
     result = v.select(v.compare("==", x, v.constant(pole)), v.constant(-math.inf), result)
-    result = v.select(v.less(x, v.constant(pole)), v.constant(math.nan), result)
+    result = v.select(v.less_than(x, v.constant(pole)), v.constant(math.nan), result)
     return v.select(v.builder.fcmp_unordered("uno", x, x), x, result)
 
 
@@ -130,9 +125,9 @@ def log(v: Vectors, x: Value) -> Value:
     """Return the natural logarithm, also of subnormal numbers."""
     b = v.builder
     size = v.element.size
-    tiny = v.less(x, v.constant(2.0 ** (1 - _BIAS[size])))
+    tiny = v.less_than(x, v.constant(2.0 ** (1 - _BIAS[size])))
     shift = 2.0**54 if size == 8 else 2.0**25
-    f, k = _split(v, v.select(tiny, b.fmul(x, v.constant(shift)), x))
+    f, k = _split_exponent(v, v.select(tiny, b.fmul(x, v.constant(shift)), x))
     k = b.fsub(k, v.select(tiny, v.constant(math.log2(shift)), v.constant(0)))
     return _with_poles(v, x, 0.0, _log_of_reduced(v, f, k, v.constant(0)))
 
@@ -141,19 +136,19 @@ def log1p(v: Vectors, x: Value) -> Value:
     """Return log(1 + x) without cancellation near 0."""
     b = v.builder
     total = b.fadd(v.constant(1), x)
-    f, k = _split(v, total)
+    f, k = _split_exponent(v, total)
     # The rounding error of 1 + x, from the smaller of the two summands, relative to the sum
     lost = v.select(
-        v.less(v.constant(1), x), b.fsub(v.constant(1), b.fsub(total, x)), b.fsub(x, b.fsub(total, v.constant(1)))
+        v.less_than(v.constant(1), x), b.fsub(v.constant(1), b.fsub(total, x)), b.fsub(x, b.fsub(total, v.constant(1)))
     )
     result = _with_poles(v, x, -1.0, _log_of_reduced(v, f, k, b.fdiv(lost, total)))
-    return v.select(v.compare("==", x, v.constant(0)), x, _small(v, x, result))
+    return v.select(v.compare("==", x, v.constant(0)), x, _keep_tiny(v, x, result))
 
 
-def _small(v: Vectors, x: Value, result: Value) -> Value:
+def _keep_tiny(v: Vectors, x: Value, result: Value) -> Value:
     """Return x for log1p(x) where 1 + x rounds to 1."""
     threshold = v.constant(2.0 ** -(_MANTISSA_BITS[v.element.size] + 2))
-    return v.select(v.less(v.call("fabs", x), threshold), x, result)
+    return v.select(v.less_than(v.call("fabs", x), threshold), x, result)
 
 
 FUNCTIONS: dict[str, Any] = {"exp": exp, "expm1": expm1, "log": log, "log1p": log1p}

@@ -11,7 +11,7 @@ from numba import types
 
 from semiring.kernels.cpu.closing import blocks as closing
 from semiring.kernels.cpu.closing import row_parallel
-from semiring.kernels.cpu.codegen.jit import KernelCache, cached
+from semiring.kernels.cpu.codegen.jit import KernelCache, cache_on_disk
 from semiring.kernels.cpu.codegen.numba_internals import callback, entry_point
 from semiring.kernels.cpu.product import macro_kernel
 
@@ -21,27 +21,27 @@ __all__ = ["block_product", "copy_block", "entry", "update_rows"]
 @memoize
 def block_product(size: int) -> int:
     """Return the address of `macro_kernel.block_product` for elements of ``size`` bytes."""
-    return _native(f"block_product {size}", macro_kernel.block_product(_unsigned(size)))
+    return _compile_callback(f"block_product {size}", macro_kernel.block_product(_unsigned_type(size)))
 
 
 @memoize
 def copy_block() -> int:
     """Return the address of `macro_kernel.copy_block`."""
-    return _native("copy_block", macro_kernel.copy_block)
+    return _compile_callback("copy_block", macro_kernel.copy_block)
 
 
 @memoize
 def update_rows() -> int:
     """Return the address of `row_parallel.update_rows`."""
-    return _native("update_rows", row_parallel.update_rows)
+    return _compile_callback("update_rows", row_parallel.update_rows)
 
 
-def _unsigned(size: int) -> Any:
+def _unsigned_type(size: int) -> Any:
     """Return the Numba type of unsigned integers of ``size`` bytes."""
     return getattr(types, f"uint{8 * size}")
 
 
-def _native(name: str, function: Any) -> int:
+def _compile_callback(name: str, function: Any) -> int:
     """Return the address of a function of 64-bit integers without a result, compiled with a C interface."""
     signature = (types.intp,) * len(inspect.signature(function).parameters)
     native_callback = callback(function, signature, KernelCache(name, function.__module__, __name__))
@@ -53,11 +53,11 @@ def _native(name: str, function: Any) -> int:
 def entry(name: str, size: int) -> Callable[..., Any]:
     """Return the Python-callable entry point of a kernel of these modules for elements of ``size`` bytes.
 
-    Arrays are typed by the size of their elements, whatever their dtype. Nothing else is checked.
+    Arrays are typed by the size of their elements, independently of their dtype. Nothing else is checked.
     """
     module: Any = next(each for each in (closing, row_parallel, macro_kernel) if name in each.__all__)
     function = getattr(module, name)
-    element = _unsigned(size)
+    element = _unsigned_type(size)
     matrix, stack = types.Array(element, 2, "A"), types.Array(element, 3, "A")
     kinds = {
         "A": matrix,
@@ -71,7 +71,7 @@ def entry(name: str, size: int) -> Callable[..., Any]:
         "one": element,
     }
     signature = tuple(kinds.get(label, types.intp) for label in inspect.signature(function.py_func).parameters)
-    return entry_point(cached(function), signature)
+    return entry_point(cache_on_disk(function), signature)
 
 
 _callbacks: list[Any] = []  # the callbacks whose addresses are in use and which must stay alive

@@ -6,15 +6,15 @@ A term is 2^(L·a) · 2ʷ · y for a float32 a, a whole number w, a factor y, an
     n = fma(L, a, w)      the nearest multiple of 2^-`_BITS`, in the last bits of a float about `MAGIC`, as w is
     r = fma(L, a, w − n)  the remainder, at most half of that: w − n is exact, and so is r but for its last rounding
 
-2ʳ is a polynomial. 2ⁿ is made of bits: those of a whole number, and a table of 2^`_BITS` powers if two registers hold
-one. This takes 12 vector instructions, or 14, and no rounding grows with a or w. Terms are those of (1 + `EXCESS`)·(a +
-x) instead of a + x, because L is not log₂e. The logarithm of their sum is corrected afterwards. Sums are relative to
-2ᵍ. Terms below 2^−126 of it count as 0, and with them −∞. A NaN makes the sum NaN. At most sixteen terms are added in
-float32, and these sums in float64.
+2ʳ is a polynomial. 2ⁿ is composed of bits: those of a whole number, and a table of 2^`_BITS` powers if two registers
+hold such a table. This takes 12 vector instructions with a table, or 14 without, and no rounding grows with a or w.
+Terms are those of (1 + `EXCESS`)·(a + x) instead of a + x, because L is not log₂e. The logarithm of their sum is
+corrected afterwards. Sums are relative to 2ᵍ. Terms below 2^−126 of it count as 0, and so does −∞. A NaN makes the sum
+NaN. At most sixteen terms are added in float32, and these sums in float64.
 
 If all |a| are below some 44, and the numbers 2ʷ · y are normal floats X, the terms are *plain*. A plain term is 2ʳ · 2ⁿ
 · X with n near L·a alone. It needs no comparison and no greatest n, and takes 11 instructions. The bits of n show
-whether the condition held: those beyond the last `_BITS` + 7 are then the same in all of them.
+whether the condition held: then the bits before the last `_BITS` + 7 are the same in all n.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from numba import types
 from semiring.kernels.cpu.codegen.memory import intrinsic, load, store
 from semiring.kernels.cpu.codegen.numba_internals import alloca_once, for_range, for_range_slice, void
 from semiring.kernels.cpu.codegen.target import host
-from semiring.kernels.cpu.codegen.vector import I8, I32, I64, ElementType, Value, Vectors, declared, prefetch
+from semiring.kernels.cpu.codegen.vector import I8, I32, I64, ElementType, Value, Vectors, declare_function, prefetch
 
 __all__ = ["CHAIN", "EXCESS", "FLOATS", "MAGIC", "PLAIN", "RANGE", "plain_terms", "terms_across", "terms_along"]
 
@@ -38,9 +38,9 @@ Code = Any
 _BITS = 5 if host().avx512 else 0  # bits of a fraction in a table: one instruction looks up 32 numbers
 MAGIC = float(3 << (22 - _BITS))  # n + this holds n, a multiple of 2^-_BITS below RANGE, in its last bits
 RANGE = float(1 << (22 - _BITS))
-FLOATS = host().vector_bytes // 4  # in a vector
-_SIDE, CHAIN = 2, 8  # registers in which a line is added up, and vectors in each before float64 takes them
-_AHEAD = 1 << 12  # bytes of a line that are prefetched
+FLOATS = host().vector_bytes // 4  # float32 numbers in a vector
+_SIDE, CHAIN = 2, 8  # registers in which a line is added up, and how many vectors each adds before a sum in float64
+_PREFETCH_BYTES = 1 << 12  # bytes of a line that are prefetched
 _LOG2_E = float(np.float32(np.log2(np.e)))
 EXCESS = _LOG2_E * np.log(2) - 1  # the relative excess of exponents
 #: Coefficients, the highest first, within 5.4e-8 (with the table) or 7.5e-8 of 2ʳ relative to it: by Remez's algorithm.
@@ -55,13 +55,13 @@ _TABLE = [
 ]
 
 _HALF = 64  # plain terms have exponents from -64 to 63
-PLAIN = 60  # and their factors those from -60 to 0: products of both are normal floats
+PLAIN = 60  # the factors of plain terms have exponents from -60 to 0, so that products of both are normal floats
 
 _DOUBLES = ir.VectorType(ir.DoubleType(), FLOATS)
 
 
 class _Terms:
-    """Builds vectors of terms, and their sums."""
+    """The builder of vectors of terms, and of their sums."""
 
     def __init__(self, builder: Any, reference: Value | None = None) -> None:
         """Bind the reference of the sums.
@@ -70,15 +70,15 @@ class _Terms:
         """
         self.vectors, self.builder = Vectors(builder, ElementType(np.dtype(np.float32)), FLOATS), builder
         v = self.vectors
-        self.least, self.origin = v.constant(MAGIC - 126), None
+        self.least_exponent, self.origin = v.constant(MAGIC - 126), None
         if reference is not None:
-            self.least = builder.fsub(reference, v.constant(126))
+            self.least_exponent = builder.fsub(reference, v.constant(126))
             self.origin = builder.sub(v.as_bits(reference), v.bits(int(np.float32(MAGIC).view(np.int32))))
 
     def load(self, address: Value) -> Value:
         return load(self.builder, self.vectors.type, address)
 
-    def added(self, total: Value, top: Value, a: Value, w: Value, y: Value) -> tuple[Value, Value]:
+    def add_term(self, total: Value, top: Value, a: Value, w: Value, y: Value) -> tuple[Value, Value]:
         """Return the total plus the term, and the greater of ``top`` and n."""
         v, b = self.vectors, self.builder
         n = v.fma(a, v.constant(_LOG2_E), w)
@@ -87,11 +87,11 @@ class _Terms:
         for coefficient in _POWER[1:]:
             power = v.fma(power, r, v.constant(coefficient))
         more = v.fma(b.fmul(power, y), self._unit(n), total)
-        total = b.select(b.fcmp_unordered(">", n, self.least), more, total)
+        total = b.select(b.fcmp_unordered(">", n, self.least_exponent), more, total)
         return total, v.select(v.compare(">", n, top), n, top)
 
-    def plain(self, total: Value, range_bits: Value, a: Value, factor: Value) -> tuple[Value, Value]:
-        """Return the total plus the term, and the bits in which n has left its range."""
+    def add_plain_term(self, total: Value, range_bits: Value, a: Value, factor: Value) -> tuple[Value, Value]:
+        """Return the total plus a plain term, and the bits that differ in n if n is out of range, joined by "or"."""
         v, b = self.vectors, self.builder
         origin = v.constant(MAGIC + _HALF)
         n = v.fma(a, v.constant(_LOG2_E), origin)
@@ -100,7 +100,7 @@ class _Terms:
         for coefficient in _POWER[1:]:
             power = v.fma(power, r, v.constant(coefficient))
         bits = v.as_bits(n)
-        unit = b.add(b.shl(bits, v.bits(23 - _BITS)), self._looked_up(bits, _HALF))
+        unit = b.add(b.shl(bits, v.bits(23 - _BITS)), self._look_up(bits, _HALF))
         difference = b.xor(bits, v.bits(int(np.float32(MAGIC).view(np.int32))))
         return v.fma(power, b.fmul(v.from_bits(unit), factor), total), b.or_(range_bits, difference)
 
@@ -108,17 +108,18 @@ class _Terms:
         """Return the power of two, relative to 2ᵍ."""
         v, b = self.vectors, self.builder
         bits = v.as_bits(n) if self.origin is None else b.sub(v.as_bits(n), self.origin)
-        return v.from_bits(b.add(b.shl(bits, v.bits(23 - _BITS)), self._looked_up(bits)))
+        return v.from_bits(b.add(b.shl(bits, v.bits(23 - _BITS)), self._look_up(bits)))
 
-    def _looked_up(self, bits: Value, less: int = 0) -> Value:
-        """Return the numbers of the table at the last bits, with exponents lowered by ``less``."""
-        v, table = self.vectors, [number - (less << 23) for number in _TABLE]
+    def _look_up(self, bits: Value, exponent_shift: int = 0) -> Value:
+        """Return the numbers of the table that the last bits select, with exponents lowered by ``exponent_shift``."""
+        v, table = self.vectors, [number - (exponent_shift << 23) for number in _TABLE]
         if _BITS == 0:
             return v.bits(table[0])
         halves = [ir.Constant(v.bits_type, table[start : start + FLOATS]) for start in (0, FLOATS)]
         kind = ir.FunctionType(v.bits_type, [v.bits_type] * 3)
         return self.builder.call(
-            declared(self.builder.module, "llvm.x86.avx512.vpermi2var.d.512", kind), [halves[0], bits, halves[1]]
+            declare_function(self.builder.module, "llvm.x86.avx512.vpermi2var.d.512", kind),
+            [halves[0], bits, halves[1]],
         )
 
 
@@ -126,8 +127,8 @@ def _prefetch(builder: Any, address: Value) -> None:
     prefetch(builder, builder.inttoptr(address, I8.as_pointer()))
 
 
-def _across(builder: Any, lanes: Value, join: Any) -> Value:
-    """Join all lanes, by halves upon each other."""
+def _reduce_lanes(builder: Any, lanes: Value, join: Any) -> Value:
+    """Join all lanes, by joining the upper half of the lanes to the lower half repeatedly."""
     count = lanes.type.count
     half = count // 2
     while half:
@@ -137,7 +138,7 @@ def _across(builder: Any, lanes: Value, join: Any) -> Value:
     return builder.extract_element(lanes, ir.Constant(I32, 0))
 
 
-def _greater(builder: Any) -> Any:
+def _build_maximum(builder: Any) -> Any:
     return lambda x, y: builder.select(builder.fcmp_ordered(">", x, y), x, y)
 
 
@@ -148,7 +149,7 @@ def terms_along(typing: Context, a: Any, w: Any, y: Any, count: Any) -> Code:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         first, w, y, count = args
         width = 4 * FLOATS
-        kind, ahead = ir.VectorType(ir.FloatType(), FLOATS), ir.Constant(I64, _AHEAD)
+        kind, ahead = ir.VectorType(ir.FloatType(), FLOATS), ir.Constant(I64, _PREFETCH_BYTES)
         v = Vectors(builder, ElementType(np.dtype(np.float32)), FLOATS)
         terms = _Terms(builder)
         zero, sums = v.constant(0), [alloca_once(builder, kind) for _ in range(_SIDE)]
@@ -166,7 +167,7 @@ def terms_along(typing: Context, a: Any, w: Any, y: Any, count: Any) -> Code:
                     position = builder.add(offset, ir.Constant(I64, width * place))
                     _prefetch(builder, builder.add(first, builder.add(position, ahead)))
                     operands = [terms.load(builder.add(base, position)) for base in (first, w, y)]
-                    added = terms.added(builder.load(one), builder.load(top), *operands)
+                    added = terms.add_term(builder.load(one), builder.load(top), *operands)
                     builder.store(added[0], one)
                     builder.store(added[1], top)
             one = builder.load(sums[0])
@@ -181,8 +182,8 @@ def terms_along(typing: Context, a: Any, w: Any, y: Any, count: Any) -> Code:
         with builder.if_then(builder.icmp_signed("<", whole, count)):
             add(whole, count, 1)
         result = (
-            _across(builder, builder.load(total), builder.fadd),
-            _across(builder, builder.load(top), _greater(builder)),
+            _reduce_lanes(builder, builder.load(total), builder.fadd),
+            _reduce_lanes(builder, builder.load(top), _build_maximum(builder)),
         )
         return context.make_tuple(builder, signature.return_type, result)
 
@@ -226,9 +227,9 @@ def plain_terms(typing: Context, a: Any, x: Any, count: Any) -> Code:
                 offset = builder.mul(index, ir.Constant(I64, width))
                 for place in range(side):
                     position = builder.add(offset, ir.Constant(I64, width * place))
-                    _prefetch(builder, builder.add(first, builder.add(position, ir.Constant(I64, _AHEAD))))
+                    _prefetch(builder, builder.add(first, builder.add(position, ir.Constant(I64, _PREFETCH_BYTES))))
                     operands = [terms.load(builder.add(base, position)) for base in (first, x)]
-                    added = terms.plain(builder.load(sums[place]), builder.load(marks[place]), *operands)
+                    added = terms.add_plain_term(builder.load(sums[place]), builder.load(marks[place]), *operands)
                     builder.store(added[0], sums[place])
                     builder.store(added[1], marks[place])
             one = builder.load(sums[0])
@@ -239,11 +240,11 @@ def plain_terms(typing: Context, a: Any, x: Any, count: Any) -> Code:
         group = ir.Constant(I64, _SIDE * CHAIN)
         whole = builder.mul(builder.sdiv(count, group), group)
         groups = for_range_slice(builder, ir.Constant(I64, 0), whole, group, I64)
-        with groups as (index, _), builder.if_then(good()):  # otherwise the remaining rows cost nothing
+        with groups as (index, _), builder.if_then(good()):  # once an a is out of range, skip the remaining groups
             add(index, builder.add(index, group), _SIDE)
         with builder.if_then(builder.icmp_signed("<", whole, count)):
             add(whole, count, 1)
-        sum_ = _across(builder, builder.load(total), builder.fadd)
+        sum_ = _reduce_lanes(builder, builder.load(total), builder.fadd)
         return builder.select(good(), sum_, ir.Constant(ir.DoubleType(), np.nan))
 
     return types.float64(types.intp, types.intp, types.intp), code
@@ -272,13 +273,14 @@ def terms_across(
                 top, sums = load(builder, v.type, builder.add(tops, position)), [v.constant(0)] * min(_SIDE, count)
                 place = builder.add(start, position)
                 for step in range(count):
-                    # Loaded here, they are operands in memory; before the loop, more than there are registers.
+                    # Loaded here, w and y are operands in memory. Loaded before the loop, they would exceed the
+                    # registers.
                     w, y = (
                         v.splat(load(builder, scalar, builder.add(base, ir.Constant(I64, 4 * step))))
                         for base in (ws, ys)
                     )
                     _prefetch(builder, builder.add(place, ahead))
-                    sums[step % _SIDE], top = terms.added(sums[step % _SIDE], top, terms.load(place), w, y)
+                    sums[step % _SIDE], top = terms.add_term(sums[step % _SIDE], top, terms.load(place), w, y)
                     place = builder.add(place, row)
                 one = builder.fadd(*sums) if count > 1 else sums[0]
                 total = builder.add(totals, builder.mul(position, ir.Constant(I64, 2)))

@@ -19,10 +19,10 @@ from semiring.kernels.cpu.codegen.numba_internals import (
 )
 from semiring.logs import Compilation
 
-__all__ = ["KernelCache", "cached", "compiled"]
+__all__ = ["KernelCache", "cache_on_disk", "compile_entry_point"]
 
 
-#: What callers compute by the compiled functions of a module, for reports of compilations. The first match counts.
+#: A part of a function's dotted name, and what callers compute by such functions, for reports. The first match counts.
 _PURPOSES = (
     ("predecessors", "predecessors"),
     ("elimination", "sparse factorization"),
@@ -37,7 +37,7 @@ _PURPOSES = (
 )
 
 
-def purpose(name: str) -> str:
+def describe_purpose(name: str) -> str:
     """Return what callers compute by a compiled function with this dotted name, such as "products"."""
     return next((purpose for part, purpose in _PURPOSES if part in name), "computation")
 
@@ -60,7 +60,7 @@ class KernelCache(DispatcherCache):  # type: ignore[misc]  # Numba has no types
         key = self._key(sig)
         overload = cache.load(self.modules, key, lambda state: rebuild_result(target_context, state))
         if overload is None:  # Numba compiles now and calls `save_overload` afterwards
-            self._under_way[key] = Compilation(purpose(self.name))
+            self._under_way[key] = Compilation(describe_purpose(self.name))
         return overload
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -69,7 +69,7 @@ class KernelCache(DispatcherCache):  # type: ignore[misc]  # Numba has no types
         cache.save(self.modules, key, result_state(data))
 
     def enable(self) -> None:
-        """Do nothing, because the cache is always enabled: an unusable folder is a miss."""
+        """Do nothing, because the cache is always enabled: with an unusable folder every look-up is a miss."""
 
     def disable(self) -> None:
         """Do nothing, because the cache is always enabled."""
@@ -81,11 +81,12 @@ class KernelCache(DispatcherCache):  # type: ignore[misc]  # Numba has no types
         return f"{self.name} {sig}"
 
 
-def cached(function: Any) -> Any:
-    """Keep the compiled code of a function made by ``numba.njit`` on disk, instead of ``cache=True``, and return it.
+def cache_on_disk(function: Any) -> Any:
+    """Store the compiled code of a function made by ``numba.njit`` on disk, and return the function.
 
-    The code may depend on the function's module, the modules that this one imports, and the types of arguments. It may
-    not depend on variables of an enclosing function, which the cache key does not hold.
+    This replaces Numba's option ``cache=True``. The code may depend on the function's module, the modules that this one
+    imports, and the types of arguments. It may not depend on variables of an enclosing function, which the cache key
+    does not hold.
     """
     python = function.py_func
     assert python.__closure__ is None, f"{python.__qualname__} has variables of an enclosing function"
@@ -95,7 +96,7 @@ def cached(function: Any) -> Any:
     return function
 
 
-def compiled(function: Any) -> Callable[..., Any]:
+def compile_entry_point(function: Any) -> Callable[..., Any]:
     """Return the Python-callable entry point of a ``numba.njit`` function whose parameters are 64-bit integers."""
     signature = (types.intp,) * len(inspect.signature(function.py_func).parameters)
-    return entry_point(cached(function), signature)
+    return entry_point(cache_on_disk(function), signature)

@@ -1,8 +1,8 @@
 """Lower expressions to LLVM vector instructions.
 
-Every backend translates the same tree with `Expression.fold`. This one builds vectors of LLVM IR. Nothing is contracted
-or reassociated. Two choices make the code fast and change no bit of the result. The order of the operands of a minimum
-is such that the one instruction drops a NaN. Sums are written as multiply-adds (`Target.sums_by_fma`).
+Every backend translates the same tree with `Expression.fold`. This backend builds vectors of LLVM IR. No operation is
+contracted or reassociated. Two choices make the code fast and change no bit of the result. The operands of a minimum
+are ordered so that one instruction drops a NaN. Sums are written as multiply-adds (`Target.sums_by_fma`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Operand:
     """A vector, and whether one of its lanes may be NaN."""
 
     value: Value
-    nan: bool = False
+    may_be_nan: bool = False
 
 
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
@@ -64,7 +64,7 @@ def sums_to_fuse(add: Expression, mul: Expression) -> frozenset[Expression]:
 
 
 def instructions(*expressions: Expression) -> int:
-    """Return about how many instructions expressions take, which limits how large a tile may be."""
+    """Return the approximate number of instructions of expressions, which limits the size of a tile."""
     cost = {"exp": 20, "expm1": 25, "log": 25, "log1p": 30, "div": 3, "sqrt": 4, "where": 1, "floor": 1}
     return sum(cost.get(node.op, 1) for expression in expressions for node in set(expression.walk()) if node.args)
 
@@ -80,7 +80,7 @@ def lower(
 ) -> Operand:
     """Return the vector instructions of an expression.
 
-    ``fuse`` are the sums to write as multiply-adds with ``one``.
+    ``fuse``: the sums to write as multiply-adds with the factor ``one``.
     """
     translation = _Translation(v, target, variables, fuse if one is not None else frozenset(), one)
     result: Operand = expression.fold(translation.leaf, translation.node)
@@ -105,13 +105,13 @@ class _Translation:
         return Operand(self.v.constant(value), bool(value != value))
 
     def node(self, expression: Expression, args: list[Operand]) -> Operand:
-        op, floating = expression.op, self.v.element.floating
+        op, floating = expression.op, self.v.element.is_floating
         if op in ("min", "max"):
             return self.extremum(op, *args)
         values = [arg.value for arg in args]
-        nan = floating and expression.kind == "value" and (op in _NEW_NAN or any(arg.nan for arg in args))
+        nan = floating and expression.kind == "value" and (op in _NEW_NAN or any(arg.may_be_nan for arg in args))
         if op == "where":
-            return Operand(self.v.select(*values), args[1].nan or args[2].nan)
+            return Operand(self.v.select(*values), args[1].may_be_nan or args[2].may_be_nan)
         if op in _COMPARE:
             return Operand(self.v.compare(_COMPARE[op], *values))
         if op in _BITS:
@@ -119,7 +119,7 @@ class _Translation:
         if op == "invert":
             return Operand(self.invert(values[0]))
         if expression in self.fuse:
-            return Operand(self.fused(op, *values), nan)
+            return Operand(self.multiply_add(op, *values), nan)
         return Operand(self.arithmetic(op, values), nan)
 
     def arithmetic(self, op: str, values: list[Value]) -> Value:
@@ -128,17 +128,17 @@ class _Translation:
             return elementary.FUNCTIONS[op](v, *values)
         if op in _CALLS:
             return v.call(_CALLS[op], *values)
-        if not v.element.floating:
+        if not v.element.is_floating:
             if op == "neg":
                 return b.sub(v.constant(0), values[0])
             if op == "abs":
-                return v.select(v.less(values[0], v.constant(0)), b.sub(v.constant(0), values[0]), values[0])
+                return v.select(v.less_than(values[0], v.constant(0)), b.sub(v.constant(0), values[0]), values[0])
             return getattr(b, _INTEGER[op])(*values)
         if op == "neg":
             return b.fneg(values[0])
         return v.call("fabs", values[0]) if op == "abs" else getattr(b, _FLOAT[op])(*values)
 
-    def fused(self, op: str, x: Value, y: Value) -> Value:
+    def multiply_add(self, op: str, x: Value, y: Value) -> Value:
         return self.v.fma(x, self.one, y if op == "add" else self.v.builder.fneg(y))
 
     def invert(self, x: Value) -> Value:
@@ -149,14 +149,14 @@ class _Translation:
     def extremum(self, op: str, x: Operand, y: Operand) -> Operand:
         """Return a minimum or maximum that drops a NaN.
 
-        ``select(x < y, x, y)`` is one instruction and keeps y if x or y is NaN.
+        ``select(x < y, x, y)`` is one instruction, whose result is y if x or y is NaN.
         """
         v = self.v
-        nan = x.nan and y.nan
-        if v.element.floating and self.target.minnum:
+        nan = x.may_be_nan and y.may_be_nan
+        if v.element.is_floating and self.target.minnum:
             return Operand(v.call("minnum" if op == "min" else "maxnum", x.value, y.value), nan)
-        default, other = (x, y) if y.nan or not x.nan else (y, x)
-        if y.nan and x.nan:
+        default, other = (x, y) if y.may_be_nan or not x.may_be_nan else (y, x)
+        if y.may_be_nan and x.may_be_nan:
             default, other = x, y
         better = v.compare("<" if op == "min" else ">", other.value, default.value)
         result = v.select(better, other.value, default.value)

@@ -19,6 +19,7 @@ __all__ = [
     "LANE_BYTES",
     "WIDENED",
     "address",
+    "assume_no_nan",
     "bits_of",
     "call3",
     "call6",
@@ -29,18 +30,17 @@ __all__ = [
     "close7",
     "copy_bytes",
     "fetch",
+    "float_line",
     "is_single",
-    "line",
     "load",
     "number_of",
     "put",
     "put_repeated",
-    "scaled",
+    "scale_by_power",
     "store",
     "trailing_zeros",
-    "wide",
+    "use_wide_vectors",
     "widen",
-    "without_nan",
 ]
 
 # Numba gives an intrinsic its typing context, the types of its arguments, and later the code generator's context.
@@ -79,7 +79,7 @@ def address(typing: Context, array: Any) -> Code:
 
 
 @intrinsic
-def line(typing: Context, where: Any, size: Any) -> Code:
+def float_line(typing: Context, where: Any, size: Any) -> Code:
     """Return ``size`` adjacent float32 from an address on, as an array."""
     kind = types.Array(types.float32, 1, "C")
 
@@ -92,7 +92,7 @@ def line(typing: Context, where: Any, size: Any) -> Code:
 
 @intrinsic
 def is_single(typing: Context, array: Any) -> Code:
-    """Return whether an array holds float32, as a constant, so that the compiler omits the branch that is not taken."""
+    """Return whether an array holds float32, as a constant, so that the compiler removes branches for other dtypes."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return ir.Constant(ir.IntType(1), int(array.dtype == types.float32))
@@ -121,8 +121,8 @@ def number_of(typing: Context, bits: Any) -> Code:
 
 
 @intrinsic
-def scaled(typing: Context, value: Any, exponent: Any) -> Code:
-    """Return the float32 value · 2ⁿ, a normal number as the value is, for the float32 exponent n + 3 · 2²²."""
+def scale_by_power(typing: Context, value: Any, exponent: Any) -> Code:
+    """Return the float32 value · 2ⁿ for the float32 ``exponent`` n + 3 · 2²², if value and result are normal numbers."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         bits, last = (builder.bitcast(argument, I32) for argument in args)
@@ -142,10 +142,10 @@ def trailing_zeros(typing: Context, word: Any) -> Code:
 
 
 @intrinsic
-def wide(typing: Context) -> Code:
-    """Let the loops of a function use the widest vectors of the machine.
+def use_wide_vectors(typing: Context) -> Code:
+    """Let the loops of a function use the widest vectors of the machine, which LLVM avoids by default.
 
-    Call it in the first line. LLVM avoids the widest vectors by default.
+    The call must be the first statement of the function.
     """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -156,8 +156,11 @@ def wide(typing: Context) -> Code:
 
 
 @intrinsic
-def without_nan(typing: Context) -> Code:
-    """Promise in the first line of a function that it meets no NaN, so that LLVM vectorizes the maximum of a line."""
+def assume_no_nan(typing: Context) -> Code:
+    """Let LLVM assume that a function computes no NaN, so that it vectorizes the maximum of a line.
+
+    The call must be among the first statements of the function.
+    """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         for name in ("no-nans-fp-math", "no-signed-zeros-fp-math"):
@@ -204,7 +207,7 @@ def put_repeated(typing: Context, value: Any, where: Any) -> Code:
 
 
 @intrinsic
-def widen(typing: Context, like: Any, to: Any, source: Any) -> Code:
+def widen(typing: Context, like: Any, target: Any, source: Any) -> Code:
     """Copy 16 adjacent elements of the type of ``like``, each repeated as often as fits into ``LANE_BYTES``."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -222,7 +225,7 @@ def widen(typing: Context, like: Any, to: Any, source: Any) -> Code:
 
 
 @intrinsic
-def copy_bytes(typing: Context, to: Any, source: Any, count: Any) -> Code:
+def copy_bytes(typing: Context, target: Any, source: Any, count: Any) -> Code:
     """Copy a positive multiple of 32 bytes."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -242,7 +245,7 @@ def copy_bytes(typing: Context, to: Any, source: Any, count: Any) -> Code:
     return types.void(types.intp, types.intp, types.intp), code
 
 
-def _caller(count: int, result: Any) -> Any:
+def _make_caller(count: int, result: Any) -> Any:
     """Return an intrinsic that calls a native function of ``count`` 64-bit integers, its address first."""
 
     def generic(typing: Context, function: Any, args: Any) -> Code:
@@ -258,13 +261,13 @@ def _caller(count: int, result: Any) -> Any:
     return intrinsic(generic)
 
 
-call3 = _caller(3, types.void)
-call6 = _caller(6, types.void)
-call8 = _caller(8, types.void)
-call9 = _caller(9, types.void)
-call13 = _caller(13, types.void)
-close3 = _caller(3, types.intp)
-close7 = _caller(7, types.intp)
+call3 = _make_caller(3, types.void)
+call6 = _make_caller(6, types.void)
+call8 = _make_caller(8, types.void)
+call9 = _make_caller(9, types.void)
+call13 = _make_caller(13, types.void)
+close3 = _make_caller(3, types.intp)
+close7 = _make_caller(7, types.intp)
 
 
 @intrinsic

@@ -31,42 +31,42 @@ llvm.initialize_native_asmparser()  # the code holds a line of inline assembly
 #: Builds a function of the given name in a module, from the arguments that follow.
 Build = Callable[..., None]
 
-_loaded: dict[str, tuple[int, Any]] = {}  # address and library by key; the library keeps the code alive
+_libraries: dict[str, tuple[int, Any]] = {}  # the address and the library by the key; the library keeps the code alive
 
 
 def is_compiled(build: Build, *arguments: Any, **options: Any) -> bool:
-    """Return whether the function that ``build`` makes of these arguments is in this process, or on disk."""
-    modules, key = _identity(build, arguments, options)
-    return key in _loaded or cache.has_entry(modules, key)
+    """Return whether the function that ``build`` makes of these arguments is compiled in this process, or on disk."""
+    modules, key = _identify(build, arguments, options)
+    return key in _libraries or cache.has_entry(modules, key)
 
 
-def compile_native(build: Build, *arguments: Any, what: str = "computation", **options: Any) -> int:
+def compile_native(build: Build, *arguments: Any, purpose: str = "computation", **options: Any) -> int:
     """Return the address of the function that ``build`` makes, from this process, the cache on disk, or the compiler.
 
     ``build`` is called with an LLVM module, the function's name, and the arguments and options. The text of each is in
-    the cache key, so it must determine its value. The texts of data classes, functions and plain values do. ``what``
+    the cache key, so it must determine its value. The texts of data classes, functions and plain values do. ``purpose``
     names what the caller computes, for reports of compilations.
     """
-    modules, key = _identity(build, arguments, options)
-    entry = _loaded.get(key)
+    modules, key = _identify(build, arguments, options)
+    entry = _libraries.get(key)
     if entry is not None:
         return entry[0]
     with compiler_lock:
-        entry = _loaded.get(key)
+        entry = _libraries.get(key)
         if entry is not None:
             return entry[0]
         name = f"semiring_{hashlib.sha256(key.encode()).hexdigest()[:32]}"
         library = cache.load(modules, key, load_library)
         if library is None:
-            under_way = Compilation(what)
+            under_way = Compilation(purpose)
             library = compile_library(name, lambda module: build(module, name, *arguments, **options))
             under_way.done()
             cache.save(modules, key, library_state(library))
-        _loaded[key] = function_address(library, name), library
-        return _loaded[key][0]
+        _libraries[key] = function_address(library, name), library
+        return _libraries[key][0]
 
 
-def _identity(build: Build, arguments: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[str, ...], str]:
+def _identify(build: Build, arguments: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[str, ...], str]:
     """Return the modules of a function, and the text that distinguishes it from other functions of these modules."""
     inputs = [build, *arguments, *options.values()]
     functions = [value for value in inputs if isinstance(value, FunctionType)]
@@ -85,16 +85,16 @@ def _text(value: Any) -> str:
 
 def assembly(build: Build, target: Target) -> str:
     """Return the assembly of the function that ``build`` makes, for this CPU or any other that LLVM knows."""
-    parsed, machine = _optimised(build, target)
+    parsed, machine = _optimise(build, target)
     return str(machine.emit_assembly(parsed))
 
 
 def intermediate(build: Build, target: Target) -> str:
     """Return the optimised LLVM IR of the function that ``build`` makes."""
-    return str(_optimised(build, target)[0])
+    return str(_optimise(build, target)[0])
 
 
-def _optimised(build: Build, target: Target) -> tuple[Any, Any]:
+def _optimise(build: Build, target: Target) -> tuple[Any, Any]:
     """Return the optimised module of a function, and its target machine."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()

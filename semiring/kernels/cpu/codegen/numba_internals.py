@@ -1,6 +1,6 @@
-"""Every part of Numba and llvmlite that this library uses, and that their documentation does not promise.
+"""Every undocumented part of Numba and llvmlite that this library uses.
 
-These may change in any minor version of Numba, which the upper bound in pyproject.toml therefore excludes.
+Such parts may change in any minor version of Numba. So the upper bound in pyproject.toml excludes the next version.
 `tests/cpu/test_numba_internals.py` checks that each exists, with the parameters and the behaviour that the library
 relies on. docs/maintainers.md says how to raise the bound.
 
@@ -53,23 +53,23 @@ __all__ = [
 
 # ------------------------------------------------------------------------------------------------- options of `njit`
 
-# `njit` documents neither option that leaves an entry out, nor `forceinline`. Numba makes two entries for every
-# function: one for Python, one for C. Each is a function of its own, several times as long as a short loop's, and LLVM
-# optimises all of it again in every loop that calls the function.
+# `njit` documents neither the options that omit an entry point nor `forceinline`. Numba makes two entry points for
+# every function, for Python and for C. Each is a separate function, several times as long as a short loop, and LLVM
+# optimises it again in every loop that calls the function.
 
-#: Options of loops that Python calls: no lock of Python, divisions of the processor, and no entry for C.
+#: Options of loops that Python calls: they release the GIL, divide as NumPy does, and have no entry point for C.
 OUTER: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
-#: Options of functions that compiled code alone calls: Python cannot call them.
+#: Options of functions that only compiled code calls: Python cannot call them.
 PART: dict[str, Any] = {**OUTER, "no_cpython_wrapper": True}
 
-#: Options of such functions that become part of their callers: inside a loop, LLVM vectorizes across no call.
+#: Options of such functions that are inlined into their callers, because LLVM does not vectorize a loop with a call.
 INLINED: dict[str, Any] = {**PART, "forceinline": True}
 
 # ------------------------------------------------------------------------------------------- compiling and the cache
 
 #: The lock that Numba holds while it compiles. Its code generator serves one thread at a time, and `njit` takes the
-#: lock only in its own calls: a function that this library compiles by other ways must take it too.
+#: lock only in its own calls. So a function that this library compiles without `njit` must take it too.
 compiler_lock = global_compiler_lock
 
 #: The base class of caches for `set_cache`. Numba calls `load_overload` before a compilation, `save_overload` after it.
@@ -79,9 +79,9 @@ DispatcherCache = _Cache
 
 
 def set_cache(function: Any, cache: Any) -> None:
-    """Let a function made by ``numba.njit`` look for compiled code in a `DispatcherCache` of this library.
+    """Let a function made by ``numba.njit`` look up compiled code in a `DispatcherCache` of this library.
 
-    No public option takes another cache: the attribute is where ``cache=True`` puts Numba's own.
+    No public option accepts another cache. With ``cache=True`` Numba stores its own cache in the same attribute.
     """
     assert hasattr(function, "_cache")
     function._cache = cache
@@ -95,7 +95,7 @@ def get_cache(function: Any) -> Any:
 def entry_point(function: Any, signature: tuple[Any, ...]) -> Callable[..., Any]:
     """Compile a function made by ``numba.njit`` for one signature, and return its entry for Python.
 
-    The entry takes its arguments without the dispatch on their types, which is much of the time of a small product.
+    The entry does not dispatch on the types of its arguments, which would take much of the time of a small product.
     """
     with compiler_lock:
         return function.compile(signature)  # type: ignore[no-any-return]  # Numba has no types
@@ -107,10 +107,10 @@ def callback(function: Any, signature: tuple[Any, ...], cache: Any) -> Any:
     The object has its ``address`` and keeps the code alive. `numba.cfunc` compiles at once, with Numba's own cache or
     none. The class lets the caller set a `DispatcherCache`.
     """
-    built: Any = CFunc(function, (signature, types.void), {}, {"error_model": "numpy", "nogil": True})
-    set_cache(built, cache)
-    built.compile()
-    return built
+    result: Any = CFunc(function, (signature, types.void), {}, {"error_model": "numpy", "nogil": True})
+    set_cache(result, cache)
+    result.compile()
+    return result
 
 
 def result_state(result: Any) -> tuple[Any, ...]:
@@ -126,9 +126,9 @@ def rebuild_result(target_context: Any, state: tuple[Any, ...]) -> Any:
 
 # ------------------------------------------------------------------------------------------------- machine code of LLVM
 
-# The documented path from LLVM IR to machine code, `llvmlite.binding.create_mcjit_compiler`, knows neither the
-# options with which Numba compiles for this processor (NUMBA_OPT, NUMBA_CPU_NAME), nor a form of the code that can be
-# kept on disk. Numba's code generator has both.
+# The documented path from LLVM IR to machine code is `llvmlite.binding.create_mcjit_compiler`. It lacks the options
+# with which Numba compiles for this processor (NUMBA_OPT, NUMBA_CPU_NAME), and a form of the code that can be stored on
+# disk. Numba's code generator has both.
 
 
 def host_tuple() -> tuple[str, str, str]:
@@ -167,13 +167,14 @@ def function_address(library: Any, name: str) -> int:
 
 # ------------------------------------------------------------------------------------------- the code of intrinsics
 
-# `numba.extending.intrinsic` gives code generators Numba's context and llvmlite's builder, but documents no operation
-# of the context. Of `numba.core.cgutils`, the functions in `__all__` write loops and stack slots: `alloca_once` puts a
-# slot into the first block of a function, where LLVM keeps it in a register, and `for_range` makes a loop around code.
+# `numba.extending.intrinsic` passes Numba's context and llvmlite's builder to code generators, but documents no
+# operation of the context. The functions of `numba.core.cgutils` in `__all__` write loops and stack slots.
+# `alloca_once` puts a slot into the first block of a function, where LLVM keeps it in a register. `for_range` makes a
+# loop around code.
 
 
 def void(context: Any) -> Any:
-    """Return the value of an intrinsic whose result is ``types.void``, or of an argument that holds nothing."""
+    """Return the value of an intrinsic whose result is ``types.void``, or of an argument without data."""
     return context.get_dummy_value()
 
 
@@ -197,6 +198,6 @@ def array_at(context: Any, builder: Any, kind: Any, data: Any, shape: list[Any],
 def add_attribute(function: Any, name: str, value: str) -> None:
     """Give an `llvmlite.ir.Function` an attribute with a value, such as ``"prefer-vector-width"="512"``.
 
-    llvmlite's own ``attributes.add`` refuses every name that it does not know, and takes no values.
+    llvmlite's own ``attributes.add`` rejects names that are not in its list, and accepts no values.
     """
     set.add(function.attributes, f'"{name}"="{value}"')

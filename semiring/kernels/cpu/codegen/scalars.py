@@ -2,7 +2,7 @@
 
 A kernel takes a `ScalarSemiring` as an argument and calls ``plus(sr, x, y)`` and ``times(sr, x, y)``. The semiring is a
 Numba *type*, so kernels specialise on it at compile time. Its key is the text of the definition, so compiled kernels
-can be stored on disk (`semiring.kernels.cpu.codegen.jit.cached`).
+can be stored on disk (`semiring.kernels.cpu.codegen.jit.cache_on_disk`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 class SemiringType(types.Type):  # type: ignore[misc]  # Numba has no types
     """The Numba type of one semiring on one dtype.
 
-    Its text is everything the compiled code depends on.
+    The compiled code depends on its text alone.
     """
 
     def __init__(self, text: str) -> None:
@@ -73,8 +73,8 @@ class SemiringType(types.Type):  # type: ignore[misc]  # Numba has no types
 class ScalarSemiring:
     """The semiring of a plan as an argument of a Numba function.
 
-    0̄ ⊗ x is neutral under ⊕, as in every kernel. ``closing``: with its star, which the semiring must have.
-    ``opposite``: y ⊗ x instead of x ⊗ y.
+    0̄ ⊗ x is neutral under ⊕, as in every kernel. ``closing``: whether to include the star, which the semiring must then
+    have. ``opposite``: whether ⊗ is y ⊗ x instead of x ⊗ y.
     """
 
     def __init__(self, plan: KernelPlan, *, closing: bool = False, opposite: bool = False) -> None:
@@ -90,7 +90,7 @@ class ScalarSemiring:
 
 
 def _as_value(truth: Expression | None) -> str | None:
-    """Return the text of a truth that is parsed again: 1 if it holds, else 0."""
+    """Return the text of an expression that is 1 if a truth value holds, else 0."""
     if truth is None:
         return None
     return Expression("where", (truth, Expression("const", (), 1), Expression("const", (), 0))).text
@@ -101,7 +101,7 @@ _LIMIT = 256
 
 
 def scalars_for(plan: KernelPlan) -> tuple[ScalarSemiring, ScalarSemiring]:
-    """Return the semiring of a plan, and the one in which paths are added up: in float64 for floats."""
+    """Return the semiring of a plan, and the semiring in which paths are added up: in float64 for floats."""
     # The key is the identity, as in `kernels_for`: hashing a definition takes microseconds, a small closure ten.
     key = (id(plan.semiring), plan.dtype, plan.facts.nonnegative, plan.facts.separate)
     entry = _scalars_by_plan.get(key)
@@ -161,7 +161,7 @@ def accumulate(typing: Any, sr: Any, c: Any, x: Any, y: Any) -> Any:
         c, x, y = (builder.zext(arg, ir.IntType(8)) if truths else arg for arg in args[1:])
         product = lower(scalars, host(), sr.operations["mul"], {"x": Operand(x), "y": Operand(y)})
         result = lower(scalars, host(), sr.operations["add"], {"x": Operand(c), "y": product})
-        if result.nan:
+        if result.may_be_nan:
             result = lower(scalars, host(), sr.operations["add"], {"x": Operand(c, True), "y": product})
         return builder.trunc(result.value, ir.IntType(1)) if truths else result.value
 
@@ -206,15 +206,15 @@ def _unary(name: str) -> Any:
     return intrinsic(generic)
 
 
-#: ``star(sr, x)``: x*, of a semiring that was made ``closing``; the zero where there is none.
+#: ``star(sr, x)``: x* in a `ScalarSemiring` with ``closing``; 0 if x has no star.
 star = _unary("star")
 #: ``diverges(sr, x)``: whether x has no star.
 diverges = _unary("divergence")
 
 
-#: ``plus(sr, x, y)``: x ⊕ y. Either may be NaN: a minimum drops it.
+#: ``plus(sr, x, y)``: x ⊕ y. Either may be NaN, which a minimum drops.
 plus = _operation("add")
-#: The same, of two values that are no NaN: fewer instructions where they count.
+#: ``plus_numbers(sr, x, y)``: x ⊕ y of two values that are not NaN, in fewer instructions.
 plus_numbers = _operation("add", may_be_nan=False)
 #: ``times(sr, x, y)``: x ⊗ y.
 times = _operation("mul")

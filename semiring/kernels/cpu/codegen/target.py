@@ -29,7 +29,7 @@ class Target:
 
     @cached_property  # cached, because small products read it
     def avx512(self) -> bool:
-        """Whether the CPU has AVX-512 as every core since Skylake-X has it: with bytes, words, and shorter vectors."""
+        """Whether the CPU has the AVX-512 of every core since Skylake-X, with bytes, words, and shorter vectors."""
         return self.x86 and all(self.has(f"avx512{part}") for part in ("f", "bw", "vl", "dq"))
 
     @property
@@ -62,7 +62,7 @@ class Target:
 
 @cache
 def host() -> Target:
-    """Return the CPU of this process, as Numba compiles for it with NUMBA_CPU_NAME and NUMBA_CPU_FEATURES."""
+    """Return the CPU for which Numba compiles in this process, by NUMBA_CPU_NAME and NUMBA_CPU_FEATURES if set."""
     # The import loads Numba, which other targets do not need.
     from semiring.kernels.cpu.codegen.numba_internals import (
         host_tuple,

@@ -1,4 +1,4 @@
-"""Operators on vectors of LLVM IR, so that code which builds code reads like arithmetic."""
+"""Operators on vectors of LLVM IR, so that a code generator reads like arithmetic."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from semiring.kernels.cpu.codegen.target import Target
 
-__all__ = ["ElementType", "Scalars", "Vectors", "constant_vector", "declared", "opaque", "prefetch"]
+__all__ = ["ElementType", "Scalars", "Vectors", "constant_vector", "declare_function", "make_opaque", "prefetch"]
 
 Value = Any  # an llvmlite value: llvmlite has no types
 
@@ -34,16 +34,16 @@ class ElementType:
         return self.dtype.itemsize
 
     @property
-    def floating(self) -> bool:
+    def is_floating(self) -> bool:
         return self.dtype.kind == "f"
 
     @property
-    def signed(self) -> bool:
+    def is_signed(self) -> bool:
         return self.dtype.kind == "i"
 
     def constant(self, value: Any) -> Value:
         """Return a scalar constant, rounded to the element type."""
-        return ir.Constant(self.ir, float(self.dtype.type(value)) if self.floating else int(value))
+        return ir.Constant(self.ir, float(self.dtype.type(value)) if self.is_floating else int(value))
 
 
 def constant_vector(element: ir.Type, value: Any, lanes: int) -> Value:
@@ -52,9 +52,9 @@ def constant_vector(element: ir.Type, value: Any, lanes: int) -> Value:
 
 
 class Vectors:
-    """Builds instructions on vectors of ``lanes`` elements.
+    """The builder of instructions on vectors of ``lanes`` elements.
 
-    Truths are vectors of i1.
+    Truth values are vectors of i1.
     """
 
     def __init__(self, builder: Any, element: ElementType, lanes: int) -> None:
@@ -66,7 +66,7 @@ class Vectors:
     # -------------------------------------------------------------------------------------------------- constants
 
     def constant(self, value: Any) -> Value:
-        typed = float(self.element.dtype.type(value)) if self.element.floating else int(value)
+        typed = float(self.element.dtype.type(value)) if self.element.is_floating else int(value)
         return constant_vector(self.element.ir, typed, self.lanes)
 
     def bits(self, value: int) -> Value:
@@ -89,19 +89,21 @@ class Vectors:
         element = getattr(kind, "element", kind)
         letter = "f" if isinstance(element, (ir.FloatType, ir.DoubleType)) else "i"
         full = f"llvm.{name}.{self.suffix}{letter}{8 * self.element.size}"
-        return self.builder.call(declared(self.builder.module, full, ir.FunctionType(kind, [kind] * len(args))), args)
+        return self.builder.call(
+            declare_function(self.builder.module, full, ir.FunctionType(kind, [kind] * len(args))), args
+        )
 
     def fma(self, x: Value, y: Value, z: Value) -> Value:
         return self.call("fma", x, y, z)
 
-    def less(self, x: Value, y: Value) -> Value:
+    def less_than(self, x: Value, y: Value) -> Value:
         return self.compare("<", x, y)
 
     def compare(self, op: str, x: Value, y: Value) -> Value:
         builder = self.builder
-        if self.element.floating:
+        if self.element.is_floating:
             return (builder.fcmp_unordered if op == "!=" else builder.fcmp_ordered)(op, x, y)
-        return (builder.icmp_signed if self.element.signed else builder.icmp_unsigned)(op, x, y)
+        return (builder.icmp_signed if self.element.is_signed else builder.icmp_unsigned)(op, x, y)
 
     def select(self, truth: Value, x: Value, y: Value) -> Value:
         return self.builder.select(truth, x, y)
@@ -114,9 +116,9 @@ class Vectors:
 
 
 class Scalars(Vectors):
-    """Builds instructions on single elements, as `Vectors` does on vectors.
+    """The builder of instructions on single elements, with the interface of `Vectors`.
 
-    Truths are i1.
+    Truth values are i1.
     """
 
     def __init__(self, builder: Any, element: ElementType) -> None:
@@ -134,7 +136,7 @@ class Scalars(Vectors):
         return scalar
 
 
-def opaque(builder: Any, value: Value, target: Target) -> Value:
+def make_opaque(builder: Any, value: Value, target: Target) -> Value:
     """Return the same vector, hidden from the optimiser.
 
     This takes no instruction. Between a select and the store of its result, it prevents LLVM from merging the two into
@@ -148,14 +150,14 @@ def opaque(builder: Any, value: Value, target: Target) -> Value:
     return builder.call(ir.InlineAsm(ir.FunctionType(value.type, [value.type]), "", constraint), [value])
 
 
-def declared(module: Any, name: str, kind: Any) -> Any:
-    """Return the function of a module, and declare it if it is not declared yet."""
+def declare_function(module: Any, name: str, kind: Any) -> Any:
+    """Return the function ``name`` of a module, and declare it if the module lacks it."""
     return module.globals[name] if name in module.globals else ir.Function(module, kind, name)
 
 
 def prefetch(builder: Any, pointer: Value, *, write: bool = False, second_level: bool = False) -> None:
     """Prefetch a cache line into the first-level cache, or with ``second_level`` into the second."""
     kind = ir.FunctionType(ir.VoidType(), [I8.as_pointer(), I32, I32, I32])
-    function = declared(builder.module, "llvm.prefetch.p0", kind)
+    function = declare_function(builder.module, "llvm.prefetch.p0", kind)
     how = [int(write), 2 if second_level else 3, 1]
     builder.call(function, [pointer, *(ir.Constant(I32, number) for number in how)])

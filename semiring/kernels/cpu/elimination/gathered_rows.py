@@ -58,13 +58,13 @@ def folds_for(plan: KernelPlan, rows: int) -> FoldFunctions:
 def dots_for(plan: KernelPlan) -> tuple[int, int]:
     """Return the address of ``dots`` (`semiring.kernels.cpu.product.matvec`), and the lanes of a vector."""
     what, target = f"{plan.semiring.name} {plan.dtype} sparse factorization", host()
-    function = compile_native(build_dots, define(plan), target, what=what, vector_first=False)
+    function = compile_native(build_dots, define(plan), target, purpose=what, vector_first=False)
     return function, target.vector_bytes // plan.dtype.itemsize
 
 
 def _address(plan: KernelPlan, *, vector_first: bool) -> int:
     what = f"{plan.semiring.name} {plan.dtype} sparse factorization"
-    return compile_native(build_fold, define(plan), host(), what=what, vector_first=vector_first)
+    return compile_native(build_fold, define(plan), host(), purpose=what, vector_first=vector_first)
 
 
 def build_fold(

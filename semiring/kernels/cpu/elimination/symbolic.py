@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from semiring.kernels.cpu.codegen.jit import cached
+from semiring.kernels.cpu.codegen.jit import cache_on_disk
 from semiring.kernels.cpu.codegen.numba_internals import OUTER
 
 __all__ = [
@@ -40,7 +40,7 @@ __all__ = [
 
 def kernel(function: Any) -> Any:
     """Return a compiled function that is stored on disk."""
-    return cached(njit(function, **OUTER))
+    return cache_on_disk(njit(function, **OUTER))
 
 
 @kernel

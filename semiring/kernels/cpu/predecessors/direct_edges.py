@@ -17,7 +17,7 @@ from numba import njit, types
 from numba.extending import overload
 
 from semiring.kernels.contract import NO_PREDECESSOR
-from semiring.kernels.cpu.codegen.jit import cached
+from semiring.kernels.cpu.codegen.jit import cache_on_disk
 from semiring.kernels.cpu.codegen.numba_internals import INLINED, OUTER
 from semiring.kernels.cpu.codegen.scalars import plus, plus_numbers, times
 
@@ -42,7 +42,7 @@ TRANSPOSED_ROWS = 16  # rows that are transposed back at a time: a cache line ho
 
 def kernel(function: Any) -> Any:
     """Compile a loop that Python calls, and keep its code on disk."""
-    return cached(njit(function, **OUTER))
+    return cache_on_disk(njit(function, **OUTER))
 
 
 _part = njit(**INLINED)  # parts of a kernel, inlined to avoid the cost of a call

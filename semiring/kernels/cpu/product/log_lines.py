@@ -17,8 +17,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from semiring.kernels.cpu.codegen.jit import cached
-from semiring.kernels.cpu.codegen.memory import bits_of, number_of, wide
+from semiring.kernels.cpu.codegen.jit import cache_on_disk
+from semiring.kernels.cpu.codegen.memory import bits_of, number_of, use_wide_vectors
 from semiring.kernels.cpu.codegen.numba_internals import INLINED, OUTER, PART
 from semiring.kernels.cpu.threads.pool import run_tasks
 
@@ -59,7 +59,7 @@ FRACTION, ONE = (1 << 52) - 1, 1023 << 52
 
 def kernel(function: Any) -> Any:
     """Compile a loop that Python calls, and keep its code on disk."""
-    return cached(njit(function, **OUTER, fastmath={"contract"}))
+    return cache_on_disk(njit(function, **OUTER, fastmath={"contract"}))
 
 
 inline = njit(**INLINED, fastmath={"contract"})
@@ -173,7 +173,7 @@ def _add_along(M, x, C, start, stop):
 
     Lines are numbered through all b.
     """
-    wide()
+    use_wide_vectors()
     lines, inner = M.shape[1], M.shape[2]
     top, part, total = np.empty(_SIDE), np.empty(_SIDE), np.empty(_SIDE)
     for p in range(start, stop):
@@ -221,7 +221,7 @@ def _add_across(M, x, C, start, stop):
 
     M may be one matrix for all b.
     """
-    wide()
+    use_wide_vectors()
     inner, lines = M.shape[1], M.shape[2]
     blocks = -(-lines // LINES)
     top, part, total = np.empty(LINES), np.empty(LINES), np.empty(LINES)

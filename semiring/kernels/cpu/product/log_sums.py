@@ -42,13 +42,13 @@ from semiring.algebra.catalogue import adds_exponentials, max_plus
 from semiring.kernels.contract import Backend, KernelPlan
 from semiring.kernels.cpu.codegen.memory import (
     address,
+    assume_no_nan,
     bits_of,
     is_single,
     number_of,
-    scaled,
+    scale_by_power,
     trailing_zeros,
-    wide,
-    without_nan,
+    use_wide_vectors,
 )
 from semiring.kernels.cpu.codegen.numba_internals import PART
 from semiring.kernels.cpu.product import log_lines
@@ -124,7 +124,7 @@ def _shift_exponential(x, shift, single):
 @kernel
 def _scale(X, rows, columns, out):
     """Write eˣ · 2^−(rows + columns) to ``out``, for X (m, n), rows (m,) and columns (n,)."""
-    wide()
+    use_wide_vectors()
     for i in range(X.shape[0]):
         row, out_row, shift = X[i], out[i], rows[i]
         for j in range(row.size):
@@ -137,7 +137,7 @@ def _scale_packed(B, rows, columns, packed, start, stop):
 
     Columns beyond n are zero.
     """
-    wide()
+    use_wide_vectors()
     width = packed.shape[2]
     for p in range(start, stop):
         shifts = columns[p * width : (p + 1) * width]
@@ -154,7 +154,7 @@ def _finish_logarithms(S, rows, columns, C, accumulate, tiny, least_logarithm, i
     ``is_lost`` becomes 1 for entries without a result. For these S is below ``tiny``, the logarithm to base 2 is below
     ``least_logarithm``, or C is out of range. C then stays, or becomes -∞ without ``accumulate``.
     """
-    wide()
+    use_wide_vectors()
     for i in range(C.shape[0]):
         shift = rows[i]
         for j in range(C.shape[1]):
@@ -189,7 +189,7 @@ def _finish_logarithms(S, rows, columns, C, accumulate, tiny, least_logarithm, i
 @kernel
 def _split_exponentials(X, y, n):
     """Split X = log(y · 2ⁿ) for X (m, n) within `LOW` and `HIGH`, or -∞, for which n is `_NO_EXPONENT`, and y is 1."""
-    wide()
+    use_wide_vectors()
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             x = np.float64(X[i, j])
@@ -208,7 +208,7 @@ def _add_products(x, m, y, n, least_exponents, S, start, stop):
     terms of a row of 64 are omitted, each takes only an addition and a comparison. Eight terms are added in float32,
     and these sums in float64.
     """
-    wide()
+    use_wide_vectors()
     room = np.zeros(2 * _COLUMNS, np.float32)
     T = room[(-address(room) & 63) >> 2 :][:_COLUMNS]
     for p in range(y.shape[0]):
@@ -225,7 +225,7 @@ def _add_products(x, m, y, n, least_exponents, S, start, stop):
                             has_terms = True
                             for j in range(_PANEL_COLUMNS):
                                 d = ((exponent + n[p, k, j]) - least_exponents[p, i, j]) + _LEAST_MAGIC
-                                T[j] += x[i, k] * scaled(y[p, k, j], d if d > _FAINT else _FAINT)
+                                T[j] += x[i, k] * scale_by_power(y[p, k, j], d if d > _FAINT else _FAINT)
                     if has_terms:
                         for j in range(_PANEL_COLUMNS):
                             S[p, i, j] += T[j]
@@ -235,7 +235,7 @@ def _add_products(x, m, y, n, least_exponents, S, start, stop):
 @kernel
 def _logarithms(S, least_exponents, out, start, stop):
     """Write the logarithms of the sums of `_add_products` to ``out`` (rows, columns), in rows start … stop - 1."""
-    wide()
+    use_wide_vectors()
     for i in range(start, stop):
         for first in range(0, out.shape[1], _COLUMNS):
             sums, exponents = S[first // _COLUMNS, i], least_exponents[first // _COLUMNS, i]
@@ -286,7 +286,7 @@ def _write_single_paths(A, bits, B, high_marks, result, C, is_lost, accumulate):
 @kernel
 def _add_sums(S, T, left, step):
     """Add T to the columns of S from ``left`` on, or copy it if ``step`` is 0."""
-    wide()
+    use_wide_vectors()
     for i in range(S.shape[0]):
         sums, more = S[i, left : left + T.shape[1]], T[i]
         for j in range(more.size):
@@ -296,7 +296,7 @@ def _add_sums(S, T, left, step):
 @kernel
 def copy_row(row, target):
     """Copy the first entries of a row to ``target``, as many as it has."""
-    wide()
+    use_wide_vectors()
     for j in range(target.size):
         target[j] = row[j]
 
@@ -352,7 +352,7 @@ def _is_within(x):
 @kernel
 def _compute_exponents(top, exponents):
     """Compute the exponents of the greatest entries, and set those that are -∞ to 0."""
-    wide()
+    use_wide_vectors()
     for j in range(top.size):
         top[j] = top[j] if top[j] > -np.inf else 0
         exponents[j] = np.rint(np.float64(top[j]) * LOG2_E)
@@ -361,8 +361,8 @@ def _compute_exponents(top, exponents):
 @njit(**PART)
 def _survey_row(row):
     """Return both marks of a row, as in `survey_rows`."""
-    wide()
-    without_nan()
+    use_wide_vectors()
+    assume_no_nan()
     count, flags = np.int32(0), np.int32(0)
     for j in range(row.size):
         x = row[j]
@@ -397,8 +397,8 @@ def survey_rows(X, offset, top, exponents, marks, start, stop):
     counts the entries of a row that are not -∞. Bit 0 of the second mark tells whether a finite entry is below `LOW`,
     and bit 1 whether an entry is above `HIGH`.
     """
-    wide()
-    without_nan()
+    use_wide_vectors()
+    assume_no_nan()
     all_flags = np.int32(0)
     for i in range(start, stop):
         row, greatest, flag = X[i], X[i, 0] - offset[0], np.int32(0)
@@ -417,7 +417,7 @@ def survey_rows(X, offset, top, exponents, marks, start, stop):
 @kernel
 def _survey_columns(X, offset, top, marks):
     """Find the greatest x - offset of all columns, and their marks. Entries outside `LOW` … `HIGH` count here."""
-    wide()
+    use_wide_vectors()
     count, flags = marks[0], marks[1]
     top[:], count[:], flags[:] = -np.inf, 0, 0
     for i in range(X.shape[0]):
@@ -432,7 +432,7 @@ def _survey_columns(X, offset, top, marks):
 
 @kernel
 def _greatest_of_columns(X, top):
-    wide()
+    use_wide_vectors()
     top[:] = -np.inf
     for i in range(X.shape[0]):
         row = X[i]
@@ -442,8 +442,8 @@ def _greatest_of_columns(X, top):
 
 @kernel
 def _greatest_of_rows(X, offset, top):
-    wide()
-    without_nan()
+    use_wide_vectors()
+    assume_no_nan()
     for i in range(X.shape[0]):
         row, greatest = X[i], X[i, 0] - offset[0]
         for j in range(row.size):

@@ -33,7 +33,7 @@ from semiring.kernels.cpu.codegen.exponential_sums import (
     terms_across,
     terms_along,
 )
-from semiring.kernels.cpu.codegen.memory import address, number_of, wide, without_nan
+from semiring.kernels.cpu.codegen.memory import address, assume_no_nan, number_of, use_wide_vectors
 from semiring.kernels.cpu.codegen.numba_internals import PART
 from semiring.kernels.cpu.product.log_lines import (
     LINES,
@@ -75,7 +75,7 @@ def _is_far(top, reference):
 @kernel
 def _shift_exponents(w, shift, v):
     """Write w minus a whole number to v."""
-    wide()
+    use_wide_vectors()
     for k in range(v.size):
         v[k] = w[k] - shift
 
@@ -83,7 +83,7 @@ def _shift_exponents(w, shift, v):
 @kernel
 def _update_references(top, references):
     """Set the references of sums that must be computed again to the greatest exponents, and return whether any is."""
-    wide()
+    use_wide_vectors()
     flag = np.int32(0)
     for j in range(top.size):
         far = _is_far(top[j], references[j])
@@ -101,7 +101,7 @@ def _logarithms(total, top, reference, floor, middle, values, single_terms):
     the logarithm of the sum of eˣ for plain terms. For plain terms only the exponents of the matrix are too large. They
     are about the logarithm of the sum minus the middle.
     """
-    wide()
+    use_wide_vectors()
     flag = np.int32(0)
     for j in range(values.size):
         t, n = total[j], np.float64(top[j])
@@ -136,8 +136,8 @@ def _measure_range(w, x):
 
     No number may be NaN.
     """
-    wide()
-    without_nan()
+    use_wide_vectors()
+    assume_no_nan()
     top, lowest, size, count = np.float32(-np.inf), np.float32(np.inf), np.float32(0), np.int32(0)
     for k in range(x.size):
         is_finite = w[k] > -np.inf
@@ -150,7 +150,7 @@ def _measure_range(w, x):
 @kernel
 def _write_factors(w, y, x, top, X):
     """Write eˣ · 2^−top to X, with zeros after the last x, and return the sum."""
-    wide()
+    use_wide_vectors()
     for k in range(x.size):
         is_finite = w[k] > -np.inf
         power = number_of(np.int64((w[k] if is_finite else top) - top + 1023) << 52)
@@ -169,7 +169,7 @@ def _split_vector(x, w, y):
 
     Return whether an x is above `_LARGE` or NaN, and whether a finite x counts as -∞.
     """
-    wide()
+    use_wide_vectors()
     above, below = np.int32(0), np.int32(0)
     for k in range(x.size):
         t = np.float64(x[k])
@@ -225,7 +225,7 @@ def _add_floats_along(M, x, C, start, stop):
     Lines are numbered through all b, from ``start`` on. Every piece of the work splits x again, which takes as long as
     some twenty lines.
     """
-    wide()
+    use_wide_vectors()
     lines, inner = M.shape[1], M.shape[2]
     vectors, last = inner // FLOATS, np.zeros(FLOATS, np.float32)
     whole, past = FLOATS * vectors, 4 * FLOATS * vectors
@@ -285,7 +285,7 @@ def _add_floats_along(M, x, C, start, stop):
 @kernel
 def _update_exponents(row, w, greatest):
     """Replace the greatest exponents of columns by the exponents of the terms of a row if these are greater."""
-    wide()
+    use_wide_vectors()
     for j in range(greatest.size):
         n = np.rint(row[j] * np.float32(LOG2_E) + w)
         greatest[j] = n if n > greatest[j] else greatest[j]
@@ -294,7 +294,7 @@ def _update_exponents(row, w, greatest):
 @kernel
 def _add_floats_across(M, x, C, start, stop):
     """Write M (b, k, lines) ⊗ x to C for adjacent lines, in blocks of `LINES` from start … stop - 1."""
-    wide()
+    use_wide_vectors()
     inner, lines = M.shape[1], M.shape[2]
     blocks = -(-lines // LINES)
     room = _aligned_lines(3, -(-inner // FLOATS) * FLOATS)

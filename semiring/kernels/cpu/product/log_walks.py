@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.kernels.contract import Backend, KernelPlan, Steps
-from semiring.kernels.cpu.codegen.memory import address, call9, line, wide
+from semiring.kernels.cpu.codegen.memory import address, call9, float_line, use_wide_vectors
 from semiring.kernels.cpu.product.log_lines import kernel
 from semiring.kernels.cpu.product.log_sums import (
     RightBlock,
@@ -57,7 +57,7 @@ _NOT_REQUESTED = (0, 0, 0)  # a placeholder for an array that is not requested
 @kernel
 def _store_usable_sums(sums, result, is_lost, tiny, usable):
     """Store the sums of a row that gradients may use, 0 for entries without a path, and NaN for all other entries."""
-    wide()
+    use_wide_vectors()
     for j in range(usable.size):
         s, is_finite = sums[j], result[j] > -np.inf
         sure = (s >= tiny) & is_finite & (not is_lost)
@@ -67,7 +67,7 @@ def _store_usable_sums(sums, result, is_lost, tiny, usable):
 @kernel
 def _apply_weights(result, weight, state):
     """Write result ⊗ weight to the state."""
-    wide()
+    use_wide_vectors()
     for j in range(state.size):
         is_finite = (result[j] > -np.inf) & (weight[j] > -np.inf)
         state[j] = result[j] + weight[j] if is_finite else np.float32(-np.inf)
@@ -79,7 +79,7 @@ def _divide(g, s, weight, trusted_sum, h, q):
 
     Return 1 if a sum is below ``trusted_sum``, else 0.
     """
-    wide()
+    use_wide_vectors()
     bad = np.int32(0)
     for j in range(h.size):
         value = g[j] if (s[j] != 0) & (weight[j] > -np.inf) else np.float32(0)
@@ -93,7 +93,7 @@ def _divide(g, s, weight, trusted_sum, h, q):
 @kernel
 def _narrow_factors(exponentials, factors):
     """Write the exponentials of a row to the factors, in float32, and 0 for those below `_FAINT`."""
-    wide()
+    use_wide_vectors()
     for j in range(factors.size):
         factor = np.float32(exponentials[j])
         factors[j] = factor if factor >= _FAINT else np.float32(0)
@@ -102,7 +102,7 @@ def _narrow_factors(exponentials, factors):
 @kernel
 def _multiply_gradient(factors, d, g):
     """Write factors · d to the gradient g of a row."""
-    wide()
+    use_wide_vectors()
     for j in range(g.size):
         g[j] = factors[j] * d[j]
 
@@ -112,10 +112,10 @@ def _write_pieces(row, target, width, step):
     """Write a row in pieces of ``width`` entries, ``step`` bytes apart, from the address ``target`` on."""
     whole = row.size // width
     for piece in range(whole):
-        place = line(target + piece * step, width)
+        place = float_line(target + piece * step, width)
         for j in range(width):
             place[j] = row[piece * width + j]
-    place = line(target + whole * step, row.size - whole * width)
+    place = float_line(target + whole * step, row.size - whole * width)
     for j in range(place.size):
         place[j] = row[whole * width + j]
 
@@ -135,7 +135,7 @@ def _multiply_factors(tile, steps, n, factors, right, height, C):
             for i in range(count):
                 a = factors[0] + (first + i) * factors[1] + top * 4
                 for t in range(steps):
-                    place = line(a + t * factors[2], min(rows, n - top))  # beyond X there may be no memory
+                    place = float_line(a + t * factors[2], min(rows, n - top))  # beyond X there may be no memory
                     for j in range(place.size):
                         left[i * steps + t, j] = place[j]
             c = address(C) + top * down
@@ -148,7 +148,7 @@ def _multiply_factors(tile, steps, n, factors, right, height, C):
 @kernel
 def _add_factors(C, E, total, start, stop):
     """Add the sum of all C, times E, to ``total`` (n, n) in rows start … stop - 1."""
-    wide()
+    use_wide_vectors()
     for i in range(start, stop):
         sums, factors = total[i], E[i]
         for b in range(C.shape[0]):
@@ -185,19 +185,19 @@ def _walk_steps(tile, B, right, workspace, span, places, lengths, x, offset, few
                 odd[i] = lost
                 stopped |= lost
                 if sums[0]:
-                    _narrow_factors(X[i], line(factors[0] + i * factors[1] + t * factors[2], n))
-                    _store_usable_sums(S[i], y[i], lost, tiny, line(sums[0] + i * sums[1] + t * sums[2], n))
+                    _narrow_factors(X[i], float_line(factors[0] + i * factors[1] + t * factors[2], n))
+                    _store_usable_sums(S[i], y[i], lost, tiny, float_line(sums[0] + i * sums[1] + t * sums[2], n))
             if stopped:
                 return t
         has_product = False
         for i in range(rows):
             if t < lengths[i]:
                 if weights[0]:
-                    _apply_weights(y[i], line(weights[0] + i * weights[1] + t * weights[2], n), x[i])
+                    _apply_weights(y[i], float_line(weights[0] + i * weights[1] + t * weights[2], n), x[i])
                 else:
                     copy_row(y[i], x[i])
             if states[0]:
-                copy_row(x[i], line(states[0] + i * states[1] + t * states[2], n))
+                copy_row(x[i], float_line(states[0] + i * states[1] + t * states[2], n))
         t += 1
     return last
 
@@ -218,13 +218,13 @@ def _pull_steps(tile, packed, steps, places, lengths, G, trusted_sum, Q, D, righ
         for i in range(rows):
             g, q = G[i], Q[i]
             if state_gradients[0]:
-                addend = line(state_gradients[0] + i * state_gradients[1] + t * state_gradients[2], n)
+                addend = float_line(state_gradients[0] + i * state_gradients[1] + t * state_gradients[2], n)
                 for j in range(n):
                     g[j] += addend[j]
-            weight = line(weights[0] + i * weights[1] + t * weights[2], n)
-            h = line(weight_gradients[0] + i * weight_gradients[1] + t * weight_gradients[2], n)
+            weight = float_line(weights[0] + i * weights[1] + t * weights[2], n)
+            h = float_line(weight_gradients[0] + i * weight_gradients[1] + t * weight_gradients[2], n)
             if t < lengths[i]:
-                bad |= _divide(g, line(sums[0] + i * sums[1] + t * sums[2], n), weight, trusted_sum, h, q)
+                bad |= _divide(g, float_line(sums[0] + i * sums[1] + t * sums[2], n), weight, trusted_sum, h, q)
             else:
                 for j in range(n):
                     h[j], q[j] = 0, 0
@@ -234,7 +234,7 @@ def _pull_steps(tile, packed, steps, places, lengths, G, trusted_sum, Q, D, righ
         multiply(tile, Q, packed, D)
         for i in range(rows):
             if t < lengths[i]:
-                _multiply_gradient(line(factors[0] + i * factors[1] + t * factors[2], n), D[i], G[i])
+                _multiply_gradient(float_line(factors[0] + i * factors[1] + t * factors[2], n), D[i], G[i])
     _multiply_factors(tile, steps, n, factors, right, rows, C)
     return True
 

@@ -74,7 +74,7 @@ class _VectorProductBuilder:
         """Return the ⊕ of two vectors of sums, which is NaN only if ⊕ itself makes NaN of other numbers."""
         add = self.definition.add
         result = lower(self.vectors, self.target, add, {"x": Operand(left), "y": Operand(right)})
-        if result.nan:
+        if result.may_be_nan:
             variables = {"x": Operand(left, True), "y": Operand(right, True)}
             result = lower(self.vectors, self.target, add, variables)
         return result.value

@@ -34,7 +34,7 @@ from semiring.kernels.cpu.codegen.vector import (
     Value,
     Vectors,
     constant_vector,
-    opaque,
+    make_opaque,
     prefetch,
 )
 from semiring.kernels.definition import KernelDefinition
@@ -57,8 +57,8 @@ class Pair:
     @cached_property
     def one(self) -> Value:
         """The factor 1 of sums that are written as multiply-adds, or None if there are no such sums."""
-        fuse = self.vectors.element.floating and self.target.sums_by_fma and self.fuse
-        return opaque(self.vectors.builder, self.vectors.constant(1), self.target) if fuse else None
+        fuse = self.vectors.element.is_floating and self.target.sums_by_fma and self.fuse
+        return make_opaque(self.vectors.builder, self.vectors.constant(1), self.target) if fuse else None
 
     @cached_property
     def fuse(self) -> frozenset[Any]:
@@ -76,13 +76,13 @@ class Pair:
         """
         variables = {"x": Operand(c), "y": candidate}
         result = lower(self.vectors, self.target, self.definition.add, variables)
-        if result.nan:
+        if result.may_be_nan:
             result = lower(self.vectors, self.target, self.definition.add, {"x": Operand(c, True), "y": candidate})
         return result.value
 
     def accumulate(self, c: Value, a: Value, b: Value) -> Value:
         """Return c ⊕ (a ⊗ b) for one pair."""
-        if self.definition.contract and self.vectors.element.floating and self._is_multiply_add:
+        if self.definition.contract and self.vectors.element.is_floating and self._is_multiply_add:
             return self.vectors.fma(a, b, c)
         return self.sum(c, self.product(a, b))
 
@@ -144,7 +144,7 @@ class _TileBuilder:
         assembly.
         """
         b, bits = self.builder, 8 * max(self.element.size, LANE_BYTES)
-        if self.target.avx512 and self.element.floating:
+        if self.target.avx512 and self.element.is_floating:
             letter = {32: "d", 64: "q"}[bits]
             kind = ir.VectorType(ir.IntType(bits), 512 // bits)
             operands = [address, *([b.mul(ir.Constant(I64, row), self.arguments["a_row"])] if row else [])]
@@ -274,7 +274,7 @@ class _TileBuilder:
                 new = b.load(marks_at)
                 marked = b.icmp_signed("!=", new, none)
                 total = b.select(marked, new, self.load(self.marks_address(i, v), new.type, 1))
-                self.store(opaque(b, total, self.target), self.marks_address(i, v))
+                self.store(make_opaque(b, total, self.target), self.marks_address(i, v))
 
     def allocate_vector(self, kind: Any) -> Value:
         with self.builder.goto_entry_block():
@@ -308,7 +308,7 @@ class _TileBuilder:
         with b.if_then(touched):
             new_marks = constant_marks(b, mark, v.lanes)
             for value, change, old_at, marks_at in zip(row, changes, old, marks, strict=True):
-                b.store(opaque(b, b.select(change, new_marks, b.load(marks_at)), self.target), marks_at)
+                b.store(make_opaque(b, b.select(change, new_marks, b.load(marks_at)), self.target), marks_at)
                 b.store(value, old_at)
         return touched
 

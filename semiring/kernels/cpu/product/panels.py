@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from semiring.algebra.catalogue import plus_times
 from semiring.kernels.contract import KernelPlan
-from semiring.kernels.cpu.codegen.jit import cached
+from semiring.kernels.cpu.codegen.jit import cache_on_disk
 from semiring.kernels.cpu.codegen.memory import address, call9
 from semiring.kernels.cpu.codegen.numba_internals import OUTER
 from semiring.kernels.cpu.codegen.target import host
@@ -84,7 +84,7 @@ def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     return room[start : start + size].view(dtype).reshape(shape)
 
 
-@cached
+@cache_on_disk
 @njit(**OUTER, fastmath={"contract"})
 def add_steps(tile, A, packed, C, first, steps, accumulate):
     """Compute C ← [C +] A · B, as `multiply`, for some of the columns of A."""
@@ -98,7 +98,7 @@ def add_steps(tile, A, packed, C, first, steps, accumulate):
             call9(native, (steps, a, across, size, b, c, down, accumulate, c))
 
 
-@cached
+@cache_on_disk
 @njit(**OUTER, fastmath={"contract"})
 def multiply(tile, A, packed, C):
     """Compute C ← A · B, for rows in whole tiles, and B in panels at the address ``packed``.

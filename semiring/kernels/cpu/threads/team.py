@@ -26,7 +26,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from semiring.kernels.cpu.codegen.jit import compiled
+from semiring.kernels.cpu.codegen.jit import compile_entry_point
 from semiring.kernels.cpu.codegen.memory import (
     atomic_add,
     atomic_load,
@@ -127,7 +127,11 @@ class _ThreadTeam:
         self.state_lock = threading.Lock()  # guards the fields below
         self.members = 1  # the caller is member 0
         self.sleepers: list[threading.Semaphore] = []  # a semaphore for each sleeping thread
-        self.serve, self.publish, self.finish = compiled(serve), compiled(publish), compiled(finish)
+        self.serve, self.publish, self.finish = (
+            compile_entry_point(serve),
+            compile_entry_point(publish),
+            compile_entry_point(finish),
+        )
 
     def grow(self, members: int) -> None:
         while self.members < members:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_times
 from semiring.kernels.cpu.closing.gaining.loops import close_block, has_negative_zero, outer, run_on_threads
-from semiring.kernels.cpu.codegen.memory import wide
+from semiring.kernels.cpu.codegen.memory import use_wide_vectors
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.engine import make_plan
 
@@ -59,7 +59,7 @@ def _find_factors(As, is_max, ps):
     rounded product improves, and for min-times the greatest numbers up to 1. So they do not depend on the order in
     which rows are relaxed.
     """
-    wide()
+    use_wide_vectors()
     n = As.shape[1]
     previous = np.empty(n)
     for m in range(As.shape[0]):
@@ -92,7 +92,7 @@ def _close_scaled(As, is_max, spare, bits, job, workspace, ps, Ds):
 
     D may be A.
     """
-    wide()
+    use_wide_vectors()
     n = As.shape[1]
     for m in range(As.shape[0]):
         A, p, D = As[m], ps[m], Ds[m]

@@ -13,7 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from semiring.kernels.cpu.closing.blocks import PADDED, PIVOTS, PIVOTS_AT_A_TIME, close
-from semiring.kernels.cpu.codegen.jit import cached
+from semiring.kernels.cpu.codegen.jit import cache_on_disk
 from semiring.kernels.cpu.codegen.memory import put
 from semiring.kernels.cpu.codegen.numba_internals import OUTER, PART
 from semiring.kernels.cpu.kernels import Kernels
@@ -46,7 +46,7 @@ inner = njit(**PART)
 
 def outer(function: Any) -> Any:
     """Compile a loop that Python calls, and keep its code on disk."""
-    return cached(njit(function, **OUTER))
+    return cache_on_disk(njit(function, **OUTER))
 
 
 @inner

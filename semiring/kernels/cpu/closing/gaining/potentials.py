@@ -22,7 +22,7 @@ from semiring.kernels.cpu.closing.gaining.components import (
     join_components,
 )
 from semiring.kernels.cpu.closing.gaining.loops import close_block, has_negative_zero, inner, outer, run_on_threads
-from semiring.kernels.cpu.codegen.memory import wide
+from semiring.kernels.cpu.codegen.memory import use_wide_vectors
 from semiring.kernels.cpu.kernels import kernels_for
 from semiring.kernels.engine import make_plan
 
@@ -96,7 +96,7 @@ def find_potentials(As, sign, addend_limit, spare, weights, bits, job, workspace
     ``orders`` (count, n) receive the vertices, component after component. ``marks`` become 1 at the start of a
     component, and 3 at the start of a weak component. ``hs`` receive the potentials in the order of the vertices.
     """
-    wide()
+    use_wide_vectors()
     for m in range(As.shape[0]):
         A, order, mark, h = As[m], orders[m], marks[m], hs[m]
         n = A.shape[0]
@@ -184,7 +184,7 @@ def _close_components(As, sign, spare, bits, products, job, signed_job, workspac
     D may be A. ``spare`` and ``products`` (n, n) are workspace. ``job`` closes non-negative weights, and ``signed_job``
     any weights.
     """
-    wide()
+    use_wide_vectors()
     n = As.shape[1]
     bounds, first, stack = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64), np.empty((2 * n + 3, 3), np.int64)
     for m in range(As.shape[0]):
