@@ -102,7 +102,7 @@ def blocked_floyd_warshall(
         for number, entries in {_CHAIN: across if by_rows else widest**2, _RIGHT: across, _LEFT: across}.items():
             lanes.reserve(number, entries)
         shape = n, columns_of(plan, 0, widest).stop
-        if not engine.overlaps(n, A.shape[1], widest):  # parts that are too small to overlap have small copies
+        if not engine.can_overlap(n, A.shape[1], widest):  # parts that are too small to overlap have small copies
             elimination = replace(elimination, panels=array_namespace(A).empty(shape, A.dtype))
         with lanes:
             tasks(lanes, elimination, blocks)
@@ -297,7 +297,7 @@ class Elimination:
         replaced = columns[0] < K[1] and K[0] < columns[1]
         if factor is None:
             factor = panel
-            if replaced and not engine.overlaps(A_R.shape[0], J.stop - J.start, pivots[1] - pivots[0]):
+            if replaced and not engine.can_overlap(A_R.shape[0], J.stop - J.start, pivots[1] - pivots[0]):
                 factor = engine.copy_panel(panel, None if self.panels is None else self.panels[rows, : panel.shape[1]])
         if replaced and not plan.semiring.idempotent:  # for an idempotent ⊕, A_RK does not improve on A_RK A_KK*
             panel[...] = zero_item(plan)

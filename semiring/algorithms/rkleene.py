@@ -66,7 +66,7 @@ def rkleene(
         else:
             engine.close_block_pivots(A, P, k0, start)
         return not has_diverged(plan, start, plan.semiring.divergence is None)
-    if P is None and not leaf and n <= schedule.whole and engine.closes(n):
+    if P is None and not leaf and n <= schedule.whole and engine.can_close(n):
         engine.close(A, start)
         return not has_diverged(plan, start, plan.semiring.divergence is None)
 

@@ -26,6 +26,6 @@ def staged(engine: Engine, A: Array) -> None:
     plan, n = engine.plan, A.shape[0]
     if not engine.capabilities.provides("close"):
         raise missing_operations("staged", ["close"], engine.backend)
-    if n and plan.storage == "elements" and plan.semiring.idempotent and not engine.closes(n):
+    if n and plan.storage == "elements" and plan.semiring.idempotent and not engine.can_close(n):
         raise DeviceError(f"this GPU has too little shared memory to close {plan.dtype}: use rkleene")
     engine.close(A)

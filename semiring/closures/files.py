@@ -43,7 +43,7 @@ from semiring.errors import AlgebraError, DeviceError, DomainError, DTypeError, 
 from semiring.io.atomic import atomic_file
 from semiring.io.network import Network
 from semiring.io.npy import write_npy
-from semiring.kernels import backend_for, packs
+from semiring.kernels import backend_for, can_pack
 from semiring.kernels.engine import Engine, make_plan
 from semiring.kernels.machines import closure_speed
 from semiring.out_of_core import layout as layouts
@@ -284,7 +284,7 @@ def _fits_packed(request: Request, source: StoredMatrix, limits: MemoryLimits) -
         return False
     if method != "auto" and "bits" not in method_named(method).storages:
         return False
-    if not packs(request.semiring, on_device=False):
+    if not can_pack(request.semiring, on_device=False):
         return False
     matrices = 1 if request.semiring.idempotent or not request.plus else 2
     rows = max(n, TRUTHS) * 2  # bytes of rows before they are packed, and copies of panels of words
@@ -360,7 +360,7 @@ class _StripSetup:
         semiring = min_plus if is_tropical(request.semiring) else request.semiring
         xp = load_cupy() if limits.device else np
         self._pivots = 0 if request.pivots is None else PIVOT.itemsize
-        packed = dtype == np.bool_ and not self._pivots and packs(request.semiring, xp is not np)
+        packed = dtype == np.bool_ and not self._pivots and can_pack(request.semiring, xp is not np)
         self.storage: Literal["elements", "bits"] = "bits" if packed else "elements"
         width, entry = (-(-n // WORD_BITS), np.dtype(np.uint32)) if packed else (n, dtype)
         self.sample = xp.empty((0, width), entry)

@@ -36,7 +36,7 @@ from semiring.closures.request import Request
 from semiring.closures.rules.half import stays_float16
 from semiring.errors import DivergenceError, DomainError, SemiringError, ShapeError
 from semiring.io.inputs import AS_IT_IS, names_file, take
-from semiring.kernels import packs
+from semiring.kernels import can_pack
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace, is_device_array
 from semiring.out_of_core.stored_matrix import is_npy_name
@@ -215,7 +215,7 @@ def _goes_to_a_gpu(request: Request) -> bool:
         return False
     may_pack = options.method == "auto" and request.inspect is None and options.semiring.supports(A.dtype)
     may_pack = may_pack and len(A) >= closure_speed("cuda", A.dtype).pack
-    return may_pack and packs(options.semiring, on_device=True)
+    return may_pack and can_pack(options.semiring, on_device=True)
 
 
 def _close_packed_on_the_way(request: Request) -> Any:

@@ -28,10 +28,10 @@ __all__ = [
     "DEVICE_BACKENDS",
     "LOAD_TIME",
     "backend_for",
+    "can_pack",
     "device_backend",
     "get_backend",
     "named_backend",
-    "packs",
 ]
 
 #: When this process loaded the library, in seconds as of `time.time`: a source that is newer is not the code that runs.
@@ -79,7 +79,7 @@ def backend_for(array: Any, semiring: Semiring, dtype: np.dtype[Any], storage: s
     return _profile_backend(backend) if profiling.active and profiling.collects() else backend
 
 
-def packs(semiring: Semiring, on_device: bool) -> bool:
+def can_pack(semiring: Semiring, on_device: bool) -> bool:
     """Return whether a backend supports truth values that are packed 32 to a word, on a GPU or in host memory."""
     try:
         _backend(semiring, np.dtype(np.bool_), "bits", named_backend(), on_device)

@@ -75,7 +75,7 @@ NO_PREDECESSOR = -9999
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts that are known of every entry of every operand of a public call; False means "not known"."""
+    """Facts about every entry of every operand of a public call. False means that the fact is not known."""
 
     nonnegative: bool = False  # no entry is below zero and no sign bit is set (-0.0 has one)
     separate: bool = False  # integers of min-plus and max-plus: no sum with "no path" can be taken for a number
@@ -207,14 +207,14 @@ class ProductKernels(Protocol):
     Optional: `multiply_upper`, `propagates_nan`, `multiply_add_plain`.
     """
 
-    def replaces(self, plan: KernelPlan, m: int, n: int) -> bool:
+    def can_multiply_in_place(self, plan: KernelPlan, m: int, n: int) -> bool:
         """Return whether C may be the same array as B in `multiply`, with B (m, n) and A (m, m).
 
         This also holds for `multiply_add_pivots` of elements.
         """
         ...
 
-    def overlaps(self, plan: KernelPlan, m: int, n: int, k: int) -> bool:
+    def can_overlap(self, plan: KernelPlan, m: int, n: int, k: int) -> bool:
         """Return whether A (m, k) may be columns of C (m, n) in `multiply_add` if B are rows of pivots: B = K* ⊗ B.
 
         An entry of A that is overwritten meanwhile belongs to A ⊗ K*, whose product with B is the same.
@@ -238,7 +238,7 @@ class ProductKernels(Protocol):
     def multiply_upper(self, plan: KernelPlan, C: Any, A: Any, B: Any, subdiagonals: int, is_left: bool) -> None:
         """Compute C ← A ⊗ B as `Backend.multiply`, with one triangular operand.
 
-        C (m, n) and B may be the same array if the backend `replaces`. With ``is_left``, A (m, m) is 0̄ for
+        C (m, n) and B may be the same array if the backend `can_multiply_in_place`. With ``is_left``, A (m, m) is 0̄ for
         k < i - subdiagonals. Otherwise B (n, n) is 0̄ for k > j + subdiagonals. A kernel need not read these entries.
         """
         raise _missing_operation()
@@ -246,8 +246,8 @@ class ProductKernels(Protocol):
     def propagates_nan(self, plan: KernelPlan, m: int, k: int, n: int) -> bool:
         """Return whether products (m, k) by (k, n), with n or m = 1, show every NaN and ∞ of their operands.
 
-        Such a product is NaN or ∞ wherever a row meets a NaN, or an ∞ and no -∞. The caller then scans the product
-        instead of the operands.
+        An entry of such a product is NaN or ∞ if the operands of its terms include a NaN, or an ∞ and no -∞. The caller
+        then scans the product instead of the operands.
         """
         return False
 
@@ -307,7 +307,7 @@ class ClosureKernels(Protocol):
     def survey_gaining(self, plan: KernelPlan, A: Any) -> Any:
         """Return the survey of A (count, n, n) that `close_gaining` needs, or None if a matrix needs another method.
 
-        A matrix with a cycle that gains needs another method; the cycle is not returned. Nothing is written. For
+        A matrix with a cycle that gains needs another method. The cycle is not returned. Nothing is written. For
         max-times and min-times the survey is the factors (count, n) float64 under which no weight gains.
         """
         raise _missing_operation()
@@ -323,7 +323,7 @@ class ClosureKernels(Protocol):
 class Mark(Protocol):
     """An event in the work that was enqueued on a stream.
 
-    The names are those of CuPy's events.
+    The members have the names of CuPy's events.
     """
 
     @property
@@ -456,7 +456,7 @@ class GraphKernels(Protocol):
         ...
 
     def mirror(self, A: Any) -> None:
-        """Copy the entries of A above the diagonal to those below it."""
+        """Copy each entry of A above the diagonal to its mirror image below."""
         ...
 
     def count_hops(self, D: Any, starts: Any, heads: Any, words: Any, weight: Any, none: Any) -> None:
@@ -567,7 +567,7 @@ class SequenceKernels(Protocol):
     """Sequences of steps by one matrix B (n, n), and their gradients."""
 
     def prepare(self, plan: KernelPlan, B: Any) -> Any:
-        """Return the preparation that all steps by B share while B stays as it is, or None if it saves nothing."""
+        """Return the preparation that all steps by B share while B does not change, or None if it saves no time."""
         ...
 
     def walk(self, plan: KernelPlan, preparation: Any, x: Any, steps: Steps) -> None:
@@ -577,7 +577,7 @@ class SequenceKernels(Protocol):
         """
         ...
 
-    def pulls(self, plan: KernelPlan, n: int) -> bool:
+    def can_pull(self, plan: KernelPlan, n: int) -> bool:
         """Return whether `pull` supports this semiring and dtype."""
         ...
 

@@ -173,7 +173,7 @@ def _corner_values(semiring: Semiring, dtype: np.dtype[Any], zero: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def has_unit_star(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
-    """Return whether the star is 1̄ wherever it exists, at 1̄ too: then no pivot's row and column need a product."""
+    """Return whether every star is 1̄ and 1̄ has one, so that rows and columns of pivots need no product."""
     star, divergence, one = semiring.given_star, semiring.divergence, semiring.one_for(dtype)
     if divergence is not None and divergence.evaluate({"x": one}, dtype):
         return False

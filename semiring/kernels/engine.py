@@ -207,13 +207,13 @@ class Engine:
         self.plan.status.first_vertex = start
         self.backend.close_block(self.plan, A)
 
-    def closes(self, n: int) -> bool:
+    def can_close(self, n: int) -> bool:
         """Return whether the backend has a fast path for a whole closure of n rows under this plan."""
         closures = self.backend.capabilities.closures
         return closures is not None and closures.can_close(self.plan, n)
 
     def close(self, A: Array, start: int = 0) -> None:
-        """Compute A ← A* by the backend's fast path for whole closures, which `closes` must allow.
+        """Compute A ← A* by the backend's fast path for whole closures, which `can_close` must allow.
 
         Raises `DeviceError` if the backend has no such path.
         """
@@ -271,7 +271,7 @@ class Engine:
         subdiagonals.
         """
         products = self.capabilities.products
-        if products is not None and products.replaces(self.plan, *B.shape):
+        if products is not None and products.can_multiply_in_place(self.plan, *B.shape):
             if P is None:
                 self._multiply_upper(B, A, B, subdiagonals, is_left=True)
             else:
@@ -298,10 +298,10 @@ class Engine:
             else:
                 self.multiply_add_pivots(B[rows], P[rows], panel, A, k0)
 
-    def overlaps(self, m: int, n: int, k: int) -> bool:
+    def can_overlap(self, m: int, n: int, k: int) -> bool:
         """Return whether columns of C (m, n) may be A (m, k) in `multiply_add` if B are rows of closed pivots."""
         products = self.capabilities.products
-        return products is not None and products.overlaps(self.plan, m, n, k)
+        return products is not None and products.can_overlap(self.plan, m, n, k)
 
     def copy_panel(self, view: Array, out: Array | None = None) -> Array:
         """Return a copy in ``out``, or a dense copy in the workspace, which the next such copy overwrites.

@@ -79,12 +79,11 @@ def _describe_triangle(name: str, plan: KernelPlan, C: Any, A: Any, B: Any) -> A
 
 def _describe_upper(name: str, plan: KernelPlan, C: Any, A: Any, B: Any, subdiagonals: int, is_left: bool) -> Any:
     (m, n), k = C.shape, B.shape[-2]
-    entries = (
-        k * (k + 1) // 2 + subdiagonals * k - subdiagonals * (subdiagonals + 1) // 2
-    )  # entries of the factor that are read
+    # Only the entries of the factor that may differ from 0̄ are read.
+    count = k * (k + 1) // 2 + subdiagonals * k - subdiagonals * (subdiagonals + 1) // 2
     moved = A.nbytes + B.nbytes + C.nbytes
     return span(
-        "product", name, pairs=entries * (n if is_left else m), moved=moved, shape=(m, k, n), **_describe_plan(plan)
+        "product", name, pairs=count * (n if is_left else m), moved=moved, shape=(m, k, n), **_describe_plan(plan)
     )
 
 

@@ -18,7 +18,23 @@ __all__ = ["Tolerance", "tolerance_for", "unattained_distance"]
 
 Array: TypeAlias = NDArray[Any]
 
-_EXACT = {"min", "max", "and", "or", "xor", "invert", "where", "lt", "le", "gt", "ge", "eq", "ne", "neg", "abs"}
+_EXACT_OPERATIONS = {
+    "min",
+    "max",
+    "and",
+    "or",
+    "xor",
+    "invert",
+    "where",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "eq",
+    "ne",
+    "neg",
+    "abs",
+}
 _X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
 _PRODUCTS = {Expression("mul", (_X, _Y)), Expression("mul", (_Y, _X))}
 
@@ -57,7 +73,7 @@ def tolerance_for(plan: KernelPlan, D: Array) -> Tolerance:
     to an entry. Otherwise its unit is the largest finite entry of D, or 1 if that entry is smaller.
     """
     mul = plan.semiring.mul.expression
-    if not is_floating(plan.dtype) or mul.operations <= _EXACT:
+    if not is_floating(plan.dtype) or mul.operations <= _EXACT_OPERATIONS:
         return Tolerance()
     limits = float_limits(plan.dtype)
     # Closures of long doubles use potentials in float64. Their trees have the least errors for any tolerance.

@@ -245,7 +245,7 @@ def has_gradient_kernel(semiring: Semiring, dtype: np.dtype[Any], n: int) -> boo
     backend: Any = backend_for(None, semiring, dtype)  # as in `engine_for`
     engine = _engine(semiring, dtype, False, 1, backend)
     kernels = engine.backend.capabilities.sequences
-    return kernels is not None and kernels.pulls(engine.plan, n)
+    return kernels is not None and kernels.can_pull(engine.plan, n)
 
 
 def witness_into(

@@ -39,7 +39,7 @@ def join_pairs(rows: TriangularSolves, columns: TriangularSolves, sources: Array
     """Write to ``out`` (p,) the entries of A* from p sources to p targets, both int arrays of vertices."""
     a = rows.analysis
     tails, heads = a.place[sources], a.place[targets]
-    common = kernels.lowest_common(tails, heads, a.supernode_of, a.parents)
+    common = kernels.find_lowest_common(tails, heads, a.supernode_of, a.parents)
     order = np.lexsort((heads, tails, common))
     first_common = int(np.searchsorted(common[order], 0))
     out[order[:first_common]] = rows.plan.zero  # no tree holds both ends

@@ -199,7 +199,7 @@ def test_an_operation_with_other_parameters_would_be_seen():
 )
 def test_products_in_place_are_those_of_a_copy(name, dtype, m, n, threads, rng):
     backend, plan = get_backend("cpu"), make_plan(CATALOGUE[name], dtype, threads=threads)
-    assert backend.capabilities.products.replaces(plan, m, n)
+    assert backend.capabilities.products.can_multiply_in_place(plan, m, n)
     A, matrix = (rng.integers(0, 99, shape).astype(dtype) for shape in ((m, m), (m, n + 9)))
     if np.dtype(dtype).kind == "f":
         A, matrix = A / 7, matrix / 7
@@ -310,7 +310,7 @@ def test_steps_by_one_matrix_are_products(dtype, sparse, rng):
         kernels.walk(plan, prepared, last, Steps(steps, w.swapaxes(0, 1), lengths, found))
         np.testing.assert_array_equal(found, np.array(expected[1:]).swapaxes(0, 1))
         np.testing.assert_array_equal(last, expected[-1])
-    assert kernels.pulls(plan, n) == (dtype == "float32")
+    assert kernels.can_pull(plan, n) == (dtype == "float32")
     assert kernels.prepare(make_plan(CATALOGUE["min_plus"], dtype), B) is None
 
 

@@ -188,10 +188,10 @@ class PlainProducts(ProductKernels):
     def __init__(self, backend):
         self._backend = backend
 
-    def replaces(self, plan, m, n):
+    def can_multiply_in_place(self, plan, m, n):
         return False
 
-    def overlaps(self, plan, m, n, k):
+    def can_overlap(self, plan, m, n, k):
         return False
 
     def copy_panel(self, plan, A, out):

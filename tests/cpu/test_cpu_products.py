@@ -37,7 +37,7 @@ def plan_for(dtype, **options):
 def borders(dtype):
     """Rows, columns and steps of k just inside, on and just outside every border of the engine."""
     kernels = kernels_for(plan_for(dtype))
-    shape = kernels.shape(kernels.speed.depth).shape
+    shape = kernels.product_shape(kernels.speed.depth).shape
     around = (-1, 0, 1)
     rows = [kernels.tile.rows + d for d in around] + [shape.packed_rows + d for d in around]
     columns = [kernels.lanes + d for d in around] + [kernels.width + d for d in around]

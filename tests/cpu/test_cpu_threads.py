@@ -58,7 +58,7 @@ def test_blocks_cover_a_matrix_once(shape, tasks):
     m, n = shape
     kernels = kernels_for(make_plan(sr.min_plus, "float32"))
     covered = np.zeros(shape, int)
-    for top, bottom, left, right in kernels.blocks(m, n, tasks):
+    for top, bottom, left, right in kernels.product_blocks(m, n, tasks):
         assert top % kernels.tile.rows == 0
         assert left % kernels.width == 0
         covered[top:bottom, left:right] += 1
@@ -71,7 +71,7 @@ def test_blocks_cover_a_triangle_once(n, tasks):
     """What is accumulated twice is counted twice; of what lies below the diagonal little is computed."""
     kernels = kernels_for(make_plan(sr.min_plus, "float32"))
     covered = np.zeros((n, n), int)
-    for top, bottom, left, right in kernels.upper_blocks(n, tasks):
+    for top, bottom, left, right in kernels.upper_product_blocks(n, tasks):
         assert 0 <= top < bottom <= n
         assert 0 <= left < right <= n
         covered[top:bottom, left:right] += 1

@@ -141,7 +141,7 @@ def test_a_product_in_the_place_of_its_operand(name, side, tensor_cores, rng):
     plan = make_plan(CATALOGUE[name], BOOL, storage="bits")
     a, b = rng.random((m, m)) < 0.002, rng.random((m, n)) < 0.3
     A, (around, B) = pack(a).to_device().words, embedded(pack(b).words, 3, 2)
-    assert backend.capabilities.products.replaces(plan, *B.shape)
+    assert backend.capabilities.products.can_multiply_in_place(plan, *B.shape)
     backend.multiply(plan, B, A, B)
     counts = a.astype(np.float32) @ b.astype(np.float32)
     product = counts > 0 if name == "boolean" else counts % 2 > 0
@@ -161,10 +161,10 @@ def test_a_product_with_columns_of_its_result(first, tensor_cores, rng):
     expected = c | (c[:, first : first + k].astype(np.float32) @ b.astype(np.float32) > 0)
     backend, plan = device_backend(sr.boolean, BOOL, "bits"), make_plan(sr.boolean, BOOL, storage="bits")
     B, C = pack(b).to_device().words, pack(c).to_device().words
-    assert backend.capabilities.products.overlaps(plan, *C.shape, k)
+    assert backend.capabilities.products.can_overlap(plan, *C.shape, k)
     backend.multiply_add(plan, C, C[:, first // 32 : (first + k) // 32], B)
     np.testing.assert_array_equal(C.get(), pack(expected).words)
-    assert not backend.capabilities.products.overlaps(make_plan(sr.xor_and, BOOL, storage="bits"), *C.shape, k)
+    assert not backend.capabilities.products.can_overlap(make_plan(sr.xor_and, BOOL, storage="bits"), *C.shape, k)
 
 
 def test_a_path_through_all_vertices(rng):

@@ -218,8 +218,8 @@ def test_every_kernel_of_a_backend_is_measured(name):
 
 #: What a backend says of itself, or hands out, without work on a matrix.
 SAYINGS = {
-    *("pulls", "capabilities", "supports", "can_close", "stack_rows", "gaining_rows"),
-    *("lanes", "mark", "replaces", "overlaps", "has_edges", "propagates_nan", "paper_names"),
+    *("can_pull", "capabilities", "supports", "can_close", "stack_rows", "gaining_rows"),
+    *("lanes", "mark", "can_multiply_in_place", "can_overlap", "has_edges", "propagates_nan", "paper_names"),
 }
 
 

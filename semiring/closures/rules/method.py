@@ -63,7 +63,7 @@ def method(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
         schedule = schedule_for(backend.name, m.dtype, m.storage, d.semiring)
         name = schedule.method(q.n, selecting=selects(d.semiring))
         whole = "close" in method_named(name).needs
-        if whole and not Engine(backend, make_plan(d.semiring, m.dtype)).closes(q.n):
+        if whole and not Engine(backend, make_plan(d.semiring, m.dtype)).can_close(q.n):
             name = BLOCKED
         if q.n <= schedule.leaf:
             why = f"{q.n} vertices: closed as one block, without products"

@@ -12,7 +12,7 @@ from semiring.algorithms.schedule import dense_operations
 from semiring.closures.costs import CostEstimate
 from semiring.closures.plan import Draft, NotApplicable, Rewrite
 from semiring.closures.planner import Recorder, rule
-from semiring.kernels import packs
+from semiring.kernels import can_pack
 from semiring.kernels.machines import closure_speed
 
 __all__ = ["packed"]
@@ -29,7 +29,7 @@ def packed(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     is_requested = q.has_structural_method and "bits" in method_named(q.method).storages
     if not is_requested and n < closure_speed(q.backend(d.semiring, m.dtype).name, m.dtype).pack:
         return NotApplicable("too few vertices for packing to be faster")
-    if not packs(d.semiring, q.on_device):
+    if not can_pack(d.semiring, q.on_device):
         return NotApplicable("the backend has no packed bits for this semiring and dtype")
     method = d.method if "bits" in method_named(d.method).storages else "rkleene"
     costs = CostEstimate({"bits": dense_operations(n, 1 / 8), "bytes": dense_operations(n, 1)})

@@ -140,7 +140,7 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         """Advance x to its state after the steps."""
         log_walks.walk(self, plan, preparation, x, steps)
 
-    def pulls(self, plan: KernelPlan, n: int) -> bool:
+    def can_pull(self, plan: KernelPlan, n: int) -> bool:
         """Return whether gradients are computed: for log_plus in float32."""
         return plan.dtype.char == "f" and log_sums.can_multiply(plan, n)
 
@@ -158,14 +158,14 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
         for matrices in zip(C, A, B, strict=True):
             one(plan, *matrices)
 
-    def replaces(self, plan: KernelPlan, m: int, n: int) -> bool:
+    def can_multiply_in_place(self, plan: KernelPlan, m: int, n: int) -> bool:
         """Return whether C may be B in a product: if whole columns of B are packed before a column of C is written."""
         if m > 1 and n > 1 and log_sums.can_multiply(plan, m):
             return True
         deepest = 2 * cpu_speed().depth  # deeper columns would not stay in the cache
         return plan.storage == "elements" and 1 < m <= deepest and n > 1
 
-    def overlaps(self, plan: KernelPlan, m: int, n: int, k: int) -> bool:
+    def can_overlap(self, plan: KernelPlan, m: int, n: int, k: int) -> bool:
         """Return False, because A is packed some columns at a time, after C has been written."""
         return False
 
@@ -289,7 +289,8 @@ class CpuBackend(ProductKernels, ClosureKernels, PathKernels, SequenceKernels):
 
     @cached_property
     def _gaining_closures(self) -> Any:
-        from semiring.kernels.cpu.closing.gaining import SmallGains  # its loops use those of graphs, and these codegen
+        # Imported here, because SmallGains imports kernels.graphs, which imports codegen of this package.
+        from semiring.kernels.cpu.closing.gaining import SmallGains
 
         return SmallGains()
 

@@ -1,9 +1,10 @@
 """Dijkstra's algorithm from many vertices, by a queue of four children a vertex.
 
-Each thread has some sources. It is correct if ⊕ selects and no edge improves on 1̄, because then no path improves by an
-extension. Vertices are settled in the order of their values, each once. A value is added up from the source on, and
-rounding keeps the order of sums and products. So the best value is the same in whatever order vertices are scanned.
-Edges are compressed rows. ``place`` of a vertex is its position in the queue, or one of the two marks below. Keys after
+Each thread searches from some of the sources. The algorithm is correct if ⊕ selects and no edge improves on 1̄, because
+then no path improves by an extension. Vertices are settled in the order of their values, each once. A value is added up
+from the source on, and rounding keeps the order of sums and products. So the best value does not depend on the order in
+which vertices are scanned. Edges are compressed rows. ``place`` of a vertex is its position in the queue, or one of the
+two marks below. Keys after
 the end of the queue are 0̄, so that a vertex always has four children, without a branch that the processor would have
 to predict.
 
@@ -44,7 +45,7 @@ _inner = njit(**PART)
 
 
 @_inner
-def _workspace(n, zero):
+def _new_workspace(n, zero):
     """Return keys and vertices of the queue, places, the settled vertices in order, values, and predecessors."""
     order, before = np.empty(n, np.int32), np.empty(n, np.int32)
     return np.full(n + 4, zero), np.zeros(n + 4, np.int32), np.full(n, _NEW, np.int32), order, np.full(n, zero), before
@@ -72,13 +73,13 @@ def _sift_down(sr, keys, queue, place, size):
 
 
 @_inner
-def _search(sr, starts, heads, weights, source, zero, one, limit, targets, target_count, work):
+def _search(sr, starts, heads, weights, source, zero, one, limit, targets, target_count, workspace):
     """Settle the vertices no worse than the limit, until ``target_count`` of the ``targets`` are settled.
 
     Return how many vertices are settled, and how many are still in the queue. Values and predecessors of unsettled
     vertices are undefined.
     """
-    keys, queue, place, order, values, before = work
+    keys, queue, place, order, values, before = workspace
     keys[0], queue[0], place[source], values[source], before[source] = one, source, 0, one, _NO_PREDECESSOR
     size, settled = 1, 0
     while size and not better(sr, limit, keys[0]):
@@ -117,9 +118,9 @@ def _search(sr, starts, heads, weights, source, zero, one, limit, targets, targe
 
 
 @_inner
-def _reset_workspace(work, settled_count, size, zero):
+def _reset_workspace(workspace, settled_count, size, zero):
     """Reset the workspace after a search, at a cost proportional to the vertices that the search reached."""
-    keys, queue, place, order, values, _ = work
+    keys, queue, place, order, values, _ = workspace
     for i in range(settled_count):
         place[order[i]], values[order[i]] = _NEW, zero
     for i in range(size):
@@ -135,7 +136,7 @@ def _search_table(sr, starts, heads, weights, sources, targets, zero, one, out, 
     n) it is not requested.
     """
     n = starts.size - 1
-    work, is_target, target_count = _workspace(n, zero), np.zeros(n, np.bool_), 0
+    work, is_target, target_count = _new_workspace(n, zero), np.zeros(n, np.bool_), 0
     _, _, place, order, values, before = work
     for t in targets:
         target_count += not is_target[t]
@@ -159,7 +160,7 @@ def _search_near(sr, starts, heads, weights, sources, targets, zero, one, limit)
     The targets of a source are in the order in which they are settled, the best first.
     """
     n = starts.size - 1
-    work, target_count, count = _workspace(n, zero), 0, 0
+    work, target_count, count = _new_workspace(n, zero), 0, 0
     order, values = work[3], work[4]
     for v in range(n):
         target_count += targets[v]

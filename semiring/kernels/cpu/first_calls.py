@@ -28,19 +28,19 @@ __all__ = ["MAX_DIRECT_EDGES", "SECONDS", "FirstCalls"]
 Array: TypeAlias = NDArray[Any]
 
 SECONDS = 1.0  # seconds that a definition is computed in NumPy: a fifth of a compilation on two cores of a Zen 4 server
-_PRODUCT, _CLOSURE = 3e8, 6e7  # pairs a second in NumPy, on that server
+_PRODUCT_RATE, _CLOSURE_RATE = 3e8, 6e7  # pairs a second in NumPy, on that server
 _UNDECIDED = -2
-_STEP = 1e-4  # seconds for each k, besides those for its pairs
+_SECONDS_PER_STEP = 1e-4  # seconds for each k, besides those for its pairs
 #: Direct edges into a vertex that are tried one by one. With more edges, `follow_intermediates` is faster.
 MAX_DIRECT_EDGES = 128
-_ROUNDED = {"exp", "expm1", "log", "log1p"}  # operations that compiled kernels round differently from NumPy
+_ROUNDED_OPERATIONS = {"exp", "expm1", "log", "log1p"}  # operations that compiled kernels round differently from NumPy
 #: Operations that make no -0.0 from numbers of any sign other than -0.0.
-_WITHOUT_SIGNS = {"min", "max", "add", "where", "ge", "gt", "le", "lt"}
+_WITHOUT_NEGATIVE_ZERO = {"min", "max", "add", "where", "ge", "gt", "le", "lt"}
 
 _reference = ReferenceBackend()
 
 
-def _seconds() -> float:
+def _read_seconds() -> float:
     """Return the seconds of NumPy that a definition may use, from the environment, else `SECONDS`."""
     text = os.environ.get("SEMIRING_NUMPY_SECONDS", "").strip()
     try:
@@ -61,9 +61,9 @@ class FirstCalls:
     def __init__(self, plan: KernelPlan, is_compiled: bool, pivotwise_rows: int = PIVOTS) -> None:
         """Start the budget of a plan's definition: 0 seconds if the definition ``is_compiled``.
 
-        ``pivotwise_rows``: the compiled kernels close a matrix of up to so many rows pivot by pivot.
+        ``pivotwise_rows``: the most rows of a matrix that the compiled kernels close pivot by pivot.
         """
-        self.remaining_seconds = 0.0 if is_compiled or not _has_same_bits(plan) else _seconds()
+        self.remaining_seconds = 0.0 if is_compiled or not _has_same_bits(plan) else _read_seconds()
         self._pivotwise_rows = pivotwise_rows
         self._may_have_negative_zeros = plan.dtype.kind == "f" and not plan.facts.nonnegative
 
@@ -72,14 +72,14 @@ class FirstCalls:
 
         C may be B.
         """
-        if not self._allows(A.shape[1] * (_STEP + C.size / _PRODUCT), A, B, C if accumulate else A):
+        if not self._allows(A.shape[1] * (_SECONDS_PER_STEP + C.size / _PRODUCT_RATE), A, B, C if accumulate else A):
             return False
         (_reference.multiply_add if accumulate else _reference.multiply)(plan, C, A, B.copy() if C is B else B)
         return True
 
     def close(self, plan: KernelPlan, A: Array) -> bool:
         """Compute A ← A* in place, or return False to leave it to the compiled kernels."""
-        if not self._allows(A.shape[0] * (2 * _STEP + A.size / _CLOSURE), A):
+        if not self._allows(A.shape[0] * (2 * _SECONDS_PER_STEP + A.size / _CLOSURE_RATE), A):
             return False
         width = A.shape[0] if A.shape[0] <= self._pivotwise_rows else PIVOTS
         for start in range(0, A.shape[0], width):  # in the order of `blocks.close`, for sums and products round
@@ -99,7 +99,7 @@ class FirstCalls:
 
     def predecessors(self, plan: KernelPlan, D: Array, tolerance: Tolerance, adjacency: Array) -> Array | None:
         """Return the predecessors (n, n) of D, the closure of ``adjacency``, or None if compiled kernels must run."""
-        if not self._allows(D.shape[0] * (2 * _STEP + D.size / _CLOSURE), D, adjacency):
+        if not self._allows(D.shape[0] * (2 * _SECONDS_PER_STEP + D.size / _CLOSURE_RATE), D, adjacency):
             return None
         return _predecessors(plan, D, tolerance, adjacency)
 
@@ -179,7 +179,9 @@ def _has_same_bits(plan: KernelPlan) -> bool:
     semiring = plan.semiring
     trees = (semiring.add.expression, semiring.mul.expression, semiring.star_expression)
     used = {name for tree in trees if tree is not None for name in tree.operations}
-    if plan.dtype.kind not in "iub" and (used & _ROUNDED or not (plan.facts.nonnegative or used <= _WITHOUT_SIGNS)):
+    if plan.dtype.kind not in "iub" and (
+        used & _ROUNDED_OPERATIONS or not (plan.facts.nonnegative or used <= _WITHOUT_NEGATIVE_ZERO)
+    ):
         return False
     return semiring.selective and _keeps_bits(plan)
 

@@ -81,7 +81,7 @@ class Workspace:
     def __init__(self) -> None:
         self.free_pieces: list[Piece] = []  # append and pop are atomic under the GIL
 
-    def take(self, size: int) -> Piece:
+    def take_piece(self, size: int) -> Piece:
         """Return a piece of at least ``size`` bytes from its first aligned byte on."""
         if self.free_pieces:
             try:
@@ -122,8 +122,8 @@ class Kernels:
         self._jobs: dict[int, list[ClosingJob]] = {}  # free jobs of closures of n vertices
         self._shapes: dict[tuple[int, bool], _ShapeRecord] = {}
         self._block_cache: dict[tuple[int, ...], Array] = {}
-        self.padded_columns = -(-PIVOTS // self.lanes) * self.lanes  # columns of the block that an elimination closes
-        self.first_calls = FirstCalls(plan, is_compiled(*self._tile_code(), pivots=False), self.padded_columns)
+        self.block_columns = -(-PIVOTS // self.lanes) * self.lanes  # columns of the block that an elimination closes
+        self.first_calls = FirstCalls(plan, is_compiled(*self._tile_code(), pivots=False), self.block_columns)
 
     # --------------------------------------------------------------------------------------------------- products
 
@@ -151,7 +151,7 @@ class Kernels:
             depth = A.shape[1]
         elif chunk and chunk <= depth:
             depth = depth // chunk * chunk
-        shape, subdiagonals = self.shape(depth, chunk > 0), (a_subdiagonals, b_subdiagonals)
+        shape, subdiagonals = self.product_shape(depth, chunk > 0), (a_subdiagonals, b_subdiagonals)
         if threads > 1:
             m, n = C.shape
             pairs = m * n * A.shape[1]
@@ -162,13 +162,13 @@ class Kernels:
                     shape, (C, A, B, P), (accumulate, chunk, k0, *subdiagonals), blocks, min(threads, len(blocks))
                 )
                 return
-        workspace = self.workspace.take(shape.workspace_bytes)
+        workspace = self.workspace.take_piece(shape.workspace_bytes)
         self._product_entry(
             C, A, B, P, shape.address, accumulate, chunk, k0, a_subdiagonals, b_subdiagonals, workspace.address
         )
         self.workspace.free_pieces.append(workspace)
 
-    def shape(self, depth: int, marking: bool = False) -> _ShapeRecord:
+    def product_shape(self, depth: int, marking: bool = False) -> _ShapeRecord:
         """Return the shape of the products that pack ``depth`` steps of k at a time."""
         record = self._shapes.get((depth, marking))
         if record is None:
@@ -185,7 +185,7 @@ class Kernels:
 
         Entries below the diagonal may be overwritten.
         """
-        shape, n = self.shape(self.speed.depth), C.shape[1]
+        shape, n = self.product_shape(self.speed.depth), C.shape[1]
         tasks = self.speed.tasks * threads if n * n // 2 * A.shape[1] >= self.speed.parallel_pairs else 1
         blocks = self._cut_upper_blocks(n, tasks)
         no_marks = np.empty((0, 0), np.int32)
@@ -195,11 +195,11 @@ class Kernels:
 
     def stacked_product(self, C: Array, A: Array, B: Array, accumulate: int, threads: int) -> None:
         """Compute C ← [C ⊕] A ⊗ B for stacks of matrices, no size 0; a compiled loop computes each thread's part."""
-        count, loop, shape = C.shape[0], self._products_entry, self.shape(self.speed.depth)
+        count, loop, shape = C.shape[0], self._products_entry, self.product_shape(self.speed.depth)
 
         def multiply_part(start: int, stop: int) -> None:
             part_slice = slice(start, stop)
-            workspace = self.workspace.take(shape.workspace_bytes)
+            workspace = self.workspace.take_piece(shape.workspace_bytes)
             loop(C[part_slice], A[part_slice], B[part_slice], shape.address, accumulate, workspace.address)
             self.workspace.free_pieces.append(workspace)
 
@@ -234,13 +234,15 @@ class Kernels:
         blocks: Array,
         threads: int,
     ) -> None:
-        workspaces = [self.workspace.take(shape.workspace_bytes) for _ in range(threads)]
+        workspaces = [self.workspace.take_piece(shape.workspace_bytes) for _ in range(threads)]
         job = _new_job(blocks, [piece.address for piece in workspaces])
         self._describe_entry(*matrices, shape.address, *options, job.ctypes.data)
         run_blocks(job, len(blocks), threads)
         self.workspace.free_pieces.extend(workspaces)
 
-    def blocks(self, m: int, n: int, tasks: int, *, columns_only: bool = False) -> list[tuple[int, int, int, int]]:
+    def product_blocks(
+        self, m: int, n: int, tasks: int, *, columns_only: bool = False
+    ) -> list[tuple[int, int, int, int]]:
         """Return about ``tasks`` blocks of C, cut at the borders of tiles, in decreasing order of their work.
 
         Columns are cut first, because every task packs its own columns of B. If rows were cut, packing would take a
@@ -255,9 +257,9 @@ class Kernels:
         return sorted(blocks, key=lambda block: ((block[0] - block[1]) * (block[3] - block[2]), -block[2]))
 
     def _cut_blocks(self, m: int, n: int, tasks: int, columns_only: bool) -> Array:
-        """Return `blocks` as a cached array, because a closure uses the same blocks from round to round."""
+        """Return `product_blocks` as a cached array, because a closure uses the same blocks from round to round."""
         return self._cached_blocks(
-            (m, n, tasks, columns_only), lambda: self.blocks(m, n, tasks, columns_only=columns_only)
+            (m, n, tasks, columns_only), lambda: self.product_blocks(m, n, tasks, columns_only=columns_only)
         )
 
     def _cached_blocks(self, key: tuple[int, ...], make_blocks: Callable[[], list[tuple[int, int, int, int]]]) -> Array:
@@ -268,13 +270,13 @@ class Kernels:
             blocks = self._block_cache[key] = np.array(make_blocks(), np.int64)
         return blocks
 
-    def upper_blocks(self, n: int, tasks: int) -> list[tuple[int, int, int, int]]:
+    def upper_product_blocks(self, n: int, tasks: int) -> list[tuple[int, int, int, int]]:
         """Return blocks that cover C (n, n) on and above the diagonal, at least about ``tasks``, most work first.
 
         Above the diagonal a block is as wide as the columns of B that are packed at a time. At the diagonal it is as
         wide as a tile.
         """
-        rows, strip = self.tile.rows, self.shape(self.speed.depth).shape.packed_columns
+        rows, strip = self.tile.rows, self.product_shape(self.speed.depth).shape.packed_columns
         height = max(rows, n * n // (2 * tasks * strip) // rows * rows)
         blocks = []
         for left in range(0, n, strip):
@@ -286,8 +288,8 @@ class Kernels:
         return sorted(blocks, key=lambda block: (block[0] - block[1]) * (block[3] - block[2]))
 
     def _cut_upper_blocks(self, n: int, tasks: int) -> Array:
-        """Return `upper_blocks` as a cached array."""
-        return self._cached_blocks((n, tasks), lambda: self.upper_blocks(n, tasks))
+        """Return `upper_product_blocks` as a cached array."""
+        return self._cached_blocks((n, tasks), lambda: self.upper_product_blocks(n, tasks))
 
     @cached_property
     def _product_entry(self) -> Any:
@@ -339,7 +341,8 @@ class Kernels:
     def vector_product(self, C: Array, A: Array, B: Array, accumulate: int, threads: int) -> bool:
         """Compute C ← [C ⊕] A ⊗ B for C of one column or one row.
 
-        Return False, and compute nothing, if a tile is as fast or no side of the matrix is contiguous.
+        Return False without computing C if a tile is as fast, or if neither rows nor columns of the matrix are
+        contiguous.
         """
         column = C.shape[1] == 1
         matrix = A if column else B.T
@@ -405,7 +408,7 @@ class Kernels:
             job = self._jobs[n].pop()  # append and pop are atomic under the GIL
         except (KeyError, IndexError):
             job = self._new_closing_job(n)
-        return job, self.block_workspace.take(job.workspace_bytes)
+        return job, self.block_workspace.take_piece(job.workspace_bytes)
 
     def return_job(self, n: int, job: ClosingJob, piece: Piece) -> None:
         """Store a job and its workspace for the next call."""
@@ -422,7 +425,7 @@ class Kernels:
         blocks = max_rows * (padded + panel_width) * self.size
         packed = (max_rows + self.tile.rows) * max_rows * max(self.size, LANE_BYTES)
         job = np.zeros(CLOSING_WORDS, np.int64)
-        job[:SHAPE_WORDS] = self.shape(self.speed.depth).words
+        job[:SHAPE_WORDS] = self.product_shape(self.speed.depth).words
         job[WORDS:] = elimination.address, padded, pivots, elimination.one, elimination.is_idempotent
         self._jobs.setdefault(n, [])
         return ClosingJob(job, job.ctypes.data, blocks + packed + self.tile.rows * self.width * self.size)
@@ -434,7 +437,7 @@ class Kernels:
         """
         n, group = A.shape[0], GROUP * self.lanes
         padded = -(-n // group) * group
-        piece = self.block_workspace.take(n * padded * (self.size + 4))
+        piece = self.block_workspace.take_piece(n * padded * (self.size + 4))
         failed: int = self._close_pivots_entry(
             A, P, self._marking_eliminate_address, padded, padded // group, self.definition.zero_bits, k0, piece.address
         )
@@ -454,16 +457,16 @@ class Kernels:
             return failed
         n, elimination = A.shape[0], self._elimination
         loop, round_ = entry("close_pivots_by_rows", self.size), max(1, ROUND_PAIRS // (n * n))
-        copy, piece = np.empty(n, A.dtype), self.block_workspace.take(self.padded_columns * self.size)
+        copy, piece = np.empty(n, A.dtype), self.block_workspace.take_piece(self.block_columns * self.size)
         rows = -(-n // MAX_BLOCKS) if dynamic else -(-n // threads)
         blocks = _row_blocks(n, rows)
-        job, alive = self._rows_job(blocks, threads, A, copy[None], copy[None], 1)
+        job, alive = self._new_rows_job(blocks, threads, A, copy[None], copy[None], 1)
         job[row_parallel.IDEMPOTENT] = elimination.is_idempotent
         start, failed = 0, -1
         with lease(min(threads, len(blocks))) as team:
             arguments = (
                 *(A, job.ctypes.data, len(blocks), team.mailbox, team.members),
-                *(elimination.address, piece.address, self.padded_columns, self.definition.zero_bits),
+                *(elimination.address, piece.address, self.block_columns, self.definition.zero_bits),
             )
             while start < n and failed < 0:
                 team.wake()
@@ -483,12 +486,12 @@ class Kernels:
         Rows of C and B are contiguous.
         """
         blocks = _row_blocks(C.shape[0], -(-C.shape[0] // min(MAX_BLOCKS, 8 * threads)))
-        job, alive = self._rows_job(blocks, threads, C, A, B, A.shape[1])
+        job, alive = self._new_rows_job(blocks, threads, C, A, B, A.shape[1])
         job[row_parallel.PIVOT] = -1
         run_blocks(job, len(blocks), min(threads, len(blocks)))
         del alive
 
-    def _rows_job(self, blocks: Array, threads: int, C: Array, A: Array, B: Array, count: int) -> tuple[Array, Any]:
+    def _new_rows_job(self, blocks: Array, threads: int, C: Array, A: Array, B: Array, count: int) -> tuple[Array, Any]:
         """Return a job of `row_parallel` with factors of A and rows of B, and the objects that must live as long."""
         folds, scratch = folds_for(self.plan, count), np.empty((threads, _ALIGNMENT), np.uint8)
         job = _new_job(blocks, [scratch.ctypes.data + _ALIGNMENT * member for member in range(threads)])
@@ -541,8 +544,8 @@ class Kernels:
         """The native elimination of the pivots of a closure."""
         definition = define(self.plan, closing=True)
         return _NativeElimination(
-            self._compile_eliminate(self.padded_columns // self.lanes, False),
-            self.padded_columns,
+            self._compile_eliminate(self.block_columns // self.lanes, False),
+            self.block_columns,
             definition.one_bits - (definition.one_bits >> 63 << 64),
             int(definition.idempotent),
         )

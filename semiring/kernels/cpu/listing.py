@@ -1,4 +1,4 @@
-"""Show the code of a product on a CPU as text, for this machine or any other that LLVM knows."""
+"""Show the code of a product on a CPU as text, for this machine or any CPU that LLVM supports."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def tile_code(plan: KernelPlan, language: str, cpu: str | None, is_whole: bool) 
     target = host() if cpu is None else CPUS[cpu]
     text, shape = tile_text(plan, language, target)
     listing = text if is_whole else steady_loop(text)
-    mark = ";" if language == "llvm" else "//" if target.arm64 else "#"
+    mark = ";" if language == "llvm" else "//" if target.is_arm64 else "#"
     return (
         f"{mark} a product in {plan.semiring.name} on {plan.dtype}{rounded} for {target.cpu or target.triple}: "
         f"a tile of {shape.rows} rows of {shape.vectors} vectors of {target.vector_bytes} bytes, "

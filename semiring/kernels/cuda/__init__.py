@@ -121,11 +121,11 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         ways = self._classical.multiply, self._logs.multiply
         return any(way(plan, C, A, B, accumulate=accumulate) for way in ways)
 
-    def replaces(self, plan: KernelPlan, m: int, n: int) -> bool:
+    def can_multiply_in_place(self, plan: KernelPlan, m: int, n: int) -> bool:
         """Return whether C may be B in `multiply`: tensor cores for bits transpose all of B first."""
         return plan.storage == "bits" and self._products.replaces(plan, m, n)
 
-    def overlaps(self, plan: KernelPlan, m: int, n: int, k: int) -> bool:
+    def can_overlap(self, plan: KernelPlan, m: int, n: int, k: int) -> bool:
         """Return whether columns of C may be A in `multiply_add`.
 
         If ⊕ is or, a bit that is set early does not change the result.

@@ -176,9 +176,9 @@ def components_of_lists(starts, heads):
 def is_strongly_connected(words, n, rounds):
     """Return True if two searches prove that the graph of packed edges, with n > 0 vertices, is strongly connected.
 
-    The forward search finds the vertices that vertex 0 reaches. The backward search finds those that reach vertex 0, by
-    at most ``rounds`` sweeps through all rows, so that no transpose is needed. If more sweeps were necessary, the
-    result is False although the graph may be strongly connected.
+    The forward search finds the vertices that vertex 0 reaches. The backward search finds the vertices that reach
+    vertex 0, by at most ``rounds`` sweeps through all rows, so that no transpose is needed. If more sweeps were
+    necessary, the result is False although the graph may be strongly connected.
     """
     width = words.shape[1]
     unseen = np.full(width, np.uint32(0xFFFFFFFF), np.uint32)

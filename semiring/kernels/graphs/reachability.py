@@ -39,7 +39,7 @@ def _join_row(source, row, covered_bits, ends):
 
 @kernel
 def join_rows(words, order, bounds, join_limit):
-    """Replace words (n, ⌈n/32⌉) by those of the reflexive closure in place.
+    """Replace words (n, ⌈n/32⌉) by the words of the reflexive closure in place.
 
     Return how many rows were joined. ``order``, ``bounds``: the vertices by components in topological order, and the
     start of each component. The loop ends after ``join_limit`` joins and returns -1. The words then have the same

@@ -42,7 +42,7 @@ def _splat(builder: Any, value: Any, lanes: int) -> Any:
     return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), ir.Constant(ir.VectorType(_I32, lanes), None))
 
 
-def _any(builder: Any, word: Any) -> Any:
+def _is_any_set(builder: Any, word: Any) -> Any:
     """Return whether any of 512 bits is set."""
     bits = builder.bitcast(builder.icmp_unsigned("!=", word, _ZERO), ir.IntType(8))
     return builder.icmp_unsigned("!=", bits, ir.Constant(ir.IntType(8), 0))
@@ -72,13 +72,13 @@ def mark_differences(typing: Any, where: Any, value: Any) -> Any:
     return types.uint32(types.intp, value), code
 
 
-def _columns(builder: Any, entry: Any, source: Any, stride: Any) -> list[Any]:
+def _transpose_registers(builder: Any, entry: Any, source: Any, stride: Any) -> list[Any]:
     """Return the columns of 16 rows of 16 entries, ``stride`` bytes apart.
 
     Four rounds exchange blocks, all in registers (J. O. Eklundh, IEEE Trans. Comput. C-21, 1972).
     """
     kind, numbers = ir.VectorType(entry, TILE), ir.VectorType(_I32, TILE)
-    rows = [load(builder, kind, _row(builder, source, stride, k)) for k in range(TILE)]
+    rows = [load(builder, kind, _row_address(builder, source, stride, k)) for k in range(TILE)]
     for size in (8, 4, 2, 1):
         upper = ir.Constant(numbers, [TILE + c - size if c & size else c for c in range(TILE)])
         lower = ir.Constant(numbers, [TILE + c if c & size else c + size for c in range(TILE)])
@@ -89,7 +89,7 @@ def _columns(builder: Any, entry: Any, source: Any, stride: Any) -> list[Any]:
     return rows
 
 
-def _row(builder: Any, first: Any, stride: Any, k: int) -> Any:
+def _row_address(builder: Any, first: Any, stride: Any, k: int) -> Any:
     return builder.add(first, builder.mul(stride, ir.Constant(_I64, k)))
 
 
@@ -102,8 +102,8 @@ def transpose_tile(typing: Any, like: Any, source: Any, stride: Any, target: Any
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         like, source, stride, target, step = args
-        for k, column in enumerate(_columns(builder, like.type, source, stride)):
-            store(builder, column, _row(builder, target, step, k))
+        for k, column in enumerate(_transpose_registers(builder, like.type, source, stride)):
+            store(builder, column, _row_address(builder, target, step, k))
         return void(context)
 
     return types.void(like, *(types.intp,) * 4), code
@@ -120,8 +120,8 @@ def tiles_differ(typing: Any, like: Any, source: Any, stride: Any, other_tile: A
         like, source, stride, other_tile = args
         kind, bits = ir.VectorType(like.type, TILE), ir.IntType(TILE * like.type.width)
         different = ir.Constant(kind, None)
-        for k, column in enumerate(_columns(builder, like.type, source, stride)):
-            row = load(builder, kind, _row(builder, other_tile, stride, k))
+        for k, column in enumerate(_transpose_registers(builder, like.type, source, stride)):
+            row = load(builder, kind, _row_address(builder, other_tile, stride, k))
             different = builder.or_(different, builder.xor(row, column))
         return builder.icmp_unsigned("!=", builder.bitcast(different, bits), ir.Constant(bits, 0))
 
@@ -129,12 +129,12 @@ def tiles_differ(typing: Any, like: Any, source: Any, stride: Any, other_tile: A
 
 
 @intrinsic
-def lacks_bits(typing: Any, targets: Any, reached: Any) -> Any:
-    """Return whether the word at ``reached`` lacks a bit of the word at ``targets``."""
+def lacks_bits(typing: Any, targets: Any, reached_word: Any) -> Any:
+    """Return whether the word at ``reached_word`` lacks a bit of the word at ``targets``."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         word, part = (load(builder, _WORD, where) for where in args)
-        return _any(builder, builder.and_(word, builder.not_(part)))
+        return _is_any_set(builder, builder.and_(word, builder.not_(part)))
 
     return types.boolean(types.intp, types.intp), code
 
@@ -186,18 +186,18 @@ def join_fours(typing: Any, target: Any, words: Any, numbers: Any, count: Any) -
 
 
 @intrinsic
-def keep_new(typing: Any, candidates: Any, targets: Any, reached: Any) -> Any:
-    """Keep the bits of ``candidates`` that are in ``targets`` and not in ``reached``, and add them to ``reached``.
+def keep_new(typing: Any, candidates: Any, targets: Any, reached_word: Any) -> Any:
+    """Keep the bits of ``candidates`` that are in ``targets`` and not in ``reached_word``, and add them to the latter.
 
     Return whether any bit remains in ``candidates``.
     """
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        candidates, targets, reached = (load(builder, _WORD, where) for where in args)
-        new = builder.and_(builder.and_(candidates, targets), builder.not_(reached))
+        candidates, targets, reached_word = (load(builder, _WORD, where) for where in args)
+        new = builder.and_(builder.and_(candidates, targets), builder.not_(reached_word))
         store(builder, new, args[0])
-        store(builder, builder.or_(reached, new), args[2])
-        return _any(builder, new)
+        store(builder, builder.or_(reached_word, new), args[2])
+        return _is_any_set(builder, new)
 
     return types.boolean(types.intp, types.intp, types.intp), code
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from semiring.kernels.machines import generic, granite_rapids, h200, zen4, zen5
 from semiring.kernels.machines.speed_data import ClosureSpeed, CpuSpeed
-from semiring.kernels.machines.user_file import processor, read_machine_file
+from semiring.kernels.machines.user_file import identify_processor, read_machine_file
 from semiring.registrations import notify
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def table_for(target: Target) -> Machine:
     for by_name in (True, False):
         for table in _TABLES:
             fits = target.cpu in table.CPUS if by_name else all(map(target.has, table.FEATURES))
-            if fits and target.x86 and table.SPEED.is_valid(target.vector_bytes, target.registers):
+            if fits and target.is_x86 and table.SPEED.is_valid(target.vector_bytes, target.registers):
                 return Machine(table.NAME, table.MEASURED, table.__name__, table.SPEED)
     speed = generic.SPEEDS[target.vector_bytes, target.registers]
     return Machine(target.cpu or "a processor", "", generic.__name__, speed)
@@ -69,7 +69,7 @@ def cpu_machine() -> Machine:
     if contents is None:
         return table_for(target)
     path, measured, speed = contents
-    return Machine(processor(target), measured, str(path), speed)
+    return Machine(identify_processor(target), measured, str(path), speed)
 
 
 _override: CpuSpeed | None = None

@@ -21,7 +21,7 @@ from semiring.logs import logger
 if TYPE_CHECKING:
     from semiring.kernels.cpu.codegen.target import Target
 
-__all__ = ["config_folder", "machine_file", "processor", "read_machine_file", "write_machine_file"]
+__all__ = ["config_folder", "identify_processor", "machine_file", "read_machine_file", "write_machine_file"]
 
 _FORMAT = 1
 _LARGEST = 1 << 16  # bytes; a valid file has some hundred
@@ -47,7 +47,7 @@ def machine_file() -> Path | None:
     return None if folder is None else folder / "machine.json"
 
 
-def processor(target: Target) -> str:
+def identify_processor(target: Target) -> str:
     """Return the text that identifies a processor: its LLVM name, and a digest of its features."""
     digest = hashlib.sha256(f"{target.triple} {target.features}".encode()).hexdigest()
     return f"{target.cpu or 'unknown'} {digest[:12]}"
@@ -58,7 +58,7 @@ def write_machine_file(path: Path, target: Target, day: str, speed: CpuSpeed) ->
 
     Raise `OSError` on failure, which leaves an older file unchanged.
     """
-    content = {"format": _FORMAT, "processor": processor(target), "measured": day, "cpu": asdict(speed)}
+    content = {"format": _FORMAT, "processor": identify_processor(target), "measured": day, "cpu": asdict(speed)}
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
@@ -95,7 +95,7 @@ def _parse(text: bytes, target: Target) -> tuple[str, CpuSpeed]:
         names = set(numbers)
     except (TypeError, KeyError, ValueError, RecursionError):
         raise ValueError("it does not hold the speed data of a machine") from None
-    if theirs != processor(target):
+    if theirs != identify_processor(target):
         raise ValueError(f"it is about another processor, {str(theirs)[:80]!r}")
     if kind != _FORMAT or not isinstance(measured, str) or names != {field.name for field in fields(CpuSpeed)}:
         raise ValueError("another version of the library wrote it")

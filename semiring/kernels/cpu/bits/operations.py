@@ -110,7 +110,7 @@ def close_block(plan: KernelPlan, A: Operand) -> None:
 
     Raises `AlgebraError` if the semiring has no star. A pivot without one sets ``plan.status.diverged``.
     """
-    laws, star = _laws(plan), _star_of(plan.semiring)
+    laws, star = _require_laws(plan), _star_of(plan.semiring)
     words, _ = _operand(A, "A")
     n = words.shape[0]
     if words.shape[1] != -(-n // WORD_BITS):
@@ -144,11 +144,11 @@ def _entries(words: Words, columns: int) -> NDArray[np.bool_]:
     return truths
 
 
-def _laws(plan: KernelPlan) -> Laws:
+def _require_laws(plan: KernelPlan) -> Laws:
     laws = laws_of(plan.semiring)
     if laws is None:
         raise AlgebraError(
-            f"{plan.semiring.name} is not a semiring on bool: these kernels take only those that keep its laws"
+            f"{plan.semiring.name} is not a semiring on bool: packed bits need operations that keep its laws"
         )
     return laws
 
@@ -162,7 +162,7 @@ def _operand(matrix: Operand, name: str) -> tuple[Words, int]:
 
 
 def _product(plan: KernelPlan, C: Operand, A: Operand, B: Operand, *, accumulate: bool) -> None:
-    laws = _laws(plan)
+    laws = _require_laws(plan)
     (target, tail), (left, _), (right, _) = _operand(C, "C"), _operand(A, "A"), _operand(B, "B")
     (m, words), k = target.shape, right.shape[0]
     if left.shape != (m, -(-k // WORD_BITS)) or right.shape[1] != words:

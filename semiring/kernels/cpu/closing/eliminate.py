@@ -71,7 +71,7 @@ class _EliminationBuilder:
     def store(self, value: Value, address: Value, align: int) -> None:
         self.builder.store(value, self.builder.inttoptr(address, value.type.as_pointer())).align = align
 
-    def entry(self, i: Value, j: Value) -> Value:
+    def entry_address(self, i: Value, j: Value) -> Value:
         return self.address("a", i, j, self.element.size)
 
     # ------------------------------------------------------------------------------------------------------- code
@@ -81,29 +81,29 @@ class _EliminationBuilder:
         _ = self.pair.one
         with for_range(b, n) as pivots:
             k = pivots.index
-            corner = self.entry(k, k)
+            corner = self.entry_address(k, k)
             pivot = self.vectors.splat(self.load(corner, self.element.ir, self.element.size))
             self.return_if_divergent(pivot, k)
-            star = self.unary(self.definition.star, pivot)
+            star = self.lower_unary(self.definition.star, pivot)
             mark = b.trunc(b.add(self.arguments["first"], k), I32) if self.pivots else None
-            row = self.pivot_row(k, pivot, star, corner, mark)
+            row = self.update_pivot_row(k, pivot, star, corner, mark)
             with for_range(b, n) as rows, b.if_then(b.icmp_signed("!=", rows.index, k)):
-                self.other_row(rows.index, k, row, mark)
+                self.update_row(rows.index, k, row, mark)
         b.ret(ir.Constant(I64, -1))
 
-    def unary(self, expression: Any, x: Value) -> Value:
+    def lower_unary(self, expression: Any, x: Value) -> Value:
         return lower(self.vectors, self.target, expression, {"x": Operand(x)}).value
 
     def return_if_divergent(self, pivot: Value, k: Value) -> None:
         if self.definition.divergence is None:
             return
-        truth = self.unary(self.definition.divergence, pivot)
+        truth = self.lower_unary(self.definition.divergence, pivot)
         if truth.type != ir.VectorType(I1, self.lanes):
             return
         with self.builder.if_then(self.builder.extract_element(truth, ir.Constant(I32, 0)), likely=False):
             self.builder.ret(k)
 
-    def pivot_row(self, k: Value, pivot: Value, star: Value, corner: Value, mark: Value | None) -> list[Value]:
+    def update_pivot_row(self, k: Value, pivot: Value, star: Value, corner: Value, mark: Value | None) -> list[Value]:
         """Replace row k by star ⊗ row k, and its diagonal entry by the star.
 
         Return the row if registers hold it.
@@ -114,33 +114,33 @@ class _EliminationBuilder:
         old_mark = self.load(mark_address, I32, 4) if mark is not None else None
         with self.columns() as columns:
             for column in columns:
-                address, old = self.row_vector(k, column)
+                address, old = self.load_vector(k, column)
                 product = self.pair.product(star, old)
                 new = self.pair.sum(old, product) if self.definition.idempotent else product.value
-                self.change(new, old, address, k, column, mark)
+                self.store_change(new, old, address, k, column, mark)
         self.store(b.extract_element(star, first), corner, self.element.size)
         if mark is not None:
             changed = b.extract_element(v.compare("!=", star, pivot), first)
             self.store(b.select(changed, mark, old_mark), mark_address, 4)
             return []
         with self.columns() as columns:
-            return [self.row_vector(k, column)[1] for column in columns]
+            return [self.load_vector(k, column)[1] for column in columns]
 
-    def other_row(self, i: Value, k: Value, row: list[Value], mark: Value | None) -> None:
+    def update_row(self, i: Value, k: Value, row: list[Value], mark: Value | None) -> None:
         """Replace row i by row i ⊕ A[i, k] ⊗ row k.
 
         Its entry in column k starts from 0̄ unless ⊕ is idempotent.
         """
-        address = self.entry(i, k)
+        address = self.entry_address(i, k)
         scalar = self.load(address, self.element.ir, self.element.size)
         factor = self.vectors.splat(scalar)
         if not self.definition.idempotent:
             self.store(self.element.constant(self.definition.zero.leaf), address, self.element.size)
         with self.columns() as columns:
             for n, column in enumerate(columns):
-                vector = row[n] if row else self.row_vector(k, column)[1]
-                target, old = self.row_vector(i, column)
-                self.change(self.pair.accumulate(old, factor, vector), old, target, i, column, mark)
+                vector = row[n] if row else self.load_vector(k, column)[1]
+                target, old = self.load_vector(i, column)
+                self.store_change(self.pair.accumulate(old, factor, vector), old, target, i, column, mark)
 
     @contextmanager
     def columns(self) -> Iterator[list[Value]]:
@@ -153,11 +153,11 @@ class _EliminationBuilder:
             start = b.mul(loop.index, ir.Constant(I64, self.group * lanes))
             yield [b.add(start, ir.Constant(I64, n * lanes)) for n in range(self.group)]
 
-    def row_vector(self, i: Value, column: Value) -> tuple[Value, Value]:
-        address = self.entry(i, column)
+    def load_vector(self, i: Value, column: Value) -> tuple[Value, Value]:
+        address = self.entry_address(i, column)
         return address, self.load(address, self.vectors.type, self.target.vector_bytes)
 
-    def change(self, new: Value, old: Value, address: Value, i: Value, column: Value, mark: Value | None) -> None:
+    def store_change(self, new: Value, old: Value, address: Value, i: Value, column: Value, mark: Value | None) -> None:
         self.store(new, address, self.target.vector_bytes)
         if mark is not None:
             marks = constant_marks(self.builder, mark, self.lanes)

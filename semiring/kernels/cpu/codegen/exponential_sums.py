@@ -35,7 +35,7 @@ __all__ = ["CHAIN", "EXCESS", "FLOATS", "MAGIC", "PLAIN", "RANGE", "plain_terms"
 Context = Any
 Code = Any
 
-_BITS = 5 if host().avx512 else 0  # bits of a fraction in a table: one instruction looks up 32 numbers
+_BITS = 5 if host().has_avx512 else 0  # bits of a fraction in a table: one instruction looks up 32 numbers
 MAGIC = float(3 << (22 - _BITS))  # n + this holds n, a multiple of 2^-_BITS below RANGE, in its last bits
 RANGE = float(1 << (22 - _BITS))
 FLOATS = host().vector_bytes // 4  # float32 numbers in a vector

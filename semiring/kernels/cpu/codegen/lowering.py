@@ -34,16 +34,15 @@ _INTEGER = {"add": "add", "sub": "sub", "mul": "mul"}
 _BITS = {"and": "and_", "or": "or_", "xor": "xor"}
 _COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 _CALLS = {"sqrt": "sqrt", "floor": "floor"}
-_NEW_NAN = frozenset(
-    {"add", "sub", "mul", "div", "log", "log1p", "sqrt"}
-)  # operations that make NaN from operands that are not NaN
+#: Operations that make NaN from operands that are not NaN.
+_NEW_NAN = frozenset({"add", "sub", "mul", "div", "log", "log1p", "sqrt"})
 
 
 @lru_cache(maxsize=1024)
 def sums_to_fuse(add: Expression, mul: Expression) -> frozenset[Expression]:
     """Return the sums inside ⊗ that become multiply-adds, so that both kinds of pipe get equally many instructions.
 
-    Multiplications run on one pair of pipes, comparisons and minima on the other pair, sums on either.
+    Multiplications run on one pair of pipes, comparisons and minima on the other pair, and sums on both pairs.
     """
     multiplications = minima = 0
     sums = []
@@ -153,7 +152,7 @@ class _Translation:
         """
         v = self.v
         nan = x.may_be_nan and y.may_be_nan
-        if v.element.is_floating and self.target.minnum:
+        if v.element.is_floating and self.target.has_minnum:
             return Operand(v.call("minnum" if op == "min" else "maxnum", x.value, y.value), nan)
         default, other = (x, y) if y.may_be_nan or not x.may_be_nan else (y, x)
         if y.may_be_nan and x.may_be_nan:

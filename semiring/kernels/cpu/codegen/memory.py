@@ -122,7 +122,7 @@ def number_of(typing: Context, bits: Any) -> Code:
 
 @intrinsic
 def scale_by_power(typing: Context, value: Any, exponent: Any) -> Code:
-    """Return the float32 value · 2ⁿ for the float32 ``exponent`` n + 3 · 2²², if value and result are normal numbers."""
+    """Return the float32 value · 2ⁿ for the float32 ``exponent`` n + 3 · 2²², if value and result are normal."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         bits, last = (builder.bitcast(argument, I32) for argument in args)
@@ -323,7 +323,7 @@ def pause(typing: Context) -> Code:
     """Pause the core in a loop that waits."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        text = "pause" if host().x86 else "yield" if host().arm64 else ""
+        text = "pause" if host().is_x86 else "yield" if host().is_arm64 else ""
         asm = ir.InlineAsm(ir.FunctionType(ir.VoidType(), []), text, "~{memory}", side_effect=True)
         builder.call(asm, [])
         return void(context)

@@ -84,7 +84,7 @@ def _text(value: Any) -> str:
 
 
 def assembly(build: Build, target: Target) -> str:
-    """Return the assembly of the function that ``build`` makes, for this CPU or any other that LLVM knows."""
+    """Return the assembly of the function that ``build`` makes, for this CPU or any CPU that LLVM supports."""
     parsed, machine = _optimise(build, target)
     return str(machine.emit_assembly(parsed))
 

@@ -20,44 +20,44 @@ class Target:
         return f"+{feature}" in self.features.split(",")
 
     @property
-    def x86(self) -> bool:
+    def is_x86(self) -> bool:
         return self.triple.startswith(("x86_64", "i686", "amd64"))
 
     @property
-    def arm64(self) -> bool:
+    def is_arm64(self) -> bool:
         return self.triple.startswith(("aarch64", "arm64"))
 
     @cached_property  # cached, because small products read it
-    def avx512(self) -> bool:
+    def has_avx512(self) -> bool:
         """Whether the CPU has the AVX-512 of every core since Skylake-X, with bytes, words, and shorter vectors."""
-        return self.x86 and all(self.has(f"avx512{part}") for part in ("f", "bw", "vl", "dq"))
+        return self.is_x86 and all(self.has(f"avx512{part}") for part in ("f", "bw", "vl", "dq"))
 
     @property
-    def avx2(self) -> bool:
-        return self.x86 and self.has("avx2")
+    def has_avx2(self) -> bool:
+        return self.is_x86 and self.has("avx2")
 
     @property
     def vector_bytes(self) -> int:
-        return 64 if self.avx512 else 32 if self.avx2 else 16
+        return 64 if self.has_avx512 else 32 if self.has_avx2 else 16
 
     @property
     def registers(self) -> int:
-        return 32 if self.avx512 or self.arm64 else 16
+        return 32 if self.has_avx512 or self.is_arm64 else 16
 
     @property
     def sums_by_fma(self) -> bool:
         """Whether x + y inside ⊗ becomes fma(x, 1, y).
 
         The result is bitwise identical. On x86, additions and minima compete for the same pipes while the multiply-add
-        pipes idle. On Zen 4 this doubles the speed, and elsewhere it costs nothing. On arm64, fmla overwrites its
-        addend, so it would cost a move.
+        pipes idle. On Zen 4 this doubles the speed, and on other x86 processors it costs nothing. On arm64, fmla
+        overwrites its addend, so it would cost a move.
         """
-        return self.x86 and self.has("fma")
+        return self.is_x86 and self.has("fma")
 
     @property
-    def minnum(self) -> bool:
+    def has_minnum(self) -> bool:
         """Whether one instruction is a minimum that drops NaN, as IEEE's minNum (arm64's fminnm) does."""
-        return self.arm64
+        return self.is_arm64
 
 
 @cache

@@ -144,9 +144,9 @@ def make_opaque(builder: Any, value: Value, target: Target) -> Value:
     """
     bits = value.type.count * (value.type.element.width if hasattr(value.type.element, "width") else 0)
     bits = bits or value.type.count * (32 if isinstance(value.type.element, ir.FloatType) else 64)
-    if bits > 8 * target.vector_bytes or not (target.x86 or target.arm64):
+    if bits > 8 * target.vector_bytes or not (target.is_x86 or target.is_arm64):
         return value  # several registers
-    constraint = "=v,0" if target.avx512 else "=x,0" if target.x86 else "=w,0"
+    constraint = "=v,0" if target.has_avx512 else "=x,0" if target.is_x86 else "=w,0"
     return builder.call(ir.InlineAsm(ir.FunctionType(value.type, [value.type]), "", constraint), [value])
 
 

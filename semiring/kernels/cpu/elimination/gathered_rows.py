@@ -7,7 +7,7 @@ A native function, C interface, 64-bit integers, addresses and strides in bytes,
 
 Here factor[a] is at factors + a·step and x[a] at base + index[a]·stride, with int32 index. ``vector_first``: with x ⊗
 factor. The candidates of an entry come in the order of a. Entries stay in registers while a runs: four vectors of them
-at a time, then two, one, and halves of one, so that nothing is padded.
+at a time, then two, one, and halves of one, so that no row is padded.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _FoldBuilder:
         b, lanes = self.builder, self.target.vector_bytes // self.element.size
         offset_slot = alloca_once_value(b, ir.Constant(I64, 0))
         pieces = [(lanes, _ABREAST), (lanes, 2), *((lanes >> half, 1) for half in range(lanes.bit_length()))]
-        kinds = [(self.vectors(lanes), count) for lanes, count in pieces]
+        kinds = [(self.make_vectors(lanes), count) for lanes, count in pieces]
         pairs = [
             (Pair if vectors.lanes == lanes else _PlainPair)(vectors, self.definition, self.target)
             for vectors, _ in kinds
@@ -102,13 +102,13 @@ class _FoldBuilder:
         for pair in pairs:
             _ = pair.one  # built in the first block, so that all blocks can use it
         for (vectors, count), pair in zip(kinds, pairs, strict=True):
-            self.pass_over(offset_slot, vectors, count, pair)
+            self.build_loop(offset_slot, vectors, count, pair)
         b.ret_void()
 
-    def vectors(self, lanes: int) -> Vectors:
+    def make_vectors(self, lanes: int) -> Vectors:
         return Vectors(self.builder, self.element, lanes) if lanes > 1 else Scalars(self.builder, self.element)
 
-    def pass_over(self, offset_slot: Value, vectors: Vectors, count: int, pair: Pair) -> None:
+    def build_loop(self, offset_slot: Value, vectors: Vectors, count: int, pair: Pair) -> None:
         """Build the loop over all remaining pieces of ``count`` vectors."""
         b, width = self.builder, self.arguments["width"]
         size = ir.Constant(I64, vectors.lanes * count)
@@ -119,12 +119,12 @@ class _FoldBuilder:
         end = b.add(start, size)
         b.cbranch(b.icmp_signed("<=", end, width), body, after)
         b.position_at_end(body)
-        self.piece(b.mul(start, ir.Constant(I64, self.element.size)), vectors, count, pair)
+        self.build_piece(b.mul(start, ir.Constant(I64, self.element.size)), vectors, count, pair)
         b.store(end, offset_slot)
         b.branch(check)
         b.position_at_end(after)
 
-    def piece(self, offset: Value, vectors: Vectors, count: int, pair: Pair) -> None:
+    def build_piece(self, offset: Value, vectors: Vectors, count: int, pair: Pair) -> None:
         b, arguments = self.builder, self.arguments
         bytes_each = vectors.lanes * self.element.size
         cells = [b.add(arguments["c"], b.add(offset, ir.Constant(I64, bytes_each * i))) for i in range(count)]

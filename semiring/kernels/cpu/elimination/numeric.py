@@ -14,8 +14,8 @@ upper triangle is stored.
 Every candidate is added to its entry once, in an order that the structure alone determines. So ⊕ need not be
 idempotent, and results are bitwise identical for any number of threads.
 
-Kernels take the ``tree`` of an analysis (pivot_starts, row_starts, rows, parents) and the offsets of the ``fronts`` of
-a layout: of the blocks S, R and Tᵀ, and whether the matrix is symmetric.
+Kernels take the ``tree`` of an analysis: pivot_starts, row_starts, rows and parents. They take the ``fronts`` of a
+layout: the offsets of the blocks S, R and Tᵀ, and whether the matrix is symmetric.
 
 Sources: B. A. Carré, "An algebra for network routing problems", IMA J. Appl. Math. 7 (1971); R. E. Tarjan, "A unified
 approach to path problems", JACM 28 (1981); I. S. Duff, J. K. Reid, "The multifrontal solution of indefinite sparse
@@ -167,7 +167,7 @@ def extend(sr, memory, node, tree, fronts, update, child_node, child, place):
 
 @kernel
 def reduce_front(sr, folds, memory, node, tree, fronts, zero, update):
-    """Eliminate the pivots of the supernode ``node``, whose ``update`` holds those of its children.
+    """Eliminate the pivots of the supernode ``node``, whose ``update`` holds the sum of the updates of its children.
 
     Return the place of the first pivot without a star, or -1.
     """
@@ -270,7 +270,7 @@ def reduce_subtree(sr, folds, memory, start, end, tree, fronts, zero, place, sta
 
 @kernel
 def reduce_open(sr, memory, tree, fronts, zero, place, stack):
-    """Eliminate all supernodes without closing a block: S, R and Tᵀ then hold F itself, the paths over earlier pivots.
+    """Eliminate all supernodes without closing a block, so that S, R and Tᵀ hold F, the paths over earlier pivots.
 
     All stars of the semiring must be 1̄. Return the place of the first pivot without a star, or -1.
     """

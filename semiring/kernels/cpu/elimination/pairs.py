@@ -26,7 +26,15 @@ from semiring.kernels.cpu.codegen.scalars import plus
 from semiring.kernels.cpu.elimination.symbolic import kernel
 from semiring.kernels.cpu.elimination.triangular_solve import dot
 
-__all__ = ["add_parts", "climb", "count_operations", "join_columns", "join_labels", "lowest_common", "sums_from_roots"]
+__all__ = [
+    "add_parts",
+    "climb",
+    "count_operations",
+    "find_lowest_common",
+    "join_columns",
+    "join_labels",
+    "sums_from_roots",
+]
 
 _inner = njit(**PART)
 _WIDE = 8  # with at least this many vectors, a panel is read once for all of them
@@ -43,7 +51,7 @@ def sums_from_roots(parents, values):
 
 
 @kernel
-def lowest_common(tails, heads, supernode_of, parents):
+def find_lowest_common(tails, heads, supernode_of, parents):
     """Return the lowest supernode that holds or is above both places of each pair, int32, or -1 if there is none."""
     ancestors = np.empty(tails.size, np.int32)
     for e in range(tails.size):

@@ -5,7 +5,7 @@ equal to their transposes, with sorted int32 indices.
 
 Sources: J. W. H. Liu, "The role of elimination trees in sparse factorization", SIAM J. Matrix Anal. Appl. 11 (1990); C.
 Ashcraft, R. Grimes, "The influence of relaxed supernode partitions on the multifrontal method", ACM TOMS 15 (1989).
-Cost: the tree nearly O(edges), the rest O(entries of the factor).
+Cost: nearly O(edges) for the tree, and O(entries of the factor) for the supernodes and their rows.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False

@@ -294,7 +294,7 @@ def _attach_vertices(sr, D, adjacency, pred, i, zero, tight, is_relative, state,
     """Attach the bad vertices of row i to the good ones by Dijkstra's algorithm.
 
     The length of a path is the sum of |D[i, p] ⊗ w(p, v) - D[i, v]| over its direct edges p → v, then its number of
-    edges. Both are ≥ 0, whatever the weights are, and 0 is the length of a shortest path. So the result is a tree, and
+    edges. Both are ≥ 0 for any weights, and 0 is the length of a shortest path. So the result is a tree, and
     its paths miss D the least.
     """
     n = D.shape[0]

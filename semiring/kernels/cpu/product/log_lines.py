@@ -40,15 +40,12 @@ __all__ = [
 
 Array: TypeAlias = NDArray[Any]
 
-LOW, HIGH = (
-    -float(1 << 20),
-    float(1 << 19),
-)  # the range of entries whose exponentials are computed: exponents of 21 bits
+LOW, HIGH = -float(1 << 20), float(1 << 19)  # only exponentials of entries in this range are computed: 21-bit exponents
 LINES = 256  # lines that are added up side by side: their sums stay in the first-level cache
-_SIDE = 128  # steps of k that are added up side by side
+_LANES = 128  # steps of k that are added up side by side
 _RUN = 64  # steps of k after which sums are rescaled to a greater maximum
-_PART = 1 << 18  # pairs of the least work of a thread: 50 µs
-_LEAST = -700.0  # smaller arguments count as this one: their exponentials are negligible
+_MIN_THREAD_PAIRS = 1 << 18  # pairs of the least work of a thread: 50 µs
+_LEAST_ARGUMENT = -700.0  # smaller arguments count as this one: their exponentials are negligible
 
 LOG2_E = 1.4426950408889634
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # the first has 32 bits
@@ -139,7 +136,7 @@ def logarithm(x, n, single):
 @inline
 def _power(d):
     """Return the exponential of a float64 d ≤ 0, or NaN."""
-    n, y = exponential(_LEAST if d < _LEAST else d, False)
+    n, y = exponential(_LEAST_ARGUMENT if d < _LEAST_ARGUMENT else d, False)
     return number_of(bits_of(y) + (np.int64(n) << 52)) if d == d else d
 
 
@@ -175,15 +172,15 @@ def _add_along(M, x, C, start, stop):
     """
     use_wide_vectors()
     lines, inner = M.shape[1], M.shape[2]
-    top, part, total = np.empty(_SIDE), np.empty(_SIDE), np.empty(_SIDE)
+    top, part, total = np.empty(_LANES), np.empty(_LANES), np.empty(_LANES)
     for p in range(start, stop):
         b, i = p // lines, p % lines
         row, v = M[b, i], x[b]
         top[:] = -np.inf
-        whole = inner // _SIDE * _SIDE
-        for k in range(0, whole, _SIDE):
-            m, w = row[k : k + _SIDE], v[k : k + _SIDE]
-            for j in range(_SIDE):
+        whole = inner // _LANES * _LANES
+        for k in range(0, whole, _LANES):
+            m, w = row[k : k + _LANES], v[k : k + _LANES]
+            for j in range(_LANES):
                 t = m[j] + w[j]
                 top[j] = t if t > top[j] else top[j]
         for k in range(whole, inner):
@@ -196,13 +193,13 @@ def _add_along(M, x, C, start, stop):
         greatest = top[:16].max()
         base = _finite_reference(greatest)
         total[:] = 0
-        for first in range(0, whole, 8 * _SIDE):
+        for first in range(0, whole, 8 * _LANES):
             part[:] = 0
-            for k in range(first, min(whole, first + 8 * _SIDE), _SIDE):
-                m, w = row[k : k + _SIDE], v[k : k + _SIDE]
-                for j in range(_SIDE):
+            for k in range(first, min(whole, first + 8 * _LANES), _LANES):
+                m, w = row[k : k + _LANES], v[k : k + _LANES]
+                for j in range(_LANES):
                     part[j] += _power((m[j] + w[j]) - base)
-            for j in range(_SIDE):
+            for j in range(_LANES):
                 total[j] += part[j]
         for k in range(whole, inner):
             total[0] += _power((row[k] + v[k]) - base)
@@ -282,7 +279,7 @@ def run_on_lines(threads: int, along_loop: Any, across_loop: Any, M: Array, x: A
 
 
 def _run_in_pieces(threads: int, loop: Any, arguments: tuple[Any, ...], pieces: int, pairs: int) -> None:
-    threads = min(threads, pieces, max(1, pairs // _PART))
+    threads = min(threads, pieces, max(1, pairs // _MIN_THREAD_PAIRS))
     step = -(-pieces // (4 * threads)) if threads > 1 else pieces
     tasks = [(start, min(pieces, start + step)) for start in range(0, pieces, step)]
     run_tasks(lambda start, stop: loop(*arguments, start, stop), tasks, threads)

@@ -10,10 +10,10 @@ near 1. First v brings each row of B there, so that greatest entries meet.
 
 The greatest entry is that of the entries within `LOW` and `HIGH`, and only their exponentials are taken. For all of
 these u ≥ a − v and w ≥ b + v. So no exponential exceeds 2², however large an entry elsewhere. No shift exceeds 2.5 ·
-2²⁰, where float32 has steps of a quarter. An exponential below 2^`_LEAST` counts as 0. Then no product is subnormal,
-and the caller's floating-point state does not matter.
+2²⁰, where float32 has steps of a quarter. An exponential below 2^`_LEAST_EXPONENT` counts as 0. Then no product is
+subnormal, and the caller's floating-point state does not matter.
 
-Sums that are too small beside such zeros are computed again: in float32 by exponents and mantissas apart
+Sums that are too small beside such zeros are computed again: in float32 from separate exponents and mantissas
 (`_add_products`), in float64 line by line (`log_lines`). Rows and columns with entries above `HIGH` are computed line
 by line too. If exactly one path exists, c is its ⊗, to the bit. Bits of the entries of the operands distinguish these
 cases.
@@ -82,18 +82,18 @@ __all__ = [
 
 Array: TypeAlias = NDArray[Any]
 
-_LEAST = -510  # exponentials below 2^_LEAST count as 0, so that products of two exponentials stay normal numbers
+#: Exponentials below 2^_LEAST_EXPONENT count as 0, so that products of two exponentials stay normal numbers.
+_LEAST_EXPONENT = -510
 FEWEST = 8  # rows of B: fewer are added pair by pair, each with a rounding of at most half a unit
 _BLOCK = 1024  # rows and columns of C at a time
-_PACKED_ENTRIES = (
-    1 << 23
-)  # entries of B whose exponentials are in memory: 64 MiB, or `_FIRST` columns if those are more
-_FIRST = 256  # columns of C that show which rows underflow, if C is wider than a block
+#: Entries of B whose exponentials are in memory: 64 MiB, or `_FIRST_COLUMNS` columns if these have more entries.
+_PACKED_ENTRIES = 1 << 23
+_FIRST_COLUMNS = 256  # columns of C that show which rows underflow, if C is wider than a block
 _DEPTH = 64  # steps of k that are added up at a time in float64: the rounding of such short sums stays small
-_SPARE = {"f": 26, "d": 54}  # bits by which a sum must exceed all terms that count as 0
+_SPARE_BITS = {"f": 26, "d": 54}  # bits by which a sum must exceed all terms that count as 0
 _ROWS = 64  # rows that are computed together: more would not stay in the second-level cache
-_ENTRIES = 1 << 21  # the most entries of these rows: 16 MiB
-_LARGEST = 3 << 13  # entries of a small matrix: five such matrices in float64 are in the second-level cache
+_MAX_ENTRIES = 1 << 21  # the most entries of these rows: 16 MiB
+_MAX_SMALL_ENTRIES = 3 << 13  # entries of a small matrix: five such matrices in float64 are in the second-level cache
 _MIN_THREAD_PAIRS = 1 << 20  # pairs of the least work of a thread: 50 µs
 _WIDE = np.dtype(np.float64)
 _COPIED_ENTRIES = 1 << 21  # entries that are copied at a time if rows are not adjacent
@@ -118,7 +118,7 @@ def _shift_exponential(x, shift, single):
     n, y = exponential(x if in_range else 0.0, single)
     n -= shift
     value = number_of(bits_of(y) + (np.int64(n) << 52))
-    return value if in_range & (n >= _LEAST) else 0.0
+    return value if in_range & (n >= _LEAST_EXPONENT) else 0.0
 
 
 @kernel
@@ -233,7 +233,7 @@ def _add_products(x, m, y, n, least_exponents, S, start, stop):
 
 
 @kernel
-def _logarithms(S, least_exponents, out, start, stop):
+def _write_logarithms(S, least_exponents, out, start, stop):
     """Write the logarithms of the sums of `_add_products` to ``out`` (rows, columns), in rows start … stop - 1."""
     use_wide_vectors()
     for i in range(start, stop):
@@ -351,7 +351,7 @@ def _is_within(x):
 
 @kernel
 def _compute_exponents(top, exponents):
-    """Compute the exponents of the greatest entries, and set those that are -∞ to 0."""
+    """Compute the exponents of the greatest entries, and set each entry that is -∞ to 0."""
     use_wide_vectors()
     for j in range(top.size):
         top[j] = top[j] if top[j] > -np.inf else 0
@@ -469,7 +469,7 @@ def _compute_shifts(B, offset, v, top, w, marks):
 def _survey_right(B, offset, v, top, w, marks):
     """Compute the exponents v of the rows and w of the columns of B (k, n), and the ``offset`` (k,) of rows of A.
 
-    ``marks`` are those of the columns, as in `survey_rows`.
+    ``marks`` (2, n) are the marks of the columns, as in `survey_rows`.
     """
     _compute_shifts(B, offset, v, top, w, marks)
     all_flags = np.int32(0)
@@ -510,7 +510,7 @@ def can_multiply(plan: KernelPlan, k: int) -> bool:
     """Return whether `multiply` supports products by B (k, n), for every n, so that a cut of B changes no bit."""
     return (
         plan.storage == "elements"
-        and plan.dtype.char in _SPARE
+        and plan.dtype.char in _SPARE_BITS
         and k >= FEWEST
         and plan.zero == -np.inf
         and adds_exponentials(plan.semiring)
@@ -519,7 +519,7 @@ def can_multiply(plan: KernelPlan, k: int) -> bool:
 
 def tiny_sum(plan: KernelPlan, k: int) -> float:
     """Return a bound of shifted sums of k terms: beside larger sums, all terms that count as 0 are negligible."""
-    return 2.0 ** (_LEAST + 3 + _SPARE[plan.dtype.char]) * k
+    return 2.0 ** (_LEAST_EXPONENT + 3 + _SPARE_BITS[plan.dtype.char]) * k
 
 
 @kernel
@@ -594,10 +594,10 @@ def multiply(backend: Backend, plan: KernelPlan, C: Array, A: Array, B: Array, a
     """Compute C ← [C ⊕] A ⊗ B for stacks C (b, m, n), A (b, m, k) and B (b, k, n), no size 0.
 
     C may be B if m = k. Each thread multiplies some of the small matrices, one after the other, within the second-level
-    cache. `multiply_by` multiplies large matrices, and those in which a sum underflows or an entry is out of range.
+    cache. `multiply_by` multiplies large matrices, and matrices in which a sum underflows or an entry is out of range.
     """
     (count, m, n), k = C.shape, A.shape[2]
-    if max(m * k, k * n, m * n) > _LARGEST:
+    if max(m * k, k * n, m * n) > _MAX_SMALL_ENTRIES:
         rest = np.arange(count)
     else:
         is_open, tiny, tile = np.zeros(count, np.bool_), tiny_sum(plan, k), tile_for(_WIDE, n)
@@ -724,8 +724,8 @@ class _LogProduct:
         Skip columns of rows whose first columns mostly underflow.
         """
         m, n = C.shape
-        width = max(_FIRST, min(_BLOCK, _PACKED_ENTRIES // self.A.shape[1]))
-        for first, stop in pairwise([0, n] if n <= width else [0, *range(_FIRST, n, width), n]):
+        width = max(_FIRST_COLUMNS, min(_BLOCK, _PACKED_ENTRIES // self.A.shape[1]))
+        for first, stop in pairwise([0, n] if n <= width else [0, *range(_FIRST_COLUMNS, n, width), n]):
             right_block = self.right.block(first, stop, copies=in_place)
             for top in range(0, m, _BLOCK):
                 rows = slice(top, min(m, top + _BLOCK))
@@ -746,9 +746,9 @@ class _LogProduct:
         right = right_block.kernel_operands(has_few)
         pieces = 4 * threads if threads > 1 and C.size >= 1 << 15 else 1
         share = -(-C.shape[0] // (pieces * high)) * high
-        step = max(high, min(share, _ROWS, _ENTRIES // A.shape[1] // high * high))
+        step = max(high, min(share, _ROWS, _MAX_ENTRIES // A.shape[1] // high * high))
 
-        def write_part(start: int, stop: int) -> None:
+        def multiply_part(start: int, stop: int) -> None:
             X, S, y, flags = right_block.workspace(min(step, stop - start))
             for first in range(start, stop, step):
                 part = slice(first, min(stop, first + step))
@@ -760,7 +760,7 @@ class _LogProduct:
                 result[part], is_lost[part] = y[:m, : right_block.n], flags[:m, : right_block.n]
 
         run_tasks(
-            write_part, [(start, min(C.shape[0], start + share)) for start in range(0, C.shape[0], share)], threads
+            multiply_part, [(start, min(C.shape[0], start + share)) for start in range(0, C.shape[0], share)], threads
         )
         rest = is_lost
         if self.high_rows is not None:
@@ -779,7 +779,7 @@ class _LogProduct:
     def _compute_lines(self, accumulate: int, lines: Array, result: Array, C: Array, A: Array, B: Array) -> None:
         """Compute the rows of the result that ``lines`` (m,) marks, pair by pair."""
         if lines.any():
-            result[lines] = self._pair_by_pair(C[lines], A[lines], B, None, accumulate)
+            result[lines] = self._compute_pair_by_pair(C[lines], A[lines], B, None, accumulate)
 
     def _compute_again(self, result: Array, is_lost: Array, C: Array, A: Array, B: Array, accumulate: int) -> None:
         """Compute the marked entries pair by pair, for the rows of a strip and the columns with marks in them."""
@@ -790,16 +790,16 @@ class _LogProduct:
             if 2 * np.count_nonzero(rows) * np.count_nonzero(columns) > is_lost[strip].size:
                 if self.splits_exponents and all_exponents is None:
                     all_exponents = _Exponents(B)
-                values = self._pair_by_pair(C[strip], A[strip], B, all_exponents, accumulate)
+                values = self._compute_pair_by_pair(C[strip], A[strip], B, all_exponents, accumulate)
                 np.copyto(result[strip], values, where=is_lost[strip])
             elif rows.any():
                 place = np.ix_(np.flatnonzero(rows) + top, np.flatnonzero(columns))
                 right = B[:, columns]
                 exponents = _Exponents(right) if self.splits_exponents else None
-                values = self._pair_by_pair(C[place], A[strip][rows], right, exponents, accumulate)
+                values = self._compute_pair_by_pair(C[place], A[strip][rows], right, exponents, accumulate)
                 result[place] = np.where(is_lost[place], values, result[place])
 
-    def _pair_by_pair(self, C: Array, A: Array, B: Array, right: _Exponents | None, accumulate: int) -> Array:
+    def _compute_pair_by_pair(self, C: Array, A: Array, B: Array, right: _Exponents | None, accumulate: int) -> Array:
         """Return [C ⊕] A ⊗ B, by exponents and mantissas apart if ``right`` holds those of B, else line by line."""
         if right is None:
             value = log_lines.multiply(A, B, self.plan.threads)
@@ -813,7 +813,7 @@ class _LogProduct:
         least -= _KEPT_BITS
         least, S, value = _arrange_in_panels(least), np.zeros((panels, rows, _COLUMNS)), np.empty(C.shape)
         run_on_threads(self.plan.threads, _add_products, (x, m, *right.panels, least, S), rows, S.size * inner)
-        run_on_threads(self.plan.threads, _logarithms, (S, least, value), rows, S.size)
+        run_on_threads(self.plan.threads, _write_logarithms, (S, least, value), rows, S.size)
         return np.logaddexp(C, value, dtype=np.float64) if accumulate else value
 
 

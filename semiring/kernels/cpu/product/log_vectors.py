@@ -93,7 +93,7 @@ def _update_references(top, references):
 
 
 @kernel
-def _logarithms(total, top, reference, floor, middle, values, single_terms):
+def _write_logarithms(total, top, reference, floor, middle, values, single_terms):
     """Write the logarithms of sums, or NaN if float64 must compute them, and mark the sums of at most one term.
 
     Return whether there is such a sum, or an x that counts as -∞ or is above `_LARGE`. The exponents of terms are too
@@ -272,7 +272,7 @@ def _add_floats_along(M, x, C, start, stop):
                 if not _is_far(highest, reference):
                     break
             total[q], top[q], references[q] = sums, highest, reference
-        has_path = _logarithms(total, top, references, floor, middle, values[:count], alone)
+        has_path = _write_logarithms(total, top, references, floor, middle, values[:count], alone)
         b, i = first // lines, first % lines - 1
         for q in range(count):
             b, i = (b, i + 1) if i + 1 < lines else (b + 1, 0)
@@ -332,7 +332,7 @@ def _add_floats_across(M, x, C, start, stop):
                     ends = sums[0] + place, sums[1] + 2 * place, sums[2] + place
                     terms_across(address(last[k]), 4 * FLOATS, w, y, steps, 1, *ends)
             needs_pass = _update_references(top[:width], references[:width])
-        has_path = _logarithms(total, top, references, floor, middle, values[:width], alone)
+        has_path = _write_logarithms(total, top, references, floor, middle, values[:width], alone)
         for j in range(width):
             C[b, first + j] = values[j]
         for j in range(width if has_path else 0):

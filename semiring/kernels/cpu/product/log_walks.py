@@ -51,7 +51,7 @@ _TRUSTED_SUM = 2.0**-36  # this times the number of terms: such zeros do not aff
 _NOT_REQUESTED = (0, 0, 0)  # a placeholder for an array that is not requested
 
 
-# Loops over a row are functions of their own, because the compiler vectorizes them only apart from other arrays.
+# Loops over a row are separate functions, because the compiler vectorizes them only if no other arrays are in scope.
 
 
 @kernel

@@ -89,7 +89,7 @@ class _VectorProductBuilder:
             sums = self.join(sums, self.builder.shuffle_vector(sums, sums, mask))
         return self.builder.extract_element(sums, ir.Constant(I32, 0))
 
-    def dots(self) -> None:
+    def build_dots(self) -> None:
         b, steps, lanes = self.builder, self.arguments["steps"], self.vectors.lanes
         partial = [alloca_once(b, self.vectors.type) for _ in range(_PARTIAL)]
         group = ir.Constant(I64, lanes * _PARTIAL)
@@ -117,7 +117,7 @@ class _VectorProductBuilder:
             self.store(b.extract_element(total, ir.Constant(I32, 0)), address)
         b.ret_void()
 
-    def updates(self) -> None:
+    def build_updates(self) -> None:
         b, steps = self.builder, self.arguments["steps"]
         group = ir.Constant(I64, _ROWS)
         whole = b.mul(b.sdiv(steps, group), group)
@@ -139,12 +139,12 @@ class _VectorProductBuilder:
 
 def build_dots(module: Any, name: str, definition: KernelDefinition, target: Target, *, vector_first: bool) -> None:
     """Add ``dots`` to an LLVM module."""
-    _VectorProductBuilder(module, name, definition, target, vector_first).dots()
+    _VectorProductBuilder(module, name, definition, target, vector_first).build_dots()
 
 
 def build_updates(module: Any, name: str, definition: KernelDefinition, target: Target, *, vector_first: bool) -> None:
     """Add ``updates`` to an LLVM module."""
-    _VectorProductBuilder(module, name, definition, target, vector_first).updates()
+    _VectorProductBuilder(module, name, definition, target, vector_first).build_updates()
 
 
 def matrix_vector(

@@ -57,17 +57,17 @@ class Pair:
     @cached_property
     def one(self) -> Value:
         """The factor 1 of sums that are written as multiply-adds, or None if there are no such sums."""
-        fuse = self.vectors.element.is_floating and self.target.sums_by_fma and self.fuse
+        fuse = self.vectors.element.is_floating and self.target.sums_by_fma and self.fused_sums
         return make_opaque(self.vectors.builder, self.vectors.constant(1), self.target) if fuse else None
 
     @cached_property
-    def fuse(self) -> frozenset[Any]:
+    def fused_sums(self) -> frozenset[Any]:
         return sums_to_fuse(self.definition.add, self.definition.mul)
 
     def product(self, a: Value, b: Value) -> Operand:
         """Return the product a ⊗ b."""
         variables = {"x": Operand(a), "y": Operand(b)}
-        return lower(self.vectors, self.target, self.definition.mul, variables, fuse=self.fuse, one=self.one)
+        return lower(self.vectors, self.target, self.definition.mul, variables, fuse=self.fused_sums, one=self.one)
 
     def sum(self, c: Value, candidate: Operand) -> Value:
         """Return the sum c ⊕ candidate.
@@ -144,7 +144,7 @@ class _TileBuilder:
         assembly.
         """
         b, bits = self.builder, 8 * max(self.element.size, LANE_BYTES)
-        if self.target.avx512 and self.element.is_floating:
+        if self.target.has_avx512 and self.element.is_floating:
             letter = {32: "d", 64: "q"}[bits]
             kind = ir.VectorType(ir.IntType(bits), 512 // bits)
             operands = [address, *([b.mul(ir.Constant(I64, row), self.arguments["a_row"])] if row else [])]
@@ -177,7 +177,7 @@ class _TileBuilder:
         b.ret_void()
 
     def load_tile(self) -> list[Value]:
-        """Return the vectors of the tile: those of C if ``load`` is not 0, else 0̄."""
+        """Return the vectors of the tile, loaded from C if ``load`` is not 0, else 0̄."""
         b = self.builder
         entry = b.block
         reading, ready = b.append_basic_block("reading"), b.append_basic_block("ready")

@@ -228,7 +228,7 @@ def _new_mailbox() -> tuple[Array, int]:
 
 
 class Lease:
-    """A lease of the team for a loop in native code, which publishes one job after the other itself.
+    """A lease of the team for a loop in native code that publishes jobs, one after the other.
 
     Attributes
     ----------

@@ -89,8 +89,8 @@ def close_block(plan: KernelPlan, A: Any, P: Any = None, k0: int = 0) -> None:
     """Compute A ← A* in place, for any strides; with P (n, n) int32, P[i, j] ← k0 + k where pivot k changes A[i, j].
 
     A is (n, n), or without P a stack (count, n, n) that is closed in the same launch. The launch is enqueued on the
-    plan's stream. A pivot without a star leaves ``plan.status.first`` + its index in ``plan.status.word``, where there
-    is one; the pivots of a stack are numbered across matrices. The kernel is fast up to `fast_rows`.
+    plan's stream. A pivot without a star leaves ``plan.status.first_vertex`` + its index in ``plan.status.word``, where
+    there is one; the pivots of a stack are numbered across matrices. The kernel is fast up to `fast_rows`.
     """
     count, n = (A.shape[0] if A.ndim == 3 else 1), A.shape[-2]
     if not n or not count:

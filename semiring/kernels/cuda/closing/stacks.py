@@ -50,7 +50,7 @@ def shared(itemsize: int) -> int:
 def close_stack(plan: KernelPlan, A: Any) -> None:
     """Compute A ← A* in place for each matrix of A (count, n, n), any strides, for an idempotent ⊕.
 
-    The work is enqueued on the plan's stream. A pivot without a star leaves ``plan.status.first`` + its index in
+    The work is enqueued on the plan's stream. A pivot without a star leaves ``plan.status.first_vertex`` + its index in
     ``plan.status.word``, where there is one. Pivots are numbered across matrices, and the least index remains. If n is
     no multiple of 64, or rows are not aligned, the matrices are closed in copies padded with 0̄, some hundred MiB at a
     time.

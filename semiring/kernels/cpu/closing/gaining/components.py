@@ -1,6 +1,6 @@
 """Strong components of a small matrix, their order, and the paths between them by products of its weights.
 
-The order and the halves are those of `semiring.graphs.components`.
+The order and the halves are the same as in `semiring.graphs.components`.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
@@ -20,9 +20,10 @@ _RUN = 64  # as in `semiring.graphs.components`
 
 @inner
 def is_star_connected(A, sign):
-    """Return whether vertex 0 has edges to and from every vertex, itself included.
+    """Return whether vertex 0 has edges to and from every vertex, also to vertex 0.
 
-    A graph with these edges is strongly connected. The converse does not hold, so False proves nothing.
+    A graph with these edges is strongly connected. The converse does not hold: if the result is False, the graph may be
+    strongly connected too.
     """
     none, result = sign * np.inf, True
     for i in range(A.shape[0]):

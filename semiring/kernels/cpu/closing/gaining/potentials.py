@@ -91,9 +91,9 @@ class PotentialClosure:
 def find_potentials(As, sign, addend_limit, spare, weights, bits, job, workspace, orders, marks, hs):
     """Write the components and potentials of every matrix.
 
-    Return the first matrix that needs another method, or -1. Every potential must be below ``addend_limit``. ``spare``
-    and ``weights`` (n, n) float64 are workspace, and ``bits`` is ``spare`` as unsigned integers for the kernels.
-    ``orders`` (count, n) receive the vertices, component after component. ``marks`` become 1 at the start of a
+    Return the first matrix that needs another method, or -1. Potentials must have magnitudes below ``addend_limit``.
+    ``spare`` and ``weights`` (n, n) float64 are workspace, and ``bits`` is ``spare`` as unsigned integers for the
+    kernels. ``orders`` (count, n) receive the vertices, component after component. ``marks`` become 1 at the start of a
     component, and 3 at the start of a weak component. ``hs`` receive the potentials in the order of the vertices.
     """
     use_wide_vectors()
