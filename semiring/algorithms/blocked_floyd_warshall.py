@@ -49,7 +49,7 @@ import numpy as np
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.views import WORD, Array, columns_of, zero_item
-from semiring.kernels.engine import Engine, StreamLanes, cut
+from semiring.kernels.engine import Engine, StreamLanes, split_range
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace
 
@@ -286,7 +286,7 @@ class Elimination:
         """
         own_range = self.matrix.own_columns(columns)
         if own_range[0] < own_range[1]:
-            for strip in cut(*self.matrix.own_rows(rows), self.rows):
+            for strip in split_range(*self.matrix.own_rows(rows), self.rows):
                 self._eliminate(engine, pivots, strip, own_range)
 
     def _eliminate(self, engine: Engine, pivots: Range, rows: slice, columns: Range) -> None:

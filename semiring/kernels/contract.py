@@ -78,7 +78,7 @@ class Facts:
     """Facts about every entry of every operand of a public call. False means that the fact is not known."""
 
     nonnegative: bool = False  # no entry is below zero and no sign bit is set (-0.0 has one)
-    separate: bool = False  # integers of min-plus and max-plus: no sum with "no path" can be taken for a number
+    separate: bool = False  # integers of min-plus and max-plus: every sum with "no path" differs from every number
 
 
 @dataclass

@@ -3,7 +3,7 @@
 An entry is one file. Its name is a hash of everything that the code depends on: the backend's fingerprint (the kernel's
 sources, versions, the processor) and the key of the kernel. So an entry is never stale, because an upgrade or a changed
 definition has another name. A kernel whose fingerprint is None has no entry. An entry that cannot be loaded counts as
-absent, and an entry that the folder cannot take is not saved. In both cases the code is compiled.
+absent, and an entry that cannot be written is not saved. In both cases the code is compiled.
 
 An entry is unpickled and run, so a user with write access to the folder can run code as the owner of the process. A
 folder or an entry is refused if it belongs to a user other than this one or root, or if its group or all users may

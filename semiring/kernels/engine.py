@@ -23,7 +23,7 @@ from semiring.kernels.contract import (
 )
 from semiring.namespaces import array_namespace
 
-__all__ = ["Engine", "StreamLanes", "cut", "engine_of", "make_plan"]
+__all__ = ["Engine", "StreamLanes", "engine_of", "make_plan", "split_range"]
 
 Array: TypeAlias = Any  # a 2-D array of the backend's device, or a view of one
 
@@ -74,7 +74,7 @@ def engine_of(plan: KernelPlan, A: Array) -> Engine:
     return Engine(backend, plan, closure_speed(backend.name, plan.dtype, plan.storage).panel)
 
 
-def cut(start: int, stop: int, width: int) -> Iterator[slice]:
+def split_range(start: int, stop: int, width: int) -> Iterator[slice]:
     """Yield ranges of at most ``width`` that cover start … stop - 1.
 
     If ``width`` is at least 3, no range is a single index, unless start … stop - 1 is one. A product with a single row
@@ -291,7 +291,7 @@ class Engine:
 
         See `multiply_left`. The workspace is `panel` × n. ``subdiagonals``: A[k, j] is 0̄ for k > j + subdiagonals.
         """
-        for rows in cut(0, B.shape[0], self.panel):
+        for rows in split_range(0, B.shape[0], self.panel):
             panel = self.copy_panel(B[rows])
             if P is None:
                 self._multiply_upper(B[rows], panel, A, subdiagonals, is_left=False)
@@ -321,7 +321,7 @@ class Engine:
 
     def _column_panels(self, B: Array) -> Iterator[slice]:
         """Yield ranges of columns of B, of elements or of words as B is stored."""
-        return cut(0, B.shape[1], max(1, self.panel // (32 if self.plan.storage == "bits" else 1)))
+        return split_range(0, B.shape[1], max(1, self.panel // (32 if self.plan.storage == "bits" else 1)))
 
     def _workspace_of(self, view: Array) -> Array:
         """Return memory for a copy of a panel: for the largest panel that was announced, or the largest so far."""

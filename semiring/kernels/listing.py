@@ -116,7 +116,7 @@ def code(
 
 
 def _dtype(dtype: Any) -> np.dtype[Any]:
-    """Return a dtype; NumPy knows bfloat16 only after ml_dtypes is loaded."""
+    """Return a dtype, after loading ml_dtypes for bfloat16, which NumPy lacks."""
     if dtype == "bfloat16":
         try:
             import_module("ml_dtypes")

@@ -22,7 +22,7 @@ from semiring.arrays import memory as system
 from semiring.arrays.bits import WORD_BITS
 from semiring.arrays.memory import bytes_of, format_bytes
 from semiring.errors import StorageError
-from semiring.kernels.engine import cut
+from semiring.kernels.engine import split_range
 from semiring.out_of_core.disk import PAGE
 
 __all__ = [
@@ -134,7 +134,7 @@ class StripLayout:
     @property
     def strips(self) -> list[Range]:
         """The range of rows of each strip."""
-        return [(rows.start, rows.stop) for rows in cut(0, self.n, self.rows)]
+        return [(rows.start, rows.stop) for rows in split_range(0, self.n, self.rows)]
 
     @property
     def entry(self) -> int:
@@ -159,8 +159,8 @@ class StripLayout:
     @property
     def memory(self) -> int:
         """The bytes of all buffers and temporaries."""
-        # `cut` may add a row to a strip. A row that is eliminated as one of two rows needs two more. Alignment needs a
-        # page for each buffer.
+        # `split_range` may add a row to a strip. A row that is eliminated as one of two rows needs two more. Alignment
+        # needs a page for each buffer.
         strips = BUFFERS * ((self.rows + 1) * self.row + PAGE) + 2 * self.row
         return self.panel * self.row + PAGE + strips + _VECTORS * self.n + self.workspace + self.overhead
 

@@ -374,33 +374,33 @@ class Kernels:
         if self._float64_kernels is None:
             return self._run_close(self._close_entry, A)
         wide = A.astype(np.float64)
-        failed = self._float64_kernels.close(wide)
+        failed_pivot = self._float64_kernels.close(wide)
         A[...] = wide
-        return failed
+        return failed_pivot
 
     def close_stack(self, A: Array, threads: int) -> int:
         """Compute A ← A* of each matrix of a stack, no size 0, rows contiguous, in a compiled loop on each thread.
 
         Return the first pivot without a star, or -1; pivots are numbered through all matrices.
         """
-        (count, n), failed = A.shape[:2], []
+        (count, n), failed_pivots = A.shape[:2], []
 
         def close_part(start: int, stop: int) -> None:
             failure = self._run_close(self._close_each_entry, A[start:stop])
             if failure >= 0:
-                failed.append(start * n + failure)
+                failed_pivots.append(start * n + failure)
 
         pieces = min(count, threads) if A.size * n >= self.speed.task_pairs else 1
         step = -(-count // pieces)
         run_tasks(close_part, [(start, min(count, start + step)) for start in range(0, count, step)], threads)
-        return min(failed, default=-1)
+        return min(failed_pivots, default=-1)
 
     def _run_close(self, loop: Any, A: Array) -> int:
         n = A.shape[-1]
         job, piece = self.take_job(n)
-        failed: int = loop(A, job.address, piece.address)
+        failed_pivot: int = loop(A, job.address, piece.address)
         self.return_job(n, job, piece)
-        return failed
+        return failed_pivot
 
     def take_job(self, n: int) -> tuple[ClosingJob, Piece]:
         """Return a job for up to n vertices and a piece of workspace for it."""
@@ -438,11 +438,11 @@ class Kernels:
         n, group = A.shape[0], GROUP * self.lanes
         padded = -(-n // group) * group
         piece = self.block_workspace.take_piece(n * padded * (self.size + 4))
-        failed: int = self._close_pivots_entry(
+        failed_pivot: int = self._close_pivots_entry(
             A, P, self._marking_eliminate_address, padded, padded // group, self.definition.zero_bits, k0, piece.address
         )
         self.block_workspace.free_pieces.append(piece)
-        return failed
+        return failed_pivot
 
     def close_by_rows(self, A: Array, threads: int, *, dynamic: bool) -> int:
         """Compute A ← A*, A with contiguous rows, by `row_parallel`.
@@ -452,9 +452,9 @@ class Kernels:
         """
         if self._float64_kernels is not None:
             wide = A.astype(np.float64)
-            failed = self._float64_kernels.close_by_rows(wide, threads, dynamic=dynamic)
+            failed_pivot = self._float64_kernels.close_by_rows(wide, threads, dynamic=dynamic)
             A[...] = wide
-            return failed
+            return failed_pivot
         n, elimination = A.shape[0], self._elimination
         loop, round_ = entry("close_pivots_by_rows", self.size), max(1, ROUND_PAIRS // (n * n))
         copy, piece = np.empty(n, A.dtype), self.block_workspace.take_piece(self.block_columns * self.size)
@@ -462,23 +462,23 @@ class Kernels:
         blocks = _row_blocks(n, rows)
         job, alive = self._new_rows_job(blocks, threads, A, copy[None], copy[None], 1)
         job[row_parallel.IDEMPOTENT] = elimination.is_idempotent
-        start, failed = 0, -1
+        start, failed_pivot = 0, -1
         with lease(min(threads, len(blocks))) as team:
             arguments = (
                 *(A, job.ctypes.data, len(blocks), team.mailbox, team.members),
                 *(elimination.address, piece.address, self.block_columns, self.definition.zero_bits),
             )
-            while start < n and failed < 0:
+            while start < n and failed_pivot < 0:
                 team.wake()
                 stop = min(n, start + round_)
                 status = loop(*arguments, start, stop, self.speed.patience)
                 if 0 <= status < stop:
                     team.wait(len(blocks))
-                failed = -1 - status if status < 0 else -1
+                failed_pivot = -1 - status if status < 0 else -1
                 start = stop if status == stop else status + 1
         self.block_workspace.free_pieces.append(piece)
         del alive
-        return failed
+        return failed_pivot
 
     def plain_product(self, C: Array, A: Array, B: Array, threads: int) -> None:
         """Compute C ← C ⊕ A ⊗ B, no size 0, one row after the other.

@@ -37,7 +37,7 @@ from semiring.kernels.contract import (
     StreamKernels,
     Streams,
 )
-from semiring.kernels.engine import cut
+from semiring.kernels.engine import split_range
 from semiring.kernels.tolerance import Tolerance
 
 __all__ = ["CudaBackend"]
@@ -110,7 +110,7 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
     def multiply_add_upper(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
         """Compute C ← C ⊕ A ⊗ B on and above the diagonal; tiles of C below it are skipped."""
         if self._classical.takes(plan) or self._logs.takes(plan):
-            for columns in cut(0, C.shape[1], _STRIP):
+            for columns in split_range(0, C.shape[1], _STRIP):
                 self.multiply_add(plan, C[: columns.stop, columns], A[: columns.stop], B[:, columns])
             return
         with plan.stream or _NOTHING:

@@ -65,9 +65,11 @@ def close(A: Array, job: int, workspace: int) -> int:
     for start in range(0, n, pivots):
         count = min(pivots, n - start)
         top = a + start * row
-        failed: int = close_diagonal(top + start * size, row, count, word(job, ELIMINATE), block, padded, zero, size)
-        if failed >= 0:
-            return start + failed
+        failed_pivot: int = close_diagonal(
+            top + start * size, row, count, word(job, ELIMINATE), block, padded, zero, size
+        )
+        if failed_pivot >= 0:
+            return start + failed_pivot
         if count == n:
             break
         pack_columns(top, row, size, count, n, width, size, zero, panel)
@@ -109,10 +111,10 @@ def close_diagonal(
     block_row = padded * size
     fill(zero, count, padded - count, block + count * size, block_row, size)
     move_tile(zero, count, count, diagonal, row, size, block, block_row, size)
-    failed = int(close3(eliminate, (count, block, block_row)))
-    if failed < 0:
+    failed_pivot = int(close3(eliminate, (count, block, block_row)))
+    if failed_pivot < 0:
         move_tile(zero, count, count, block, block_row, size, diagonal, row, size)
-    return failed
+    return failed_pivot
 
 
 @_inner

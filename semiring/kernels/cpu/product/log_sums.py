@@ -5,24 +5,24 @@ With whole numbers u, v and w, one for each row of A, each k and each column of 
     c[i, j] = log(2)·(u[i] + w[j]) + log Σₖ (exp a[i, k]·2^−(u[i] + v[k])) · (exp b[k, j]·2^(v[k] − w[j])),
 
 and the sum is a product of plus_times in float64. Every exponential is a power of two times exp r, |r| ≤ log(2)/2. So
-its error does not grow with the exponent, and shifts cost no bit. They bring the greatest entry of each row and column
-near 1. First v brings each row of B there, so that greatest entries meet.
+its error does not grow with the exponent, and shifts do not round. They bring the greatest entry of each row and column
+near 1. The v are computed first: they bring the greatest entry of each row of B near 1, so that greatest entries meet.
 
-The greatest entry is that of the entries within `LOW` and `HIGH`, and only their exponentials are taken. For all of
-these u ≥ a − v and w ≥ b + v. So no exponential exceeds 2², however large an entry elsewhere. No shift exceeds 2.5 ·
+Only exponentials of entries within `LOW` and `HIGH` are computed, and the greatest entry is one of these. For these
+entries u ≥ a − v and w ≥ b + v. So no exponential exceeds 2², even if there are larger entries. No shift exceeds 2.5 ·
 2²⁰, where float32 has steps of a quarter. An exponential below 2^`_LEAST_EXPONENT` counts as 0. Then no product is
 subnormal, and the caller's floating-point state does not matter.
 
 Sums that are too small beside such zeros are computed again: in float32 from separate exponents and mantissas
 (`_add_products`), in float64 line by line (`log_lines`). Rows and columns with entries above `HIGH` are computed line
-by line too. If exactly one path exists, c is its ⊗, to the bit. Bits of the entries of the operands distinguish these
-cases.
+by line too. If exactly one path exists, c is exactly its ⊗. Bits that mark the entries of B other than -∞ distinguish
+these cases.
 
 One loop, `multiply_rows`, computes some rows of C from exponentials of B in panels. `_multiply_all` calls it for small
 matrices, alone or in stacks, within the second-level cache. Threads that share a large B (`RightOperand`) call it for
 blocks of rows. `log_walks` calls it for every step.
 
-A row of the result depends on that row of A and on all of B, and so on no cut of A by rows, nor on threads.
+A row of the result depends only on that row of A and on B. So it depends neither on a cut of A by rows nor on threads.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False

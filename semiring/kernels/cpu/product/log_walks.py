@@ -1,9 +1,9 @@
 """Sequences of steps x ← log Σₖ exp(x[k] + B[k, ·]) + w by one matrix B, and their gradients, in one compiled call.
 
-A step is bitwise the product of `log_sums`: exponentials of the rows of x, a product of plus_times in float64, a
-logarithm. The exponentials of B are taken and packed once. Rows are independent, so each thread takes some of them
-through all steps without a barrier. A row in which a sum underflows, or an entry is out of range, stops its block until
-`log_sums` has computed it. In float64 every step is a product of its own.
+The result of a step is bitwise that of `log_sums`: exponentials of the rows of x, a product of plus_times in float64, a
+logarithm. The exponentials of B are computed and packed once. Rows are independent, so each thread advances some of
+them through all steps without a barrier. A row in which a sum underflows, or an entry is out of range, stops its block
+until `log_sums` has computed it. In float64 every step is a product of its own.
 
 Backward a step is d[k] = X[k] · Σⱼ E[k, j] · h[j] / S[j]. X and E are the exponentials of x and B, and S the sums of
 the step, which the forward pass stores. It is a product in float32, whose terms are probabilities. Exponentials below
