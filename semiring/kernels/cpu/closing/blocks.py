@@ -1,9 +1,13 @@
 """The loops of a closure of one block: some pivots at a time, around the native elimination and the micro-kernel.
 
 The loops are compiled once for each size of an element. They use the packing and the jobs of
-`semiring.kernels.cpu.product.macro_kernel` and write the words of C. Five words follow the words of a product: the
-address of the native elimination, the columns of its block, the pivots at a time, the bits of 1̄, and whether ⊕ is
-idempotent.
+`semiring.kernels.cpu.product.macro_kernel` and write the words of C. Five words follow the words of a product:
+
+    ELIMINATE           the address of the native elimination
+    PADDED              the columns of its block
+    PIVOTS_AT_A_TIME    the pivots that it eliminates at a time
+    ONE                 the bits of 1̄
+    IDEMPOTENT          1 if ⊕ is idempotent, else 0
 """
 
 from __future__ import annotations

@@ -394,8 +394,8 @@ def survey_rows(X, offset, top, exponents, marks, start, stop):
     """Find the greatest x - offset of rows start … stop - 1 of X (m, n), and its exponents.
 
     Entries outside `LOW` … `HIGH` do not count. ``top`` is 0 if no entry is within. The first of the ``marks`` (2, m)
-    counts the entries of a row that are not -∞. Bit 0 of the second mark tells whether a finite entry is below `LOW`,
-    and bit 1 whether an entry is above `HIGH`.
+    counts the entries of a row that are not -∞. Bit 0 of the second mark is 1 if a finite entry is below `LOW`,
+    and bit 1 is 1 if an entry is above `HIGH`.
     """
     use_wide_vectors()
     assume_no_nan()

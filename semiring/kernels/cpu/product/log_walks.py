@@ -207,9 +207,9 @@ def _pull_steps(tile, packed, steps, places, lengths, G, trusted_sum, Q, D, righ
     """Replace G (m, n) by its gradient by the state before the first of ``steps``.
 
     Return False if a sum is too small. ``places``, as in `_walk_steps`: the weights, the exponentials of the states
-    before each step, the sums of each step, the gradients by the states, which are added to G after each step, and the
-    gradients by the weights. ``right``: an address, for h / S of all steps. C receives the factor of the exponentials
-    of B in its gradient.
+    before each step, the sums, the state gradients and the weight gradients. The state gradients are added to G after
+    each step. ``right``: an address, for h / S of all steps. C receives the factor of the exponentials of B in its
+    gradient.
     """
     weights, factors, sums, state_gradients, weight_gradients = places
     rows, n = G.shape

@@ -234,8 +234,8 @@ class _TileBuilder:
     def build_marked_runs(self, tile: list[Value]) -> None:
         """Build the runs of k one after the other, and after each run the marks of the entries of C that changed.
 
-        C and P are stored at the end. The tile before a run and its marks lie on the stack, because rows of C and P are
-        often a multiple of 4 KB apart and would evict each other from the first-level cache.
+        C and P are stored at the end. The tile before a run and its marks lie on the stack. Rows of C and P are often a
+        multiple of 4 KB apart, so they would evict each other from the first-level cache.
         """
         b = self.builder
         old = [self.allocate_vector(self.vectors.type) for _ in self.cells]
