@@ -34,7 +34,7 @@ import semiring as sr
 from benchmarks.common import Table, random_matrix, rounded, run
 from semiring.algorithms.schedule import schedule_for
 from semiring.out_of_core.disk import File, FileRows, Memory, System
-from semiring.out_of_core.layout import bytes_moved, bytes_of, format_bytes
+from semiring.out_of_core.layout import bytes_moved, format_bytes, parse_bytes
 
 __all__ = ["bytes_through", "disk_rate", "main", "rounds_of"]
 
@@ -141,8 +141,9 @@ def strips(options: argparse.Namespace) -> Table:
             out.unlink(missing_ok=True)
     columns = ["how", "s", "of the rate in memory", "rounds", "GiB moved", "of the model's", "GB/s", "of the bound"]
     title = (
-        f"A file of {format_bytes(4 * n * n)} in {format_bytes(bytes_of(options.memory))} of memory, float32, n = {n}, "
-        f"blocks of {schedule_for('cpu', np.dtype(np.float32)).blocks(n)[0][1]}; the disk: {rate / 1e9:.2f} GB/s"
+        f"A file of {format_bytes(4 * n * n)} in {format_bytes(parse_bytes(options.memory))} of memory, float32, "
+        f"n = {n}, blocks of "
+        f"{schedule_for('cpu', np.dtype(np.float32)).blocks(n)[0][1]}; the disk: {rate / 1e9:.2f} GB/s"
     )
     return Table(title, columns, table)
 

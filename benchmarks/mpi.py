@@ -41,7 +41,7 @@ from semiring.algorithms.papers.bertoldi import close_rows
 from semiring.algorithms.schedule import schedule_for
 from semiring.distributed.closing import close_tiles
 from semiring.distributed.cost_model import row_broadcast_bytes, row_broadcast_seconds, tiles_bytes, tiles_times
-from semiring.distributed.distributed_matrix import deal, slabs
+from semiring.distributed.distributed_matrix import distribute_rows, split_rows
 from semiring.distributed.gpu_transports import rank_device, transport_of
 from semiring.distributed.grid import Grid, grid_shape
 from semiring.distributed.launcher import is_under_mpiexec
@@ -112,13 +112,13 @@ class _Tiles:
         n = ranks.allgather(None if A is None else min(len(A), size or len(A)))[0]
         held = [(0, n if rank == 0 else 0) for rank in range(ranks.size)]
         if method == ROWS:
-            self.grid = Grid(tuple(slabs(n, ranks.size)), (ranks.size, 1))
+            self.grid = Grid(tuple(split_rows(n, ranks.size)), (ranks.size, 1))
         else:
             blocks = ranks.allgather(tuple(_schedule(options).blocks(n)))[0]
             self.grid = Grid(blocks, grid_shape(ranks.size))
         self.ranks = ranks
         self.transport = _transport(ranks, self.grid.shape, options.device)
-        own = deal(ranks, self.grid, held, None if A is None else A[:n, :n], FLOAT)
+        own = distribute_rows(ranks, self.grid, held, None if A is None else A[:n, :n], FLOAT)
         self.own = rank_device(ranks).copy_to_device(own) if options.device else own
         self._backend = backend_for(self.own, sr.min_plus, FLOAT)
 

@@ -28,7 +28,7 @@ from semiring.autodiff.primitives import PRIMITIVES, ArrayLibrary, Primitive
 from semiring.autodiff.xla import CHECK_ON_HOST, call
 from semiring.errors import AlgebraError, DTypeError, MissingExtraError, ShapeError
 from semiring.linalg.contraction.notation import read_notation, split_arguments
-from semiring.linalg.contraction.orders import order_of
+from semiring.linalg.contraction.orders import find_order
 from semiring.linalg.contraction.steps import contract, prepare_terms
 from semiring.linalg.elementwise import reduced_axes
 from semiring.linalg.sequences import ChainArrays, arrange_chain
@@ -95,7 +95,7 @@ def matmul(A: Any, B: Any, semiring: Semiring | str = "min_plus", *, check: bool
     """
     A, B, algebra = jnp.asarray(A), jnp.asarray(B), as_semiring(semiring)
     _check_operands(A, B)
-    dtype, A, B = A.dtype, _wide(A, algebra), _wide(B, algebra)
+    dtype, A, B = A.dtype, _to_float32(A, algebra), _to_float32(B, algebra)
     left, right = A[None, :] if A.ndim == 1 else A, B[:, None] if B.ndim == 1 else B
     if left.shape[-1] != right.shape[-2]:
         raise ShapeError(f"A is {A.shape}, B is {B.shape}: inner sizes {left.shape[-1]} and {right.shape[-2]} differ")
@@ -105,7 +105,7 @@ def matmul(A: Any, B: Any, semiring: Semiring | str = "min_plus", *, check: bool
         raise ShapeError(f"A is {A.shape}, B is {B.shape}: their leading dimensions do not broadcast") from None
     rank = max(left.ndim, right.ndim)
     left, right = (x.reshape((1,) * (rank - x.ndim) + x.shape) for x in (left, right))
-    result = _matmul(left, right, algebra, _checks(check)).astype(dtype)
+    result = _matmul(left, right, algebra, _check_argument(check)).astype(dtype)
     if A.ndim == 1:
         result = result[..., 0, :]
     return result[..., 0] if B.ndim == 1 else result
@@ -164,20 +164,20 @@ def closure(
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
         raise ShapeError(f"A is {A.shape}: a closure needs square matrices, shape (n, n) or (..., n, n)")
     if not jnp.issubdtype(A.dtype, jnp.floating):
-        return _closure(A, semiring, reflexive, _checks(check), "")
-    dtype, A = A.dtype, _wide(A, semiring)
-    result = _closure(A, semiring, True, _checks(check), "" if A.dtype == dtype else dtype.name)
+        return _closure(A, semiring, reflexive, _check_argument(check), "")
+    dtype, A = A.dtype, _to_float32(A, semiring)
+    result = _closure(A, semiring, True, _check_argument(check), "" if A.dtype == dtype else dtype.name)
     if not reflexive:
-        result = _cycles(A, result, semiring)
+        result = _replace_empty_paths(A, result, semiring)
     return result.astype(dtype)
 
 
-def _cycles(A: Array, closed: Array, semiring: Semiring) -> Array:
+def _replace_empty_paths(A: Array, star: Array, semiring: Semiring) -> Array:
     """Compute A⁺ from A*; for a selective ⊕ they differ on the diagonal alone, where A* has the empty path."""
     if not semiring.selective:
-        return matmul(A, closed, semiring, check=False)
-    loops = matmul(closed[..., None, :], jnp.swapaxes(A, -1, -2)[..., None], semiring, check=False)
-    return jnp.where(jnp.eye(A.shape[-1], dtype=bool), loops[..., 0], closed)
+        return matmul(A, star, semiring, check=False)
+    loops = matmul(star[..., None, :], jnp.swapaxes(A, -1, -2)[..., None], semiring, check=False)
+    return jnp.where(jnp.eye(A.shape[-1], dtype=bool), loops[..., 0], star)
 
 
 def multi_dot(
@@ -237,8 +237,8 @@ def multi_dot(
     >>> jax.grad(lambda A: multi_dot(A, jax.numpy.zeros(2), "max_plus", steps=3).max())(A).tolist()
     [[0.0, 1.0], [2.0, 0.0]]
     """
-    chain, steps = _sequence(As, x, as_semiring(semiring), weights, lengths, steps)
-    result: Array = _multi_dot(*chain, steps, as_semiring(semiring), _checks(check))[0]
+    chain, steps = _arrange_sequence(As, x, as_semiring(semiring), weights, lengths, steps)
+    result: Array = _multi_dot(*chain, steps, as_semiring(semiring), _check_argument(check))[0]
     return result.astype(jnp.asarray(As).dtype)
 
 
@@ -291,8 +291,8 @@ def scan(
     >>> scan(jax.numpy.array([[1.0, 5.0], [2.0, 1.0]]), jax.numpy.array([0.0, 9.0]), steps=3).tolist()
     [[1.0, 5.0], [2.0, 6.0], [3.0, 7.0]]
     """
-    chain, steps = _sequence(As, x, as_semiring(semiring), weights, lengths, steps)
-    states = _scan(*chain, steps, as_semiring(semiring), _checks(check))
+    chain, steps = _arrange_sequence(As, x, as_semiring(semiring), weights, lengths, steps)
+    states = _scan(*chain, steps, as_semiring(semiring), _check_argument(check))
     return jnp.moveaxis(states, -2, 0).astype(jnp.asarray(As).dtype)
 
 
@@ -350,11 +350,11 @@ def multi_dot_witness(
     algebra = as_semiring(semiring)
     if not algebra.selective:
         raise AlgebraError(f"{algebra.name} has no witnesses: x ⊕ y is not always one of x and y")
-    chain, steps = _sequence(As, jnp.asarray(x), algebra, weights, lengths, steps)
+    chain, steps = _arrange_sequence(As, jnp.asarray(x), algebra, weights, lengths, steps)
     batch = jnp.broadcast_shapes(*chain.batches)
     shape = jax.ShapeDtypeStruct((*batch, steps, chain.x.shape[-1]), np.int32)
-    W = call(sequences.best_states, shape, (jax.lax.stop_gradient(chain),), steps, algebra, _checks(check))
-    ends: Array = _multi_dot(*chain, steps, algebra, _checks(check))[0]
+    W = call(sequences.best_states, shape, (jax.lax.stop_gradient(chain),), steps, algebra, _check_argument(check))
+    ends: Array = _multi_dot(*chain, steps, algebra, _check_argument(check))[0]
     return ends.astype(jnp.asarray(As).dtype), jnp.moveaxis(W, -2, 0)
 
 
@@ -469,9 +469,9 @@ def einsum(
     for place, array in enumerate(arrays):
         if array.dtype != arrays[0].dtype:
             raise DTypeError(f"operand 0 has dtype {arrays[0].dtype}, operand {place} {array.dtype}: convert one")
-    dtype, arrays = arrays[0].dtype, [_wide(array, algebra) for array in arrays]
+    dtype, arrays = arrays[0].dtype, [_to_float32(array, algebra) for array in arrays]
     notation, sizes = read_notation(form, tuple(array.shape for array in arrays))
-    path = order_of(notation, sizes, optimize, len(operand_list) < 3 or algebra.commutative).path
+    path = find_order(notation, sizes, optimize, len(operand_list) < 3 or algebra.commutative).path
     ops = _TracedOperations(algebra, check)
     result: Array = contract(ops, prepare_terms(ops, notation, sizes, arrays), path, notation.output)
     return result.astype(dtype)
@@ -504,7 +504,7 @@ class _TracedOperations:
         return matmul(left, right, self.semiring, check=self.check)
 
     def entrywise(self, left: Array, right: Array, names: Any) -> Array:
-        return _multiply(left, right, self.semiring, _checks(self.check))
+        return _multiply(left, right, self.semiring, _check_argument(self.check))
 
     def sum_axes(self, x: Array, axes: Any, name: str) -> None:
         """Return None: a sum is a product with ones, as in `reduce`."""
@@ -516,7 +516,7 @@ class _TracedOperations:
         """Do nothing: entries that enter no product and no sum are returned unchanged."""
 
 
-def _sequence(
+def _arrange_sequence(
     As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, steps: int | None
 ) -> tuple[ChainArrays, int]:
     """Return the validated operands of the functions of sequences, and the number of steps."""
@@ -525,11 +525,11 @@ def _sequence(
         n = As.shape[-1] if As.ndim else 0
         x = jnp.where(jnp.eye(n, dtype=bool), semiring.one_for(As.dtype), semiring.zero_for(As.dtype))
     x = jnp.asarray(x)
-    _same_dtype(As, x=x)
+    _require_same_dtype(As, x=x)
     if weights is not None:
         weights = jnp.asarray(weights)
-        _same_dtype(As, weights=weights)
-    As, x, weights = (array if array is None else _wide(array, semiring) for array in (As, x, weights))
+        _require_same_dtype(As, weights=weights)
+    As, x, weights = (array if array is None else _to_float32(array, semiring) for array in (As, x, weights))
     if lengths is not None:
         lengths = jnp.asarray(lengths)
         if not jnp.issubdtype(lengths.dtype, jnp.integer):
@@ -538,13 +538,13 @@ def _sequence(
     return ChainArrays(*arrays), steps
 
 
-def _checks(check: bool | None) -> bool | str:
+def _check_argument(check: bool | None) -> bool | str:
     """Return the static argument ``check`` of a primitive: by default entries are validated on the host alone."""
     return CHECK_ON_HOST if check is None else check
 
 
-def _same_dtype(As: Array, **named: Array) -> None:
-    for name, array in named.items():
+def _require_same_dtype(As: Array, **arrays: Array) -> None:
+    for name, array in arrays.items():
         if array.dtype != As.dtype:
             raise DTypeError(f"As has dtype {As.dtype}, {name} {array.dtype}: convert one, {name}.astype(As.dtype)")
 
@@ -556,7 +556,7 @@ def _check_operands(A: Array, B: Array) -> None:
         raise DTypeError(f"A has dtype {A.dtype}, B {B.dtype}: convert one, B.astype(A.dtype)")
 
 
-def _wide(x: Array, semiring: Semiring) -> Array:
+def _to_float32(x: Array, semiring: Semiring) -> Array:
     """Return float16 and bfloat16 arrays in float32; results are rounded once.
 
     See `semiring.arrays.encoding.is_rounded`.
@@ -609,7 +609,7 @@ class _Jax:
 _LIBRARY: ArrayLibrary = _Jax()
 
 
-def _differentiable(primitive: Primitive) -> Callable[..., Any]:
+def _make_differentiable(primitive: Primitive) -> Callable[..., Any]:
     """Return a primitive as a function of JAX: its arrays come first, then its static arguments."""
     count = len(primitive.arrays)
 
@@ -638,6 +638,6 @@ def _differentiable(primitive: Primitive) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
-_FUNCTIONS = {name: _differentiable(primitive) for name, primitive in PRIMITIVES.items()}
+_FUNCTIONS = {name: _make_differentiable(primitive) for name, primitive in PRIMITIVES.items()}
 _matmul, _multiply, _closure = _FUNCTIONS["matmul"], _FUNCTIONS["multiply"], _FUNCTIONS["closure"]
 _multi_dot, _scan = _FUNCTIONS["multi_dot"], _FUNCTIONS["scan"]

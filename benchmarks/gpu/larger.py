@@ -27,7 +27,7 @@ import semiring as sr
 from benchmarks.common import Table, device_milliseconds, rounded, run
 from benchmarks.gpu.large import weights
 from benchmarks.larger import bytes_through, disk_rate, rounds_of
-from semiring.out_of_core.layout import bytes_moved, bytes_of, format_bytes
+from semiring.out_of_core.layout import bytes_moved, format_bytes, parse_bytes
 
 __all__ = ["main"]
 
@@ -51,7 +51,7 @@ def larger(options: argparse.Namespace) -> Table:
     first = min(n, 8704)  # from there on blocks of pivots are as wide as those of the largest
     small = cupy.random.random((first, first), dtype=np.float32)
     sr.closure(small, method=METHOD)  # compiles
-    sr.closure(small.get(), method=METHOD, device="cuda", memory=min(bytes_of(options.memory), 600 << 20))
+    sr.closure(small.get(), method=METHOD, device="cuda", memory=min(parse_bytes(options.memory), 600 << 20))
     del small
     D = cupy.empty((n, n), np.float32)
     by_rows(D, lambda start, rows: rows.__setitem__(slice(None), weights(n, start)))
@@ -106,7 +106,7 @@ def larger(options: argparse.Namespace) -> Table:
             )
     columns = ["what", "s", "of the rate in memory", "rounds", "GiB moved", "of the model's", "of the bound"]
     disk = "" if rate is None else f"; the disk: {rate / 1e9:.2f} GB/s"
-    memory = format_bytes(bytes_of(options.memory))
+    memory = format_bytes(parse_bytes(options.memory))
     title = f"A matrix of {format_bytes(nbytes)} in {memory} of the GPU's memory, float32{disk}"
     return Table(title, columns, table)
 

@@ -35,7 +35,7 @@ from semiring.algorithms.schedule import schedule_for
 from semiring.arrays.bits import BitMatrix
 from semiring.distributed.closing import close_tiles
 from semiring.distributed.cost_model import tiles_bytes, tiles_times
-from semiring.distributed.gpu_transports import DeviceTransport, by_copies
+from semiring.distributed.gpu_transports import DeviceTransport, broadcast_by_copies
 from semiring.distributed.grid import Grid
 from semiring.distributed.thread_communicator import run_ranks
 from semiring.distributed.transports import Groups
@@ -144,7 +144,7 @@ def seconds(close: Close, A: Any) -> float:
 
 
 class Panels:
-    """Panels that travel between GPUs: `by_copies`, or what waits as it does and copies nothing."""
+    """Panels that travel between GPUs: `broadcast_by_copies`, or what waits as it does and copies nothing."""
 
     def __init__(self, copies: bool) -> None:
         self._copies = copies
@@ -155,7 +155,7 @@ class Panels:
         if not self._copies:
             self._wait(ranks)
             return
-        by_copies(array, root, ranks)
+        broadcast_by_copies(array, root, ranks)
         if ranks.rank != root:
             self._sizes.append(array.nbytes)
 

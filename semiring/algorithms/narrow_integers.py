@@ -25,7 +25,7 @@ from semiring.algorithms.bellman_ford import swept
 from semiring.algorithms.potentials.weights import Weights
 from semiring.algorithms.views import Array
 from semiring.arrays.encoding import inner_zero
-from semiring.arrays.parts import on_host, pieces
+from semiring.arrays.parts import pieces, to_host_array
 from semiring.kernels import backend_for
 from semiring.kernels.contract import PassKernels
 from semiring.namespaces import array_namespace
@@ -104,7 +104,7 @@ class _Lengths:
         for sweep in range(_SWEEPS + 1):
             if sweep:
                 self.sweep()
-            lengths = on_host(self._lengths)
+            lengths = to_host_array(self._lengths)
             before, last = near, farthest
             near, farthest = int(np.count_nonzero(lengths <= limit)), float(lengths.max())
             gaining = farthest < last if near == n else near >= 2 * before or 2 * (n - near) <= n - before

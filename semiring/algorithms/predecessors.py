@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.potentials.rounding import least_magnitude, shift_bound
-from semiring.arrays.parts import on_host
+from semiring.arrays.parts import to_host_array
 from semiring.errors import AlgebraError
 from semiring.kernels.contract import NO_PREDECESSOR, Backend, KernelPlan
 from semiring.kernels.engine import Engine
@@ -85,7 +85,7 @@ def _search(backend: Backend, plan: KernelPlan, D: Array, before: Array, toleran
     if search is not None and D.size:
         pred: Array = search.find_predecessors(plan, D, tolerance, before)
         return pred
-    result: Array = array_namespace(D).asarray(reference(plan, on_host(D), on_host(before), tolerance))
+    result: Array = array_namespace(D).asarray(reference(plan, to_host_array(D), to_host_array(before), tolerance))
     return result
 
 
@@ -106,7 +106,7 @@ def _search_mixed_signs(backend: Backend, plan: KernelPlan, D: Array, weights: A
     except AlgebraError:
         pred = np.full(D.shape, NO_PREDECESSOR, np.int32)
     xp, n = array_namespace(D), D.shape[0]
-    closed, edges, pred = on_host(D), on_host(weights), on_host(pred)
+    closed, edges, pred = to_host_array(D), to_host_array(weights), to_host_array(pred)
     allowed = 4 * n * float(np.finfo(plan.dtype).eps)
     for i in range(n):
         if not _adds_up(plan, edges, closed[i], pred[i], i, allowed):
@@ -166,9 +166,9 @@ def attach_unbounded(plan: KernelPlan, A: Array, D: Array, pred: Array) -> None:
     if not D.size or (D.min() if gain < 0 else D.max()) != gain:
         return
     tolerance = tolerance_for(plan, D)
-    rows, weights, xp = np.flatnonzero(on_host((gain == D).any(axis=1))), on_host(A), array_namespace(D)
+    rows, weights, xp = np.flatnonzero(to_host_array((gain == D).any(axis=1))), to_host_array(A), array_namespace(D)
     for i in map(int, rows):
-        pred[i] = xp.asarray(nearest_tree(plan, weights, on_host(D[i]), i, tolerance))
+        pred[i] = xp.asarray(nearest_tree(plan, weights, to_host_array(D[i]), i, tolerance))
 
 
 def path_sums(plan: KernelPlan, weights: Array, pred: Array, source: int) -> Array:

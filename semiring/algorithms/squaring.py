@@ -19,7 +19,7 @@ import numpy as np
 
 from semiring.algorithms.stars import vertex_without_star
 from semiring.algorithms.views import WORD, Array
-from semiring.arrays.parts import any_true, on_host, pieces
+from semiring.arrays.parts import any_true, pieces, to_host_array
 from semiring.errors import AlgebraError
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import Engine
@@ -70,7 +70,7 @@ def _check_diagonal(plan: KernelPlan, A: Array) -> None:
     plan.status.diverged = vertex_without_star(plan, A)
     if plan.status.diverged >= 0:
         return
-    diagonal = on_host(A.diagonal())
+    diagonal = to_host_array(A.diagonal())
     if not plan.semiring.absorptive and bool((diagonal != plan.one).any()):
         vertex = int((diagonal != plan.one).argmax())
         raise AlgebraError(

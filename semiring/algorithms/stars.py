@@ -16,7 +16,7 @@ import numpy as np
 from semiring.advice import advice, matrix_name, option
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import is_proved, max_times, min_times
-from semiring.arrays.parts import on_host
+from semiring.arrays.parts import to_host_array
 from semiring.arrays.zero_conventions import stacklevel_of_caller
 from semiring.errors import (
     AlgebraError,
@@ -126,7 +126,7 @@ def vertex_without_star(plan: KernelPlan, A: Any) -> int:
     divergence = plan.semiring.divergence
     if divergence is None:
         return -1
-    diagonal = on_host(A.diagonal())
+    diagonal = to_host_array(A.diagonal())
     bad = np.broadcast_to(divergence.evaluate({"x": diagonal}, plan.dtype), diagonal.shape)
     return int(bad.argmax()) if bad.any() else -1
 

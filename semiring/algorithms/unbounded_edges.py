@@ -17,7 +17,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algorithms.views import Array
-from semiring.arrays.parts import on_host, pieces
+from semiring.arrays.parts import pieces, to_host_array
 from semiring.errors import NO_CLOSURE, NegativeCycleError, PositiveCycleError
 from semiring.namespaces import array_namespace
 
@@ -27,8 +27,8 @@ __all__ = ["check_unbounded", "insert_unbounded", "unbounded_edges"]
 def unbounded_edges(A: Array, sign: int) -> dict[int, Array]:
     """Return the heads of the unbounded edges, by tail, for each tail that has one."""
     gain = -np.inf if sign > 0 else np.inf
-    tails = np.flatnonzero(np.concatenate([on_host((gain == A[rows]).any(axis=1)) for rows in pieces(A)]))
-    return {int(tail): np.flatnonzero(on_host(gain == A[int(tail)])) for tail in tails}
+    tails = np.flatnonzero(np.concatenate([to_host_array((gain == A[rows]).any(axis=1)) for rows in pieces(A)]))
+    return {int(tail): np.flatnonzero(to_host_array(gain == A[int(tail)])) for tail in tails}
 
 
 def check_unbounded(A: Array, edges: dict[int, Array], semiring: Semiring) -> None:
@@ -58,7 +58,7 @@ def _path(A: Array, sources: Array, target: int, none: Any) -> list[int]:
             while previous[path[-1]] >= 0:
                 path.append(int(previous[path[-1]]))
             return path[::-1]
-        new = np.flatnonzero(on_host(A[vertex] != none) & (previous == -2))
+        new = np.flatnonzero(to_host_array(A[vertex] != none) & (previous == -2))
         previous[new] = vertex
         queue.extend(int(other) for other in new)
     return []

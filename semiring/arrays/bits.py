@@ -1,11 +1,12 @@
 """Store boolean matrices with 32 entries to a word, and compute boolean operations as operations on words.
 
 A `BitMatrix` holds uint32 words along its rows: bit b of word w of a row is column 32·w + b, and the tail bits of the
-last word are zero. It is a storage, not an algebra: `matmul`, `closure` and their relatives take it wherever a semiring
-is defined on bool. The words lie in the memory of the host (NumPy) or of a GPU (CuPy), and so do results.
+last word are zero. It is a storage, not an algebra: `matmul`, `closure` and related functions accept it for every
+semiring on bool. The words are in the memory of the host (NumPy) or of a GPU (CuPy), and so are the results.
 
-*Views.* ``A[i0:i1, j0:j1]`` shares the words of A. So a column range must start at a multiple of 32 and end at one, or
-at the last column; rows are free. A recursion that splits its columns at multiples of 32 therefore works in place.
+*Views.* ``A[i0:i1, j0:j1]`` shares the words of A. A column range must therefore start at a multiple of 32, and end at
+a multiple of 32 or at the last column. Ranges of rows are arbitrary. A recursion that splits its columns at multiples
+of 32 therefore works in place.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ from semiring.namespaces import array_namespace, is_device_array
 __all__ = ["WORD_BITS", "BitMatrix", "pack", "polynomial", "to_bitwise", "truth_table"]
 
 WORD_BITS = 32
-_ENTRIES = 1 << 22  # entries that are packed at a time
-_UNPACKED = 1 << 20  # entries that are unpacked at a time
-_MANY = 8  # if one word of so many holds an edge, all words are unpacked
+_PACKED_ENTRIES = 1 << 22  # entries that are packed at a time
+_UNPACKED_ENTRIES = 1 << 20  # entries that are unpacked at a time
+_DENSE_SHARE = 8  # if an eighth of the words hold an edge, all words are unpacked
 Words: TypeAlias = Any  # uint32, NumPy's or CuPy's
 
 _ALL = np.uint32(0xFFFFFFFF)
 
 
-def _words_for(columns: int) -> int:
+def _word_count(columns: int) -> int:
     return -(-columns // WORD_BITS)
 
 
@@ -73,7 +74,7 @@ class BitMatrix:
     """
 
     __slots__ = ("shape", "words")
-    __hash__: ClassVar[None]  # type: ignore[assignment]  # it is mutable, as arrays are
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # a BitMatrix is mutable, as arrays are
 
     words: Words
     shape: tuple[int, int]
@@ -91,10 +92,10 @@ class BitMatrix:
             )
         if words.ndim != 2:
             raise ShapeError(f"the words of a BitMatrix are 2-D, not {words.ndim}-D of shape {words.shape}")
-        m, n = _shape(shape) if shape is not None else (words.shape[0], words.shape[1] * WORD_BITS)
-        if words.shape != (m, _words_for(n)):
+        m, n = _check_shape(shape) if shape is not None else (words.shape[0], words.shape[1] * WORD_BITS)
+        if words.shape != (m, _word_count(n)):
             raise ShapeError(
-                f"a BitMatrix of shape {(m, n)} has words of shape {(m, _words_for(n))}, not {words.shape}"
+                f"a BitMatrix of shape {(m, n)} has words of shape {(m, _word_count(n))}, not {words.shape}"
             )
         if words.shape[1] > 1 and words.shape[0] and words.strides[1] != words.itemsize:
             raise ShapeError(
@@ -137,9 +138,9 @@ class BitMatrix:
         ShapeError
             If the shape is not a pair of sizes.
         """
-        m, n = _shape(shape)
+        m, n = _check_shape(shape)
         xp = np if like is None else array_namespace(like.words)
-        return cls._view(xp.zeros((m, _words_for(n)), np.uint32), (m, n))
+        return cls._view(xp.zeros((m, _word_count(n)), np.uint32), (m, n))
 
     @classmethod
     def empty(cls, shape: Sequence[int], like: BitMatrix) -> BitMatrix:
@@ -162,8 +163,8 @@ class BitMatrix:
         ShapeError
             If the shape is not a pair of sizes.
         """
-        m, n = _shape(shape)
-        return cls._view(array_namespace(like.words).empty((m, _words_for(n)), np.uint32), (m, n))
+        m, n = _check_shape(shape)
+        return cls._view(array_namespace(like.words).empty((m, _word_count(n)), np.uint32), (m, n))
 
     @classmethod
     def full(cls, shape: Sequence[int], value: bool, like: BitMatrix | None = None) -> BitMatrix:
@@ -264,10 +265,10 @@ class BitMatrix:
             ends = [np.asarray(tails), np.asarray(heads)]
         if ends[0].ndim != 1 or ends[0].shape != ends[1].shape:
             raise ShapeError(f"tails {ends[0].shape} and heads {ends[1].shape} are not 1-D of one length")
-        xp, (m, n) = array_namespace(ends[0]), _shape(shape)
+        xp, (m, n) = array_namespace(ends[0]), _check_shape(shape)
         if not is_on_device:
-            demand_memory(4 * m * _words_for(n), f"{m:,} × {n:,} bits", "semiring.condensation makes none")
-        matrix = cls._view(xp.zeros((m, _words_for(n)), np.uint32), (m, n))
+            demand_memory(4 * m * _word_count(n), f"{m:,} × {n:,} bits", "semiring.condensation makes none")
+        matrix = cls._view(xp.zeros((m, _word_count(n)), np.uint32), (m, n))
         if not ends[0].size:
             return matrix
         for name, values, size in zip(("tails", "heads"), ends, matrix.shape, strict=True):
@@ -314,8 +315,8 @@ class BitMatrix:
         step = max(1, entries // max(1, n))
         for start in range(0, m, step):
             part = self[start : start + step]
-            nonzero = None if self.on_device else np.flatnonzero(part.words != 0)  # a third of the time without "!= 0"
-            if nonzero is None or _MANY * nonzero.size > part.words.size:
+            nonzero = None if self.on_device else np.flatnonzero(part.words != 0)  # "!= 0" takes a third of the time
+            if nonzero is None or _DENSE_SHARE * nonzero.size > part.words.size:
                 tails, heads = array_namespace(self.words).nonzero(part.unpack())
             else:
                 rows, places = np.divmod(nonzero, max(1, part.words.shape[1]))
@@ -324,7 +325,7 @@ class BitMatrix:
                 tails, heads = rows[which], WORD_BITS * places[which] + bits
             yield tails + start, heads
 
-    # ------------------------------------------------------------------------------------------------- what it is
+    # ------------------------------------------------------------------------------------------------- properties
 
     @property
     def dtype(self) -> np.dtype[np.bool_]:
@@ -399,10 +400,10 @@ class BitMatrix:
 
             unpack(self.words, self.shape[1], out)
             return
-        if out.size <= _UNPACKED:
+        if out.size <= _UNPACKED_ENTRIES:
             out[...] = self.unpack()
             return
-        for rows in pieces(out, _UNPACKED):
+        for rows in pieces(out, _UNPACKED_ENTRIES):
             out[rows] = self[rows].unpack()
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
@@ -467,7 +468,7 @@ class BitMatrix:
         if not n:
             return result
         for i in range(0, m, _TRANSPOSE_ROWS):
-            block = _transposed(self.words[i : i + _TRANSPOSE_ROWS])[:n]
+            block = _transpose_words(self.words[i : i + _TRANSPOSE_ROWS])[:n]
             first = i // WORD_BITS
             result.words[:, first : first + block.shape[1]] = block
         return result
@@ -490,30 +491,30 @@ class BitMatrix:
 
     def __getitem__(self, key: Any) -> Any:
         """Return one entry for ``A[i, j]``, or a view for ``A[rows]`` and ``A[rows, columns]``, see the module."""
-        rows, columns = _pair(key)
+        rows, columns = _split_key(key)
         if not isinstance(rows, slice) and not isinstance(columns, slice):
-            i, j = _index(rows, self.shape[0], "row"), _index(columns, self.shape[1], "column")
+            i, j = _check_index(rows, self.shape[0], "row"), _check_index(columns, self.shape[1], "column")
             return np.bool_(int(self.words[i, j // WORD_BITS]) >> j % WORD_BITS & 1)
         if not isinstance(rows, slice) or not isinstance(columns, slice):
             raise TypeError(f"a BitMatrix has no 1-D rows or columns: index with two integers or slices, not {key!r}")
         start, stop = _column_range(columns, self.shape[1])
-        words = self.words[rows, start // WORD_BITS : _words_for(stop)]
+        words = self.words[rows, start // WORD_BITS : _word_count(stop)]
         return self._view(words, (words.shape[0], stop - start))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        rows, columns = _pair(key)
+        rows, columns = _split_key(key)
         if not isinstance(rows, slice) and not isinstance(columns, slice):
-            i, j = _index(rows, self.shape[0], "row"), _index(columns, self.shape[1], "column")
+            i, j = _check_index(rows, self.shape[0], "row"), _check_index(columns, self.shape[1], "column")
             bit = np.uint32(1 << (j % WORD_BITS))
             word = self.words[i, j // WORD_BITS]
-            self.words[i, j // WORD_BITS] = word | bit if _truth(value) else word & ~bit
+            self.words[i, j // WORD_BITS] = word | bit if _check_truth_value(value) else word & ~bit
             return
         target: BitMatrix = self[key]
         if isinstance(value, bool | np.bool_):
             target.fill(bool(value))
             return
         source = value if isinstance(value, BitMatrix) else pack(value)
-        _refuse_apart(self, source)
+        _require_same_memory(self, source)
         if source.shape != target.shape:
             raise ShapeError(f"a part of shape {target.shape} cannot hold a matrix of shape {source.shape}")
         target.words[...] = source.words
@@ -531,17 +532,17 @@ class BitMatrix:
         DTypeError
             If the value is no bool.
         """
-        self.words[...] = _ALL if _truth(value) else 0
+        self.words[...] = _ALL if _check_truth_value(value) else 0
         if self.words.shape[1]:
             self.words[:, -1] &= self.tail
 
     # ------------------------------------------------------------------------------------------------- entry by entry
 
     def __eq__(self, other: object) -> bool:
-        """Return whether shapes and all entries agree: one truth, as for other Python values."""
+        """Return whether shapes and all entries agree, as one truth value."""
         if not isinstance(other, BitMatrix):
             return NotImplemented
-        _refuse_apart(self, other)
+        _require_same_memory(self, other)
         return self.shape == other.shape and bool((self.words == other.words).all())
 
     def __and__(self, other: BitMatrix) -> BitMatrix:
@@ -571,7 +572,7 @@ class BitMatrix:
     def _combine(self, operation: np.ufunc, other: BitMatrix) -> BitMatrix:
         if not isinstance(other, BitMatrix):
             return NotImplemented
-        _refuse_apart(self, other)
+        _require_same_memory(self, other)
         if other.shape != self.shape:
             raise ShapeError(f"{operation.__name__} of BitMatrices of shapes {self.shape} and {other.shape}")
         return self._view(operation(self.words, other.words), self.shape)
@@ -609,23 +610,23 @@ def pack(array: Any) -> BitMatrix:
 
         entries: Any = device.as_cupy(array, "array")
     else:
-        if is_sparse(array):  # what it does not store is False
+        if is_sparse(array):  # entries that are not stored are False
             check_sparse(array, "array")
             rows, columns, stored = stored_entries(array)
-            truths = _truths(stored, "array.data")
+            truths = _as_truth_values(stored, "array.data")
             return BitMatrix.from_edges(rows[truths], columns[truths], array.shape)
         entries = np.asarray(array)
     if entries.ndim != 2:
         raise ShapeError(f"pack takes a 2-D array, not {entries.ndim}-D of shape {entries.shape}")
     if entries.size:
-        entries = _truths(entries, "array")
+        entries = _as_truth_values(entries, "array")
     m, n = entries.shape
     if is_on_device:
         return BitMatrix._view(bits.pack(entries), (m, n))
     result = BitMatrix.zeros((m, n))
     if m and n:
-        octets, step = result.words.view(np.uint8), max(1, _ENTRIES // n)
-        if m <= step:  # two slices are a tenth of the time of a small matrix
+        octets, step = result.words.view(np.uint8), max(1, _PACKED_ENTRIES // n)
+        if m <= step:  # two slices would take a tenth of the time of a small matrix
             _pack_into(octets, entries)
         else:
             for start in range(0, m, step):
@@ -635,8 +636,11 @@ def pack(array: Any) -> BitMatrix:
     return result
 
 
-def _truths(entries: Any, name: str) -> Any:
-    """Return entries as truth values. Raises `DTypeError` unless they are, or are integers that are all 0 or 1."""
+def _as_truth_values(entries: Any, name: str) -> Any:
+    """Return entries as truth values.
+
+    Raises `DTypeError` unless they are truth values, or integers that are all 0 or 1.
+    """
     if entries.dtype.kind not in "iub":
         raise DTypeError(f"the entries are {entries.dtype}, and truth values (bool) are needed. {truth_values()}")
     return convert(entries, boolean, np.bool_, name)
@@ -650,7 +654,7 @@ def _pack_into(octets: Words, entries: Any) -> None:
 # ------------------------------------------------------------------------------------------------- arguments
 
 
-def _shape(shape: Sequence[int]) -> tuple[int, int]:
+def _check_shape(shape: Sequence[int]) -> tuple[int, int]:
     try:
         m, n = (int(extent) for extent in shape)
     except (TypeError, ValueError):
@@ -660,18 +664,18 @@ def _shape(shape: Sequence[int]) -> tuple[int, int]:
     return m, n
 
 
-def _refuse_apart(one: BitMatrix, other: BitMatrix) -> None:
+def _require_same_memory(one: BitMatrix, other: BitMatrix) -> None:
     if one.on_device != other.on_device:
         raise DeviceError("one BitMatrix is on a GPU, the other is not: call to_device() or to_host()")
 
 
-def _truth(value: Any) -> bool:
+def _check_truth_value(value: Any) -> bool:
     if isinstance(value, bool | np.bool_):
         return bool(value)
     raise DTypeError(f"an entry of a BitMatrix is a bool, not {value!r} of type {type(value).__name__}")
 
 
-def _pair(key: Any) -> tuple[Any, Any]:
+def _split_key(key: Any) -> tuple[Any, Any]:
     rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
     for part in (rows, columns):
         if not isinstance(part, slice) and (isinstance(part, bool) or not isinstance(part, int | np.integer)):
@@ -679,9 +683,9 @@ def _pair(key: Any) -> tuple[Any, Any]:
     return rows, columns
 
 
-def _index(index: int, size: int, what: str) -> int:
+def _check_index(index: int, size: int, axis: str) -> int:
     if not -size <= index < size:
-        raise IndexError(f"{what} {index} is out of bounds: there are {size}")
+        raise IndexError(f"{axis} {index} is out of bounds: there are {size}")
     return int(index) % size
 
 
@@ -699,13 +703,13 @@ def _column_range(columns: slice, n: int) -> tuple[int, int]:
 
 # ------------------------------------------------------------------------------------------------- transpose
 
-_TRANSPOSE_ROWS = 256  # at a time, so that the exchanges stay in cache
+_TRANSPOSE_ROWS = 256  # rows that are transposed at a time, so that the exchanges stay in cache
 
 
-def _transposed(words: Words) -> Words:
+def _transpose_words(words: Words) -> Words:
     """Return the transposed bits of words (r, w), as words (32·w, ⌈r/32⌉)."""
     r, w = words.shape
-    blocks = np.zeros((_words_for(r), WORD_BITS, w), np.uint32)
+    blocks = np.zeros((_word_count(r), WORD_BITS, w), np.uint32)
     blocks.reshape(-1, w)[:r] = words
     width, mask = 16, np.uint32(0x0000FFFF)
     while width:

@@ -19,6 +19,7 @@ from semiring.namespaces import is_device_array, library_of
 from semiring.profiling import described, span
 
 __all__ = [
+    "activate_device",
     "addresses",
     "alignment_error",
     "are_disjoint",
@@ -28,30 +29,29 @@ __all__ = [
     "copy_to_device",
     "device_number",
     "device_numbers",
-    "exporter",
     "external_stream",
-    "free_on_device",
+    "free_device_memory",
     "load_cupy",
-    "on_device",
-    "one_device",
+    "make_exporter",
+    "may_write_to",
+    "single_device",
     "to_host",
-    "writable",
 ]
 
 Array: TypeAlias = Any  # a CuPy array
 _INSTALL = f"{installing('cuda')} (and an NVIDIA GPU with a driver for CUDA 13)"
 
 
-def load_cupy(what: str = "computing on a GPU") -> Any:
+def load_cupy(purpose: str = "computing on a GPU") -> Any:
     """Return the module CuPy. Raises `DeviceError`, which names the missing package, driver or GPU."""
-    module = _loaded()
+    module = _probe_cupy()
     if isinstance(module, str):
-        raise DeviceError(f"{what} needs {module}")
+        raise DeviceError(f"{purpose} needs {module}")
     return module
 
 
 @cache
-def _loaded() -> Any:
+def _probe_cupy() -> Any:
     """Return CuPy, or a text that names the missing package, driver or GPU."""
     try:
         import cupy
@@ -64,17 +64,20 @@ def _loaded() -> Any:
     return cupy if count else "an NVIDIA GPU: the driver finds none"
 
 
-def free_on_device() -> int:
-    """Return the free bytes of the current GPU for a new computation, less a margin of an eighth."""
+def free_device_memory() -> int:
+    """Release the blocks that CuPy's memory pool has cached, and return 7/8 of the free bytes of the current GPU.
+
+    Raises `DeviceError` without CuPy or a GPU.
+    """
     cupy = load_cupy()
     cupy.get_default_memory_pool().free_all_blocks()
     return int(cupy.cuda.runtime.memGetInfo()[0]) * 7 // 8
 
 
 def device_number(device: Any) -> int | None:
-    """Return the number of the GPU that ``device`` names ("cuda", "cuda:1"); None for the current one.
+    """Return the number of the GPU that ``device`` names ("cuda", "cuda:1"), or None for the current GPU.
 
-    Raises `ValueError` for any other name: arrays of the host need none.
+    Raises `ValueError` for any other name, because arrays of the host need no name.
     """
     kind, _, number = str(device).partition(":")
     if kind != "cuda" or (number and not number.isdecimal()) or str(device).endswith(":"):
@@ -88,7 +91,8 @@ def device_number(device: Any) -> int | None:
 def device_numbers(device: Any) -> tuple[int, ...]:
     """Return the numbers of the GPUs in ("cuda:0", "cuda:1") or "cuda:*"; () if that is one GPU or none.
 
-    Raises `ValueError` if one is named twice or without its number.
+    Raises `ValueError` if a GPU is named twice or without its number, or no GPU is named. For "cuda:*", raises also
+    `DeviceError` without CuPy or a GPU.
     """
     if device == "cuda:*":
         count = int(load_cupy(option("device", device)).cuda.runtime.getDeviceCount())
@@ -104,21 +108,21 @@ def device_numbers(device: Any) -> tuple[int, ...]:
 
 
 def check_device(device: Any) -> None:
-    """Raise `DeviceError` where ``device`` names a GPU that is not there, or the machine has none."""
+    """Raise `DeviceError` if ``device`` names a GPU that does not exist, or the machine has none."""
     cupy = load_cupy(option("device", device))
-    for number in device_numbers(device) or (device_number(one_device(device)),):
+    for number in device_numbers(device) or (device_number(single_device(device)),):
         _check_number(cupy, number)
 
 
 def _check_number(cupy: Any, number: int | None) -> None:
-    """Raise `DeviceError` where no GPU has the number; None is the current GPU."""
+    """Raise `DeviceError` if no GPU has the number; None is the current GPU."""
     count = 1 if number is None else int(cupy.cuda.runtime.getDeviceCount())
     if number is not None and number >= count:
         gpu_names = "cuda:0" if count == 1 else f"cuda:0 to cuda:{count - 1}"
         raise DeviceError(f"there is no GPU cuda:{number}: the driver finds {gpu_names}")
 
 
-def one_device(device: Any) -> Any:
+def single_device(device: Any) -> Any:
     """Return the only GPU that ``device`` names, or None if it names several."""
     if device_numbers(device):
         return None
@@ -128,8 +132,8 @@ def one_device(device: Any) -> Any:
 def as_cupy(x: Any, name: str = "A") -> Array:
     """Return an array of any library on a GPU as a CuPy array of the same memory.
 
-    Work on it is ordered behind the work that writes the array. Raises `TypeError` for a tensor that records gradients,
-    and `DTypeError` if CuPy does not support the dtype.
+    Work on it is ordered after the work that writes the array. Raises `TypeError` for a tensor that records gradients,
+    `DTypeError` if CuPy does not support the dtype, and `DeviceError` without CuPy.
     """
     if library_of(x) == "cupy":
         return x
@@ -145,8 +149,8 @@ def as_cupy(x: Any, name: str = "A") -> Array:
     raise DTypeError(f"{name} cannot be read as a CuPy array: {failure}")
 
 
-def writable(x: Any) -> bool:
-    """Return whether results may be written into an array on a GPU: JAX's are immutable."""
+def may_write_to(x: Any) -> bool:
+    """Return whether results may be written into an array on a GPU. Arrays of JAX are immutable."""
     if library_of(x) in ("jax", "jaxlib"):
         return False
     if hasattr(x, "__dlpack__"):
@@ -155,7 +159,7 @@ def writable(x: Any) -> bool:
 
 
 def alignment_error(name: str, dtype: np.dtype[Any]) -> DeviceError:
-    """Return the error for an unaligned array, which would make any kernel end the process's use of the GPU."""
+    """Return the error for an unaligned array. A kernel that reads one ends the process's use of the GPU."""
     return DeviceError(
         f"{name} has elements at addresses that {dtype.itemsize}, their size in bytes, does not divide, where a GPU "
         f"cannot read a {dtype}: copy its bytes into an array of its own"
@@ -163,7 +167,7 @@ def alignment_error(name: str, dtype: np.dtype[Any]) -> DeviceError:
 
 
 class _Addresses:
-    """The addresses of a CuPy array in the form that NumPy reads."""
+    """The addresses of a CuPy array, in the array interface of NumPy."""
 
     def __init__(self, array: Array) -> None:
         self.__array_interface__ = {
@@ -201,10 +205,10 @@ def to_host(array: Array) -> np.ndarray[Any, Any]:
         return copy
 
 
-def exporter(*arguments: Any) -> Callable[[Array], Any]:
+def make_exporter(*arguments: Any) -> Callable[[Array], Any]:
     """Return a function that converts a CuPy array to the library of the arguments, without a copy.
 
-    Among several arguments on a GPU the first that is not CuPy's decides.
+    If several arguments are on a GPU, the first that is not an array of CuPy decides.
     """
     libraries = [library_of(x) for x in arguments if is_device_array(x)]
     root = next((library for library in libraries if library != "cupy"), "cupy")
@@ -213,33 +217,42 @@ def exporter(*arguments: Any) -> Callable[[Array], Any]:
     xp: Any = sys.modules.get("jax.numpy" if root in ("jax", "jaxlib") else root)
     if root != "cupy" and hasattr(xp, "from_dlpack"):
         return lambda result: xp.from_dlpack(result)
-    return lambda result: result  # a library without an import of its own reads CuPy's arrays by their interface
+    return lambda result: result  # a library without from_dlpack reads CuPy's arrays by their interface
 
 
 def _to_numba(result: Array) -> Any:
+    """Return a CuPy array as an array of Numba that shares its memory."""
     from cupy.cuda import get_current_stream
     from numba import cuda
 
-    # The order of the streams is kept without waiting where Numba's default stream is the one the result is made on.
+    # No synchronization is needed if the result is computed on Numba's default stream.
     return cuda.as_cuda_array(result, sync=get_current_stream().ptr != 0)
 
 
 @contextmanager
-def on_device(arrays: Sequence[Any], device: Any = None) -> Iterator[None]:
-    """Make the GPU of the arrays the current one, and for PyTorch's tensors its current stream that of CuPy.
+def activate_device(arrays: Sequence[Any], device: Any = None) -> Iterator[None]:
+    """Return a context in which the GPU of the arrays is the current device.
 
-    Raises `DeviceError` if two arrays live on different GPUs, or one on another GPU than ``device`` names. Without CuPy
-    it does nothing, because `as_cupy` will name the array that needs it.
+    If an array is a tensor of PyTorch, PyTorch's current stream is the current stream of CuPy. References to arrays of
+    JAX are held until the work in the context has ended. Raises `ValueError` if ``device`` is no name of a GPU. Raises
+    `DeviceError` if two arrays are on different GPUs, or one on another GPU than ``device`` names. Without CuPy the
+    context does nothing, because `as_cupy` raises an error with the name of the array.
     """
     number = None if device is None else device_number(device)
-    cupy = _loaded()
+    is_named = number is not None
+    cupy = _probe_cupy()
     if isinstance(cupy, str):
         yield
         return
     _check_number(cupy, number)
     for x in arrays:
-        own_number = _number_of(x)
+        own_number = _device_number_of(x)
         if number is not None and own_number != number:
+            if is_named:
+                raise DeviceError(
+                    f"an array is on GPU {found}, and {option('device', device)} names GPU {number}: copy the array, "
+                    "or leave device out"
+                )
             raise DeviceError(f"an array is on GPU {own_number}, another is on GPU {number}: copy one of them")
         number = own_number
     tensor = next((x for x in arrays if library_of(x) == "torch"), None)
@@ -252,16 +265,17 @@ def on_device(arrays: Sequence[Any], device: Any = None) -> Iterator[None]:
                 _hold(cupy.cuda.get_current_stream(), cupy.cuda.Event, lent)
 
 
-_lent_arrays: deque[tuple[Any, list[Any]]] = deque()  # arrays, and the event behind the work that reads them
+_lent_arrays: deque[tuple[Any, list[Any]]] = deque()  # arrays, and the event after the work that reads them
 _lent_lock = Lock()
 
 
 def _hold(stream: Any, event: Callable[..., Any], arrays: list[Any]) -> None:
-    """Hold references to arrays until the work that was enqueued on them has ended, or until the next call.
+    """Hold references to arrays at least until the work that was enqueued on them has ended.
 
-    JAX reuses the memory of an array without references for its next computation, which waits only for JAX's stream.
+    A later call releases them. JAX reuses the memory of an array without references for its next computation, which
+    waits only for JAX's stream.
     """
-    if stream.is_capturing():  # a graph has no end to wait for, and a question to an event may end its capture
+    if stream.is_capturing():  # a captured graph does not run yet, and querying an event may invalidate the capture
         return
     with _lent_lock:
         while _lent_arrays and _lent_arrays[0][0].done:
@@ -270,14 +284,15 @@ def _hold(stream: Any, event: Callable[..., Any], arrays: list[Any]) -> None:
 
 
 def are_on_current_device(arrays: Sequence[Any]) -> bool:
-    """Return whether all arrays are CuPy arrays of the current GPU, so that `on_device` has nothing to change."""
+    """Return whether all arrays are CuPy arrays of the current GPU, so that `activate_device` would change nothing."""
     if not all(library_of(x) == "cupy" for x in arrays):
         return False
     current = load_cupy().cuda.runtime.getDevice()
     return all(x.data.device_id == current for x in arrays)
 
 
-def _number_of(x: Any) -> int:
+def _device_number_of(x: Any) -> int:
+    """Return the number of the GPU that holds an array of any library."""
     if hasattr(x, "__dlpack_device__"):
         return int(x.__dlpack_device__()[1])
     return int(load_cupy().asarray(x).device.id)
@@ -301,5 +316,6 @@ def external_stream(cupy: Any, address: int, device: int) -> Any:
 
 
 def _torch_stream(cupy: Any, tensor: Any) -> Any:
+    """Return PyTorch's current stream on the GPU of a tensor, as a stream of CuPy."""
     address = sys.modules["torch"].cuda.current_stream(tensor.device).cuda_stream
     return external_stream(cupy, address, tensor.device.index)

@@ -3,18 +3,18 @@
 *Outside*, "no path" in an integer min-plus matrix is the largest value of its dtype (in max-plus the smallest).
 *Inside* a call it is half of that, S = iinfo.max // 2, so that no sum of two values wraps: S + S ≤ iinfo.max.
 
-What makes one product safe (min-plus; max-plus is its mirror image). Let the numbers of A lie in [a, a'], those of B in
-[b, b'], all below S. A candidate A[i, k] + B[k, j] is
+The conditions for one product (in min-plus; max-plus is its mirror image): let the numbers of A lie in [a, a'], those
+of B in [b, b'], all below S. A candidate A[i, k] + B[k, j] is
 
 * number + number:  in [a + b, a' + b'];
-* S + number:       at least S + min(a, b), for a negative number pulls the sentinel down;
+* S + number:       at least S + min(a, b), because a negative number decreases the sentinel;
 * S + S:            2·S.
 
-Let L = S + min(0, a, b). Every candidate without a path is ≥ L then, and if a' + b' < L every number is < L. So the two
-never mix: in a minimum a number wins over every "no path", and a result is "no path" exactly if it is ≥ L. An
-accumulator that starts at S, and tiles padded with S, are candidates without a path. With 0 < L the numbers lie above
--S, so nothing wraps below either. These are the inequalities of `product_encoding`. If they fail, the next wider dtype
-is used.
+Let L = S + min(0, a, b). Every candidate without a path is ≥ L then, and if a' + b' < L every number is < L. So
+numbers and "no path" never mix: in a minimum every number is less than every "no path", and a result is "no path"
+exactly if it is ≥ L. An accumulator that starts at S, and tiles padded with S, are candidates without a path. With 0 <
+L the numbers lie above -S, so nothing wraps below either. These are the inequalities of `product_encoding`. If they
+fail, the next wider dtype is used.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ __all__ = [
     "has_inner_zero",
     "inner_zero",
     "is_rounded",
+    "next_wider_integer",
     "product_encoding",
-    "rounded",
-    "wide",
-    "widen",
+    "round_to_dtype",
+    "to_compute_dtype",
 ]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
@@ -69,13 +69,13 @@ def is_rounded(array: Array, semiring: Semiring) -> bool:
     return type(array) is np.ndarray and is_half(array.dtype) and semiring.supports(np.float32)
 
 
-def wide(array: Array, semiring: Semiring) -> Array:
-    """Return the array in the dtype in which sums of its entries are computed: float32 if it `is_rounded`."""
+def to_compute_dtype(array: Array, semiring: Semiring) -> Array:
+    """Return the array in the dtype in which sums of its entries are computed: float32 if the array `is_rounded`."""
     return array.astype(np.float32) if is_rounded(array, semiring) else array
 
 
-def rounded(array: Array, dtype: np.dtype[Any]) -> Array:
-    """Return a result in the caller's dtype, which is at most as wide; values beyond its range become ∞."""
+def round_to_dtype(array: Array, dtype: np.dtype[Any]) -> Array:
+    """Return a result in the caller's dtype, which is at most as wide. Values beyond its range become ∞."""
     if array.dtype == dtype:
         return array
     with np.errstate(over="ignore"):
@@ -83,7 +83,7 @@ def rounded(array: Array, dtype: np.dtype[Any]) -> Array:
 
 
 @lru_cache(maxsize=1024)
-def _extremes(semiring: Semiring, source: np.dtype[Any], target: np.dtype[Any]) -> tuple[tuple[Any, Any], ...]:
+def _infinite_values(semiring: Semiring, source: np.dtype[Any], target: np.dtype[Any]) -> tuple[tuple[Any, Any], ...]:
     """Return pairs of the source's and the target's values for each of the semiring's zero and one that is ±∞."""
     if not (semiring.supports(source) and semiring.supports(target)):
         return ()
@@ -96,12 +96,12 @@ def _extremes(semiring: Semiring, source: np.dtype[Any], target: np.dtype[Any]) 
 
 
 def convert(array: Array, semiring: Semiring, dtype: Any, name: str = "A", *, check: bool = True) -> Array:
-    """Return the array in another dtype; the array itself where it has that dtype already.
+    """Return the array in another dtype, or the array itself if it has that dtype already.
 
-    Where the zero or the one of the semiring is ±∞, an integer's extreme value stands for it: it is turned into the
-    target's ±∞ or extreme value, never into a number. Raises `DTypeError` where an entry has no exact value in an
-    integer target. Where the target is bool, integers that are all 0 or 1 are truth values, and arrays of floats are
-    refused. Without ``check`` no entry is looked at.
+    If the zero or the one of the semiring is ±∞, the extreme value of an integer dtype represents it. It becomes the
+    ±∞ or the extreme value of the target, never a number. Raises `DTypeError` if an entry has no exact value in an
+    integer target. If the target is bool, integers that are all 0 or 1 are truth values, and arrays of floats raise
+    `DTypeError`. Without ``check`` no entry is scanned.
     """
     dtype = np.dtype(dtype)
     if array.dtype == dtype:
@@ -110,14 +110,15 @@ def convert(array: Array, semiring: Semiring, dtype: Any, name: str = "A", *, ch
         raise DTypeError(f"{name} holds {array.dtype}, which {dtype} does not hold. {truth_values()}")
     with np.errstate(invalid="ignore"):
         result = array.astype(dtype)
-    pairs = _extremes(semiring, array.dtype, dtype)
+    pairs = _infinite_values(semiring, array.dtype, dtype)
     for before, after in pairs:
         _replace(result, array == before, after)
     if check and dtype.kind in "iub" and not np.can_cast(array.dtype, dtype, "safe"):
         is_lost = result != array
         for before, _ in pairs:
             is_lost &= array != before
-        if is_lost.any():  # on a GPU this waits: of promotions only that of integers to truth values comes here
+        # On a GPU the call waits here. Of all promotions, only that of integers to truth values needs this test.
+        if is_lost.any():
             position = tuple(int(index) for index in np.unravel_index(int(is_lost.argmax()), is_lost.shape))
             place = f"{name}[{', '.join(map(str, position))}]" if position else name
             entry = array[position].item() if is_device_array(array) else array[position]
@@ -133,14 +134,14 @@ def _replace(array: Array, where: Array, value: Any) -> None:
 # --------------------------------------------------------------------------------------------- integers with "no path"
 
 
-def widen(dtype: Any) -> np.dtype[Any] | None:
+def next_wider_integer(dtype: Any) -> np.dtype[Any] | None:
     """Return the next wider signed integer: int16 → int32 → int64 → None."""
     size = np.dtype(dtype).itemsize
     return np.dtype(f"i{2 * size}") if size < 8 else None
 
 
 def has_inner_zero(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
-    """Return whether "no path" has another value inside a call: for integers of min-plus and max-plus."""
+    """Return whether "no path" has another value inside a call, as it has for integers of min-plus and max-plus."""
     return dtype.kind == "i" and semiring.tropical is not None
 
 
@@ -150,12 +151,12 @@ def inner_zero(semiring: Semiring, dtype: Any) -> Any:
     zero = semiring.zero_for(dtype)
     if not has_inner_zero(semiring, dtype):
         return zero
-    return dtype.type(int(zero) // 2)  # iinfo.max // 2 and iinfo.min / 2: their doubles still fit
+    return dtype.type(int(zero) // 2)  # iinfo.max // 2 or iinfo.min / 2, so that the sum of two zeros fits the dtype
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """The form of entries inside a product: the dtype, and for integers the limit from which on they are "no path"."""
+    """The encoding of entries inside a product: the dtype, and for integers the least (greatest) value of "no path"."""
 
     dtype: np.dtype[Any]
     limit: int | None = None
@@ -168,29 +169,30 @@ def assumed_range(semiring: Semiring, dtype: np.dtype[Any]) -> Scan:
 
 
 def product_encoding(semiring: Semiring, dtype: np.dtype[Any], a: Scan, b: Scan, c: Scan | None = None) -> Encoding:
-    """Return the narrowest dtype, from the operands' own on, in which C ⊕ A ⊗ B neither wraps nor mixes up "no path".
+    """Return the encoding in the narrowest dtype in which C ⊕ A ⊗ B cannot wrap, and numbers differ from "no path".
 
-    Raises `IntegerOverflowError` where not even int64 does; the message names float64, which holds every sum, rounded.
+    The dtype is at least as wide as that of the operands. Raises `IntegerOverflowError` if int64 is too narrow. The
+    message names float64, which holds every sum, rounded.
     """
     sign = 1 if semiring.tropical == "min" else -1
-    (a_low, a_high), (b_low, b_high) = _mirrored(a, sign), _mirrored(b, sign)
-    c_low, c_high = _mirrored(c or Scan(), sign)
+    (a_low, a_high), (b_low, b_high) = _signed_range(a, sign), _signed_range(b, sign)
+    c_low, c_high = _signed_range(c or Scan(), sign)
     inner: np.dtype[Any] | None = dtype
     while inner is not None:
         half = limits_of(inner).half
         limit = half + min(0, a_low, b_low)
-        # 0 < limit keeps the numbers of A and B above -half, so that two of them do not wrap; and limit ≤ half + b_low
-        # keeps them below half, where encoding leaves them as they are.
+        # If 0 < limit, the numbers of A and B are above -half, so the sum of two numbers does not wrap. As limit ≤
+        # half + b_low, they are below half, and the encoding does not change them.
         if max(0, a_high + b_high, c_high) < limit and c_low >= -limits_of(inner).max:
             return Encoding(inner, sign * limit)
-        inner = widen(inner)
+        inner = next_wider_integer(inner)
     raise IntegerOverflowError(
         f"sums of entries between {min(a_low, b_low) * sign} and {max(a_high, b_high) * sign} could leave half "
         f"the range of int64, in which {semiring.name} computes: use float64, which holds every sum, rounded"
     )
 
 
-def _mirrored(scan: Scan, sign: int) -> tuple[int, int]:
+def _signed_range(scan: Scan, sign: int) -> tuple[int, int]:
     """Return the least and the greatest number of ``sign`` times the entries; (0, 0) if there are no numbers."""
     if scan.low is None or scan.high is None:
         return 0, 0
@@ -200,7 +202,7 @@ def _mirrored(scan: Scan, sign: int) -> tuple[int, int]:
 def encode(array: Array, semiring: Semiring, dtype: Any = None, *, out: Array | None = None) -> Array:
     """Return the caller's integers in the kernels' encoding, in ``dtype`` (by default the array's own).
 
-    The result is written into ``out``, which may be the array itself, or into a new array. The numbers must lie inside
+    The result is written into ``out``, which may be the array itself, or into a new array. The numbers must lie within
     half the range of the dtype: see `product_encoding`. Semirings and dtypes without a sentinel get a copy.
     """
     dtype = array.dtype if dtype is None else np.dtype(dtype)
@@ -220,8 +222,8 @@ def encode(array: Array, semiring: Semiring, dtype: Any = None, *, out: Array | 
     return out
 
 
-def clamp(array: Array, bound: Any, least: bool, out: Array, sign: int = 1) -> None:
-    """Write ``sign`` · min(array, bound) to ``out``, or ``sign`` · max(array, bound) if ``least`` is False.
+def clamp(array: Array, bound: Any, is_minimum: bool, out: Array, sign: int = 1) -> None:
+    """Write ``sign`` · min(array, bound) to ``out``, or ``sign`` · max(array, bound) unless ``is_minimum``.
 
     The array holds signed integers, or whole numbers in floats, in any shape; ``sign`` is 1 or -1. ``out`` has the same
     shape. It may be the array itself, or have another dtype that holds the results.
@@ -233,9 +235,9 @@ def clamp(array: Array, bound: Any, least: bool, out: Array, sign: int = 1) -> N
     if is_device_array(array):
         from semiring.kernels.cuda.entries import elementwise as kernels
 
-        kernels.replace_beyond(array, bound, sign * bound, out, least=least, sign=sign)
+        kernels.replace_beyond(array, bound, sign * bound, out, least=is_minimum, sign=sign)
         return
-    (np.minimum if least else np.maximum)(array, bound, out=out)
+    (np.minimum if is_minimum else np.maximum)(array, bound, out=out)
     if sign < 0:
         np.subtract(out.dtype.type(0), out, out=out)  # np.negative of NumPy 2.4 in place is wrong for some strides
 
@@ -260,7 +262,7 @@ def decode(
         out = array if dtype == array.dtype else array_namespace(array).empty(array.shape, dtype)
     if not has_inner_zero(semiring, array.dtype):
         if out is not array:
-            out[...] = rounded(array, out.dtype)
+            out[...] = round_to_dtype(array, out.dtype)
         return out
     outer = semiring.zero_for(dtype)
     if limit is None:
@@ -284,27 +286,28 @@ def decode(
     return out
 
 
-def _select(target: Array, absent: Array, numbers: Array, least: bool) -> None:
+def _select(target: Array, absent: Array, numbers: Array, is_largest: bool) -> None:
     """Write an extreme value of its dtype to ``target`` where ``absent``, and the numbers elsewhere.
 
-    The extreme value is the largest where ``least``, else the smallest. There is no branch for every entry, which a
-    mask without a pattern would mispredict: this has five times the speed of np.where.
+    The extreme value is the largest if ``is_largest``, else the smallest. No entry has a branch, which would be
+    mispredicted for an irregular mask: the function is five times as fast as np.where.
     """
     low, high, _ = limits_of(target.dtype)
     if is_device_array(target):
         from semiring.kernels.cuda.entries.elementwise import select
 
-        select(target, absent, numbers, high if least else low)
+        select(target, absent, numbers, high if is_largest else low)
         return
-    # -1 where absent, else 0. By "xor" with one extreme value, 0 becomes that one and -1, all ones, the other one.
+    # The product is -1 (all bits 1) where absent, else 0. "xor" with one extreme value makes the other of -1, and
+    # itself of 0.
     extremes = np.empty_like(target)
     np.multiply(absent, target.dtype.type(-1), out=extremes)
-    np.bitwise_xor(extremes, low if least else high, out=extremes)
-    (np.maximum if least else np.minimum)(numbers, extremes, out=target)
+    np.bitwise_xor(extremes, low if is_largest else high, out=extremes)
+    (np.maximum if is_largest else np.minimum)(numbers, extremes, out=target)
 
 
 def first_unrepresentable(source: Array, absent: Array, outer: Any, dtype: np.dtype[Any]) -> int | None:
-    """Return the first number that ``dtype`` cannot hold, or that equals ``outer``, its "no path"; or None."""
+    """Return the first number that ``dtype`` cannot hold or that equals its "no path" ``outer``, or None."""
     limits = limits_of(dtype)
     bad = ((source < limits.min) | (source > limits.max) | (source == int(outer))) & ~absent
     return int(source[bad][:1].max()) if bad.any() else None

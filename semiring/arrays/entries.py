@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.algebra import Semiring
-from semiring.arrays.scans import PIECE, Scan, ScanRule, limits_of, refuse_entries, rule_for
+from semiring.arrays.scans import PIECE, Scan, ScanRule, limits_of, raise_for_entry, rule_for
 from semiring.errors import DomainError
 from semiring.namespaces import is_device_array
 
@@ -19,18 +19,19 @@ __all__ = ["check_by_threads", "check_entries", "check_operands"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
-_LARGE, _PART = 1 << 28, 1 << 24  # bytes: of an array that several threads scan, and of the part of one task
-_TOGETHER = 8  # threads: more wait for the interpreter
+_THREADED_BYTES = 1 << 28  # an array with fewer bytes is scanned by one thread
+_TASK_BYTES = 1 << 24  # the bytes of the part that one task scans
+_MAX_THREADS = 8  # more threads would wait for the interpreter's lock
 
-# The ufuncs themselves: on the smallest matrices the methods of an array cost more than the look. Both propagate NaN.
-_least, _greatest = np.minimum.reduce, np.maximum.reduce
+# Ufuncs, because on the smallest matrices the methods of an array take longer than the scan. Both propagate NaN.
+_reduce_min, _reduce_max = np.minimum.reduce, np.maximum.reduce
 
 
 def check_entries(array: Array, semiring: Semiring, name: str = "A") -> Scan:
     """Scan every entry, and raise `DomainError` with the first one that is NaN or outside the domain.
 
-    The zero and the one of the semiring are always inside. The cost is about that of reading the array once, and half a
-    MiB of workspace. An array on a GPU is read there, and the call waits for the result.
+    The zero and the one of the semiring are always accepted. The cost is about that of reading the array once, and half
+    a MiB of workspace. An array on a GPU is read there, and the call waits for the result.
     """
     if type(array) is not np.ndarray and is_device_array(array):
         from semiring.kernels.cuda.entries.scan import look
@@ -41,8 +42,8 @@ def check_entries(array: Array, semiring: Semiring, name: str = "A") -> Scan:
         return Scan(nonnegative=True)
     if rule.tropical:
         numbers = _scan_tropical(array, rule.tropical)
-        if rule.restricted and not _inside(semiring, numbers.low, numbers.high):
-            refuse_entries(array, semiring, name, nan=False)
+        if rule.is_restricted and not _is_in_domain(semiring, numbers.low, numbers.high):
+            raise_for_entry(array, semiring, name, nan=False)
         return numbers
     if array.nbytes <= PIECE and array.dtype.kind != "V":
         return _scan_piece(array, rule, array, semiring, name)
@@ -51,6 +52,7 @@ def check_entries(array: Array, semiring: Semiring, name: str = "A") -> Scan:
 
 
 def _scan_pieces(array: Array, rule: ScanRule, semiring: Semiring, name: str) -> Scan:
+    """Scan an array piece by piece."""
     result: Scan | None = None
     for piece in _pieces(array):
         scan = _scan_piece(piece, rule, array, semiring, name)
@@ -61,18 +63,18 @@ def _scan_pieces(array: Array, rule: ScanRule, semiring: Semiring, name: str) ->
 
 def check_by_threads(array: Array, semiring: Semiring, threads: int) -> Scan:
     """Scan a matrix as `check_entries` does, with several threads if it is large: one thread reads 8 GB/s."""
-    large = type(array) is np.ndarray and array.ndim == 2 and array.nbytes >= _LARGE
+    large = type(array) is np.ndarray and array.ndim == 2 and array.nbytes >= _THREADED_BYTES
     if threads < 2 or not large or not array.size or rule_for(semiring, array.dtype).needs_no_scan:
         return check_entries(array, semiring)
-    from concurrent.futures import ThreadPoolExecutor  # it loads logging, which small calls need not
+    from concurrent.futures import ThreadPoolExecutor  # the import loads logging, which small calls do not need
 
-    rows = max(1, _PART // max(1, array.shape[1] * array.itemsize))
+    rows = max(1, _TASK_BYTES // max(1, array.shape[1] * array.itemsize))
     parts = (array[first : first + rows] for first in range(0, len(array), rows))
     try:
-        with ThreadPoolExecutor(min(threads, _TOGETHER)) as pool:
+        with ThreadPoolExecutor(min(threads, _MAX_THREADS)) as pool:
             return reduce(or_, pool.map(lambda part: check_entries(part, semiring), parts))
     except DomainError:
-        check_entries(array, semiring)  # it raises the error with the position in the whole array
+        check_entries(array, semiring)  # this call raises the error with the position in the whole array
         raise
 
 
@@ -87,20 +89,21 @@ def check_operands(semiring: Semiring, arrays: Mapping[str, Array]) -> list[Scan
 
 
 def _scan_piece(piece: Array, rule: ScanRule, array: Array, semiring: Semiring, name: str) -> Scan:
-    low = _least(piece, axis=None)  # NaN where there is one
-    high = _greatest(piece, axis=None) if rule.needs_high else None
+    """Scan a piece of an array, and raise `DomainError` with the position of the first invalid entry in the array."""
+    low = _reduce_min(piece, axis=None)  # NaN if an entry is NaN
+    high = _reduce_max(piece, axis=None) if rule.needs_high else None
     if low != low:
-        refuse_entries(array, semiring, name, nan=True)
-    if rule.restricted and not _inside(semiring, low, high):
-        refuse_entries(array, semiring, name, nan=False)
-    if low == 0 and rule.floating:  # -0.0 has a sign bit too
-        is_nonnegative = rule.sign_view is not None and bool(_least(piece.view(rule.sign_view), axis=None) >= 0)
+        raise_for_entry(array, semiring, name, nan=True)
+    if rule.is_restricted and not _is_in_domain(semiring, low, high):
+        raise_for_entry(array, semiring, name, nan=False)
+    if low == 0 and rule.is_floating:  # -0.0 has a sign bit too
+        is_nonnegative = rule.sign_view is not None and bool(_reduce_min(piece.view(rule.sign_view), axis=None) >= 0)
         return Scan(low, high, nonnegative=is_nonnegative)
     return Scan(low, high, nonnegative=bool(low >= 0))
 
 
-def _inside(semiring: Semiring, *ends: Any) -> bool:
-    """Return whether the ends of a range lie in the domain; an end that is None is skipped."""
+def _is_in_domain(semiring: Semiring, *ends: Any) -> bool:
+    """Return whether the ends of a range lie in the domain. An end that is None is skipped."""
     return all(end is None or semiring.domain.contains(end) for end in ends)
 
 
@@ -110,13 +113,13 @@ def _scan_tropical(array: Array, tropical: str) -> Scan:
     low, high = limits.max, limits.min
     has_zero = False
     for piece in _pieces(array):
-        least, greatest = int(_least(piece, axis=None)), int(_greatest(piece, axis=None))
-        # "no path" is the extreme value: one step further it wraps around to the other end, out of the way.
+        least, greatest = int(_reduce_min(piece, axis=None)), int(_reduce_max(piece, axis=None))
+        # "no path" is the extreme value. Adding (subtracting) 1 wraps it to the other end, where it does not count.
         if tropical == "min" and greatest == limits.max:
-            has_zero, greatest = True, int(_greatest(piece + piece.dtype.type(1), axis=None)) - 1
+            has_zero, greatest = True, int(_reduce_max(piece + piece.dtype.type(1), axis=None)) - 1
         elif tropical == "max" and least == limits.min:
-            has_zero, least = True, int(_least(piece - piece.dtype.type(1), axis=None)) + 1
-        # A piece without any number gives limits.min - 1 or limits.max + 1 for its wrapped end.
+            has_zero, least = True, int(_reduce_min(piece - piece.dtype.type(1), axis=None)) + 1
+        # The wrapped end of a piece without numbers is limits.min - 1 or limits.max + 1.
         if limits.min <= greatest and least <= limits.max and least <= greatest:
             low, high = min(low, least), max(high, greatest)
     if low > high:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["NOT_THE_SIGN", "flip_negative_bits"]
+__all__ = ["MAGNITUDE_BITS", "flip_negative_bits"]
 
-NOT_THE_SIGN = 0x7FFFFFFF
+MAGNITUDE_BITS = 0x7FFFFFFF
 
 
 def flip_negative_bits(bits: Any) -> Any:
     """Return the bits (int32) of float32 as integers in the same order, or back: a number, or an array of any library.
 
-    Of a negative number all bits but the sign are inverted. That is its own inverse.
+    In a negative number, all bits but the sign are inverted. The function is its own inverse.
     """
-    return bits ^ ((bits >> 31) & NOT_THE_SIGN)
+    return bits ^ ((bits >> 31) & MAGNITUDE_BITS)

@@ -7,10 +7,10 @@ from typing import Any
 from semiring.algebra import Semiring
 from semiring.namespaces import array_namespace
 
-__all__ = ["farthest", "fold_rows"]
+__all__ = ["farthest_entries", "fold_rows"]
 
 
-def farthest(values: Any, semiring: Semiring) -> Any:
+def farthest_entries(values: Any, semiring: Semiring) -> Any:
     """Return the value of the farthest vertex for each row of paths (m, n), as an array (m,).
 
     It is the worst value of the row, and 0̄ if a vertex is not reached. In max-plus it is the longest path: the best

@@ -1,8 +1,8 @@
 """Read the labels of frames, match them between operands, and label the results.
 
-A frame with an index, as of pandas, labels rows and columns; a Polars frame labels columns alone. Labels 0 … n - 1 are
-the default of a frame without labels, so they agree with any labels, place by place. No library of frames is imported
-here: a frame is recognized by its attributes.
+A frame of pandas has an index and labels rows and columns. A Polars frame labels only columns. Labels 0 … n - 1 are the
+default of a frame without labels, so they agree with any labels at the same positions. This module imports no library
+of frames, and recognizes a frame by its attributes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ __all__ = [
     "TARGETS",
     "WEIGHTS",
     "LabelledArray",
-    "counts_rows",
     "frame_values",
     "guess_ends",
     "guess_weight",
@@ -32,11 +31,12 @@ __all__ = [
     "is_frame",
     "is_graph",
     "is_labelled",
+    "is_row_number_title",
     "labelled_product",
     "labelled_square",
     "make_frame",
-    "names_vertices",
-    "two_titles",
+    "may_name_vertices",
+    "parse_title_pair",
     "unit_of",
 ]
 
@@ -56,10 +56,10 @@ _PAIRS = {
 
 
 def guess_ends(titles: Iterable[Any], source: Any = None, target: Any = None) -> tuple[list[Any], list[Any]]:
-    """Return the titles that may be those of sources and of targets; one of each if they are unique.
+    """Return the titles that may be those of sources and of targets: one of each if they are unique.
 
-    They are unique if there is one candidate each, or one pair that belongs together: from and to, even beside a column
-    source. ``source`` and ``target`` are titles that the caller named.
+    They are unique if there is one candidate each. They are also unique if one pair belongs together, such as from and
+    to, even if there is a column source too. ``source`` and ``target`` are titles that the caller named.
     """
     texts = [title for title in titles if isinstance(title, str)]
 
@@ -73,7 +73,7 @@ def guess_ends(titles: Iterable[Any], source: Any = None, target: Any = None) ->
     return tails, heads
 
 
-def two_titles(columns: Any) -> tuple[Any, Any]:
+def parse_title_pair(columns: Any) -> tuple[Any, Any]:
     """Return the two titles of ``columns=``, (source, target). Raises `TypeError` for anything but a pair."""
     pair = tuple(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else ()
     if len(pair) != 2:
@@ -81,7 +81,7 @@ def two_titles(columns: Any) -> tuple[Any, Any]:
     return pair[0], pair[1]
 
 
-def counts_rows(title: Any) -> bool:
+def is_row_number_title(title: Any) -> bool:
     """Return whether a column with this title numbers the rows: id, index, no title, or pandas's name for no title."""
     return re.fullmatch(r"id|index|unnamed: \d+|", str(title).casefold()) is not None
 
@@ -89,10 +89,10 @@ def counts_rows(title: Any) -> bool:
 def guess_weight(titles: Iterable[Any]) -> tuple[Any, tuple[Any, ...]]:
     """Return the title of the weights among the titles of columns of numbers, and (); or None and the candidates.
 
-    It is "weight", else the only one for which `counts_rows` is False. Other usual titles have no priority, because the
-    choice between a capacity and a latency_ms depends on the problem.
+    It is "weight", else the only title for which `is_row_number_title` is False. Other usual titles have no priority,
+    because the choice between a capacity and a latency_ms depends on the problem.
     """
-    candidates = [title for title in titles if not counts_rows(title)]
+    candidates = [title for title in titles if not is_row_number_title(title)]
     matches = [title for title in candidates if str(title).casefold() == WEIGHTS[0]] or candidates
     return (matches[0], ()) if len(matches) == 1 else (None, tuple(matches))
 
@@ -117,7 +117,7 @@ _GRAPHS = {
 def is_graph(x: Any) -> bool:
     """Return whether ``x`` is a `Network`, or a graph of NetworkX, igraph or rustworkx. Imports none of them.
 
-    An object can only be of a class whose module is loaded.
+    If the module of a class is not loaded, no object of the class exists.
     """
     for module, classes in _GRAPHS.items():
         loaded = sys.modules.get(module)
@@ -127,18 +127,18 @@ def is_graph(x: Any) -> bool:
 
 
 def is_edge_frame(x: Any) -> bool:
-    """Return whether ``x`` is a frame that lists edges: it has a column of `SOURCES`, and one of `TARGETS`.
+    """Return whether ``x`` is a frame that lists edges: it has a column of `SOURCES`, and a column of `TARGETS`.
 
-    A frame whose index holds the names of its columns is a matrix nevertheless.
+    A frame whose index holds the names of its columns is a matrix, whatever its titles are.
     """
     if not is_frame(x):
         return False
     return all(guess_ends(x.columns)) and not (is_labelled(x) and set(x.index) == set(x.columns))
 
 
-def names_vertices(x: Any) -> bool:
+def may_name_vertices(x: Any) -> bool:
     """Return whether ``x`` may name its vertices: a frame, a graph, or a `Network`."""
-    if type(x) is np.ndarray or library_of(x) == "cupy":  # their type decides at once
+    if type(x) is np.ndarray or library_of(x) == "cupy":  # a quick test, because these types have no names
         return False
     return is_frame(x) or is_graph(x)
 
@@ -148,8 +148,8 @@ class LabelledArray(NamedTuple):
 
     matrix: Any  # (n, n)
     names: tuple[Hashable, ...] | None
-    restore: Callable[[Any], Any]  # from a matrix (n, n) to the kind of the argument
-    network: Any = None  # the `Network`, where the argument lists edges
+    restore: Callable[[Any], Any]  # converts a matrix (n, n) to the kind of the argument
+    network: Any = None  # the `Network` if the argument lists edges, else None
 
 
 def is_frame(x: Any) -> bool:
@@ -165,23 +165,24 @@ def is_labelled(x: Any) -> bool:
 def frame_values(x: Any, name: str = "A") -> Any:
     """Return the entries of a frame or a series as an array. Raises `DTypeError` if entries are missing.
 
-    Columns of nullable numbers of pandas and Polars have missing entries besides NaN. An array of numbers cannot hold
-    them: pandas would return objects, and Polars NaN.
+    Columns of nullable numbers of pandas and Polars may have missing entries, which are not NaN. An array of numbers
+    cannot hold them: pandas would return objects, and Polars NaN.
     """
     if hasattr(x, "null_count"):  # Polars
         count = x.null_count()
-        _refuse_missing(bool(sum(count.row(0)) if is_frame(x) else count), name)
+        _raise_for_missing(bool(sum(count.row(0)) if is_frame(x) else count), name)
         return x.to_numpy()
     dtypes = list(x.dtypes) if is_frame(x) else [x.dtype]
     numpy_dtypes = [getattr(dtype, "numpy_dtype", dtype) for dtype in dtypes]
     if numpy_dtypes == dtypes or not all(isinstance(dtype, np.dtype) for dtype in numpy_dtypes):
         return x.to_numpy()
-    _refuse_missing(bool(x.isna().to_numpy().any()), name)
+    _raise_for_missing(bool(x.isna().to_numpy().any()), name)
     return x.to_numpy(dtype=np.result_type(*numpy_dtypes))
 
 
-def _refuse_missing(missing: bool, name: str) -> None:
-    if missing:
+def _raise_for_missing(has_missing: bool, name: str) -> None:
+    """Raise `DTypeError` if a frame has missing entries."""
+    if has_missing:
         raise DTypeError(f"{name} has missing entries: fill them, with the zero of the semiring where no edge is meant")
 
 
@@ -191,32 +192,33 @@ def _refuse_missing(missing: bool, name: str) -> None:
 def labelled_square(frame: Any) -> LabelledArray:
     """Return the matrix of a frame with the same vertices in rows and columns, its columns in the order of the rows.
 
-    Raises `ShapeError` where the labels of the rows are not those of the columns, or one occurs twice.
+    Raises `ShapeError` if the labels of the rows are not those of the columns, or a label occurs twice.
     """
     if not is_labelled(frame):
-        return _labelled_columns(frame)
+        return _label_by_columns(frame)
     rows, columns = tuple(frame.index), tuple(frame.columns)
-    _refuse_untitled_edges(frame, columns, labelled=not _unlabelled(rows))
+    _raise_for_untitled_edges(frame, columns, has_row_labels=not _has_default_labels(rows))
     if len(rows) != len(columns):
-        raise _not_square(frame, len(rows), len(columns))
-    if not _agree(rows, columns):
-        _refuse_different(
+        raise _square_error(frame, len(rows), len(columns))
+    if not _labels_agree(rows, columns):
+        _raise_for_label_mismatch(
             rows,
             columns,
             "the rows and the columns of A",
             "a network has the same vertices in both. If the missing rows or columns have no edges, add them: V = "
             "A.index.union(A.columns), A.reindex(index=V, columns=V, fill_value=...), filled with the value of no edge",
         )
-        frame = frame.iloc[:, _places(rows, columns)]
-    index = frame.columns if _unlabelled(rows) else frame.index
-    header = frame.index if _unlabelled(columns) else frame.columns
+        frame = frame.iloc[:, _positions_of(rows, columns)]
+    index = frame.columns if _has_default_labels(rows) else frame.index
+    header = frame.index if _has_default_labels(columns) else frame.columns
     names = tuple(index)
-    _refuse_repeated(names)
+    _raise_for_repeated_label(names)
     kind = type(frame)
     return LabelledArray(frame_values(frame), names, lambda result: kind(result, index=index, columns=header))
 
 
-def _not_square(frame: Any, rows: int, columns: int) -> ShapeError:
+def _square_error(frame: Any, rows: int, columns: int) -> ShapeError:
+    """Return the error for a frame that is not square, which may list edges."""
     if is_edge_frame(frame):
         return ShapeError(
             "A is a frame that lists edges, and this function needs a matrix: pass semiring.network_of(A).matrix"
@@ -227,16 +229,20 @@ def _not_square(frame: Any, rows: int, columns: int) -> ShapeError:
     )
 
 
-_FEW = 8  # the most columns of a table of edges
+_MAX_EDGE_COLUMNS = 8  # a frame with more columns is not taken for a list of edges
 
 
-def _refuse_untitled_edges(frame: Any, columns: Sequence[Any], *, labelled: bool) -> None:
+def _raise_for_untitled_edges(frame: Any, columns: Sequence[Any], *, has_row_labels: bool) -> None:
     """Raise `FormatError` for a frame that probably lists edges, but has no titles of sources and targets.
 
-    That is a frame of two or three columns, texts and then numbers. It is also a frame without row labels that has as
-    many rows as titled columns, of which two hold integers, and whose diagonal is not 0.
+    That is a frame of two or three columns, of which the first two hold texts. It is also a frame without row labels
+    that has as many rows as titled columns, of which two hold integers, and whose diagonal is not 0.
     """
-    if not labelled and 2 < len(columns) == len(frame) <= _FEW and all(isinstance(t, str) for t in columns):
+    if (
+        not has_row_labels
+        and 2 < len(columns) == len(frame) <= _MAX_EDGE_COLUMNS
+        and all(isinstance(t, str) for t in columns)
+    ):
         entries = [np.asarray(frame[title]) for title in columns]
         whole = [column.dtype.kind in "iu" for column in entries]
         if sum(whole) > 1 and any(entry[place] not in (0, np.inf) for place, entry in enumerate(entries)):
@@ -260,12 +266,12 @@ def _holds_texts(column: Any) -> bool:
     return kind in "UST" or (kind == "O" and not all(isinstance(entry, Real) for entry in column))
 
 
-def _labelled_columns(frame: Any) -> LabelledArray:
+def _label_by_columns(frame: Any) -> LabelledArray:
     """Return the matrix of a frame without an index, whose rows are the vertices of its columns in the same order."""
     names = tuple(frame.columns)
-    _refuse_untitled_edges(frame, names, labelled=False)
+    _raise_for_untitled_edges(frame, names, has_row_labels=False)
     if len(frame) != len(names):
-        raise _not_square(frame, len(frame), len(names))
+        raise _square_error(frame, len(frame), len(names))
     kind = type(frame)
     return LabelledArray(frame_values(frame), names, lambda result: kind(np.asarray(result), schema=list(names)))
 
@@ -285,61 +291,68 @@ def make_frame(matrix: Any, rows: Iterable[Hashable], columns: Iterable[Hashable
 def labelled_product(A: Any, B: Any) -> tuple[Any, Any, Callable[[Any], Any]]:
     """Return two operands of a product without labels, and a function that labels the result.
 
-    The columns of A and the rows of B are matched by label: the rows of B come into the order of the columns of A. The
-    result gets the labels of A's rows and B's columns. Raises `ShapeError` if the labels differ.
+    The columns of A and the rows of B are matched by label: the rows of B are put into the order of the columns of A.
+    The result has the labels of A's rows and B's columns. Raises `ShapeError` if the labels differ.
     """
     outer = [A.index if is_labelled(A) and np.ndim(A) == 2 else None]
     outer.append(B.columns if is_labelled(B) and np.ndim(B) == 2 else None)
     if is_labelled(A) and is_labelled(B):
         inner, other = (tuple(A.columns) if np.ndim(A) == 2 else tuple(A.index)), tuple(B.index)
-        if not _agree(inner, other):
-            _refuse_different(inner, other, "the columns of A and the rows of B", "a product runs over both together")
-            B = B.iloc[_places(inner, other)]
+        if not _labels_agree(inner, other):
+            _raise_for_label_mismatch(
+                inner, other, "the columns of A and the rows of B", "a product runs over both together"
+            )
+            B = B.iloc[_positions_of(inner, other)]
     rows, columns = outer
     frame = next((type(x) for x in (A, B) if is_labelled(x) and np.ndim(x) == 2), None)
 
-    def back(result: Any) -> Any:
+    def label_result(result: Any) -> Any:
         if frame is None or np.ndim(result) == 0 or (rows is None and columns is None):
             return result
         if np.ndim(result) == 2:
             return frame(result, index=rows, columns=columns)
         return frame(result, index=columns if rows is None else rows, columns=[0])[0].rename(None)
 
-    return *(frame_values(x, name) if is_labelled(x) else x for x, name in ((A, "A"), (B, "B"))), back
+    return *(frame_values(x, name) if is_labelled(x) else x for x, name in ((A, "A"), (B, "B"))), label_result
 
 
 # ------------------------------------------------------------------------------------------------- labels
 
 
-def _unlabelled(labels: Sequence[Hashable]) -> bool:
+def _has_default_labels(labels: Sequence[Hashable]) -> bool:
+    """Return whether labels are 0 … n - 1, as in a frame without labels."""
     return tuple(labels) == tuple(range(len(labels)))
 
 
-def _agree(these: Sequence[Hashable], those: Sequence[Hashable]) -> bool:
+def _labels_agree(labels: Sequence[Hashable], other: Sequence[Hashable]) -> bool:
     """Return whether labels agree in their present order: they are equal, or one side has the default labels."""
-    if these == those:
+    if labels == other:
         return True
-    nameless = _unlabelled(these) or _unlabelled(those)
-    return nameless and len(these) == len(those) and set(these) != set(those)
+    nameless = _has_default_labels(labels) or _has_default_labels(other)
+    return nameless and len(labels) == len(other) and set(labels) != set(other)
 
 
-def _places(labels: Sequence[Hashable], positions: Sequence[Hashable]) -> list[int]:
-    place = {label: position for position, label in enumerate(positions)}
+def _positions_of(labels: Sequence[Hashable], other: Sequence[Hashable]) -> list[int]:
+    """Return the position of each label in the other labels."""
+    place = {label: position for position, label in enumerate(other)}
     return [place[label] for label in labels]
 
 
-def _refuse_repeated(labels: Sequence[Hashable]) -> None:
+def _raise_for_repeated_label(labels: Sequence[Hashable]) -> None:
+    """Raise `ShapeError` if a label occurs twice."""
     if len(set(labels)) < len(labels):
         twice = next(label for position, label in enumerate(labels) if label in labels[:position])
         raise ShapeError(f"the label {twice!r} occurs twice: labels must differ")
 
 
-def _refuse_different(these: Sequence[Hashable], those: Sequence[Hashable], which: str, why: str) -> None:
-    _refuse_repeated(these)
-    _refuse_repeated(those)
-    common = set(these) & set(those)
-    if len(these) == len(those) == len(common):
+def _raise_for_label_mismatch(
+    labels: Sequence[Hashable], other: Sequence[Hashable], sides: str, explanation: str
+) -> None:
+    _raise_for_repeated_label(labels)
+    _raise_for_repeated_label(other)
+    common = set(labels) & set(other)
+    if len(labels) == len(other) == len(common):
         return
-    stray = next((label for label in (*these, *those) if label not in common), None)
+    stray = next((label for label in (*labels, *other) if label not in common), None)
     example = "" if stray is None else f" ({stray!r} is on one side alone)"
-    raise ShapeError(f"{which} have different labels{example}: {why}")
+    raise ShapeError(f"{sides} have different labels{example}: {explanation}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from semiring.advice import advice, argument
 from semiring.errors import StorageError, TooLargeError
 
-__all__ = ["bytes_of", "demand_memory", "format_bytes", "free_memory", "refuse_beyond"]
+__all__ = ["demand_free_bytes", "demand_memory", "format_bytes", "free_memory", "parse_bytes"]
 
 _SMALL = 1 << 28  # bytes up to which the system is not queried: a query takes longer than closing a small matrix
 
@@ -18,22 +18,27 @@ _SMALL = 1 << 28  # bytes up to which the system is not queried: a query takes l
 def free_memory() -> int | None:
     """Return the bytes that a new computation may take, in the machine and in its container, less an eighth.
 
-    It is None if the system does not report them.
+    The result is None if the system does not report the free memory.
     """
     sizes = [size for size in (_available(), _available_in_container()) if size is not None]
     return max(0, min(sizes)) * 7 // 8 if sizes else None
 
 
-def demand_memory(needed: int, what: str, instead: str) -> None:
-    """Raise `TooLargeError` if ``needed`` bytes are not free; ``instead`` is the advice in the message."""
-    refuse_beyond(needed, free_memory, what, instead)
+def demand_memory(required_bytes: int, subject: str, remedy: str) -> None:
+    """Raise `TooLargeError` if so many bytes are not free.
+
+    The message is about ``subject``, and ends with ``remedy``.
+    """
+    demand_free_bytes(required_bytes, free_memory, subject, remedy)
 
 
-def refuse_beyond(needed: int, free_bytes: Callable[[], int | None], what: str, instead: str) -> None:
-    """Raise `TooLargeError` if ``needed`` bytes are more than the result of ``free_bytes``."""
-    free = free_bytes() if needed > _SMALL else None
-    if free is not None and needed > free:
-        raise TooLargeError(f"{what} takes {format_bytes(needed)}, and {format_bytes(free)} are free: {instead}")
+def demand_free_bytes(required_bytes: int, free_bytes: Callable[[], int | None], subject: str, remedy: str) -> None:
+    """Raise `TooLargeError` if ``required_bytes`` is more than ``free_bytes()``, as `demand_memory` does."""
+    free = free_bytes() if required_bytes > _SMALL else None
+    if free is not None and required_bytes > free:
+        raise TooLargeError(
+            f"{subject} takes {format_bytes(required_bytes)}, and {format_bytes(free)} are free: {remedy}"
+        )
 
 
 def format_bytes(size: int) -> str:
@@ -68,7 +73,7 @@ def _available_in_container() -> int | None:
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 
 
-def bytes_of(size: int | str, name: str = "memory") -> int:
+def parse_bytes(size: int | str, name: str = "memory") -> int:
     """Return a number of bytes from a number, or from a text such as ``"8 GiB"``, ``"512MiB"`` or ``"1.5 GB"``.
 
     ``name`` is the argument that holds it. Raises `StorageError`.

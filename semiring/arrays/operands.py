@@ -1,8 +1,8 @@
 """Read operands of any library as NumPy or CuPy arrays, and convert results to the caller's library.
 
-Lists, scalars, NumPy arrays, SciPy sparse matrices and pandas frames give NumPy results. Arrays of other libraries that
-support DLPack or ``__array__`` (PyTorch, JAX) are read without a copy if possible, and the result is an array of the
-same library. An array on a GPU is read as a CuPy array without a copy, if its library supports DLPack or
+The results for lists, scalars, NumPy arrays, SciPy sparse matrices and pandas frames are NumPy arrays. Arrays of other
+libraries that support DLPack or ``__array__`` (PyTorch, JAX) are read without a copy if possible, and the result is an
+array of the same library. An array on a GPU is read as a CuPy array without a copy, if its library supports DLPack or
 ``__cuda_array_interface__``. Its results stay on that GPU.
 """
 
@@ -28,26 +28,26 @@ from semiring.arrays.labels import frame_values, is_graph
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.scatter import scatter
 from semiring.arrays.sparse import check_sparse, is_sparse, stored_entries, warn_of_duplicates
-from semiring.arrays.tensors import array_of, gradients_error, is_half_tensor, tensor_of, tracer_error
+from semiring.arrays.tensors import as_tensor, bfloat16_array, gradients_error, is_bfloat16_tensor, tracer_error
 from semiring.errors import DeviceError, DTypeError, ShapeError
 from semiring.namespaces import array_namespace, is_device_array, is_traced, library_of
 
 __all__ = [
     "as_array",
+    "as_host_operand",
     "as_matrix",
     "as_output",
-    "as_result",
     "check_flags",
     "common_dtype",
-    "device_of",
+    "device_context",
     "empty_like",
     "has_adjacent_elements",
-    "in_host_memory",
+    "is_same_memory",
     "memory_of",
-    "on_their_device",
     "operands",
-    "refuse_unreal",
-    "same_memory",
+    "require_real_numbers",
+    "result_converter",
+    "run_on_operand_device",
     "store",
 ]
 
@@ -56,12 +56,13 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 _BOOL = np.dtype(np.bool_)
-_TRUTHS = ("bool",)  # the dtypes of a semiring of truth values alone
+_TRUTHS = ("bool",)  # the dtypes of a semiring that is defined on truth values only
 _HOST_DEVICES = (1, 3, 11)  # DLPack's codes of host memory: ordinary, pinned by CUDA, pinned by ROCm
-_HOST_TYPES = frozenset({np.ndarray, Semiring, list, tuple, str, bool, int, float, type(None)})  # no array on a GPU
+#: Types whose objects are never arrays on a GPU.
+_HOST_TYPES = frozenset({np.ndarray, Semiring, list, tuple, str, bool, int, float, type(None)})
 
 
-def in_host_memory(x: Any, name: str = "A") -> Any:
+def as_host_operand(x: Any, name: str = "A") -> Any:
     """Return ``x`` as an object that NumPy reads without a copy: an array, a sparse matrix, a list or a scalar.
 
     Raises `DeviceError` for an array on a GPU, and `DTypeError` for a graph or a tracer of JAX. Raises `ShapeError` for
@@ -75,11 +76,11 @@ def in_host_memory(x: Any, name: str = "A") -> Any:
         if getattr(x, "requires_grad", False):
             raise gradients_error(name)
         if x.__dlpack_device__()[0] in _HOST_DEVICES:
-            if is_half_tensor(x):
-                return array_of(x)
+            if is_bfloat16_tensor(x):
+                return bfloat16_array(x)
             try:
                 return np.from_dlpack(x)
-            except (BufferError, RuntimeError, TypeError, ValueError):  # a dtype that one of the two cannot describe
+            except (BufferError, RuntimeError, TypeError, ValueError):  # a dtype that NumPy or DLPack does not support
                 pass
             try:
                 return np.asarray(x)
@@ -87,40 +88,41 @@ def in_host_memory(x: Any, name: str = "A") -> Any:
                 raise DTypeError(f"{name} cannot be read as a NumPy array: {error}") from None
     if is_device_array(x) or hasattr(x, "__dlpack__"):
         raise DeviceError(
-            f"{_kind_of(name, x)} on a device, which this function does not support: copy it to the host first "
-            "(cupy.asnumpy(A), A.cpu())"
+            f"{_describe_operand(name, x)} on a device, which this function does not support: copy it to the host "
+            "first (cupy.asnumpy(A), A.cpu())"
         )
     if hasattr(x, "to_numpy"):  # a frame or series
         return frame_values(x, name)
     if is_sparse(x):
         check_sparse(x, name)
         return x
-    if is_graph(x):  # NumPy would take a graph of NetworkX for the list of its nodes
+    if is_graph(x):  # NumPy would read a graph of NetworkX as the list of its nodes
         remedy = "its .matrix" if hasattr(x, "matrix") else f"semiring.network_of({name}, the semiring).matrix"
-        raise DTypeError(f"{_kind_of(name, x)}, and this function takes matrices: pass {remedy}")
+        raise DTypeError(f"{_describe_operand(name, x)}, and this function takes matrices: pass {remedy}")
     return np.asarray(x) if hasattr(x, "__array__") else x
 
 
-def _kind_of(name: str, x: Any) -> str:
+def _describe_operand(name: str, x: Any) -> str:
+    """Return the name and the type of an operand, for a message."""
     return f"{name} is a {type(x).__module__}.{type(x).__qualname__}"
 
 
-def _dense(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) -> Array:
-    """Return a result of `in_host_memory` as an array of ``dtype`` in native byte order."""
+def _as_dense(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) -> Array:
+    """Return a result of `as_host_operand` as an array of ``dtype`` in native byte order."""
     if isinstance(x, np.ma.MaskedArray):
         result = np.array(convert(np.ma.getdata(x), semiring, dtype, name))
         result[np.ma.getmaskarray(x)] = semiring.zero_for(dtype)
         return result
     if is_sparse(x):
-        return _from_sparse(x, semiring, dtype, name)
+        return _densify(x, semiring, dtype, name)
     array = np.asarray(x)
     if not _is_real(array.dtype):
         raise DTypeError(f"{name} has dtype {array.dtype}: its entries are not real numbers")
     return convert(array, semiring, dtype, name)
 
 
-def _from_sparse(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) -> Array:
-    """Return a dense array: stored entries, stored zeros included, and 0̄ elsewhere. ⊕ adds duplicate entries."""
+def _densify(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) -> Array:
+    """Return a dense array of the stored entries, zeros included, and 0̄ elsewhere. ⊕ adds duplicate entries."""
     instead = "factor, condensation and the functions of paths with sources= take the stored entries alone"
     demand_memory(prod(x.shape) * dtype.itemsize, f"{name}, a sparse matrix {x.shape}, as a dense array", instead)
     rows, columns, stored = stored_entries(x)
@@ -132,15 +134,17 @@ def _from_sparse(x: Any, semiring: Semiring, dtype: np.dtype[Any], name: str) ->
 
 
 def _is_real(dtype: np.dtype[Any]) -> bool:
+    """Return whether a dtype is of real numbers or truth values."""
     return dtype.kind in "fiub" or is_floating(dtype)
 
 
 def _is_real_number(entry: Any) -> bool:
-    # decimal.Decimal is a Number, and neither Real nor Complex, for it does not mix with floats.
+    """Return whether an object is a real number."""
+    # decimal.Decimal is a Number, but neither Real nor Complex, because it cannot be added to floats.
     return isinstance(entry, Real) or (isinstance(entry, Number) and not isinstance(entry, Complex))
 
 
-def refuse_unreal(x: Any, name: str = "A") -> None:
+def require_real_numbers(x: Any, name: str = "A") -> None:
     """Raise `DTypeError` for entries that are not real numbers, and `ShapeError` for rows of different lengths."""
     if is_sparse(x):
         return
@@ -148,7 +152,7 @@ def refuse_unreal(x: Any, name: str = "A") -> None:
         array = x if is_device_array(x) else np.asarray(x)
     except ValueError:
         raise ShapeError(f"{name} is a list whose rows differ in length: pass rows of one length") from None
-    except TypeError as error:  # of an entry that refuses to be an array
+    except TypeError as error:  # an entry cannot be converted to an array
         if library_of(error) == "jax":
             raise tracer_error(name) from None
         raise DTypeError(f"{name} cannot be read as an array: {error}") from None
@@ -182,13 +186,14 @@ def refuse_unreal(x: Any, name: str = "A") -> None:
 
 
 def common_dtype(semiring: Semiring, *arrays: Any) -> np.dtype[Any]:
-    """Return NumPy's promotion of results of `in_host_memory`. Raises `DTypeError` if the semiring lacks the dtype.
+    """Return NumPy's promotion of results of `as_host_operand`. Raises `DTypeError` if the semiring lacks the dtype.
 
-    In a semiring of truth values alone integers become truth values: see `convert`.
+    In a semiring that is defined on truth values only, integers become truth values: see `convert`.
     """
-    # NumPy takes some sparse matrices for dictionaries and cannot read CuPy, so an empty array stands for their dtype.
+    # NumPy reads some sparse matrices as dictionaries and cannot read CuPy arrays. Empty arrays have their dtypes
+    # instead.
     samples = [np.empty(0, x.dtype) if is_sparse(x) or is_device_array(x) else x for x in arrays]
-    # NumPy promotes a bfloat16 even for a Python float, which should not change the dtype.
+    # NumPy promotes bfloat16 for a Python float too, which should not change the dtype.
     if any(getattr(getattr(x, "dtype", None), "name", None) == "bfloat16" for x in samples):
         samples = [x for x in samples if not isinstance(x, float)]
     try:
@@ -209,20 +214,20 @@ def operands(
     device: Any = None,
     scalars: tuple[Any, ...] = (),
     check: bool = True,
-    **named: Any,
+    **arguments: Any,
 ) -> list[Array]:
-    """Return the arguments as arrays of one dtype, in their order; an array is copied only if its dtype changes.
+    """Return the arguments as arrays of one dtype, in their order. An array is copied only if its dtype changes.
 
-    ``scalars`` are numbers that take part in the promotion alone. The results are NumPy arrays, or CuPy arrays if the
-    arguments live on a GPU. With a ``device``, arrays of the host are copied there. Numbers remain NumPy's, because
-    kernels take them as arguments.
+    ``scalars`` are numbers that only affect the promotion. The results are NumPy arrays, or CuPy arrays if the
+    arguments are on a GPU. With a ``device``, arrays of the host are copied to it. Numbers remain numbers of NumPy,
+    because kernels take them as arguments.
 
-    In a semiring of truth values integers that are all 0 or 1 become truth values. On a GPU they are scanned, and the
+    In a semiring of truth values, integers that are all 0 or 1 become truth values. On a GPU they are scanned, and the
     call waits for the result. Without ``check`` there is no scan, and every integer but 0 is True.
 
-    Raises `DeviceError` if some arrays live on a GPU and some do not.
+    Raises `DeviceError` if some arrays are on a GPU and some are not.
     """
-    inputs = list(named.values())
+    inputs = list(arguments.values())
     kind = type(inputs[0])
     is_ours = device is None if kind is np.ndarray else library_of(inputs[0]) == "cupy"
     if is_ours and dtype is None and not scalars:
@@ -233,32 +238,33 @@ def operands(
             return inputs
     is_on_device = device is not None or any(is_device_array(x) for x in inputs)
     if device is None and is_on_device:
-        _refuse_mixed_memory(named)
-    readable = [_read_operand(x, name) for name, x in named.items()]
-    for name, x in zip(named, readable, strict=True):
-        refuse_unreal(x, name)
+        _raise_for_mixed_memory(arguments)
+    readable = [_read_operand(x, name) for name, x in arguments.items()]
+    for name, x in zip(arguments, readable, strict=True):
+        require_real_numbers(x, name)
     if dtype is None:
         dtype = common_dtype(semiring, *readable, *scalars)
     else:
         dtype = np.dtype(dtype)
         semiring.check_dtype(dtype)
     arrays = [
-        convert(x, semiring, dtype, name, check=check) if is_device_array(x) else _dense(x, semiring, dtype, name)
-        for name, x in zip(named, readable, strict=True)
+        convert(x, semiring, dtype, name, check=check) if is_device_array(x) else _as_dense(x, semiring, dtype, name)
+        for name, x in zip(arguments, readable, strict=True)
     ]
-    return [_on_device(array) for array in arrays] if is_on_device else arrays
+    return [_to_device(array) for array in arrays] if is_on_device else arrays
 
 
 def _read_operand(x: Any, name: str) -> Any:
     """Return ``x`` as an object that NumPy or CuPy reads without a copy."""
     if not is_device_array(x):
-        return in_host_memory(x, name)
+        return as_host_operand(x, name)
     from semiring.arrays.device import as_cupy
 
     return as_cupy(x, name)
 
 
-def _on_device(array: Array) -> Array:
+def _to_device(array: Array) -> Array:
+    """Return an array on the current GPU. A number remains a number of NumPy."""
     if is_device_array(array):
         return array
     if array.ndim == 0:
@@ -268,13 +274,13 @@ def _on_device(array: Array) -> Array:
     return copy_to_device(array)
 
 
-def _refuse_mixed_memory(named: dict[str, Any]) -> None:
-    """Raise `DeviceError` if some arguments live on a GPU and some arrays in the memory of the host."""
-    for name, x in named.items():
+def _raise_for_mixed_memory(arguments: dict[str, Any]) -> None:
+    """Raise `DeviceError` if some arguments are on a GPU and some arrays in the memory of the host."""
+    for name, x in arguments.items():
         if not is_device_array(x) and np.ndim(x):
-            other, y = next((other, y) for other, y in named.items() if is_device_array(y))
+            other, y = next((other, y) for other, y in arguments.items() if is_device_array(y))
             raise DeviceError(
-                f"{_kind_of(other, y)} on a GPU, {name} is in the memory of the host: copy one of them, "
+                f"{_describe_operand(other, y)} on a GPU, {name} is in the memory of the host: copy one of them, "
                 "or pass device='cuda' to have it copied"
             )
 
@@ -326,13 +332,13 @@ def as_output(
     if like is not None and is_device_array(like) != is_on_device:
         places = "on a GPU", "in the memory of the host"
         own, other = places if is_on_device else places[::-1]
-        raise DeviceError(f"{_kind_of(name, out)} {own}, the operands are {other}: copy one of them")
+        raise DeviceError(f"{_describe_operand(name, out)} {own}, the operands are {other}: copy one of them")
     if is_on_device:
         from semiring.arrays import device as memory
 
-        array, writable = memory.as_cupy(out, name), memory.writable(out)
+        array, writable = memory.as_cupy(out, name), memory.may_write_to(out)
     else:
-        array = np.asarray(in_host_memory(out, name))
+        array = np.asarray(as_host_operand(out, name))
         writable = array.flags.writeable
     if array.shape != shape:
         raise ShapeError(f"{name} is {array.shape}, the result is {shape}")
@@ -352,17 +358,17 @@ def store(target: Array, result: Array) -> None:
     target[...] = result
 
 
-def as_result(*arguments: Any) -> Callable[[Any], Any]:
+def result_converter(*arguments: Any) -> Callable[[Any], Any]:
     """Return a function that converts a result to the library of the arguments, without a copy if possible.
 
-    A result on a GPU is copied to the host if no argument lives on a GPU.
+    The function copies a result on a GPU to the host if no argument is on a GPU.
     """
     if _HOST_TYPES.issuperset(map(type, arguments)):
         return _copy_to_host
     if any(is_device_array(x) for x in arguments):
-        from semiring.arrays.device import exporter
+        from semiring.arrays.device import make_exporter
 
-        return exporter(*arguments)
+        return make_exporter(*arguments)
     for x in arguments:
         if type(x) is np.ndarray or not hasattr(x, "__dlpack__") or isinstance(x, np.ndarray | np.generic):
             continue
@@ -376,6 +382,7 @@ def as_result(*arguments: Any) -> Callable[[Any], Any]:
 
 
 def _copy_to_host(result: Any) -> Any:
+    """Return a result in the memory of the host."""
     if type(result) is np.ndarray or not is_device_array(result):
         return result
     from semiring.arrays.device import to_host
@@ -384,12 +391,13 @@ def _copy_to_host(result: Any) -> Any:
 
 
 def _export(xp: Any, result: Any) -> Any:
+    """Return a NumPy array as an array of the library ``xp``, without a copy if possible."""
     array = np.asarray(result)
     if is_bfloat16(array.dtype) and xp.__name__ == "torch":
-        return tensor_of(array)
+        return as_tensor(array)
     try:
         return xp.from_dlpack(array)
-    except (BufferError, RuntimeError, TypeError, ValueError):  # a dtype or layout the library does not import
+    except (BufferError, RuntimeError, TypeError, ValueError):  # a dtype or a layout that the library does not import
         return xp.asarray(array)
 
 
@@ -411,8 +419,8 @@ def has_adjacent_elements(x: Any) -> bool:
     return bool(array.shape[-1] <= 1 or array.strides[-1] == array.itemsize)
 
 
-def same_memory(x: Any, y: Any) -> bool:
-    """Return whether two arrays, or two packed matrices, are the same elements in the same order."""
+def is_same_memory(x: Any, y: Any) -> bool:
+    """Return whether two arrays, or two packed matrices, have the same elements in memory in the same order."""
     x, y = memory_of(x), memory_of(y)
     if x is y:
         return True
@@ -420,32 +428,33 @@ def same_memory(x: Any, y: Any) -> bool:
         return False
     if is_device_array(x):
         return bool(x.data.ptr == y.data.ptr)
-    return np.may_share_memory(x, y) and bool(x.ctypes.data == y.ctypes.data)  # the first is an eighth of the time
+    # The first test takes an eighth of the time of the second.
+    return np.may_share_memory(x, y) and bool(x.ctypes.data == y.ctypes.data)
 
 
-_UNCHANGED = nullcontext()
+_NULL_CONTEXT = nullcontext()
 
 
-def device_of(arguments: tuple[Any, ...], device: Any) -> AbstractContextManager[Any]:
+def device_context(arguments: tuple[Any, ...], device: Any) -> AbstractContextManager[Any]:
     """Return a context in which the GPU of the arguments is current, on the current stream of their library.
 
-    `on_their_device` has the details. The context changes nothing if no argument lives on a GPU and no ``device`` is
-    named. Raises `DeviceError` for arrays on different GPUs.
+    See `run_on_operand_device`. The context changes nothing if no argument is on a GPU and no ``device`` is named.
+    Raises `DeviceError` for arrays on different GPUs.
     """
     if device is None and _HOST_TYPES.issuperset(map(type, arguments)):
-        return _UNCHANGED
+        return _NULL_CONTEXT
     device_arrays = [x for x in map(memory_of, arguments) if is_device_array(x)]
     if device is None and not device_arrays:
-        return _UNCHANGED
-    from semiring.arrays.device import are_on_current_device, on_device, one_device
+        return _NULL_CONTEXT
+    from semiring.arrays.device import activate_device, are_on_current_device, single_device
 
-    device = one_device(device)
+    device = single_device(device)
     if device is None and (not device_arrays or are_on_current_device(device_arrays)):
-        return _UNCHANGED
-    return on_device(device_arrays, device)
+        return _NULL_CONTEXT
+    return activate_device(device_arrays, device)
 
 
-#: The options that are flags, and whether they may be None, which lets the function choose.
+#: The options that are flags, and whether None is accepted, which lets the function choose.
 _FLAGS = {
     "check": False,
     "directed": True,
@@ -466,34 +475,34 @@ def check_flags(options: Mapping[str, Any]) -> None:
             raise TypeError(f"{name} is {allowed}, not {value!r}")
 
 
-def on_their_device(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+def run_on_operand_device(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Decorate a public function to run on the GPU of its arrays, and on the current stream of their library.
 
-    That is CuPy's current stream, or PyTorch's for its tensors. If no argument lives on a GPU and no ``device`` is
+    That is the current stream of CuPy, or of PyTorch for tensors. If no argument is on a GPU and no ``device`` is
     named, the function runs unchanged. While a profile is open, each call is a span of it. The decorated function
-    raises `DeviceError` if two arguments live on different GPUs, and `TypeError` as `check_flags` does.
+    raises `DeviceError` if two arguments are on different GPUs, and `TypeError` as `check_flags` does.
     """
 
     @wraps(function)
     def call(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
         if options:
             check_flags(options)
-        work = _with_span(function) if profiling.active else function
-        for x in arguments:  # small products feel every microsecond: most calls end here
+        work = _wrap_in_span(function) if profiling.active else function
+        for x in arguments:  # a fast path for most calls: a small product takes microseconds
             if type(x) not in _HOST_TYPES:
                 break
         else:
             if not options or (options.get("device") is None and _HOST_TYPES.issuperset(map(type, options.values()))):
                 return work(*arguments, **options)
         arrays = tuple(x for x in (*arguments, *options.values()) if type(x) not in _HOST_TYPES)
-        with device_of(arrays, options.get("device")):
+        with device_context(arrays, options.get("device")):
             return work(*arguments, **options)
 
     return call
 
 
-def _with_span(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Return the public function as a span of the open profile, which shows the semiring and the arrays."""
+def _wrap_in_span(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Return the public function in a span of the open profile, which shows the semiring and the arrays."""
 
     def name_of(x: Any) -> str:
         return x.name if isinstance(x, Semiring) else x if isinstance(x, str) and x in {*CATALOGUE, *ALIASES} else ""

@@ -13,31 +13,31 @@ import numpy as np
 
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["any_true", "clear_zeros", "negate", "on_host", "parts", "pieces", "put"]
+__all__ = ["any_true", "assign_where", "clear_zeros", "negate", "parts", "pieces", "to_host_array"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
-_PIECE = 1 << 15  # entries worked on at a time: the temporaries stay in the second-level cache
-# There launches count too. Of 2²¹ entries a few temporaries in float64 fit the second-level cache of an H200; of 256
-# rows they are no more than the panels of a closure in place.
+_PIECE = 1 << 15  # entries of a part on the host, whose temporaries stay in the second-level cache
+# On a GPU, parts are larger, because every launch takes time. A few temporaries of 2²¹ entries in float64 fit the
+# second-level cache of an H200. Temporaries of 256 rows are no larger than the panels of a closure in place.
 _PIECE_ON_DEVICE, _ROWS_ON_DEVICE = 1 << 21, 256
 
 
 def pieces(A: Array, entries: int = _PIECE) -> Iterator[slice]:
-    """Yield ranges of rows that cover A, of about ``entries`` entries each; on a device they have more."""
+    """Yield ranges of rows that cover A, of about ``entries`` entries each. On a device the ranges are larger."""
     columns = max(1, A.shape[1])
     step = max(_ROWS_ON_DEVICE, _PIECE_ON_DEVICE // columns) if is_device_array(A) else max(1, entries // columns)
     for start in range(0, A.shape[0], step):
         yield slice(start, min(start + step, A.shape[0]))
 
 
-def parts(shape: tuple[int, ...], there: bool) -> Iterator[tuple[slice, ...]]:
-    """Yield indices of rows that cover a matrix (m, n), or a stack (count, m, n), of which they join small matrices.
+def parts(shape: tuple[int, ...], is_on_device: bool) -> Iterator[tuple[slice, ...]]:
+    """Yield indices of parts that cover a matrix (m, n), or a stack (count, m, n) whose small matrices are joined.
 
-    ``there``: whether they live on a device.
+    ``is_on_device``: whether the array is on a device, where parts are larger.
     """
     columns = max(1, shape[-1])
-    step = max(_ROWS_ON_DEVICE, _PIECE_ON_DEVICE // columns) if there else max(1, _PIECE // columns)
+    step = max(_ROWS_ON_DEVICE, _PIECE_ON_DEVICE // columns) if is_on_device else max(1, _PIECE // columns)
     if len(shape) == 2:
         for start in range(0, shape[0], step):
             yield (slice(start, min(start + step, shape[0])),)
@@ -52,8 +52,8 @@ def parts(shape: tuple[int, ...], there: bool) -> Iterator[tuple[slice, ...]]:
             yield matrices, slice(start, min(start + step, shape[1]))
 
 
-def put(A: Array, where: Array, value: Any) -> None:
-    """Assign a value to the entries of A in a mask of A's shape, without a wait for a device to count the mask."""
+def assign_where(A: Array, where: Array, value: Any) -> None:
+    """Assign a value to the entries of A in a mask of its shape. On a device the call does not wait."""
     if is_device_array(A):
         from semiring.kernels.cuda.entries.elementwise import select
 
@@ -62,13 +62,16 @@ def put(A: Array, where: Array, value: Any) -> None:
         A[where] = value
 
 
-def any_true(answers: Iterable[Array]) -> bool:
-    """Return whether an answer is true; stop at the first one on the host, and wait for a device once, at the end."""
+def any_true(truths: Iterable[Array]) -> bool:
+    """Return whether any of some truth values is true.
+
+    It stops at the first on the host, and waits once for a device.
+    """
     result: Any = None
-    for answer in answers:
-        if is_device_array(answer):
-            result = answer if result is None else result | answer
-        elif answer:
+    for truth in truths:
+        if is_device_array(truth):
+            result = truth if result is None else result | truth
+        elif truth:
             return True
     return result is not None and bool(result)
 
@@ -93,6 +96,6 @@ def negate(A: Array, out: Array) -> None:
         array_namespace(A).subtract(A.dtype.type(0), A, out=out)
 
 
-def on_host(values: Array) -> Array:
-    """Return the values as a NumPy array; if they are on a device, wait for it."""
+def to_host_array(values: Array) -> Array:
+    """Return the values as a NumPy array. If they are on a device, the call waits for it."""
     return values.get() if is_device_array(values) else np.asarray(values)

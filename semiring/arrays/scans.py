@@ -14,7 +14,7 @@ from semiring.algebra.expressions.tree import is_floating
 from semiring.errors import DomainError
 from semiring.namespaces import array_namespace
 
-__all__ = ["PIECE", "IntegerRange", "Scan", "ScanRule", "limits_of", "refuse_entries", "rule_for"]
+__all__ = ["PIECE", "IntegerRange", "Scan", "ScanRule", "limits_of", "raise_for_entry", "rule_for"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
@@ -26,15 +26,14 @@ PIECE = 1 << 19  # bytes
 class Scan(NamedTuple):
     """The result of one scan of an array.
 
-    ``low`` and ``high`` are the least and greatest entries; for integers of min-plus and max-plus those of the
-    *numbers*, without "no path". They are None if there is no such entry, and ``high`` also if the rule does not need
-    it.
+    ``low`` and ``high`` are the least and the greatest entry. For integers of min-plus and max-plus, entries that are
+    "no path" do not count. Both are None if no entry counts. ``high`` is also None if the rule does not need it.
     """
 
     low: Any = None
     high: Any = None
-    has_zero: bool = False  # integers of min-plus and max-plus only: some entry is "no path"
-    nonnegative: bool = False  # no entry is below zero and no sign bit is set
+    has_zero: bool = False  # whether some entry is "no path"; for integers of min-plus and max-plus only
+    nonnegative: bool = False  # whether no entry is below zero and no sign bit is set
 
     def __or__(self, other: Scan) -> Scan:
         """Return the scan of both arrays together."""
@@ -53,12 +52,12 @@ class IntegerRange(NamedTuple):
 
     min: int
     max: int
-    half: int  # the size of "no path" inside a call
+    half: int  # max // 2: the magnitude of "no path" in the kernels' encoding
 
 
 @cache
 def limits_of(dtype: np.dtype[Any]) -> IntegerRange:
-    """Return the least and the greatest integer of a dtype, and the size of "no path" inside a call."""
+    """Return the least and the greatest integer of a dtype, and the magnitude of "no path" in the kernels' encoding."""
     limits = np.iinfo(dtype)
     return IntegerRange(int(limits.min), int(limits.max), int(limits.max) // 2)
 
@@ -67,17 +66,18 @@ def limits_of(dtype: np.dtype[Any]) -> IntegerRange:
 class ScanRule:
     """The reductions that a scan of a semiring's arrays of one dtype needs."""
 
-    tropical: str | None  # "min" or "max": integers with a value for "no path"
+    tropical: str | None  # "min" or "max" for integers with a value for "no path", else None
     needs_no_scan: bool
     needs_high: bool
-    restricted: bool  # some values of the dtype lie outside the domain
-    floating: bool
-    sign_view: np.dtype[Any] | None  # integers as wide as the floats, to see their sign bits; None of 16 bytes
+    is_restricted: bool  # whether some values of the dtype lie outside the domain
+    is_floating: bool
+    #: The integer dtype that shows the sign bits of floats; None for other dtypes, and for floats of 16 bytes.
+    sign_view: np.dtype[Any] | None
 
 
 @lru_cache(maxsize=1024)
 def rule_for(semiring: Semiring, dtype: np.dtype[Any]) -> ScanRule:
-    """Return what a scan of arrays of this dtype must find for this semiring."""
+    """Return the reductions that a scan of arrays of this dtype needs for this semiring."""
     tropical = semiring.tropical if dtype.kind == "i" else None
     restricted = not semiring.domain.everything and dtype.kind != "b"
     bounded_above = restricted and (semiring.domain.upper != np.inf or semiring.domain.upper_open)
@@ -88,25 +88,29 @@ def rule_for(semiring: Semiring, dtype: np.dtype[Any]) -> ScanRule:
         or semiring.tropical == "max"
         or semiring == max_times
         or (dtype.kind == "i" and semiring == plus_times),
-        restricted=restricted,
-        floating=is_floating(dtype),
+        is_restricted=restricted,
+        is_floating=is_floating(dtype),
         sign_view=np.dtype(f"i{dtype.itemsize}") if is_floating(dtype) and dtype.itemsize <= 8 else None,
     )
 
 
-def _outside(values: Array, semiring: Semiring) -> Array:
+def _is_outside_domain(values: Array, semiring: Semiring) -> Array:
+    """Return a mask of the values that are outside the domain, and are neither the zero nor the one."""
     zero, one = semiring.zero_for(values.dtype), semiring.one_for(values.dtype)
     outside: Array = ~semiring.domain.contains(values) & (values != zero) & (values != one)
     return outside
 
 
-def refuse_entries(array: Array, semiring: Semiring, name: str, *, nan: bool) -> None:
-    """Raise `DomainError` for the first entry that is NaN, or with ``nan=False`` outside the domain, if any."""
+def raise_for_entry(array: Array, semiring: Semiring, name: str, *, nan: bool) -> None:
+    """Raise `DomainError` if an entry is NaN, or with ``nan=False`` outside the domain.
+
+    It names the first such entry.
+    """
     rows = array.reshape(1) if array.ndim == 0 else array
     step = max(1, PIECE // max(1, rows[0].nbytes)) if array_namespace(array) is np else rows.shape[0]
     for start in range(0, rows.shape[0], step):
         piece = rows[start : start + step]
-        bad = piece != piece if nan else _outside(piece, semiring)
+        bad = piece != piece if nan else _is_outside_domain(piece, semiring)
         if bad.any():
             first = np.unravel_index(int(bad.argmax()), bad.shape)
             position = (start + int(first[0]), *(int(index) for index in first[1:]))

@@ -1,4 +1,4 @@
-"""Write entries that are listed by row and column into a matrix; ⊕ adds entries of one place."""
+"""Write entries that are listed by row and column into a matrix, where ⊕ adds the entries of one place."""
 
 from __future__ import annotations
 

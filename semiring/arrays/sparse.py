@@ -1,8 +1,8 @@
 """Validate the index arrays of SciPy sparse matrices, and read their stored entries.
 
-SciPy checks the index arrays of a matrix when it is made, but not after a change. Its compiled routines and those of
-this package read and write memory by these numbers. So every public function passes a sparse operand through
-`check_sparse` before it reads an entry. Cost: O(n + m) for n rows and m stored entries, 1 ns an entry of csr.
+SciPy checks the index arrays of a new matrix, but not after a change. The compiled routines of SciPy and of this
+package use these numbers as addresses. So every public function calls `check_sparse` before it reads an entry of a
+sparse operand. Cost: O(n + m) for n rows and m stored entries, 1 ns for an entry of csr.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Array: TypeAlias = NDArray[Any]
 def is_sparse(x: Any) -> bool:
     """Return whether x is a SciPy sparse matrix, without importing SciPy.
 
-    A sparse matrix cannot exist before the module of its class is loaded.
+    If the module ``scipy.sparse`` is not loaded, no sparse matrix exists.
     """
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and bool(sparse.issparse(x))
@@ -60,7 +60,7 @@ def check_sparse(x: Any, name: str = "A") -> None:
 def is_ascending(starts: Array, indices: Array) -> bool:
     """Return whether the indices of each compressed row are strictly ascending, so that no entry is stored twice.
 
-    SciPy keeps its own answer as a flag, which a change of the arrays does not reset.
+    SciPy caches this property as a flag, which a change of the arrays does not reset.
     """
     if indices.size < 2:
         return True
@@ -71,9 +71,9 @@ def is_ascending(starts: Array, indices: Array) -> bool:
 
 
 def stored_entries(x: Any) -> tuple[Array, Array, Array]:
-    """Return the rows, the columns and the values that a checked sparse matrix stores, in its order.
+    """Return the rows, the columns and the values of the stored entries of a checked sparse matrix, in its order.
 
-    An entry that is stored twice is listed twice. The values may be those of x itself.
+    An entry that is stored twice is listed twice. The values may share the memory of x.
     """
     if x.format in ("csr", "csc"):  # SciPy's conversion would read unused memory behind the entries
         count = int(x.indptr[-1])
@@ -88,7 +88,7 @@ def stored_entries(x: Any) -> tuple[Array, Array, Array]:
 
 
 def warn_of_duplicates(semiring: Semiring, name: str = "A") -> None:
-    """Warn that entries that a sparse matrix stores more than once were added by ⊕, where SciPy adds them by +."""
+    """Warn that ⊕ has added entries that a sparse matrix stores more than once, although SciPy adds them by +."""
     if semiring.dtypes == ("bool",) or semiring.add.expression.op == "add":
         return  # SciPy's sum is the same
     warnings.warn(
@@ -104,9 +104,9 @@ def warn_of_duplicates(semiring: Semiring, name: str = "A") -> None:
 # ------------------------------------------------------------------------------------------------- formats
 
 
-def _compressed(x: Any, name: str) -> None:
+def _check_compressed(x: Any, name: str) -> None:
     """Validate the arrays of a matrix in csr, csc or bsr format."""
-    data, (rows, columns) = _array(x, "data", name, 3 if x.format == "bsr" else 1), x.shape
+    data, (rows, columns) = _get_array(x, "data", name, 3 if x.format == "bsr" else 1), x.shape
     if x.format == "bsr":
         height, width = data.shape[1:]
         if height < 1 or width < 1 or rows % height or columns % width:
@@ -115,7 +115,7 @@ def _compressed(x: Any, name: str) -> None:
     else:
         major, minor = (columns, rows) if x.format == "csc" else (rows, columns)
         what = "rows" if x.format == "csc" else "columns"
-    starts, indices = _indices(x, "indptr", name), _indices(x, "indices", name)
+    starts, indices = _get_indices(x, "indptr", name), _get_indices(x, "indices", name)
     if starts.size != major + 1:
         raise ShapeError(f"{name}.indptr has {starts.size} entries, and a matrix of shape {x.shape} has {major + 1}")
     if starts[0] != 0:
@@ -130,24 +130,24 @@ def _compressed(x: Any, name: str) -> None:
     if (falling := starts[1:] < starts[:-1]).any():
         place = int(falling.argmax()) + 1
         raise ShapeError(f"{name}.indptr[{place}] is {starts[place]}, less than the entry before, {starts[place - 1]}")
-    _refuse_outside(indices[: int(starts[-1])], minor, f"{name}.indices[{{}}]", what, x.shape)
+    _raise_for_outside(indices[: int(starts[-1])], minor, f"{name}.indices[{{}}]", what, x.shape)
 
 
-def _coordinates(x: Any, name: str) -> None:
+def _check_coordinates(x: Any, name: str) -> None:
     """Validate the arrays of a matrix in coo format."""
-    data, ends = _array(x, "data", name, 1), [_indices(x, "row", name), _indices(x, "col", name)]
+    data, ends = _get_array(x, "data", name, 1), [_get_indices(x, "row", name), _get_indices(x, "col", name)]
     for indices, size, array, what in zip(ends, x.shape, ("row", "col"), ("rows", "columns"), strict=True):
         if indices.size != data.size:
             raise ShapeError(f"{name}.{array} has {indices.size} entries, and {name}.data has {data.size}")
-        _refuse_outside(indices, size, f"{name}.{array}[{{}}]", what, x.shape)
+        _raise_for_outside(indices, size, f"{name}.{array}[{{}}]", what, x.shape)
 
 
-def _diagonals(x: Any, name: str) -> None:
+def _check_diagonals(x: Any, name: str) -> None:
     """Validate the arrays of a matrix in dia format."""
-    data, offsets = _array(x, "data", name, 2), _indices(x, "offsets", name)
+    data, offsets = _get_array(x, "data", name, 2), _get_indices(x, "offsets", name)
     if data.shape[0] != offsets.size:
         raise ShapeError(f"{name}.data has {data.shape[0]} diagonals, and {name}.offsets has {offsets.size} entries")
-    if offsets.size and max(-int(offsets.min()), int(offsets.max())) >= 1 << 31:  # SciPy takes them modulo 2^32
+    if offsets.size and max(-int(offsets.min()), int(offsets.max())) >= 1 << 31:  # SciPy reduces them modulo 2^32
         wrong = int(np.argmax((offsets < -(1 << 31)) | (offsets >= 1 << 31)))
         raise ShapeError(f"{name}.offsets[{wrong}] is {offsets[wrong]}, outside a matrix of shape {x.shape}")
     unique, counts = np.unique(offsets, return_counts=True)
@@ -155,48 +155,48 @@ def _diagonals(x: Any, name: str) -> None:
         raise ShapeError(f"{name}.offsets holds {unique[counts.argmax()]} twice: each diagonal is stored once")
 
 
-def _lists(x: Any, name: str) -> None:
+def _check_lists(x: Any, name: str) -> None:
     """Validate the lists of a matrix in lil format."""
-    rows, data = _array(x, "rows", name, 1), _array(x, "data", name, 1)
+    rows, data = _get_array(x, "rows", name, 1), _get_array(x, "data", name, 1)
     if rows.size != x.shape[0] or data.size != x.shape[0]:
         raise ShapeError(f"{name} has {x.shape[0]} rows, {name}.rows has {rows.size} and {name}.data has {data.size}")
     for number, (columns, values) in enumerate(zip(rows, data, strict=True)):
         if not isinstance(columns, list) or not isinstance(values, list) or len(columns) != len(values):
             raise ShapeError(f"{name}.rows[{number}] and {name}.data[{number}] are not lists of one length")
-    columns = _whole(list(chain.from_iterable(rows)), f"{name}.rows")
+    columns = _as_indices(list(chain.from_iterable(rows)), f"{name}.rows")
     wrong = np.flatnonzero((columns < 0) | (columns >= x.shape[1]))
     if wrong.size:
         counts = np.cumsum([len(row) for row in rows])
         number = int(np.searchsorted(counts, wrong[0], side="right"))
         place = int(wrong[0] - (counts[number] - len(rows[number])))
-        _refuse(f"{name}.rows[{number}][{place}]", columns[wrong[0]], x.shape[1], "columns", x.shape)
+        _raise_for_index(f"{name}.rows[{number}][{place}]", columns[wrong[0]], x.shape[1], "columns", x.shape)
 
 
-def _keys(x: Any, name: str) -> None:
+def _check_keys(x: Any, name: str) -> None:
     """Validate the keys of a matrix in dok format."""
     keys = list(x.keys())
     for key in keys:
         if not isinstance(key, tuple) or len(key) != 2:
             raise ShapeError(f"{name} has the key {key!r}, and a pair of numbers (row, column) is expected")
-    ends = _whole(list(chain.from_iterable(keys)), f"the keys of {name}").reshape(-1, 2)
+    ends = _as_indices(list(chain.from_iterable(keys)), f"the keys of {name}").reshape(-1, 2)
     for indices, size, what in zip(ends.T, x.shape, ("rows", "columns"), strict=True):
         wrong = np.flatnonzero((indices < 0) | (indices >= size))
         if wrong.size:
-            _refuse(f"the key {keys[wrong[0]]} of {name} has", indices[wrong[0]], size, what, x.shape, verb="")
+            _raise_for_index(f"the key {keys[wrong[0]]} of {name} has", indices[wrong[0]], size, what, x.shape, verb="")
 
 
 _CHECKS: dict[str, Callable[[Any, str], None]] = {
-    "csr": _compressed,
-    "csc": _compressed,
-    "bsr": _compressed,
-    "coo": _coordinates,
-    "dia": _diagonals,
-    "lil": _lists,
-    "dok": _keys,
+    "csr": _check_compressed,
+    "csc": _check_compressed,
+    "bsr": _check_compressed,
+    "coo": _check_coordinates,
+    "dia": _check_diagonals,
+    "lil": _check_lists,
+    "dok": _check_keys,
 }
 
 
-def _array(x: Any, array: str, name: str, dimensions: int) -> Array:
+def _get_array(x: Any, array: str, name: str, dimensions: int) -> Array:
     """Return one of the arrays of x, after a check of its number of dimensions."""
     values = getattr(x, array)
     if not isinstance(values, np.ndarray) or values.ndim != dimensions:
@@ -205,36 +205,38 @@ def _array(x: Any, array: str, name: str, dimensions: int) -> Array:
     return values
 
 
-def _indices(x: Any, array: str, name: str) -> Array:
+def _get_indices(x: Any, array: str, name: str) -> Array:
     """Return one of the arrays of x that hold indices, after a check that it holds integers."""
-    indices = _array(x, array, name, 1)
+    indices = _get_array(x, array, name, 1)
     if indices.dtype not in (np.int32, np.int64):  # SciPy's routines accept only these
         raise ShapeError(f"{name}.{array} has dtype {indices.dtype}, and int32 or int64 is expected")
     return indices
 
 
-def _whole(numbers: list[Any], what: str) -> Array:
-    """Return indices that SciPy keeps as Python objects, as an int64 array."""
+def _as_indices(numbers: list[Any], subject: str) -> Array:
+    """Return indices that SciPy stores as Python objects, as an int64 array. Raises `ShapeError` for other objects."""
     for number in numbers:
         if not isinstance(number, int | np.integer) or isinstance(number, bool):
-            raise ShapeError(f"{what} holds {number!r}, and integers are expected")
+            raise ShapeError(f"{subject} holds {number!r}, and integers are expected")
     try:
         return np.fromiter(numbers, np.int64, len(numbers))
     except OverflowError:
-        raise ShapeError(f"{what} holds {max(numbers, key=abs)}, which is no index of a matrix") from None
+        raise ShapeError(f"{subject} holds {max(numbers, key=abs)}, which is no index of a matrix") from None
 
 
-def _refuse_outside(indices: Array, size: int, place: str, what: str, shape: tuple[int, ...]) -> None:
+def _raise_for_outside(indices: Array, size: int, place: str, axis: str, shape: tuple[int, ...]) -> None:
     """Raise `ShapeError` for the first index below 0 or beyond ``size``."""
-    # One pass: as an unsigned number an index below 0 is beyond every size.
+    # One pass suffices, because an index below 0 is beyond every size if it is read as an unsigned number.
     if indices.size and int(indices.view(f"u{indices.itemsize}").max()) >= size:
         first = int(np.argmax((indices < 0) | (indices >= size)))
-        _refuse(place.format(first), indices[first], size, what, shape)
+        _raise_for_index(place.format(first), indices[first], size, axis, shape)
 
 
-def _refuse(place: str, index: Any, size: int, what: str, shape: tuple[int, ...], verb: str = " is") -> NoReturn:
+def _raise_for_index(
+    place: str, index: Any, size: int, axis: str, shape: tuple[int, ...], verb: str = " is"
+) -> NoReturn:
     raise ShapeError(
-        f"{place}{verb} {index}, outside a matrix of shape {shape}, whose {what} are 0 … {size - 1}"
+        f"{place}{verb} {index}, outside a matrix of shape {shape}, whose {axis} are 0 … {size - 1}"
         if size
-        else f"{place}{verb} {index}, and a matrix of shape {shape} has no {what}"
+        else f"{place}{verb} {index}, and a matrix of shape {shape} has no {axis}"
     )

@@ -1,4 +1,4 @@
-"""Convert tensors of PyTorch that differ from other arrays: NumPy cannot read bfloat16, and some record gradients."""
+"""Convert bfloat16 tensors of PyTorch, which NumPy cannot read, and make errors for tensors and tracers."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 from semiring.algebra.expressions.tree import is_bfloat16
 from semiring.errors import DTypeError, MissingExtraError
 
-__all__ = ["array_of", "gradients_error", "is_half_tensor", "tensor_of", "tracer_error"]
+__all__ = ["as_tensor", "bfloat16_array", "gradients_error", "is_bfloat16_tensor", "tracer_error"]
 
 
-def is_half_tensor(x: Any) -> bool:
+def is_bfloat16_tensor(x: Any) -> bool:
     """Return whether x is a PyTorch tensor of dtype bfloat16."""
     torch: Any = sys.modules.get("torch")
     return torch is not None and isinstance(x, torch.Tensor) and x.dtype == torch.bfloat16
 
 
-def array_of(tensor: Any) -> Any:
-    """Return a tensor in the memory of the host as an array of the dtype of ml_dtypes, without a copy."""
+def bfloat16_array(tensor: Any) -> Any:
+    """Return a bfloat16 tensor of the host as an array of the dtype of ml_dtypes, without a copy."""
     try:
         dtype = import_module("ml_dtypes").bfloat16
     except ImportError as error:
@@ -29,7 +29,7 @@ def array_of(tensor: Any) -> Any:
     return tensor.view(sys.modules["torch"].int16).numpy().view(dtype)
 
 
-def tensor_of(array: Any) -> Any:
+def as_tensor(array: Any) -> Any:
     """Return an array of numbers as a tensor that shares its memory."""
     torch: Any = sys.modules["torch"]
     if is_bfloat16(array.dtype):
@@ -38,7 +38,7 @@ def tensor_of(array: Any) -> Any:
 
 
 def tracer_error(name: str) -> DTypeError:
-    """Return the error for a tracer of JAX, given to a function that reads the entries."""
+    """Return the error for a tracer of JAX as the argument of a function that reads the entries."""
     return DTypeError(
         f"{name} is traced by JAX (jit, grad or vmap), and this function needs its numbers: call the function of "
         "semiring.jax, which has closure, einsum, matmul, multi_dot, multi_dot_witness, reduce and scan"

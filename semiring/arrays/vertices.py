@@ -11,9 +11,9 @@ import numpy as np
 
 from semiring.errors import ShapeError, VertexError
 
-__all__ = ["Vertices", "in_order"]
+__all__ = ["Vertices", "ordered_names"]
 
-_INTEGER = re.compile("0|-?[1-9][0-9]*")  # as Python writes it; 01234 is a text alone
+_INTEGER = re.compile("0|-?[1-9][0-9]*")  # an integer in Python's notation, so 01234 is only a text
 
 
 class Vertices:
@@ -25,7 +25,7 @@ class Vertices:
 
     def __init__(self, n: int, names: Iterable[Hashable] | None = None) -> None:
         self.n = n
-        self.names = None if names is None else _checked_names(names, n)
+        self.names = None if names is None else _check_names(names, n)
 
     def __len__(self) -> int:
         return self.n
@@ -36,7 +36,7 @@ class Vertices:
 
     @cached_property
     def _numbers_are_names(self) -> bool:
-        """Whether some name is an integer, or the text of one, as edge lists and .npz files hold it."""
+        """Whether some name is an integer or the text of an integer, as in edge lists and .npz files."""
         return any(
             isinstance(name, int | np.integer) or (isinstance(name, str) and _INTEGER.fullmatch(name) is not None)
             for name in self.names or ()
@@ -45,8 +45,8 @@ class Vertices:
     def index(self, vertex: Any) -> int:
         """Return the number of a vertex from its name or its number.
 
-        If some names are integers or their texts, vertices are looked up by name only: 7 is then the vertex named 7,
-        else the vertex named "7". Raises `VertexError`.
+        If some names are integers or texts of integers, vertices are looked up by name only. Then 7 is the vertex named
+        7, or else the vertex named "7". Raises `VertexError`.
         """
         if self.names is not None and isinstance(vertex, Hashable) and vertex in self._indices:
             return self._indices[vertex]
@@ -79,27 +79,29 @@ class Vertices:
             return vertices.astype(np.int64)
         if isinstance(vertices, np.ndarray) and vertices.dtype.kind == "b":
             raise TypeError("vertices are a list of them, and this is a mask: give numpy.flatnonzero of it")
-        one = isinstance(vertices, Hashable) and vertices in self._indices  # such as a tuple, in a grid
+        # A name may be iterable, such as a tuple in a grid.
+        one = isinstance(vertices, Hashable) and vertices in self._indices
         if not hasattr(vertices, "__iter__"):
-            self.index(vertices)  # its own error comes first
+            self.index(vertices)  # raises `VertexError` for an unknown vertex, before the error about the list
         if one or isinstance(vertices, str) or not hasattr(vertices, "__iter__"):
             raise TypeError(f"vertices are a list of them, and {vertices!r} is one: give [{vertices!r}]")
         return np.array([self.index(vertex) for vertex in vertices], np.int64)
 
     def name(self, vertex: int) -> Any:
-        """Return the name of the vertex of a number, or the number if vertices have no names."""
+        """Return the name of a vertex from its number, or the number if vertices have no names."""
         return int(vertex) if self.names is None else self.names[vertex]
 
 
-def in_order(names: Iterable[Hashable]) -> tuple[Hashable, ...]:
+def ordered_names(names: Iterable[Hashable]) -> tuple[Hashable, ...]:
     """Return the names of vertices as a tuple. Raises `TypeError` for a dictionary or a set, which have no order."""
     if isinstance(names, Mapping | Set):
         raise TypeError(f"names are in the order of the vertices, and a {type(names).__name__} has none: give a list")
     return tuple(names)
 
 
-def _checked_names(names: Iterable[Hashable], n: int) -> tuple[Hashable, ...]:
-    name_list = in_order(names)
+def _check_names(names: Iterable[Hashable], n: int) -> tuple[Hashable, ...]:
+    """Return n different names as a tuple. Raises `ShapeError` and `TypeError`."""
+    name_list = ordered_names(names)
     if len(name_list) != n:
         raise ShapeError(f"{len(name_list)} names were given for {n} vertices")
     try:

@@ -1,8 +1,8 @@
 """Warn of entries that have another meaning in other conventions.
 
 SciPy's matrices have 0 for "no edge", tables of capacities have ∞, and percentages have 95 for 95 %. Here such entries
-are edges, of weight 0 or ∞. The result is right then, but probably not the intended one. Which entries are suspicious
-depends on the semiring (`_other_zeros`). A matrix in which the zero of the semiring occurs off the diagonal never is.
+are edges, of weight 0 or ∞. The result is then right, but probably not intended. The semiring decides which entries are
+suspicious (`_other_zeros`). A matrix is not suspicious if the zero of the semiring occurs off its diagonal.
 Cost: some microseconds, and one counting pass for a matrix of more than 65,536 entries without "no edge". For products
 of probabilities the results are checked instead, because weights above 1 may be intended if no cycle gains by them.
 """
@@ -33,14 +33,14 @@ __all__ = [
 
 Array: TypeAlias = Any
 
-_TINY = 1 << 11  # entries up to which numbers are counted as fast as they are compared
-_FEW = 1 << 16  # entries that are counted without a look at some rows before
-_SAMPLE = 1 << 13  # entries of these rows: 4 µs
-_VERTICES = 64  # of a matrix on a GPU that are copied to the host
-_PAIRS = 32  # of vertices without a distance between them, whose rows are compared
+_TINY = 1 << 11  # entries up to which NumPy counts numbers as fast as it compares them
+_FEW = 1 << 16  # a matrix of more entries is counted only if a sample of its rows is suspicious
+_SAMPLE = 1 << 13  # the entries of the sample, which takes 4 µs
+_VERTICES = 64  # the vertices of a matrix on a GPU that are copied to the host
+_PAIRS = 32  # the pairs of vertices at distance 0 whose rows are compared
 _SILENCE = 'warnings.simplefilter("ignore", semiring.errors.SuspiciousWeightsWarning)'
-_least, _greatest = np.minimum.reduce, np.maximum.reduce
-_NEAR = 8  # distances from one place differ by an eighth of the longest at most: by their rounding
+_reduce_min, _reduce_max = np.minimum.reduce, np.maximum.reduce
+_NEAR = 8  # rounded distances from one place differ by at most an eighth of the longest distance
 
 
 class _Suspect(NamedTuple):
@@ -48,23 +48,25 @@ class _Suspect(NamedTuple):
 
     value: Any
     min_count: int  # the number of such entries that is suspicious
-    needs_majority: bool = False  # also two thirds of all entries off the diagonal must be equal to it
-    best: Any = None  # the reduction that returns the best of some weights
+    needs_majority: bool = False  # whether two thirds of all entries off the diagonal must be equal to it
+    best: Any = None  # the reduction that returns the best weight of an array
 
 
 def warn_of_other_zeros(A: Array, semiring: Semiring) -> None:
     """Warn if edges of A (..., n, n), in the memory of the host, probably mean "no edge" in another convention.
 
-    Of a stack the first matrices are examined: one, and as many as have 65,536 entries together.
+    Only the first matrices of a stack are examined: at least one, and at most 65,536 entries if there are several.
     """
     n = A.shape[-1]
     suspects = _other_zeros(semiring, A.dtype)
     if not suspects or n < 2 or not A.size:
         return
     matrices = A if A.ndim == 2 else A[(0,) * (A.ndim - 3)][: max(1, _FEW // (n * n))]
-    if matrices.size > _FEW:  # then it is one matrix
+    if matrices.size > _FEW:  # only one matrix may have so many entries
         rows = matrices.reshape(n, n)[:: 1 + n * n // _SAMPLE]
-        if np.count_nonzero(rows == semiring.zero_for(A.dtype)) > len(rows):  # at most one a row is on the diagonal
+        if np.count_nonzero(rows == semiring.zero_for(A.dtype)) > len(
+            rows
+        ):  # each row has at most one entry on the diagonal
             return
         suspects = tuple(
             suspect
@@ -72,7 +74,7 @@ def warn_of_other_zeros(A: Array, semiring: Semiring) -> None:
             if not suspect.needs_majority or 3 * np.count_nonzero(rows == suspect.value) >= 2 * len(rows) * (n - 1)
         )
     for suspect in suspects:
-        if _occurs(matrices, suspect):
+        if _occurs_often(matrices, suspect):
             if _count_edges(matrices, semiring.zero_for(A.dtype)):
                 return
             for place, matrix in enumerate(matrices.reshape(-1, n, n)):
@@ -86,8 +88,8 @@ def warn_of_other_zeros(A: Array, semiring: Semiring) -> None:
 def warn_of_other_zeros_on_device(A: Array, semiring: Semiring, scan: Scan) -> None:
     """Warn of an array (..., n, n) on a GPU, whose entries have been scanned already.
 
-    Where the zero of the semiring occurs nowhere, and a suspicious value may occur, the first vertices are copied to
-    the host and examined there: the only wait.
+    If the zero of the semiring does not occur, and a suspicious value may occur, the first vertices are copied to the
+    host and examined there. Otherwise the call does not wait.
     """
     zero, suspects = semiring.zero_for(A.dtype), _other_zeros(semiring, A.dtype)
     if scan.has_zero or scan.low is None or zero in (scan.low, scan.high):
@@ -99,11 +101,11 @@ def warn_of_other_zeros_on_device(A: Array, semiring: Semiring, scan: Scan) -> N
         warn_of_other_zeros(A[..., :_VERTICES, :_VERTICES].get(), semiring)
 
 
-def _occurs(matrices: Array, suspect: _Suspect) -> bool:
+def _occurs_often(matrices: Array, suspect: _Suspect) -> bool:
     """Return whether a value occurs off the diagonals of (..., n, n) so often that they have to be examined."""
     if suspect.value != 0:
         with np.errstate(invalid="ignore"):  # a NaN of bfloat16; the scan of the entries reports it
-            if _greatest(matrices, None) < suspect.value:
+            if _reduce_max(matrices, None) < suspect.value:
                 return False
     return _count_edges(matrices, suspect.value) >= suspect.min_count
 
@@ -121,7 +123,7 @@ def _other_zeros(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[_Suspect, ..
     infinity = np.inf if is_floating(dtype) else np.iinfo(dtype).max
     zero = semiring.zero_for(dtype)
     twice = semiring in (min_plus, min_max, max_plus)
-    best = _greatest if semiring == max_plus else _least
+    best = _reduce_max if semiring == max_plus else _reduce_min
     suspects = (
         _Suspect(dtype.type(0), 2 if twice else 1, needs_majority=not twice, best=best),
         _Suspect(dtype.type(infinity), 1, needs_majority=semiring not in (max_min, max_plus)),
@@ -134,7 +136,7 @@ def _count(array: Array, value: Any) -> int:
     if value == 0 and array.size <= _TINY:
         return int(array.size - np.count_nonzero(array))
     if array.nbytes <= PIECE:
-        return int(np.count_nonzero(array == value))  # of truths: of numbers it takes three times as long
+        return int(np.count_nonzero(array == value))  # NumPy counts truth values three times as fast as numbers
     rows = max(1, PIECE * len(array) // array.nbytes)
     return sum(int(np.count_nonzero(array[i : i + rows] == value)) for i in range(0, len(array), rows))
 
@@ -161,20 +163,20 @@ def _is_suspicious(matrix: Array, suspect: _Suspect) -> bool:
         return False
     if suspect.value != 0:
         return not suspect.needs_majority or count < edges
-    if count == edges:  # no edges in one convention, all of weight 0 in the other: nothing tells them apart
+    if count == edges:  # the matrix may have no edges, or all edges of weight 0
         return False
     if suspect.needs_majority or 3 * count >= 2 * edges:
         return True
-    # Of weights of both signs 0 may be one; where it means no edge, there is a cycle that gains nearly always.
+    # Among weights of both signs, 0 may be a weight. If it means no edge, some cycle nearly always gains.
     return suspect.best(matrix, None) == 0 and not _may_be_distances(matrix, edges - count)
 
 
 def _may_be_distances(matrix: Array, positive: int) -> bool:
-    """Return whether the zeros of a matrix may be distances: between vertices at one place, whose rows then agree.
+    """Return whether the zeros of a matrix may be distances between vertices at one place, whose rows then agree.
 
-    Some of the zeros off the diagonal are examined: whether the two vertices have equal rows and equal columns, but for
-    the rounding of distances. Where all other edges, ``positive`` of them, have one weight, they are more
-    likely those of an adjacency matrix.
+    For some zeros off the diagonal, the function tests whether the two vertices have equal rows and equal columns, up
+    to the rounding of distances. If all other edges (``positive`` counts them) have one weight, the matrix is more
+    likely an adjacency matrix.
     """
     n = len(matrix)
     for step in (1 + n * n // _FEW, 1):
@@ -185,11 +187,11 @@ def _may_be_distances(matrix: Array, positive: int) -> bool:
             break
     chosen = np.linspace(0, len(tails) - 1, min(_PAIRS, len(tails))).astype(np.intp)
     i, j, each = tails[chosen], heads[chosen], np.arange(len(chosen))
-    with np.errstate(invalid="ignore"):  # ∞ less ∞: such a pair does not agree
+    with np.errstate(invalid="ignore"):  # ∞ - ∞ is NaN, and such a pair does not agree
         for distances in (matrix, matrix.T):
             one, other = distances[i].astype(np.float64), distances[j].astype(np.float64)
             one[each, i], one[each, j] = 0, 0
-            other[each, i], other[each, j] = distances[j, i], 0  # the way back is 0 too
+            other[each, i], other[each, j] = distances[j, i], 0  # the distance back is 0 too
             longest = np.maximum(np.abs(one).max(1), np.abs(other).max(1))
             if not (np.abs(one - other).max(1) <= longest / _NEAR).all():
                 return False
@@ -216,17 +218,17 @@ def _message(suspect: _Suspect, semiring: Semiring, dtype: np.dtype[Any], positi
     return (
         f"entries of {matrix_name()} off the diagonal are {text}, none is {zero}: in {semiring.name}, {text} is the "
         f"weight of an edge, and {zero} is no edge. If {text} means no edge, {remedy}. If it is a weight, "
-        f"{_silenced()}. An example is {entry_name(*position)}"
+        f"{_silencing_advice()}. An example is {entry_name(*position)}"
     )
 
 
-def _silenced() -> str:
+def _silencing_advice() -> str:
     """Return the part of the message that says how to silence the warning."""
     return f"pass {option('check', False)}{advice(f', or call {_SILENCE}', '')}"
 
 
 def minus_one_hint(weights: Array, *, integers: bool = False) -> str:
-    """Return what the error about a negative cycle adds if every negative weight is -1, which may mean no edge."""
+    """Return a hint for the error about a negative cycle: if every negative weight is -1, it may mean no edge."""
     negative = weights[weights < 0]
     if not negative.size or not (negative == -1).all():
         return ""
@@ -242,7 +244,7 @@ def warn_of_percentages(products: Array) -> None:
         warnings.warn(
             f"the most reliable of these paths has the product {greatest:.6g}, and probabilities lie in [0, 1]. If the "
             f"weights are percentages, {advice('pass A / 100', 'divide them by 100')}. If they are factors that gain, "
-            f"{_silenced()}",
+            f"{_silencing_advice()}",
             SuspiciousWeightsWarning,
             stacklevel=stacklevel_of_caller(),
         )

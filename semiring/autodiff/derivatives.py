@@ -31,37 +31,39 @@ def derivative(expression: Expression, variable: str) -> Expression:
         return _ZERO
     args = expression.args
     if expression.op == "where":
-        return _where(args[0], *(derivative(arg, variable) for arg in args[1:]))
+        return _select(args[0], *(derivative(arg, variable) for arg in args[1:]))
     inner = [derivative(arg, variable) for arg in args]
     if expression.op in ("min", "max"):
         other = Expression("lt" if expression.op == "min" else "gt", (args[1], args[0]))
-        return _where(other, inner[1], inner[0])
+        return _select(other, inner[1], inner[0])
     if len(args) == 2:
-        return _binary(expression, *args, *inner)
-    return _product(_outer(expression, args[0]), inner[0])
+        return _differentiate_binary(expression, *args, *inner)
+    return _multiply(_differentiate_unary(expression, args[0]), inner[0])
 
 
-def _binary(expression: Expression, u: Expression, v: Expression, du: Expression, dv: Expression) -> Expression:
+def _differentiate_binary(
+    expression: Expression, u: Expression, v: Expression, du: Expression, dv: Expression
+) -> Expression:
     op = expression.op
     if op == "add":
-        return _sum(du, dv)
+        return _add(du, dv)
     if op == "sub":
-        return _sum(du, _negative(dv))
+        return _add(du, _negate(dv))
     if op == "mul":
-        return _sum(_product(du, v), _product(u, dv))
+        return _add(_multiply(du, v), _multiply(u, dv))
     if op == "div":
-        rest = _ZERO if dv == _ZERO else Expression("div", (_product(expression, dv), v))
-        return _sum(_ZERO if du == _ZERO else Expression("div", (du, v)), _negative(rest))
+        rest = _ZERO if dv == _ZERO else Expression("div", (_multiply(expression, dv), v))
+        return _add(_ZERO if du == _ZERO else Expression("div", (du, v)), _negate(rest))
     raise AlgebraError(f"{expression} has no derivative: {op} acts on bits")
 
 
-def _outer(expression: Expression, u: Expression) -> Expression:
+def _differentiate_unary(expression: Expression, u: Expression) -> Expression:
     """Return the derivative of a function of one argument by its argument."""
     op = expression.op
     if op == "neg":
         return constant(-1)
     if op == "abs":
-        return _where(Expression("lt", (u, _ZERO)), constant(-1), _where(Expression("gt", (u, _ZERO)), _ONE, _ZERO))
+        return _select(Expression("lt", (u, _ZERO)), constant(-1), _select(Expression("gt", (u, _ZERO)), _ONE, _ZERO))
     if op == "exp":
         return expression
     if op == "expm1":
@@ -80,13 +82,13 @@ def _outer(expression: Expression, u: Expression) -> Expression:
 # Sums and products with 0 and 1 are simplified, because a constant expression costs nothing in an evaluation.
 
 
-def _sum(u: Expression, v: Expression) -> Expression:
+def _add(u: Expression, v: Expression) -> Expression:
     if _ZERO in (u, v):
         return v if u == _ZERO else u
     return Expression("add", (u, v))
 
 
-def _product(u: Expression, v: Expression) -> Expression:
+def _multiply(u: Expression, v: Expression) -> Expression:
     if _ZERO in (u, v):
         return _ZERO
     if _ONE in (u, v):
@@ -94,9 +96,9 @@ def _product(u: Expression, v: Expression) -> Expression:
     return Expression("mul", (u, v))
 
 
-def _negative(u: Expression) -> Expression:
+def _negate(u: Expression) -> Expression:
     return u if u == _ZERO else Expression("neg", (u,))
 
 
-def _where(truth: Expression, u: Expression, v: Expression) -> Expression:
+def _select(truth: Expression, u: Expression, v: Expression) -> Expression:
     return u if u == v else Expression("where", (truth, u, v))

@@ -32,7 +32,7 @@ from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.namespaces import array_namespace
 from semiring.threads import get_threads
 
-__all__ = ["doubling", "sums_down", "sums_up"]
+__all__ = ["sum_by_doubling", "sums_down", "sums_up"]
 
 Array: TypeAlias = Any
 
@@ -44,32 +44,32 @@ def sums_up(c: Array, g: Array, pred: Array) -> Array:
 
     c, g (..., n, n) of one floating dtype, pred (..., n, n) of integers, negative where there is none; NumPy or CuPy.
     """
-    return _sums(c, g, pred, up=True)
+    return _sums(c, g, pred, is_upward=True)
 
 
 def sums_down(c: Array, x: Array, pred: Array) -> Array:
     """Return y (..., n, n) with y[i, j] = x[i, j] + c[i, j]·y[i, p] for the predecessor p ≠ i of j, as in `sums_up`."""
-    return _sums(c, x, pred, up=False)
+    return _sums(c, x, pred, is_upward=False)
 
 
-def _sums(c: Array, values: Array, pred: Array, *, up: bool) -> Array:
+def _sums(c: Array, values: Array, pred: Array, *, is_upward: bool) -> Array:
     xp, n = array_namespace(c), values.shape[-1]
     if not values.size:
         return xp.array(values)
     result = xp.array(values, order="C").reshape(-1, n)
     c, pred = (xp.ascontiguousarray(operand).reshape(-1, n) for operand in (c, pred))
     if xp is not np:
-        return doubling(c, result, pred, n, up=up).reshape(values.shape)
+        return sum_by_doubling(c, result, pred, n, is_upward=is_upward).reshape(values.shape)
     threads = min(get_threads(), max(1, result.size // _ROWS))
     bounds = np.linspace(0, result.shape[0], 4 * threads + 1 if threads > 1 else 2, dtype=np.int64)
-    tasks = [(c, result, pred, int(first), int(last), up) for first, last in pairwise(bounds)]
-    run_tasks(_rows, tasks, threads)
+    tasks = [(c, result, pred, int(first), int(last), is_upward) for first, last in pairwise(bounds)]
+    run_tasks(_sum_rows, tasks, threads)
     return result.reshape(values.shape)
 
 
 @cache_on_disk
 @njit(**OUTER)
-def _rows(c, values, pred, first, last, up):
+def _sum_rows(c, values, pred, first, last, is_upward):
     """Update rows first … last - 1 of ``values`` in place, from the leaves up, or from the roots down."""
     n = values.shape[1]
     below = np.empty(n, np.int32)  # the number of children that are not yet processed
@@ -92,13 +92,13 @@ def _rows(c, values, pred, first, last, up):
             k += 1
             p = parents[j]
             if p >= 0:
-                if up and p != root:
+                if is_upward and p != root:
                     v[p] += weights[j] * v[j]
                 below[p] -= 1
                 if below[p] == 0:
                     order[count] = p
                     count += 1
-        if not up:
+        if not is_upward:
             for k in range(count - 1, -1, -1):
                 j = order[k]
                 p = parents[j]
@@ -106,14 +106,14 @@ def _rows(c, values, pred, first, last, up):
                     v[j] += weights[j] * v[p]
 
 
-def doubling(c: Array, values: Array, pred: Array, n: int, *, up: bool) -> Array:
+def sum_by_doubling(c: Array, values: Array, pred: Array, n: int, *, is_upward: bool) -> Array:
     """Return the sums of rows (rows, n), row r with the root r mod n, by array operations, in ⌈log₂ h⌉ steps."""
     xp = array_namespace(c)
     rows = xp.arange(values.shape[0])[:, None]
     parent = xp.where((pred < 0) | (pred == rows % n), -1, pred)
     while bool((parent >= 0).any()):
         has_parent, safe = parent >= 0, xp.maximum(parent, 0)
-        if up:
+        if is_upward:
             step = xp.zeros_like(values)
             xp.add.at(step, (xp.broadcast_to(rows, safe.shape), safe), xp.where(has_parent, c * values, 0))
         else:

@@ -144,7 +144,7 @@ STATIC: Mapping[str, type] = {
 }
 
 
-def _transposed(x: Array) -> Array:
+def _transpose(x: Array) -> Array:
     return x.swapaxes(-1, -2)
 
 
@@ -159,12 +159,12 @@ def _product_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arra
     (A, B, C), (g,) = saved, g
     xp, dA, dB = library.xp, None, None
     if rule_of(static[0]) == "plus_times":
-        dA = g @ _transposed(B) if needs[0] else None
-        dB = _transposed(A) @ g if needs[1] else None
+        dA = g @ _transpose(B) if needs[0] else None
+        dB = _transpose(A) @ g if needs[1] else None
     else:  # exp(A[i, k] + B[k, j] - C[i, j])
-        minus = _negated(library, C)
+        minus = _negate_exponents(library, C)
         A_, B_ = (xp.broadcast_to(x, (*C.shape[:-2], *x.shape[-2:])) for x in (A, B))
-        left, right = _transposed(A_), _transposed(B_)
+        left, right = _transpose(A_), _transpose(B_)
         dA = library.call("scaled_product", g, minus, xp.ones_like(right), right, A_) if needs[0] else None
         dB = library.call("scaled_product", xp.ones_like(left), left, g, minus, B_) if needs[1] else None
     return (
@@ -173,7 +173,7 @@ def _product_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arra
     )
 
 
-def _negated(library: ArrayLibrary, C: Array) -> Array:
+def _negate_exponents(library: ArrayLibrary, C: Array) -> Array:
     """Return the exponents -C, of weights that are 0 where there is no path."""
     return library.xp.where(library.xp.isneginf(C), -np.inf, -C)
 
@@ -183,15 +183,15 @@ def _witness_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arra
     xp = library.xp
     if not A.shape[-1]:  # sums of no terms
         return xp.zeros_like(A), xp.zeros_like(B)
-    da, db = _selected(library, static[0], A, B, W)
+    da, db = _selected_derivatives(library, static[0], A, B, W)
     has_witness = W >= 0
     return (
-        _scatter(library, xp.where(has_witness, g[0] * da, 0.0), W, -1, A) if needs[0] else None,
-        _scatter(library, xp.where(has_witness, g[0] * db, 0.0), W, -2, B) if needs[1] else None,
+        _scatter_to_operand(library, xp.where(has_witness, g[0] * da, 0.0), W, -1, A) if needs[0] else None,
+        _scatter_to_operand(library, xp.where(has_witness, g[0] * db, 0.0), W, -2, B) if needs[1] else None,
     )
 
 
-def _selected(library: ArrayLibrary, semiring: Semiring, A: Array, B: Array, W: Array) -> tuple[Any, Any]:
+def _selected_derivatives(library: ArrayLibrary, semiring: Semiring, A: Array, B: Array, W: Array) -> tuple[Any, Any]:
     """Return the derivatives of A[i, w] ⊗ B[w, j] by both, at w = W[i, j] ≥ 0: arrays (..., m, n), or numbers."""
     by_x, by_y = factors(semiring)
     values, has_witness, indices, xp = {}, W >= 0, library.indices(W), library.xp
@@ -214,7 +214,7 @@ def _evaluate(library: ArrayLibrary, expression: Expression, values: dict[str, A
     return expression.fold(leaf, lambda node, args: functions[node.op](*args))
 
 
-def _scatter(library: ArrayLibrary, terms: Array, W: Array, axis: int, operand: Array) -> Array:
+def _scatter_to_operand(library: ArrayLibrary, terms: Array, W: Array, axis: int, operand: Array) -> Array:
     """Return the sums of the terms that came from the same entry of the operand: the transpose of its gather."""
     shape = (*terms.shape[:-2], *operand.shape[-2:])
     return library.sum_to(library.scatter_add(terms, library.indices(W), axis, shape), operand.shape)
@@ -243,23 +243,23 @@ def _entrywise_gradient(
 
 def _closure_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
     (A, S), (g,) = saved, g
-    back = _transposed(S)
+    back = _transpose(S)
     if rule_of(static[0]) == "plus_times":
         return (back @ g @ back,)
     # exp(S[i, k] + A[k, l] + S[l, j] - S[i, j]): first the sum over i, of what flows over k to j, then that over j.
     ones = library.xp.ones_like(S)
-    product = library.call("scaled_product", ones, back, g, _negated(library, S), S)
-    return (library.call("scaled_product", product, _negated(library, S), ones, back, A),)
+    product = library.call("scaled_product", ones, back, g, _negate_exponents(library, S), S)
+    return (library.call("scaled_product", product, _negate_exponents(library, S), ones, back, A),)
 
 
 def _trees_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
     A, D, pred = saved
     xp, has_parent, dtype = library.xp, pred >= 0, g[0].dtype
     wide = xp.promote_types(dtype, xp.float32)
-    dx, dy = _selected(library, static[0], D, A, pred)
+    dx, dy = _selected_derivatives(library, static[0], D, A, pred)
     factor = library.cast(xp.where(has_parent, dx, 0.0), wide)
     below = library.call("sums_up", factor, library.cast(g[0], wide), pred)
-    return (library.cast(_scatter(library, xp.where(has_parent, below * dy, 0.0), pred, -2, A), dtype),)
+    return (library.cast(_scatter_to_operand(library, xp.where(has_parent, below * dy, 0.0), pred, -2, A), dtype),)
 
 
 # ---------------------------------------------------------------------------------------------------------- sequences
@@ -273,20 +273,20 @@ def _final_state(A: Array, x: Array, weights: Any, lengths: Any, *static: Any) -
     return sequences.final_state(ChainArrays(A, x, weights, lengths), *static)
 
 
-def _pull_back(A: Array, x: Array, weights: Any, lengths: Any, *others: Any) -> tuple[Array, Array, Array]:
+def _pull_back(A: Array, x: Array, weights: Any, lengths: Any, *options: Any) -> tuple[Array, Array, Array]:
     """Return `sequences.pull_back`; without weights the last is empty."""
-    dA, dx, dw = sequences.pull_back(ChainArrays(A, x, weights, lengths), *others)
+    dA, dx, dw = sequences.pull_back(ChainArrays(A, x, weights, lengths), *options)
     return dA, dx, array_namespace(x).empty((*x.shape[:-1], 0), x.dtype) if dw is None else dw
 
 
-def _batch(library: ArrayLibrary, arrays: Arrays) -> tuple[int, ...]:
+def _batch_shape(library: ArrayLibrary, arrays: Arrays) -> tuple[int, ...]:
     shape: tuple[int, ...] = library.xp.broadcast_shapes(*ChainArrays(*arrays).batches)
     return shape
 
 
-def _lines(library: ArrayLibrary, arrays: Arrays, steps: int, semiring: Semiring, check: bool) -> tuple[int]:
+def _count_lines(library: ArrayLibrary, arrays: Arrays, steps: int, semiring: Semiring, check: bool) -> tuple[int]:
     """Return the number of vectors that are saved for the gradient of each sequence."""
-    A, x, batch = arrays[0], arrays[1], _batch(library, arrays)
+    A, x, batch = arrays[0], arrays[1], _batch_shape(library, arrays)
     name, on_host = library.dtype_name(x), library.is_on_host(x)
     return (sequences.count_saved_vectors(semiring, tuple(A.shape), batch, x.shape[-1], steps, name, on_host),)
 
@@ -296,17 +296,17 @@ def _scan_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays,
     x, length = inputs[1], len(sequences.segments(static[0])[0])
     first = library.xp.broadcast_to(x, (*X.shape[:-2], x.shape[-1]))[..., None, :]
     between = X[..., length - 1 : static[0] - 1 : length, :]  # the last state of each segment, but the last one's
-    return _through_steps(library, inputs, library.xp.concatenate([first, between], -2), g[0], static)
+    return _step_gradients(library, inputs, library.xp.concatenate([first, between], -2), g[0], static)
 
 
 def _multi_dot_gradient(
     library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
 ) -> Gradients:
     *inputs, borders = saved
-    return _through_steps(library, inputs, borders, g[0][..., None, :], static)
+    return _step_gradients(library, inputs, borders, g[0][..., None, :], static)
 
 
-def _through_steps(library: ArrayLibrary, inputs: Arrays, borders: Array, g: Array, static: Any) -> Gradients:
+def _step_gradients(library: ArrayLibrary, inputs: Arrays, borders: Array, g: Array, static: Any) -> Gradients:
     dA, dx, dw = library.call("sequence_gradient", *inputs, borders, g, *static[:2])
     return dA, dx, None if inputs[2] is None else dw, None
 
@@ -322,16 +322,16 @@ def _scaled_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Array
     (X, alpha, Y, beta, gamma, R), (g,) = saved, g
     dX = dY = None
     if needs[0] or needs[1]:
-        dX = library.call("scaled_product", g, gamma, _transposed(Y), _transposed(beta), alpha)
+        dX = library.call("scaled_product", g, gamma, _transpose(Y), _transpose(beta), alpha)
     if needs[2] or needs[3]:
-        dY = library.call("scaled_product", _transposed(X), _transposed(alpha), g, gamma, beta)
+        dY = library.call("scaled_product", _transpose(X), _transpose(alpha), g, gamma, beta)
     return dX, None if dX is None else X * dX, dY, None if dY is None else Y * dY, g * R
 
 
 def _sums_up_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
     c, pred, z = saved
     y = library.call("sums_down", c, g[0], pred)
-    return _by_factors(library, z, y, pred), y, None
+    return _factor_gradient(library, z, y, pred), y, None
 
 
 def _sums_down_gradient(
@@ -339,10 +339,10 @@ def _sums_down_gradient(
 ) -> Gradients:
     c, pred, y = saved
     z = library.call("sums_up", c, g[0], pred)
-    return _by_factors(library, z, y, pred), z, None
+    return _factor_gradient(library, z, y, pred), z, None
 
 
-def _by_factors(library: ArrayLibrary, z: Array, y: Array, pred: Array) -> Array:
+def _factor_gradient(library: ArrayLibrary, z: Array, y: Array, pred: Array) -> Array:
     """Return the gradient by c[i, j] of both sums: y[i, p]·z[i, j], for the predecessor p ≠ i of j."""
     root = library.arange(pred.shape[-1], pred)[:, None]
     before = library.gather(y, library.indices(pred), -1)
@@ -409,7 +409,7 @@ _TABLE = (
         ("steps", "semiring", "check"),
         _scan_states,
         lambda library, A, x, weights, lengths, steps, *static: (
-            ((*_batch(library, (A, x, weights, lengths)), steps, x.shape[-1]), None),
+            ((*_batch_shape(library, (A, x, weights, lengths)), steps, x.shape[-1]), None),
         ),
         (0, 1, 2, 3, 4),
         _scan_gradient,
@@ -420,12 +420,12 @@ _TABLE = (
         ("steps", "semiring", "check"),
         _final_state,
         lambda library, A, x, weights, lengths, steps, semiring, check, lines: (
-            ((*_batch(library, (A, x, weights, lengths)), x.shape[-1]), None),
-            ((*_batch(library, (A, x, weights, lengths)), lines, x.shape[-1]), None),
+            ((*_batch_shape(library, (A, x, weights, lengths)), x.shape[-1]), None),
+            ((*_batch_shape(library, (A, x, weights, lengths)), lines, x.shape[-1]), None),
         ),
         (0, 1, 2, 3, 5),
         _multi_dot_gradient,
-        plan=_lines,
+        plan=_count_lines,
         outputs=2,
     ),
     Primitive(  # the gradients of both by A, x and the weights

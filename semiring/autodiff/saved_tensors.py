@@ -13,8 +13,9 @@ __all__ = ["allocate_recycled"]
 
 Array: TypeAlias = NDArray[Any]
 
-_LEAST, _MOST = 1 << 20, 1 << 27  # bytes: the allocator reuses less itself; more would take memory from other uses
-_waiting: deque[Array] = deque(maxlen=1)
+_MIN_BYTES = 1 << 20  # the allocator reuses less memory itself
+_MAX_BYTES = 1 << 27  # more memory would be missing for other uses
+_free_memory: deque[Array] = deque(maxlen=1)
 
 
 class _RecycledMemory:
@@ -23,19 +24,21 @@ class _RecycledMemory:
     def __init__(self, memory: Array) -> None:
         self.memory, self.__array_interface__ = memory, memory.__array_interface__
 
-    def __del__(self, waiting: deque[Array] = _waiting) -> None:  # modules may be gone by then
+    def __del__(
+        self, waiting: deque[Array] = _free_memory
+    ) -> None:  # a default argument, because modules may be deleted at exit
         waiting.append(self.memory)
 
 
 def allocate_recycled(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Return an uninitialized array in the memory of a deleted one, if that has one to four times its size."""
     size = prod(shape) * dtype.itemsize
-    if not _LEAST <= size <= _MOST:
+    if not _MIN_BYTES <= size <= _MAX_BYTES:
         return np.empty(shape, dtype)
     try:
-        memory = _waiting.pop()
+        memory = _free_memory.pop()
     except IndexError:
         memory = np.empty(size, np.uint8)
-    if not size <= memory.size <= 4 * size:  # a small array does not hold large memory
+    if not size <= memory.size <= 4 * size:  # a small array must not keep large memory in use
         memory = np.empty(size, np.uint8)
     return np.asarray(_RecycledMemory(memory))[:size].view(dtype).reshape(shape)

@@ -16,7 +16,7 @@ Array: TypeAlias = Any
 
 # Terms below e⁻⁷⁴⁵ vanish in float64. If an entry is scaled by at most e⁶⁰⁰ afterwards, the lost terms were below e⁻¹⁴⁵
 # of a mantissa, which is negligible. Other entries are added up term by term.
-_SAFE = 600.0
+_MAX_SCALE_EXPONENT = 600.0
 _CHUNK = 1 << 20  # terms at a time
 
 
@@ -56,7 +56,7 @@ class ScaledOperand:
         xp, rows = self.xp, largest(self.xp, alpha, 1)
         P = _mantissas(xp, X, alpha - rows)
         exponent = gamma + rows + self.columns
-        far = exponent > _SAFE
+        far = exponent > _MAX_SCALE_EXPONENT
         # On the host this package's kernel multiplies, because two libraries with threads would wait for each other.
         product = matmul(P, self.mantissas, plus_times, check=False) if xp is np else P @ self.mantissas
         R = product * xp.exp(xp.where(far, 0.0, exponent))

@@ -32,15 +32,15 @@ __all__ = ["best_states", "count_saved_vectors", "final_state", "pull_back", "sc
 
 Array: TypeAlias = Any
 
-_FAR = 20  # binary digits by which the greatest gradient may be away from 1
-_APART = 30  # binary digits by which the rows of a batch may be apart, where gradients are float32
-_RUN = 64  # steps that a backend takes back at a time, and adds up in float32
-_SAVED = 1 << 27  # the most bytes of saved data of all steps; beyond it only every √Tth state is saved
+_MAX_EXPONENT = 20  # binary digits by which the greatest gradient may be away from 1
+_MAX_SPREAD = 30  # binary digits by which the rows of a batch may be apart, where gradients are float32
+_RUN_STEPS = 64  # steps that a backend takes back at a time, and adds up in float32
+_MAX_SAVED_BYTES = 1 << 27  # the most bytes of saved data of all steps; beyond it only every √Tth state is saved
 
 
-def segments(steps: int, least: int = 1) -> list[range]:
-    """Return the steps in runs of about √T, or of the ``least`` length."""
-    length = max(least, isqrt(max(0, steps - 1)) + 1)
+def segments(steps: int, min_length: int = 1) -> list[range]:
+    """Return the steps in runs of about √T, or of the ``min_length`` length."""
+    length = max(min_length, isqrt(max(0, steps - 1)) + 1)
     return [range(start, min(steps, start + length)) for start in range(0, steps, length)]
 
 
@@ -53,13 +53,17 @@ def count_saved_vectors(
     """
     every = 2 * steps
     one = on_host and dtype == "float32" and steps > 1 and prod(A[:-2]) == 1 and prod(batch) > 1
-    fits = one and prod(batch) * every * n * 4 <= _SAVED and has_gradient_kernel(semiring, np.dtype(np.float32), n)
+    fits = (
+        one
+        and prod(batch) * every * n * 4 <= _MAX_SAVED_BYTES
+        and has_gradient_kernel(semiring, np.dtype(np.float32), n)
+    )
     return every if fits else len(segments(steps))
 
 
 def scan_states(inputs: ChainArrays, steps: int, semiring: Semiring, check: bool) -> Array:
     """Return the state after each step, (..., steps, n)."""
-    chain = _checked(inputs, steps, semiring, check)
+    chain = _check_chain(inputs, steps, semiring, check)
     result = array_namespace(chain.x).empty((*chain.batch, steps, chain.x.shape[-1]), chain.x.dtype)
     chain.scan(result)
     return result
@@ -67,19 +71,21 @@ def scan_states(inputs: ChainArrays, steps: int, semiring: Semiring, check: bool
 
 def best_states(inputs: ChainArrays, steps: int, semiring: Semiring, check: bool) -> Array:
     """Return the states on a best path to each last state, int32 (..., steps, n): one before each step."""
-    return _checked(inputs, steps, semiring, check).best_path()[1]
+    return _check_chain(inputs, steps, semiring, check).best_path()[1]
 
 
-def final_state(inputs: ChainArrays, steps: int, semiring: Semiring, check: bool, saved: int) -> tuple[Array, Array]:
+def final_state(
+    inputs: ChainArrays, steps: int, semiring: Semiring, check: bool, vector_count: int
+) -> tuple[Array, Array]:
     """Return the state after the last step, (..., n), and the data for the gradient, (..., saved, n).
 
-    ``saved`` is the result of `count_saved_vectors`.
+    ``vector_count`` is the result of `count_saved_vectors`.
     """
-    chain = _checked(inputs, steps, semiring, check)
-    xp, shape = array_namespace(chain.x), (*chain.batch, saved, chain.x.shape[-1])
+    chain = _check_chain(inputs, steps, semiring, check)
+    xp, shape = array_namespace(chain.x), (*chain.batch, vector_count, chain.x.shape[-1])
     borders = allocate_recycled(shape, chain.x.dtype) if xp is np else xp.empty(shape, chain.x.dtype)
     last = chain.start
-    if saved > steps:
+    if vector_count > steps:
         return chain.walk(last, range(steps), None, borders), borders
     for place, run in enumerate(segments(steps)):
         borders[..., place, :] = last
@@ -87,7 +93,7 @@ def final_state(inputs: ChainArrays, steps: int, semiring: Semiring, check: bool
     return last.copy(), borders
 
 
-def _checked(inputs: ChainArrays, steps: int, semiring: Semiring, check: bool) -> Chain:
+def _check_chain(inputs: ChainArrays, steps: int, semiring: Semiring, check: bool) -> Chain:
     named = {"As": inputs.A, "x": inputs.x, "weights": inputs.weights}
     scan_operands(semiring, check, **{name: array for name, array in named.items() if array is not None})
     if check:
@@ -136,7 +142,7 @@ class _Backward:
         self.g = xp.ldexp(self.g, -exponent) if exponent else self.g
         G = xp.zeros(chain.start.shape) if every else self.g[..., 0, :].astype(np.float64)
         whole = borders.shape[-2] > steps
-        runs = segments(steps, _RUN if whole else 1)
+        runs = segments(steps, _RUN_STEPS if whole else 1)
         for place, run in reversed(list(enumerate(runs))):
             gradient = None
             if self.walker is not None:
@@ -147,23 +153,23 @@ class _Backward:
             if gradient is None and whole:  # what was saved is not enough
                 borders, whole = self._borders(runs), False
             G = self._segment(borders[..., place, :], run, G, every) if gradient is None else gradient
-        dw = None if chain.weights is None else _summed_to(self.dw, chain.weights.shape)
+        dw = None if chain.weights is None else _sum_to_shape(self.dw, chain.weights.shape)
 
         def restore(array: Array) -> Array:
             return (xp.ldexp(array, exponent) if exponent else array).astype(chain.x.dtype, copy=False)
 
-        return restore(self.dA), restore(_summed_to(G, chain.x.shape)), None if dw is None else restore(dw)
+        return restore(self.dA), restore(_sum_to_shape(G, chain.x.shape)), None if dw is None else restore(dw)
 
     def _exponent(self) -> int:
         """Return a power of two by which gradients are divided while they are float32, where they are far from 1."""
         greatest = float(np.abs(self.g).max(initial=0))
         exponent = int(np.frexp(greatest)[1]) if 0 < greatest < np.inf else 0
-        return exponent if abs(exponent) > _FAR else 0
+        return exponent if abs(exponent) > _MAX_EXPONENT else 0
 
     def _far_apart(self) -> bool:
         """Return whether a row of the batch has gradients that are negligible compared with those of another row."""
         greatest = np.abs(self.g).max(axis=(-2, -1), initial=0)
-        return bool((greatest[greatest > 0] < np.ldexp(greatest.max(initial=0), -_APART)).any())
+        return bool((greatest[greatest > 0] < np.ldexp(greatest.max(initial=0), -_MAX_SPREAD)).any())
 
     def _borders(self, runs: list[range]) -> Array:
         """Return the states before each run of steps."""
@@ -196,7 +202,7 @@ class _Backward:
         chain, xp = self.chain, self.xp
         saved, before = [], x
         for t in run:
-            y, W = chain.witnesses(before, t) if self.rule == "selective" else (None, None)
+            y, W = chain.multiply_with_witness(before, t) if self.rule == "selective" else (None, None)
             if self.shared is not None:
                 y, W = self.shared.product(before)
             y = next(chain.states(before, range(t, t + 1)))[1] if y is None else y
@@ -216,7 +222,7 @@ class _Backward:
     def _through_weights(self, t: int, y: Array, weights: Array, H: Array) -> Array:
         chain, xp = self.chain, self.xp
         weights = xp.broadcast_to(weights, y.shape)
-        is_defined = _there(chain.semiring, self.rule, y, weights)
+        is_defined = _gradient_mask(chain.semiring, self.rule, y, weights)
         by_y, by_w = (_evaluate(xp, half, y, weights, is_defined) for half in factors(chain.semiring))
         self.dw[..., t, :] = xp.where(is_defined, H * by_w, 0)
         return xp.where(is_defined, H * by_y, 0)
@@ -224,7 +230,7 @@ class _Backward:
     def _through_product(self, t: int, x: Array, y: Array, W: Any, H: Array) -> Array:
         """Return the gradient by x of y = x ⊗ Aₜ, (..., n), and that by Aₜ into ``dA``."""
         chain, xp, n = self.chain, self.xp, x.shape[-1]
-        if isinstance(W, _Sums):
+        if isinstance(W, _SavedSums):
             return W.pull_back(H.reshape(-1, n)).reshape(x.shape)
         A = chain.matrix(t)
         dA = self.dA[..., t if self.dA.shape[-3] > 1 else 0, :, :]
@@ -244,7 +250,7 @@ class _Backward:
         else:
             d, dM = self._through_sums(rows, A, y, H)
         if dM is not None:
-            dA += _summed_to(dM, dA.shape)
+            dA += _sum_to_shape(dM, dA.shape)
         return d.reshape(x.shape)
 
     def _through_sums(self, x: Array, A: Array, y: Array, H: Array) -> tuple[Array, Array | None]:
@@ -311,7 +317,7 @@ class _Exponentials:
     def _exponentials(self, exponents: Array) -> Array:
         return self.xp.where(exponents < self.lowest, 0, self.xp.exp(exponents))
 
-    def product(self, x: Array) -> tuple[Array | None, _Sums | None]:
+    def product(self, x: Array) -> tuple[Array | None, _SavedSums | None]:
         """Return y for x (..., n), and the data for its gradient; None and None if a sum is too small."""
         xp, wide = self.xp, x.reshape(-1, x.shape[-1]).astype(np.float64)
         rows = largest(xp, wide, 1)
@@ -324,7 +330,7 @@ class _Exponentials:
                 if bool((few & (paths > 0)).any()):
                     return None, None
             y = xp.log(S) + (rows + self.columns)
-        return y.astype(x.dtype).reshape(x.shape), _Sums(self, X, S)
+        return y.astype(x.dtype).reshape(x.shape), _SavedSums(self, X, S)
 
     def by_matrix(self) -> Array:
         """Return the gradient by A of all that was pulled."""
@@ -334,7 +340,7 @@ class _Exponentials:
 
 
 @dataclass
-class _Sums:
+class _SavedSums:
     """A product by `_Exponentials`."""
 
     exponentials: _Exponentials
@@ -349,7 +355,7 @@ class _Sums:
         return self.X * _matmul(xp, Q, self.exponentials.E.T)
 
 
-def _there(semiring: Semiring, rule: str, y: Array, weights: Array) -> Array:
+def _gradient_mask(semiring: Semiring, rule: str, y: Array, weights: Array) -> Array:
     """Return where y ⊗ w has a gradient: everywhere in plus_times, else where neither is "no path"."""
     zero = semiring.zero_for(y.dtype)
     if rule == "plus_times":
@@ -357,11 +363,11 @@ def _there(semiring: Semiring, rule: str, y: Array, weights: Array) -> Array:
     return (y != zero) & (weights != zero)
 
 
-def _evaluate(xp: Any, half: Expression, x: Array, y: Array, there: Array) -> Any:
+def _evaluate(xp: Any, derivative: Expression, x: Array, y: Array, mask: Array) -> Any:
     """Return a derivative of ⊗; that of a place that is not used is not NaN."""
     values = {"x": x, "y": y}
-    values = {name: xp.where(there, values[name], 1) for name in half.variables}
-    return half.evaluate(values, x.dtype, xp) if values else float(half.evaluate({}, np.dtype(np.float64)))
+    values = {name: xp.where(mask, values[name], 1) for name in derivative.variables}
+    return derivative.evaluate(values, x.dtype, xp) if values else float(derivative.evaluate({}, np.dtype(np.float64)))
 
 
 def _product(xp: Any, X: Array, Y: Array) -> Array:
@@ -373,7 +379,7 @@ def _matmul(xp: Any, X: Array, Y: Array) -> Array:
     return matmul(X, Y, plus_times, check=False) if xp is np else X @ Y
 
 
-def _summed_to(terms: Array, shape: tuple[int, ...]) -> Array:
+def _sum_to_shape(terms: Array, shape: tuple[int, ...]) -> Array:
     """Return the sum over the dimensions that ``shape`` was broadcast along."""
     wide = np.float64
     terms = terms.sum(tuple(range(terms.ndim - len(shape))), wide) if terms.ndim > len(shape) else terms

@@ -142,9 +142,9 @@ def call(function: Callable[..., Any], results: Any, arrays: Any, *static: Any) 
     """
     import jax
 
-    text = _text_of(function, static)
+    text = _encode_call(function, static)
     leaves, structure = jax.tree.flatten(arrays)
-    form = _form_of(structure)
+    form = _encode_structure(structure)
 
     def on_platform(*leaves: Any) -> Any:
         foreign = jax.ffi.ffi_call(_TARGET, results, vmap_method="broadcast_all")
@@ -197,26 +197,26 @@ def _handle(platform: str, pointer: Any) -> int | None:
     try:
         _execute(platform, frame)
     except BaseException as error:
-        return _error(frame, f"{type(error).__name__}: {error}")
+        return _create_error(frame, f"{type(error).__name__}: {error}")
     return None
 
 
 def _execute(platform: str, frame: Any) -> None:
-    attributes = _attributes(frame.attributes)
-    function, static = _function_of(attributes["call"])
+    attributes = _read_attributes(frame.attributes)
+    function, static = _decode_call(attributes["call"])
     static = tuple((platform == "cpu") if value == CHECK_ON_HOST else value for value in static)
-    arguments, results = _pointers(frame.arguments), _pointers(frame.results)
+    arguments, results = _buffers_of(frame.arguments), _buffers_of(frame.results)
     if platform == "cpu":
-        arrays = _arrange(attributes["form"], [_on_host(buffer) for buffer in arguments])
-        _write(function(*arrays, *static), [_on_host(buffer) for buffer in results])
+        arrays = _unflatten(attributes["form"], [_host_array(buffer) for buffer in arguments])
+        _write(function(*arrays, *static), [_host_array(buffer) for buffer in results])
         return
     from semiring.arrays.device import external_stream, load_cupy
 
-    cupy, stream = load_cupy("JAX arrays on a GPU"), _stream(frame)
+    cupy, stream = load_cupy("JAX arrays on a GPU"), _stream_address(frame)
     device = next((_device_of(cupy, buffer) for buffer in [*arguments, *results] if buffer.data), 0)
     with cupy.cuda.Device(device), external_stream(cupy, stream, device):
-        arrays = _arrange(attributes["form"], [_on_device(cupy, buffer, device) for buffer in arguments])
-        _write(function(*arrays, *static), [_on_device(cupy, buffer, device) for buffer in results])
+        arrays = _unflatten(attributes["form"], [_device_array(cupy, buffer, device) for buffer in arguments])
+        _write(function(*arrays, *static), [_device_array(cupy, buffer, device) for buffer in results])
 
 
 def _write(values: Any, results: list[Array]) -> None:
@@ -228,19 +228,19 @@ def _write(values: Any, results: list[Array]) -> None:
 # ------------------------------------------------------------------------------------------------- a call as text
 
 
-def _text_of(function: Callable[..., Any], static: tuple[Any, ...]) -> str:
+def _encode_call(function: Callable[..., Any], static: tuple[Any, ...]) -> str:
     values = [{"semiring": key_of(value)} if isinstance(value, Semiring) else value for value in static]
     return json.dumps([function.__module__.removeprefix(f"{__package__}."), function.__name__, values])
 
 
 @cache
-def _function_of(text: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def _decode_call(text: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     module, name, values = json.loads(text)
     static = tuple(semiring_of(value["semiring"]) if isinstance(value, dict) else value for value in values)
     return getattr(import_module(f"{__package__}.{module}"), name), static
 
 
-def _form_of(structure: Any) -> str:
+def _encode_structure(structure: Any) -> str:
     """Return the structure of the arguments as text: for each the number of its array, or None."""
     import jax
 
@@ -248,7 +248,7 @@ def _form_of(structure: Any) -> str:
     return json.dumps([list(item) if isinstance(item, tuple) else item for item in tree])
 
 
-def _arrange(form: str, leaves: list[Array]) -> list[Any]:
+def _unflatten(form: str, leaves: list[Array]) -> list[Any]:
     from semiring.linalg.sequences import ChainArrays
 
     def leaf_at(place: Any) -> Any:
@@ -260,19 +260,19 @@ def _arrange(form: str, leaves: list[Array]) -> list[Any]:
 # ------------------------------------------------------------------------------------------------- XLA's structures
 
 
-def _pointers(buffers: Any) -> list[Any]:
+def _buffers_of(buffers: Any) -> list[Any]:
     return [buffers.buffers[place].contents for place in range(buffers.size)]
 
 
-def _attributes(attributes: Any) -> dict[str, str]:
+def _read_attributes(attributes: Any) -> dict[str, str]:
     attributes_by_name = {}
     for place in range(attributes.size):
-        name = _text(attributes.names[place].contents)
-        attributes_by_name[name] = _text(ctypes.cast(attributes.values[place], POINTER(_Text)).contents)
+        name = _read_text(attributes.names[place].contents)
+        attributes_by_name[name] = _read_text(ctypes.cast(attributes.values[place], POINTER(_Text)).contents)
     return attributes_by_name
 
 
-def _text(span: Any) -> str:
+def _read_text(span: Any) -> str:
     return ctypes.string_at(span.address, span.length).decode()
 
 
@@ -284,7 +284,7 @@ def _shape_and_dtype(buffer: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
     return tuple(buffer.shape[axis] for axis in range(buffer.rank)), dtype
 
 
-def _on_host(buffer: Any) -> Array:
+def _host_array(buffer: Any) -> Array:
     shape, dtype = _shape_and_dtype(buffer)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     if not size:
@@ -293,7 +293,7 @@ def _on_host(buffer: Any) -> Array:
     return np.frombuffer(memory, dtype).reshape(shape)
 
 
-def _on_device(cupy: Any, buffer: Any, device: int) -> Array:
+def _device_array(cupy: Any, buffer: Any, device: int) -> Array:
     shape, dtype = _shape_and_dtype(buffer)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     if not size:
@@ -306,7 +306,7 @@ def _device_of(cupy: Any, buffer: Any) -> int:
     return int(cupy.cuda.runtime.pointerGetAttributes(buffer.data).device)
 
 
-def _stream(frame: Any) -> int:
+def _stream_address(frame: Any) -> int:
     request = _StreamGet(ctypes.sizeof(_StreamGet), None, frame.context, None)
     error = _FUNCTION(frame.api.contents.stream_get)(ctypes.addressof(request))
     if error:
@@ -314,7 +314,7 @@ def _stream(frame: Any) -> int:
     return request.stream or 0
 
 
-def _error(frame: Any, message: str) -> int | None:
+def _create_error(frame: Any, message: str) -> int | None:
     request = _ErrorCreate(ctypes.sizeof(_ErrorCreate), None, message.encode(), _INTERNAL)
     address: int | None = _FUNCTION(frame.api.contents.error_create)(ctypes.addressof(request))
     return address

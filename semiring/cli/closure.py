@@ -27,7 +27,7 @@ from semiring.cli.progress import ProgressBar
 from semiring.closures import closure
 from semiring.distributed.launcher import is_under_mpiexec
 from semiring.io import Network
-from semiring.out_of_core.layout import bytes_of
+from semiring.out_of_core.layout import parse_bytes
 
 __all__ = ["run"]
 
@@ -37,7 +37,7 @@ SMALL = 12  # the matrix is printed for at most this many vertices
 def run(arguments: argparse.Namespace, report: Report) -> int:
     """Close the matrix of INPUT, print facts about the result, write and draw it."""
     if arguments.memory is not None:
-        bytes_of(arguments.memory)  # an invalid size raises StorageError before any other error
+        parse_bytes(arguments.memory)  # an invalid size raises StorageError before any other error
     if is_under_mpiexec():
         from semiring.cli.on_ranks import run_on_ranks
 

@@ -22,7 +22,7 @@ from semiring.algorithms.progress import Progress, as_progress
 from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.device import are_disjoint
-from semiring.arrays.operands import check_flags, device_of, has_adjacent_elements
+from semiring.arrays.operands import check_flags, device_context, has_adjacent_elements
 from semiring.closures.call import Call, Options, is_tropical
 from semiring.closures.explanation import Explanation
 from semiring.closures.front_ends import close_given, plan_with_warnings
@@ -371,7 +371,7 @@ def _compute_dtype(requested: Any) -> np.dtype[Any] | None:
 
 def _close(request: Request) -> Any:
     """Run the front ends on the device of a request, in a span of a profile."""
-    device = device_of((request.operand, request.out), None if request.device == "cpu" else request.device)
+    device = device_context((request.operand, request.out), None if request.device == "cpu" else request.device)
     with profiling.span("call", "closure", semiring=request.semiring.name), device:
         return close_given(request)
 
@@ -380,9 +380,9 @@ def _split_device(device: Any) -> tuple[Any, tuple[int, ...]]:
     """Split ``device=`` into one device, or the numbers of several GPUs that compute together."""
     if device is None:
         return None, ()
-    from semiring.arrays.device import device_numbers, one_device
+    from semiring.arrays.device import device_numbers, single_device
 
-    return one_device(device), device_numbers(device)
+    return single_device(device), device_numbers(device)
 
 
 _ALL = frozenset(STRUCTURES)

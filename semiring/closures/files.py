@@ -31,9 +31,9 @@ from semiring.algorithms.ordered_integers import selects
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import WORD_BITS, BitMatrix
-from semiring.arrays.device import free_on_device, load_cupy
+from semiring.arrays.device import free_device_memory, load_cupy
 from semiring.arrays.entries import check_by_threads, check_entries
-from semiring.arrays.operands import as_output, as_result, memory_of, operands, same_memory
+from semiring.arrays.operands import as_output, is_same_memory, memory_of, operands, result_converter
 from semiring.arrays.scans import Scan, rule_for
 from semiring.closures.call import Call, Strips, is_tropical
 from semiring.closures.request import Request
@@ -122,12 +122,12 @@ def _is_too_large_for_gpu(request: Request) -> bool:
     A, device = request.operand, request.device
     if device is None or not isinstance(A, np.ndarray) or A.ndim != 2 or A.nbytes < _LARGE:
         return False
-    return A.nbytes + _WORKSPACE > free_on_device()
+    return A.nbytes + _WORKSPACE > free_device_memory()
 
 
 def _limits(request: Request) -> MemoryLimits:
     """Return the memory limits of a call."""
-    return limits_of(request.memory, None if request.device is None else free_on_device)
+    return limits_of(request.memory, None if request.device is None else free_device_memory)
 
 
 def _target_of(out: Any, source: StoredMatrix) -> StoredMatrix | None:
@@ -306,14 +306,14 @@ def _close_array(request: Request, close: _Close) -> Any:
         method = _METHOD if options.method == "auto" and A.dtype != np.bool_ else options.method
         request.explain("files", "in the memory of the GPU", quiet=True)
         closed = close(request.with_operand(A, memory=None, options=options._replace(method=method)))
-        return as_result(request.operand)(closed)
+        return result_converter(request.operand)(closed)
     _check_method(request)
     if is_npy_name(request.out):
         raise StorageError(
             "out= is a file, and A is an array larger than the memory of the GPU: save A, and give the name of its file"
         )
     target = np.empty(A.shape, A.dtype) if request.out is None else as_output(request.out, A.shape, A.dtype)
-    if np.may_share_memory(target, A) and not same_memory(target, A):
+    if np.may_share_memory(target, A) and not is_same_memory(target, A):
         raise StorageError("A and out= overlap: give A itself, or another array")
     setup = _StripSetup(request, len(A), A.dtype, limits)
     layout = setup.layout()

@@ -16,15 +16,15 @@ from semiring.advice import fewer_paths
 from semiring.algebra.expressions.tree import is_half
 from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.labels import names_vertices
+from semiring.arrays.labels import may_name_vertices
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import (
     as_output,
-    as_result,
     has_adjacent_elements,
+    is_same_memory,
     memory_of,
     operands,
-    same_memory,
+    result_converter,
     store,
 )
 from semiring.arrays.sparse import check_sparse, is_sparse
@@ -67,7 +67,7 @@ def _close(request: Request) -> Any:
         return _close(replace(request, operand=network, reading=AS_IT_IS))
     if wants_files(request):
         return close_file(request, close_given)
-    if request.reading != AS_IT_IS or names_vertices(request.operand):
+    if request.reading != AS_IT_IS or may_name_vertices(request.operand):
         return _close_named(request)
     if _goes_to_a_gpu(request):
         return _close_packed_on_the_way(request)
@@ -135,9 +135,9 @@ def _fields_of_call(request: Request) -> dict[str, Any]:
         "depth": request.depth,
     }
     if request.devices:
-        from semiring.distributed.several_gpus import by_devices
+        from semiring.distributed.several_gpus import method_on_devices
 
-        fields |= {"devices": request.devices, "joint_method": by_devices(request.devices)}
+        fields |= {"devices": request.devices, "joint_method": method_on_devices(request.devices)}
     return fields
 
 
@@ -178,7 +178,7 @@ def _close_on_the_host(request: Request) -> Any:
         return out
     on_gpu = array_namespace(as_cupy(A)).asarray(closed)
     if out is None:
-        return as_result(A)(on_gpu)
+        return result_converter(A)(on_gpu)
     as_output(out, on_gpu.shape, on_gpu.dtype, like=on_gpu)[...] = on_gpu
     return out
 
@@ -275,7 +275,7 @@ def _close_any_array(request: Request) -> Any:
     to_gpu = on_device and not is_device_array(A)
     out_buffer, back = array if to_gpu and array.dtype.kind != "i" else request.out_buffer, None
     if out is None:
-        back = as_result(A)
+        back = result_converter(A)
     elif on_device and request.device is not None and not is_device_array(out):
         back = partial(store, as_output(out, array.shape, array.dtype))
     else:
@@ -288,7 +288,7 @@ def _close_any_array(request: Request) -> Any:
         out_buffer = xp.empty(array.shape, array.dtype)
     else:
         out_buffer = as_output(out_buffer, array.shape, array.dtype, like=array)
-        if same_memory(out_buffer, array):
+        if is_same_memory(out_buffer, array):
             array = out_buffer
         elif xp.may_share_memory(out_buffer, array):
             array = array.copy()

@@ -18,8 +18,8 @@ import numpy as np
 from semiring.algorithms.packed_bits import loops as packed_loops
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.encoding import clamp, first_unrepresentable
-from semiring.arrays.operands import has_adjacent_elements, same_memory
-from semiring.arrays.parts import parts, put
+from semiring.arrays.operands import has_adjacent_elements, is_same_memory
+from semiring.arrays.parts import assign_where, parts
 from semiring.errors import IntegerOverflowError
 from semiring.namespaces import array_namespace, is_device_array
 
@@ -148,13 +148,13 @@ class EncodedMatrix:
             absent = part == self.none  # a mask, because maps may turn numbers into a value for "no path"
             numbers = memory = out if out.dtype == np.int64 else array_namespace(part).empty(part.shape, np.int64)
             numbers[...] = part
-            put(numbers, absent, 0)
+            assign_where(numbers, absent, 0)
         for map_ in self.maps:
             numbers = map_.encode(numbers, index, memory)
-        if numbers is not out and not same_memory(numbers, out):
+        if numbers is not out and not is_same_memory(numbers, out):
             out[...] = numbers
         if self.sentinel:
-            put(out, absent, self.inner)
+            assign_where(out, absent, self.inner)
         return out
 
     def diagonal(self, array: Any) -> Array:
@@ -168,7 +168,7 @@ class EncodedMatrix:
         for index in parts(array.shape, is_device_array(array)):
             rows = self.read(array[index], index)
             if self.sentinel:
-                put(rows, rows == self.inner, 0)
+                assign_where(rows, rows == self.inner, 0)
             bounds += [rows.min(), rows.max()]
         return min(bounds, default=0), max(bounds, default=0)
 
@@ -267,16 +267,16 @@ class EncodedMatrix:
         for map_ in maps:
             rows = map_.decode(rows, index, rows if checked else out)
         if checked:
-            put(rows, absent, 0)
+            assign_where(rows, absent, 0)
             if (worst := first_unrepresentable(rows, absent, self.none, out.dtype)) is not None:
                 raise IntegerOverflowError(
                     f"a distance of {worst} does not fit {out.dtype} beside {self.none} for no path: use int64 or "
                     "float64"
                 )
-        if rows is not out and not same_memory(rows, out):
+        if rows is not out and not is_same_memory(rows, out):
             out[...] = rows
         if is_recoded:
-            put(out, absent, self.none)
+            assign_where(out, absent, self.none)
 
 
 def _below(index: Index, first: int) -> Index:

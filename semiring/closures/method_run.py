@@ -28,7 +28,7 @@ from semiring.algorithms.stars import (
     warn_of_diverging_sum,
 )
 from semiring.arrays.bits import BitMatrix, pack
-from semiring.arrays.operands import memory_of, same_memory
+from semiring.arrays.operands import is_same_memory, memory_of
 from semiring.closures.call import Call
 from semiring.closures.explanation import gpu_names
 from semiring.closures.matrix import EncodedMatrix
@@ -163,7 +163,7 @@ class MethodRun:
             The argument of `drop_empty_paths`, if A⁺ is computed, else None.
         """
         operand, original = self._operand(matrix, A, D) if self.draft.plus else None, None
-        if (self.method.apart or inspect is not None) and matrix.is_unchanged and not same_memory(A, D):
+        if (self.method.apart or inspect is not None) and matrix.is_unchanged and not is_same_memory(A, D):
             original = A
         return D if self.method.apart and original is not None else matrix.encode(A, D), original, operand
 
@@ -175,8 +175,8 @@ class MethodRun:
         if self.draft.semiring.idempotent:
             return m.diagonal(A)
         if self.words:
-            return A if isinstance(A, BitMatrix) and not same_memory(A, D) else pack(A)  # a copy
-        return A.copy() if same_memory(A, D) else A.astype(self.draft.dtype, copy=False)
+            return A if isinstance(A, BitMatrix) and not is_same_memory(A, D) else pack(A)  # a copy
+        return A.copy() if is_same_memory(A, D) else A.astype(self.draft.dtype, copy=False)
 
     def drop_empty_paths(self, operand: Any, D: Any) -> None:
         """D ← A⁺ where D holds A*; ``operand`` is the third result of `read`."""
@@ -218,7 +218,7 @@ class MethodRun:
     def _divergence(self, call: Call, which: int, vertex: int, D: Array) -> DivergenceError:
         """Return the error for a vertex whose pivot has no star, with the cycle or the pivot if A still holds it."""
         semiring, check, A, pivot = call.semiring, self.kind.options.check, call.A, None
-        if isinstance(A, np.ndarray) and call.strips is None and not same_memory(A, D):
+        if isinstance(A, np.ndarray) and call.strips is None and not is_same_memory(A, D):
             A = A.reshape(-1, *A.shape[-2:])[which]
             if semiring in (max_times, min_times):
                 cycle = scales(A, semiring, self.kind.rounded_to)

@@ -140,7 +140,7 @@ class _Tiles(Rows):
             )
             for _ in range(min(2, len(grid.blocks)))
         ]
-        self._arrived: dict[Range, _ReceivedPanels] = {}
+        self._panels: dict[Range, _ReceivedPanels] = {}
         self._count = 0
 
     def own_rows(self, vertices: Range) -> Range:
@@ -153,25 +153,25 @@ class _Tiles(Rows):
         return self._A[slice(*rows)], None
 
     def pivots(self, pivots: Range) -> Array:
-        rows = self._arrived[pivots].rows
+        rows = self._panels[pivots].rows
         return self._A[slice(*self.own_rows(pivots))] if rows is None else rows
 
     def closed(self, pivots: Range) -> Array | None:
-        return self._arrived[pivots].closed
+        return self._panels[pivots].closed
 
     def through(self, pivots: Range, rows: slice) -> Array:
-        return self._arrived[pivots].columns[rows]
+        return self._panels[pivots].columns[rows]
 
     def allocate(self, pivots: Range, holder: tuple[int, int]) -> _ReceivedPanels:
         """Provide memory for the panels of a block; it replaces the panels of the block before the last."""
         closed, rows, columns = self._memory[self._count % len(self._memory)]
         self._count += 1
-        for old in [old for old in self._arrived if old[1] < pivots[0]]:
-            del self._arrived[old]
+        for old in [old for old in self._panels if old[1] < pivots[0]]:
+            del self._panels[old]
         height, width = pivots[1] - pivots[0], columns_of(self._plan, 0, pivots[1] - pivots[0]).stop
         is_holder = (self.place[0] == holder[0], self.place[1] == holder[1])
         across, down = self._A.shape[1], self._A.shape[0]
-        panels = self._arrived[pivots] = _ReceivedPanels(
+        panels = self._panels[pivots] = _ReceivedPanels(
             pivots,
             closed[: height * width].reshape(height, width) if is_holder[0] else None,
             None if is_holder[0] else rows[: height * across].reshape(height, across),
@@ -188,21 +188,21 @@ class _DivergenceWord:
     """The first vertex whose pivot has no star, which is broadcast with the panels; on a device, its status word."""
 
     def __init__(self, engine: Engine, A: Array) -> None:
-        self._status, self._there = engine.plan.status, array_namespace(A) is not np
-        if self._there and self._status.word is None:
+        self._status, self._is_on_device = engine.plan.status, array_namespace(A) is not np
+        if self._is_on_device and self._status.word is None:
             self._status.word = array_namespace(A).full(1, -1, np.int32)
-        self.value = self._status.word if self._there else np.full(1, -1, np.int32)
+        self.value = self._status.word if self._is_on_device else np.full(1, -1, np.int32)
 
     def record(self) -> None:
         """Record the pivot that the closure of a block reported."""
-        if not self._there and self.value[0] < 0:
+        if not self._is_on_device and self.value[0] < 0:
             self.value[0] = self._status.diverged
 
-    def is_set(self, arrived: Any) -> bool:
+    def is_set(self, arrival: Any) -> bool:
         """Return whether a pivot has no star; on a device False, because the test would need a wait."""
-        if self._there:
+        if self._is_on_device:
             return False
-        arrived.result()
+        arrival.result()
         return bool(self.value[0] >= 0)
 
     def read(self) -> int:
@@ -224,12 +224,12 @@ class _RankTasks:
         self._lanes, self._transport, self._grid, self._word = lanes, transport, grid, word
         self._elimination, self._tiles, self._n = elimination, tiles, grid.n
 
-    def _do(self, lane: int, tasks: list[tuple[Callable[..., None], tuple[Any, ...]]], *after: Any) -> Any:
+    def _run_tasks(self, lane: int, tasks: list[tuple[Callable[..., None], tuple[Any, ...]]], *marks: Any) -> Any:
         def run(engine: Engine) -> None:
             for task, ranges in tasks:
                 task(engine, *ranges)
 
-        return self._lanes.run(lane, run, *after)
+        return self._lanes.run(lane, run, *marks)
 
     def closes(self, L: Range) -> bool:
         """Return whether this rank closes a block."""
@@ -261,16 +261,16 @@ class _RankTasks:
 
         return lanes.run(COMMUNICATION, across, lanes.run(PANELS, close))
 
-    def finish(self, L: Range, across: Any) -> Any:
+    def finish(self, L: Range, begun: Any) -> Any:
         """Close the rows of a block, broadcast them, and return the mark of the arrival of all panels."""
         tiles, transport, p = self._tiles, self._transport, self._grid.holder(L)[0]
-        closed = across
+        closed = begun
         if tiles.place[0] == p:
             others = [(self._elimination.panel, (L, rest)) for rest in ((0, L[0]), (L[1], self._n))]
-            closed = self._do(PANELS, others, across)
+            closed = self._run_tasks(PANELS, others, begun)
         return self._lanes.run(COMMUNICATION, lambda lane: transport.broadcast(tiles.pivots(L), p, "column"), closed)
 
-    def eliminate_next(self, K: Range, next_ranges: tuple[Range, Range], arrived: Any, rest: Any) -> Any:
+    def eliminate_next(self, K: Range, next_ranges: tuple[Range, Range], arrival: Any, remainder: Any) -> Any:
         """Eliminate K from the rows and columns of the next block."""
         (rows, columns), eliminate = next_ranges, self._elimination.eliminate
         tasks = [
@@ -278,17 +278,17 @@ class _RankTasks:
             (eliminate, (K, (0, K[0]), columns)),
             (eliminate, (K, (rows[1], self._n), columns)),
         ]
-        return self._do(PANELS, tasks, arrived, rest)
+        return self._run_tasks(PANELS, tasks, arrival, remainder)
 
-    def eliminate_rest(self, K: Range, next_ranges: tuple[Range, Range], within: Range, arrived: Any) -> Any:
+    def eliminate_rest(self, K: Range, next_ranges: tuple[Range, Range], row_range: Range, arrival: Any) -> Any:
         """Eliminate K from the remaining tiles in some rows."""
         (rows, columns), eliminate = next_ranges, self._elimination.eliminate
         tasks = [
-            (eliminate, (K, (max(others[0], within[0]), min(others[1], within[1])), beside))
+            (eliminate, (K, (max(others[0], row_range[0]), min(others[1], row_range[1])), beside))
             for others in ((0, K[0]), (max(K[1], rows[1]), self._n))
             for beside in ((0, columns[0]), (columns[1], self._n))
         ]
-        return self._do(REMAINDER, [task for task in tasks if task[1][1][0] < task[1][1][1]], arrived)
+        return self._run_tasks(REMAINDER, [task for task in tasks if task[1][1][0] < task[1][1][1]], arrival)
 
 
 def multiply_tiles(engine: Engine, transport: Transport, grid: Grid, C: Array, A: Array, B: Array) -> None:

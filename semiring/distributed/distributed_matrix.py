@@ -9,7 +9,7 @@ import numpy as np
 from semiring.distributed.grid import Grid, Range
 from semiring.distributed.transports import Ranks
 
-__all__ = ["DistributedMatrix", "collect", "deal", "slabs"]
+__all__ = ["DistributedMatrix", "collect_rows", "distribute_rows", "split_rows"]
 
 Array: TypeAlias = Any
 
@@ -24,9 +24,9 @@ class DistributedMatrix:
 
     ndim = 2
 
-    def __init__(self, ranks: Ranks, grid: Grid, own: Array) -> None:
-        self.ranks, self.grid, self.own = ranks, grid, own
-        self.dtype, self.itemsize = own.dtype, own.dtype.itemsize
+    def __init__(self, ranks: Ranks, grid: Grid, tiles: Array) -> None:
+        self.ranks, self.grid, self.own = ranks, grid, tiles
+        self.dtype, self.itemsize = tiles.dtype, tiles.dtype.itemsize
         self.shape, self.strides = (grid.n, grid.n), (grid.n * self.itemsize, self.itemsize)
         self._rows, self._columns = (np.full(grid.n, -1) for _ in range(2))
         self.rows, self.columns = grid.rows(ranks.rank).vertices, grid.columns(ranks.rank).vertices
@@ -67,12 +67,12 @@ class DistributedMatrix:
         return self[vertices, vertices]
 
 
-def slabs(n: int, size: int) -> list[Range]:
+def split_rows(n: int, size: int) -> list[Range]:
     """Return consecutive row ranges for all ranks, whose lengths differ by at most one."""
     return [(n * rank // size, n * (rank + 1) // size) for rank in range(size)]
 
 
-def deal(ranks: Ranks, grid: Grid, row_ranges: list[Range], rows: Array, dtype: Any) -> Array:
+def distribute_rows(ranks: Ranks, grid: Grid, row_ranges: list[Range], rows: Array, dtype: Any) -> Array:
     """Distribute whole rows into tiles, and return the tiles of this rank.
 
     ``row_ranges[rank]`` are the rows that a rank provides; ``rows`` are those of this rank.
@@ -84,39 +84,39 @@ def deal(ranks: Ranks, grid: Grid, row_ranges: list[Range], rows: Array, dtype: 
     for block in grid.blocks:
         p, _ = grid.holder(block)
         sent: list[Any] = [None] * ranks.size
-        low, high = _intersection(block, row_ranges[ranks.rank])
+        low, high = _intersect(block, row_ranges[ranks.rank])
         if low < high:
             for q in range(grid.shape[1]):
                 sent[p * grid.shape[1] + q] = rows[low - first : high - first][:, across[q]]
         for source, part in enumerate(ranks.exchange(sent)):
             if part is not None:
-                own[slice(*own_rows.held_range(_intersection(block, row_ranges[source])))] = part
+                own[slice(*own_rows.held_range(_intersect(block, row_ranges[source])))] = part
     return own
 
 
-def collect(ranks: Ranks, grid: Grid, row_ranges: list[Range], own: Array) -> Array:
-    """Collect whole rows of a matrix in tiles, and return those of this rank; the inverse of `deal`.
+def collect_rows(ranks: Ranks, grid: Grid, row_ranges: list[Range], tiles: Array) -> Array:
+    """Collect whole rows of a matrix in tiles, and return those of this rank; the inverse of `distribute_rows`.
 
     ``row_ranges[rank]`` are the rows that a rank receives.
     """
     own_rows, (low, high) = grid.rows(ranks.rank), row_ranges[ranks.rank]
-    rows = np.empty((high - low, grid.n), own.dtype)
+    rows = np.empty((high - low, grid.n), tiles.dtype)
     across = [grid.columns(q).vertices for q in range(grid.shape[1])]
     for block in grid.blocks:
         p, _ = grid.holder(block)
         sent: list[Any] = [None] * ranks.size
         if grid.place(ranks.rank)[0] == p:
             for target, whole in enumerate(row_ranges):
-                part = _intersection(block, whole)
+                part = _intersect(block, whole)
                 if part[0] < part[1]:
-                    sent[target] = own[slice(*own_rows.held_range(part))]
+                    sent[target] = tiles[slice(*own_rows.held_range(part))]
         for source, part in enumerate(ranks.exchange(sent)):
             if part is not None:
-                common = _intersection(block, row_ranges[ranks.rank])
+                common = _intersect(block, row_ranges[ranks.rank])
                 rows[common[0] - low : common[1] - low, across[grid.place(source)[1]]] = part
     return rows
 
 
-def _intersection(one: Range, other: Range) -> Range:
+def _intersect(one: Range, other: Range) -> Range:
     low, high = max(one[0], other[0]), min(one[1], other[1])
     return low, max(low, high)

@@ -23,13 +23,13 @@ from semiring.algorithms.papers.bertoldi import close_rows
 from semiring.algorithms.predecessors import nearest_tree, path_sums
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.algorithms.schedule import schedule_for
-from semiring.arrays.encoding import decode, rounded
-from semiring.arrays.parts import on_host
+from semiring.arrays.encoding import decode, round_to_dtype
+from semiring.arrays.parts import to_host_array
 from semiring.closures.call import Options
 from semiring.closures.distributed_closures import close_distributed, close_file, scan_distributed
 from semiring.closures.request import Request
 from semiring.distributed.closing import close_tiles, multiply_tiles
-from semiring.distributed.distributed_matrix import DistributedMatrix, collect, deal, slabs
+from semiring.distributed.distributed_matrix import DistributedMatrix, collect_rows, distribute_rows, split_rows
 from semiring.distributed.grid import Grid, Range, grid_shape
 from semiring.distributed.mpi_communicator import MpiRanks, load_mpi
 from semiring.distributed.transports import Groups, HostTransport, Transport, agree
@@ -48,8 +48,8 @@ from semiring.io.atomic import sync_folder
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Facts, KernelPlan
 from semiring.kernels.tolerance import tolerance_for
-from semiring.linalg.dispatch import encode_operand, encoding, engine_for
-from semiring.linalg.ranges import demand_range, may_wrap, size_of
+from semiring.linalg.dispatch import choose_encoding, encode_operand, engine_for
+from semiring.linalg.ranges import demand_range, may_wrap, scanned_magnitude
 from semiring.namespaces import array_namespace
 from semiring.out_of_core.layout import free_memory
 from semiring.out_of_core.stored_matrix import StoredMatrix, as_stored, is_npy_name
@@ -100,12 +100,12 @@ class Matrix:
     """
 
     def __init__(self, context: _RankContext, grid: Grid, own: Array) -> None:
-        self._context, self._distributed = context, DistributedMatrix(context.ranks, grid, own)
+        self._context, self._tiles = context, DistributedMatrix(context.ranks, grid, own)
         self.n, self.dtype, self.comm, self.own = grid.n, own.dtype, context.comm, own
-        self.rows, self.columns = self._distributed.rows, self._distributed.columns
+        self.rows, self.columns = self._tiles.rows, self._tiles.columns
 
     def __repr__(self) -> str:
-        p, q = self._distributed.grid.shape
+        p, q = self._tiles.grid.shape
         return f"<Matrix of {self.n} × {self.n} {self.dtype} on {p} × {q} ranks>"
 
     def copy(self) -> Matrix:
@@ -116,7 +116,7 @@ class Matrix:
         Matrix
             The copy, on the same ranks.
         """
-        return Matrix(self._context, self._distributed.grid, self.own.copy())
+        return Matrix(self._context, self._tiles.grid, self.own.copy())
 
     def gather(self, root: int = 0) -> Array | None:
         """Return the whole matrix as an array on one rank.
@@ -133,7 +133,7 @@ class Matrix:
         """
         ranks = self._context.ranks
         row_ranges = [(0, self.n if rank == root else 0) for rank in range(ranks.size)]
-        matrix = collect(ranks, self._distributed.grid, row_ranges, self.own)
+        matrix = collect_rows(ranks, self._tiles.grid, row_ranges, self.own)
         return matrix if ranks.rank == root else None
 
     def to_rows(self) -> tuple[int, Array]:
@@ -147,8 +147,8 @@ class Matrix:
             The rows. Their numbers differ by at most one between ranks.
         """
         ranks = self._context.ranks
-        row_ranges = slabs(self.n, ranks.size)
-        return row_ranges[ranks.rank][0], collect(ranks, self._distributed.grid, row_ranges, self.own)
+        row_ranges = split_rows(self.n, ranks.size)
+        return row_ranges[ranks.rank][0], collect_rows(ranks, self._tiles.grid, row_ranges, self.own)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write an .npy file, each rank its tiles.
@@ -202,7 +202,7 @@ class Matrix:
 
     def _parts(self) -> list[tuple[tuple[slice, slice], tuple[slice, slice]]]:
         """Return for each tile its slices in the whole matrix, and its slices here."""
-        grid, rank = self._distributed.grid, self._context.ranks.rank
+        grid, rank = self._tiles.grid, self._context.ranks.rank
         return [(rows, columns) for rows in grid.rows(rank).parts() for columns in grid.columns(rank).parts()]
 
 
@@ -236,20 +236,20 @@ class _RankContext:
                 transports[key] = transport_of(groups)
         return transports[key]
 
-    def on(self, own: Array) -> Array:
+    def on(self, tiles: Array) -> Array:
         """Return the tiles on the device of this rank."""
         if self.device is None:
-            return own
+            return tiles
         from semiring.distributed.gpu_transports import rank_device
 
-        return rank_device(self.ranks).copy_to_device(own)
+        return rank_device(self.ranks).copy_to_device(tiles)
 
 
 _METHODS = {"blocked_floyd_warshall": close_tiles, "row_broadcast": close_rows}
 
 
 @cache
-def _key() -> int:
+def _attribute_key() -> int:
     return int(load_mpi().Comm.Create_keyval())
 
 
@@ -259,10 +259,10 @@ def _cached_ranks(comm: Any) -> MpiRanks:
     The duplicate is cached as an attribute of ``comm``, which MPI deletes with it. The handle of a communicator is no
     cache key, because MPI reuses the handle of a freed communicator.
     """
-    ranks: MpiRanks | None = comm.Get_attr(_key())
+    ranks: MpiRanks | None = comm.Get_attr(_attribute_key())
     if ranks is None:
         ranks = MpiRanks(comm.Dup())
-        comm.Set_attr(_key(), ranks)
+        comm.Set_attr(_attribute_key(), ranks)
     return ranks
 
 
@@ -373,11 +373,11 @@ def distribute(A: Any, *, comm: Any = None, device: Any = None) -> Matrix:
     """
     context = _RankContext(comm, device)
     ranks = context.ranks
-    array = agree(ranks, lambda: _square(A) if ranks.rank == 0 else None)
+    array = agree(ranks, lambda: _check_square(A) if ranks.rank == 0 else None)
     n, dtype = ranks.allgather(None if array is None else (len(array), array.dtype))[0]
     row_ranges = [(0, n if rank == 0 else 0) for rank in range(ranks.size)]
     grid = context.grid(n, dtype)
-    return Matrix(context, grid, deal(ranks, grid, row_ranges, array, dtype))
+    return Matrix(context, grid, distribute_rows(ranks, grid, row_ranges, array, dtype))
 
 
 def from_rows(rows: Any, *, comm: Any = None, device: Any = None) -> Matrix:
@@ -408,7 +408,7 @@ def from_rows(rows: Any, *, comm: Any = None, device: Any = None) -> Matrix:
     """
     context = _RankContext(comm, device)
     ranks = context.ranks
-    array = agree(ranks, lambda: _rows(rows))
+    array = agree(ranks, lambda: _check_rows(rows))
     shapes = ranks.allgather((array.shape, array.dtype))
     counts, widths = [shape[0] for shape, _ in shapes], {shape[1] for shape, _ in shapes}
     if len({dtype for _, dtype in shapes}) > 1:
@@ -422,17 +422,17 @@ def from_rows(rows: Any, *, comm: Any = None, device: Any = None) -> Matrix:
     ends = np.cumsum([0, *counts]).tolist()
     row_ranges: list[Range] = list(itertools.pairwise(ends))
     grid = context.grid(ends[-1], array.dtype)
-    return Matrix(context, grid, deal(ranks, grid, row_ranges, array, array.dtype))
+    return Matrix(context, grid, distribute_rows(ranks, grid, row_ranges, array, array.dtype))
 
 
-def _square(A: Any) -> Array:
-    array = _rows(A)
+def _check_square(A: Any) -> Array:
+    array = _check_rows(A)
     if array.shape[0] != array.shape[1]:
         raise ShapeError(f"A is {array.shape}: a square matrix is needed")
     return array
 
 
-def _rows(A: Any) -> Array:
+def _check_rows(A: Any) -> Array:
     array = np.asarray(A)
     if array.ndim != 2:
         raise ShapeError(f"A has {array.ndim} dimensions, shape {array.shape}: a matrix has two")
@@ -441,7 +441,7 @@ def _rows(A: Any) -> Array:
     return array
 
 
-def _matrix(A: Any, comm: Any, device: Any) -> Matrix:
+def _as_matrix(A: Any, comm: Any, device: Any) -> Matrix:
     if isinstance(A, Matrix):
         return A
     name = _RankContext(comm, device).ranks.allgather(os.fspath(A) if is_npy_name(A) else None)[
@@ -452,7 +452,7 @@ def _matrix(A: Any, comm: Any, device: Any) -> Matrix:
     return distribute(A, comm=comm, device=device)
 
 
-def _request(semiring: Semiring | str, threads: int | None) -> Request:
+def _make_request(semiring: Semiring | str, threads: int | None) -> Request:
     count = get_threads() if threads is None else checked_threads(threads)
     return Request(None, Options(as_semiring(semiring), "auto", count))
 
@@ -561,22 +561,22 @@ def closure(
     progress = as_progress(progress)
     if method not in _METHODS:
         raise UnknownNameError("closure method for ranks", method, _METHODS)
-    request = _request(semiring, threads)
+    request = _make_request(semiring, threads)
     if journal is not None or memory is not None:
-        return _by_strips(request, A, out, memory, journal, method, progress, _RankContext(comm, device))
+        return _close_file_by_strips(request, A, out, memory, journal, method, progress, _RankContext(comm, device))
     if is_npy_name(out):
         raise StorageError(
             f"out= names a file, which ranks write only with a journal: pass {option('journal')}, or write the result, "
             "mpi.closure('big.npy').write('closed.npy')"
         )
-    matrix = _matrix(A, comm, device)
+    matrix = _as_matrix(A, comm, device)
     if out is not None and out is not A:
         raise ValueError("out is another matrix than A: pass A itself, or leave out= out")
     closed = matrix if out is not None or matrix is not A else matrix.copy()
     context = closed._context
-    distributed, ranks = closed._distributed, context.ranks
+    distributed, ranks = closed._tiles, context.ranks
     if method == "row_broadcast":
-        row_ranges = slabs(closed.n, ranks.size)
+        row_ranges = split_rows(closed.n, ranks.size)
         grid = Grid(tuple(row_ranges), (ranks.size, 1))
         distributed = DistributedMatrix(ranks, grid, closed.to_rows()[1])
     if is_half(closed.dtype):  # the tiles are closed in float32, and rounded once
@@ -585,15 +585,15 @@ def closure(
         distributed = DistributedMatrix(ranks, distributed.grid, tiles)
     transport, close = context.transport(distributed.grid), _METHODS[method]
     close_distributed(request, distributed, transport, on=context.on, close=close, progress=progress)
-    own = rounded(distributed.own, closed.dtype)
+    own = round_to_dtype(distributed.own, closed.dtype)
     if method == "row_broadcast":
-        closed.own[...] = deal(ranks, closed._distributed.grid, row_ranges, own, closed.dtype)
+        closed.own[...] = distribute_rows(ranks, closed._tiles.grid, row_ranges, own, closed.dtype)
     elif own is not closed.own:
         closed.own[...] = own
     return closed
 
 
-def _by_strips(
+def _close_file_by_strips(
     request: Request, A: Any, out: Any, memory: Any, journal: Any, method: str, progress: Any, context: _RankContext
 ) -> Array:
     if (
@@ -659,30 +659,32 @@ def matmul(
     -----
     Source: R. van de Geijn, J. Watts, "SUMMA", Concurrency 9 (1997). The cost is that of `closure`.
     """
-    algebra, left = as_semiring(semiring), _matrix(A, comm, device)
-    right = _matrix(B, left.comm, left._context.device)
+    algebra, left = as_semiring(semiring), _as_matrix(A, comm, device)
+    right = _as_matrix(B, left.comm, left._context.device)
     if left.n != right.n:
         raise ShapeError(f"A is {left.n} × {left.n}, B is {right.n} × {right.n}: they must have one size")
     if left.dtype != right.dtype:
         raise DTypeError(f"A is {left.dtype}, B is {right.dtype}: convert one of them")
     algebra.check_dtype(left.dtype)
-    ranks, grid, dtype = left._context.ranks, left._distributed.grid, left.dtype
-    if right._context.ranks is not ranks or right._distributed.grid.blocks != grid.blocks:
+    ranks, grid, dtype = left._context.ranks, left._tiles.grid, left.dtype
+    if right._context.ranks is not ranks or right._tiles.grid.blocks != grid.blocks:
         raise DeviceError("A and B are on different ranks or devices: distribute both with the same comm and device")
-    scans = [scan_distributed(each._distributed, None, algebra) for each in (left, right)]
+    scans = [scan_distributed(each._tiles, None, algebra) for each in (left, right)]
     nonnegative = all(scan.nonnegative for scan in scans)
     x, y = agree(ranks, lambda: [left._context.on(np.ascontiguousarray(each.own)) for each in (left, right)])
-    code = encoding(algebra, x, *scans)
+    code = choose_encoding(algebra, x, *scans)
     if code is not None:
         x, y = agree(
             ranks, lambda: [encode_operand(*own, code) for own in ((x, algebra, scans[0]), (y, algebra, scans[1]))]
         )
     elif may_wrap(algebra, dtype):
-        demand_range(dtype, left.n * size_of(scans[0]) * size_of(scans[1]), lambda: np.array(np.inf), "A ⊗ B")
+        demand_range(
+            dtype, left.n * scanned_magnitude(scans[0]) * scanned_magnitude(scans[1]), lambda: np.array(np.inf), "A ⊗ B"
+        )
     C = array_namespace(x).empty(x.shape, x.dtype)
     engine = engine_for(C, algebra, x.dtype, nonnegative, threads)
     multiply_tiles(engine, left._context.transport(grid), grid, C, x, y)
-    C = on_host(C)
+    C = to_host_array(C)
     if code is not None:
         C = agree(ranks, lambda: decode(C, algebra, dtype, limit=code.limit))
     return Matrix(left._context, grid, C)
@@ -755,7 +757,7 @@ def best_paths(
     algebra = as_semiring(semiring)
     if not algebra.selective:
         raise AlgebraError(f"the ⊕ of {algebra.name} adds paths instead of selecting one, so there are no best paths")
-    edges = _matrix(A, comm, device)
+    edges = _as_matrix(A, comm, device)
     return DistributedPaths(edges, closure(edges, algebra, threads=threads), algebra)
 
 
@@ -778,9 +780,9 @@ class DistributedPaths:
 
     def __init__(self, edges: Matrix, closed: Matrix, semiring: Semiring) -> None:
         self.semiring, self.matrix, self.n = semiring, closed, closed.n
-        self._edges, self._distances = _Shared(edges), _Shared(closed)
+        self._edges, self._distances = _SharedRows(edges), _SharedRows(closed)
         own = self._edges.own
-        summaries = edges._context.ranks.allgather((bool((own >= 0).all()), _largest(self._distances.own)))
+        summaries = edges._context.ranks.allgather((bool((own >= 0).all()), _largest_magnitude(self._distances.own)))
         nonnegative = is_floating(edges.dtype) and all(one for one, _ in summaries)
         zero, one = semiring.zero_for(edges.dtype), semiring.one_for(edges.dtype)
         self._plan = KernelPlan(semiring, edges.dtype, zero, one, Facts(nonnegative))
@@ -892,11 +894,11 @@ class DistributedPaths:
         return int(vertex)
 
 
-class _Shared:
+class _SharedRows:
     """The rows of a matrix that any rank may read: ``shared[i]``, ``shared[i, columns]``, ``shared[tails, heads]``."""
 
     def __init__(self, matrix: Matrix) -> None:
-        self._mpi, self._row_ranges = load_mpi(), slabs(matrix.n, matrix._context.ranks.size)
+        self._mpi, self._row_ranges = load_mpi(), split_rows(matrix.n, matrix._context.ranks.size)
         self.first, rows = matrix.to_rows()
         ranks = matrix._context.ranks
         # MPI allocates the memory: within a host it is shared memory, which every MPI library reads from other ranks.
@@ -912,7 +914,7 @@ class _Shared:
         self.own[...] = rows
         self._window.Unlock(ranks.rank)
         ranks.comm.Barrier()
-        self._last: tuple[int, Array] = (-1, rows[:0])
+        self._cached_row: tuple[int, Array] = (-1, rows[:0])
 
     def free(self) -> None:
         self.own = self.own[:0].copy()
@@ -931,18 +933,18 @@ class _Shared:
         return values
 
     def _row(self, i: int) -> Array:
-        if self._last[0] == i:
-            return self._last[1]
+        if self._cached_row[0] == i:
+            return self._cached_row[1]
         owner = next(rank for rank, (low, high) in enumerate(self._row_ranges) if low <= i < high)
         row = np.empty(self.own.shape[1], self.own.dtype)
         self._window.Lock(owner, self._mpi.LOCK_SHARED)
         self._window.Get(row.view(f"u{row.itemsize}"), owner, (i - self._row_ranges[owner][0]) * row.size)
         self._window.Unlock(owner)
-        self._last = i, row
+        self._cached_row = i, row
         return row
 
 
-def _largest(own: Array) -> float:
-    if own.dtype.kind != "f":
+def _largest_magnitude(values: Array) -> float:
+    if values.dtype.kind != "f":
         return 0.0
-    return float(np.max(np.abs(own), initial=0.0, where=np.isfinite(own)))
+    return float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))

@@ -21,7 +21,7 @@ from semiring.distributed.transports import Groups, Ranks
 from semiring.errors import DeviceError
 from semiring.kernels.engine import Engine, StreamLanes
 
-__all__ = ["DeviceTransport", "RankDevice", "by_copies", "rank_device", "transport_of"]
+__all__ = ["DeviceTransport", "RankDevice", "broadcast_by_copies", "rank_device", "transport_of"]
 
 Array: TypeAlias = Any
 
@@ -32,10 +32,10 @@ class RankDevice:
     def __init__(self, number: int, is_exclusive: bool) -> None:
         self.number, self.is_exclusive = number, is_exclusive
 
-    def copy_to_device(self, own: Array) -> Array:
+    def copy_to_device(self, tiles: Array) -> Array:
         """Copy tiles to this GPU, and make it the current device."""
         load_cupy().cuda.Device(self.number).use()
-        return copy_to_device(own)
+        return copy_to_device(tiles)
 
 
 def rank_device(ranks: Ranks) -> RankDevice:
@@ -53,7 +53,7 @@ def rank_device(ranks: Ranks) -> RankDevice:
     return RankDevice(before % count, not shared)
 
 
-Carry: TypeAlias = Callable[[Array, int, Ranks], None]  # broadcasts the array of the rank ``root``
+ArrayBroadcast: TypeAlias = Callable[[Array, int, Ranks], None]  # broadcasts the array of the rank ``root``
 
 
 def transport_of(groups: Groups) -> DeviceTransport:
@@ -65,15 +65,17 @@ def transport_of(groups: Groups) -> DeviceTransport:
     device = rank_device(groups.all)
     load_cupy().cuda.Device(device.number).use()
     if device.is_exclusive:
-        return DeviceTransport(groups, _by_nccl(groups))
-    return DeviceTransport(groups, _by_mpi if all(groups.all.allgather(is_cuda_aware())) else _by_host)
+        return DeviceTransport(groups, _nccl_broadcast(groups))
+    return DeviceTransport(
+        groups, _broadcast_by_mpi if all(groups.all.allgather(is_cuda_aware())) else _broadcast_through_hosts
+    )
 
 
 class DeviceTransport:
     """The `semiring.distributed.transports.Transport` between GPUs; the current device is that of the rank."""
 
-    def __init__(self, groups: Groups, carry: Carry) -> None:
-        self._groups, self._carry, self.rank = groups, carry, groups.all.rank
+    def __init__(self, groups: Groups, broadcast_array: ArrayBroadcast) -> None:
+        self._groups, self._carry, self.rank = groups, broadcast_array, groups.all.rank
 
     def broadcast(self, array: Array, root: int, group: str) -> None:
         ranks = self._groups[group]
@@ -84,7 +86,7 @@ class DeviceTransport:
         return _DeviceLanes(self._groups.all, engine, engine.lanes() if has_concurrent_work else None)
 
 
-def _by_nccl(groups: Groups) -> Carry:
+def _nccl_broadcast(groups: Groups) -> ArrayBroadcast:
     """Create a communicator of NCCL for each group, and return the broadcast by NCCL."""
     try:
         from cupy.cuda import nccl
@@ -109,19 +111,19 @@ def _by_nccl(groups: Groups) -> Carry:
 _OCTETS = 0  # NCCL's number for elements of one byte
 
 
-def _by_mpi(array: Array, root: int, ranks: Ranks) -> None:
+def _broadcast_by_mpi(array: Array, root: int, ranks: Ranks) -> None:
     load_cupy().cuda.get_current_stream().synchronize()  # MPI does not synchronize with streams
     ranks.broadcast(array, root)
 
 
-def _by_host(array: Array, root: int, ranks: Ranks) -> None:
+def _broadcast_through_hosts(array: Array, root: int, ranks: Ranks) -> None:
     copy = to_host(array) if ranks.rank == root else np.empty(array.shape, array.dtype)
     ranks.broadcast(copy, root)
     if ranks.rank != root:
         array.set(copy)
 
 
-def by_copies(array: Array, root: int, ranks: Ranks) -> None:
+def broadcast_by_copies(array: Array, root: int, ranks: Ranks) -> None:
     """Broadcast an array between GPUs of one process by copies.
 
     A receiver waits for the stream of the sender, and the sender's stream waits for all copies.
@@ -158,9 +160,9 @@ class _DeviceLanes:
         else:
             self._engine.reserve(entries)
 
-    def run(self, number: int, task: Callable[[Engine], None], *after: Any) -> Any:
+    def run(self, number: int, task: Callable[[Engine], None], *marks: Any) -> Any:
         if self._lanes is not None:
-            return self._lanes.run(number, task, *after)
+            return self._lanes.run(number, task, *marks)
         task(self._engine)
         return None
 

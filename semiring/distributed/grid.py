@@ -37,13 +37,13 @@ def grid_shape(size: int) -> tuple[int, int]:
 class Share:
     """The vertices that belong to one row or one column of a grid."""
 
-    def __init__(self, blocks: Sequence[Range], parts: int, which: int) -> None:
-        self.blocks = [block for number, block in enumerate(blocks) if _owner(blocks, number, parts) == which]
+    def __init__(self, blocks: Sequence[Range], parts: int, index: int) -> None:
+        self.blocks = [block for number, block in enumerate(blocks) if _owner_of_block(blocks, number, parts) == index]
         self._starts = [start for start, _ in self.blocks]
-        self._before = np.cumsum([0, *(stop - start for start, stop in self.blocks)]).tolist()
+        self._offsets = np.cumsum([0, *(stop - start for start, stop in self.blocks)]).tolist()
 
     def __len__(self) -> int:
-        return int(self._before[-1])
+        return int(self._offsets[-1])
 
     def held_range(self, vertices: Range) -> Range:
         """Return the local positions of the vertices of a range that are held here; the range may be empty."""
@@ -54,7 +54,7 @@ class Share:
         which = bisect_right(self._starts, vertex) - 1
         if which < 0:
             return 0
-        return int(min(self._before[which] + vertex - self._starts[which], self._before[which + 1]))
+        return int(min(self._offsets[which] + vertex - self._starts[which], self._offsets[which + 1]))
 
     @cached_property
     def vertices(self) -> Any:
@@ -63,11 +63,11 @@ class Share:
 
     def parts(self) -> Iterator[tuple[slice, slice]]:
         """Yield for each block its slice of the whole matrix, and its slice here."""
-        for block, before in zip(self.blocks, self._before, strict=False):
+        for block, before in zip(self.blocks, self._offsets, strict=False):
             yield slice(*block), slice(before, before + block[1] - block[0])
 
 
-def _owner(blocks: Sequence[Range], number: int, parts: int) -> int:
+def _owner_of_block(blocks: Sequence[Range], number: int, parts: int) -> int:
     last = number == len(blocks) - 1 and number > 0 and blocks[-1][1] - blocks[-1][0] == 1
     return (number - (last and blocks[-2][1] - blocks[-2][0] > 1)) % parts
 
@@ -96,7 +96,7 @@ class Grid:
     def holder(self, block: Range) -> tuple[int, int]:
         """Return the row and the column of the rank that holds a block on the diagonal."""
         number = self.blocks.index(block)
-        return _owner(self.blocks, number, self.shape[0]), _owner(self.blocks, number, self.shape[1])
+        return _owner_of_block(self.blocks, number, self.shape[0]), _owner_of_block(self.blocks, number, self.shape[1])
 
     def rows(self, rank: int) -> Share:
         """Return the rows of the tiles of a rank."""

@@ -42,7 +42,8 @@ def is_cuda_aware() -> bool:
     return query is not None and bool(query())
 
 
-_LARGE, _COUNT = 1 << 18, 1 << 30  # bytes from which the cost of a wait is negligible; the most elements of one message
+_SLEEP_BYTES = 1 << 18  # from this number of bytes on, the cost of a wait is negligible
+_MAX_MESSAGE_ELEMENTS = 1 << 30
 
 
 class MpiRanks:
@@ -55,7 +56,7 @@ class MpiRanks:
 
     def __init__(self, comm: Any) -> None:
         self.comm, self.rank, self.size = comm, int(comm.rank), int(comm.size)
-        self.transports: dict[Any, Any] = {}  # by grid and device, each created once
+        self.transports: dict[Any, Any] = {}  # the transports by grid and device
 
     def allgather(self, value: Any) -> list[Any]:
         self._wait_for_all()
@@ -68,11 +69,11 @@ class MpiRanks:
         return result
 
     def broadcast(self, array: Array, root: int) -> None:
-        if array.nbytes >= _LARGE:
+        if array.nbytes >= _SLEEP_BYTES:
             self._wait_for_all()
         flat = array.view(f"u{array.itemsize}").reshape(-1)
-        for start in range(0, flat.size, _COUNT):
-            self.comm.Bcast(flat[start : start + _COUNT], root)
+        for start in range(0, flat.size, _MAX_MESSAGE_ELEMENTS):
+            self.comm.Bcast(flat[start : start + _MAX_MESSAGE_ELEMENTS], root)
 
     def join(self, octets: Array) -> None:
         mpi = load_mpi()

@@ -23,7 +23,7 @@ from semiring.algorithms.stars import may_diverge
 from semiring.arrays.device import load_cupy
 from semiring.arrays.memory import format_bytes
 from semiring.distributed.closing import close_tiles
-from semiring.distributed.gpu_transports import DeviceTransport, by_copies
+from semiring.distributed.gpu_transports import DeviceTransport, broadcast_by_copies
 from semiring.distributed.grid import Grid, Share
 from semiring.distributed.thread_communicator import ThreadRanks, run_ranks
 from semiring.distributed.transports import Groups, agree
@@ -36,27 +36,27 @@ from semiring.namespaces import array_namespace, is_device_array
 from semiring.out_of_core.buffer_pools import DeviceBufferPool
 from semiring.out_of_core.disk import HostRows
 
-__all__ = ["by_devices", "close_stack_on_devices"]
+__all__ = ["close_stack_on_devices", "method_on_devices"]
 
 Array: TypeAlias = Any
 
-_STAGE = 64 << 20  # bytes of a pinned buffer; each GPU has four of them
+_STAGE_BYTES = 64 << 20  # bytes of a pinned buffer; each GPU has four of them
 _UNLIMITED = 0  # no limit on the bytes of a GPU's memory
 
 
 @lru_cache(maxsize=64)  # equal devices give the same method, which is a key of cached plans
-def by_devices(devices: tuple[int, ...]) -> Method:
+def method_on_devices(devices: tuple[int, ...]) -> Method:
     """Return the method that closes a matrix on these GPUs, in the order of blocked Floyd-Warshall on one."""
-    close, pairs = partial(_close, devices), _pairs
+    close, pairs = partial(_close, devices), _count_pairs
     return Method("blocked_floyd_warshall", close, storages=("elements", "bits"), pairs=pairs)
 
 
-def _pairs(n: int, width: int) -> int:
+def _count_pairs(n: int, width: int) -> int:
     return n * n * width
 
 
 _threads: dict[tuple[int, ...], tuple[ThreadPoolExecutor, threading.Lock]] = {}
-_guard = threading.Lock()
+_threads_lock = threading.Lock()
 
 
 def _close(devices: tuple[int, ...], engine: Engine, A: Array) -> None:
@@ -66,14 +66,14 @@ def _close(devices: tuple[int, ...], engine: Engine, A: Array) -> None:
     grid = Grid(tuple(blocks), (len(devices), 1))
     if is_device_array(A):
         array_namespace(A).cuda.get_current_stream().synchronize()
-    with _guard:  # the threads are reused, because streams and their memory belong to a thread
+    with _threads_lock:  # the threads are reused, because streams and their memory belong to a thread
         if devices not in _threads:
             _threads[devices] = ThreadPoolExecutor(len(devices), "GPU"), threading.Lock()
     pool, exclusive = _threads[devices]
     report = engine.report if isinstance(engine, ReportingEngine) else None
     try:
         with exclusive:
-            outcomes = run_ranks(len(devices), partial(_rank, devices, plan, grid, A, report), pool)
+            outcomes = run_ranks(len(devices), partial(_close_rank, devices, plan, grid, A, report), pool)
     except MemoryError:
         share = format_bytes(A.nbytes // len(devices))
         raise TooLargeError(
@@ -84,7 +84,7 @@ def _close(devices: tuple[int, ...], engine: Engine, A: Array) -> None:
     plan.status.diverged = outcomes[0]
 
 
-def _rank(
+def _close_rank(
     devices: tuple[int, ...],
     plan: KernelPlan,
     grid: Grid,
@@ -99,60 +99,60 @@ def _rank(
 
     def load_rows() -> Array:
         local = cupy.empty((len(rows), A.shape[1]), A.dtype)
-        _move(rows, A, local, threads)
+        _copy_rows(rows, A, local, threads)
         return local
 
     tiles = agree(ranks, load_rows)
     own = replace(plan, status=Status(), stream=None)
     engine = Engine(get_backend("cuda"), own, closure_speed("cuda", plan.dtype, plan.storage).panel)
-    transport, progress = DeviceTransport(Groups(ranks, grid), by_copies), None if ranks.rank else report
+    transport, progress = DeviceTransport(Groups(ranks, grid), broadcast_by_copies), None if ranks.rank else report
     failed = close_tiles(engine, transport, grid, tiles, diverges=may_diverge(own), progress=progress)
-    agree(ranks, lambda: _move(rows, A, tiles, threads, back=True))
+    agree(ranks, lambda: _copy_rows(rows, A, tiles, threads, to_matrix=True))
     return failed
 
 
-def _move(rows: Share, A: Array, here: Array, threads: int, *, back: bool = False) -> None:
+def _copy_rows(rows: Share, A: Array, device_rows: Array, threads: int, *, to_matrix: bool = False) -> None:
     """Copy the rows of a rank from A to memory of the current GPU, or back, and wait for the copies."""
     stream = load_cupy().cuda.get_current_stream()
     stream.synchronize()  # work that was enqueued before may use both arrays
     if is_device_array(A):
         for part, block in rows.parts():
-            (_store if back else _fetch)(A[part], here[block], stream)
+            (_copy_to if to_matrix else _copy_from)(A[part], device_rows[block], stream)
         stream.synchronize()
         return
     row, tallest = max(1, A.shape[1] * A.itemsize), max((stop - start for start, stop in rows.blocks), default=1)
     host_rows = HostRows(A, threads)
     try:
-        with DeviceBufferPool(A.shape[1], A.dtype, _UNLIMITED, max(1, min(tallest, _STAGE // row))) as room:
+        with DeviceBufferPool(A.shape[1], A.dtype, _UNLIMITED, max(1, min(tallest, _STAGE_BYTES // row))) as room:
             for part, block in rows.parts():
-                (room.write if back else room.read)(host_rows, part.start, here[block])
+                (room.write if to_matrix else room.read)(host_rows, part.start, device_rows[block])
     finally:
         host_rows.close()
 
 
-def _fetch(source: Array, there: Array, stream: Any) -> None:
+def _copy_from(source: Array, target: Array, stream: Any) -> None:
     """Copy an array of any GPU to a dense array on the current GPU."""
-    dense = _dense(source)
-    _copy(there, dense, stream)
+    dense = _as_dense(source)
+    _copy_dense(target, dense, stream)
     if dense is not source:
         stream.synchronize()  # before its memory is reused
 
 
-def _store(target: Array, there: Array, stream: Any) -> None:
+def _copy_to(target: Array, source: Array, stream: Any) -> None:
     """Copy a dense array of the current GPU to an array of any GPU."""
     if target.flags.c_contiguous:
-        _copy(target, there, stream)
+        _copy_dense(target, source, stream)
         return
     with target.device:
         whole = array_namespace(target).empty(target.shape, target.dtype)
-    _copy(whole, there, stream)
+    _copy_dense(whole, source, stream)
     stream.synchronize()
     with target.device:
         target[...] = whole
         array_namespace(target).cuda.get_current_stream().synchronize()
 
 
-def _dense(A: Array) -> Array:
+def _as_dense(A: Array) -> Array:
     if A.flags.c_contiguous:
         return A
     with A.device:
@@ -161,7 +161,7 @@ def _dense(A: Array) -> Array:
     return dense
 
 
-def _copy(target: Array, source: Array, stream: Any) -> None:
+def _copy_dense(target: Array, source: Array, stream: Any) -> None:
     """Copy a dense array to a dense array on another GPU."""
     target.data.copy_from_device_async(source.data, source.nbytes, stream)
 
@@ -192,9 +192,9 @@ def close_stack_on_devices(devices: tuple[int, ...], A: Any, out: Any, close: Ca
             return
         stream, local = cupy.cuda.get_current_stream(), cupy.empty(flat[low:high].shape, A.dtype)
         stream.synchronize()
-        _fetch(flat[low:high], local, stream)
+        _copy_from(flat[low:high], local, stream)
         close(local, out=local)
-        _store(target[low:high], local, stream)
+        _copy_to(target[low:high], local, stream)
         stream.synchronize()
 
     run_ranks(len(devices), close_part)

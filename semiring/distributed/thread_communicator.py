@@ -20,27 +20,27 @@ __all__ = ["ThreadRanks", "run_ranks"]
 Array: TypeAlias = Any
 
 
-class _Meeting:
+class _Barrier:
     """A barrier of some threads, with places where they exchange values."""
 
-    def __init__(self, size: int, others: list[_Meeting]) -> None:
+    def __init__(self, size: int, run_barriers: list[_Barrier]) -> None:
         self.barrier = threading.Barrier(size)
         self.places: list[Any] = [None] * size
-        self.all = others  # all meetings of a run: a rank that fails breaks all of them
-        others.append(self)
+        self.all = run_barriers  # all barriers of a run: a rank that fails breaks all of them
+        run_barriers.append(self)
 
 
 class ThreadRanks:
     """The `semiring.distributed.transports.Ranks` of the threads of one process."""
 
-    def __init__(self, meeting: _Meeting, rank: int) -> None:
-        self._meeting, self.rank, self.size = meeting, rank, len(meeting.places)
+    def __init__(self, meeting: _Barrier, rank: int) -> None:
+        self._barrier, self.rank, self.size = meeting, rank, len(meeting.places)
 
     def allgather(self, value: Any) -> list[Any]:
-        self._meeting.places[self.rank] = value
-        self._meet()
-        values = list(self._meeting.places)
-        self._meet()
+        self._barrier.places[self.rank] = value
+        self._wait_for_ranks()
+        values = list(self._barrier.places)
+        self._wait_for_ranks()
         return values
 
     def exchange(self, values: list[Any]) -> list[Any]:
@@ -48,49 +48,49 @@ class ThreadRanks:
 
     def broadcast(self, array: Array, root: int) -> None:
         if self.rank == root:
-            self._meeting.places[root] = array
-        self._meet()
+            self._barrier.places[root] = array
+        self._wait_for_ranks()
         if self.rank != root:
-            array[...] = self._meeting.places[root]
-        self._meet()
+            array[...] = self._barrier.places[root]
+        self._wait_for_ranks()
 
     def join(self, octets: Array) -> None:
         parts = self.allgather(octets)
         whole = np.bitwise_or.reduce(parts)
-        self._meet()
+        self._wait_for_ranks()
         octets[...] = whole
 
     def split(self, group: int, order: int) -> ThreadRanks:
         requests = self.allgather((group, order, self.rank))
         members = sorted(one[1:] for one in requests if one[0] == group)
         own = members.index((order, self.rank))
-        meeting = _Meeting(len(members), self._meeting.all) if own == 0 else None
-        meetings = {one[0]: one[1] for one in self.allgather((group, meeting)) if one[1] is not None}
-        return ThreadRanks(meetings[group], own)
+        meeting = _Barrier(len(members), self._barrier.all) if own == 0 else None
+        barriers = {one[0]: one[1] for one in self.allgather((group, meeting)) if one[1] is not None}
+        return ThreadRanks(barriers[group], own)
 
     def stop(self, error: BaseException) -> None:
-        for meeting in list(self._meeting.all):
+        for meeting in list(self._barrier.all):
             meeting.barrier.abort()
 
-    def _meet(self) -> None:
+    def _wait_for_ranks(self) -> None:
         try:
-            self._meeting.barrier.wait()
+            self._barrier.barrier.wait()
         except threading.BrokenBarrierError:
             raise StoppedError("another rank has failed") from None
 
 
-def run_ranks(size: int, do: Callable[[ThreadRanks], Any], pool: ThreadPoolExecutor | None = None) -> list[Any]:
+def run_ranks(size: int, task: Callable[[ThreadRanks], Any], pool: ThreadPoolExecutor | None = None) -> list[Any]:
     """Return the results of ``do(ranks)`` in ``size`` threads, by rank.
 
     If some threads raise, the function raises the error of the first that failed. ``pool`` is an idle executor with at
     least ``size`` threads; by default a new one is created.
     """
-    first, results, errors = _Meeting(size, []), [None] * size, []
+    first, results, errors = _Barrier(size, []), [None] * size, []
 
     def run(rank: int) -> None:
         ranks = ThreadRanks(first, rank)
         try:
-            results[rank] = do(ranks)
+            results[rank] = task(ranks)
         except BaseException as error:
             errors.append(error)
             ranks.stop(error)

@@ -84,13 +84,13 @@ class Ranks(Protocol):
         ...
 
 
-def agree(ranks: Ranks, do: Callable[[], Any]) -> Any:
-    """Return the result of ``do`` on this rank, after all ranks have called it.
+def agree(ranks: Ranks, task: Callable[[], Any]) -> Any:
+    """Return the result of ``task`` on this rank, after all ranks have called it.
 
-    If ``do`` raises on some rank, all ranks raise the error of the first such rank.
+    If ``task`` raises on some rank, all ranks raise the error of the first such rank.
     """
     try:
-        value, error = do(), None
+        value, error = task(), None
     except Exception as found:
         value, error = None, found
     errors = [(rank, each) for rank, each in enumerate(ranks.allgather(error)) if each is not None]
@@ -135,13 +135,13 @@ class Communicator:
         """Return whether this rank begins the task."""
         return self.ranks.rank == 0
 
-    def begin(self, do: Callable[[], Any] = lambda: None) -> Any:
-        """Return the result of ``do`` on this rank.
+    def begin(self, task: Callable[[], Any] = lambda: None) -> Any:
+        """Return the result of ``task`` on this rank.
 
         Each rank calls the method once. The other ranks call it as the first step of the task.
         """
         self.has_begun = True
-        return agree(self.ranks, do)
+        return agree(self.ranks, task)
 
     @contextmanager
     def follow(self) -> Iterator[None]:
@@ -156,13 +156,13 @@ class Communicator:
             yield
         except BaseException as error:
             if not self.has_begun and isinstance(error, Exception):
-                self.begin(partial(_raise, error))
+                self.begin(partial(_raise_error, error))
             if not (getattr(error, "everywhere", False) or isinstance(error, StoppedError | DivergenceError)):
                 self.ranks.stop(error)
             raise
 
 
-def _raise(error: Exception) -> None:
+def _raise_error(error: Exception) -> None:
     raise error
 
 
@@ -258,10 +258,10 @@ class _HostLanes:
     def reserve(self, number: int, entries: int) -> None:
         self._engine.reserve(entries)
 
-    def run(self, number: int, task: Callable[[Engine], None], *after: Future[None] | None) -> Future[None] | None:
+    def run(self, number: int, task: Callable[[Engine], None], *marks: Future[None] | None) -> Future[None] | None:
         if number == COMMUNICATION:
             return self._transfer_thread.submit(task, self._engine)
-        for other in after:
+        for other in marks:
             self.wait(other)
         task(self._engine)
         return None

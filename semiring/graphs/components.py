@@ -27,7 +27,7 @@ import numpy as np
 
 from semiring.algorithms.views import WORD, Array, has_diverged
 from semiring.arrays.bits import BitMatrix, pack
-from semiring.arrays.parts import on_host, pieces
+from semiring.arrays.parts import pieces, to_host_array
 from semiring.namespaces import array_namespace, is_device_array
 from semiring.threads import get_threads
 
@@ -129,16 +129,16 @@ def strong_components(A: Any, none: Any, threads: int | None = None, graphs: Gra
     if n < 2:
         return _one(n)
     if isinstance(A, BitMatrix):
-        return _of_bits(on_host((~A if none else A).words), n, threads)
+        return _of_bits(to_host_array((~A if none else A).words), n, threads)
     if _reaches_all(A, none) and _reaches_all(A.T, none):
         return _one(n)
     if graphs is not None:
-        return strong_components_of_words(on_host(graphs.edge_words(A, none)), n, threads)
+        return strong_components_of_words(to_host_array(graphs.edge_words(A, none)), n, threads)
     if has_kernels(A):
         return strong_components_of_words(edge_words(A, none, threads), n, threads)
     words = np.empty((n, -(-n // WORD)), np.uint32)
     for rows in pieces(A, _ENTRIES):
-        words[rows] = on_host(pack(A[rows] != none).words)
+        words[rows] = to_host_array(pack(A[rows] != none).words)
     return strong_components_of_words(words, n, threads)
 
 
@@ -262,7 +262,7 @@ def _reaches_all(A: Array, none: Any) -> bool:
     queue = np.zeros(1, np.int64)
     for _ in range(_ROUNDS):
         frontier, queue = queue[:_FRONTIER], queue[_FRONTIER:]
-        new = on_host((A[xp.asarray(frontier)] != none).any(axis=0)) & ~reached
+        new = to_host_array((A[xp.asarray(frontier)] != none).any(axis=0)) & ~reached
         reached |= new
         if reached.all():
             return True

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from semiring.algebra.catalogue import boolean
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.labels import is_edge_frame, is_frame, is_graph, labelled_square
-from semiring.arrays.operands import as_matrix, in_host_memory
-from semiring.arrays.parts import on_host
+from semiring.arrays.operands import as_host_operand, as_matrix
+from semiring.arrays.parts import to_host_array
 from semiring.arrays.sparse import is_sparse, stored_entries
 from semiring.arrays.vertices import Vertices
 from semiring.errors import ShapeError, VertexError
@@ -209,14 +209,14 @@ def condensation(A: Any) -> Condensation:
 
 def _edges_of(A: Any) -> tuple[Any, Any, tuple[int, ...]]:
     if is_sparse(A):
-        rows, columns, stored = stored_entries(in_host_memory(A))
+        rows, columns, stored = stored_entries(as_host_operand(A))
         edges = stored if stored.dtype == np.bool_ else slice(None)
         return rows[edges].astype(np.int64), columns[edges].astype(np.int64), A.shape
     if isinstance(A, BitMatrix):
-        parts = [(on_host(tails), on_host(heads)) for tails, heads in A.edges()]
+        parts = [(to_host_array(tails), to_host_array(heads)) for tails, heads in A.edges()]
         empty = np.empty(0, np.int64)
         tails, heads = (np.concatenate([empty, *ends]) for ends in (zip(*parts, strict=True) if parts else ((), ())))
         return tails, heads, A.shape
-    entries = on_host(as_matrix(A, boolean))
+    entries = to_host_array(as_matrix(A, boolean))
     tails, heads = np.nonzero(entries)
     return tails, heads, entries.shape

@@ -15,7 +15,7 @@ import numpy as np
 
 from semiring.algorithms.views import WORD
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.parts import on_host
+from semiring.arrays.parts import to_host_array
 from semiring.arrays.sparse import is_ascending, stored_entries
 from semiring.graphs.components import (
     Components,
@@ -136,7 +136,7 @@ def structure_on_device(A: Any, none: Any, threads: int, graphs: GraphKernels) -
     symmetric, below, edges, weight = graphs.scan_structure(A, none)
     n, pattern = A.shape[0], None
     if edges * FEW <= n * n:
-        pattern = _listed(on_host(graphs.edge_words(A, none)), edges)
+        pattern = _listed(to_host_array(graphs.edge_words(A, none)), edges)
     if not below:
         search: Callable[[], Components] = partial(acyclic_components, n)
     elif pattern is None:

@@ -25,8 +25,8 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.labels import is_edge_frame, is_frame, is_graph, labelled_square, two_titles
-from semiring.arrays.operands import as_matrix, in_host_memory, refuse_unreal
+from semiring.arrays.labels import is_edge_frame, is_frame, is_graph, labelled_square, parse_title_pair
+from semiring.arrays.operands import as_host_operand, as_matrix, require_real_numbers
 from semiring.errors import DomainError, FormatError, ShapeError, TooLargeError
 from semiring.io import dimacs, edge_list, matrix_market, node_link, npy
 from semiring.io.atomic import atomic_file
@@ -226,7 +226,7 @@ def _contents(
     titled = header is not None or columns is not None or (weight is not None and kind != "json")
     if titled and not lists:
         raise FormatError(f"{source}: header=, weight= and columns= are for edge lists, not for {kind}")
-    columns = None if columns is None else two_titles(columns)
+    columns = None if columns is None else parse_title_pair(columns)
     name = "<stdin>" if source == "-" else source
     with binary_lines(source) as stream:
         result: Edges | Entries
@@ -407,8 +407,8 @@ def _matrix(matrix: Any, semiring: Semiring, kind: str) -> Any:
     """Return the matrix in the memory of the host; packed truth values stay packed for formats that list edges."""
     if isinstance(matrix, BitMatrix) and not matrix.on_device and kind not in ("npy", "npz"):
         return matrix
-    on_host = in_host_memory(matrix, "the matrix")
-    refuse_unreal(on_host, "the matrix")
+    on_host = as_host_operand(matrix, "the matrix")
+    require_real_numbers(on_host, "the matrix")
     plain = isinstance(on_host, np.ndarray | list | tuple) and not isinstance(on_host, np.ma.MaskedArray)
     return np.asarray(on_host) if plain else as_matrix(on_host, semiring, name="the matrix")
 

@@ -12,10 +12,10 @@ from semiring.arrays.labels import (
     SOURCES,
     TARGETS,
     WEIGHTS,
-    counts_rows,
     frame_values,
     guess_ends,
     guess_weight,
+    is_row_number_title,
     unit_of,
 )
 from semiring.errors import DTypeError, FormatError, UnknownNameError
@@ -38,7 +38,7 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
         raise FormatError(f"the column {weight!r} holds vertices: name another column by weight=")
     if (twice := next((title for place, title in enumerate(titles) if title in titles[:place]), None)) is not None:
         raise FormatError(f"two columns of the frame are titled {twice!r}: rename one of them, or leave it out")
-    rest = [title for title in titles if title not in (tail, head) and not counts_rows(title)]
+    rest = [title for title in titles if title not in (tail, head) and not is_row_number_title(title)]
     numbers = [title for title in rest if _holds_numbers(frame[title])]
     numbers = numbers or [title for title in rest if str(title).casefold() in WEIGHTS or not _holds_texts(frame[title])]
     column, candidates = (weight, ()) if weight is not None else guess_weight(numbers or rest)

@@ -35,7 +35,7 @@ from typing import Any, BinaryIO, Protocol, TypeAlias
 import numpy as np
 
 from semiring.advice import advice, option
-from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, counts_rows, guess_ends, guess_weight, unit_of
+from semiring.arrays.labels import SOURCES, TARGETS, WEIGHTS, guess_ends, guess_weight, is_row_number_title, unit_of
 from semiring.errors import FormatError, did_you_mean
 from semiring.io.network import Edges
 from semiring.io.text import (
@@ -404,7 +404,9 @@ def _named_columns(
                 f"{place}: the column {fields[chosen]!r} holds vertices: name another by {option('weight')}"
             )
         return Columns(tail, head, chosen, len(fields), unit_of(fields[chosen]), title=fields[chosen])
-    rest = [column for column, title in enumerate(fields) if column not in (tail, head) and not counts_rows(title)]
+    rest = [
+        column for column, title in enumerate(fields) if column not in (tail, head) and not is_row_number_title(title)
+    ]
     numbers = [column for column in rest if any(map(_is_quantity, fields_of(column)))]
     usual = [column for column in rest if lowered[column] in WEIGHTS]
     missing = [column for column in usual if not fields_of(column)]

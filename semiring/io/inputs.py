@@ -14,8 +14,8 @@ from semiring.arrays.labels import (
     is_frame,
     is_graph,
     labelled_square,
-    names_vertices,
-    two_titles,
+    may_name_vertices,
+    parse_title_pair,
 )
 from semiring.arrays.operands import as_matrix
 from semiring.io.edge_frames import edges_of_frame
@@ -59,7 +59,7 @@ class Reading(NamedTuple):
     @property
     def ends(self) -> tuple[str | None, str | None]:
         """The titles of the columns where edges begin and end; it raises `TypeError` if they are no pair."""
-        return (None, None) if self.columns is None else two_titles(self.columns)
+        return (None, None) if self.columns is None else parse_title_pair(self.columns)
 
     def lists_edges(self, x: Any) -> bool:
         """Return whether x is a frame of edges, by the titles of its columns or because the options name columns."""
@@ -87,7 +87,7 @@ def take(x: Any, semiring: Semiring, reading: Reading = AS_IT_IS) -> LabelledArr
     For a square frame results are frames. For a frame of edges, a graph or a `Network` they are networks. For any
     other matrix they stay as computed. Errors are those of `network_of`.
     """
-    if not names_vertices(x):
+    if not may_name_vertices(x):
         return LabelledArray(x if reading == AS_IT_IS else reading.network(x, semiring).matrix, None, as_it_is)
     if not (is_graph(x) or reading.lists_edges(x)):
         labelled = labelled_square(x)

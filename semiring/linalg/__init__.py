@@ -1,8 +1,8 @@
-"""Dense linear algebra over any semiring: what users call.
+"""Provide the public functions of dense linear algebra over any semiring.
 
-Every function reads: check the arguments → return what is trivial → hand the rest to the kernels. Operands are anything
-`semiring.arrays.operands` can read; results come back in the library of the operands, in NumPy's promotion of their
-dtypes.
+Every function validates its arguments, returns trivial results directly, and calls the kernels for all other results.
+Operands are everything that `semiring.arrays.operands` reads. Results are in the library of the operands, and in
+NumPy's promotion of their dtypes.
 """
 
 from semiring.linalg.blas import axpy, dot, gemm, gemv, ger

@@ -20,20 +20,28 @@ from semiring.arrays.encoding import (
     has_inner_zero,
     inner_zero,
 )
-from semiring.arrays.operands import as_array, as_output, as_result, in_host_memory, on_their_device, operands, store
+from semiring.arrays.operands import (
+    as_array,
+    as_host_operand,
+    as_output,
+    operands,
+    result_converter,
+    run_on_operand_device,
+    store,
+)
 from semiring.errors import DeviceError, DTypeError, ShapeError
 from semiring.linalg import packed
 from semiring.linalg.dispatch import (
     choose_destination,
+    choose_encoding,
     demand_products,
     encode_operand,
-    encoding,
     engine_for,
     scan_operands,
 )
 from semiring.linalg.elementwise import scaled_sum
 from semiring.linalg.products import matmul
-from semiring.linalg.ranges import demand_range, may_wrap, size_of, sizes
+from semiring.linalg.ranges import demand_range, magnitudes, may_wrap, scanned_magnitude
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = ["axpy", "dot", "gemm", "gemv", "ger"]
@@ -41,7 +49,7 @@ __all__ = ["axpy", "dot", "gemm", "gemv", "ger"]
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
-def _semiring_after(operand: Any, name: str, semiring: Semiring | str) -> Semiring:
+def _resolve_semiring(operand: Any, name: str, semiring: Semiring | str) -> Semiring:
     """Return the semiring, and raise `TypeError` if the operand before it, a matrix in BLAS, is a semiring."""
     if isinstance(operand, str | Semiring):
         raise TypeError(f"{operand!r} is given for {name}: pass it as semiring={operand!r}")
@@ -63,7 +71,7 @@ def _check_addend(addend: Any, name: str, beta: Any, semiring: Semiring) -> None
         )
 
 
-@on_their_device
+@run_on_operand_device
 def gemm(
     A: Any,
     B: Any,
@@ -143,23 +151,23 @@ def gemm(
     array([[0., 1.],
            [1., 0.]])
     """
-    semiring = _semiring_after(C, "C", semiring)
+    semiring = _resolve_semiring(C, "C", semiring)
     _check_addend(C, "C", beta, semiring)
     read = {"A": A, "B": B} | ({} if C is None else {"C": C})
     if any(isinstance(x, BitMatrix) for x in (A, B, C)):
         return packed.gemm(A, B, C, semiring, alpha, beta, (transpose_a, transpose_b), out, threads, device)
-    arrays, first, second = _gather(semiring, alpha, beta, read, device, check)
+    arrays, first, second = _gather_operands(semiring, alpha, beta, read, device, check)
     for name, array in arrays.items():
         if array.ndim != 2:
             raise ShapeError(f"{name} is {array.shape}: gemm takes matrices (see matmul for stacks of them)")
     left, right = (arrays["A"].T if transpose_a else arrays["A"]), (arrays["B"].T if transpose_b else arrays["B"])
-    result = _general(
-        semiring, left, right, arrays.get("C"), first, second, out, check, threads, may_be_apart=device is not None
+    result = _compute_gemm(
+        semiring, left, right, arrays.get("C"), first, second, out, check, threads, may_cross_memory=device is not None
     )
-    return as_result(A, B, *read.values())(result) if out is None else out
+    return result_converter(A, B, *read.values())(result) if out is None else out
 
 
-@on_their_device
+@run_on_operand_device
 def gemv(
     A: Any,
     x: Any,
@@ -222,10 +230,10 @@ def gemv(
     >>> gemv([[0, 3], [8, 1]], [5, 1])
     array([4., 2.])
     """
-    semiring = _semiring_after(y, "y", semiring)
+    semiring = _resolve_semiring(y, "y", semiring)
     _check_addend(y, "y", beta, semiring)
     read = {"A": A, "x": x} | ({} if y is None else {"y": y})
-    arrays, first, second = _gather(semiring, alpha, beta, read, device, check)
+    arrays, first, second = _gather_operands(semiring, alpha, beta, read, device, check)
     matrix, vector, last = arrays["A"].T if transpose else arrays["A"], arrays["x"], arrays.get("y")
     if matrix.ndim != 2 or vector.ndim != 1 or (last is not None and last.ndim != 1):
         shapes = ", ".join(f"{name} is {array.shape}" for name, array in arrays.items())
@@ -234,16 +242,16 @@ def gemv(
         sizes = f"inner sizes {matrix.shape[1]} and {len(vector)} differ"
         raise ShapeError(f"A is {matrix.shape}, x is {vector.shape}: {sizes}")
     column = None if last is None else last[:, None]
-    like, may_be_apart = matrix if device is None else None, device is not None
+    like, may_cross_memory = matrix if device is None else None, device is not None
     target = None if out is None else as_output(out, matrix.shape[:1], matrix.dtype, like=like)[:, None]
     right = vector[:, None]
-    result = _general(
-        semiring, matrix, right, column, first, second, target, check, threads, "Axy", may_be_apart=may_be_apart
+    result = _compute_gemm(
+        semiring, matrix, right, column, first, second, target, check, threads, "Axy", may_cross_memory=may_cross_memory
     )
-    return as_result(A, x, y)(result[:, 0]) if out is None else out
+    return result_converter(A, x, y)(result[:, 0]) if out is None else out
 
 
-@on_their_device
+@run_on_operand_device
 def ger(
     x: Any,
     y: Any,
@@ -301,20 +309,32 @@ def ger(
     array([[5., 2., 7.],
            [6., 3., 8.]])
     """
-    semiring = _semiring_after(A, "A", semiring)
-    arrays, first, _ = _gather(semiring, alpha, None, {"x": x, "y": y} | ({} if A is None else {"A": A}), device, check)
+    semiring = _resolve_semiring(A, "A", semiring)
+    arrays, first, _ = _gather_operands(
+        semiring, alpha, None, {"x": x, "y": y} | ({} if A is None else {"A": A}), device, check
+    )
     column, row = arrays["x"], arrays["y"]
     if column.ndim != 1 or row.ndim != 1:
         raise ShapeError(f"x is {column.shape}, y is {row.shape}: ger takes vectors")
     one = None if A is None else semiring.one_for(column.dtype)
-    left, right, may_be_apart = column[:, None], row[None, :], device is not None
-    result = _general(
-        semiring, left, right, arrays.get("A"), first, one, out, check, threads, "xyA", may_be_apart=may_be_apart
+    left, right, may_cross_memory = column[:, None], row[None, :], device is not None
+    result = _compute_gemm(
+        semiring,
+        left,
+        right,
+        arrays.get("A"),
+        first,
+        one,
+        out,
+        check,
+        threads,
+        "xyA",
+        may_cross_memory=may_cross_memory,
     )
-    return as_result(x, y, A)(result) if out is None else out
+    return result_converter(x, y, A)(result) if out is None else out
 
 
-@on_their_device
+@run_on_operand_device
 def axpy(
     alpha: Any,
     x: Any,
@@ -360,7 +380,7 @@ def axpy(
     return scaled_sum(as_semiring(semiring), alpha, x, y, out, check, device)
 
 
-@on_their_device
+@run_on_operand_device
 def dot(
     x: Any,
     y: Any,
@@ -412,18 +432,18 @@ def dot(
     return matmul(x, y, semiring, check=check, threads=threads, device=device)
 
 
-def _gather(
-    semiring: Semiring, alpha: Any, beta: Any, read: dict[str, Any], device: Any, check: bool
+def _gather_operands(
+    semiring: Semiring, alpha: Any, beta: Any, inputs: dict[str, Any], device: Any, check: bool
 ) -> tuple[dict[str, Array], Any, Any]:
     """Return the operands, and α and β as scalars, all of one dtype."""
     scalars = {name: value for name, value in (("alpha", alpha), ("beta", beta)) if value is not None}
     for name, value in scalars.items():
         if is_device_array(value):
             raise DeviceError(f"{name} is an array on a GPU: pass a Python number")
-    # The zero or the one of ±∞ exists in every dtype, as its extreme value, so it takes no part in the promotion.
+    # A zero or a one that is ±∞ exists in every dtype, as its extreme value, so it takes no part in the promotion.
     infinite = {name for name, value in scalars.items() if isinstance(value, float) and isinf(value)}
-    finite = tuple(in_host_memory(value, name) for name, value in scalars.items() if name not in infinite)
-    arrays = dict(zip(read, operands(semiring, device=device, scalars=finite, check=check, **read), strict=True))
+    finite = tuple(as_host_operand(value, name) for name, value in scalars.items() if name not in infinite)
+    arrays = dict(zip(inputs, operands(semiring, device=device, scalars=finite, check=check, **inputs), strict=True))
     dtype = next(iter(arrays.values())).dtype
     for name, value in scalars.items():
         if name in infinite:
@@ -438,7 +458,7 @@ def _gather(
     return arrays, scalars.get("alpha"), scalars.get("beta")
 
 
-def _general(
+def _compute_gemm(
     semiring: Semiring,
     A: Array,
     B: Array,
@@ -450,11 +470,11 @@ def _general(
     threads: int | None,
     names: str = "ABC",
     *,
-    may_be_apart: bool = False,
+    may_cross_memory: bool = False,
 ) -> Array:
-    """Return (α ⊗ A ⊗ B) ⊕ (β ⊗ C) of arrays of one dtype; without α it is 1̄, without C 0̄, without β 1̄.
+    """Return (α ⊗ A ⊗ B) ⊕ (β ⊗ C) of arrays of one dtype. α and β are 1̄ if they are None, and C is 0̄ if it is None.
 
-    ``may_be_apart``: whether the target may be in another memory than the operands.
+    ``may_cross_memory``: whether the target may be in another memory than the operands.
     """
     dtype, shape = A.dtype, (A.shape[0], B.shape[1])
     if A.shape[1] != B.shape[0]:
@@ -476,21 +496,21 @@ def _general(
     alpha, beta = (None if scalar is None or scalar == one else scalar for scalar in (alpha, beta))
     nonnegative = a.nonnegative and b.nonnegative and c.nonnegative and alpha is None and beta is None
 
-    target = None if out is None else as_output(out, shape, dtype, like=None if may_be_apart else A)
+    target = None if out is None else as_output(out, shape, dtype, like=None if may_cross_memory else A)
     result = choose_destination(target, shape, dtype, A, B, addend=addend)
-    if check and has_inner_zero(semiring, dtype):  # check=False makes assumptions on α ⊗ A and β ⊗ C
+    if check and has_inner_zero(semiring, dtype):  # with check=False, the assumed ranges are those of α ⊗ A and β ⊗ C
         a, c = _shift_scan(a, alpha), _shift_scan(c, beta)
     terms = (a, b) if has_product else (Scan(), Scan())
-    code = encoding(semiring, result, *terms, c if addend is not None else Scan())
+    code = choose_encoding(semiring, result, *terms, c if addend is not None else Scan())
     if check and may_wrap(semiring, dtype):
         scale, factor = (1 if scalar is None else abs(int(scalar)) for scalar in (alpha, beta))
         more = None if addend is None else (addend, c, factor)
         product, added = f"{names[0]} ⊗ {names[1]}", names[2:] if factor == 1 else f"β ⊗ {names[2:]}"
         if has_product:
             what = product if more is None else f"{product} ⊕ {added}"
-            demand_products(A, B, a, b, threads, scale=scale, addend=more, what=what)
+            demand_products(A, B, a, b, threads, scale=scale, addend=more, result_name=what)
         elif more is not None:
-            demand_range(dtype, size_of(c) * factor, lambda: sizes(addend) * factor, added)
+            demand_range(dtype, scanned_magnitude(c) * factor, lambda: magnitudes(addend) * factor, added)
     work = result if code is None or code.dtype == dtype else array_namespace(A).empty(shape, code.dtype)
     engine = engine_for(work, semiring, work.dtype, nonnegative, threads)
     if addend is not None:
@@ -509,17 +529,19 @@ def _general(
 
 
 def _shift_scan(scan: Scan, scalar: Any) -> Scan:
+    """Return the range of ``scalar`` ⊗ array in min_plus or max_plus, for the scan of the array."""
     if scalar is None or scan.low is None:
         return scan
     return Scan(scan.low + int(scalar), scan.high + int(scalar), scan.has_zero)
 
 
 def _scale(semiring: Semiring, array: Array, scalar: Any, scan: Scan, code: Encoding | None) -> Array:
-    """Return ``scalar`` ⊗ array in the kernels' encoding; without a scalar it is 1̄. The zero stays the zero."""
+    """Return ``scalar`` ⊗ array in the kernels' encoding, where a zero stays a zero; None stands for 1̄."""
     if scalar is None:
         return array if code is None else encode_operand(array, semiring, scan, code)
     dtype, xp = array.dtype if code is None else code.dtype, array_namespace(array)
     terms = {"x": dtype.type(scalar), "y": array.astype(dtype, copy=False)}
     product = semiring.mul.expression.evaluate(terms, dtype, xp)
     none = array == semiring.zero_for(array.dtype)
-    return xp.where(none, inner_zero(semiring, dtype), product).astype(dtype, copy=False)  # CuPy: bfloat16 to float32
+    result = xp.where(none, inner_zero(semiring, dtype), product)
+    return result.astype(dtype, copy=False)  # CuPy computes bfloat16 as float32

@@ -28,7 +28,7 @@ from semiring.arrays.encoding import (
 from semiring.errors import ShapeError
 from semiring.kernels import backend_for, device_backend
 from semiring.kernels.engine import Engine, make_plan
-from semiring.linalg.ranges import demand_range, may_wrap, size_of, sizes
+from semiring.linalg.ranges import demand_range, magnitudes, may_wrap, scanned_magnitude
 from semiring.namespaces import array_namespace, is_device_array
 from semiring.threads import checked_threads, get_threads
 
@@ -45,10 +45,10 @@ __all__ = [
     "has_gradient_kernel",
     "make_walker",
     "multiply_into",
+    "multiply_with_witness",
     "overlaps",
     "reveals_invalid_entries",
     "scan_operands",
-    "witness_into",
 ]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
@@ -67,17 +67,17 @@ def scan_operands(semiring: Semiring, check: bool, **arrays: Array) -> list[Scan
     ]
 
 
-def overlaps(array: Array, *others: Array) -> bool:
-    """Return whether an array may share an element with one of the others; interleaved views do not overlap."""
+def overlaps(array: Array, *operands: Array) -> bool:
+    """Return whether an array may share an element with one of the operands; interleaved views do not overlap."""
     if is_device_array(array):
         from semiring.arrays.device import addresses, are_disjoint
 
-        if all(are_disjoint(array, other) for other in others):
+        if all(are_disjoint(array, other) for other in operands):
             return False
-        array, others = addresses(array), tuple(addresses(other) for other in others)
-    # NumPy's answer is exact if it takes no more work than this, as for views of one matrix; else it is True.
+        array, operands = addresses(array), tuple(addresses(other) for other in operands)
+    # NumPy's result is exact if it takes at most this much work, as for views of one matrix. Otherwise it is True.
     work: Any = 10_000  # NumPy's stubs admit only 0 and -1
-    return any(np.may_share_memory(array, other, max_work=work) for other in others)
+    return any(np.may_share_memory(array, other, max_work=work) for other in operands)
 
 
 def choose_destination(
@@ -116,27 +116,29 @@ def engine_for(
     if type(array) is not np.ndarray and is_device_array(array):
         profiled = profiling.active and profiling.collects()
         return _device_engine(semiring, dtype, nonnegative, array.data.device_id, profiled)
-    backend: Any = backend_for(None, semiring, dtype)  # a protocol, which mypy takes for not hashable
+    backend: Any = backend_for(None, semiring, dtype)  # Any, because mypy takes a protocol for not hashable
     return _engine(semiring, dtype, nonnegative, count, backend)
 
 
-# A backend remembers with a plan how it launched its kernels: on a GPU that is most of the cost of a call. While a
-# profile is open backends are others, and so are their engines (``profiled``).
+# A backend caches with a plan how it launched its kernels, which is most of the cost of a call on a GPU. While a
+# profile is open, calls have other backends, and therefore other engines (``is_profiled``).
 @lru_cache(maxsize=256)
-def _device_engine(semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool, device: int, profiled: bool) -> Engine:
+def _device_engine(
+    semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool, device: int, is_profiled: bool
+) -> Engine:
     plan = make_plan(semiring, dtype, nonnegative=nonnegative, separate=True)
     return Engine(device_backend(semiring, dtype), plan)
 
 
-# Products leave nothing in the status word of a plan, so calls of one kind share one: it saves a tiny product 3 µs.
+# Products write nothing to the status word of a plan, so calls of one kind share a plan. It saves a tiny product 3 µs.
 @lru_cache(maxsize=256)
 def _engine(semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool, threads: int, backend: Backend) -> Engine:
-    # Every product here goes through `product_encoding`, which keeps sums with "no path" apart from numbers.
+    # Every product here uses `product_encoding`, which separates sums with "no path" from numbers.
     plan = make_plan(semiring, dtype, nonnegative=nonnegative, separate=True, threads=threads)
     return Engine(backend, plan)
 
 
-def encoding(semiring: Semiring, C: Array, *scans: Scan) -> Encoding | None:
+def choose_encoding(semiring: Semiring, C: Array, *scans: Scan) -> Encoding | None:
     """Return the encoding of a product like C and of its operands, or None if kernels use the caller's values."""
     if has_inner_zero(semiring, C.dtype):
         return product_encoding(semiring, C.dtype, *scans)
@@ -152,7 +154,7 @@ def encode_operand(array: Array, semiring: Semiring, scan: Scan, code: Encoding)
 
 def multiply_into(semiring: Semiring, C: Array, A: Array, B: Array, a: Scan, b: Scan, threads: int | None) -> None:
     """Write A ⊗ B to C, stacks of matrices with k ≥ 1 of one dtype; C is not read and shares no memory with them."""
-    dtype, code = C.dtype, encoding(semiring, C, a, b)
+    dtype, code = C.dtype, choose_encoding(semiring, C, a, b)
     if code is None:
         if may_wrap(semiring, dtype):
             demand_products(A, B, a, b, threads)
@@ -180,7 +182,7 @@ def reveals_invalid_entries(semiring: Semiring, A: Array, B: Array, threads: int
     if products is None or not products.propagates_nan(engine.plan, m, A.shape[-1], n):
         return False
     everything = domain.lower == -np.inf and domain.upper == np.inf and not domain.lower_open
-    return everything and bool(np.isfinite(A if by_row else B).all())  # an ∞ beside -∞ is not seen
+    return everything and bool(np.isfinite(A if by_row else B).all())  # with ∞ and -∞, the result shows neither
 
 
 def demand_products(
@@ -192,21 +194,25 @@ def demand_products(
     *,
     scale: int = 1,
     addend: tuple[Array, Scan, int] | None = None,
-    what: str = "A ⊗ B",
+    result_name: str = "A ⊗ B",
 ) -> None:
     """Raise `IntegerOverflowError` if an entry of A ⊗ B in plus_times may leave its dtype.
 
     The entries are those of ``scale`` · A ⊗ B plus the ``addend``: a matrix, its scan, and its factor.
     """
-    most = A.shape[-1] * size_of(a) * size_of(b) * scale
+    most = A.shape[-1] * scanned_magnitude(a) * scanned_magnitude(b) * scale
 
     def sums() -> Array:
         shape = (*batch_shape(A, B), A.shape[-2], B.shape[-1])
         C = array_namespace(A).empty(shape, np.float64)
-        multiply_into(plus_times, C, sizes(A), sizes(B), Scan(nonnegative=True), Scan(nonnegative=True), threads)
-        return C * scale if addend is None else C * scale + sizes(addend[0]) * addend[2]
+        multiply_into(
+            plus_times, C, magnitudes(A), magnitudes(B), Scan(nonnegative=True), Scan(nonnegative=True), threads
+        )
+        return C * scale if addend is None else C * scale + magnitudes(addend[0]) * addend[2]
 
-    demand_range(A.dtype, most if addend is None else most + size_of(addend[1]) * addend[2], sums, what)
+    demand_range(
+        A.dtype, most if addend is None else most + scanned_magnitude(addend[1]) * addend[2], sums, result_name
+    )
 
 
 @dataclass(frozen=True)
@@ -215,27 +221,27 @@ class Walker:
 
     plan: KernelPlan
     kernels: SequenceKernels
-    prepared: Any
+    packed_matrix: Any
 
     def walk(self, x: Array, steps: Steps) -> Array:
         """Return the states (m, n) after the steps."""
         x = np.array(x, order="C")
-        self.kernels.walk(self.plan, self.prepared, x, steps)
+        self.kernels.walk(self.plan, self.packed_matrix, x, steps)
         return x
 
     def pull(self, G: Array, steps: Steps, by_matrix: Array) -> bool:
         """Overwrite G with the gradient by the first states, and return whether the kernels support it."""
-        return self.kernels.pull(self.plan, self.prepared, G, steps, by_matrix)
+        return self.kernels.pull(self.plan, self.packed_matrix, G, steps, by_matrix)
 
 
 def make_walker(semiring: Semiring, B: Array, threads: int | None) -> Walker | None:
-    """Return kernels that take rows of floats through steps by B (n, n), or None if they would save no work."""
+    """Return kernels that apply steps by B (n, n) to rows of floats, or None if they would save no work."""
     if has_inner_zero(semiring, B.dtype):
         return None
     engine = engine_for(B, semiring, B.dtype, False, threads)
     kernels = engine.backend.capabilities.sequences
-    prepared = None if kernels is None else kernels.prepare(engine.plan, B)
-    return None if kernels is None or prepared is None else Walker(engine.plan, kernels, prepared)
+    packed_matrix = None if kernels is None else kernels.prepare(engine.plan, B)
+    return None if kernels is None or packed_matrix is None else Walker(engine.plan, kernels, packed_matrix)
 
 
 def has_gradient_kernel(semiring: Semiring, dtype: np.dtype[Any], n: int) -> bool:
@@ -248,11 +254,11 @@ def has_gradient_kernel(semiring: Semiring, dtype: np.dtype[Any], n: int) -> boo
     return kernels is not None and kernels.can_pull(engine.plan, n)
 
 
-def witness_into(
+def multiply_with_witness(
     semiring: Semiring, C: Array, W: Array, A: Array, B: Array, a: Scan, b: Scan, threads: int | None
 ) -> None:
     """Write A ⊗ B to C, and to W the smallest k that attains each entry, or -1 where the entry is zero."""
-    dtype, code = C.dtype, encoding(semiring, C, a, b)
+    dtype, code = C.dtype, choose_encoding(semiring, C, a, b)
     if code is not None:
         A, B = encode_operand(A, semiring, a, code), encode_operand(B, semiring, b, code)
     engine = engine_for(C, semiring, A.dtype, a.nonnegative and b.nonnegative, threads)
@@ -267,28 +273,27 @@ def witness_into(
 
 
 def _apply_to_matrices(
-    kernel: Callable[..., None], A: Array, B: Array, C: Array, *more: Array, stacks: bool = False
+    kernel: Callable[..., None], A: Array, B: Array, C: Array, *witnesses: Array, stacks: bool = False
 ) -> None:
     """Apply a kernel to every pair of matrices of two stacks; with ``stacks`` the kernel takes 3-D arrays."""
     if C.ndim == 2:
-        kernel(C, A, B, *more)
+        kernel(C, A, B, *witnesses)
         return
     batch = C.shape[:-2]
-    results = (C, *more)
+    results = (C, *witnesses)
     if B.ndim == 2 and A.flags.c_contiguous and all(array.flags.c_contiguous for array in results):
         rows = prod(batch) * A.shape[-2]  # one tall product
         tall = [array.reshape(rows, array.shape[-1]) for array in results]
         kernel(tall[0], A.reshape(rows, A.shape[-1]), B, *tall[1:])
         return
     xp = array_namespace(C)
-    # Only other shapes are broadcast, because the views are read-only, and loops are compiled again for those.
+    # Arrays that have the shape of the batch are not broadcast, because loops are compiled again for read-only views.
     A, B = (X if X.shape[:-2] == batch else xp.broadcast_to(X, batch + X.shape[-2:]) for X in (A, B))
-    whole = (
-        _joinable_dimensions(batch, C, A, B) if stacks else 0
-    )  # how many of the last dimensions of the batch are one launch
-    for index in np.ndindex(batch[: len(batch) - whole]):
-        parts = [array[index] for array in (C, A, B, *more)]
-        kernel(*(_join_dimensions(part, whole) for part in parts))
+    # The number of last dimensions of the batch that are one launch.
+    joined = _joinable_dimensions(batch, C, A, B) if stacks else 0
+    for index in np.ndindex(batch[: len(batch) - joined]):
+        parts = [array[index] for array in (C, A, B, *witnesses)]
+        kernel(*(_join_dimensions(part, joined) for part in parts))
 
 
 def _joinable_dimensions(batch: tuple[int, ...], *arrays: Array) -> int:
@@ -300,12 +305,12 @@ def _joinable_dimensions(batch: tuple[int, ...], *arrays: Array) -> int:
     return 0
 
 
-def _join_dimensions(array: Array, whole: int) -> Array:
-    """Return a view whose first ``whole`` dimensions are joined."""
-    if whole < 2:
+def _join_dimensions(array: Array, count: int) -> Array:
+    """Return a view whose first ``count`` dimensions are joined."""
+    if count < 2:
         return array
-    batch, matrix = array.shape[:whole], array.shape[whole:]
-    last = next((stride for size, stride in zip(batch[::-1], array.strides[:whole][::-1], strict=True) if size > 1), 0)
+    batch, matrix = array.shape[:count], array.shape[count:]
+    last = next((stride for size, stride in zip(batch[::-1], array.strides[:count][::-1], strict=True) if size > 1), 0)
     as_strided = array_namespace(array).lib.stride_tricks.as_strided
-    view: Array = as_strided(array, (prod(batch), *matrix), (last, *array.strides[whole:]))
+    view: Array = as_strided(array, (prod(batch), *matrix), (last, *array.strides[count:]))
     return view

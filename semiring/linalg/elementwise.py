@@ -14,12 +14,12 @@ from semiring.algebra import Operation, Semiring
 from semiring.algebra.catalogue import as_semiring, refuse_lawless_sums
 from semiring.algebra.expressions import Expression
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.encoding import Scan, check_entries, check_operands, rounded, wide
-from semiring.arrays.operands import as_array, as_output, as_result, on_their_device, operands, store
+from semiring.arrays.encoding import Scan, check_entries, check_operands, round_to_dtype, to_compute_dtype
+from semiring.arrays.operands import as_array, as_output, operands, result_converter, run_on_operand_device, store
 from semiring.arrays.scans import limits_of
 from semiring.errors import ShapeError
 from semiring.linalg import packed
-from semiring.linalg.ranges import demand_range, may_wrap, size_of, sizes
+from semiring.linalg.ranges import demand_range, magnitudes, may_wrap, scanned_magnitude
 from semiring.namespaces import array_namespace, is_device_array
 
 __all__ = [
@@ -38,15 +38,19 @@ Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 _Operands: TypeAlias = tuple[dict[str, Array], list[Scan], tuple[int, ...]]
 
 
-def require_integer(number: Any, what: str) -> int:
-    """Return a caller's number as an int. Raises `TypeError`, which names ``what`` it is, for anything else."""
+def require_integer(number: Any, description: str) -> int:
+    """Return a caller's number as an int.
+
+    Raises `TypeError`, whose message contains the ``description``, for anything else.
+    """
     try:
         return index(number)
     except TypeError:
-        raise TypeError(f"{what} is an integer, not {number!r}") from None
+        raise TypeError(f"{description} is an integer, not {number!r}") from None
 
 
-def _dtype(semiring: Semiring, dtype: Any) -> np.dtype[Any]:
+def _resolve_dtype(semiring: Semiring, dtype: Any) -> np.dtype[Any]:
+    """Return the dtype; for None float64, or the first dtype on which the semiring is defined."""
     if dtype is None:
         dtype = np.float64 if semiring.supports(np.float64) else semiring.dtypes[0]
     result: np.dtype[Any] = np.dtype(dtype)
@@ -54,7 +58,7 @@ def _dtype(semiring: Semiring, dtype: Any) -> np.dtype[Any]:
     return result
 
 
-@on_their_device
+@run_on_operand_device
 def zeros(
     shape: int | Sequence[int], semiring: Semiring | str = "min_plus", dtype: Any = None, *, device: Any = None
 ) -> Array:
@@ -89,11 +93,11 @@ def zeros(
     array([[inf, inf, inf]])
     """
     semiring = as_semiring(semiring)
-    dtype = _dtype(semiring, dtype)
+    dtype = _resolve_dtype(semiring, dtype)
     return _namespace(device).full(shape, semiring.zero_for(dtype), dtype)
 
 
-@on_their_device
+@run_on_operand_device
 def identity(n: int, semiring: Semiring | str = "min_plus", dtype: Any = None, *, device: Any = None) -> Array:
     """Return the n × n matrix with the one of the semiring on its diagonal and the zero elsewhere.
 
@@ -137,6 +141,7 @@ def identity(n: int, semiring: Semiring | str = "min_plus", dtype: Any = None, *
 
 
 def _namespace(device: Any) -> Any:
+    """Return the module NumPy if ``device`` is None, else CuPy."""
     if device is None:
         return np
     from semiring.arrays.device import load_cupy
@@ -144,7 +149,7 @@ def _namespace(device: Any) -> Any:
     return load_cupy()
 
 
-@on_their_device
+@run_on_operand_device
 def add(
     A: Any,
     B: Any,
@@ -198,7 +203,7 @@ def add(
     return _entrywise("add", semiring, A, B, out, check, device)
 
 
-@on_their_device
+@run_on_operand_device
 def multiply(
     A: Any,
     B: Any,
@@ -246,31 +251,31 @@ def multiply(
     return _entrywise("mul", semiring, A, B, out, check, device)
 
 
-def _entrywise(which: str, semiring: Semiring, A: Any, B: Any, out: Any, check: bool, device: Any) -> Any:
+def _entrywise(operation: str, semiring: Semiring, A: Any, B: Any, out: Any, check: bool, device: Any) -> Any:
     if isinstance(A, BitMatrix) or isinstance(B, BitMatrix):
-        return packed.entrywise(which, A, B, semiring, out, device)
+        return packed.entrywise(operation, A, B, semiring, out, device)
     arrays, scans, shape = _gather_operands(semiring, check, device, A=A, B=B)
-    left, right = (wide(array, semiring) for array in arrays.values())
-    _demand_range(semiring, which, left, right, scans)
-    result = _apply(semiring, which, left, right, check and not _sums_fit(left.dtype, *scans))
-    return _deliver(result, shape, arrays, out, device, as_result(A, B))
+    left, right = (to_compute_dtype(array, semiring) for array in arrays.values())
+    _demand_range(semiring, operation, left, right, scans)
+    result = _apply(semiring, operation, left, right, check and not _sums_fit(left.dtype, *scans))
+    return _store_result(result, shape, arrays, out, device, result_converter(A, B))
 
 
 def scaled_sum(semiring: Semiring, alpha: Any, x: Any, y: Any, out: Any, check: bool, device: Any) -> Any:
     """Return (α ⊗ x) ⊕ y entry by entry, as `axpy` does."""
     arrays, scans, shape = _gather_operands(semiring, check, device, alpha=alpha, x=x, y=y)
-    factor, terms, addend = (wide(array, semiring) for array in arrays.values())
+    factor, terms, addend = (to_compute_dtype(array, semiring) for array in arrays.values())
     _demand_range(semiring, "mul", factor, terms, scans[:2])
     scaled = _apply(semiring, "mul", factor, terms, check and not _sums_fit(terms.dtype, *scans[:2]))
     if check and may_wrap(semiring, scaled.dtype):
         _demand_range(semiring, "add", scaled, addend, [check_entries(scaled, semiring), scans[2]])
     result = _apply(semiring, "add", scaled, addend, check)
-    return _deliver(result, shape, arrays, out, device, as_result(x, y, alpha))
+    return _store_result(result, shape, arrays, out, device, result_converter(x, y, alpha))
 
 
-def _gather_operands(semiring: Semiring, check: bool, device: Any, **named: Any) -> _Operands:
+def _gather_operands(semiring: Semiring, check: bool, device: Any, **arguments: Any) -> _Operands:
     """Return the operands in one dtype and memory, a scan of each, and the shape to which they broadcast."""
-    arrays = dict(zip(named, operands(semiring, device=device, check=check, **named), strict=True))
+    arrays = dict(zip(arguments, operands(semiring, device=device, check=check, **arguments), strict=True))
     try:
         shape = np.broadcast_shapes(*(array.shape for array in arrays.values()))
     except ValueError:
@@ -279,56 +284,61 @@ def _gather_operands(semiring: Semiring, check: bool, device: Any, **named: Any)
     return arrays, check_operands(semiring, arrays) if check else [], shape
 
 
-def _demand_range(semiring: Semiring, which: str, left: Array, right: Array, scans: Sequence[Scan]) -> None:
+def _demand_range(semiring: Semiring, operation_name: str, left: Array, right: Array, scans: Sequence[Scan]) -> None:
     """Raise `IntegerOverflowError` if a sum or a product of scanned integers leaves their dtype."""
     if not scans or not may_wrap(semiring, left.dtype):
         return
-    a, b = map(size_of, scans)
-    operation = np.add if which == "add" else np.multiply
-    sign = "⊕" if which == "add" else "⊗"
+    a, b = map(scanned_magnitude, scans)
+    operation = np.add if operation_name == "add" else np.multiply
+    sign = "⊕" if operation_name == "add" else "⊗"
 
     def results() -> Array:
         value = operation(left.astype(np.float64), right.astype(np.float64))
-        return abs(value + 0.5) - 0.5  # the least number of a dtype is one further from 0 than the greatest
+        return abs(value + 0.5) - 0.5  # the least integer of a dtype has a larger magnitude than the greatest, by one
 
-    demand_range(left.dtype, a + b if which == "add" else a * b, results, f"an entry of A {sign} B")
+    demand_range(left.dtype, a + b if operation_name == "add" else a * b, results, f"an entry of A {sign} B")
 
 
 def _sums_fit(dtype: np.dtype[Any], a: Scan, b: Scan) -> bool:
     """Return whether the ranges of two arrays of integers show that no sum leaves the dtype or is its extreme value.
 
-    The sums need no scan then, so that the call does not wait for a GPU.
+    The sums need no scan then, and the call does not wait for a GPU.
     """
     if dtype.kind != "i":
         return False
     if a.low is None or b.low is None or a.high is None or b.high is None:
-        return True  # one of the two holds no number
+        return True  # one of the arrays holds no number
     limits = limits_of(dtype)
     return bool(int(a.low) + int(b.low) > limits.min and int(a.high) + int(b.high) < limits.max)
 
 
-def _apply(semiring: Semiring, which: str, left: Array, right: Array, check: bool) -> Array:
-    """Return ⊕ or ⊗ of arrays; on a GPU without ``check`` sums of integers are not scanned, so no call waits."""
-    operation: Operation = getattr(semiring, which)
+def _apply(semiring: Semiring, operation_name: str, left: Array, right: Array, check: bool) -> Array:
+    """Return ⊕ or ⊗ of arrays. On a GPU without ``check``, integers are not scanned, so the call does not wait."""
+    operation: Operation = getattr(semiring, operation_name)
     if not (is_device_array(left) or is_device_array(right)):
         return operation(left, right)
-    if not (check and semiring.tropical and left.dtype.kind == "i" and which == "mul"):
+    if not (check and semiring.tropical and left.dtype.kind == "i" and operation_name == "mul"):
         from semiring.kernels.cuda.product import entrywise
 
-        result = entrywise.apply(semiring, which, left, right)
+        result = entrywise.apply(semiring, operation_name, left, right)
         if result is not None:
             return result
     result = operation.on_arrays(left, right, check=check)
-    return result.astype(left.dtype, copy=False)  # CuPy takes bfloat16 to float32
+    return result.astype(left.dtype, copy=False)  # CuPy computes bfloat16 as float32
 
 
-def _deliver(
-    result: Array, shape: tuple[int, ...], arrays: dict[str, Array], out: Any, device: Any, back: Callable[[Any], Any]
+def _store_result(
+    result: Array,
+    shape: tuple[int, ...],
+    arrays: dict[str, Array],
+    out: Any,
+    device: Any,
+    convert_result: Callable[[Any], Any],
 ) -> Any:
     like = next((array for array in arrays.values() if is_device_array(array)), next(iter(arrays.values())))
-    result = rounded(result, like.dtype)
+    result = round_to_dtype(result, like.dtype)
     if out is None:
-        return back(result)
+        return convert_result(result)
     store(as_output(out, shape, like.dtype, like=like if device is None else None), result)
     return out
 
@@ -351,7 +361,7 @@ def is_sum_of_numpy(semiring: Semiring) -> bool:
     return _ufunc(semiring.add.expression) is not None
 
 
-@on_their_device
+@run_on_operand_device
 def reduce(
     A: Any,
     semiring: Semiring | str = "min_plus",
@@ -413,7 +423,7 @@ def reduce(
     refuse_lawless_sums(semiring)
     operand = as_array(A, semiring, device=device, check=check)
     scan = check_operands(semiring, {"A": operand})[0] if check else Scan()
-    array = wide(operand, semiring)
+    array = to_compute_dtype(operand, semiring)
     axes = reduced_axes(axis, array.ndim)
     remaining = [size for i, size in enumerate(array.shape) if i not in axes]
     if not axes:
@@ -422,13 +432,13 @@ def reduce(
         result = array_namespace(array).full(remaining, semiring.zero_for(array.dtype), array.dtype)
     else:
         if may_wrap(semiring, array.dtype):
-            most = size_of(scan) * (array.size // max(1, prod(remaining)))
-            demand_range(array.dtype, most, lambda: sizes(array).sum(axis=axes), "a sum of entries of A")
+            most = scanned_magnitude(scan) * (array.size // max(1, prod(remaining)))
+            demand_range(array.dtype, most, lambda: magnitudes(array).sum(axis=axes), "a sum of entries of A")
         result = _sum(semiring, array, axes, remaining)
     if keepdims:
         result = result.reshape([1 if i in axes else size for i, size in enumerate(array.shape)])
-    result = rounded(result, operand.dtype)
-    return as_result(A)(result if result.ndim else result[()])
+    result = round_to_dtype(result, operand.dtype)
+    return result_converter(A)(result if result.ndim else result[()])
 
 
 def reduced_axes(axis: Any, dimensions: int) -> tuple[int, ...]:
@@ -464,7 +474,7 @@ def _sum(semiring: Semiring, array: Array, axes: tuple[int, ...], remaining: lis
 
 
 def _fold(semiring: Semiring, terms: Array) -> Array:
-    """Return the ⊕ along the first axis, by halves, in log n array operations with O(log n) rounding errors."""
+    """Return the ⊕ along the first axis by halving it, in log n array operations with O(log n) rounding errors."""
     xp = array_namespace(terms)
     while terms.shape[0] > 1:
         half = terms.shape[0] // 2

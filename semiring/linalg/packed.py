@@ -17,7 +17,7 @@ from semiring.arrays.operands import as_array, as_matrix, store
 from semiring.errors import DeviceError, ShapeError
 from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
-from semiring.linalg.dispatch import multiply_into, overlaps, witness_into
+from semiring.linalg.dispatch import multiply_into, multiply_with_witness, overlaps
 from semiring.namespaces import array_namespace, is_device_array
 from semiring.threads import checked_threads, get_threads
 
@@ -26,21 +26,21 @@ __all__ = ["entrywise", "gemm", "matmul", "matmul_witness", "power"]
 _BOOL = np.dtype(np.bool_)
 
 
-def _bits(x: Any, semiring: Semiring, name: str) -> BitMatrix:
-    """Return a `BitMatrix` itself, or any other matrix of truths, packed."""
+def _as_bit_matrix(x: Any, semiring: Semiring, name: str) -> BitMatrix:
+    """Return a `BitMatrix` itself, or another matrix of truth values as a packed copy."""
     semiring.check_dtype(_BOOL)
     return x if isinstance(x, BitMatrix) else pack(as_matrix(x, semiring, _BOOL, name=name))
 
 
-def _gather_operands(semiring: Semiring, device: Any, **named: Any) -> list[BitMatrix]:
+def _gather_operands(semiring: Semiring, device: Any, **arguments: Any) -> list[BitMatrix]:
     """Return the operands packed and in one memory, on ``device`` if it is named. Raises `DeviceError`."""
-    packed = [_bits(x, semiring, name) for name, x in named.items()]
+    packed = [_as_bit_matrix(x, semiring, name) for name, x in arguments.items()]
     if device is not None:
         return [x.to_device() for x in packed]
     if len({x.on_device for x in packed}) > 1:
         places = ", ".join(
             f"{name} {'on a GPU' if x.on_device else 'in the memory of the host'}"
-            for name, x in zip(named, packed, strict=True)
+            for name, x in zip(arguments, packed, strict=True)
         )
         raise DeviceError(f"{places}: call to_device() or to_host(), or pass device='cuda'")
     return packed
@@ -52,7 +52,7 @@ def _move_to_operands(result: BitMatrix, *operands: Any) -> BitMatrix:
     return result if is_on_device else result.to_host()
 
 
-def _truth(semiring: Semiring, scalar: Any, name: str) -> bool | None:
+def _as_truth_value(semiring: Semiring, scalar: Any, name: str) -> bool | None:
     """Return α or β as a truth value, or None."""
     if scalar is None:
         return None
@@ -62,24 +62,24 @@ def _truth(semiring: Semiring, scalar: Any, name: str) -> bool | None:
     return bool(value)
 
 
-def _choose_output(out: Any, shape: tuple[int, int], *others: BitMatrix) -> BitMatrix:
+def _choose_output(out: Any, shape: tuple[int, int], *operands: BitMatrix) -> BitMatrix:
     """Return ``out`` if it is in the memory of the operands and shares no word with them, else a new matrix."""
     if out is None:
-        return BitMatrix.zeros(shape, others[0])
+        return BitMatrix.zeros(shape, operands[0])
     if not isinstance(out, BitMatrix):
         raise TypeError(f"out is a {type(out).__name__}: a product of BitMatrix operands is a BitMatrix")
     if out.shape != shape:
         raise ShapeError(f"out is {out.shape}, the result is {shape}")
-    is_elsewhere = out.on_device != others[0].on_device
-    return BitMatrix.zeros(shape, others[0]) if is_elsewhere or overlaps(out.words, *(x.words for x in others)) else out
+    is_elsewhere = out.on_device != operands[0].on_device
+    return BitMatrix.zeros(shape, operands[0]) if is_elsewhere or overlaps(out.words, *(x.words for x in operands)) else out
 
 
-def _deliver(out: Any, result: BitMatrix, *operands: Any) -> BitMatrix:
+def _store_result(out: Any, result: BitMatrix, *operands: Any) -> BitMatrix:
     if out is None:
         return _move_to_operands(result, *operands)
     if out is not result:
         store(out.words, result.words)
-    return out  # type: ignore[no-any-return]  # _choose_output saw that it is a BitMatrix
+    return out  # type: ignore[no-any-return]  # _choose_output has checked that it is a BitMatrix
 
 
 def matmul(A: Any, B: Any, semiring: Semiring, out: Any, threads: int | None, device: Any = None) -> BitMatrix:
@@ -91,13 +91,13 @@ def matmul(A: Any, B: Any, semiring: Semiring, out: Any, threads: int | None, de
         )
     result = _choose_output(out, (left.shape[0], right.shape[1]), left, right)
     _multiply(semiring, result, left, right, threads)
-    return _deliver(out, result, A, B)
+    return _store_result(out, result, A, B)
 
 
 def _multiply(semiring: Semiring, C: BitMatrix, A: BitMatrix, B: BitMatrix, threads: int | None) -> None:
     if not A.shape[1] or not C.size:
         C.fill(bool(semiring.zero_for(_BOOL)))
-    elif semiring.zero_for(_BOOL):  # tail bits are False, so kernels on words take no other zero
+    elif semiring.zero_for(_BOOL):  # the zero is True, but tail bits are False, so kernels on words do not support it
         result = array_namespace(C.words).empty(C.shape, _BOOL)
         multiply_into(semiring, result, A.unpack(), B.unpack(), Scan(), Scan(), threads)
         C.words[...] = pack(result).words
@@ -120,7 +120,7 @@ def matmul_witness(
     xp = array_namespace(left.words)
     C, W = xp.full(shape, semiring.zero_for(_BOOL), _BOOL), xp.full(shape, -1, np.int32)
     if left.shape[1] and C.size:
-        witness_into(semiring, C, W, left.unpack(), right.unpack(), Scan(), Scan(), threads)
+        multiply_with_witness(semiring, C, W, left.unpack(), right.unpack(), Scan(), Scan(), threads)
     result = _move_to_operands(pack(C), A, B)
     return result, W if result.on_device or not is_device_array(W) else W.get()
 
@@ -146,22 +146,22 @@ def power(A: BitMatrix, exponent: int, semiring: Semiring, threads: int | None, 
     return result
 
 
-def entrywise(which: str, A: Any, B: Any, semiring: Semiring, out: Any, device: Any = None) -> BitMatrix:
+def entrywise(operation: str, A: Any, B: Any, semiring: Semiring, out: Any, device: Any = None) -> BitMatrix:
     """Return ⊕ (``"add"``) or ⊗ (``"mul"``) of two matrices of one shape, a word at a time."""
     left, right = _gather_operands(semiring, device, A=A, B=B)
     if left.shape != right.shape:
         raise ShapeError(f"A is {left.shape}, B is {right.shape}: packed matrices do not broadcast")
-    if which == "add":
+    if operation == "add":
         add = to_bitwise(semiring.add.expression)
         values = {"x": left.words, "y": right.words}
         words = add.evaluate(values, np.dtype(np.uint32), array_namespace(left.words))
-    else:  # on zero and one alone, the zero absorbs: that is all ⊗ does
+    else:  # on bool, ⊗ is determined by its zero, which absorbs
         words = (left.words | right.words) if semiring.zero_for(_BOOL) else (left.words & right.words)
     if words.shape[1]:
         words[:, -1] &= left.tail
     result = _choose_output(out, left.shape, left)
     result.words[...] = words
-    return _deliver(out, result, A, B)
+    return _store_result(out, result, A, B)
 
 
 def gemm(
@@ -180,7 +180,7 @@ def gemm(
     left, right = _gather_operands(semiring, device, A=A, B=B)
     left, right = left.T if transpose[0] else left, right.T if transpose[1] else right
     zero = bool(semiring.zero_for(_BOOL))
-    alpha, beta = _truth(semiring, alpha, "alpha"), _truth(semiring, beta, "beta")
+    alpha, beta = _as_truth_value(semiring, alpha, "alpha"), _as_truth_value(semiring, beta, "beta")
     if alpha is not None and alpha == zero:
         result = BitMatrix.full((left.shape[0], right.shape[1]), zero, left)
     else:
@@ -188,4 +188,4 @@ def gemm(
     if beta is not None and beta != zero:
         result = entrywise("add", result, C, semiring, None, device)
     _choose_output(out, result.shape, result)
-    return _deliver(out, result, A, B)
+    return _store_result(out, result, A, B)

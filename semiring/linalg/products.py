@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.encoding import Scan, has_inner_zero, rounded, wide
+from semiring.arrays.encoding import Scan, has_inner_zero, round_to_dtype, to_compute_dtype
 from semiring.arrays.labels import is_labelled, labelled_product, labelled_square
-from semiring.arrays.operands import as_matrix, as_output, as_result, on_their_device, operands, store
+from semiring.arrays.operands import as_matrix, as_output, operands, result_converter, run_on_operand_device, store
 from semiring.errors import AlgebraError, ShapeError
 from semiring.linalg import packed
 from semiring.linalg.dispatch import (
     batch_shape,
     choose_destination,
     multiply_into,
+    multiply_with_witness,
     reveals_invalid_entries,
     scan_operands,
-    witness_into,
 )
 from semiring.linalg.elementwise import identity, require_integer
 from semiring.linalg.ranges import may_wrap
@@ -54,7 +54,7 @@ def matmul(
 ) -> NDArray[Any]: ...
 @overload
 def matmul(A: Any, B: Any, semiring: Semiring | str = ..., **options: Unpack[_ProductOptions]) -> Any: ...
-@on_their_device
+@run_on_operand_device
 def matmul(
     A: Any,
     B: Any,
@@ -149,7 +149,7 @@ def matmul(
     if scans_result and not (np.maximum.reduce(C, axis=None) < np.inf):  # NaN included
         scan_operands(semiring, True, A=arrays[0], B=arrays[1])
     if target is None:
-        return as_result(A, B)(result if result.ndim else result[()])
+        return result_converter(A, B)(result if result.ndim else result[()])
     if result is not target:
         store(target, result)
     return out
@@ -170,7 +170,7 @@ def _align_dimensions(A: Array, B: Array) -> tuple[Array, Array, tuple[int, ...]
     return left, right, batch + rows + columns, axes
 
 
-@on_their_device
+@run_on_operand_device
 def matmul_witness(
     A: Any,
     B: Any,
@@ -232,12 +232,12 @@ def matmul_witness(
     witness = xp.full(shape, -1, np.int32 if left.shape[-1] < 2**31 else np.int64)
     C, W = result[axes], witness[axes]
     if left.shape[-1] and C.size:
-        witness_into(semiring, C, W, left, right, a, b, threads)
-    restore = as_result(A, B)
+        multiply_with_witness(semiring, C, W, left, right, a, b, threads)
+    restore = result_converter(A, B)
     return restore(result if result.ndim else result[()]), restore(witness if witness.ndim else witness[()])
 
 
-@on_their_device
+@run_on_operand_device
 def power(
     A: Any,
     k: int,
@@ -305,7 +305,7 @@ def power(
         )
     matrix = as_matrix(A, semiring, square=True, device=device, check=check)
     scan_operands(semiring, check, A=matrix)
-    restore, base = as_result(A), wide(matrix, semiring)
+    restore, base = result_converter(A), to_compute_dtype(matrix, semiring)
     if exponent == 0:
         device_name = "cuda" if is_device_array(base) else None
         return restore(identity(base.shape[0], semiring, matrix.dtype, device=device_name))
@@ -319,5 +319,5 @@ def power(
             )
         exponent >>= 1
         if result is not None and not exponent:
-            return restore(rounded(result, matrix.dtype))
+            return restore(round_to_dtype(result, matrix.dtype))
         base = matmul(base, base, semiring, check=needs_scan, threads=threads)

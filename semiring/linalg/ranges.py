@@ -18,7 +18,7 @@ from semiring.arrays.scans import Scan, limits_of
 from semiring.errors import IntegerOverflowError
 from semiring.namespaces import array_namespace
 
-__all__ = ["demand_range", "may_wrap", "size_of", "sizes"]
+__all__ = ["demand_range", "magnitudes", "may_wrap", "scanned_magnitude"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
@@ -28,26 +28,26 @@ def may_wrap(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "i" and semiring == plus_times
 
 
-def size_of(scan: Scan) -> int:
-    """Return the magnitude of the largest scanned entry; 0 if there is none, or no scan."""
+def scanned_magnitude(scan: Scan) -> int:
+    """Return the largest magnitude of the scanned entries; 0 if the scan has no range."""
     return max((abs(int(end)) for end in (scan.low, scan.high) if end is not None), default=0)
 
 
-def sizes(array: Array) -> Array:
+def magnitudes(array: Array) -> Array:
     """Return the magnitudes of the entries in float64."""
     return array_namespace(array).abs(array.astype(np.float64))
 
 
-def demand_range(dtype: np.dtype[Any], most: int, sums: Callable[[], Array], what: str) -> None:
-    """Raise `IntegerOverflowError` if the bound ``most`` and the greatest of the ``sums`` both leave the dtype."""
+def demand_range(dtype: np.dtype[Any], bound: int, compute_sums: Callable[[], Array], result_name: str) -> None:
+    """Raise `IntegerOverflowError` if both ``bound`` and the greatest of the sums leave the dtype."""
     limit = limits_of(dtype).max
-    if most <= limit:
+    if bound <= limit:
         return
-    greatest = float(sums().max())
-    margin = 1e-9 if greatest > 2**53 else 0.0  # more than float64 rounds off in any sum that memory holds
+    greatest = float(compute_sums().max())
+    margin = 1e-9 if greatest > 2**53 else 0.0  # exceeds the rounding of any sum whose terms fit memory
     if greatest * (1 + margin) > limit:
         raise IntegerOverflowError(
-            f"{what} may leave {dtype}: the sizes of its terms add up to {greatest:.6g}. Use "
+            f"{result_name} may leave {dtype}: the sizes of its terms add up to {greatest:.6g}. Use "
             f"{'float64' if dtype.itemsize == 8 else 'int64 or float64'}. With check=False they are computed modulo "
             f"2^{8 * dtype.itemsize}, as NumPy does"
         )

@@ -1,13 +1,13 @@
 """Compute products along a sequence, x ⊗ A₁ ⊗ A₂ ⊗ …, all of its prefixes, and the states that attain it.
 
-A step takes a vector x, a row of states, to (x ⊗ Aₜ) ⊗ wₜ: a product, and a product entry by entry with the weights of
-the step. That is the forward algorithm of a hidden Markov model in `log_plus`, Viterbi's in `max_plus`, and the same
-for a linear-chain CRF: Aₜ are the transitions, wₜ the emissions.
+A step replaces a vector x, a row of states, by (x ⊗ Aₜ) ⊗ wₜ: a product, and an entrywise product with the weights of
+the step. In `log_plus` that is the forward algorithm of a hidden Markov model, and in `max_plus` that of Viterbi. The
+same holds for a linear-chain CRF: Aₜ are the transitions, wₜ the emissions.
 
-A `Chain` holds such a sequence with the dimensions of the batch in front, as many in each array, so that they
-broadcast. Steps follow each other, one product a step for the whole batch. With small matrices, the calls cost more
-than the products. Neighbours are multiplied side by side then, in log₂ T calls and with more work (Blelloch, Prefix
-sums and their applications, 1990). The choice depends on shapes alone.
+In a `Chain`, the dimensions of the batch come first. All arrays have the same number of them, and they broadcast. Each
+step is one product for the whole batch. With small matrices, the calls cost more than the products. Neighbours are
+multiplied side by side then, in log₂ T calls and with more work (Blelloch, Prefix sums and their applications, 1990).
+The choice depends on shapes alone.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
-from semiring.arrays.encoding import has_inner_zero, rounded, wide
-from semiring.arrays.operands import as_result, on_their_device, operands
+from semiring.arrays.encoding import has_inner_zero, round_to_dtype, to_compute_dtype
+from semiring.arrays.operands import operands, result_converter, run_on_operand_device
 from semiring.errors import AlgebraError, DTypeError, ShapeError
 from semiring.kernels.contract import Steps
 from semiring.linalg.dispatch import Walker, make_walker, scan_operands
@@ -36,14 +36,14 @@ __all__ = ["Chain", "arrange_chain", "check_lengths", "multi_dot", "multi_dot_wi
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
-_FEWEST = 8  # the number of steps from which on neighbours are multiplied side by side
-_SMALL = 1 << 12  # pairs of a step's matrices: products of fewer take less time than a call
-_SMALL_ON_DEVICE = 1 << 20
-_NARROW, _NARROW_ON_DEVICE = 16, 64  # rows of such matrices: one for each step takes so many times the result's memory
+_MIN_STEPS = 8  # with fewer steps, products of neighbours are not computed side by side
+_MAX_PAIRS = 1 << 12  # pairs of a step's products, above which products take longer than a call
+_MAX_PAIRS_ON_DEVICE = 1 << 20
+_MAX_ROWS, _MAX_ROWS_ON_DEVICE = 16, 64  # rows n of these matrices, which take n times the memory of the states
 
 
-#: The number of dimensions of each array behind those of the batch, in the order of `ChainArrays`.
-_OWN = (3, 1, 2, 0)
+#: The number of dimensions of each array after those of the batch, in the order of `ChainArrays`.
+_OWN_DIMENSIONS = (3, 1, 2, 0)
 
 
 class ChainArrays(NamedTuple):
@@ -57,19 +57,19 @@ class ChainArrays(NamedTuple):
     @property
     def batches(self) -> list[tuple[int, ...]]:
         """The dimensions of the batch of each array, which broadcast."""
-        result = ((array, own) for array, own in zip(self, _OWN, strict=True) if array is not None)
+        result = ((array, own) for array, own in zip(self, _OWN_DIMENSIONS, strict=True) if array is not None)
         return [tuple(array.shape[: array.ndim - own]) for array, own in result]
 
 
 @dataclass(frozen=True)
 class Chain:
-    """A sequence of steps in one semiring, dtype and memory; leading dimensions, as many in each array, broadcast."""
+    """A sequence of steps in one semiring, dtype and memory; the leading dimensions of the arrays broadcast."""
 
     semiring: Semiring
-    A: Array  # (..., 1 or steps, n, n): one for all steps, or one for each
+    A: Array  # (..., 1 or steps, n, n): one matrix for all steps, or one for each step
     x: Array  # (..., n)
     weights: Array | None  # (..., steps, n)
-    lengths: Array | None  # (...) int64: a row of the batch stays as it is from that step on
+    lengths: Array | None  # (...) int64: from this step on, the states of a row of the batch do not change
     steps: int
     square: bool = False  # the vectors are the rows of the identity, along the last dimension of the batch
     threads: int | None = None
@@ -89,7 +89,7 @@ class Chain:
         return self.A[..., t if self.A.shape[-3] > 1 else 0, :, :]
 
     def active_rows(self, t: int) -> Array | None:
-        """Return a mask (..., 1) of the rows of the batch that take step t, or None for all rows."""
+        """Return a mask (..., 1) of the rows of the batch that have step t, or None for all rows."""
         return None if self.lengths is None else (self.lengths > t)[..., None]
 
     def apply_weights(self, t: int, y: Array) -> Array:
@@ -101,24 +101,28 @@ class Chain:
     def states(self, x: Array, steps: range) -> Iterator[tuple[int, Array, Array]]:
         """Yield each step t with x ⊗ Aₜ and the x after it, both (..., n), from the ``x`` before the first step."""
         for t in steps:
-            y = self._multiply_step(t, x, matmul)
+            y = self._apply_step(t, x, matmul)
             yield t, y, (x := self.next_state(t, x, y))
 
-    def walk(self, x: Array, run: range, states: Array | None = None, saved: Array | None = None) -> Array:
-        """Return the state after a run of steps, (..., n), from that before it.
+    def walk(self, x: Array, run: range, states: Array | None = None, gradient_data: Array | None = None) -> Array:
+        """Return the state after a run of steps, (..., n), from the state ``x`` before it.
 
-        It writes the state after each step to ``states`` (..., steps, n). It writes the data for gradients to ``saved``
-        (..., 2 · steps, n), or NaN if the backend has none.
+        The state after each step is written to ``states`` (..., steps, n). The data for gradients is written to
+        ``gradient_data`` (..., 2 · steps, n), or NaN if the backend has none.
         """
         if self.walker is None:
             last = x
             for t, _, last in self.states(x, run):
                 if states is not None:
                     states[..., t - run.start, :] = last
-            if saved is not None:
-                saved[...] = np.nan
+            if gradient_data is not None:
+                gradient_data[...] = np.nan
             return last
-        halves = (None, None) if saved is None else (saved[..., : len(run), :], saved[..., len(run) :, :])
+        halves = (
+            (None, None)
+            if gradient_data is None
+            else (gradient_data[..., : len(run), :], gradient_data[..., len(run) :, :])
+        )
         steps = self.flatten_steps(run, states=states, factors=halves[0], sums=halves[1])
         return self.walker.walk(self.flatten_batch(x, 1), steps).reshape(x.shape)
 
@@ -129,23 +133,26 @@ class Chain:
         of_steps = {name: self.flatten_batch(array, 2) for name, array in arrays.items()}
         return Steps(len(run), lengths=self.flatten_batch(lengths, 0), **of_steps)
 
-    def flatten_batch(self, array: Array | None, own: int) -> Array | None:
-        """Return an array with one dimension for the batch, a view if possible; ``own``: its other dimensions."""
+    def flatten_batch(self, array: Array | None, dimensions: int) -> Array | None:
+        """Return an array with one dimension for the batch, a view if possible.
+
+        ``dimensions`` counts its other dimensions.
+        """
         if array is None:
             return None
-        shape = array.shape[array.ndim - own :]
-        if array.shape[: array.ndim - own] != self.batch:
+        shape = array.shape[array.ndim - dimensions :]
+        if array.shape[: array.ndim - dimensions] != self.batch:
             array = array_namespace(array).broadcast_to(array, (*self.batch, *shape))
         return array.reshape(prod(self.batch), *shape)
 
     def next_state(self, t: int, x: Array, y: Array) -> Array:
-        """Return the state after a step, from the one before it and y = x ⊗ Aₜ."""
+        """Return the state after a step, from the state x before it and y = x ⊗ Aₜ."""
         result, going = self.apply_weights(t, y), self.active_rows(t)
         return result if going is None else array_namespace(x).where(going, result, x)
 
-    def witnesses(self, x: Array, t: int) -> tuple[Array, Array]:
-        """Return x ⊗ Aₜ, and the smallest state before that attains each entry, or -1, both (..., n)."""
-        result: tuple[Array, Array] = self._multiply_step(t, x, matmul_witness)
+    def multiply_with_witness(self, x: Array, t: int) -> tuple[Array, Array]:
+        """Return x ⊗ Aₜ, and the smallest earlier state that attains each entry, or -1; both are (..., n)."""
+        result: tuple[Array, Array] = self._apply_step(t, x, matmul_witness)
         return result
 
     @cached_property
@@ -153,8 +160,8 @@ class Chain:
         """Whether the operands of every step need a scan: integers, for "no path" and their range."""
         return has_inner_zero(self.semiring, self.x.dtype) or may_wrap(self.semiring, self.x.dtype)
 
-    def _multiply_step(self, t: int, x: Array, product: Callable[..., Any]) -> Any:
-        """Return a product x ⊗ Aₜ for x (..., n); rows that meet the same matrix are rows of one product."""
+    def _apply_step(self, t: int, x: Array, product: Callable[..., Any]) -> Any:
+        """Return a product x ⊗ Aₜ for x (..., n); one product serves all rows with the same matrix."""
         A, n = self.matrix(t), x.shape[-1]
         if prod(A.shape[:-2]) == 1:
             left, right = x.reshape(prod(x.shape[:-1]), n), A.reshape(n, n)
@@ -171,7 +178,7 @@ class Chain:
 
     @cached_property
     def walker(self) -> Walker | None:
-        """The kernels for all steps of the batch by one matrix, or None if a backend has none that save work."""
+        """The kernels for all steps of the batch by one matrix, or None if no kernels of the backend save work."""
         n = self.x.shape[-1]
         if self.steps < 2 or prod(self.batch) < 2 or prod(self.A.shape[:-2]) > 1:
             return None
@@ -184,18 +191,22 @@ class Chain:
         """Whether the matrices of all steps are so small that more products in fewer calls are faster."""
         n, is_on_device = self.x.shape[-1], is_device_array(self.x)
         pairs = prod(self._shape[:-3]) * n**3
-        small, narrow = (_SMALL_ON_DEVICE, _NARROW_ON_DEVICE) if is_on_device else (_SMALL, _NARROW)
-        return self.steps >= _FEWEST and n <= narrow and pairs <= small
+        small, narrow = (_MAX_PAIRS_ON_DEVICE, _MAX_ROWS_ON_DEVICE) if is_on_device else (_MAX_PAIRS, _MAX_ROWS)
+        return self.steps >= _MIN_STEPS and n <= narrow and pairs <= small
 
     @cached_property
     def _shape(self) -> tuple[int, ...]:
+        """The shape of the matrices of all steps, (..., steps, n, n)."""
         shapes = [self.A.shape[:-3]]
         shapes += [] if self.weights is None else [self.weights.shape[:-2]]
         shapes += [] if self.lengths is None else [self.lengths.shape]
         return (*np.broadcast_shapes(*shapes), self.steps, *self.A.shape[-2:])
 
-    def _matrices(self) -> Array:
-        """Return Aₜ ⊗ diag(wₜ) of every step, (steps, ..., n, n); the identity for rows that take no step."""
+    def _step_matrices(self) -> Array:
+        """Return Aₜ ⊗ diag(wₜ) of every step, (steps, ..., n, n).
+
+        It is the identity for rows of the batch that have ended.
+        """
         xp = array_namespace(self.A)
         M = xp.broadcast_to(self.A, self._shape)
         if self.weights is not None:
@@ -211,24 +222,25 @@ class Chain:
         """Whether the chain is the product of one matrix for each step, without vectors, weights or lengths."""
         return self.square and self.A.shape[-3] == self.steps and self.weights is None and self.lengths is None
 
-    def _products(self, A: Array, B: Array) -> Array:
+    def _multiply_pairs(self, A: Array, B: Array) -> Array:
+        """Return the products A[i] ⊗ B[i] of two stacks."""
         return matmul(A, B, self.semiring, check=self._needs_scan, threads=self.threads)
 
-    def _prefixes(self, M: Array) -> Array:
-        """Return M₁, M₁ ⊗ M₂, … along the first axis, by the prefixes of the products of neighbours."""
+    def _prefix_products(self, M: Array) -> Array:
+        """Return M₁, M₁ ⊗ M₂, … along the first axis, from the prefix products of the products of neighbours."""
         if M.shape[0] == 1:
             return M
-        pair_prefixes = self._prefixes(self._products(M[:-1:2], M[1::2]))
+        pair_prefixes = self._prefix_products(self._multiply_pairs(M[:-1:2], M[1::2]))
         result = array_namespace(M).empty(M.shape, M.dtype)
         result[0], result[1::2] = M[0], pair_prefixes
         if M.shape[0] > 2:
-            result[2::2] = self._products(pair_prefixes[: (M.shape[0] - 1) // 2], M[2::2])
+            result[2::2] = self._multiply_pairs(pair_prefixes[: (M.shape[0] - 1) // 2], M[2::2])
         return result
 
     def _join(self, M: Array) -> Array:
         """Return M₁ ⊗ M₂ ⊗ … along the first axis."""
         while M.shape[0] > 1:
-            pairs = self._products(M[:-1:2], M[1::2])
+            pairs = self._multiply_pairs(M[:-1:2], M[1::2])
             M = array_namespace(M).concatenate([pairs, M[-1:]]) if M.shape[0] % 2 else pairs
         return M[0]
 
@@ -237,20 +249,22 @@ class Chain:
     def scan(self, out: Array) -> None:
         """Write the state after each step to ``out`` (..., steps, n)."""
         if self._uses_prefix_products:
-            products = array_namespace(out).moveaxis(self._prefixes(self._matrices()), 0, -3)
+            products = array_namespace(out).moveaxis(self._prefix_products(self._step_matrices()), 0, -3)
             if self.square:  # (..., 1, steps, n, n)
                 out[...] = products[..., 0, :, :, :].swapaxes(-2, -3)
             else:
-                out[...] = self._products(self.start[..., None, None, :], products)[..., 0, :]
+                out[...] = self._multiply_pairs(self.start[..., None, None, :], products)[..., 0, :]
             return
         self.walk(self.start, range(self.steps), out)
 
     def end(self) -> Array:
         """Return the state after the last step, (..., n)."""
         if self.steps and (self._uses_prefix_products or self._is_plain_product):
-            product = self._join(self._matrices())
+            product = self._join(self._step_matrices())
             return (
-                product[..., 0, :, :] if self.square else self._products(self.start[..., None, :], product)[..., 0, :]
+                product[..., 0, :, :]
+                if self.square
+                else self._multiply_pairs(self.start[..., None, :], product)[..., 0, :]
             )
         return self.walk(self.start, range(self.steps)) if self.steps else self.start.copy()
 
@@ -259,7 +273,7 @@ class Chain:
         xp, x = array_namespace(self.x), self.start
         W = xp.empty((*self.batch, self.steps, x.shape[-1]), np.int32)
         for t in range(self.steps):
-            y, W[..., t, :] = self.witnesses(x, t)
+            y, W[..., t, :] = self.multiply_with_witness(x, t)
             x = self.next_state(t, x, y)
         states = xp.broadcast_to(xp.arange(x.shape[-1], dtype=np.int32), x.shape)
         for t in reversed(range(self.steps)):
@@ -273,7 +287,7 @@ class Chain:
         return x, W
 
 
-# ------------------------------------------------------------------------------------------------------ what is given
+# ---------------------------------------------------------------------------------------------------------- arguments
 
 
 def arrange_chain(
@@ -281,15 +295,16 @@ def arrange_chain(
 ) -> tuple[Any, Any, Any, Any, int]:
     """Return the arrays of a `Chain` from arrays of the namespace ``xp`` with their steps in front, and the steps.
 
-    A (n, n) or (T, ..., n, n), x (..., n), weights (T, ..., n) or None, lengths (...) or None. ``square``: x (n, n)
-    holds the rows of the identity, which become the last dimension of the batch. Raises `ShapeError` and `ValueError`.
+    The shapes are A (n, n) or (T, ..., n, n), x (..., n), weights (T, ..., n) or None, lengths (...) or None. With
+    ``square``, x (n, n) holds the rows of the identity, which become the last dimension of the batch. Raises
+    `ShapeError` and `ValueError`.
     """
     if A.ndim < 2 or A.shape[-2] != A.shape[-1]:
         raise ShapeError(f"As is {tuple(A.shape)}: the matrices of a sequence are square, (n, n) or (T, ..., n, n)")
     for name, array in (("x", x), ("weights", weights)):
         if array is not None and (array.ndim < 1 + (name == "weights") or array.shape[-1] != A.shape[-1]):
             raise ShapeError(f"As is {tuple(A.shape)}, {name} is {tuple(array.shape)}: its last size is not that of As")
-    steps = _steps(A, weights, steps)
+    steps = _count_steps(A, weights, steps)
     if square:
         A = A if A.ndim == 2 else A[..., None, :, :]
         weights = None if weights is None else weights[..., None, :]
@@ -306,12 +321,12 @@ def arrange_chain(
         array
         if array is None or array.ndim == rank + own
         else array.reshape((1,) * (rank + own - array.ndim) + tuple(array.shape))
-        for array, own in zip(chain, _OWN, strict=True)
+        for array, own in zip(chain, _OWN_DIMENSIONS, strict=True)
     )
     return A, x, weights, lengths, steps
 
 
-def _steps(A: Any, weights: Any, steps: int | None) -> int:
+def _count_steps(A: Any, weights: Any, steps: int | None) -> int:
     """Return the number of steps in the arrays and in ``steps``. Raises `ShapeError` if they differ."""
     counts = {} if A.ndim == 2 else {"As": int(A.shape[0])}
     counts |= {} if weights is None else {"weights": int(weights.shape[0])}
@@ -339,7 +354,7 @@ def check_lengths(lengths: Any, steps: int) -> None:
         )
 
 
-def _chain(
+def _build_chain(
     As: Any, x: Any, semiring: Semiring, weights: Any, lengths: Any, steps: Any, check: bool, threads: Any, device: Any
 ) -> tuple[Chain, np.dtype[Any]]:
     """Return the chain of the arguments of a public function, and the dtype of the results."""
@@ -348,7 +363,7 @@ def _chain(
     arrays = dict(zip(named, operands(semiring, device=device, check=check, **named), strict=True))
     scan_operands(semiring, check, **arrays)
     dtype = arrays["As"].dtype
-    arrays = {name: wide(array, semiring) for name, array in arrays.items()}
+    arrays = {name: to_compute_dtype(array, semiring) for name, array in arrays.items()}
     A, square = arrays["As"], x is None
     xp = array_namespace(A)
     rows = arrays.get("x")
@@ -364,7 +379,7 @@ def _chain(
     return Chain(semiring, A, rows, weights, lengths, steps, square, threads), dtype
 
 
-@on_their_device
+@run_on_operand_device
 def multi_dot(
     As: Any,
     x: Any = None,
@@ -439,11 +454,11 @@ def multi_dot(
            [2, 3]])
     """
     semiring = as_semiring(semiring)
-    chain, dtype = _chain(As, x, semiring, weights, lengths, steps, check, threads, device)
-    return as_result(As, x, weights)(rounded(chain.end(), dtype))
+    chain, dtype = _build_chain(As, x, semiring, weights, lengths, steps, check, threads, device)
+    return result_converter(As, x, weights)(round_to_dtype(chain.end(), dtype))
 
 
-@on_their_device
+@run_on_operand_device
 def scan(
     As: Any,
     x: Any = None,
@@ -502,14 +517,14 @@ def scan(
            [3., 7.]])
     """
     semiring = as_semiring(semiring)
-    chain, dtype = _chain(As, x, semiring, weights, lengths, steps, check, threads, device)
+    chain, dtype = _build_chain(As, x, semiring, weights, lengths, steps, check, threads, device)
     xp = array_namespace(chain.x)
     result = xp.empty((chain.steps, *chain.batch, chain.x.shape[-1]), chain.x.dtype)
     chain.scan(xp.moveaxis(result, 0, -2))
-    return as_result(As, x, weights)(rounded(result, dtype))
+    return result_converter(As, x, weights)(round_to_dtype(result, dtype))
 
 
-@on_their_device
+@run_on_operand_device
 def multi_dot_witness(
     As: Any,
     x: Any,
@@ -579,7 +594,7 @@ def multi_dot_witness(
         raise AlgebraError(f"{semiring.name} has no witnesses: x ⊕ y is not always one of x and y")
     if x is None:
         raise TypeError("x is None: pass the states before the first step")
-    chain, dtype = _chain(As, x, semiring, weights, lengths, steps, check, threads, device)
+    chain, dtype = _build_chain(As, x, semiring, weights, lengths, steps, check, threads, device)
     C, W = chain.best_path()
-    restore = as_result(As, x, weights)
-    return restore(rounded(C, dtype)), restore(array_namespace(W).moveaxis(W, -2, 0))
+    restore = result_converter(As, x, weights)
+    return restore(round_to_dtype(C, dtype)), restore(array_namespace(W).moveaxis(W, -2, 0))

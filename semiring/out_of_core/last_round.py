@@ -25,7 +25,7 @@ import numpy as np
 
 from semiring.algorithms.irreflexive_closure import cycles_of_loops, cycles_through
 from semiring.arrays.bits import WORD_BITS, pack
-from semiring.arrays.parts import on_host
+from semiring.arrays.parts import to_host_array
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace
@@ -161,12 +161,12 @@ def _compute_gains(edges: Mapping[int, Array], pool: BufferPool, store: RowStore
     for number, (tail, heads) in enumerate(edges.items()):
         column, row = panel[2 * number].reshape(-1, 1), panel[2 * number + 1]
         pool.read(store.columns(tail, tail + 1), 0, column)
-        sources = on_host(column[:, 0]) != np.inf
+        sources = to_host_array(column[:, 0]) != np.inf
         sources[tail] = True
         targets = np.zeros(len(sources), np.bool_)
         for head in map(int, heads):
             pool.read(store, head, row[np.newaxis])
-            targets |= on_host(row) != np.inf
+            targets |= to_host_array(row) != np.inf
         targets[heads] = True
         for earlier_sources, earlier_targets in inserted:  # the file does not have these gains yet
             sources |= earlier_sources & earlier_targets[tail]

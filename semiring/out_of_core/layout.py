@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 from semiring.advice import option
 from semiring.arrays import memory as system
 from semiring.arrays.bits import WORD_BITS
-from semiring.arrays.memory import bytes_of, format_bytes
+from semiring.arrays.memory import format_bytes, parse_bytes
 from semiring.errors import StorageError
 from semiring.kernels.engine import split_range
 from semiring.out_of_core.disk import PAGE
@@ -34,11 +34,11 @@ __all__ = [
     "Range",
     "StripLayout",
     "bytes_moved",
-    "bytes_of",
     "format_bytes",
     "free_memory",
     "layout_for",
     "limits_of",
+    "parse_bytes",
 ]
 
 Range: TypeAlias = tuple[int, int]
@@ -293,10 +293,10 @@ def limits_of(memory: Any, free_on_device: Callable[[], int] | None = None) -> M
         raise StorageError(
             f"memory= has the keys {', '.join(map(repr, sorted(map(str, wrong))))}: here its keys are {keys}"
         )
-    host = bytes_of(sizes["host"]) if "host" in sizes else free_memory()
+    host = parse_bytes(sizes["host"]) if "host" in sizes else free_memory()
     if free_on_device is None:
         return MemoryLimits(host)
-    return MemoryLimits(host, bytes_of(sizes["device"]) if "device" in sizes else free_on_device())
+    return MemoryLimits(host, parse_bytes(sizes["device"]) if "device" in sizes else free_on_device())
 
 
 def free_memory() -> int:

@@ -15,17 +15,17 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, boolean, max_min, max_plus, max_times, min_plus
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.device import one_device
-from semiring.arrays.labels import LabelledArray, is_frame, labelled_square, names_vertices
+from semiring.arrays.device import single_device
+from semiring.arrays.labels import LabelledArray, is_frame, labelled_square, may_name_vertices
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import (
+    as_host_operand,
     as_matrix,
-    as_result,
-    in_host_memory,
-    on_their_device,
+    result_converter,
+    run_on_operand_device,
 )
 from semiring.arrays.sparse import is_sparse, stored_entries
-from semiring.arrays.vertices import Vertices, in_order
+from semiring.arrays.vertices import Vertices, ordered_names
 from semiring.arrays.zero_conventions import warn_of_percentages
 from semiring.closures import closure, closure_with_predecessors
 from semiring.closures.explanation import Explanation
@@ -69,7 +69,7 @@ class PathOptions(TypedDict, total=False):
     structure: bool | str | Iterable[str]
 
 
-@on_their_device
+@run_on_operand_device
 def best_paths(
     A: Any,
     semiring: Semiring | str | None = None,
@@ -178,7 +178,7 @@ def best_paths(
     call = _PathRequest(
         semiring=algebra,
         reading=reading,
-        names=None if names is None else in_order(names),
+        names=None if names is None else ordered_names(names),
         predecessors=predecessors,
         device=device,
         options={"method": method, "progress": progress, "check": check, "threads": threads, "structure": structure},
@@ -207,7 +207,7 @@ class _PathRequest(NamedTuple):
 
     def all_paths(self, taken: LabelledArray) -> Paths:
         """Find the paths between all pairs of vertices."""
-        A, semiring, one = taken.matrix, self.semiring, one_device(self.device)
+        A, semiring, one = taken.matrix, self.semiring, single_device(self.device)
         names = taken.names if self.names is None else self.names
         _refuse_stack(A)
         if is_sparse(A):
@@ -222,7 +222,7 @@ class _PathRequest(NamedTuple):
         except (DivergenceError, DomainError) as error:
             stated = error.of_paths() if isinstance(error, NegativeCycleError) else error
             raise stated.named(names) from None
-        back = as_result(A)
+        back = result_converter(A)
         weights = matrix if one is None else A
         return Paths(taken.restore(back(distances)), semiring, back(trees), names=names, weights=weights)
 
@@ -479,7 +479,7 @@ def most_reliable_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
     return paths
 
 
-@on_their_device
+@run_on_operand_device
 @_with_options
 def transitive_closure(  # type: ignore[misc]  # predecessors is one of the options, with another default
     A: Any, *, reflexive: bool = True, predecessors: bool | None = None, **options: Unpack[PathOptions]
@@ -544,7 +544,7 @@ def transitive_closure(  # type: ignore[misc]  # predecessors is one of the opti
         labelled_matrix = labelled_square(A)
         A, back = labelled_matrix.matrix, as_it_is if some else labelled_matrix.restore
         options["names"] = labelled_matrix.names if options.get("names") is None else options["names"]
-    if not names_vertices(A):
+    if not may_name_vertices(A):
         _refuse_stack(A)
         unpacked = with_predecessors or options.get("method", "auto") != "auto"  # a method may not support bits
         if not (some or is_device_array(A)):
@@ -581,7 +581,7 @@ def _truths(A: Any, check: bool) -> Any:
     if isinstance(A, BitMatrix):
         return A.unpack() if A.on_device else A
     if is_sparse(A):
-        values = in_host_memory(A)
+        values = as_host_operand(A)
         rows, columns, stored = stored_entries(values)
         unclear = np.flatnonzero((stored == 0) | ~np.isfinite(stored))
         if unclear.size and values.dtype != np.bool_:

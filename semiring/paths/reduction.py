@@ -11,7 +11,7 @@ from typing import Any
 from semiring.algebra.catalogue import boolean
 from semiring.algorithms.packed_bits import loops
 from semiring.arrays.bits import BitMatrix, pack
-from semiring.arrays.labels import names_vertices
+from semiring.arrays.labels import may_name_vertices
 from semiring.closures import closure
 from semiring.errors import AlgebraError, ShapeError
 from semiring.io.inputs import take
@@ -59,7 +59,7 @@ def transitive_reduction(A: Any, *, threads: int | None = None) -> Any:
            [0, 0, 0, 1],
            [0, 0, 0, 0]])
     """
-    if names_vertices(A):
+    if may_name_vertices(A):
         labelled_matrix = take(A, boolean)
         return labelled_matrix.restore(_reduced(pack(labelled_matrix.matrix), labelled_matrix.names, threads).unpack())
     reduced = _reduced(A if isinstance(A, BitMatrix) else pack(A), None, threads)

@@ -16,11 +16,11 @@ from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.expansion import DirectEdges, expanded
 from semiring.algorithms.predecessors import nearest_tree, path_sums
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.folds import farthest, fold_rows
+from semiring.arrays.folds import farthest_entries, fold_rows
 from semiring.arrays.labels import make_frame
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.operands import as_matrix
-from semiring.arrays.parts import on_host, pieces
+from semiring.arrays.parts import pieces, to_host_array
 from semiring.arrays.sparse import check_sparse, is_sparse
 from semiring.arrays.vertices import Vertices
 from semiring.errors import AlgebraError, DeviceError, NoPathError, ShapeError
@@ -46,9 +46,9 @@ def _where_it_lives(method: Callable[..., Result]) -> Callable[..., Result]:
     def call(self: Paths, *arguments: Any, **options: Any) -> Result:
         if not is_device_array(self._distances):
             return method(self, *arguments, **options)
-        from semiring.arrays.device import on_device
+        from semiring.arrays.device import activate_device
 
-        with on_device([self.matrix if is_device_array(self.matrix) else self._distances]):
+        with activate_device([self.matrix if is_device_array(self.matrix) else self._distances]):
             return method(self, *arguments, **options)
 
     return call
@@ -138,7 +138,7 @@ class Paths:
         """Return the first rows and columns as HTML for a notebook."""
         from semiring.terminal import html_matrix
 
-        return html_matrix(repr(self), on_host(self._distances), *self._ends)
+        return html_matrix(repr(self), to_host_array(self._distances), *self._ends)
 
     @property
     def _ends(self) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -159,11 +159,11 @@ class Paths:
         MissingExtraError
             If pandas is not installed.
         """
-        return make_frame(on_host(self._distances), *self._ends)
+        return make_frame(to_host_array(self._distances), *self._ends)
 
     def _as_network(self) -> Network:
         """Return the matrix with the names of its vertices, for `semiring.write`."""
-        return Network(on_host(self._distances), self.names, semiring=self.semiring)
+        return Network(to_host_array(self._distances), self.names, semiring=self.semiring)
 
     def plot(self, source: Any = None, target: Any = None) -> Any:
         """Draw the network, with the path from one vertex to another.
@@ -192,14 +192,14 @@ class Paths:
         """
         from semiring.plot import plot_network
 
-        network = Network(on_host(self._edges[1]), self.names, semiring=self.semiring)
+        network = Network(to_host_array(self._edges[1]), self.names, semiring=self.semiring)
         path = [] if source is None or target is None else self.path(source, target)
         values = None if source is None else self._from(source)
         return plot_network(network, self.semiring, path=path, values=values)
 
     def _from(self, source: Any) -> Array | None:
         """Return the distances (n,) from a vertex."""
-        row: Array = on_host(self._distances[self.index(source)])
+        row: Array = to_host_array(self._distances[self.index(source)])
         return row
 
     # ------------------------------------------------------------------------------------------------- vertices
@@ -262,7 +262,7 @@ class Paths:
         VertexError
             If one of them is not a vertex.
         """
-        return self._with_infinities(on_host(self._distances[self.index(source), self.index(target)])[()])
+        return self._with_infinities(to_host_array(self._distances[self.index(source), self.index(target)])[()])
 
     def path(self, source: Any, target: Any) -> list[Any]:
         """Return the vertices of a best path.
@@ -306,7 +306,7 @@ class Paths:
     def _cycle(self, i: int) -> list[int] | None:
         """Return the vertices of a cycle through i, with i at both ends."""
         weights, tree = self._edges[1], self._tree(i)
-        lasts = np.flatnonzero(on_host(weights[:, i] != self.semiring.zero_for(weights.dtype)))
+        lasts = np.flatnonzero(to_host_array(weights[:, i] != self.semiring.zero_for(weights.dtype)))
         paths = (self._vertices(tree, i, int(last)) for last in lasts)
         return next(([*path, i] for path in paths if path is not None), None)
 
@@ -443,7 +443,7 @@ class Paths:
         search = backend.capabilities.paths
         if search is None or not has_operation(search, "find_tree"):
             raise DeviceError(f"the {backend.name} backend finds no paths of a single source: pass predecessors=True")
-        tree: Array = on_host(search.find_tree(plan, distances, weights, tolerance, source))
+        tree: Array = to_host_array(search.find_tree(plan, distances, weights, tolerance, source))
         return tree
 
     # ---------------------------------------------------------------------------------------------- all pairs
@@ -473,7 +473,7 @@ class Paths:
     def _eccentricities(self) -> Array:
         if not len(self):
             return np.empty(0, self._distances.dtype)
-        worst: Array = farthest(self._distances, self.semiring)
+        worst: Array = farthest_entries(self._distances, self.semiring)
         return worst
 
     @_where_it_lives
@@ -534,7 +534,7 @@ class Paths:
 
     @_where_it_lives
     def _names_of(self, mask: Array) -> list[Any]:
-        return [self.name(int(vertex)) for vertex in np.flatnonzero(on_host(mask))]
+        return [self.name(int(vertex)) for vertex in np.flatnonzero(to_host_array(mask))]
 
     @cached_property
     @_where_it_lives

@@ -28,7 +28,7 @@ from semiring.algorithms.schedule import (
     search_operations,
     sweep_operations,
 )
-from semiring.arrays.encoding import decode, encode, has_inner_zero, rounded
+from semiring.arrays.encoding import decode, encode, has_inner_zero, round_to_dtype
 from semiring.arrays.memory import demand_memory, free_memory
 from semiring.closures.costs import CostEstimate
 from semiring.closures.explanation import Explanation
@@ -37,7 +37,7 @@ from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace
 from semiring.paths.result import Paths
 from semiring.paths.selected_sources import Answer
-from semiring.sparse.factorization import Factor, inner_dtype, largest_size
+from semiring.sparse.factorization import Factor, choose_work_dtype, largest_magnitude
 from semiring.sparse.inputs import SparseEntries
 from semiring.sparse.symbolic import Analysis, analyse, widest_level
 
@@ -78,11 +78,11 @@ class _DijkstraGraph:
         dtype = self.edges.values.dtype
         if self.shift is None:
             inner = has_inner_zero(self.semiring, values.dtype)
-            return np.asarray(decode(values, self.semiring, dtype)) if inner else rounded(values, dtype)
+            return np.asarray(decode(values, self.semiring, dtype)) if inner else round_to_dtype(values, dtype)
         values = values + (self.shift[targets] - self.shift[sources])
         values = values if self.semiring.tropical == "min" else 0.0 - values
         if is_floating(dtype):
-            return np.asarray(rounded(values, dtype))
+            return np.asarray(round_to_dtype(values, dtype))
         none = np.isinf(values)
         integers: Array = np.where(none, 0, values).astype(dtype)
         integers[none] = self.semiring.zero_for(dtype)
@@ -139,7 +139,7 @@ def _graph_for_dijkstra(edges: SparseEntries, semiring: Semiring, threads: int) 
     values, n, dtype = edges.values, edges.pattern.n, edges.values.dtype
     starts, heads = edges.pattern.starts, edges.pattern.indices
     if never_improves(semiring, values):
-        inner = inner_dtype(semiring, dtype, n, largest_size(values, edges.scan))
+        inner = choose_work_dtype(semiring, dtype, n, largest_magnitude(values, edges.scan))
         if is_floating(dtype) and semiring.supports(np.float64):
             inner = np.dtype(np.float64)  # paths are added up in float64, and rounded once
         nonnegative = edges.scan.nonnegative and semiring.tropical == "min"
@@ -156,7 +156,7 @@ def _graph_for_potentials(edges: SparseEntries, semiring: Semiring) -> SparseGra
     values, n = edges.values, edges.pattern.n
     if semiring.tropical is None:
         return None
-    if values.dtype.kind == "i" and largest_size(values, edges.scan) * (n + 1) >= _EXACT:
+    if values.dtype.kind == "i" and largest_magnitude(values, edges.scan) * (n + 1) >= _EXACT:
         return None
     sign = 1 if semiring.tropical == "min" else -1
     return edge_graph(n, edges.pattern.rows, edges.pattern.indices, values, sign)

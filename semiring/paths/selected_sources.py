@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.arrays.folds import farthest
+from semiring.arrays.folds import farthest_entries
 from semiring.arrays.memory import demand_memory
-from semiring.arrays.parts import on_host
+from semiring.arrays.parts import to_host_array
 from semiring.arrays.vertices import Vertices
 from semiring.closures.explanation import Explanation
 from semiring.errors import DeviceError, MissingExtraError, NoPathError, ShapeError, VertexError
@@ -137,7 +137,7 @@ class SomePaths(Paths):
             stored = corner.tocoo()
             corner = np.full(stored.shape, self.semiring.zero_for(stored.dtype), stored.dtype)
             corner[stored.row, stored.col] = stored.data
-        return html_matrix(repr(self), on_host(corner), *self._ends)
+        return html_matrix(repr(self), to_host_array(corner), *self._ends)
 
     @property
     def _ends(self) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -185,7 +185,7 @@ class SomePaths(Paths):
         """Return the distances (n,) from a source; None if only those to some targets were found."""
         row = self._row(source)
         everywhere = self._answer.targets is None and not self._sparse
-        return on_host(self.matrix[row]) if everywhere else None
+        return to_host_array(self.matrix[row]) if everywhere else None
 
     @property
     def _sparse(self) -> bool:
@@ -273,7 +273,11 @@ class SomePaths(Paths):
         """
         if self._answer.targets is not None or self._sparse:
             raise self._unknown("an eccentricity needs the paths to all vertices")
-        worst = self._with_infinities(farthest(self.matrix, self.semiring)) if self.matrix.size else self.matrix[:, 0]
+        worst = (
+            self._with_infinities(farthest_entries(self.matrix, self.semiring))
+            if self.matrix.size
+            else self.matrix[:, 0]
+        )
         return worst if vertex is None else worst[self._row(vertex)]
 
     def _unknown(self, why: str) -> ShapeError:

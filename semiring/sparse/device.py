@@ -31,8 +31,8 @@ Array = NDArray[Any]
 DeviceArray = Any  # a CuPy array
 
 _FILE = "elimination.cu"
-_COLUMNS = 512  # the vectors that a block of threads sweeps
-_ENTRIES = 1 << 30  # the most entries of rows that are computed together when the rows are temporary
+_VECTORS_PER_BLOCK = 512  # the vectors that a block of threads sweeps
+_MAX_ROW_ENTRIES = 1 << 30  # the most entries of rows that are computed together when the rows are temporary
 
 
 class DevicePlacement:
@@ -54,15 +54,15 @@ class DevicePlacement:
         """Return uninitialized rows (count, n), into which a sweep writes without another copy."""
         return self.xp.empty((n, count), dtype).T
 
-    def demand(self, needed: int, what: str, instead: str) -> None:
-        """Raise `TooLargeError` if ``needed`` bytes are not free on the GPU."""
-        from semiring.arrays.device import free_on_device
-        from semiring.arrays.memory import refuse_beyond
+    def demand(self, required_bytes: int, subject: str, remedy: str) -> None:
+        """Raise `TooLargeError` if ``required_bytes`` bytes are not free on the GPU."""
+        from semiring.arrays.device import free_device_memory
+        from semiring.arrays.memory import demand_free_bytes
 
-        refuse_beyond(needed, free_on_device, what, instead)
+        demand_free_bytes(required_bytes, free_device_memory, subject, remedy)
 
     def eliminate(
-        self, analysis: Analysis, layout: FactorLayout, plan: KernelPlan, values: Array, *, keep: bool = False
+        self, analysis: Analysis, layout: FactorLayout, plan: KernelPlan, values: Array, *, keeps_updates: bool = False
     ) -> FactorNumbers:
         """Return the factor, as `numeric.eliminate` does, but without the data for updates."""
         memory = self.xp.full(layout.size, plan.zero, plan.dtype)
@@ -125,7 +125,7 @@ class DevicePlacement:
             out[self.xp.asarray(some)] = X[self.xp.asarray(targets[some]), self.xp.asarray(which[some] - part.start)]
 
     def _tree(self, analysis: Analysis) -> _Tree:
-        copies = analysis.on_devices
+        copies = analysis.device_copies
         if self.number not in copies:
             copies[self.number] = _Tree(analysis, self.xp)
         result: _Tree = copies[self.number]
@@ -137,7 +137,7 @@ class _Tree:
 
     def __init__(self, a: Analysis, xp: Any) -> None:
         self.analysis, self.xp = a, xp
-        self.depths = _depths(a.parents)
+        self.depths = _tree_depths(a.parents)
         self.levels = [np.flatnonzero(self.depths == depth) for depth in range(int(self.depths.max(initial=-1)) + 1)]
         first_places = a.pivot_starts[a.lows]
         arrays = a.pivot_starts, a.supernode_of, a.parents, self.depths, first_places, *self.levels
@@ -211,11 +211,11 @@ class _Tree:
         return self._upload(ends, owner[order].astype(np.int32), positions[order].astype(np.int32))
 
 
-def _depths(above: Array) -> Array:
+def _tree_depths(parents: Array) -> Array:
     """Return the distance of each supernode from its root."""
-    depths = [0] * above.size
-    parents = above.tolist()
-    for s in range(above.size - 1, -1, -1):  # parents come after their children
+    depths = [0] * parents.size
+    parents = parents.tolist()
+    for s in range(parents.size - 1, -1, -1):  # parents come after their children
         if parents[s] >= 0:
             depths[s] = depths[parents[s]] + 1
     return np.array(depths, np.int64)
@@ -256,22 +256,22 @@ class _DeviceSolves:
     def __init__(self, tree: _Tree, numbers: FactorNumbers, plan: KernelPlan, columns: bool) -> None:
         self.tree, self.numbers, self.plan = tree, numbers, plan
         blocks, right, below = tree.offsets(numbers.layout)
-        self.blocks, self.turned = blocks, np.int32(columns)
+        self.blocks, self.by_columns = blocks, np.int32(columns)
         self.up_panels, self.down_panels = (below, right) if columns else (right, below)
         self.defines = ("OPPOSITE",) if columns and not plan.semiring.commutative else ()
 
     def parts(self, count: int) -> list[slice]:
         """Return slices of ``count`` vectors, each of as many as a quarter of the free memory holds."""
-        from semiring.arrays.device import free_on_device
+        from semiring.arrays.device import free_device_memory
 
         n, size = max(1, self.tree.analysis.n), self.plan.dtype.itemsize
-        step = max(1, min(_ENTRIES, free_on_device() // (4 * size)) // n)
+        step = max(1, min(_MAX_ROW_ENTRIES, free_device_memory() // (4 * size)) // n)
         return [slice(start, min(count, start + step)) for start in range(0, count, step)]
 
-    def sweep(self, vertices: Array, X: DeviceArray, needed: Array | None = None) -> None:
+    def sweep(self, vertices: Array, X: DeviceArray, active: Array | None = None) -> None:
         """Write rows of A* to the columns of X (n, r), which is contiguous; its rows are in the order of vertices.
 
-        ``needed``: a mask of the supernodes that need values, which includes all supernodes above them. By default all.
+        ``active``: a mask of the supernodes that need values, which includes all supernodes above them. By default all.
         """
         tree, a, r = self.tree, self.tree.analysis, vertices.size
         if not X.size:
@@ -289,15 +289,15 @@ class _DeviceSolves:
             tree.rows,
             tree.order,
         )
-        numbers = self.numbers.memory, self.blocks, self.up_panels, self.turned, work
+        numbers = self.numbers.memory, self.blocks, self.up_panels, self.by_columns, work
         self._kernel("ascend")((-(-r // 128),), (128,), (*shape, places, *where, *numbers))
-        self._descend(X, places, needed)
+        self._descend(X, places, active)
 
-    def _descend(self, X: DeviceArray, places: DeviceArray | int, needed: Array | None = None) -> None:
+    def _descend(self, X: DeviceArray, places: DeviceArray | int, active: Array | None = None) -> None:
         tree, r = self.tree, X.shape[1]
-        groups, descend = -(-r // _COLUMNS), self._kernel("descend")
+        groups, descend = -(-r // _VECTORS_PER_BLOCK), self._kernel("descend")
         for level, nodes in zip(tree.levels, tree.nodes, strict=True):
-            chosen = nodes if needed is None else tree.xp.asarray(level[needed[level]].astype(np.int32))
+            chosen = nodes if active is None else tree.xp.asarray(level[active[level]].astype(np.int32))
             if not chosen.size:
                 continue
             shape = X, np.int64(r), np.int32(r), chosen, np.int32(groups)
@@ -341,13 +341,13 @@ class _DeviceSolves:
         tree, r = self.tree, B.shape[1]
         if not B.size:
             return
-        groups, memory = np.int32(-(-r // _COLUMNS)), self.numbers.memory
+        groups, memory = np.int32(-(-r // _VECTORS_PER_BLOCK)), self.numbers.memory
         shape, gather, spread = (np.int64(r), np.int32(r)), self._kernel("gather"), self._kernel("spread")
         for nodes in reversed(tree.nodes):
             where = nodes, groups, tree.pivot_starts, tree.row_starts, tree.order, *tree.lists
             gather((nodes.size * int(groups),), (128,), (B, *shape, *where, memory, self.up_panels))
         for nodes in tree.nodes:
-            stars = nodes, groups, tree.pivot_starts, tree.order, memory, self.blocks, self.turned
+            stars = nodes, groups, tree.pivot_starts, tree.order, memory, self.blocks, self.by_columns
             spread((nodes.size * int(groups),), (128,), (B, out, *shape, *stars))
         self._descend(out, 0)
 

@@ -66,8 +66,8 @@ class ExactPotentials:
         ends = graph.weights.min(initial=0), graph.weights.max(initial=0)
         check_range(rounded(self.h, self.unit), float(ends[0]), float(ends[1]), np.dtype(np.float64))
         self.weights = np.maximum(weights + self.h[self.tails] - self.h[self.heads], 0)
-        self._out: list[list[tuple[int, int]]] | None = None
-        self._into: list[list[tuple[int, int]]] | None = None
+        self._outgoing_edges: list[list[tuple[int, int]]] | None = None
+        self._incoming_edges: list[list[tuple[int, int]]] | None = None
 
     def _ends(self) -> tuple[list[int], list[int]]:
         return self.tails.tolist(), self.heads.tolist()
@@ -76,10 +76,13 @@ class ExactPotentials:
         """Return the weights of the edges, ≥ 0, each rounded once to float64."""
         return np.asarray(rounded(self.weights, self.unit))
 
-    def row_distances(self, sources: Array, targets: Array, reduced: Array) -> Array:
-        """Return distances (p, q) in float64, from the entries ``reduced`` of the closure of the reduced weights."""
-        is_finite = np.isfinite(reduced)
-        r = np.where(is_finite, self.sign * reduced, 0.0)
+    def row_distances(self, sources: Array, targets: Array, reduced_distances: Array) -> Array:
+        """Return distances (p, q) in float64.
+
+        ``reduced_distances`` are the distances of the reduced weights, (p, q).
+        """
+        is_finite = np.isfinite(reduced_distances)
+        r = np.where(is_finite, self.sign * reduced_distances, 0.0)
         shift = self.h[sources][:, np.newaxis] - self.h[targets]
         D = rounded(whole(r, self.unit) - shift, self.unit)
         far = is_finite & (np.abs(D) < r / SPREAD)  # whatever the size, this is in range
@@ -89,13 +92,13 @@ class ExactPotentials:
             D[row] = self._lengths([labels[v] for v in targets.tolist()], shift[row])
         return np.asarray(self.sign * D)
 
-    def pair_distances(self, sources: Array, targets: Array, reduced: Array) -> Array:
+    def pair_distances(self, sources: Array, targets: Array, reduced_distances: Array) -> Array:
         """Return the distances (p,) of pairs of vertices, with at most one exact search for each source."""
-        out = np.empty(reduced.shape)
+        out = np.empty(reduced_distances.shape)
         order = np.argsort(sources, kind="stable")
         for some in np.split(order, np.flatnonzero(np.diff(sources[order])) + 1):
             if some.size:
-                out[some] = self.row_distances(sources[some[:1]], targets[some], reduced[some][np.newaxis])[0]
+                out[some] = self.row_distances(sources[some[:1]], targets[some], reduced_distances[some][np.newaxis])[0]
         return out
 
     def solve(self, B: Array, transposed: bool) -> Array:
@@ -132,15 +135,17 @@ class ExactPotentials:
         numbers = np.array([0 if label is None else label for label in labels], object)
         return np.where(has_label, rounded(numbers - shift, self.unit if unit is None else unit), np.inf)
 
-    def _search(self, begin: dict[int, int], against: bool = False, up: int = 0) -> tuple[list[int | None], list[int]]:
+    def _search(
+        self, initial_labels: dict[int, int], is_reversed: bool = False, unit_shift: int = 0
+    ) -> tuple[list[int | None], list[int]]:
         """Run Dijkstra's algorithm from labels of some vertices; return all labels and all predecessors.
 
         Labels are in units of 2^(unit - up).
         """
-        edges = self._edges(against)
+        edges = self._edges(is_reversed)
         labels: list[int | None] = [None] * self.n
         before, is_settled = [-1] * self.n, [False] * self.n
-        heap = [(label, vertex) for vertex, label in begin.items()]
+        heap = [(label, vertex) for vertex, label in initial_labels.items()]
         for label, vertex in heap:
             labels[vertex] = label
         heapify(heap)
@@ -150,22 +155,22 @@ class ExactPotentials:
                 continue
             is_settled[vertex] = True
             for other, weight in edges[vertex]:
-                longer, current = label + (weight << up), labels[other]
+                longer, current = label + (weight << unit_shift), labels[other]
                 if current is None or longer < current:
                     labels[other], before[other] = longer, vertex
                     heappush(heap, (longer, other))
         return labels, before
 
-    def _edges(self, against: bool) -> list[list[tuple[int, int]]]:
-        lists = self._into if against else self._out
+    def _edges(self, is_reversed: bool) -> list[list[tuple[int, int]]]:
+        lists = self._incoming_edges if is_reversed else self._outgoing_edges
         if lists is None:
             lists = [[] for _ in range(self.n)]
             for i, j, weight in zip(*self._ends(), self.weights.tolist(), strict=True):
-                lists[j if against else i].append((i if against else j, weight))
-            if against:
-                self._into = lists
+                lists[j if is_reversed else i].append((i if is_reversed else j, weight))
+            if is_reversed:
+                self._incoming_edges = lists
             else:
-                self._out = lists
+                self._outgoing_edges = lists
         return lists
 
 

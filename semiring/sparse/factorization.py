@@ -19,9 +19,9 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import adds_products, as_semiring, max_times, min_times
 from semiring.algebra.expressions.tree import float_limits, is_floating, is_half
 from semiring.algorithms.stars import divergence_error, warn_of_diverging_sum
-from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, rounded, widen
+from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, next_wider_integer, round_to_dtype
 from semiring.arrays.memory import demand_memory
-from semiring.arrays.operands import as_array, as_output, in_host_memory
+from semiring.arrays.operands import as_array, as_host_operand, as_output
 from semiring.arrays.scans import Scan, limits_of
 from semiring.arrays.vertices import Vertices
 from semiring.errors import (
@@ -40,21 +40,21 @@ from semiring.namespaces import is_device_array
 from semiring.out_of_core.stored_matrix import is_npy_name
 from semiring.sparse.exact_weights import ExactPotentials
 from semiring.sparse.inputs import SparseEntries, check_values, edges_of
-from semiring.sparse.numeric import FactorNumbers, PivotError, eliminate_again
+from semiring.sparse.numeric import FactorNumbers, PivotError, update_factor_numbers
 from semiring.sparse.paths import OpenFactor
 from semiring.sparse.placement import HostPlacement, select_placement
 from semiring.sparse.reductions import Reduction, find_reduction
-from semiring.sparse.signs import find_potentials, name_negative_cycle
+from semiring.sparse.signs import find_potentials, raise_for_negative_cycle
 from semiring.sparse.symbolic import Analysis, FactorLayout, analyse, widest_level, widest_level_of_core
 from semiring.terminal import announce
 from semiring.threads import checked_threads, get_threads
 
-__all__ = ["Factor", "align_labels", "convert_right_side", "factor", "inner_dtype", "largest_size"]
+__all__ = ["Factor", "align_labels", "choose_work_dtype", "convert_right_side", "factor", "largest_magnitude"]
 
 Array = NDArray[Any]
 
 _SMALLER_CALLS = "name fewer of them, or call rows(...), which returns some rows at a time"  # advice in a message
-_UNSEARCHED = 1 << 28  # bytes that a factor may take without a search for separators before the ordering
+_MAX_UNSEARCHED_BYTES = 1 << 28  # bytes that a factor may take without a search for separators before the ordering
 _BLOCK = 1 << 24  # entries of rows in one block of an iteration, unless the caller passes ``chunk``
 
 
@@ -142,7 +142,7 @@ def factor(
     count = None if threads is None else checked_threads(threads)
     placement = select_placement(device)
     edges = edges_of(A, algebra).require_eliminable()
-    wide = isinstance(ordering, str) and ordering == "auto" and _is_wide(edges)
+    wide = isinstance(ordering, str) and ordering == "auto" and _has_wide_levels(edges)
     line, start = f"ordering {edges.pattern.n:,} vertices without small separators", perf_counter()
     if wide:
         announce(line)
@@ -152,7 +152,7 @@ def factor(
     return Factor(algebra, edges, analysis, count, placement)
 
 
-def _is_wide(edges: SparseEntries) -> bool:
+def _has_wide_levels(edges: SparseEntries) -> bool:
     """Return whether the ordering will take long, because the graph has no small separators.
 
     Raises `TooLargeError` if the factor will not fit into memory, before the minutes that an ordering takes.
@@ -161,7 +161,7 @@ def _is_wide(edges: SparseEntries) -> bool:
     vertex have 0.6 to 1.4 times as many, and graphs with narrow levels have more.
     """
     pattern, size = edges.pattern, edges.values.dtype.itemsize
-    if widest_level(pattern) ** 2 * size < _UNSEARCHED:
+    if widest_level(pattern) ** 2 * size < _MAX_UNSEARCHED_BYTES:
         return False
     width = widest_level_of_core(pattern)
     reason = f"a search finds {width:,} of its {pattern.n:,} vertices at one distance"
@@ -170,7 +170,7 @@ def _is_wide(edges: SparseEntries) -> bool:
         f"the factor of a graph without small separators ({reason})",
         "call shortest_paths or another function of paths with sources=, or pass ordering= to factor it nevertheless",
     )
-    return width**2 * size >= _UNSEARCHED
+    return width**2 * size >= _MAX_UNSEARCHED_BYTES
 
 
 class Factor:
@@ -228,9 +228,9 @@ class Factor:
         self._exact: ExactPotentials | None = None
         commutes = semiring.commutative
         self.symmetric = bool(commutes and edges.pattern.is_symmetric(edges.values))
-        self._largest = largest_size(edges.values, edges.scan)
+        self._largest = largest_magnitude(edges.values, edges.scan)
         own = is_half(self.dtype) and self._placement.xp is not np  # a GPU has kernels for float16 and bfloat16
-        self._inner = self.dtype if own else inner_dtype(semiring, self.dtype, len(self), self._largest)
+        self._work_dtype = self.dtype if own else choose_work_dtype(semiring, self.dtype, len(self), self._largest)
         try:
             with self._placement.current():
                 self._numbers = self._eliminate(changed)
@@ -300,10 +300,10 @@ class Factor:
 
     def _plan(self, nonnegative: bool, dtype: Any = None) -> KernelPlan:
         threads = get_threads() if self._threads is None else self._threads
-        dtype = self._inner if dtype is None else dtype
+        dtype = self._work_dtype if dtype is None else dtype
         return make_plan(self.semiring, dtype, nonnegative=nonnegative, threads=threads)
 
-    def _eliminate(self, changed: tuple[Factor, Array] | None) -> FactorNumbers:
+    def _eliminate(self, base: tuple[Factor, Array] | None) -> FactorNumbers:
         """Return the factor's numbers; if potentials are needed, also set the shift and the inner dtype."""
         edges, semiring = self._edges, self.semiring
         nonnegative = edges.scan.nonnegative and semiring.tropical == "min"
@@ -313,20 +313,22 @@ class Factor:
                 return self._eliminate_exactly(potentials)
             h, component = potentials
             if h.any():
-                return self._eliminate_under(h, component)
-        integers = has_inner_zero(semiring, self._inner)
+                return self._eliminate_with_potentials(h, component)
+        integers = has_inner_zero(semiring, self._work_dtype)
         self._values = (
-            encode(edges.values, semiring, self._inner) if integers else edges.values.astype(self._inner, copy=False)
+            encode(edges.values, semiring, self._work_dtype)
+            if integers
+            else edges.values.astype(self._work_dtype, copy=False)
         )
         layout, plan = self._analysis.layout(self.symmetric), self._plan(nonnegative)
         try:
-            if changed is not None and changed[0]._may_be_reused(layout, plan):
-                return eliminate_again(changed[0]._numbers, plan, self._values, changed[1])
-            return self._run_elimination(layout, plan, keep=changed is not None)
+            if base is not None and base[0]._may_be_reused(layout, plan):
+                return update_factor_numbers(base[0]._numbers, plan, self._values, base[1])
+            return self._run_elimination(layout, plan, keeps_updates=base is not None)
         except PivotError as failure:
             vertex = int(self.order[failure.place])
         if semiring.tropical is not None:
-            name_negative_cycle(*self._signed_edges())
+            raise_for_negative_cycle(*self._signed_edges())
         error = divergence_error(semiring, vertex)
         if semiring in (max_times, min_times):
             error = DivergenceError(f"{error}. If the product is 1 up to rounding, use closure", vertex)
@@ -336,7 +338,7 @@ class Factor:
         """Return whether an update can reuse these numbers: updates are stored, and layout and plan are equal."""
         own = self._numbers
         same = own.layout is layout and own.plan.dtype == plan.dtype and own.plan.facts == plan.facts
-        return own.updates is not None and self._is_plain and same
+        return own.updates is not None and self._has_no_potentials and same
 
     def _is_rounded(self) -> bool:
         """Return whether the elimination sums floats of both signs, so that sums are rounded."""
@@ -353,24 +355,26 @@ class Factor:
         is_edge = self._edges.values != self.semiring.zero_for(self.dtype)
         return pattern.n, pattern.rows[is_edge], pattern.indices[is_edge], self._edges.values[is_edge], sign
 
-    def _eliminate_under(self, h: Array, component: Array) -> FactorNumbers:
+    def _eliminate_with_potentials(self, h: Array, component: Array) -> FactorNumbers:
         sign = 1.0 if self.semiring.tropical == "min" else -1.0
         rows, columns = self._edges.pattern.rows, self._edges.pattern.indices
         reduced = sign * self._edges.values.astype(np.float64) + (h[rows] - h[columns])
         inside = component[rows] == component[columns]
         self._values = sign * np.maximum(reduced, 0.0, where=inside, out=reduced)
-        self._shift, self._inner, self.symmetric = sign * h, np.dtype(np.float64), False
+        self._shift, self._work_dtype, self.symmetric = sign * h, np.dtype(np.float64), False
         return self._run_elimination(self._analysis.layout(False), self._plan(False))
 
     def _eliminate_exactly(self, potentials: ExactPotentials) -> FactorNumbers:
-        self._exact, self._inner, self.symmetric = potentials, np.dtype(np.float64), False
-        self._values = np.full(self._edges.values.size, self.semiring.zero_for(self._inner), self._inner)
+        self._exact, self._work_dtype, self.symmetric = potentials, np.dtype(np.float64), False
+        self._values = np.full(self._edges.values.size, self.semiring.zero_for(self._work_dtype), self._work_dtype)
         entries = self._edge_indices(potentials.tails, potentials.heads)
         self._values[entries] = potentials.sign * potentials.reduced_weights()
         return self._run_elimination(self._analysis.layout(False), self._plan(False))
 
-    def _run_elimination(self, layout: FactorLayout, plan: KernelPlan, *, keep: bool = False) -> FactorNumbers:
-        built: FactorNumbers = self._placement.eliminate(self._analysis, layout, plan, self._values, keep=keep)
+    def _run_elimination(self, layout: FactorLayout, plan: KernelPlan, *, keeps_updates: bool = False) -> FactorNumbers:
+        built: FactorNumbers = self._placement.eliminate(
+            self._analysis, layout, plan, self._values, keeps_updates=keeps_updates
+        )
         return built
 
     # -------------------------------------------------------------------------------------------------- vectors
@@ -419,16 +423,16 @@ class Factor:
         if right_side.ndim not in (1, 2) or right_side.shape[0] != n:
             raise ShapeError(f"b is {right_side.shape}: give shape ({n},) or ({n}, k)")
         scan = check_entries(right_side, self.semiring, "b")
-        if has_inner_zero(self.semiring, self._inner):
+        if has_inner_zero(self.semiring, self._work_dtype):
             ends = [abs(int(end)) for end in (scan.low, scan.high) if end is not None]
-            if max(ends, default=0) + self._largest * n >= limits_of(self._inner).half:
+            if max(ends, default=0) + self._largest * n >= limits_of(self._work_dtype).half:
                 raise IntegerOverflowError(
                     f"b has entries up to {max(ends)} and paths have {n} edges of weights up to {self._largest}: their "
-                    f"sums may exceed half the range of {self._inner}. Use int64 or float64"
+                    f"sums may exceed half the range of {self._work_dtype}. Use int64 or float64"
                 )
-            B = encode(right_side, self.semiring, self._inner)
+            B = encode(right_side, self.semiring, self._work_dtype)
         else:
-            B = right_side.astype(self._inner)
+            B = right_side.astype(self._work_dtype)
         matrix = B[:, np.newaxis] if B.ndim == 1 else B
         if self._exact is not None:
             solution = self._exact.solve(matrix, transposed).reshape(right_side.shape)
@@ -438,7 +442,7 @@ class Factor:
             matrix = matrix + shift
         xp = self._placement.xp
         with self._placement.current():
-            values = xp.empty(matrix.shape, self._inner)
+            values = xp.empty(matrix.shape, self._work_dtype)
             sweeps = self._sweeps(columns=not transposed, nonnegative=scan.nonnegative)
             if matrix.shape[1]:
                 sweeps.solve(xp.asarray(np.ascontiguousarray(matrix)), values)
@@ -448,14 +452,14 @@ class Factor:
 
     def _decode_result(self, result: Any) -> Any:
         """Convert a result of the kernels to the caller's dtype and value of "no path"."""
-        if has_inner_zero(self.semiring, self._inner):
+        if has_inner_zero(self.semiring, self._work_dtype):
             return decode(result, self.semiring, self.dtype)
-        return rounded(result, self.dtype)
+        return round_to_dtype(result, self.dtype)
 
     # ------------------------------------------------------------------------------------------------ rows of A*
 
     @property
-    def _is_plain(self) -> bool:
+    def _has_no_potentials(self) -> bool:
         """Whether the matrix was eliminated without potentials."""
         return self._shift is None and self._exact is None
 
@@ -483,7 +487,9 @@ class Factor:
             else:
                 out[which] = _copy_to_host(block)
 
-        direct = self._is_plain and self._inner == self.dtype and not has_inner_zero(self.semiring, self.dtype)
+        direct = (
+            self._has_no_potentials and self._work_dtype == self.dtype and not has_inner_zero(self.semiring, self.dtype)
+        )
         with self._placement.current():
             if direct and vertices.size:  # the caller's form is that of the kernels
                 self._sweeps().rows_into(vertices, out)
@@ -529,12 +535,12 @@ class Factor:
         rows = self._vertices.indices(sources)
         if targets is None:
             with self._placement.current():
-                return self._rows(rows, f"{rows.size:,} rows of A*")
+                return self._compute_rows(rows, f"{rows.size:,} rows of A*")
         columns = self._vertices.indices(targets)
-        needed = rows.size * columns.size * self._inner.itemsize
+        needed = rows.size * columns.size * self._work_dtype.itemsize
         with self._placement.current():
             self._placement.demand(needed, f"a table of {rows.size:,} × {columns.size:,}", _SMALLER_CALLS)
-            values = self._placement.xp.empty((rows.size, columns.size), self._inner)
+            values = self._placement.xp.empty((rows.size, columns.size), self._work_dtype)
             if values.size:
                 self._placement.table(self._sweeps, rows, columns, values)
             if self._exact is not None:
@@ -585,7 +591,7 @@ class Factor:
             raise ShapeError(f"{counts}: give two lists of one length, or call table for all combinations")
         xp = self._placement.xp
         with self._placement.current():
-            values = xp.empty(rows.size, self._inner)
+            values = xp.empty(rows.size, self._work_dtype)
             if rows.size:
                 self._placement.pairs(self._sweeps, rows, columns, values)
             if self._exact is not None:
@@ -594,8 +600,8 @@ class Factor:
                 values += xp.asarray(self._shift[columns] - self._shift[rows])
             return self._decode_result(values)
 
-    def _rows(self, rows: Array, what: str, instead: str = _SMALLER_CALLS) -> Any:
-        self._placement.demand(rows.size * len(self) * self.dtype.itemsize, what, instead)
+    def _compute_rows(self, rows: Array, subject: str, remedy: str = _SMALLER_CALLS) -> Any:
+        self._placement.demand(rows.size * len(self) * self.dtype.itemsize, subject, remedy)
         out = self._placement.empty_rows(rows.size, len(self), self.dtype)
         self._write_rows(rows, out)
         return out
@@ -733,17 +739,17 @@ class Factor:
             self._write_rows(chosen, target)
         return _finish_output(out, target)
 
-    def _reduce_rows(self, chosen: Array, reduce: Reduction) -> Array:
-        if reduce.needs_only_worst and self._is_plain and chosen.size:
-            worst = np.empty(chosen.size, self._inner)
+    def _reduce_rows(self, vertices: Array, reduction: Reduction) -> Array:
+        if reduction.needs_only_worst and self._has_no_potentials and vertices.size:
+            worst = np.empty(vertices.size, self._work_dtype)
             with self._placement.current():
-                self._sweeps().worst(chosen, worst)
+                self._sweeps().worst(vertices, worst)
             return np.asarray(self._decode_result(worst))
         parts: list[tuple[Array, Array]] = []
 
         def receive(which: Array, block: Any) -> None:
-            rows = _copy_to_host(block) if reduce.is_builtin else block
-            reduced = _copy_to_host(reduce.reduce_rows(chosen[which], rows))
+            rows = _copy_to_host(block) if reduction.is_builtin else block
+            reduced = _copy_to_host(reduction.reduce_rows(vertices[which], rows))
             if reduced.shape[:1] != (which.size,):
                 raise ShapeError(
                     f"reduce returned shape {reduced.shape} for {which.size} rows: return one result for each row"
@@ -751,17 +757,17 @@ class Factor:
             parts.append((which, reduced))
 
         with self._placement.current():
-            self._visit_rows(chosen, receive)
+            self._visit_rows(vertices, receive)
         if not parts:
-            return np.asarray(reduce.reduce_rows(chosen, np.empty((0, len(self)), self.dtype)))
-        out = np.empty((chosen.size, *parts[0][1].shape[1:]), np.result_type(*(part.dtype for _, part in parts)))
+            return np.asarray(reduction.reduce_rows(vertices, np.empty((0, len(self)), self.dtype)))
+        out = np.empty((vertices.size, *parts[0][1].shape[1:]), np.result_type(*(part.dtype for _, part in parts)))
         for which, reduced in parts:
             out[which] = reduced
         return out
 
-    def _iterate_rows(self, chosen: Array, chunk: int) -> Iterator[tuple[Array, Array]]:
-        for start in range(0, chosen.size, chunk):
-            part = chosen[start : start + chunk]
+    def _iterate_rows(self, vertices: Array, chunk: int) -> Iterator[tuple[Array, Array]]:
+        for start in range(0, vertices.size, chunk):
+            part = vertices[start : start + chunk]
             yield part, self.table(part if self.names is None else [self.names[v] for v in part])
 
     def closure(self, out: Any = None) -> Any:
@@ -788,7 +794,7 @@ class Factor:
                 "call table for some sources and targets, rows for some rows at a time, or pass out= the name of a file"
             )
             with self._placement.current():
-                return self._rows(np.arange(n), f"A* of {n:,} vertices", instead)
+                return self._compute_rows(np.arange(n), f"A* of {n:,} vertices", instead)
         return self.rows(out=out)
 
     # ------------------------------------------------------------------------------------------------- new weights
@@ -892,7 +898,7 @@ def _open_output(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Arra
     """Return the caller's array, or a new .npy file, which is valid only after `_finish_output`."""
     if is_npy_name(out):
         built: Array = np.lib.format.open_memmap(out, mode="w+", dtype=dtype, shape=shape)
-        _write_first(out, bytes(len(np.lib.format.MAGIC_PREFIX)))
+        _write_prefix(out, bytes(len(np.lib.format.MAGIC_PREFIX)))
         return built
     operand: Array = as_output(out, shape, dtype)
     return operand
@@ -903,11 +909,11 @@ def _finish_output(out: Any, target: Array) -> Any:
     if not is_npy_name(out):
         return out
     target.flush()  # type: ignore[attr-defined]  # a numpy.memmap
-    _write_first(out, np.lib.format.MAGIC_PREFIX)
+    _write_prefix(out, np.lib.format.MAGIC_PREFIX)
     return target
 
 
-def _write_first(path: Any, content: bytes) -> None:
+def _write_prefix(path: Any, content: bytes) -> None:
     with open(path, "r+b") as stream:
         stream.write(content)
         stream.flush()
@@ -938,13 +944,13 @@ def convert_right_side(b: Any, semiring: Semiring, dtype: np.dtype[Any], name: s
     """Return a right-hand side in the dtype of the matrix. Raises `DTypeError` if its dtype does not fit into it."""
     if not hasattr(b, "dtype") and not hasattr(b, "to_numpy"):
         return np.asarray(as_array(b, semiring, dtype, name=name))
-    array = np.asarray(in_host_memory(b, name))
+    array = np.asarray(as_host_operand(b, name))
     if array.dtype != dtype and not np.can_cast(array.dtype, dtype, "safe"):
         raise DTypeError(f"{name} is {array.dtype}, the matrix {dtype}: convert one of them")
     return np.asarray(as_array(array, semiring, dtype, name=name))
 
 
-def largest_size(values: Array, scan: Scan) -> Any:
+def largest_magnitude(values: Array, scan: Scan) -> Any:
     """Return the largest magnitude in a scanned array, without "no path" and infinities."""
     if values.dtype.kind == "i":
         return max((abs(int(end)) for end in (scan.low, scan.high) if end is not None), default=0)
@@ -953,18 +959,18 @@ def largest_size(values: Array, scan: Scan) -> Any:
     return float(np.abs(values.astype(np.float64)).max(initial=0.0, where=np.isfinite(values)))
 
 
-def inner_dtype(semiring: Semiring, dtype: np.dtype[Any], n: int, largest: Any, more: int = 0) -> np.dtype[Any]:
+def choose_work_dtype(semiring: Semiring, dtype: np.dtype[Any], n: int, largest: Any, addend: int = 0) -> np.dtype[Any]:
     """Return the dtype to compute in, which is float32 for float16 and bfloat16.
 
-    In a dtype of integers, the sum of n weights of at most ``largest``, and ``more``, stays below "no path".
+    In a dtype of integers, the sum of n weights of at most ``largest``, and ``addend``, stays below "no path".
     """
     inner: np.dtype[Any] | None = dtype
     if not has_inner_zero(semiring, dtype):
         return np.dtype(np.float32) if is_half(dtype) else dtype
     while inner is not None:
-        if largest * (n + 1) + more < limits_of(inner).half:
+        if largest * (n + 1) + addend < limits_of(inner).half:
             return inner
-        inner = widen(inner)
+        inner = next_wider_integer(inner)
     raise IntegerOverflowError(
         f"paths of {n} edges of weights up to {largest} may exceed half the range of int64, in which {semiring.name} "
         "computes in: use float64, which holds every sum, rounded"

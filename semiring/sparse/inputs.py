@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import check_entries, convert
-from semiring.arrays.labels import names_vertices
-from semiring.arrays.operands import as_matrix, common_dtype, in_host_memory
+from semiring.arrays.labels import may_name_vertices
+from semiring.arrays.operands import as_host_operand, as_matrix, common_dtype
 from semiring.arrays.scans import Scan
 from semiring.arrays.scatter import add_duplicates
 from semiring.arrays.sparse import is_ascending, is_sparse, stored_entries, warn_of_duplicates
@@ -29,7 +29,7 @@ __all__ = ["SparseEntries", "check_values", "edges_of"]
 
 Array = NDArray[Any]
 
-_MOST = np.iinfo(np.int32).max  # vertices, whose numbers patterns hold as int32
+_MAX_VERTICES = np.iinfo(np.int32).max  # vertices, whose numbers patterns hold as int32
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,14 +80,14 @@ def edges_of(
     or outside the domain.
     """
     names = None
-    if names_vertices(A):
+    if may_name_vertices(A):
         edges = take_edges(A, reading)
         if edges is not None:
             rows, columns, values = weighted_edges(edges, semiring, dtype, directed=reading.directed is not False)
             return _read_lists(edges.size, rows, columns, values, semiring, edges.names)
         labelled_matrix = take(A, semiring, reading)
         A, names = labelled_matrix.matrix, labelled_matrix.names
-    A = A.unpack() if isinstance(A, BitMatrix) else in_host_memory(A)
+    A = A.unpack() if isinstance(A, BitMatrix) else as_host_operand(A)
     both = names is None and reading.directed is False
     if is_sparse(A):
         return _read_sparse(A, semiring, dtype, names, both)
@@ -106,31 +106,40 @@ def _make_pattern(n: int, rows: Array, columns: Array) -> Pattern:
     return Pattern(n, starts, columns.astype(np.int32))
 
 
-def _read_sparse(A: Any, semiring: Semiring, dtype: Any, names: Any, both: bool) -> SparseEntries:
+def _read_sparse(A: Any, semiring: Semiring, dtype: Any, names: Any, is_undirected: bool) -> SparseEntries:
     if A.shape[0] != A.shape[1]:
         raise ShapeError(f"A is {A.shape}: a square matrix is needed")
-    if A.shape[0] > _MOST:
-        raise TooLargeError(f"A has {A.shape[0]:,} vertices, and at most {_MOST:,} are numbered: pass a part of it")
+    if A.shape[0] > _MAX_VERTICES:
+        raise TooLargeError(
+            f"A has {A.shape[0]:,} vertices, and at most {_MAX_VERTICES:,} are numbered: pass a part of it"
+        )
     dtype = common_dtype(semiring, A) if dtype is None else np.dtype(dtype)
     semiring.check_dtype(dtype)
     n = int(A.shape[0])
     rows, columns, stored = stored_entries(A)
     values = convert(stored, semiring, dtype, "A.data")
-    ordered = A.format == "csr" and not both and is_ascending(A.indptr, columns)
+    ordered = A.format == "csr" and not is_undirected and is_ascending(A.indptr, columns)
     if ordered and not (values == semiring.zero_for(dtype)).any():
         pattern = Pattern(n, A.indptr.astype(np.int64), columns.astype(np.int32))
         return check_values(pattern, values, semiring, names)
-    if both:
+    if is_undirected:
         other = np.flatnonzero(rows != columns)
         rows, columns = np.concatenate([rows, columns[other]]), np.concatenate([columns, rows[other]])
         values = np.concatenate([values, values[other]])
-    return _read_lists(n, rows, columns, values, semiring, names, warns=not both)
+    return _read_lists(n, rows, columns, values, semiring, names, warns_of_duplicates=not is_undirected)
 
 
 def _read_lists(
-    n: int, rows: Array, columns: Array, values: Array, semiring: Semiring, names: Any, *, warns: bool = False
+    n: int,
+    rows: Array,
+    columns: Array,
+    values: Array,
+    semiring: Semiring,
+    names: Any,
+    *,
+    warns_of_duplicates: bool = False,
 ) -> SparseEntries:
-    """Return the listed edges; with ``warns``, warn of a pair that is listed twice."""
+    """Return the listed edges; with ``warns_of_duplicates``, warn of a pair that is listed twice."""
     is_edge = values != semiring.zero_for(values.dtype)  # NaN too
     if not is_edge.all():
         rows, columns, values = rows[is_edge], columns[is_edge], values[is_edge]
@@ -138,7 +147,7 @@ def _read_lists(
     starts, order = symbolic.compress_rows(n, rows, columns)
     rows, columns, values = rows[order], columns[order], values[order]
     if not ((rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])).all():
-        if warns:
+        if warns_of_duplicates:
             warn_of_duplicates(semiring)
         cells, values = add_duplicates(rows.astype(np.int64) * n + columns, values, semiring)
         return check_values(_make_pattern(n, cells // n, cells % n), values, semiring, names)

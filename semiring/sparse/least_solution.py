@@ -12,9 +12,9 @@ from semiring.algebra.catalogue import adds_products, as_semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.stars import divergence_error, warn_of_diverging_sum
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, rounded, wide
-from semiring.arrays.labels import names_vertices
-from semiring.arrays.operands import in_host_memory, operands
+from semiring.arrays.encoding import check_entries, decode, encode, has_inner_zero, round_to_dtype, to_compute_dtype
+from semiring.arrays.labels import may_name_vertices
+from semiring.arrays.operands import as_host_operand, operands
 from semiring.arrays.sparse import is_sparse
 from semiring.arrays.zero_conventions import warn_of_other_zeros
 from semiring.closures import closure, closure_of_rounded
@@ -26,7 +26,7 @@ from semiring.kernels.cpu.elimination import symbolic, triangular_solve
 from semiring.kernels.engine import Engine, make_plan
 from semiring.linalg import matmul
 from semiring.sparse.dense_solve import solve_dense
-from semiring.sparse.factorization import Factor, align_labels, convert_right_side, inner_dtype, largest_size
+from semiring.sparse.factorization import Factor, align_labels, choose_work_dtype, convert_right_side, largest_magnitude
 from semiring.sparse.inputs import SparseEntries, edges_of
 from semiring.sparse.numeric import PivotError
 from semiring.sparse.symbolic import analyse
@@ -87,7 +87,7 @@ def fixed_point(
     """
     algebra = as_semiring(semiring_of(A, semiring))
     count = get_threads() if threads is None else checked_threads(threads)
-    if names_vertices(A) or is_sparse(A):
+    if may_name_vertices(A) or is_sparse(A):
         edges = edges_of(A, algebra).require_eliminable()
         pattern = edges.pattern
         order = symbolic.topological_order(pattern.starts, pattern.indices)
@@ -96,7 +96,7 @@ def fixed_point(
         _require_star(algebra)
         return np.asarray(Factor(algebra, edges, analyse(pattern), count).solve(b, transposed=transposed))
     array = A.unpack() if isinstance(A, BitMatrix) else A
-    matrix, right = operands(algebra, A=in_host_memory(array), b=in_host_memory(b, "b"))
+    matrix, right = operands(algebra, A=as_host_operand(array), b=as_host_operand(b, "b"))
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ShapeError(f"A is {matrix.shape}: a square matrix is needed")
     _check_shape(right, len(matrix))
@@ -121,12 +121,12 @@ def _solve_dense(A: Array, b: Array, semiring: Semiring, transposed: bool, threa
     matrix = b[:, np.newaxis] if b.ndim == 1 else b
     signed = semiring.tropical is not None and is_floating(A.dtype) and not scan.nonnegative
     if signed or (transposed and not semiring.commutative):
-        D = closure_of_rounded(wide(A, semiring), semiring, A.dtype, threads=threads)
-        X = wide(matrix, semiring)
+        D = closure_of_rounded(to_compute_dtype(A, semiring), semiring, A.dtype, threads=threads)
+        X = to_compute_dtype(matrix, semiring)
         product = matmul(X.T, D, semiring).T if transposed else matmul(D, X, semiring)
-        return np.asarray(rounded(product, A.dtype)).reshape(b.shape)
-    more = int(largest_size(b, other)) if has_inner_zero(semiring, A.dtype) else 0
-    inner = inner_dtype(semiring, A.dtype, n, largest_size(A, scan), more)
+        return np.asarray(round_to_dtype(product, A.dtype)).reshape(b.shape)
+    more = int(largest_magnitude(b, other)) if has_inner_zero(semiring, A.dtype) else 0
+    inner = choose_work_dtype(semiring, A.dtype, n, largest_magnitude(A, scan), more)
     plan = make_plan(semiring, inner, nonnegative=scan.nonnegative and other.nonnegative, threads=threads)
     work, X = encode(A.T if transposed else A, semiring, inner), encode(matrix, semiring, inner)
     try:
@@ -147,8 +147,8 @@ def _sweep_acyclic(edges: SparseEntries, order: Array, b: Any, semiring: Semirin
     _check_shape(right, n)
     scan = check_entries(right, semiring, "b")
     integers = has_inner_zero(semiring, dtype)
-    more = int(largest_size(right, scan)) if integers else 0
-    inner = inner_dtype(semiring, dtype, n, largest_size(values, edges.scan), more)
+    more = int(largest_magnitude(right, scan)) if integers else 0
+    inner = choose_work_dtype(semiring, dtype, n, largest_magnitude(values, edges.scan), more)
     columns = right[:, np.newaxis] if right.ndim == 1 else right
     weights, X = encode(values, semiring, inner), encode(columns, semiring, inner)
     starts, indices = pattern.starts, pattern.indices

@@ -25,11 +25,11 @@ from semiring.kernels.cpu.threads.pool import run_tasks
 from semiring.kernels.engine import Engine
 from semiring.sparse.symbolic import Analysis, FactorLayout
 
-__all__ = ["FactorNumbers", "PivotError", "eliminate", "eliminate_again", "reduce_large"]
+__all__ = ["FactorNumbers", "PivotError", "eliminate", "reduce_large", "update_factor_numbers"]
 
 Array = NDArray[Any]
 
-_PANELS = 6  # panels in which the update of a large symmetric front is computed: 7/12 of the square
+_UPDATE_PANELS = 6  # panels in which the update of a large symmetric front is computed: 7/12 of the square
 
 
 class PivotError(Exception):
@@ -48,7 +48,9 @@ class FactorNumbers:
     layout: FactorLayout
     plan: KernelPlan
     memory: Array
-    updates: dict[int, Array] | None = None  # stored updates to the fronts above the subtrees, for `eliminate_again`
+    updates: dict[int, Array] | None = (
+        None  # stored updates to the fronts above the subtrees, for `update_factor_numbers`
+    )
 
     @property
     def nbytes(self) -> int:
@@ -57,31 +59,34 @@ class FactorNumbers:
 
 
 def eliminate(
-    analysis: Analysis, layout: FactorLayout, plan: KernelPlan, values: Array, *, keep: bool = False
+    analysis: Analysis, layout: FactorLayout, plan: KernelPlan, values: Array, *, keeps_updates: bool = False
 ) -> FactorNumbers:
     """Return the factor of the matrix with the analysed pattern and ``values``, encoded in the plan's dtype.
 
-    ``keep``: whether to store the updates that `eliminate_again` needs. Raises `PivotError` with the first place, among
-    the places that were reached, whose pivot has no star.
+    ``keeps_updates``: whether to store the updates that `update_factor_numbers` needs. Raises `PivotError` with the
+    first place, among the places that were reached, whose pivot has no star.
     """
     memory = np.full(layout.size, plan.zero, plan.dtype)
     kernels.scatter_values(values, layout.slots, memory)
-    numbers = FactorNumbers(analysis, layout, plan, memory, {} if keep else None)
+    numbers = FactorNumbers(analysis, layout, plan, memory, {} if keeps_updates else None)
     with profiling.span("method", "elimination", shape=(analysis.n, analysis.n)):
         _SupernodalElimination(numbers).run()
     return numbers
 
 
-def eliminate_again(numbers: FactorNumbers, plan: KernelPlan, values: Array, changed: Array) -> FactorNumbers:
-    """Return the factor of values that differ in the ``changed`` entries, bitwise identical to that of `eliminate`.
+def update_factor_numbers(
+    numbers: FactorNumbers, plan: KernelPlan, values: Array, changed_entries: Array
+) -> FactorNumbers:
+    """Return the factor of values that differ in some entries, bitwise identical to that of `eliminate`.
 
-    ``numbers`` must have stored updates, and do not change. Only subtrees with a changed entry and the fronts above
-    them are eliminated again; all fronts are, if these are most of the work. Raises `PivotError`.
+    ``numbers``, the factor of the earlier values, must have stored updates, and does not change. ``changed_entries``:
+    the indices of the entries that differ. Only subtrees with a changed entry and the fronts above them are eliminated
+    again; all fronts are, if these are most of the work. Raises `PivotError`.
     """
     a, layout = numbers.analysis, numbers.layout
     assert numbers.updates is not None
     stale = np.zeros(a.count, np.bool_)
-    stale[a.owners[changed]] = True
+    stale[a.owners[changed_entries]] = True
     above = a.ancestors(a.pivot_starts[:-1][stale])
     roots, rest, _ = a.tasks
     is_stale = np.zeros(a.count, np.bool_)
@@ -90,7 +95,7 @@ def eliminate_again(numbers: FactorNumbers, plan: KernelPlan, values: Array, cha
         is_stale[a.lows[root] : root + 1] = above[root]
     work = a.pairs(layout.symmetric)
     if 2 * work[is_stale].sum() > work.sum():
-        return eliminate(a, layout, plan, values, keep=True)
+        return eliminate(a, layout, plan, values, keeps_updates=True)
     memory = numbers.memory.copy()
     k, m = a.pivots, a.depths
     edges = np.flatnonzero(np.diff(is_stale, prepend=False, append=False))
@@ -203,7 +208,7 @@ def reduce_large(engine: Engine, numbers: FactorNumbers, s: int, update: Any) ->
         else:
             engine.multiply(T.T, open_below.T, S)
     U = update.reshape(m, m)
-    step = -(-m // _PANELS) if layout.symmetric else m
+    step = -(-m // _UPDATE_PANELS) if layout.symmetric else m
     for start in range(0, m, step):
         rows = slice(start, start + step)
         engine.multiply_add(

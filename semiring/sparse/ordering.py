@@ -4,8 +4,9 @@ Sources: J. A. George, J. W. H. Liu, "The evolution of the minimum degree orderi
 SciPy's SuperLU has it; G. Karypis, V. Kumar, "A fast and high quality multilevel scheme for partitioning irregular
 graphs", SIAM J. Sci. Comput. 20 (1998), for METIS and its nested dissection (package pymetis, extra ``sparse``).
 
-``auto`` takes minimum degree up to `_METIS` vertices, because it costs a third of METIS's time and leaves as much fill.
-Beyond that it takes METIS if it is installed. The choice depends on the graph and on the installed packages.
+``auto`` takes minimum degree up to `_MAX_MINIMUM_DEGREE` vertices, because it costs a third of METIS's time and leaves
+as much fill. Beyond that it takes METIS if it is installed. The choice depends on the graph and on the installed
+packages.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ __all__ = ["ORDERINGS", "elimination_order"]
 Array = NDArray[Any]
 
 ORDERINGS = ("auto", "metis", "minimum_degree", "natural")
-_METIS = 100_000
+_MAX_MINIMUM_DEGREE = 100_000
 
 
 def elimination_order(starts: Array, indices: Array, ordering: Any = "auto") -> tuple[Array, str]:
@@ -36,17 +37,17 @@ def elimination_order(starts: Array, indices: Array, ordering: Any = "auto") -> 
     """
     n = starts.size - 1
     if not isinstance(ordering, str):
-        return _checked(ordering, n), "given"
+        return _check_permutation(ordering, n), "given"
     if ordering not in ORDERINGS:
         raise UnknownNameError("elimination order", ordering, ORDERINGS)
     if ordering == "auto":
-        ordering = "metis" if n > _METIS and find_spec("pymetis") is not None else "minimum_degree"
+        ordering = "metis" if n > _MAX_MINIMUM_DEGREE and find_spec("pymetis") is not None else "minimum_degree"
     if ordering == "natural" or n < 2 or not indices.size:
         return np.arange(n, dtype=np.int32), "natural"
     return (_nested_dissection if ordering == "metis" else _minimum_degree)(starts, indices), ordering
 
 
-def _checked(ordering: Any, n: int) -> Array:
+def _check_permutation(ordering: Any, n: int) -> Array:
     order = np.asarray(ordering)
     whole = order.shape == (n,) and (order.dtype.kind in "iu" or not order.size)
     if not whole or not np.array_equal(np.sort(order), np.arange(n)):

@@ -24,15 +24,15 @@ __all__ = ["join_pairs"]
 Array = NDArray[Any]
 
 # These constants decide bits. They may depend on the pairs and the pattern alone.
-_LINE = 256  # bytes of labels that come down together: four vectors of AVX-512
-_FEW = 20_000_000  # operations of climbs that are cheaper than counting the operations of the other way
-_PARTS = 1 << 25  # partial sums that are held at a time
+_LINE_BYTES = 256  # bytes of labels that come down together: four vectors of AVX-512
+_CHEAP_OPERATIONS = 20_000_000  # operations of climbs that are cheaper than counting the operations of the other way
+_MAX_PARTIAL_SUMS = 1 << 25  # partial sums that are held at a time
 # These constants decide only the time and the memory.
-_TOGETHER = 32  # ends that climb together
-_PIECE = 256  # pairs whose labels a thread joins at a time
-_LABELS = 1 << 28  # bytes of labels that are held at a time without a query of the free memory
-_GROUP = 4_000_000  # operations that a thread takes at a time, at least
-_ITEM = 1000  # operations that an item costs by itself
+_ENDS_PER_TASK = 32  # ends that climb together
+_PAIRS_PER_TASK = 256  # pairs whose labels a thread joins at a time
+_MAX_LABEL_BYTES = 1 << 28  # bytes of labels that are held at a time without a query of the free memory
+_MIN_GROUP_OPERATIONS = 4_000_000  # operations that a thread takes at a time, at least
+_ITEM_OPERATIONS = 1000  # operations that an item costs by itself
 
 
 def join_pairs(rows: TriangularSolves, columns: TriangularSolves, sources: Array, targets: Array, out: Array) -> None:
@@ -43,20 +43,20 @@ def join_pairs(rows: TriangularSolves, columns: TriangularSolves, sources: Array
     order = np.lexsort((heads, tails, common))
     first_common = int(np.searchsorted(common[order], 0))
     out[order[:first_common]] = rows.plan.zero  # no tree holds both ends
-    parts = kernels.sums_from_roots(a.parents, -(-a.pivots // _width(rows)))
-    step = max(1, _PARTS // int(parts.max()))
+    parts = kernels.sums_from_roots(a.parents, -(-a.pivots // _line_entries(rows)))
+    step = max(1, _MAX_PARTIAL_SUMS // int(parts.max()))
     for start in range(first_common, order.size, step):
         some = order[start : start + step]
         values = np.empty(some.size, out.dtype)
-        _Pairs(rows, columns, tails[some], heads[some], common[some]).join(values)
+        _PairJoin(rows, columns, tails[some], heads[some], common[some]).join(values)
         out[some] = values
 
 
-def _width(rows: TriangularSolves) -> int:
-    return _LINE // rows.plan.dtype.itemsize
+def _line_entries(rows: TriangularSolves) -> int:
+    return _LINE_BYTES // rows.plan.dtype.itemsize
 
 
-class _Pairs:
+class _PairJoin:
     """Pairs of places, sorted by the lowest supernode that is above both."""
 
     def __init__(
@@ -69,18 +69,18 @@ class _Pairs:
     def join(self, out: Array) -> None:
         """Write to ``out`` (p,) the entry of A* for each pair."""
         a = self.analysis
-        climbing = self.climbing()
-        if climbing > _FEW:
+        count_climbs = self.count_climbs()
+        if count_climbs > _CHEAP_OPERATIONS:
             nodes = np.flatnonzero(a.ancestors(a.pivot_starts[self.common]))
             starts = np.searchsorted(self.common, a.lows[nodes])
             stops = np.searchsorted(self.common, nodes, "right")
             tree = a.lows, a.pivot_starts, a.row_starts, a.rows
             work = kernels.count_operations(nodes, starts, stops, self.tails, self.heads, self.shared, *tree)
-            if int(work.sum()) < climbing:
+            if int(work.sum()) < count_climbs:
                 with self.span(int(work.sum()), "from the roots"):
                     self.join_columns(nodes, starts, stops, work, out)
                 return
-        with self.span(climbing, "from the ends"):
+        with self.span(count_climbs, "from the ends"):
             self.join_labels(out)
 
     def span(self, operations: int, labels: str) -> Any:
@@ -88,7 +88,7 @@ class _Pairs:
 
     # ------------------------------------------------------------------------------------------------ up the tree
 
-    def climbing(self) -> int:
+    def count_climbs(self) -> int:
         """Return the operations of `join_labels`."""
         a = self.analysis
         tails, heads = np.unique(self.tails), np.unique(self.heads)
@@ -99,7 +99,7 @@ class _Pairs:
         """Write the entries to ``out`` by the labels of the distinct ends, some pairs at a time."""
         a, sr, zero = self.analysis, self.rows.sr, self.plan.zero
         longest = int((a.heights + a.pivots).max())
-        step = max(1, _LABELS // (2 * longest * out.itemsize))
+        step = max(1, _MAX_LABEL_BYTES // (2 * longest * out.itemsize))
         for start in range(0, out.size, step):
             part = slice(start, start + step)
             common, values = self.common[part], out[part]
@@ -108,7 +108,7 @@ class _Pairs:
             lengths = a.heights[common] + a.pivots[common]
             tasks = [
                 (sr, x, x_at[piece], y, y_at[piece], lengths[piece], zero, values[piece])
-                for piece in _pieces(values.size, _PIECE)
+                for piece in _pieces(values.size, _PAIRS_PER_TASK)
             ]
             run_tasks(kernels.join_labels, tasks, self.plan.threads)
 
@@ -127,7 +127,7 @@ class _Pairs:
         tree, close = (a.supernode_of, a.parents, *sweeps.tree), not sweeps.columns
         tasks = [
             (*folds, distinct[part], limits[part], close, tree, *numbers, starts[part], label)
-            for part in _pieces(distinct.size, _TOGETHER)
+            for part in _pieces(distinct.size, _ENDS_PER_TASK)
         ]
         run_tasks(kernels.climb, tasks, plan.threads)
         return label, starts[which]
@@ -140,7 +140,7 @@ class _Pairs:
         The pairs of a supernode are those from ``starts`` to ``stops``. ``work``: the operations of each supernode.
         """
         a, plan, rows, columns = self.analysis, self.plan, self.rows, self.columns
-        width = _width(rows)
+        width = _line_entries(rows)
         pivots = a.pivots[nodes]
         slices = -(-pivots // width)
         which = np.repeat(np.arange(nodes.size), slices)
@@ -151,9 +151,9 @@ class _Pairs:
         items = np.stack([nodes[which], left, right, start, stop, ends - (stop - start)], axis=1)
         parts = np.empty(int(ends[-1]), plan.dtype)
 
-        cost = work[which] * (right - left) // pivots[which] + _ITEM
+        cost = work[which] * (right - left) // pivots[which] + _ITEM_OPERATIONS
         heavy = np.argsort(-cost, kind="stable")  # long items first, so that threads finish together
-        group = np.cumsum(cost[heavy]) // _GROUP
+        group = np.cumsum(cost[heavy]) // _MIN_GROUP_OPERATIONS
         groups = np.split(heavy, np.flatnonzero(np.diff(group)) + 1)
         places = int((a.pivot_starts[nodes + 1] - a.pivot_starts[a.lows[nodes]]).max())
         depth = int(a.depths.max())
@@ -161,9 +161,9 @@ class _Pairs:
         tree = a.lows, a.pivot_starts, a.row_starts, a.rows
         numbers = rows.numbers.memory, rows.numbers.layout.blocks, (rows.up_panels, columns.up_panels)
         facts = self.shared, plan.zero, plan.one
-        lines = places * _LINE * (1 if self.shared else 2)
+        lines = places * _LINE_BYTES * (1 if self.shared else 2)
         threads = plan.threads
-        if lines * threads > _LABELS and (memory := free_memory()) is not None:
+        if lines * threads > _MAX_LABEL_BYTES and (memory := free_memory()) is not None:
             threads = max(1, min(threads, memory // lines))
         free: list[tuple[Array, ...]] = []  # workspace that is used again: append and pop are atomic
 

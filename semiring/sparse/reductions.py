@@ -14,20 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra import Semiring
-from semiring.arrays.folds import farthest
+from semiring.arrays.folds import farthest_entries
 from semiring.errors import AlgebraError, UnknownNameError
 
 __all__ = ["REDUCTIONS", "Reduction", "find_reduction"]
 
 Array = NDArray[Any]
-_OfRows: TypeAlias = Callable[[Array, Array], Any]
+_RowFunction: TypeAlias = Callable[[Array, Array], Any]
 
 
 @dataclass(frozen=True)
 class Reduction:
     """A function that reduces rows, and its requirements."""
 
-    reduce_rows: _OfRows
+    reduce_rows: _RowFunction
     is_builtin: bool = False  # a function of this module: it takes rows in the memory of the host
     needs_only_worst: bool = False  # the worst value of each row suffices
 
@@ -49,7 +49,7 @@ def find_reduction(choice: Any, semiring: Semiring) -> Reduction:
     return Reduction(REDUCTIONS[name](semiring, *arguments), is_builtin=True, needs_only_worst=needs_only_worst)
 
 
-def _ordered(semiring: Semiring, name: str, *, sums: bool) -> str:
+def _selection_order(semiring: Semiring, name: str, *, sums: bool) -> str:
     """Return "min" or "max", by which ⊕ selects; raise `AlgebraError` for another ⊕."""
     op = semiring.add.expression.op
     if op not in ("min", "max") or (sums and semiring.tropical is None):
@@ -58,11 +58,11 @@ def _ordered(semiring: Semiring, name: str, *, sums: bool) -> str:
     return op
 
 
-def _eccentricity(semiring: Semiring) -> _OfRows:
+def _eccentricity(semiring: Semiring) -> _RowFunction:
     """Return a function for the worst value of each row: 0̄ if a vertex is not reached; in max-plus the greatest."""
     if not semiring.selective:
         raise AlgebraError(f"the ⊕ of {semiring.name} adds paths instead of selecting one, so no path is the worst")
-    return lambda _, block: farthest(block, semiring)
+    return lambda _, block: farthest_entries(block, semiring)
 
 
 def _find_reached(vertices: Array, block: Array, semiring: Semiring) -> Array:
@@ -72,9 +72,9 @@ def _find_reached(vertices: Array, block: Array, semiring: Semiring) -> Array:
     return reached
 
 
-def _mean(semiring: Semiring) -> _OfRows:
+def _mean(semiring: Semiring) -> _RowFunction:
     """Return a function for the mean over the other vertices that are reached, float64; NaN if there are none."""
-    _ordered(semiring, "mean", sums=True)
+    _selection_order(semiring, "mean", sums=True)
 
     def mean(vertices: Array, block: Array) -> Array:
         reached = _find_reached(vertices, block, semiring)
@@ -86,9 +86,9 @@ def _mean(semiring: Semiring) -> _OfRows:
     return mean
 
 
-def _closeness(semiring: Semiring) -> _OfRows:
+def _closeness(semiring: Semiring) -> _RowFunction:
     """Return a function for (r / (n - 1)) · (r / s), where distances to r other vertices sum to s; 0 for r = 0."""
-    _ordered(semiring, "closeness", sums=True)
+    _selection_order(semiring, "closeness", sums=True)
 
     def closeness(vertices: Array, block: Array) -> Array:
         reached = _find_reached(vertices, block, semiring)
@@ -101,7 +101,7 @@ def _closeness(semiring: Semiring) -> _OfRows:
     return closeness
 
 
-def _histogram(semiring: Semiring, bins: Any) -> _OfRows:
+def _histogram(semiring: Semiring, bins: Any) -> _RowFunction:
     """Return a function that counts the other vertices with a value in each bin, as `numpy.histogram` does."""
     edges = np.asarray(bins)
     if edges.ndim != 1 or edges.size < 2 or not (edges[1:] >= edges[:-1]).all():
@@ -115,9 +115,9 @@ def _histogram(semiring: Semiring, bins: Any) -> _OfRows:
     return histogram
 
 
-def _nearest(semiring: Semiring, k: Any) -> _OfRows:
+def _nearest(semiring: Semiring, k: Any) -> _RowFunction:
     """Return a function for the k best other vertices, the best first, by number if values are equal; -1 for none."""
-    sign = 1 if _ordered(semiring, "nearest", sums=False) == "min" else -1
+    sign = 1 if _selection_order(semiring, "nearest", sums=False) == "min" else -1
     if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
         raise ValueError(f"k counts the nearest, 1 or more, and is {k!r}")
 
@@ -137,7 +137,7 @@ def _nearest(semiring: Semiring, k: Any) -> _OfRows:
 
 
 #: The names that ``reduce=`` takes. Some have an argument.
-REDUCTIONS: dict[str, Callable[..., _OfRows]] = {
+REDUCTIONS: dict[str, Callable[..., _RowFunction]] = {
     "eccentricity": _eccentricity,
     "mean": _mean,
     "closeness": _closeness,

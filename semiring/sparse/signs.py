@@ -29,11 +29,11 @@ from semiring.algorithms.potentials.sweeps import cycle_error
 from semiring.algorithms.potentials.weights import check_range
 from semiring.sparse.exact_weights import ExactPotentials, exact_minimum
 
-__all__ = ["find_potentials", "name_negative_cycle"]
+__all__ = ["find_potentials", "raise_for_negative_cycle"]
 
 Array = NDArray[Any]
 
-_EXACT = 2**49  # sums of whole numbers up to here are exact in float64
+_MAX_EXACT_SUM = 2**49  # sums of whole numbers up to here are exact in float64
 
 
 def find_potentials(
@@ -74,10 +74,10 @@ def _loses_weights(graph: SparseGraph, h: Array, component: Array, count: int) -
     return bool((shift_bound(members, -low) >= least).any())
 
 
-def name_negative_cycle(n: int, tails: Array, heads: Array, weights: Array, sign: int) -> None:
+def raise_for_negative_cycle(n: int, tails: Array, heads: Array, weights: Array, sign: int) -> None:
     """Raise `NegativeCycleError` if min-plus edges with whole numbers have a negative cycle."""
     largest = max(-float(weights.min(initial=0)), float(weights.max(initial=0)))
-    if largest * (n + 1) < _EXACT:
+    if largest * (n + 1) < _MAX_EXACT_SUM:
         edge_potentials(edge_graph(n, tails, heads, weights, sign))
         return
     order = np.argsort(heads, kind="stable")

@@ -34,8 +34,8 @@ __all__ = ["VECTORS_PER_SWEEP", "TriangularSolves", "table"]
 Array = NDArray[Any]
 
 VECTORS_PER_SWEEP = 32  # with 64 vectors those of a subtree would not stay in the second-level cache
-_SIDES = 256  # the most sources, or targets, whose labels one `_HubLabels` holds
-_KERNEL_PAIRS = 1 << 18  # the number of pairs from which the kernels of products join labels
+_VERTICES_PER_LABELS = 256  # the most sources, or targets, whose labels one `_HubLabels` holds
+_MIN_KERNEL_PAIRS = 1 << 18  # the number of pairs from which the kernels of products join labels
 
 
 class TriangularSolves:
@@ -70,7 +70,7 @@ class TriangularSolves:
             factor = memory, blocks, self.down_panels, self.columns
             kernels.descend(self.sr, x, nodes, *self.tree, *factor, zero, self.depth, self.width)
 
-        first, *branches = a.descent(plan.threads)
+        first, *branches = a.top_down_order(plan.threads)
         descend(first)
         run_tasks(descend, [(nodes,) for nodes in branches], plan.threads)
 
@@ -236,7 +236,7 @@ def table(rows: TriangularSolves, columns: TriangularSolves, sources: Array, tar
         ) -> None:
             side_labels.append(_compute_labels(sweeps, vertices, which))
 
-        step = max(1, min(_SIDES, -(-vertices.size // plan.threads)))
+        step = max(1, min(_VERTICES_PER_LABELS, -(-vertices.size // plan.threads)))
         run_tasks(label_part, [(by_place[i : i + step],) for i in range(0, vertices.size, step)], plan.threads)
     run_tasks(_join_labels, [(rows, p, q, out) for p in result["p"] for q in result["q"]], plan.threads)
 
@@ -255,7 +255,7 @@ def _join_labels(sweeps: TriangularSolves, p: _HubLabels, q: _HubLabels, out: Ar
         S = memory[blocks[s] : blocks[s] + k * k].reshape(k, k)
         X, Y = p.label_of(s, k), q.label_of(s, k)
         part = block[p.low[s] : p.low[s] + high, q.low[s] : q.low[s] + wide]
-        if k * (k + high) * wide >= _KERNEL_PAIRS:
+        if k * (k + high) * wide >= _MIN_KERNEL_PAIRS:
             Z = np.empty((k, wide), plan.dtype)
             engine.multiply(Z, S, Y)
             engine.multiply_add(part, X.T, Z)

@@ -25,9 +25,9 @@ Array = NDArray[Any]
 # share of explicit zeros that a supernode may have.
 _LEAF, _SMALL, _RELAXED = 4, 8, 0.15
 # A front of at least so many pairs and pivots is worth the calls of the kernels of products.
-_LARGE_PAIRS, _LARGE_PIVOTS = 4_000_000, 24
-_TASK_PAIRS = 1_000_000  # the least limit on the pairs of a subtree that is one task
-_PEELED = 64  # rounds in which vertices with one neighbour are removed
+_MIN_LARGE_PAIRS, _MIN_LARGE_PIVOTS = 4_000_000, 24
+_MIN_TASK_PAIRS = 1_000_000  # the least limit on the pairs of a subtree that is one task
+_MAX_PEELING_ROUNDS = 64  # rounds in which vertices with one neighbour are removed
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +78,9 @@ class Analysis:
     pivot_starts: Array  # (count + 1,) int64: where the pivots of each supernode begin
     row_starts: Array  # (count + 1,) int64: where its rows begin
     rows: Array  # int32: the rows below each supernode, sorted places
-    _descents: dict[int, list[Array]] = field(default_factory=dict, init=False, repr=False)
+    _top_down_orders: dict[int, list[Array]] = field(default_factory=dict, init=False, repr=False)
     _layouts: dict[bool, FactorLayout] = field(default_factory=dict, init=False, repr=False)
-    on_devices: dict[int, Any] = field(default_factory=dict, init=False, repr=False)  # copies of it, by the GPU
+    device_copies: dict[int, Any] = field(default_factory=dict, init=False, repr=False)  # copies of it, by the GPU
 
     @property
     def tree(self) -> tuple[Array, Array, Array, Array]:
@@ -147,7 +147,7 @@ class Analysis:
     def is_large(self) -> Array:
         """Return a mask of the fronts for the kernels of products; it decides bits, so the pattern alone decides it."""
         k, m = self.pivots, self.depths
-        return np.asarray((k >= _LARGE_PIVOTS) & (k * (k + m) ** 2 >= _LARGE_PAIRS))
+        return np.asarray((k >= _MIN_LARGE_PIVOTS) & (k * (k + m) ** 2 >= _MIN_LARGE_PAIRS))
 
     def ancestors(self, places: Array) -> Array:
         """Return whether each supernode has one of the places, or is above such a supernode, (count,) bool."""
@@ -155,11 +155,11 @@ class Analysis:
         kernels.mark_ancestors(places, self.supernode_of, self.parents, result)
         return result
 
-    def descent(self, threads: int) -> list[Array]:
+    def top_down_order(self, threads: int) -> list[Array]:
         """Return the supernodes from the roots down: first those above all subtrees of `tasks`, then those of each
         thread.
         """
-        if threads not in self._descents:
+        if threads not in self._top_down_orders:
             roots, rest, _ = self.tasks
             if threads == 1:
                 result = [np.arange(self.count - 1, -1, -1)]
@@ -174,8 +174,8 @@ class Analysis:
                 for group in groups:
                     ranges = [np.arange(s, self.lows[s] - 1, -1) for s in sorted(group, reverse=True)]
                     result.append(np.concatenate([*ranges, np.empty(0, np.int64)]).astype(np.int64))
-            self._descents[threads] = result
-        return self._descents[threads]
+            self._top_down_orders[threads] = result
+        return self._top_down_orders[threads]
 
     def layout(self, symmetric: bool) -> FactorLayout:
         """Return the layout of the factor of a symmetric matrix, or of any matrix; the same object at every call."""
@@ -225,7 +225,7 @@ class Analysis:
                 heavy[parent] |= heavy[s]
                 need[parent] = max(need[parent], pending[parent] + need[s])
                 pending[parent] += sizes[s]
-        limit = max(_TASK_PAIRS, int(work.sum()) // 64)
+        limit = max(_MIN_TASK_PAIRS, int(work.sum()) // 64)
         whole = ~heavy & (total <= limit)
         parents = np.where(self.parents >= 0, whole[self.parents], False)
         return np.flatnonzero(whole & ~parents).tolist(), np.flatnonzero(~whole).tolist(), need
@@ -283,7 +283,7 @@ def widest_level_of_core(pattern: Pattern) -> int:
     starts, indices = _symmetrize(pattern)
     rows = kernels.rows_of(starts, indices.size)
     is_core = np.diff(starts) <= max(64, pattern.n // 64)
-    for _ in range(_PEELED):
+    for _ in range(_MAX_PEELING_ROUNDS):
         is_core_edge = is_core[rows] & is_core[indices]
         rows, indices = rows[is_core_edge], indices[is_core_edge]
         alone = is_core & (np.bincount(rows, minlength=pattern.n) < 2)

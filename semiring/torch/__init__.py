@@ -16,7 +16,7 @@ from semiring.algebra import Semiring
 from semiring.autodiff.rules import Rule, key_of, rule_of, semiring_of
 from semiring.errors import DeviceError, DTypeError, MissingExtraError, ShapeError
 from semiring.linalg.contraction.notation import Notation, Subscripts, read_notation, split_arguments
-from semiring.linalg.contraction.orders import order_of
+from semiring.linalg.contraction.orders import find_order
 from semiring.linalg.contraction.steps import contract, prepare_terms
 from semiring.linalg.elementwise import reduced_axes
 from semiring.linalg.sequences import arrange_chain
@@ -97,8 +97,8 @@ def matmul(A: Tensor, B: Tensor, semiring: Semiring | str = "min_plus", *, check
     _check_shapes(A, B, left, right)
     rank = max(left.dim(), right.dim())
     left, right = (x.reshape((1,) * (rank - x.dim()) + tuple(x.shape)) for x in (left, right))
-    key = _key(semiring)
-    if _records_gradients(left, right) and _rule(key) == "selective":
+    key = _semiring_key(semiring)
+    if _records_gradients(left, right) and _gradient_rule(key) == "selective":
         result: Tensor = operators.matmul_witness(left, right, key, check)[0]
     else:
         result = operators.matmul(left, right, key, check)
@@ -158,19 +158,19 @@ def closure(A: Tensor, semiring: Semiring | str = "min_plus", *, reflexive: bool
     _check_tensors(A=A)
     if A.dim() < 2 or A.shape[-1] != A.shape[-2]:
         raise ShapeError(f"A is {tuple(A.shape)}: a closure needs square matrices, shape (n, n) or (..., n, n)")
-    key = _key(semiring)
-    rule = _rule(key) if _records_gradients(A) else None
+    key = _semiring_key(semiring)
+    rule = _gradient_rule(key) if _records_gradients(A) else None
     dtype, rounded_to = A.dtype, ""
     # The sums of a gradient; those along trees are in float32, and what is closed by itself rounds once.
     if _is_rounded(A) and rule is not None and not (reflexive and rule == "selective"):
-        A, rounded_to = A.float(), _name(A)
+        A, rounded_to = A.float(), _dtype_name(A)
     result: Tensor
     if rule == "selective":
         result = operators.closure_trees(A, key, check, rounded_to)[0]
     else:
         result = operators.closure(A, key, reflexive or rule is not None, check, rounded_to)
     if rule is not None and not reflexive:
-        result = _cycles(A, result, semiring, rule)
+        result = _replace_empty_paths(A, result, semiring, rule)
     return result.to(dtype)
 
 
@@ -236,7 +236,7 @@ def multi_dot(
     >>> total.tolist(), A.grad.tolist()
     ([5.0, 4.0], [[0.0, 1.0], [2.0, 0.0]])
     """
-    result: Tensor = operators.multi_dot(*_sequence(As, x, semiring, weights, lengths, steps), check)[0]
+    result: Tensor = operators.multi_dot(*_arrange_sequence(As, x, semiring, weights, lengths, steps), check)[0]
     return result.to(As.dtype)
 
 
@@ -288,7 +288,7 @@ def scan(
     >>> scan(torch.tensor([[1.0, 5.0], [2.0, 1.0]]), torch.tensor([0.0, 9.0]), steps=3).tolist()
     [[1.0, 5.0], [2.0, 6.0], [3.0, 7.0]]
     """
-    result: Tensor = operators.scan(*_sequence(As, x, semiring, weights, lengths, steps), check)
+    result: Tensor = operators.scan(*_arrange_sequence(As, x, semiring, weights, lengths, steps), check)
     return result.movedim(-2, 0).to(As.dtype)
 
 
@@ -343,7 +343,7 @@ def reduce(
     sizes = [size for place, size in enumerate(A.shape) if place not in axes]
     size = math.prod([A.shape[place] for place in axes])
     lines = A.movedim(axes, tuple(range(A.dim() - len(axes), A.dim()))).reshape(math.prod(sizes), size)
-    _, one = _elements(_key(semiring), _name(A))
+    _, one = _zero_and_one(_semiring_key(semiring), _dtype_name(A))
     ones = torch.full(lines.shape[1:], one, dtype=A.dtype, device=A.device)
     shape = [1 if place in axes else size for place, size in enumerate(A.shape)] if keepdims else sizes
     return matmul(lines, ones, semiring, check=check).reshape(shape)
@@ -405,12 +405,12 @@ def einsum(
     if not tensors:
         raise TypeError("einsum takes at least one operand, as in einsum('ij->i', A)")
     _check_tensors(**{f"operand {place}": x for place, x in enumerate(tensors)})
-    key, dtype = _key(semiring), tensors[0].dtype
+    key, dtype = _semiring_key(semiring), tensors[0].dtype
     if _records_gradients(*tensors):
-        _rule(key)
+        _gradient_rule(key)
     if _is_rounded(tensors[0]):
         tensors = [x.float() for x in tensors]
-    notation, sizes, path = _order(form, tuple(tuple(x.shape) for x in tensors), optimize, key)
+    notation, sizes, path = _find_order(form, tuple(tuple(x.shape) for x in tensors), optimize, key)
     ops = _TensorOperations(semiring, check)
     result: Tensor = contract(ops, prepare_terms(ops, Notation(*notation), dict(sizes), tensors), path, notation[1])
     return result.to(dtype)
@@ -443,20 +443,22 @@ class _TensorOperations:
         return matmul(left, right, self.semiring, check=self.check)
 
     def entrywise(self, left: Tensor, right: Tensor, names: Any) -> Tensor:
-        result: Tensor = operators.multiply(left, right, _key(self.semiring), self.check)
+        result: Tensor = operators.multiply(left, right, _semiring_key(self.semiring), self.check)
         return result
 
     def sum_axes(self, x: Tensor, axes: Any, name: str) -> None:
         """Return None, because a sum is computed as a product with ones, as in `reduce`."""
 
     def ones(self, x: Tensor, shape: tuple[int, int]) -> Tensor:
-        return torch.full(shape, _elements(_key(self.semiring), _name(x))[1], dtype=x.dtype, device=x.device)
+        return torch.full(
+            shape, _zero_and_one(_semiring_key(self.semiring), _dtype_name(x))[1], dtype=x.dtype, device=x.device
+        )
 
     def verify(self, x: Tensor, name: str) -> None:
         """Do nothing, because entries that enter no product and no sum are returned unchanged."""
 
 
-def _sequence(
+def _arrange_sequence(
     As: Tensor, x: Tensor | None, semiring: Semiring | str, weights: Tensor | None, lengths: Any, steps: int | None
 ) -> tuple[Any, ...]:
     """Return the arguments of the operators of sequences."""
@@ -465,32 +467,32 @@ def _sequence(
     _check_tensors(**tensors)
     if _is_rounded(As):
         As, x, weights = (tensor if tensor is None else tensor.float() for tensor in (As, x, weights))
-    key, square = _key(semiring), x is None
+    key, square = _semiring_key(semiring), x is None
     if _records_gradients(*tensors.values()):
-        _rule(key)
+        _gradient_rule(key)
     if lengths is not None:
         lengths = torch.as_tensor(lengths, device=As.device)
         if lengths.is_floating_point() or lengths.dtype == torch.bool:
             raise DTypeError(f"lengths has dtype {lengths.dtype}: lengths are whole numbers of steps")
     if x is None:
-        zero, one = _elements(key, _name(As))
+        zero, one = _zero_and_one(key, _dtype_name(As))
         n = As.shape[-1] if As.dim() else 0
         x = torch.full((n, n), zero, dtype=As.dtype, device=As.device).fill_diagonal_(one)
     return *arrange_chain(torch, As, x, weights, lengths, steps, square=square), key
 
 
-def _cycles(A: Tensor, closed: Tensor, semiring: Semiring | str, rule: Rule | None) -> Tensor:
+def _replace_empty_paths(A: Tensor, star: Tensor, semiring: Semiring | str, rule: Rule | None) -> Tensor:
     """Return A⁺ from A*; for a selective ⊕ they differ only on the diagonal, because of the empty path."""
     if rule != "selective":
-        return matmul(A, closed, semiring, check=False)
-    loops = matmul(closed.unsqueeze(-2), A.mT.unsqueeze(-1), semiring, check=False)
+        return matmul(A, star, semiring, check=False)
+    loops = matmul(star.unsqueeze(-2), A.mT.unsqueeze(-1), semiring, check=False)
     diagonal = torch.eye(A.shape[-1], dtype=torch.bool, device=A.device)
-    return torch.where(diagonal, loops.squeeze(-1), closed)
+    return torch.where(diagonal, loops.squeeze(-1), star)
 
 
-def _check_tensors(**named: Tensor) -> None:
-    first = next(iter(named.values()))
-    for name, x in named.items():
+def _check_tensors(**tensors: Tensor) -> None:
+    first = next(iter(tensors.values()))
+    for name, x in tensors.items():
         if not isinstance(x, torch.Tensor):
             raise TypeError(f"{name} is a {type(x).__name__}: semiring.torch takes tensors (see semiring.matmul)")
         if x.layout != torch.strided:
@@ -523,31 +525,33 @@ def _records_gradients(*tensors: Tensor) -> bool:
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def _key(semiring: Semiring | str) -> str:
+def _semiring_key(semiring: Semiring | str) -> str:
     return key_of(semiring)
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def _rule(key: str) -> Rule:
+def _gradient_rule(key: str) -> Rule:
     return rule_of(semiring_of(key))
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def _order(subscripts: Subscripts, shapes: tuple[tuple[int, ...], ...], optimize: Any, key: str) -> tuple[Any, ...]:
+def _find_order(
+    subscripts: Subscripts, shapes: tuple[tuple[int, ...], ...], optimize: Any, key: str
+) -> tuple[Any, ...]:
     """Return the labels of the operands and of the result, the size of each label, and the path."""
     notation, sizes = read_notation(subscripts, shapes)
     commutative = len(shapes) < 3 or semiring_of(key).commutative
-    return tuple(notation), tuple(sizes.items()), order_of(notation, sizes, optimize, commutative).path
+    return tuple(notation), tuple(sizes.items()), find_order(notation, sizes, optimize, commutative).path
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def _elements(key: str, dtype: str) -> tuple[Any, Any]:
+def _zero_and_one(key: str, dtype: str) -> tuple[Any, Any]:
     """Return 0̄ and 1̄ as Python numbers."""
     semiring = semiring_of(key)
     kind = np.dtype(np.float32 if dtype == "bfloat16" else dtype)
     return semiring.zero_for(kind).item(), semiring.one_for(kind).item()
 
 
-def _name(x: Tensor) -> str:
+def _dtype_name(x: Tensor) -> str:
     """Return the name of the dtype in NumPy."""
     return str(x.dtype).removeprefix("torch.")

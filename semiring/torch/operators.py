@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from semiring.algebra import Semiring
-from semiring.arrays.tensors import array_of, is_half_tensor, tensor_of
+from semiring.arrays.tensors import as_tensor, bfloat16_array, is_bfloat16_tensor
 from semiring.autodiff.primitives import PRIMITIVES, STATIC, ArrayLibrary, Primitive
 from semiring.autodiff.rules import key_of, semiring_of
 
@@ -34,21 +34,21 @@ __all__ = [
 ]
 
 
-def _on_arrays(function: Callable[..., Any], tensors: Sequence[Tensor | None], *others: Any) -> Any:
+def _call_on_arrays(function: Callable[..., Any], tensors: Sequence[Tensor | None], *options: Any) -> Any:
     """Return the results of a function of NumPy (on a GPU: CuPy) views, as tensors that share their memory."""
     plain = [None if tensor is None else tensor.detach() for tensor in tensors]
     first = next(tensor for tensor in plain if tensor is not None)
     if first.device.type == "cpu":
-        hosted = (x if x is None else array_of(x) if is_half_tensor(x) else x.numpy() for x in plain)
-        return _exported(tensor_of, function(*hosted, *others))
-    from semiring.arrays.device import as_cupy, on_device
+        hosted = (x if x is None else bfloat16_array(x) if is_bfloat16_tensor(x) else x.numpy() for x in plain)
+        return _export(as_tensor, function(*hosted, *options))
+    from semiring.arrays.device import activate_device, as_cupy
 
-    with on_device([tensor for tensor in plain if tensor is not None]):
+    with activate_device([tensor for tensor in plain if tensor is not None]):
         arrays = (None if tensor is None else as_cupy(tensor) for tensor in plain)
-        return _exported(torch.from_dlpack, function(*arrays, *others))
+        return _export(torch.from_dlpack, function(*arrays, *options))
 
 
-def _exported(convert: Callable[[Any], Tensor], results: Any) -> Any:
+def _export(convert: Callable[[Any], Tensor], results: Any) -> Any:
     return tuple(map(convert, results)) if isinstance(results, tuple) else convert(results)
 
 
@@ -110,20 +110,20 @@ class Differentiable:
 
     def __init__(self, primitive: Primitive) -> None:
         self.primitive = primitive
-        self._semiring = primitive.static.index("semiring") if "semiring" in primitive.static else -1
-        self._nothing = (None,) * len(primitive.static)
+        self._semiring_index = primitive.static.index("semiring") if "semiring" in primitive.static else -1
+        self._no_gradients = (None,) * len(primitive.static)
         name = f"semiring::{primitive.name}"
         operator = torch.library.custom_op(name, self._run, mutates_args=(), schema=_schema(primitive))
-        operator.register_fake(self._shaped)
-        operator.register_autograd(self._backward, setup_context=self._keep)
-        operator.register_vmap(self._batched)
+        operator.register_fake(self._make_fake)
+        operator.register_autograd(self._backward, setup_context=self._save_arrays)
+        operator.register_vmap(self._apply_vmap)
         self.operator = operator
         self.function: Any = type(
             f"{primitive.name}_function",
             (torch.autograd.Function,),
             {
                 "forward": staticmethod(operator),
-                "setup_context": staticmethod(self._keep),
+                "setup_context": staticmethod(self._save_arrays),
                 "backward": staticmethod(self._backward),
                 "generate_vmap_rule": True,
             },
@@ -134,42 +134,42 @@ class Differentiable:
             return self.operator(*arguments)
         return self.function.apply(*arguments)
 
-    def _static(self, static: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _resolve_static(self, static: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the static arguments, with the semiring in place of its text."""
-        place = self._semiring
+        place = self._semiring_index
         return static if place < 0 else (*static[:place], semiring_of(static[place]), *static[place + 1 :])
 
-    def _planned(self, arguments: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def _split_with_plan(self, arguments: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Return the tensors; and the static arguments, with the plan."""
         arrays, static = self.primitive.split(arguments)
-        static, plan = self._static(static), self.primitive.plan
+        static, plan = self._resolve_static(static), self.primitive.plan
         return arrays, static if plan is None else (*static, *plan(_LIBRARY, arrays, *static))
 
     def _run(self, *arguments: Any) -> Any:
-        arrays, others = self._planned(arguments)
-        return _on_arrays(self.primitive.forward, arrays, *others)
+        arrays, others = self._split_with_plan(arguments)
+        return _call_on_arrays(self.primitive.forward, arrays, *others)
 
-    def _shaped(self, *arguments: Any) -> Any:
+    def _make_fake(self, *arguments: Any) -> Any:
         """Return tensors without contents, for the compiler."""
-        arrays, others = self._planned(arguments)
+        arrays, others = self._split_with_plan(arguments)
         shapes = self.primitive.shapes(_LIBRARY, *arrays, *others)
         like = arrays[0]
         results = tuple(like.new_empty(shape, dtype=dtype and getattr(torch, dtype)) for shape, dtype in shapes)
         return results if self.primitive.outputs > 1 else results[0]
 
-    def _keep(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    def _save_arrays(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         arrays, ctx.static = self.primitive.split(inputs)
         ctx.set_materialize_grads(False)  # zeros in the place of no gradient take time
         ctx.save_for_backward(*self.primitive.saved_arrays(arrays, output))
 
     def _backward(self, ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        nothing, count = self._nothing, len(self.primitive.arrays)
+        nothing, count = self._no_gradients, len(self.primitive.arrays)
         if gradients[0] is None and all(g is None for g in gradients):
             return (None,) * count + nothing
-        static, needs = self._static(ctx.static), ctx.needs_input_grad[:count]
+        static, needs = self._resolve_static(ctx.static), ctx.needs_input_grad[:count]
         return *self.primitive.gradient(_LIBRARY, ctx.saved_tensors, static, gradients, needs), *nothing
 
-    def _batched(self, info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> tuple[Any, Any]:
+    def _apply_vmap(self, info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> tuple[Any, Any]:
         """Return the rule of `torch.func.vmap`: all operators take stacks, whose new dimension comes first."""
         stacks = [
             x if not isinstance(x, Tensor) else x.expand(info.batch_size, *x.shape) if d is None else x.movedim(d, 0)

@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 import semiring as sr
-from semiring.arrays.operands import as_array, as_matrix, as_output, as_result, operands
+from semiring.arrays.operands import as_array, as_matrix, as_output, operands, result_converter
 from semiring.errors import DeviceError, DTypeError, NegativeCycleError, PositiveCycleError, ShapeError
 from semiring.threads import get_threads, set_threads, threads
 
@@ -222,7 +222,7 @@ def test_results_are_of_the_callers_own_kind(rng):
     out = Foreign(np.zeros((3, 3), np.float32))
     assert sr.matmul(Foreign(values), values, out=out) is out
     np.testing.assert_array_equal(out.values, expected)
-    assert as_result([1], np.zeros(1))(expected) is expected
+    assert result_converter([1], np.zeros(1))(expected) is expected
 
 
 def test_foreign_arrays_are_not_copied():

@@ -18,8 +18,8 @@ from semiring.arrays.encoding import (
     decode,
     encode,
     inner_zero,
+    next_wider_integer,
     product_encoding,
-    widen,
 )
 from semiring.arrays.scans import PIECE, Scan
 from semiring.errors import DomainError, DTypeError, IntegerOverflowError
@@ -33,8 +33,8 @@ TOP = {"int16": 2**15 - 1, "int32": 2**31 - 1, "int64": 2**63 - 1}
 
 @pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_plus", "int32"), ("max_min", "float64")])
 def test_several_threads_see_what_one_sees(monkeypatch, rng, name, dtype):
-    monkeypatch.setattr(entries, "_LARGE", 0)
-    monkeypatch.setattr(entries, "_PART", 1 << 12)
+    monkeypatch.setattr(entries, "_THREADED_BYTES", 0)
+    monkeypatch.setattr(entries, "_TASK_BYTES", 1 << 12)
     A = rng.integers(-500, 500, (257, 131)).astype(dtype)
     A[200, 7] = sr.as_semiring(name).zero_for(A.dtype)
     for view in (A, A.T, A[::-2, 3:], np.abs(A), A[:0]):
@@ -207,7 +207,7 @@ def test_the_inner_zero_is_half_the_range():
         assert 2 * int(low) >= -TOP[dtype] - 1
     assert inner_zero(sr.min_plus, "float32") == np.inf
     assert inner_zero(sr.max_min, "int16") == -(2**15)
-    assert [widen(dtype) for dtype in INTEGERS] == [np.dtype("int32"), np.dtype("int64"), None]
+    assert [next_wider_integer(dtype) for dtype in INTEGERS] == [np.dtype("int32"), np.dtype("int64"), None]
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
@@ -218,7 +218,7 @@ def test_encode_and_decode_are_inverse(dtype, semiring, shape, rng):
     limit = TOP[dtype] // 2 - 1
     A = rng.integers(-limit, limit, shape, endpoint=True).astype(dtype)
     A = np.where(rng.random(shape) < 0.3, zero, A).astype(dtype)
-    for wide in [dtype, *([widen(dtype)] if widen(dtype) else [])]:
+    for wide in [dtype, *([next_wider_integer(dtype)] if next_wider_integer(dtype) else [])]:
         inner = encode(A, semiring, wide)
         assert inner.dtype == np.dtype(wide)
         assert inner is not A

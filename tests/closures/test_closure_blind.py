@@ -399,7 +399,7 @@ def test_questions_are_asked_where_the_matrix_lives(rng, monkeypatch):
         entered.append(arrays[0])
         yield
 
-    monkeypatch.setattr(memory, "on_device", on_device_of)
+    monkeypatch.setattr(memory, "activate_device", on_device_of)
     i, j = (int(index) for index in np.argwhere(host.reachable & ~np.eye(40, dtype=bool))[0])
     for question in (
         lambda P: P.distance(i, j),
@@ -434,7 +434,7 @@ def test_only_what_was_moved_to_the_device_is_closed_in_place(rng, monkeypatch, 
     """An array that is there already is the caller's, though CuPy reads it under another name."""
     A = rng.integers(1, 99, (300, 300)).astype(dtype)
     tensor, expected, read = Tensor(A.copy()), sr.closure(A), memory.as_cupy
-    monkeypatch.setattr(memory, "on_device", lambda arrays, device=None: nullcontext())
+    monkeypatch.setattr(memory, "activate_device", lambda arrays, device=None: nullcontext())
     monkeypatch.setattr(memory, "as_cupy", lambda x, name="A": on_device(x.inner) if isinstance(x, Tensor) else read(x))
     for given, values in ((tensor, tensor.inner), (A, A)):
         out = np.empty_like(A)

@@ -61,8 +61,8 @@ def test_packed_where_the_zero_is_true(rng, n, reflexive):
 def test_truths_a_few_at_a_time(monkeypatch, rng, n):
     """Packed, closed, unpacked and looked at for cycles in more than one part, as large matrices are."""
     for module, name, entries in (
-        (bits, "_ENTRIES", 100),
-        (bits, "_UNPACKED", 100),
+        (bits, "_PACKED_ENTRIES", 100),
+        (bits, "_UNPACKED_ENTRIES", 100),
         (packing, "_AT_A_TIME", 32),
     ):
         monkeypatch.setattr(module, name, entries)

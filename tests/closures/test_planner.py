@@ -27,7 +27,7 @@ from tiers import full
 import semiring as sr
 from semiring.algorithms.methods import register_method, unregister_method
 from semiring.arrays.bits import BitMatrix, pack
-from semiring.arrays.parts import on_host
+from semiring.arrays.parts import to_host_array
 from semiring.closures import closure, closure_with_predecessors, planner
 from semiring.closures.call import Call, Options
 from semiring.closures.entry_maps import PotentialShift
@@ -196,10 +196,10 @@ def check_draft(d, call, name):
         return False
     with np.errstate(over="ignore"):
         at = (*[slice(None)] * (len(k.shape) - 1),)
-        rows = on_host(m.read(call.A[at], at))
+        rows = to_host_array(m.read(call.A[at], at))
     assert rows.dtype == m.dtype == d.dtype
     if m.is_unchanged:
-        assert (rows == on_host(call.A)).all()
+        assert (rows == to_host_array(call.A)).all()
     numbers = rows[rows != m.inner]
     if d.nonnegative:
         assert not np.signbit(rows).any()

@@ -438,13 +438,13 @@ def test_layouts_keep_to_the_memory_and_use_it():
 
 
 def test_memory_in_words():
-    assert layout.bytes_of("8 GiB") == 8 << 30
-    assert layout.bytes_of("512MiB") == 512 << 20
-    assert layout.bytes_of("1.5 kB") == layout.bytes_of("1.5k") == 1500
-    assert layout.bytes_of(12) == layout.bytes_of("12") == layout.bytes_of("12 B") == 12
+    assert layout.parse_bytes("8 GiB") == 8 << 30
+    assert layout.parse_bytes("512MiB") == 512 << 20
+    assert layout.parse_bytes("1.5 kB") == layout.parse_bytes("1.5k") == 1500
+    assert layout.parse_bytes(12) == layout.parse_bytes("12") == layout.parse_bytes("12 B") == 12
     for wrong in ("8 GiX", "", "-1", -1, 1.5, True, None, "1 iB"):
         with pytest.raises(ValueError, match="memory is"):
-            layout.bytes_of(wrong)
+            layout.parse_bytes(wrong)
     assert layout.free_memory() > 0
 
 

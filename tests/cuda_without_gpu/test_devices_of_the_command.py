@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import fake_cupy
 import numpy as np
 import pytest
 
 import semiring as sr
 from semiring import advice
-from semiring.arrays.device import check_device, on_device
+from semiring.arrays.device import activate_device, check_device
 from semiring.cli import main
 from semiring.cli.parser import build_parser
 from semiring.errors import DeviceError
@@ -139,8 +141,23 @@ def test_the_library_checks_numbers(device):
             check_device(name)
     with pytest.raises(DeviceError, match="there is no GPU cuda:3"):
         sr.closure([[0.0]], device="cuda:3")
-    with pytest.raises(DeviceError, match="there is no GPU cuda:3"), on_device([], "cuda:3"):
+    with pytest.raises(DeviceError, match="there is no GPU cuda:3"), activate_device([], "cuda:3"):
         pass
+
+
+def test_the_error_names_the_option_or_the_other_array(device, monkeypatch):
+    count_gpus(monkeypatch, device, 2)
+    first, second = (SimpleNamespace(__dlpack_device__=lambda number=number: (2, number)) for number in (0, 1))
+    named = r"an array is on GPU 0, and device='cuda:1' names GPU 1: copy the array, or leave device out"
+    for arrays in ([first], [second, first]):
+        with pytest.raises(DeviceError, match=named), activate_device(arrays, "cuda:1"):
+            pass
+    for name in ("cuda", None):
+        with (
+            pytest.raises(DeviceError, match="is on GPU 1, another is on GPU 0"),
+            activate_device([first, second], name),
+        ):
+            pass
 
 
 def test_packed_truth_values_go_to_the_device_and_back(device, rng):

@@ -89,7 +89,7 @@ def device(monkeypatch, compiled):
         return isinstance(x, There)
 
     monkeypatch.setattr("semiring.arrays.device.load_cupy", lambda what="": xp)
-    monkeypatch.setattr("semiring.arrays.device.free_on_device", lambda: 1 << 22)
+    monkeypatch.setattr("semiring.arrays.device.free_device_memory", lambda: 1 << 22)
     monkeypatch.setattr("semiring.arrays.device.to_host", np.array)
     monkeypatch.setattr(on_device, "_kernel", kernel)
     monkeypatch.setattr(on_device, "is_device_array", is_there)
@@ -175,8 +175,8 @@ def test_answers_are_those_of_the_host(name, dtype, n, device, rng):
 
 
 def test_large_fronts_go_to_products(device, monkeypatch, rng):
-    monkeypatch.setattr(symbolic, "_LARGE_PAIRS", 500)
-    monkeypatch.setattr(symbolic, "_LARGE_PIVOTS", 4)
+    monkeypatch.setattr(symbolic, "_MIN_LARGE_PAIRS", 500)
+    monkeypatch.setattr(symbolic, "_MIN_LARGE_PIVOTS", 4)
     for name, dtype in (("min_plus", "float64"), ("plus_times", "float64")):
         for symmetric in (False, True):
             A = graph(rng, 120, name, dtype, symmetric=symmetric)

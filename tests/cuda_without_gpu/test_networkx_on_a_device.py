@@ -108,7 +108,7 @@ def test_nothing_is_imported_where_no_library_of_gpus_is_loaded(kind, monkeypatc
     def load():
         raise AssertionError("CuPy was looked for")
 
-    monkeypatch.setattr(memory, "_loaded", load)
+    monkeypatch.setattr(memory, "_probe_cupy", load)
     for device in ("auto", "cpu"):
         with nx.config.backends.semiring(device=device):
             assert choice.device_for(kind, 10**6) is None
@@ -121,22 +121,22 @@ def test_a_library_of_gpus_that_is_loaded(library, monkeypatch, unloaded):
     """A GPU is used where CuPy finds one."""
     module = SimpleNamespace(version=SimpleNamespace(cuda="13.0"))
     monkeypatch.setitem(sys.modules, library, module)
-    monkeypatch.setattr(memory, "_loaded", lambda: "CuPy, which is not installed")
+    monkeypatch.setattr(memory, "_probe_cupy", lambda: "CuPy, which is not installed")
     assert choice.device_for("distances", 10**6) is None
-    monkeypatch.setattr(memory, "_loaded", fake_cupy.Module)
+    monkeypatch.setattr(memory, "_probe_cupy", fake_cupy.Module)
     assert choice.device_for("distances", 10**6) == "cuda"
     with nx.config.backends.semiring(device="cpu"):
         assert choice.device_for("distances", 10**6) is None
 
 
 def test_a_device_that_is_named(monkeypatch):
-    monkeypatch.setattr(memory, "_loaded", fake_cupy.Module)
+    monkeypatch.setattr(memory, "_probe_cupy", fake_cupy.Module)
     for device in ("cuda", "cuda:0", "cuda:*", ("cuda:0",)):
         with nx.config.backends.semiring(device=device):
             assert choice.device_for("reachability", 10**6) == device
     with nx.config.backends.semiring(device="cuda:1"), pytest.raises(DeviceError, match="there is no GPU cuda:1"):
         choice.device_for("reachability", 10**6)
-    monkeypatch.setattr(memory, "_loaded", lambda: "CuPy, which is not installed")
+    monkeypatch.setattr(memory, "_probe_cupy", lambda: "CuPy, which is not installed")
     with nx.config.backends.semiring(device="cuda"), pytest.raises(DeviceError, match="needs CuPy, which is not"):
         choice.device_for("distances", 10**6)
 

@@ -181,9 +181,9 @@ def test_large_fronts_and_many_tasks_give_the_same(rng, directed, monkeypatch):
     expected = dijkstra(A.astype(float))
     found = {}
     for large, task in ((4_000_000, 1_000_000), (2_000, 1_000_000), (2_000, 3_000), (4_000_000, 3_000)):
-        monkeypatch.setattr(analysis_module, "_LARGE_PAIRS", large)
-        monkeypatch.setattr(analysis_module, "_LARGE_PIVOTS", 4)
-        monkeypatch.setattr(analysis_module, "_TASK_PAIRS", task)
+        monkeypatch.setattr(analysis_module, "_MIN_LARGE_PAIRS", large)
+        monkeypatch.setattr(analysis_module, "_MIN_LARGE_PIVOTS", 4)
+        monkeypatch.setattr(analysis_module, "_MIN_TASK_PAIRS", task)
         for threads in (1, 3):
             F = sr.factor(A, threads=threads)
             assert np.array_equal(F.closure(), expected)

@@ -16,9 +16,9 @@ from semiring.sparse import pairs as pairs_module
 @pytest.fixture(params=["from the ends", "from the roots"])
 def way(request, monkeypatch):
     """Labels are found in the way of that name, whatever they cost."""
-    monkeypatch.setattr(pairs_module, "_FEW", -1 if request.param == "from the roots" else 1 << 62)
+    monkeypatch.setattr(pairs_module, "_CHEAP_OPERATIONS", -1 if request.param == "from the roots" else 1 << 62)
     if request.param == "from the roots":
-        monkeypatch.setattr(pairs_module._Pairs, "climbing", lambda self: 1 << 62)
+        monkeypatch.setattr(pairs_module._PairJoin, "count_climbs", lambda self: 1 << 62)
     return request.param
 
 
@@ -29,8 +29,8 @@ def test_pairs_against_the_dense_closure(rng, semiring, dtype, way, monkeypatch)
     algebra = sr.as_semiring(semiring)
     exact = dtype not in ("float64", "float32") or algebra.name in ("min_plus", "max_plus", "max_min", "min_max")
     for case in range(2):
-        monkeypatch.setattr(pairs_module, "_PARTS", (1 << 25, 40)[case])
-        monkeypatch.setattr(pairs_module, "_LABELS", (1 << 28, 2000)[case])
+        monkeypatch.setattr(pairs_module, "_MAX_PARTIAL_SUMS", (1 << 25, 40)[case])
+        monkeypatch.setattr(pairs_module, "_MAX_LABEL_BYTES", (1 << 28, 2000)[case])
         for n in (1, 2, 7, 33, 70, 150):
             A = random_matrix(rng, semiring, dtype, n)
             try:

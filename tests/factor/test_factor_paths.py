@@ -78,7 +78,7 @@ def test_paths_are_as_long_as_their_distances(rng, semiring, kind):
 @pytest.mark.parametrize("dtype", full(lambda dtype: dtype == "int32", ["int32", "float32"]))
 def test_paths_on_a_grid_of_one_length(dtype, monkeypatch):
     """Every path of the right number of edges is shortest: nothing but ties. Large fronts are expanded as others."""
-    monkeypatch.setattr(analysis_module, "_LARGE_PAIRS", 2_000)
+    monkeypatch.setattr(analysis_module, "_MIN_LARGE_PAIRS", 2_000)
     side = 25
     at = np.arange(side * side).reshape(side, side)
     tails = np.concatenate([at[:, :-1].ravel(), at[:-1].ravel()])

@@ -100,7 +100,7 @@ def check(rng, kind):
 @pytest.fixture
 def small_tasks(monkeypatch):
     """Subtrees of a few supernodes, so that small matrices have many."""
-    monkeypatch.setattr(symbolic, "_TASK_PAIRS", 40)
+    monkeypatch.setattr(symbolic, "_MIN_TASK_PAIRS", 40)
 
 
 @pytest.mark.parametrize(

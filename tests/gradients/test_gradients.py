@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import semiring as sr
 from semiring.algebra.expressions import parse
 from semiring.autodiff.derivatives import derivative
-from semiring.autodiff.path_trees import doubling, sums_down, sums_up
+from semiring.autodiff.path_trees import sum_by_doubling, sums_down, sums_up
 from semiring.autodiff.primitives import PRIMITIVES, STATIC
 from semiring.autodiff.rules import factors, key_of, rule_of, semiring_of
 from semiring.autodiff.scaled import scaled_product
@@ -195,8 +195,8 @@ def test_sums_along_trees_solve_their_linear_systems(n, deepest, rng):
         system = np.eye(n) - matrix_of(c[i], pred[i], i)
         np.testing.assert_allclose(down[i], np.linalg.solve(system, values[i]), rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(up[i], np.linalg.solve(system.T, values[i]), rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(doubling(c, values, pred, n, up=True), up, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(doubling(c, values, pred, n, up=False), down, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(sum_by_doubling(c, values, pred, n, is_upward=True), up, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(sum_by_doubling(c, values, pred, n, is_upward=False), down, rtol=1e-9, atol=1e-9)
 
 
 def test_sums_of_stacks_in_any_order_of_memory_and_on_threads(rng):

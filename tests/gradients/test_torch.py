@@ -345,7 +345,7 @@ def test_any_strides_and_empty_tensors(name, rng):
 def test_tensors_share_their_memory_with_numpy():
     given = torch.arange(6.0).reshape(2, 3)
     seen = []
-    result = operators._on_arrays(lambda a: seen.append(a) or a * 2, (given.mT,))
+    result = operators._call_on_arrays(lambda a: seen.append(a) or a * 2, (given.mT,))
     assert seen[0].ctypes.data == given.data_ptr()
     assert seen[0].strides == (4, 12)
     assert result.tolist() == (given.mT * 2).tolist()

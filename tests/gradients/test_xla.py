@@ -79,7 +79,7 @@ def test_inside_a_loop_and_a_batch(rng):
 
 
 def test_a_program_names_its_function_by_text():
-    text = xla._text_of(forward.product, (sr.min_plus, xla.CHECK_ON_HOST))
-    function, static = xla._function_of(text)
+    text = xla._encode_call(forward.product, (sr.min_plus, xla.CHECK_ON_HOST))
+    function, static = xla._decode_call(text)
     assert function is forward.product
     assert static == (sr.min_plus, xla.CHECK_ON_HOST)

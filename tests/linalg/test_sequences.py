@@ -31,9 +31,9 @@ def stepwise(A, x, name, weights=None, lengths=None, steps=None):
 
 def both_ways(monkeypatch, function):
     """The results where steps follow each other, and where neighbours are multiplied side by side."""
-    monkeypatch.setattr(sequences, "_FEWEST", 10**9)
+    monkeypatch.setattr(sequences, "_MIN_STEPS", 10**9)
     yield function()
-    monkeypatch.setattr(sequences, "_FEWEST", 1)
+    monkeypatch.setattr(sequences, "_MIN_STEPS", 1)
     yield function()
 
 

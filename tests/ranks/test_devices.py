@@ -13,7 +13,7 @@ from strips import rounded, same_bits
 
 import semiring as sr
 from semiring.algorithms import schedule
-from semiring.arrays.device import device_numbers, one_device
+from semiring.arrays.device import device_numbers, single_device
 from semiring.distributed import gpu_transports as device
 from semiring.distributed import several_gpus
 from semiring.distributed.thread_communicator import run_ranks
@@ -54,7 +54,7 @@ def test_several_devices_are_named():
     assert device_numbers(TWO) == (0, 1)
     assert device_numbers(["cuda:3", "cuda:1", "cuda:0"]) == (3, 1, 0)
     assert [device_numbers(one) for one in (None, "cuda", "cuda:1", ("cuda:1",))] == [()] * 4
-    assert [one_device(one) for one in (None, "cuda", ("cuda:1",), TWO)] == [None, "cuda", "cuda:1", None]
+    assert [single_device(one) for one in (None, "cuda", ("cuda:1",), TWO)] == [None, "cuda", "cuda:1", None]
     for wrong in [("cuda:0", "cuda:0"), ("cuda:0", "cuda"), (), ("cuda:0", "host")]:
         with pytest.raises(ValueError, match="device is"):
             sr.closure(np.zeros((2, 2)), device=wrong)

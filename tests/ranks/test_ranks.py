@@ -21,7 +21,7 @@ from semiring.closures.request import Request
 from semiring.distributed import gpu_transports
 from semiring.distributed.closing import close_tiles, multiply_tiles
 from semiring.distributed.cost_model import row_broadcast_seconds, tiles_bytes, tiles_times
-from semiring.distributed.distributed_matrix import DistributedMatrix, collect, slabs
+from semiring.distributed.distributed_matrix import DistributedMatrix, collect_rows, split_rows
 from semiring.distributed.grid import Grid, Share, grid_shape
 from semiring.distributed.mpi_communicator import is_cuda_aware
 from semiring.distributed.thread_communicator import run_ranks
@@ -81,7 +81,7 @@ def test_what_is_dealt_out_is_collected(rng):
             assert same_bits(spread[index], A[index])
         assert same_bits(spread.diagonal(), A.diagonal().copy())
         wanted = [(0, 0), (0, 10), (10, 10), (10, 90), (90, 97), (97, 97)]
-        return collect(ranks, spread.grid, wanted, spread.own)
+        return collect_rows(ranks, spread.grid, wanted, spread.own)
 
     assert same_bits(np.concatenate(run_ranks(6, run)), A)
 
@@ -240,8 +240,8 @@ def test_the_rows_of_bertoldi_have_the_same_closure(rng, size):
             A = matrices.matrix(rng, n, name, dtype)
 
             def run(ranks, A=A, name=name):
-                grid = Grid(tuple(slabs(len(A), size)), (size, 1))
-                spread = DistributedMatrix(ranks, grid, A[slice(*slabs(len(A), size)[ranks.rank])].copy())
+                grid = Grid(tuple(split_rows(len(A), size)), (size, 1))
+                spread = DistributedMatrix(ranks, grid, A[slice(*split_rows(len(A), size)[ranks.rank])].copy())
                 request, transport = Request(None, Options(sr.as_semiring(name))), HostTransport(Groups(ranks, grid))
                 distributed_closures.close_distributed(request, spread, transport, close=close_rows)
                 return spread.own
@@ -426,7 +426,9 @@ def test_ranks_that_share_a_gpu_leave_it_to_mpi_where_that_is_cuda_aware(monkeyp
             assert (array == 1).all()
         return transport._carry
 
-    assert set(run_ranks(2, run)) == {gpu_transports._by_mpi if aware else gpu_transports._by_host}
+    assert set(run_ranks(2, run)) == {
+        gpu_transports._broadcast_by_mpi if aware else gpu_transports._broadcast_through_hosts
+    }
     assert there.waits == 2 * aware
 
 

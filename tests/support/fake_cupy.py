@@ -346,7 +346,7 @@ def install(monkeypatch: Any) -> tuple[Module, Backend]:
     monkeypatch.setattr(entrywise, "apply", lambda *_: None)
     for function in (pack, unpack, count):
         monkeypatch.setattr(device_bits, function.__name__, function)
-    monkeypatch.setattr(memory, "_loaded", lambda: module)
+    monkeypatch.setattr(memory, "_probe_cupy", lambda: module)
     monkeypatch.setattr(device_look, "_kernel", lambda name, device: module.RawModule().get_function(name))
     monkeypatch.setattr(device_look, "_rule", device_look._rule.__wrapped__)
     monkeypatch.setattr(device_look, "_prepared", device_look._prepared.__wrapped__)

@@ -11,7 +11,7 @@ from semiring.algorithms import schedule
 from semiring.closures.call import Options
 from semiring.closures.distributed_closures import close_distributed
 from semiring.closures.request import Request
-from semiring.distributed.distributed_matrix import DistributedMatrix, collect, deal, slabs
+from semiring.distributed.distributed_matrix import DistributedMatrix, collect_rows, distribute_rows, split_rows
 from semiring.distributed.grid import Grid, grid_shape
 from semiring.distributed.thread_communicator import run_ranks
 from semiring.distributed.transports import Groups, HostTransport
@@ -31,8 +31,8 @@ def blocks(n, dtype):
 
 def spread_of(ranks, A, shape=None):
     """A, dealt out from consecutive rows of each rank."""
-    grid, held = Grid(blocks(len(A), A.dtype), shape or grid_shape(ranks.size)), slabs(len(A), ranks.size)
-    return DistributedMatrix(ranks, grid, deal(ranks, grid, held, A[slice(*held[ranks.rank])], A.dtype))
+    grid, held = Grid(blocks(len(A), A.dtype), shape or grid_shape(ranks.size)), split_rows(len(A), ranks.size)
+    return DistributedMatrix(ranks, grid, distribute_rows(ranks, grid, held, A[slice(*held[ranks.rank])], A.dtype))
 
 
 def closed_by(size, A, semiring, shape=None):
@@ -42,6 +42,6 @@ def closed_by(size, A, semiring, shape=None):
         spread = spread_of(ranks, A, shape)
         request = Request(None, Options(sr.as_semiring(semiring)))
         close_distributed(request, spread, HostTransport(Groups(ranks, spread.grid)))
-        return collect(ranks, spread.grid, [(0, len(A))] + [(0, 0)] * (size - 1), spread.own)
+        return collect_rows(ranks, spread.grid, [(0, len(A))] + [(0, 0)] * (size - 1), spread.own)
 
     return run_ranks(size, run)[0]

@@ -331,7 +331,7 @@ def installed(monkeypatch):
     with monkeypatch.context() as patch:
         module = _module()
         patch.setitem(sys.modules, "cupy", module)
-        patch.setattr(device, "_loaded", lambda: module)
+        patch.setattr(device, "_probe_cupy", lambda: module)
         backend = StrictBackend()
         real = kernels._backend
         patch.setattr(kernels, "_backend", lambda *a: backend if a[-1] else real(*a))

@@ -17,7 +17,7 @@ from semiring.algorithms.potentials.sweeps import potentials, verified
 from semiring.algorithms.potentials.weights import Weights, check_range
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.views import Array
-from semiring.arrays.parts import on_host
+from semiring.arrays.parts import to_host_array
 from semiring.errors import DomainError, NegativeCycleError
 from semiring.kernels.engine import engine_of, make_plan
 from semiring.namespaces import array_namespace
@@ -41,7 +41,7 @@ def reweighting(weights: Weights, threads: int, *, in_memory: bool = True) -> Ar
             h = small_potentials(np.asarray(A) if weights.plain else weights.rows(slice(None)))
     potentials = swept_potentials(weights, threads, in_memory=in_memory) if h is None else h
     check_range(potentials, *weights.range, A.dtype)
-    if h is not None or not weights.epsilon or covers(on_host(potentials), least_weight(weights)):
+    if h is not None or not weights.epsilon or covers(to_host_array(potentials), least_weight(weights)):
         return potentials
     if not in_memory:
         raise DomainError(
@@ -49,7 +49,7 @@ def reweighting(weights: Weights, threads: int, *, in_memory: bool = True) -> Ar
             "matrix in the memory of one process"
         )
     try:
-        return ExactComponentPotentials(on_host(weights.rows(slice(None))), weights.epsilon, on_host(potentials))
+        return ExactComponentPotentials(to_host_array(weights.rows(slice(None))), weights.epsilon, to_host_array(potentials))
     except NegativeCycleError as error:
         raise verified(weights, weights.named(list(error.cycle))) or error from None
 

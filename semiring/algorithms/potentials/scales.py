@@ -30,7 +30,7 @@ from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.potentials.weights import relative_rounding, weight_rounding
 from semiring.algorithms.stars import exact_product
 from semiring.algorithms.views import Array
-from semiring.arrays.parts import on_host, pieces
+from semiring.arrays.parts import pieces, to_host_array
 from semiring.kernels import backend_for
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace
@@ -69,9 +69,9 @@ def scales(A: Array, semiring: Semiring, rounded_to: Any = None) -> Array | list
             part = tails[start : start + step]
             products = A[xp.asarray(part)] * xp.asarray(own[start : start + step, np.newaxis])
             first = products.argmax(axis=0) if most else products.argmin(axis=0)
-            offers = on_host(products[first, xp.arange(n)])
+            offers = to_host_array(products[first, xp.arange(n)])
             better = offers > best if most else offers < best
-            best[better], offered_by[better] = offers[better], part[on_host(first)[better]]
+            best[better], offered_by[better] = offers[better], part[to_host_array(first)[better]]
         return best, offered_by
 
     while True:
@@ -97,5 +97,5 @@ def _is_beyond(A: Array, cycle: list[int], epsilon: float, most: bool) -> bool:
 def weights_around(A: Array, cycle: list[int]) -> list[float]:
     """Return the weights of the edges of a cycle, in order."""
     xp = array_namespace(A)
-    values = on_host(A[xp.asarray(cycle), xp.asarray([*cycle[1:], cycle[0]])])
+    values = to_host_array(A[xp.asarray(cycle), xp.asarray([*cycle[1:], cycle[0]])])
     return [float(value) for value in values.astype(np.float64)]

@@ -39,7 +39,7 @@ from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.bellman_ford import bellman_ford, rounded_up, swept
 from semiring.algorithms.potentials.weights import Weights, relative_rounding, roundings
 from semiring.algorithms.views import Array
-from semiring.arrays.parts import on_host
+from semiring.arrays.parts import to_host_array
 from semiring.arrays.zero_conventions import minus_one_hint
 from semiring.errors import NO_CLOSURE, DomainError, NegativeCycleError, PositiveCycleError, shown_cycle
 from semiring.kernels import backend_for
@@ -102,7 +102,7 @@ def _sweeps(weights: Weights, close: Callable[[Array], bool] | None, most: int |
 
 def _diagonal(weights: Weights) -> Array:
     """Return the loops, with 0 where there is none or one of unbounded gain."""
-    diagonal = on_host(weights.diagonal())
+    diagonal = to_host_array(weights.diagonal())
     loops = np.where(diagonal == weights.none, 0, diagonal.astype(weights.work) * weights.sign)
     return np.where(np.isneginf(loops), 0, loops) if weights.work.kind == "f" else loops
 
@@ -133,7 +133,7 @@ class _Potentials(ABC):
     @property
     def previous(self) -> Array:
         """Return the vertex that improved each potential last, -1 for none; (n,) on the host."""
-        return np.full(len(self.h), -1) if self._tree is None else on_host(self._tree)
+        return np.full(len(self.h), -1) if self._tree is None else to_host_array(self._tree)
 
     def sweep(self) -> None:
         """Relax the rows that improved, after an elimination where the budget of rows is spent."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from semiring.algebra.expressions.tree import float_limits, is_half
 from semiring.algorithms.views import Array
-from semiring.arrays.parts import any_true, on_host, pieces
+from semiring.arrays.parts import any_true, pieces, to_host_array
 from semiring.errors import DomainError, IntegerOverflowError
 from semiring.namespaces import array_namespace
 
@@ -146,7 +146,7 @@ class Weights:
     def exact(self, tails: list[int], heads: list[int]) -> list[int | Fraction]:
         """Return some weights exactly; the vertices are in the numbering of A."""
         xp = array_namespace(self.A)
-        values = on_host(self.A[xp.asarray(tails), xp.asarray(heads)]).tolist()
+        values = to_host_array(self.A[xp.asarray(tails), xp.asarray(heads)]).tolist()
         # `Fraction` takes no long doubles, which `tolist` leaves as they are.
         return [
             self.sign * (value if isinstance(value, int) else Fraction(*value.as_integer_ratio())) for value in values
@@ -191,7 +191,7 @@ def finite_range(A: Array, sign: int) -> tuple[float, float]:
     for rows in pieces(A):
         least, greatest = _ends(A[rows])
         ends[0], ends[1] = xp.minimum(ends[0], least), xp.maximum(ends[1], greatest)
-    low, high = on_host(ends).tolist()  # one wait for all pieces
+    low, high = to_host_array(ends).tolist()  # one wait for all pieces
     if low > high:
         return 0.0, 0.0
     return (low, high) if sign > 0 else (-high, -low)

@@ -24,7 +24,7 @@ from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
 from semiring.algorithms.irreflexive_closure import cycles_from_closure
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import divergence_error, may_diverge
-from semiring.arrays.operands import has_adjacent_elements, same_memory
+from semiring.arrays.operands import has_adjacent_elements, is_same_memory
 from semiring.arrays.scans import Scan
 from semiring.closures.call import Call, Part
 from semiring.closures.costs import compare_costs
@@ -161,7 +161,7 @@ def close_by_parts(
     """
     call, m, before, engine = work.call, work.matrix, None, engine_of(work.plan.kernel_plan, D)
     reorder = partial(permute, D, threads=call.threads, graphs=engine.capabilities.graphs)
-    if call.inspect is None and m.is_unchanged and has_adjacent_elements(call.A) and not same_memory(call.A, D):
+    if call.inspect is None and m.is_unchanged and has_adjacent_elements(call.A) and not is_same_memory(call.A, D):
         reorder(parts.order, source=call.A)
     else:
         before = work.read(D)

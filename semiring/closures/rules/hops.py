@@ -27,9 +27,9 @@ _BITS = 3  # bits of memory for every entry
 
 
 def _free() -> int:
-    from semiring.arrays.device import free_on_device
+    from semiring.arrays.device import free_device_memory
 
-    return free_on_device()
+    return free_device_memory()
 
 
 def _weight(call: Call) -> Any:

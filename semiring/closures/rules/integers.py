@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
-from semiring.arrays.encoding import inner_zero, widen
-from semiring.arrays.operands import same_memory
+from semiring.arrays.encoding import inner_zero, next_wider_integer
+from semiring.arrays.operands import is_same_memory
 from semiring.arrays.parts import any_true, parts
 from semiring.closures.call import Call
 from semiring.closures.entry_maps import NEGATION, PotentialShift
@@ -97,8 +97,8 @@ def integers(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
         reasons = [both_signs(sign)] if signed else []
         start: Any = call.kind.dtype
         while start != dtype:
-            reasons.append(f"distances may leave half the range of {start}: computed in {widen(start)}")
-            start = widen(start)
+            reasons.append(f"distances may leave half the range of {start}: computed in {next_wider_integer(start)}")
+            start = next_wider_integer(start)
         return reasons
 
     return Rewrite(f"integers, {int(read.matrix.inner)} for “no path” inside", read, quiet=True, notes=notes)
@@ -122,7 +122,7 @@ def wider(call: Call, dtype: np.dtype[Any], *, closed: Any = None) -> np.dtype[A
     Raises `IntegerOverflowError` if there is no wider dtype, if strips cannot hold it, or if the result has overwritten
     the input.
     """
-    after, name, strips = widen(dtype), call.semiring.name, call.strips
+    after, name, strips = next_wider_integer(dtype), call.semiring.name, call.strips
     start = f"a weight or path is too long for the half of the range of {dtype} in which {name} computes"
     if after is None:
         raise IntegerOverflowError(f"{start}: use float64, which holds every sum, rounded")
@@ -130,7 +130,7 @@ def wider(call: Call, dtype: np.dtype[Any], *, closed: Any = None) -> np.dtype[A
         raise IntegerOverflowError(
             f"{start}, and {strips.piece_name} have no room for wider ones: convert {strips.whole_name} to {after}"
         )
-    if closed is not None and dtype == call.kind.dtype and same_memory(call.A, closed):
+    if closed is not None and dtype == call.kind.dtype and is_same_memory(call.A, closed):
         raise IntegerOverflowError(
             f"{start}, and the input is overwritten by the result: pass {after}, or do not compute in place"
         )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.potentials.exact_arithmetic import ExactComponentPotentials
-from semiring.arrays.parts import on_host
+from semiring.arrays.parts import to_host_array
 from semiring.arrays.scans import Scan
 from semiring.closures.call import Call, Part
 from semiring.closures.entry_maps import CallMap, PotentialShift
@@ -61,7 +61,7 @@ def _close_exactly(work: Work, D: Any) -> Any:
     """D ← D* under exact potentials, from a copy of the weights in float64 in host memory."""
     call, d, xp = work.call, work.draft, array_namespace(D)
     before = work.read(D)
-    W = on_host(D).astype(np.float64)
+    W = to_host_array(D).astype(np.float64)
     inherited = Part("reweighted", d.semiring, str(d.method), d.may_use_structure)
     scan = Scan(0.0, None, nonnegative=True)
 
@@ -70,7 +70,7 @@ def _close_exactly(work: Work, D: Any) -> Any:
         results = {"structure": call.structure.component_structure()} if d.may_use_structure else {}
         fields = {"part": inherited, "plus": d.plus, "has_adjacent_rows": True}
         solve(call.part(matrix, inspect=None, scan=scan, **fields, **results), matrix)
-        R[...] = on_host(matrix)
+        R[...] = to_host_array(matrix)
 
     with np.errstate(over="ignore"):  # a distance beyond the range of the dtype is ∞
         D[...] = xp.asarray(call.potentials.distances(W, close).astype(D.dtype))

@@ -1,8 +1,8 @@
-"""Sums of products of arrays in the notation of `numpy.einsum`, over any semiring.
+"""Compute sums of products of arrays in the notation of `numpy.einsum`, over any semiring.
 
-`notation` reads the subscripts, and `orders` finds the order of the pairwise contractions. `steps` turns each of them
-into one product, sum or entrywise product, on arrays of any library. `plans` predicts pairs and memory. `functions` has
-the public functions.
+`notation` reads the subscripts, and `orders` finds the order of the pairwise contractions. `steps` computes each
+contraction by one product, sum or entrywise product, on arrays of any library. `plans` predicts pairs and memory.
+`functions` has the public functions.
 """
 
 from semiring.linalg.contraction.functions import einsum, einsum_path, einsum_witness

@@ -11,15 +11,15 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.arrays.bits import BitMatrix
-from semiring.arrays.encoding import Scan, has_inner_zero, is_rounded, rounded
+from semiring.arrays.encoding import Scan, has_inner_zero, is_rounded, round_to_dtype
 from semiring.arrays.labels import is_frame, is_labelled
-from semiring.arrays.memory import bytes_of, demand_memory
-from semiring.arrays.operands import as_result, on_their_device, operands
+from semiring.arrays.memory import demand_memory, parse_bytes
+from semiring.arrays.operands import operands, result_converter, run_on_operand_device
 from semiring.arrays.scans import PIECE
 from semiring.errors import AlgebraError, DomainError, DTypeError
-from semiring.linalg.contraction.notation import Notation, number_of, read_notation, split_arguments
-from semiring.linalg.contraction.orders import ContractionOrder, order_of
-from semiring.linalg.contraction.plans import ContractionPlan, Layout, Problem, plan_of
+from semiring.linalg.contraction.notation import Notation, label_number, read_notation, split_arguments
+from semiring.linalg.contraction.orders import ContractionOrder, find_order
+from semiring.linalg.contraction.plans import ContractionPlan, ContractionProblem, Layout, plan_contraction
 from semiring.linalg.contraction.steps import Choice, Choices, contract, contract_blocks, prepare_terms
 from semiring.linalg.dispatch import multiply_into, reveals_invalid_entries, scan_operands
 from semiring.linalg.elementwise import add, is_sum_of_numpy, multiply, reduce
@@ -31,7 +31,8 @@ __all__ = ["einsum", "einsum_path", "einsum_witness"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
-_LARGE = 1 << 28  # bytes of all intermediate results, from which on a call compares its memory with what is free
+#: A call with more bytes of intermediate results compares its memory with the free memory.
+_UNCHECKED_BYTES = 1 << 28
 
 
 class ArrayOperations:
@@ -47,14 +48,14 @@ class ArrayOperations:
         return tuple(x.strides)
 
     def diagonal(self, x: Array, first: int, second: int) -> Array:
-        """Return a view that is writable where x is: kernels are compiled once more for read-only arrays."""
+        """Return a view that is writable if x is writable, because kernels are compiled again for read-only arrays."""
         axes = [axis for axis in range(x.ndim) if axis not in (first, second)]
         shape, strides = (tuple(values[axis] for axis in axes) for values in (x.shape, x.strides))
         as_strided = array_namespace(x).lib.stride_tricks.as_strided
         return as_strided(x, (*shape, x.shape[first]), (*strides, x.strides[first] + x.strides[second]))
 
     def group_axes(self, x: Array, groups: Sequence[Sequence[int]]) -> Array:
-        """Return a view where strides allow, else a copy."""
+        """Return x with each group of axes as one axis: a view if strides allow, else a copy."""
         axes = [axis for group in groups for axis in group]
         if all(len(group) == 1 for group in groups):
             return _transpose(x, axes)
@@ -72,7 +73,7 @@ class ArrayOperations:
     def product(self, left: Array, right: Array, names: tuple[str, str]) -> Array:
         """Return the product of matrices or stacks; entries that have not been scanned are scanned here."""
         C = array_namespace(left).empty((*left.shape[:-1], right.shape[-1]), left.dtype)
-        unscanned = _unscanned(left, right, names)
+        unscanned = _select_unscanned(left, right, names)
         if not left.shape[-1] or not C.size:
             scan_operands(self.semiring, self.check, **unscanned)
             C[...] = self.semiring.zero_for(C.dtype)
@@ -87,7 +88,7 @@ class ArrayOperations:
         return C
 
     def _scan(self, left: Array, right: Array, names: tuple[str, str]) -> list[Scan]:
-        """Return a scan of both; results of floats are elements of the domain, and need no scan."""
+        """Return a scan of each operand; floats that are results are elements of the domain, and need no scan."""
         if self.scans_results or not self.check or all(names):
             return scan_operands(self.semiring, self.check, **{names[0] or "left": left, names[1] or "right": right})
         if names[0]:
@@ -96,12 +97,12 @@ class ArrayOperations:
 
     def product_witness(self, left: Array, right: Array, names: tuple[str, str]) -> tuple[Array, Array]:
         """Return the product and its witness."""
-        scan_operands(self.semiring, self.check, **_unscanned(left, right, names))
+        scan_operands(self.semiring, self.check, **_select_unscanned(left, right, names))
         return matmul_witness(left, right, self.semiring, check=self.scans_results, threads=self.threads)
 
     def entrywise(self, left: Array, right: Array, names: tuple[str, str]) -> Array:
         """Return the entrywise product, in pieces that need no large workspace."""
-        scan_operands(self.semiring, self.check, **_unscanned(left, right, names))
+        scan_operands(self.semiring, self.check, **_select_unscanned(left, right, names))
         shape, xp = np.broadcast_shapes(left.shape, right.shape), array_namespace(left)
         if is_device_array(left):
             return xp.asarray(multiply(left, right, self.semiring, check=self.scans_results))
@@ -112,7 +113,7 @@ class ArrayOperations:
         return result
 
     def sum_axes(self, x: Array, axes: Sequence[int], name: str) -> Array | None:
-        """Return the sum if NumPy has it, else None, because other sums are faster as products with ones."""
+        """Return the sum if a function of NumPy computes it, else None: other sums are faster as products with ones."""
         if not is_sum_of_numpy(self.semiring):
             return None
         if name:
@@ -140,7 +141,7 @@ class ArrayOperations:
         scan_operands(self.semiring, self.check, **{name: x})
 
 
-def _unscanned(left: Array, right: Array, names: tuple[str, str]) -> dict[str, Array]:
+def _select_unscanned(left: Array, right: Array, names: tuple[str, str]) -> dict[str, Array]:
     """Return the operands whose entries have not been scanned."""
     return {name: x for name, x in zip(names, (left, right), strict=True) if name}
 
@@ -164,13 +165,13 @@ def _pieces(shape: tuple[int, ...], itemsize: int) -> Iterator[tuple[Any, ...]]:
             yield (*outer, slice(start, start + step))
 
 
-# --------------------------------------------------------------------------------------------------- what users call
+# --------------------------------------------------------------------------------------------------- public functions
 
 
-def _read(
+def _read_operands(
     arguments: Sequence[Any], semiring: Semiring, check: bool, device: Any
 ) -> tuple[Notation, Mapping[str, int], list[Any], list[Array]]:
-    """Return the notation, the sizes of its labels, the operands as given, and these as arrays of one dtype."""
+    """Return the notation, the sizes of its labels, the caller's operands, and the operands as arrays of one dtype."""
     form, inputs = split_arguments(arguments)
     if not inputs:
         raise TypeError("einsum takes at least one operand, as in einsum('ij->i', A)")
@@ -185,32 +186,32 @@ def _read(
     named = {f"operand {place}": x for place, x in enumerate(inputs)}
     arrays = operands(semiring, device=device, check=check, **named)
     xp = array_namespace(*arrays)
-    arrays = [xp.asarray(x) if isinstance(x, np.generic) else x for x in arrays]  # numbers beside arrays on a GPU
+    arrays = [xp.asarray(x) if isinstance(x, np.generic) else x for x in arrays]  # numbers among arrays on a GPU
     return *read_notation(form, tuple(x.shape for x in arrays)), inputs, arrays
 
 
-def _order(notation: Notation, sizes: Mapping[str, int], optimize: Any, semiring: Semiring) -> ContractionOrder:
-    return order_of(notation, sizes, optimize, len(notation.terms) < 3 or semiring.commutative)
+def _find_order(notation: Notation, sizes: Mapping[str, int], optimize: Any, semiring: Semiring) -> ContractionOrder:
+    return find_order(notation, sizes, optimize, len(notation.terms) < 3 or semiring.commutative)
 
 
-def _problem(
+def _build_problem(
     notation: Notation,
     sizes: Mapping[str, int],
     order: ContractionOrder,
     semiring: Semiring,
     inputs: list[Any],
     arrays: list[Array],
-) -> Problem:
+) -> ContractionProblem:
     halves = is_rounded(arrays[0], semiring)
     itemsize = 4 if halves else arrays[0].itemsize
-    copied = tuple(halves or getattr(x, "dtype", None) != y.dtype for x, y in zip(inputs, arrays, strict=True))
+    is_copied = tuple(halves or getattr(x, "dtype", None) != y.dtype for x, y in zip(inputs, arrays, strict=True))
     layouts = tuple(Layout(tuple(x.shape), tuple(x.strides)) for x in arrays)
     result_itemsize = arrays[0].itemsize if halves else None
-    return Problem(notation, sizes, order.path, semiring, itemsize, layouts, copied, result_itemsize)
+    return ContractionProblem(notation, sizes, order.path, semiring, itemsize, layouts, is_copied, result_itemsize)
 
 
 def _widen(arrays: list[Array], semiring: Semiring) -> None:
-    """Replace float16 and bfloat16 of the host by float32: see `semiring.arrays.encoding.is_rounded`."""
+    """Replace float16 and bfloat16 arrays of the host by float32, see `semiring.arrays.encoding.is_rounded`."""
     for place, x in enumerate(arrays):
         if is_rounded(x, semiring):
             arrays[place] = x.astype(np.float32)
@@ -223,7 +224,7 @@ def _raise_for_operand(error: DomainError, semiring: Semiring, inputs: list[Any]
     raise error
 
 
-@on_their_device
+@run_on_operand_device
 def einsum(
     subscripts: Any,
     *operands: Any,
@@ -312,15 +313,15 @@ def einsum(
     (array([0., 0.]), np.float64(8.0))
     """
     algebra = as_semiring(semiring)
-    notation, sizes, inputs, arrays = _read((subscripts, *operands), algebra, check, device)
-    order = _order(notation, sizes, optimize, algebra)
+    notation, sizes, inputs, arrays = _read_operands((subscripts, *operands), algebra, check, device)
+    order = _find_order(notation, sizes, optimize, algebra)
     dtype = arrays[0].dtype
     blocks: dict[str, int] = {}
     if memory_limit is not None:
-        limit = bytes_of(memory_limit, "memory_limit")
-        blocks = plan_of(_problem(notation, sizes, order, algebra, inputs, arrays), limit).blocks
-    elif order.entries * dtype.itemsize > _LARGE and not is_device_array(arrays[0]):
-        memory = _problem(notation, sizes, order, algebra, inputs, arrays).memory({})
+        limit = parse_bytes(memory_limit, "memory_limit")
+        blocks = plan_contraction(_build_problem(notation, sizes, order, algebra, inputs, arrays), limit).blocks
+    elif order.entries * dtype.itemsize > _UNCHECKED_BYTES and not is_device_array(arrays[0]):
+        memory = _build_problem(notation, sizes, order, algebra, inputs, arrays).memory({})
         demand_memory(memory, f"einsum of {notation.text!r}", "give memory_limit=, which computes it in parts")
     _widen(arrays, algebra)
     ops = ArrayOperations(algebra, arrays[0].dtype, check, threads)
@@ -330,8 +331,8 @@ def einsum(
     except DomainError as error:
         _raise_for_operand(error, algebra, inputs, device)
         raise
-    result = rounded(result, dtype)
-    return as_result(*inputs)(result if result.ndim else result[()])
+    result = round_to_dtype(result, dtype)
+    return result_converter(*inputs)(result if result.ndim else result[()])
 
 
 def einsum_path(
@@ -386,13 +387,13 @@ def einsum_path(
     1,100,000 pairs, 9 KiB of memory
     """
     algebra = as_semiring(semiring)
-    notation, sizes, inputs, arrays = _read((subscripts, *operands), algebra, False, device)
-    order = _order(notation, sizes, optimize, algebra)
-    limit = None if memory_limit is None else bytes_of(memory_limit, "memory_limit")
-    return plan_of(_problem(notation, sizes, order, algebra, inputs, arrays), limit)
+    notation, sizes, inputs, arrays = _read_operands((subscripts, *operands), algebra, False, device)
+    order = _find_order(notation, sizes, optimize, algebra)
+    limit = None if memory_limit is None else parse_bytes(memory_limit, "memory_limit")
+    return plan_contraction(_build_problem(notation, sizes, order, algebra, inputs, arrays), limit)
 
 
-@on_their_device
+@run_on_operand_device
 def einsum_witness(
     subscripts: Any,
     *operands: Any,
@@ -451,8 +452,8 @@ def einsum_witness(
     algebra = as_semiring(semiring)
     if not algebra.selective:
         raise AlgebraError(f"{algebra.name} has no witnesses: x ⊕ y is not always one of x and y")
-    notation, sizes, inputs, arrays = _read((subscripts, *operands), algebra, check, device)
-    order = _order(notation, sizes, optimize, algebra)
+    notation, sizes, inputs, arrays = _read_operands((subscripts, *operands), algebra, check, device)
+    order = _find_order(notation, sizes, optimize, algebra)
     dtype = arrays[0].dtype
     _widen(arrays, algebra)
     ops = ArrayOperations(algebra, arrays[0].dtype, check, threads)
@@ -462,18 +463,18 @@ def einsum_witness(
     except DomainError as error:
         _raise_for_operand(error, algebra, inputs, device)
         raise
-    restore = as_result(*inputs)
-    where = _assignment(choices.steps, result, notation.output, algebra)
-    result = rounded(result, dtype)
+    restore = result_converter(*inputs)
+    where = _trace_indices(choices.steps, result, notation.output, algebra)
+    result = round_to_dtype(result, dtype)
     labels = {label: where[label] for term in notation.terms for label in term if label not in notation.output}
     return restore(result if result.ndim else result[()]), {
-        label if isinstance(subscripts, str) else number_of(label): restore(places if places.ndim else places[()])
+        label if isinstance(subscripts, str) else label_number(label): restore(places if places.ndim else places[()])
         for label, places in labels.items()
     }
 
 
-def _assignment(choices: list[Choice], result: Array, output: str, semiring: Semiring) -> dict[str, Array]:
-    """Return the index of each label, in the shape of the result, from the last choice back to the first."""
+def _trace_indices(choices: list[Choice], result: Array, output: str, semiring: Semiring) -> dict[str, Array]:
+    """Trace the choices from the last to the first, and return the index of each label in the shape of the result."""
     xp = array_namespace(result)
     matches: dict[str, Array] = {}
     for axis, label in enumerate(output):
@@ -481,14 +482,14 @@ def _assignment(choices: list[Choice], result: Array, output: str, semiring: Sem
         shape[axis] = -1
         matches[label] = xp.arange(result.shape[axis], dtype=np.int32).reshape(shape)
     none = xp.equal(result, semiring.zero_for(result.dtype))
-    if any(0 in choice.sizes for choice in choices):  # a sum of no terms, so that every entry is the zero
+    if any(0 in choice.sizes for choice in choices):  # the sum has no terms, so every entry is the zero
         absent = xp.full(result.shape, -1, np.int32)
-        return matches | {label: absent for choice in choices for label in choice.summed}
+        return matches | {label: absent for choice in choices for label in choice.summed_labels}
     while choices:
         choice = choices.pop()
         places = choice.witness[tuple(matches[label] for label in choice.labels)]
         places = xp.broadcast_to(xp.maximum(places, 0), result.shape)
-        for label, size in zip(reversed(choice.summed), reversed(choice.sizes), strict=True):
+        for label, size in zip(reversed(choice.summed_labels), reversed(choice.sizes), strict=True):
             matches[label] = (places % size).astype(np.int32)
             places = places // size
     return {label: places if label in output else xp.where(none, -1, places) for label, places in matches.items()}

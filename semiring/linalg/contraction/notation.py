@@ -1,7 +1,7 @@
 """Read the notation of `numpy.einsum`: the label of each axis of each operand, and the labels of the result.
 
-A label is one letter, of any alphabet. Axes that an ellipsis stands for have labels of their own, which no letter of a
-caller can be, counted from the right as NumPy broadcasts.
+A label is one letter, of any alphabet. The axes of an ellipsis have labels from the private use area of Unicode, which
+are no letters. They are numbered from the right, as NumPy broadcasts.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from typing import Any, NamedTuple, TypeAlias
 
 from semiring.errors import ShapeError
 
-__all__ = ["Notation", "Subscripts", "display", "number_of", "read_notation", "split_arguments"]
+__all__ = ["Notation", "Subscripts", "display", "label_number", "read_notation", "split_arguments"]
 
 _ELLIPSIS = "…"
-_FIRST = 0xE000  # of the characters for private use: no letters
-_MOST = 64  # axes of an array of NumPy
+_FIRST_ELLIPSIS_LABEL = (
+    0xE000  # the label of the last axis of an ellipsis: a character for private use, which is no letter
+)
+_MAX_AXES = 64  # NumPy's limit on the axes of an array
 
-# The labels of numbers, in their order: letters as in NumPy, and ideographs from the first on.
+# Labels that replace the numbers in lists, in order: letters as in NumPy, then ideographs from this code point on.
 _LETTERS, _IDEOGRAPHS = ascii_uppercase + ascii_lowercase, 0x4E00
 
 
@@ -38,13 +40,18 @@ class Notation(NamedTuple):
 
 
 def display(text: str) -> str:
-    """Return labels as a text; an axis of the ellipsis is a digit in brackets, 0 for the last axis."""
-    return "".join(f"[{ord(one) - _FIRST}]" if _FIRST <= ord(one) < _FIRST + _MOST else one for one in text)
+    """Return labels as a text; an axis of the ellipsis is a number in brackets, 0 for the last axis."""
+    return "".join(
+        f"[{ord(one) - _FIRST_ELLIPSIS_LABEL}]"
+        if _FIRST_ELLIPSIS_LABEL <= ord(one) < _FIRST_ELLIPSIS_LABEL + _MAX_AXES
+        else one
+        for one in text
+    )
 
 
 def _labels_of_ellipsis(count: int) -> str:
     """Return the labels of the last ``count`` axes that an ellipsis stands for."""
-    return "".join(chr(_FIRST + place) for place in reversed(range(count)))
+    return "".join(chr(_FIRST_ELLIPSIS_LABEL + place) for place in reversed(range(count)))
 
 
 Subscripts: TypeAlias = str | tuple[tuple[str, ...], str | None]
@@ -63,22 +70,23 @@ def split_arguments(arguments: Sequence[Any]) -> tuple[Subscripts, list[Any]]:
 def read_notation(subscripts: Subscripts, shapes: tuple[tuple[int, ...], ...]) -> tuple[Notation, Mapping[str, int]]:
     """Return a label for each axis of operands of these shapes, and the size of each label.
 
-    Raises `ShapeError`, and `ValueError` for subscripts that do not fit as many operands or have no meaning.
+    Raises `ShapeError`, and `ValueError` for invalid subscripts or another number of operands.
     """
     if isinstance(subscripts, str):
         written, arrow, last = "".join(subscripts.split()).partition("->")
-        terms, output = tuple(_term(term, subscripts) for term in written.split(",")), None
+        terms, output = tuple(_parse_term(term, subscripts) for term in written.split(",")), None
         if arrow:
-            output = _term(last, subscripts)
+            output = _parse_term(last, subscripts)
     else:
         terms, output = subscripts
     if len(terms) != len(shapes):
         raise ValueError(f"{subscripts!r} has {len(terms)} terms, {len(shapes)} operands are given")
     notation = _expand(terms, output, shapes)
-    return notation, _sizes_of(notation, shapes)
+    return notation, _label_sizes(notation, shapes)
 
 
-def _term(term: str, subscripts: str) -> str:
+def _parse_term(term: str, subscripts: str) -> str:
+    """Return the labels of a term, with `_ELLIPSIS` for its dots. Raises `ValueError` if it has other characters."""
     labels = term.replace("...", _ELLIPSIS)
     for label in labels:
         if label != _ELLIPSIS and not label.isalpha():
@@ -92,7 +100,7 @@ def _term(term: str, subscripts: str) -> str:
 
 
 def _split_lists(arguments: list[Any]) -> tuple[Subscripts, list[Any]]:
-    """Return the same from operands and lists of labels in turn, perhaps with the labels of the result behind."""
+    """Return the subscripts and the operands of (operand, labels, operand, labels, …), with optional output labels."""
     labels = arguments[1::2]
     output = arguments[-1] if len(arguments) % 2 else None
     if not labels or any(not isinstance(one, list | tuple) for one in (*labels, *([] if output is None else [output]))):
@@ -100,11 +108,12 @@ def _split_lists(arguments: list[Any]) -> tuple[Subscripts, list[Any]]:
             f"the subscripts are of type {type(arguments[0]).__name__}, not text: call einsum('ij,jk->ik', A, B), or "
             "einsum(A, [0, 1], B, [1, 2], [0, 2])"
         )
-    terms = tuple(map(_from_list, labels))
-    return (terms, None if output is None else _from_list(output)), arguments[: 2 * len(labels) : 2]
+    terms = tuple(map(_parse_list, labels))
+    return (terms, None if output is None else _parse_list(output)), arguments[: 2 * len(labels) : 2]
 
 
-def _from_list(labels: Sequence[Any]) -> str:
+def _parse_list(labels: Sequence[Any]) -> str:
+    """Return a list of numbers and Ellipsis as the labels of a term. Raises `TypeError` and `ValueError`."""
     characters = []
     for label in labels:
         if label is Ellipsis:
@@ -122,13 +131,13 @@ def _from_list(labels: Sequence[Any]) -> str:
     return "".join(characters)
 
 
-def number_of(label: str) -> int:
+def label_number(label: str) -> int:
     """Return the number that a caller gave for a label in a list."""
     return _LETTERS.index(label) if label in _LETTERS else ord(label) - _IDEOGRAPHS
 
 
 def _expand(terms: Sequence[str], output: str | None, shapes: Sequence[tuple[int, ...]]) -> Notation:
-    """Return the notation with a label for each axis, and with the output that NumPy takes where none is written."""
+    """Return the notation with a label for each axis, and with NumPy's output if ``output`` is None."""
     term_list, most = [], 0
     for place, (term, shape) in enumerate(zip(terms, shapes, strict=True)):
         rest = len(shape) - len(term.replace(_ELLIPSIS, ""))
@@ -157,7 +166,7 @@ def _expand(terms: Sequence[str], output: str | None, shapes: Sequence[tuple[int
     return Notation(tuple(term_list), output)
 
 
-def _sizes_of(notation: Notation, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+def _label_sizes(notation: Notation, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
     """Return the size of each label. Axes of size 1 broadcast from one operand to another, as in NumPy."""
     sizes: dict[str, int] = {}
     owner: dict[str, int] = {}

@@ -1,9 +1,9 @@
 """Compute the order of the pairwise contractions.
 
-A path is a list of pairs of places, as `numpy.einsum_path` has it: the terms at both places leave the list, and their
-contraction is appended to it. If ⊗ commutes, opt_einsum finds the path of three or more operands (Smith and Gray,
-2018). If it does not, only neighbours may be contracted, which opt_einsum does not support. The best bracketing is then
-found as that of a chain of matrices (Cormen et al., section 14.2), in time n³.
+A path is a list of pairs of places, in the form of `numpy.einsum_path`. The terms at both places are removed from the
+list of terms, and their contraction is appended to it. If ⊗ commutes, opt_einsum finds the path of three or more
+operands (Smith and Gray, 2018). If it does not, only neighbours may be contracted, which opt_einsum does not support.
+The best bracketing is then found as that of a chain of matrices (Cormen et al., section 14.2), in time n³.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 from semiring.errors import AlgebraError, MissingExtraError
 from semiring.linalg.contraction.notation import Notation
 
-__all__ = ["ContractionOrder", "Path", "order_of"]
+__all__ = ["ContractionOrder", "Path", "find_order"]
 
 Path: TypeAlias = tuple[tuple[int, ...], ...]
 
@@ -30,34 +30,35 @@ class ContractionOrder(NamedTuple):
     entries: int
 
 
-def order_of(notation: Notation, sizes: Mapping[str, int], optimize: Any, commutative: bool) -> ContractionOrder:
-    """Return the order in which to contract: by opt_einsum's strategy of that name, or by the path given.
+def find_order(notation: Notation, sizes: Mapping[str, int], optimize: Any, commutative: bool) -> ContractionOrder:
+    """Return the order of the contractions: by the strategy of opt_einsum that ``optimize`` names, or its path.
 
-    Raises `MissingExtraError` where opt_einsum is needed and not installed, `ValueError` for what is no path, and
+    Raises `MissingExtraError` if opt_einsum is needed and not installed, and `ValueError` for an invalid path. Raises
     `AlgebraError` for a path that changes the order of operands although ⊗ does not commute.
     """
     if not isinstance(optimize, str):
         optimize = _validate_path(getattr(optimize, "path", optimize), len(notation.terms), commutative)
-    return _order(notation, tuple(sizes.items()), optimize, commutative)
+    return _cached_order(notation, tuple(sizes.items()), optimize, commutative)
 
 
 @lru_cache(maxsize=256)
-def _order(
-    notation: Notation, sized: tuple[tuple[str, int], ...], optimize: str | Path, commutative: bool
+def _cached_order(
+    notation: Notation, label_sizes: tuple[tuple[str, int], ...], optimize: str | Path, commutative: bool
 ) -> ContractionOrder:
-    sizes, count = dict(sized), len(notation.terms)
+    sizes, count = dict(label_sizes), len(notation.terms)
     if not isinstance(optimize, str):
         path = optimize
     elif count < 3:
         path = (tuple(range(count)),)
     elif commutative:
-        path = _by_opt_einsum(notation, sizes, optimize)
+        path = _opt_einsum_path(notation, sizes, optimize)
     else:
-        path = _bracketing(notation, sizes)
-    return ContractionOrder(path, _entries(notation, sizes, path))
+        path = _best_bracketing(notation, sizes)
+    return ContractionOrder(path, _count_entries(notation, sizes, path))
 
 
-def _entries(notation: Notation, sizes: dict[str, int], path: Path) -> int:
+def _count_entries(notation: Notation, sizes: dict[str, int], path: Path) -> int:
+    """Return the total number of entries of the results of a path."""
     terms, entries = [set(term) for term in notation.terms], 0
     for places in path:
         labels: set[str] = set().union(*(terms.pop(place) for place in sorted(places, reverse=True)))
@@ -67,9 +68,9 @@ def _entries(notation: Notation, sizes: dict[str, int], path: Path) -> int:
 
 
 def _validate_path(path: Any, count: int, commutative: bool) -> Path:
-    """Return a path from the caller, as tuples of places."""
+    """Return the caller's path as tuples of places. Raises `ValueError` and `AlgebraError`."""
     pairs = list(path) if isinstance(path, list | tuple) else None
-    if pairs and pairs[0] == "einsum_path":  # what numpy.einsum_path begins with
+    if pairs and pairs[0] == "einsum_path":  # the first item of a path of numpy.einsum_path
         pairs = pairs[1:]
     try:
         steps = [tuple(sorted(index(place) for place in places)) for places in pairs or ()]
@@ -101,7 +102,8 @@ def _validate_path(path: Any, count: int, commutative: bool) -> Path:
     return tuple(steps)
 
 
-def _by_opt_einsum(notation: Notation, sizes: dict[str, int], strategy: str) -> Path:
+def _opt_einsum_path(notation: Notation, sizes: dict[str, int], strategy: str) -> Path:
+    """Return the path that a strategy of opt_einsum finds. Raises `MissingExtraError` and `ValueError`."""
     try:
         import opt_einsum
     except ImportError:
@@ -117,7 +119,7 @@ def _by_opt_einsum(notation: Notation, sizes: dict[str, int], strategy: str) -> 
     return tuple(tuple(sorted(places)) for places in path)
 
 
-def _bracketing(notation: Notation, sizes: dict[str, int]) -> Path:
+def _best_bracketing(notation: Notation, sizes: dict[str, int]) -> Path:
     """Return the path of neighbours with the fewest pairs."""
     terms, count = [set(term) for term in notation.terms], len(notation.terms)
     needed: dict[tuple[int, int], set[str]] = {}

@@ -1,7 +1,8 @@
 """Plan a contraction: predict its steps, its pairs and its memory without reading an entry.
 
-`_Shadow` computes on arrays that consist of a shape and strides. It runs the functions of `steps` as the arrays of a
-library do, and counts the bytes of every result and every copy while something refers to them.
+`_LayoutOperations` implements the operations on arrays that consist of a shape and strides. The functions of `steps`
+run with it as they run on the arrays of a library. It counts the bytes of every result and every copy that is
+referenced.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from semiring.arrays.scans import PIECE
 from semiring.errors import TooLargeError
 from semiring.linalg.contraction.notation import Notation, display
 from semiring.linalg.contraction.orders import Path
-from semiring.linalg.contraction.steps import block_of, contract, prepare_terms, stride_of_group
+from semiring.linalg.contraction.steps import contract, prepare_terms, stride_of_group, take_block
 from semiring.linalg.elementwise import is_sum_of_numpy
 
-__all__ = ["ContractionPlan", "Layout", "PlannedStep", "Problem", "plan_of"]
+__all__ = ["ContractionPlan", "ContractionProblem", "Layout", "PlannedStep", "plan_contraction"]
 
-_BLOCK, _TOGETHER = 1024, 1 << 19  # of products of log_plus: rows and columns at a time, entries of a stack
+_BLOCK = 1024  # the rows and columns that a product of log_plus computes at a time
+_STACK_ENTRIES = 1 << 19  # the entries of the results of a stack that a product of log_plus computes at a time
+_LOG_SUM_BYTES = 20  # the most bytes of workspace of such a product, for each entry of the operands and the result
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class ContractionPlan:
     subscripts : str
         The notation with every label, the output included. An axis of an ellipsis is a digit in brackets.
     path : tuple of tuple of int
-        The order, as `numpy.einsum_path` and opt_einsum have it: ``optimize=plan.path`` takes it again.
+        The order, in the form of `numpy.einsum_path` and opt_einsum. Pass ``optimize=plan.path`` to use it again.
     steps : tuple of PlannedStep
         A step for each contraction, of the whole operands.
     pairs : int
@@ -69,7 +72,7 @@ class ContractionPlan:
     memory : int
         The most bytes that the call holds at a time beside the operands: intermediate results, copies, the result.
     slices : dict of str to int
-        For each label that ``memory_limit`` cuts, into how many parts.
+        The number of parts of each label that is cut to meet ``memory_limit``.
     blocks : dict of str to int
         The size of a part of each label in ``slices``.
     """
@@ -106,30 +109,33 @@ class ContractionPlan:
 
 
 class _MemoryMeter:
-    """The bytes that are in use, and their maximum."""
+    """A counter of the bytes in use, and of their maximum."""
 
     def __init__(self) -> None:
-        self.used = self.most = 0
+        self.bytes_in_use = self.peak_bytes = 0
 
-    def take(self, size: int) -> None:
-        self.used += size
-        self.most = max(self.most, self.used)
+    def add(self, size: int) -> None:
+        self.bytes_in_use += size
+        self.peak_bytes = max(self.peak_bytes, self.bytes_in_use)
 
 
 class _Buffer:
-    """Memory that is in use as long as a layout refers to it."""
+    """An amount of memory, which is in use until no layout refers to the object."""
 
     def __init__(self, meter: _MemoryMeter, size: int) -> None:
         self.meter, self.size = meter, size
-        meter.take(size)
+        meter.add(size)
 
     def __del__(self) -> None:
-        self.meter.used -= self.size
+        self.meter.bytes_in_use -= self.size
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The shape and the strides of an array, in bytes, without entries; ``buffer`` is what holds memory for it."""
+    """The shape and the strides (in bytes) of an array without entries.
+
+    ``buffer`` is the `_Buffer` that it occupies. It is None for an operand, whose memory is not counted.
+    """
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -144,23 +150,23 @@ class Layout:
         """Write nothing, because a layout has no entries."""
 
 
-def _contiguous(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+def _contiguous_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
     strides = [itemsize]
     for size in reversed(shape[1:]):
         strides.append(strides[-1] * max(1, size))
     return tuple(reversed(strides)) if shape else ()
 
 
-class _Shadow:
+class _LayoutOperations:
     """The implementation of `TermOperations` for layouts, which counts memory."""
 
     def __init__(self, semiring: Semiring, itemsize: int) -> None:
         self.semiring, self.itemsize, self.meter = semiring, itemsize, _MemoryMeter()
 
     def allocate(self, shape: Sequence[int], order: Sequence[int] | None = None) -> Layout:
-        """Return the layout of a new array, whose axes lie in memory in this order, by default their own."""
+        """Return the layout of a new array, whose axes have this order in memory, by default row-major."""
         axes = range(len(shape)) if order is None else order
-        strides = dict(zip(axes, _contiguous([shape[axis] for axis in axes], self.itemsize), strict=True))
+        strides = dict(zip(axes, _contiguous_strides([shape[axis] for axis in axes], self.itemsize), strict=True))
         buffer = _Buffer(self.meter, prod(shape) * self.itemsize)
         return Layout(tuple(shape), tuple(strides[axis] for axis in range(len(shape))), buffer)
 
@@ -180,7 +186,7 @@ class _Shadow:
         return Layout(shape, tuple(stride or 0 for stride in strides), x.buffer)
 
     def reshape(self, x: Layout, shape: Sequence[int]) -> Layout:
-        return Layout(tuple(shape), _contiguous(shape, self.itemsize), x.buffer)
+        return Layout(tuple(shape), _contiguous_strides(shape, self.itemsize), x.buffer)
 
     def align(self, x: Layout, axes: Sequence[int | None]) -> Layout:
         shape, strides = (
@@ -193,23 +199,24 @@ class _Shadow:
         (*batch, m, k), n = left.shape, right.shape[-1]
         result = self.allocate((*batch, m, n))
         if adds_exponentials(self.semiring) and m > 1 and n > 1:
-            # Exponentials of blocks of both operands, and their sums: see `kernels/cpu/product/log_sums.py`.
+            # Products of log_plus keep exponentials of blocks of both operands, and their sums, in memory: see
+            # `kernels/cpu/product/log_sums.py`.
             rows, columns = min(m, _BLOCK), min(n, _BLOCK)
-            side = min(prod(batch), max(1, _TOGETHER // max(1, m * n)))
-            _Buffer(self.meter, side * (rows * k + k * columns + rows * columns) * 20)
+            side = min(prod(batch), max(1, _STACK_ENTRIES // max(1, m * n)))
+            _Buffer(self.meter, side * (rows * k + k * columns + rows * columns) * _LOG_SUM_BYTES)
         return result
 
     def entrywise(self, left: Layout, right: Layout, names: tuple[str, str]) -> Layout:
         result = self.allocate(np.broadcast_shapes(left.shape, right.shape))
         piece = min(result.buffer.size, PIECE)
-        _Buffer(self.meter, piece + 3 * piece // self.itemsize)  # a piece of the result, and where it is the zero
+        _Buffer(self.meter, piece + 3 * piece // self.itemsize)  # a piece of the result, and a mask of its zeros
         return result
 
     def sum_axes(self, x: Layout, axes: Sequence[int], name: str) -> Layout | None:
         if not is_sum_of_numpy(self.semiring):
             return None
         rest = [axis for axis in range(len(x.shape)) if axis not in axes]
-        order = sorted(range(len(rest)), key=lambda place: -abs(x.strides[rest[place]]))  # that of NumPy's result
+        order = sorted(range(len(rest)), key=lambda place: -abs(x.strides[rest[place]]))  # as in NumPy's result
         return self.allocate([x.shape[axis] for axis in rest], order)
 
     def ones(self, x: Layout, shape: tuple[int, int]) -> Layout:
@@ -223,11 +230,12 @@ class _Shadow:
 
 
 @dataclass(frozen=True)
-class Problem:
+class ContractionProblem:
     """A contraction without its entries.
 
-    ``copied`` says of each operand whether the call copies it, ``result_itemsize`` is not None where the result is
-    rounded to a narrower dtype at the end.
+    ``layouts`` and ``is_copied``: of each operand its layout, and whether the call copies it first. ``itemsize``: the
+    bytes of an entry in the arithmetic. ``result_itemsize``: the bytes of an entry of the result if it is rounded to
+    another dtype at the end, else None.
     """
 
     notation: Notation
@@ -236,43 +244,46 @@ class Problem:
     semiring: Semiring
     itemsize: int
     layouts: tuple[Layout, ...]
-    copied: tuple[bool, ...]
+    is_copied: tuple[bool, ...]
     result_itemsize: int | None = None
 
     def memory(self, blocks: Mapping[str, int]) -> int:
-        """Return the most bytes that a call holds beside the operands, for blocks of some labels in turn."""
-        ops = _Shadow(self.semiring, self.itemsize)
+        """Return the most bytes that a call holds in addition to the operands, if it computes these blocks in turn."""
+        ops = _LayoutOperations(self.semiring, self.itemsize)
         operands: list[Any] = [
             ops.allocate(layout.shape) if copied else layout
-            for layout, copied in zip(self.layouts, self.copied, strict=True)
+            for layout, copied in zip(self.layouts, self.is_copied, strict=True)
         ]
         terms = prepare_terms(ops, self.notation, self.sizes, operands)
         output = self.notation.output
         if not blocks:
             result = contract(ops, terms, self.path, output)
         else:
-            # The first block is the largest, and all hold the same; what is added to one or more is held beside it.
+            # No block takes more memory than the first. If summed labels are cut, a second block is computed while the
+            # sum of the first is held.
             place = {label: slice(0, size) for label, size in blocks.items()}
             whole = ops.allocate([self.sizes[label] for label in output]) if set(blocks) & set(output) else None
             for _ in range(2 if set(blocks) - set(output) else 1):
-                some = [block_of(term, place) for term in terms]
+                some = [take_block(term, place) for term in terms]
                 part = contract(ops, some, self.path, output)
                 result = part if whole is None else whole
         if self.result_itemsize is not None:
-            ops.meter.take(prod(result.shape) * self.result_itemsize)
-        return ops.meter.most
+            ops.meter.add(prod(result.shape) * self.result_itemsize)
+        return ops.meter.peak_bytes
 
 
-def plan_of(problem: Problem, limit: int | None) -> ContractionPlan:
-    """Return the plan of a contraction, in blocks of some labels where it takes more than ``limit`` bytes otherwise.
+def plan_contraction(problem: ContractionProblem, limit: int | None) -> ContractionPlan:
+    """Return the plan of a contraction, in blocks of some labels if it would take more than ``limit`` bytes.
 
-    Raises `TooLargeError` where no blocks hold the limit.
+    Raises `TooLargeError` if the contraction exceeds the limit for all sizes of blocks.
     """
-    steps, sizes = _steps(problem), problem.sizes
+    steps, sizes = _plan_steps(problem), problem.sizes
     blocks: dict[str, int] = {}
     memory = problem.memory(blocks)
     while limit is not None and memory > limit:
-        cuts = [_cut(problem, steps, blocks, label, limit) for label in sizes if blocks.get(label, sizes[label]) > 1]
+        cuts = [
+            _cut_label(problem, steps, blocks, label, limit) for label in sizes if blocks.get(label, sizes[label]) > 1
+        ]
         _, _, least, _, cut = min(cuts, default=(0, 0, memory, "", blocks))
         if least >= memory:
             raise TooLargeError(
@@ -285,50 +296,55 @@ def plan_of(problem: Problem, limit: int | None) -> ContractionPlan:
         problem.notation.text,
         problem.path,
         tuple(step for step, _ in steps),
-        _pairs(steps, sizes, blocks),
+        _count_pairs(steps, sizes, blocks),
         memory,
-        _parts(sizes, blocks),
+        _count_parts(sizes, blocks),
         blocks,
     )
 
 
-def _cut(
-    problem: Problem, steps: Sequence[tuple[PlannedStep, str]], blocks: dict[str, int], label: str, limit: int
+def _cut_label(
+    problem: ContractionProblem,
+    steps: Sequence[tuple[PlannedStep, str]],
+    blocks: dict[str, int],
+    label: str,
+    limit: int,
 ) -> tuple[int, int, int, str, dict[str, int]]:
-    """Return the blocks with this label in as few parts as hold the limit, or as many as take the least memory.
+    """Return the blocks with one more label cut: into the fewest parts that meet the limit, or that take least memory.
 
-    In front of them: the bytes beyond the limit, the pairs, the memory and the label, by which cuts are compared.
+    The result is (bytes beyond the limit, pairs, memory, label, blocks). The first four are the key by which
+    `plan_contraction` compares cuts.
     """
     sizes, candidates = problem.sizes, []
-    parts = 2 * _parts(sizes, blocks).get(label, 1)
+    parts = 2 * _count_parts(sizes, blocks).get(label, 1)
     while True:
         size = -(-sizes[label] // parts)
         cut = blocks | {label: size}
         memory = problem.memory(cut)
-        candidates.append((max(0, memory - limit), _pairs(steps, sizes, cut), memory, label, cut))
+        candidates.append((max(0, memory - limit), _count_pairs(steps, sizes, cut), memory, label, cut))
         if memory <= limit or size == 1:
             return min(candidates, key=lambda one: one[:3])
         parts *= 2
 
 
-def _result_bytes(problem: Problem) -> int:
+def _result_bytes(problem: ContractionProblem) -> int:
     return prod(problem.sizes[label] for label in problem.notation.output) * problem.itemsize
 
 
-def _parts(sizes: Mapping[str, int], blocks: Mapping[str, int]) -> dict[str, int]:
+def _count_parts(sizes: Mapping[str, int], blocks: Mapping[str, int]) -> dict[str, int]:
     return {label: -(-sizes[label] // size) for label, size in blocks.items()}
 
 
-def _pairs(steps: Sequence[tuple[PlannedStep, str]], sizes: Mapping[str, int], blocks: Mapping[str, int]) -> int:
-    """Return the pairs of all steps; a step without a label that is cut is repeated for each part of it."""
-    parts = _parts(sizes, blocks)
+def _count_pairs(steps: Sequence[tuple[PlannedStep, str]], sizes: Mapping[str, int], blocks: Mapping[str, int]) -> int:
+    """Return the pairs of all steps. A step without a label that is cut is repeated for each part of the label."""
+    parts = _count_parts(sizes, blocks)
     return sum(
         step.pairs * prod(count for label, count in parts.items() if label not in labels) for step, labels in steps
     )
 
 
-def _steps(problem: Problem) -> list[tuple[PlannedStep, str]]:
-    """Return the steps, each with all labels that take part in it."""
+def _plan_steps(problem: ContractionProblem) -> list[tuple[PlannedStep, str]]:
+    """Return the steps, each with all labels of its operands."""
     sizes, planned_steps = problem.sizes, []
     terms = []
     for place, (term, layout) in enumerate(zip(problem.notation.terms, problem.layouts, strict=True)):
@@ -338,7 +354,7 @@ def _steps(problem: Problem) -> list[tuple[PlannedStep, str]]:
     def size(labels: Sequence[str]) -> int:
         return prod(sizes[label] for label in labels)
 
-    def note(left: str, right: str | None, result: str) -> None:
+    def record_step(left: str, right: str | None, result: str) -> None:
         labels = left + "".join(label for label in right or "" if label not in left)
         inner = [label for label in labels if label not in result]
         batch = [label for label in result if right is not None and label in left and label in right]
@@ -348,10 +364,10 @@ def _steps(problem: Problem) -> list[tuple[PlannedStep, str]]:
         text = display(f"{left}->{result}" if right is None else f"{left},{right}->{result}")
         planned_steps.append((PlannedStep(text, shape, prod(shape), size(result) * problem.itemsize), labels))
 
-    def summed(labels: str, needed: set[str]) -> str:
+    def sum_out(labels: str, needed: set[str]) -> str:
         rest = "".join(label for label in labels if label in needed)
         if rest != labels:
-            note(labels, None, rest)
+            record_step(labels, None, rest)
         return rest
 
     output = set(problem.notation.output)
@@ -361,11 +377,11 @@ def _steps(problem: Problem) -> list[tuple[PlannedStep, str]]:
         while len(some) > 1:
             (left, first), (right, _) = some.pop(0), some.pop(0)
             inside = later_labels.union(*(labels for labels, _ in some))
-            left, right = summed(left, inside.union(right)), right
-            right = summed(right, inside.union(left))
+            left, right = sum_out(left, inside.union(right)), right
+            right = sum_out(right, inside.union(left))
             result = "".join(label for label in dict.fromkeys(left + right) if label in inside)
-            note(left, right, result if some or terms or set(result) != output else problem.notation.output)
+            record_step(left, right, result if some or terms or set(result) != output else problem.notation.output)
             some.insert(0, (result, first))
         terms.append(some.pop())
-    summed(terms[0][0], output)
+    sum_out(terms[0][0], output)
     return planned_steps

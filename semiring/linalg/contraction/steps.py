@@ -26,33 +26,35 @@ __all__ = [
     "Choices",
     "Term",
     "TermOperations",
-    "block_of",
     "contract",
     "contract_blocks",
     "prepare_terms",
     "stride_of_group",
+    "take_block",
 ]
 
 Array: TypeAlias = Any
 
-_SMALL = 64  # entries of an outer product: a stack of smaller ones takes longer than their entrywise product
+_MIN_OUTER_ENTRIES = (
+    64  # entries of an outer product: a stack of smaller ones takes longer than their entrywise product
+)
 
 
 class Term(NamedTuple):
-    """An array, the label of each axis, and the first and last operand that it is made of."""
+    """An array, the label of each axis, and the first and the last of the operands whose contraction it is."""
 
     array: Array
     labels: str
     span: tuple[int, int]
-    name: str = ""  # of an operand whose entries have not been scanned yet
+    name: str = ""  # the name of an operand whose entries have not been scanned, else ""
 
 
 class Choice(NamedTuple):
     """The index, over all summed axes as one, of the summed entry that attains each entry of a result."""
 
-    labels: str  # of the axes of ``witness``
-    summed: str
-    sizes: tuple[int, ...]  # of the summed axes
+    labels: str  # the labels of the axes of ``witness``
+    summed_labels: str
+    sizes: tuple[int, ...]  # the sizes of the summed axes
     witness: Array
 
 
@@ -60,7 +62,7 @@ class TermOperations(Protocol):
     """The operations that a library provides; a ``name`` marks an operand whose entries need a scan."""
 
     def strides(self, x: Array) -> tuple[int, ...]:
-        """Return how far the entries of each axis lie apart."""
+        """Return the stride of each axis, in any one unit."""
 
     def diagonal(self, x: Array, first: int, second: int) -> Array:
         """Return the diagonal of two axes as the last axis."""
@@ -69,25 +71,25 @@ class TermOperations(Protocol):
         """Return x with each group of axes as one."""
 
     def reshape(self, x: Array, shape: Sequence[int]) -> Array:
-        """Return x, whose entries lie side by side, in another shape."""
+        """Return x, whose entries are contiguous, in another shape."""
 
     def align(self, x: Array, axes: Sequence[int | None]) -> Array:
         """Return x with its axes in this order, and an axis of size 1 for None."""
 
     def product(self, left: Array, right: Array, names: tuple[str, str]) -> Array:
-        """Return left ⊗ right, of matrices or of stacks of as many."""
+        """Return left ⊗ right, of two matrices or of two stacks of the same number of matrices."""
 
     def entrywise(self, left: Array, right: Array, names: tuple[str, str]) -> Array:
-        """Return left ⊗ right entry by entry, of arrays with as many axes that broadcast."""
+        """Return left ⊗ right entry by entry, of arrays with the same number of axes, which broadcast."""
 
     def sum_axes(self, x: Array, axes: Sequence[int], name: str) -> Array | None:
         """Return the ⊕ along the axes; None where a product with ones is better."""
 
     def ones(self, x: Array, shape: tuple[int, int]) -> Array:
-        """Return a matrix of 1̄ in the dtype of x, and where x is."""
+        """Return a matrix of 1̄ in the dtype and the memory of x."""
 
     def verify(self, x: Array, name: str) -> None:
-        """Scan the entries of an operand that takes part in no product and no sum."""
+        """Scan the entries of an operand that is part of no product and no sum."""
 
 
 class BlockOperations(TermOperations, Protocol):
@@ -97,7 +99,7 @@ class BlockOperations(TermOperations, Protocol):
         """Return x ⊕ y of one shape; x may be overwritten."""
 
     def empty(self, x: Array, shape: Sequence[int]) -> Array:
-        """Return an array in the dtype of x, and where x is."""
+        """Return an uninitialized array in the dtype and the memory of x."""
 
 
 class Choices:
@@ -111,7 +113,7 @@ class Choices:
 
 
 def stride_of_group(shape: Sequence[int], strides: Sequence[int], axes: Iterable[int]) -> int | None:
-    """Return the stride of several axes as one; None where their entries have no common stride."""
+    """Return the stride of several axes as one axis, or None if their entries have no common stride."""
     remaining = [axis for axis in axes if shape[axis] != 1]
     if any(strides[one] != strides[other] * shape[other] for one, other in pairwise(remaining)):
         return None
@@ -119,7 +121,10 @@ def stride_of_group(shape: Sequence[int], strides: Sequence[int], axes: Iterable
 
 
 def prepare_terms(ops: TermOperations, notation: Notation, sizes: Mapping[str, int], arrays: list[Array]) -> list[Term]:
-    """Return the operands as terms whose labels are distinct, without axes that broadcast; the list is emptied."""
+    """Return the operands as terms whose labels are distinct, without axes that broadcast.
+
+    The list of arrays is emptied.
+    """
     terms = []
     for place, labels in enumerate(notation.terms):
         array, arrays[place] = arrays[place], None
@@ -137,18 +142,18 @@ def prepare_terms(ops: TermOperations, notation: Notation, sizes: Mapping[str, i
 
 
 def contract(ops: TermOperations, terms: list[Term], path: Path, output: str, choices: Choices | None = None) -> Array:
-    """Return the contraction of the terms, in the order of the path; the list is emptied.
+    """Return the contraction of the terms, in the order of the path. The list of terms is emptied.
 
-    ``choices`` receives which entries attain each sum.
+    ``choices`` receives the entries that attain each sum.
     """
     for places in path:
-        operands = sorted((terms.pop(place) for place in sorted(places, reverse=True)), key=_span, reverse=True)
+        operands = sorted((terms.pop(place) for place in sorted(places, reverse=True)), key=_operand_span, reverse=True)
         while len(operands) > 1:
             left, right = operands.pop(), operands.pop()
             remaining = set(output).union(*[term.labels for term in terms], *[term.labels for term in operands])
             pair = [left, right]
             del left, right
-            operands.append(_pair(ops, pair, remaining, "" if operands or terms else output, choices))
+            operands.append(_contract_pair(ops, pair, remaining, "" if operands or terms else output, choices))
         terms.append(operands.pop())
     term = _sum_out(ops, terms.pop(), set(output), choices)
     if term.name:
@@ -156,23 +161,23 @@ def contract(ops: TermOperations, terms: list[Term], path: Path, output: str, ch
     return ops.align(term.array, [term.labels.index(label) for label in output])
 
 
-def _span(term: Term) -> tuple[int, int]:
+def _operand_span(term: Term) -> tuple[int, int]:
     return term.span
 
 
-def _pair(
+def _contract_pair(
     ops: TermOperations, pair: list[Term], remaining: set[str], result_labels: str, choices: Choices | None
 ) -> Term:
     """Return the contraction of two terms to the ``remaining`` labels, in the order of ``result_labels`` if given.
 
-    The list is emptied, so that the arrays of both terms are free as soon as they are not needed.
+    The list ``pair`` is emptied, so that the memory of both terms is free as soon as possible.
     """
     right, left = pair.pop(), pair.pop()
     left = _sum_out(ops, left, remaining.union(right.labels), choices)
     right = _sum_out(ops, right, remaining.union(left.labels), choices)
     span, names = (left.span[0], right.span[1]), (left.name, right.name)
     sizes = dict(zip(left.labels + right.labels, left.array.shape + right.array.shape, strict=True))
-    batch, inner, rows, columns = _groups(left.labels, right.labels, remaining)
+    batch, inner, rows, columns = _group_labels(left.labels, right.labels, remaining)
     if not inner and not _is_outer(batch, rows, columns, sizes):
         large, small = (left, right) if len(left.labels) >= len(right.labels) else (right, left)
         labels = result_labels or large.labels + "".join(label for label in small.labels if label not in large.labels)
@@ -181,13 +186,13 @@ def _pair(
             for term in (left, right)
         )
         return Term(ops.entrywise(x, y, names), labels, span)
-    rows, columns = _by_stride(ops, left, rows), _by_stride(ops, right, columns)
-    batch, inner = _cheapest(ops, left, right, batch), _cheapest(ops, left, right, inner)
+    rows, columns = _sort_by_stride(ops, left, rows), _sort_by_stride(ops, right, columns)
+    batch, inner = _cheapest_order(ops, left, right, batch), _cheapest_order(ops, left, right, inner)
     labels = batch + rows + columns
     shape = [sizes[label] for label in labels]
-    x = ops.group_axes(left.array, _places(left, batch, rows, inner))
+    x = ops.group_axes(left.array, _group_axes(left, batch, rows, inner))
     del left
-    y = ops.group_axes(right.array, _places(right, batch, inner, columns))
+    y = ops.group_axes(right.array, _group_axes(right, batch, inner, columns))
     del right
     if choices is None:
         return Term(ops.reshape(ops.product(x, y, names), shape), labels, span)
@@ -197,8 +202,8 @@ def _pair(
     return Term(ops.reshape(C, shape), labels, span)
 
 
-def _groups(left: str, right: str, remaining: set[str]) -> tuple[str, str, str, str]:
-    """Return the labels of the batch, the inner ones, and those of rows and of columns."""
+def _group_labels(left: str, right: str, remaining: set[str]) -> tuple[str, str, str, str]:
+    """Return the labels of the batch, of the inner axes, of the rows and of the columns."""
     shared = [label for label in left if label in right]
     rows = "".join(label for label in left if label not in right)
     columns = "".join(label for label in right if label not in left)
@@ -210,55 +215,55 @@ def _is_outer(batch: str, rows: str, columns: str, sizes: Mapping[str, int]) -> 
     """Return whether a product without a sum is a stack of outer products, not an entrywise product."""
     if not rows or not columns:
         return False
-    return not batch or prod(sizes[label] for label in rows + columns) >= _SMALL
+    return not batch or prod(sizes[label] for label in rows + columns) >= _MIN_OUTER_ENTRIES
 
 
-def _places(term: Term, *groups: str) -> list[list[int]]:
+def _group_axes(term: Term, *groups: str) -> list[list[int]]:
     """Return the axes of each group of labels; an empty batch is no axis, any other empty group an axis of size 1."""
     positions = [[term.labels.index(label) for label in group] for group in groups]
     return positions[1:] if not positions[0] else positions
 
 
-def _by_stride(ops: TermOperations, term: Term, labels: str) -> str:
-    """Return labels in the order in which their axes lie in memory: then they are one axis most often."""
+def _sort_by_stride(ops: TermOperations, term: Term, labels: str) -> str:
+    """Return labels by descending stride, because adjacent axes in this order are most often one axis."""
     if len(labels) < 2:
         return labels
     strides = dict(zip(term.labels, ops.strides(term.array), strict=True))
     return "".join(sorted(labels, key=lambda label: -abs(strides[label])))
 
 
-def _cheapest(ops: TermOperations, left: Term, right: Term, labels: str) -> str:
-    """Return labels of both terms in the order of the left or the right one: the one that copies fewer entries."""
+def _cheapest_order(ops: TermOperations, left: Term, right: Term, labels: str) -> str:
+    """Return labels of both terms in the memory order of the left or the right term, whichever copies fewer entries."""
     if len(labels) < 2:
         return labels
-    orders = _by_stride(ops, left, labels), _by_stride(ops, right, labels)
-    return min(orders, key=lambda order: sum(_entries_copied(ops, term, order) for term in (left, right)))
+    orders = _sort_by_stride(ops, left, labels), _sort_by_stride(ops, right, labels)
+    return min(orders, key=lambda order: sum(_count_copied_entries(ops, term, order) for term in (left, right)))
 
 
-def _entries_copied(ops: TermOperations, term: Term, labels: str) -> int:
+def _count_copied_entries(ops: TermOperations, term: Term, labels: str) -> int:
     places = [term.labels.index(label) for label in labels]
     is_view = stride_of_group(term.array.shape, ops.strides(term.array), places) is not None
     return 0 if is_view else prod(term.array.shape)
 
 
-def _sum_out(ops: TermOperations, term: Term, needed: set[str], choices: Choices | None) -> Term:
-    """Return the term summed over the labels that are not needed."""
-    if needed.issuperset(term.labels):
+def _sum_out(ops: TermOperations, term: Term, kept_labels: set[str], choices: Choices | None) -> Term:
+    """Return the sum of a term over all labels but ``kept_labels``."""
+    if kept_labels.issuperset(term.labels):
         return term
-    rest = "".join(label for label in term.labels if label in needed)
-    summed = "".join(label for label in term.labels if label not in needed)
+    rest = "".join(label for label in term.labels if label in kept_labels)
+    summed = "".join(label for label in term.labels if label not in kept_labels)
     if choices is None:
         total = ops.sum_axes(term.array, [term.labels.index(label) for label in summed], term.name)
         if total is not None:
             return Term(total, rest, term.span)
     strides = dict(zip(term.labels, ops.strides(term.array), strict=True))
-    rest, summed = _by_stride(ops, term, rest), _by_stride(ops, term, summed)
+    rest, summed = _sort_by_stride(ops, term, rest), _sort_by_stride(ops, term, summed)
     sizes = dict(zip(term.labels, term.array.shape, strict=True))
     span, names = term.span, (term.name, "")
     count, shape = prod(sizes[label] for label in summed), [sizes[label] for label in rest]
     # The longer stride goes to the rows of the left operand, or to those of the right one.
     is_left = not rest or strides[summed[-1]] <= strides[rest[-1]]
-    groups = _places(term, "", rest, summed) if is_left else _places(term, "", summed, rest)
+    groups = _group_axes(term, "", rest, summed) if is_left else _group_axes(term, "", summed, rest)
     x = ops.group_axes(term.array, groups)
     del term
     one = ops.ones(x, (count, 1) if is_left else (1, count))
@@ -280,15 +285,15 @@ def contract_blocks(
     blocks: Mapping[str, int],
     sizes: Mapping[str, int],
 ) -> Array:
-    """Return the contraction, computed for blocks of some labels in turn: as many indices of each label at a time."""
+    """Return the contraction, computed in blocks of ``blocks[label]`` indices of each label in ``blocks``."""
     if not blocks:
         return contract(ops, terms, path, output)
     outer, inner = ([label for label in blocks if (label in output) == remaining] for remaining in (True, False))
     result: Array = None
-    for place in _starts(outer, blocks, sizes):
+    for place in _iterate_blocks(outer, blocks, sizes):
         part: Array = None
-        for more in _starts(inner, blocks, sizes):
-            some = [block_of(term, place | more) for term in terms]
+        for more in _iterate_blocks(inner, blocks, sizes):
+            some = [take_block(term, place | more) for term in terms]
             value = contract(ops, some, path, output)
             part = value if part is None else ops.add_into(part, value)
             del value
@@ -300,7 +305,9 @@ def contract_blocks(
     return result
 
 
-def _starts(labels: list[str], blocks: Mapping[str, int], sizes: Mapping[str, int]) -> Iterator[dict[str, slice]]:
+def _iterate_blocks(
+    labels: list[str], blocks: Mapping[str, int], sizes: Mapping[str, int]
+) -> Iterator[dict[str, slice]]:
     ranges = [
         [slice(start, min(start + blocks[label], sizes[label])) for start in range(0, sizes[label], blocks[label])]
         for label in labels
@@ -309,6 +316,6 @@ def _starts(labels: list[str], blocks: Mapping[str, int], sizes: Mapping[str, in
         yield dict(zip(labels, starts, strict=True))
 
 
-def block_of(term: Term, place: Mapping[str, slice]) -> Term:
-    """Return a view of the part of a term that the slices of some labels say."""
+def take_block(term: Term, place: Mapping[str, slice]) -> Term:
+    """Return a view of the part of a term that the slices of some labels select."""
     return term._replace(array=term.array[tuple(place.get(label, slice(None)) for label in term.labels)])

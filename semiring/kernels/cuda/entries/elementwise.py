@@ -10,7 +10,7 @@ import numpy as np
 
 from semiring.algebra.expressions.tree import is_floating
 from semiring.arrays.device import load_cupy
-from semiring.arrays.float_order import NOT_THE_SIGN
+from semiring.arrays.float_order import MAGNITUDE_BITS
 from semiring.kernels.cuda.entries.passes import Pass
 
 __all__ = [
@@ -160,7 +160,7 @@ def replace_beyond(A: Array, bound: Any, replacement: Any, out: Array, *, least:
 
 def _flipped(x: str) -> str:
     """Return `semiring.arrays.float_order.flipped` in CUDA C++."""
-    return f"{x} ^ (({x} >> 31) & {NOT_THE_SIGN:#x})"
+    return f"{x} ^ (({x} >> 31) & {MAGNITUDE_BITS:#x})"
 
 
 _FLIP = Pass("flip", "i", f"y = {_flipped('x')}")

@@ -13,7 +13,7 @@ import numpy as np
 from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.arrays.device import alignment_error, load_cupy
-from semiring.arrays.scans import Scan, refuse_entries, rule_for
+from semiring.arrays.scans import Scan, raise_for_entry, rule_for
 from semiring.kernels.cuda.entries.prepared_launch import Prepared
 from semiring.logs import KEPT, Compilation
 
@@ -57,7 +57,7 @@ def look_at(semiring: Semiring, arrays: Mapping[str, Array]) -> dict[str, Scan]:
 def _scan(words: list[int], array: Array, semiring: Semiring, name: str) -> Scan:
     flags, least, greatest = words
     if flags & (_IS_NAN | _IS_OUTSIDE):
-        refuse_entries(array, semiring, name, nan=bool(flags & _IS_NAN))
+        raise_for_entry(array, semiring, name, nan=bool(flags & _IS_NAN))
     low = high = None
     if flags & _IS_NUMBER:
         low, high = _value(least ^ _ones(array.dtype), array.dtype), _value(greatest, array.dtype)
@@ -109,7 +109,7 @@ def _keys(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[int, ...]:
     rule = rule_for(semiring, dtype)
     zero, one = (key_of(typed(dtype), dtype) for typed in (semiring.zero_for, semiring.one_for))
     infinity = key_of(np.inf, dtype) ^ _sign(dtype) if is_floating(dtype) else 0
-    low, high = _ends(semiring, dtype) if rule.restricted else (0, _ones(dtype))
+    low, high = _ends(semiring, dtype) if rule.is_restricted else (0, _ones(dtype))
     return infinity, low, high, zero, one, zero, _kind(dtype), int(rule.tropical is not None)
 
 
