@@ -1,16 +1,17 @@
-"""Products, closures, contractions and products along sequences of JAX arrays, with gradients.
+"""Compute products, closures, contractions and products along sequences of JAX arrays, with gradients.
 
 XLA calls the kernels of the library directly, on CPUs and NVIDIA GPUs: arrays stay where they are, and on a GPU the
-work is enqueued on XLA's stream. On other platforms a callback computes on the host (``semiring info`` says which). The
-functions work under `jax.jit`, `jax.vmap`, `jax.shard_map` and `jax.grad`. They can be differentiated again and again,
-in reverse mode; those of sequences once.
+work is enqueued on XLA's stream. On other platforms a callback computes on the host; ``semiring info`` says which of
+the two is used. The functions work under `jax.jit`, `jax.vmap`, `jax.shard_map` and `jax.grad`. They can be
+differentiated any number of times, in reverse mode. The functions of sequences (`multi_dot`, `scan`,
+`multi_dot_witness`) can be differentiated once.
 
 ``check`` validates the entries: no NaN, and none outside the domain. By default this happens on the host alone, because
-on a GPU the host would have to wait for the answer. ``check=True`` waits.
+on a GPU the host would have to wait for the result. ``check=True`` waits.
 """
 
 # mypy: disallow-untyped-decorators=False
-# (those of JAX)
+# The decorators of JAX have no types.
 
 from __future__ import annotations
 
@@ -507,13 +508,13 @@ class _TracedOperations:
         return _multiply(left, right, self.semiring, _check_argument(self.check))
 
     def sum_axes(self, x: Array, axes: Any, name: str) -> None:
-        """Return None: a sum is a product with ones, as in `reduce`."""
+        """Return None, because a sum is computed as a product with ones, as in `reduce`."""
 
     def ones(self, x: Array, shape: tuple[int, int]) -> Array:
         return jnp.full(shape, self.semiring.one_for(x.dtype), x.dtype)
 
     def verify(self, x: Array, name: str) -> None:
-        """Do nothing: entries that enter no product and no sum are returned unchanged."""
+        """Do nothing, because entries that are part of no product and no sum are returned unchanged."""
 
 
 def _arrange_sequence(
@@ -544,12 +545,14 @@ def _check_argument(check: bool | None) -> bool | str:
 
 
 def _require_same_dtype(As: Array, **arrays: Array) -> None:
+    """Raise `DTypeError` if an array has another dtype than As."""
     for name, array in arrays.items():
         if array.dtype != As.dtype:
             raise DTypeError(f"As has dtype {As.dtype}, {name} {array.dtype}: convert one, {name}.astype(As.dtype)")
 
 
 def _check_operands(A: Array, B: Array) -> None:
+    """Raise `ShapeError` for a scalar, and `DTypeError` if the dtypes differ."""
     if not A.ndim or not B.ndim:
         raise ShapeError(f"A is {A.shape}, B is {B.shape}: a scalar is no operand of a product")
     if A.dtype != B.dtype:
@@ -557,7 +560,7 @@ def _check_operands(A: Array, B: Array) -> None:
 
 
 def _to_float32(x: Array, semiring: Semiring) -> Array:
-    """Return float16 and bfloat16 arrays in float32; results are rounded once.
+    """Return float16 and bfloat16 arrays in float32, because results are rounded once.
 
     See `semiring.arrays.encoding.is_rounded`.
     """
@@ -610,7 +613,7 @@ _LIBRARY: ArrayLibrary = _Jax()
 
 
 def _make_differentiable(primitive: Primitive) -> Callable[..., Any]:
-    """Return a primitive as a function of JAX: its arrays come first, then its static arguments."""
+    """Return a primitive as a function of JAX, whose arguments are its arrays and then its static arguments."""
     count = len(primitive.arrays)
 
     def run(*arguments: Any) -> Any:
@@ -624,13 +627,13 @@ def _make_differentiable(primitive: Primitive) -> Callable[..., Any]:
 
     def keep(*arguments: Any) -> tuple[Any, Any]:
         arrays, static = primitive.split(arguments)
-        chosen, static = primitive.recorded(static)
+        chosen, static = primitive.gradient_form(static)
         outputs = _FUNCTIONS[chosen.name](*arrays, *static)
         return outputs if chosen is primitive else outputs[0], chosen.saved_arrays(arrays, outputs)
 
     def backward(*arguments: Any) -> Any:
         *inputs, residuals, g = arguments
-        chosen, static = primitive.recorded(tuple(inputs))
+        chosen, static = primitive.gradient_form(tuple(inputs))
         return chosen.gradient(_LIBRARY, residuals, static, g if primitive.outputs > 1 else (g,), (True,) * count)
 
     function = jax.custom_vjp(run, nondiff_argnums=tuple(range(count, count + len(primitive.static))))

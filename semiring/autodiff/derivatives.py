@@ -19,7 +19,7 @@ def derivative(expression: Expression, variable: str) -> Expression:
 
     If a min or a max ties, the derivative is that of its first argument. The derivative of ``where`` is that of the
     selected side. It is 0 for abs at 0, and for floor everywhere. Raises `AlgebraError` for bit operations, which have
-    none.
+    no derivative.
 
     >>> from semiring.algebra.expressions import parse
     >>> derivative(parse("max(x, y) * y", ("x", "y")), "x").text
@@ -79,7 +79,7 @@ def _differentiate_unary(expression: Expression, u: Expression) -> Expression:
     raise AlgebraError(f"{expression} has no derivative: {op} acts on bits")
 
 
-# Sums and products with 0 and 1 are simplified, because a constant expression costs nothing in an evaluation.
+# Sums and products with 0 and 1 are simplified, because the evaluation of a constant expression is free.
 
 
 def _add(u: Expression, v: Expression) -> Expression:

@@ -19,13 +19,13 @@ Array: TypeAlias = Any
 
 
 def product(A: Array, B: Array, semiring: Semiring, check: bool) -> Array:
-    """Return A ⊗ B for A (..., m, k), B (..., k, n) with as many dimensions as A, those in front broadcasting."""
+    """Return A ⊗ B for A (..., m, k) and B (..., k, n) with as many dimensions; leading dimensions broadcast."""
     result: Array = matmul(*_as_stacks(A, B), semiring, check=check)
     return result.reshape(*np.broadcast_shapes(A.shape[:-2], B.shape[:-2]), *result.shape[-2:])
 
 
 def product_with_witness(A: Array, B: Array, semiring: Semiring, check: bool) -> tuple[Array, Array]:
-    """`product`, and int32 W (..., m, n): the smallest k that attains an entry, -1 where it is 0̄."""
+    """Return `product`, and int32 W (..., m, n): the smallest k that attains an entry, or -1 if the entry is 0̄."""
     C, W = matmul_witness(*_as_stacks(A, B), semiring, check=check)
     batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
     W = W.astype(np.int32, copy=False)
@@ -38,7 +38,7 @@ def entrywise(A: Array, B: Array, semiring: Semiring, check: bool) -> Array:
 
 
 def _as_stacks(A: Array, B: Array) -> tuple[Array, Array]:
-    """One matrix on the right is a matrix, not a stack of one: then all rows on the left are one product."""
+    """Return A, and B as a matrix if it is a stack of one matrix, because one product then serves all rows of A."""
     return A, (B.reshape(B.shape[-2:]) if B.ndim > 2 and prod(B.shape[:-2]) == 1 else B)
 
 
@@ -53,7 +53,7 @@ def stack_closure(A: Array, semiring: Semiring, reflexive: bool, check: bool, ro
 def closure_with_trees(A: Array, semiring: Semiring, check: bool, rounded_to: str = "") -> tuple[Array, Array]:
     """Return A* and int32 predecessors, for A (..., n, n): row i of each matrix is a tree of best paths from i.
 
-    Negative where there is no path, and on the diagonal. ``rounded_to`` as in `closed`.
+    Predecessors are negative where no path exists, and on the diagonal. ``rounded_to`` is as in `stack_closure`.
     """
     narrow = numpy_dtype(rounded_to) if rounded_to else None
     xp = array_namespace(A)

@@ -1,22 +1,22 @@
 """Compute sums along the trees of best paths, up from the leaves and down from the roots.
 
 Row i of pred holds a tree with root i: pred[i, j] is the vertex before j on the path from i. Entries of the matrices c,
-g, x, y, z belong to its vertices. With M the linear map (M y)[i, j] = c[i, j] · y[i, pred[i, j]], where there is a
-predecessor and it is not the root,
+g, x, y, z belong to its vertices. Let M be the linear map (M y)[i, j] = c[i, j] · y[i, pred[i, j]], or 0 if j has no
+predecessor or its predecessor is the root. The functions are
 
     `sums_down`: y = x + M y,        `sums_up`: z = g + Mᵀ z:
 
-z sums the values of the branches below a vertex, with the weight c of each edge, and y those of the path to it. The two
-maps are transposes of each other, so each is the gradient of the other. The root takes no part, because its value is
-the constant 1̄.
+z sums the values of the branches below a vertex, with the weight c of each edge, and y the values of the path to it.
+The two maps are transposes of each other, so each is the gradient of the other. The root is left out, because its value
+is the constant 1̄.
 
-On the CPU a row takes O(n), with its vertices in an order in which each vertex comes after all vertices below it. On a
-GPU all rows take O(n log h) together, for paths of h edges. The product is (I - M)⁻¹ = (I + M)(I + M²)(I + M⁴)…, where
+On the CPU a row takes O(n): its vertices are sorted so that each vertex comes after all vertices below it. On a GPU all
+rows take O(n log h) together, for paths of h edges. The product is (I - M)⁻¹ = (I + M)(I + M²)(I + M⁴)…, where
 M² is M with the pointers doubled.
 """
 
 # mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-incomplete-defs=False
-# (the compiled functions: their types are Numba's)
+# The settings are for compiled functions, whose types Numba infers.
 
 from __future__ import annotations
 
@@ -36,13 +36,14 @@ __all__ = ["sum_by_doubling", "sums_down", "sums_up"]
 
 Array: TypeAlias = Any
 
-_ROWS = 1 << 15  # entries for which another thread pays
+_ENTRIES_PER_THREAD = 1 << 15  # with fewer entries for each, more threads are not faster
 
 
 def sums_up(c: Array, g: Array, pred: Array) -> Array:
     """Return z (..., n, n) with z[i, p] = g[i, p] + the sum of c[i, j]·z[i, j] over the j whose predecessor is p ≠ i.
 
-    c, g (..., n, n) of one floating dtype, pred (..., n, n) of integers, negative where there is none; NumPy or CuPy.
+    c and g (..., n, n) have one floating dtype. pred (..., n, n) holds integers, negative for no predecessor. The
+    arrays are of NumPy or CuPy.
     """
     return _sums(c, g, pred, is_upward=True)
 
@@ -60,7 +61,7 @@ def _sums(c: Array, values: Array, pred: Array, *, is_upward: bool) -> Array:
     c, pred = (xp.ascontiguousarray(operand).reshape(-1, n) for operand in (c, pred))
     if xp is not np:
         return sum_by_doubling(c, result, pred, n, is_upward=is_upward).reshape(values.shape)
-    threads = min(get_threads(), max(1, result.size // _ROWS))
+    threads = min(get_threads(), max(1, result.size // _ENTRIES_PER_THREAD))
     bounds = np.linspace(0, result.shape[0], 4 * threads + 1 if threads > 1 else 2, dtype=np.int64)
     tasks = [(c, result, pred, int(first), int(last), is_upward) for first, last in pairwise(bounds)]
     run_tasks(_sum_rows, tasks, threads)

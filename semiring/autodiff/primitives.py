@@ -24,15 +24,15 @@ from semiring.namespaces import array_namespace
 
 __all__ = ["PRIMITIVES", "ArrayLibrary", "Primitive"]
 
-Array: TypeAlias = Any  # of the library that differentiates; in `forward` functions, of NumPy or CuPy
-Arrays: TypeAlias = Sequence[Any]  # None where an operand is optional and absent
+Array: TypeAlias = Any  # an array of the library that differentiates; in `forward` functions, of NumPy or CuPy
+Arrays: TypeAlias = Sequence[Any]  # arrays; None in place of an optional operand that is absent
 Gradients: TypeAlias = tuple[Any, ...]
 
 _WIDE = np.dtype(np.float64)
 
 
 class ArrayLibrary(Protocol):
-    """The operations that shapes and gradients take from a library, beside those that all libraries write alike."""
+    """The operations of shapes and gradients whose names or arguments differ between the libraries."""
 
     @property
     def xp(self) -> Any:
@@ -76,27 +76,31 @@ class Primitive:
     Parameters
     ----------
     name
-        Its name in `PRIMITIVES`.
+        The name in `PRIMITIVES`.
     arrays
-        The names of its array operands. An operand whose name ends in ``?`` may be None.
+        The names of the array operands. An operand whose name ends in ``?`` may be None.
     static
-        The names of the arguments behind them that are no arrays, as in `STATIC`.
+        The names of the static arguments, which follow the arrays and have the types in `STATIC`.
     forward
-        Computes it, of arrays of NumPy or CuPy, the static arguments and the plan: an array or a tuple of arrays.
+        The function ``forward(*arrays, *static, *plan)`` that computes the outputs from arrays of NumPy or CuPy. It
+        returns an array, or a tuple of arrays.
     shapes
-        Gives the shape and the dtype of each output, of the library, the operands, the static arguments and the plan.
+        The function ``shapes(library, *arrays, *static, *plan)`` that returns the shape and the dtype of each output.
         The dtype None is that of the first operand.
-    keeps
-        Which operands and outputs, counted together, the gradient takes.
+    saved_indices
+        The indices, in the operands followed by the outputs, of the arrays that the gradient needs.
     gradient
-        Gives the gradient by each operand, of the library, what is saved, the static arguments, the gradients by the
-        outputs, and which gradients are needed. None: the operand has none, or it is not needed.
+        The function ``gradient(library, saved_arrays, static, g, needs)`` that returns the gradient by each operand.
+        ``g`` are the gradients by the outputs, and ``needs`` says which gradients are needed. A gradient is None if the
+        operand has none, or it is not needed.
     plan
-        Gives arguments that follow from the operands as the caller has them, before they are batched. None: there are
-        no such arguments.
-    selecting
-        The primitive whose first output is the same and whose gradient serves a selective ⊕, and which of the static
-        arguments it takes.
+        The function ``plan(library, arrays, *static)`` that returns additional arguments. It receives the operands of
+        the caller, before they are batched. None: the primitive has no such arguments.
+    selective_form
+        The name of the primitive with the same first output and the gradient for a selective ⊕, and the indices of the
+        static arguments that it takes.
+    outputs
+        The number of outputs.
     """
 
     name: str
@@ -104,10 +108,10 @@ class Primitive:
     static: tuple[str, ...]
     forward: Callable[..., Any]
     shapes: Callable[..., tuple[tuple[tuple[int, ...], str | None], ...]]
-    keeps: tuple[int, ...]
+    saved_indices: tuple[int, ...]
     gradient: Callable[..., Gradients]
     plan: Callable[..., tuple[Any, ...]] | None = None
-    selecting: tuple[str, tuple[int, ...]] | None = None
+    selective_form: tuple[str, tuple[int, ...]] | None = None
     outputs: int = 1
 
     def split(self, arguments: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -118,23 +122,23 @@ class Primitive:
     def saved_arrays(self, arrays: Arrays, outputs: Any) -> tuple[Any, ...]:
         """Return the operands and outputs that the gradient takes."""
         everything = (*arrays, *(outputs if self.outputs > 1 else (outputs,)))
-        return tuple(everything[place] for place in self.keeps)
+        return tuple(everything[place] for place in self.saved_indices)
 
-    def recorded(self, static: tuple[Any, ...]) -> tuple[Primitive, tuple[Any, ...]]:
-        """Return the primitive to run where a gradient will be taken, with its static arguments.
+    def gradient_form(self, static: tuple[Any, ...]) -> tuple[Primitive, tuple[Any, ...]]:
+        """Return the primitive whose gradient is taken, with its static arguments: `selective_form` for a selective ⊕.
 
         Raises `AlgebraError` if the semiring has no gradient.
         """
         if "semiring" not in self.static:
             return self, static
         rule = rule_of(static[self.static.index("semiring")])
-        if self.selecting is None or rule != "selective":
+        if self.selective_form is None or rule != "selective":
             return self, static
-        name, places = self.selecting
+        name, places = self.selective_form
         return PRIMITIVES[name], tuple(static[place] for place in places)
 
 
-#: The types of the static arguments; a semiring is text where a library takes no other objects.
+#: The types of the static arguments. PyTorch takes a semiring as text.
 STATIC: Mapping[str, type] = {
     "semiring": Semiring,
     "check": bool,
@@ -155,8 +159,10 @@ def _product_shape(library: ArrayLibrary, A: Array, B: Array) -> tuple[int, ...]
     return (*library.xp.broadcast_shapes(A.shape[:-2], B.shape[:-2]), A.shape[-2], B.shape[-1])
 
 
-def _product_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
-    (A, B, C), (g,) = saved, g
+def _product_gradient(
+    library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
+) -> Gradients:
+    (A, B, C), (g,) = saved_arrays, g
     xp, dA, dB = library.xp, None, None
     if rule_of(static[0]) == "plus_times":
         dA = g @ _transpose(B) if needs[0] else None
@@ -178,8 +184,10 @@ def _negate_exponents(library: ArrayLibrary, C: Array) -> Array:
     return library.xp.where(library.xp.isneginf(C), -np.inf, -C)
 
 
-def _witness_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
-    A, B, W = saved
+def _witness_gradient(
+    library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
+) -> Gradients:
+    A, B, W = saved_arrays
     xp = library.xp
     if not A.shape[-1]:  # sums of no terms
         return xp.zeros_like(A), xp.zeros_like(B)
@@ -198,7 +206,7 @@ def _selected_derivatives(library: ArrayLibrary, semiring: Semiring, A: Array, B
     for name, operand, axis in (("x", A, -1), ("y", B, -2)):
         if name in by_x.variables | by_y.variables:
             whole = xp.broadcast_to(operand, (*W.shape[:-2], *operand.shape[-2:]))
-            # Derivatives of a place that is not used are not NaN.
+            # Unused places have the operand 1, so that their derivatives are not NaN.
             values[name] = xp.where(has_witness, library.gather(whole, indices, axis), 1.0)
     return _evaluate(library, by_x, values), _evaluate(library, by_y, values)
 
@@ -215,17 +223,17 @@ def _evaluate(library: ArrayLibrary, expression: Expression, values: dict[str, A
 
 
 def _scatter_to_operand(library: ArrayLibrary, terms: Array, W: Array, axis: int, operand: Array) -> Array:
-    """Return the sums of the terms that came from the same entry of the operand: the transpose of its gather."""
+    """Return, for each entry of the operand, the sum of the terms that used it: the transpose of its gather."""
     shape = (*terms.shape[:-2], *operand.shape[-2:])
     return library.sum_to(library.scatter_add(terms, library.indices(W), axis, shape), operand.shape)
 
 
 def _entrywise_gradient(
-    library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
+    library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
 ) -> Gradients:
-    A, B, C = saved
+    A, B, C = saved_arrays
     xp, semiring = library.xp, static[0]
-    # An entry that is 0̄ has no gradient, as in `matmul`; 0 of plus_times is a number like others.
+    # An entry that is 0̄ has no gradient, as in `matmul`, but 0 of plus_times is an ordinary number.
     is_defined = (
         xp.ones_like(C, dtype=xp.bool) if rule_of(semiring) == "plus_times" else semiring.zero_for(_WIDE).item() != C
     )
@@ -241,19 +249,23 @@ def _entrywise_gradient(
 # ----------------------------------------------------------------------------------------------------------- closures
 
 
-def _closure_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
-    (A, S), (g,) = saved, g
+def _closure_gradient(
+    library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
+) -> Gradients:
+    (A, S), (g,) = saved_arrays, g
     back = _transpose(S)
     if rule_of(static[0]) == "plus_times":
         return (back @ g @ back,)
-    # exp(S[i, k] + A[k, l] + S[l, j] - S[i, j]): first the sum over i, of what flows over k to j, then that over j.
+    # The terms are exp(S[i, k] + A[k, l] + S[l, j] - S[i, j]). The first product sums over i, and the second over j.
     ones = library.xp.ones_like(S)
     product = library.call("scaled_product", ones, back, g, _negate_exponents(library, S), S)
     return (library.call("scaled_product", product, _negate_exponents(library, S), ones, back, A),)
 
 
-def _trees_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
-    A, D, pred = saved
+def _trees_gradient(
+    library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
+) -> Gradients:
+    A, D, pred = saved_arrays
     xp, has_parent, dtype = library.xp, pred >= 0, g[0].dtype
     wide = xp.promote_types(dtype, xp.float32)
     dx, dy = _selected_derivatives(library, static[0], D, A, pred)
@@ -274,7 +286,7 @@ def _final_state(A: Array, x: Array, weights: Any, lengths: Any, *static: Any) -
 
 
 def _pull_back(A: Array, x: Array, weights: Any, lengths: Any, *options: Any) -> tuple[Array, Array, Array]:
-    """Return `sequences.pull_back`; without weights the last is empty."""
+    """Return `sequences.pull_back`. Without weights, the third gradient is an empty array."""
     dA, dx, dw = sequences.pull_back(ChainArrays(A, x, weights, lengths), *options)
     return dA, dx, array_namespace(x).empty((*x.shape[:-1], 0), x.dtype) if dw is None else dw
 
@@ -291,18 +303,20 @@ def _count_lines(library: ArrayLibrary, arrays: Arrays, steps: int, semiring: Se
     return (sequences.count_saved_vectors(semiring, tuple(A.shape), batch, x.shape[-1], steps, name, on_host),)
 
 
-def _scan_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
-    *inputs, X = saved
+def _scan_gradient(
+    library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
+) -> Gradients:
+    *inputs, X = saved_arrays
     x, length = inputs[1], len(sequences.segments(static[0])[0])
     first = library.xp.broadcast_to(x, (*X.shape[:-2], x.shape[-1]))[..., None, :]
-    between = X[..., length - 1 : static[0] - 1 : length, :]  # the last state of each segment, but the last one's
+    between = X[..., length - 1 : static[0] - 1 : length, :]  # the last state of each segment but the last
     return _step_gradients(library, inputs, library.xp.concatenate([first, between], -2), g[0], static)
 
 
 def _multi_dot_gradient(
-    library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
+    library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
 ) -> Gradients:
-    *inputs, borders = saved
+    *inputs, borders = saved_arrays
     return _step_gradients(library, inputs, borders, g[0][..., None, :], static)
 
 
@@ -311,15 +325,19 @@ def _step_gradients(library: ArrayLibrary, inputs: Arrays, borders: Array, g: Ar
     return dA, dx, None if inputs[2] is None else dw, None
 
 
-def _no_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
+def _no_gradient(
+    library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
+) -> Gradients:
     raise AlgebraError("the gradient of a sequence has no second derivative: multiply the steps one by one with matmul")
 
 
-# ----------------------------------------------------------------------------------------------- of gradients
+# ---------------------------------------------------------------------------------------- gradients of gradients
 
 
-def _scaled_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
-    (X, alpha, Y, beta, gamma, R), (g,) = saved, g
+def _scaled_gradient(
+    library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
+) -> Gradients:
+    (X, alpha, Y, beta, gamma, R), (g,) = saved_arrays, g
     dX = dY = None
     if needs[0] or needs[1]:
         dX = library.call("scaled_product", g, gamma, _transpose(Y), _transpose(beta), alpha)
@@ -328,22 +346,24 @@ def _scaled_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Array
     return dX, None if dX is None else X * dX, dY, None if dY is None else Y * dY, g * R
 
 
-def _sums_up_gradient(library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]) -> Gradients:
-    c, pred, z = saved
+def _sums_up_gradient(
+    library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
+) -> Gradients:
+    c, pred, z = saved_arrays
     y = library.call("sums_down", c, g[0], pred)
     return _factor_gradient(library, z, y, pred), y, None
 
 
 def _sums_down_gradient(
-    library: ArrayLibrary, saved: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
+    library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
 ) -> Gradients:
-    c, pred, y = saved
+    c, pred, y = saved_arrays
     z = library.call("sums_up", c, g[0], pred)
     return _factor_gradient(library, z, y, pred), z, None
 
 
 def _factor_gradient(library: ArrayLibrary, z: Array, y: Array, pred: Array) -> Array:
-    """Return the gradient by c[i, j] of both sums: y[i, p]·z[i, j], for the predecessor p ≠ i of j."""
+    """Return the gradient of `sums_up` or `sums_down` by c[i, j]: y[i, p]·z[i, j], for the predecessor p ≠ i of j."""
     root = library.arange(pred.shape[-1], pred)[:, None]
     before = library.gather(y, library.indices(pred), -1)
     return library.xp.where((pred >= 0) & (pred != root), before * z, 0.0)
@@ -362,19 +382,21 @@ _TABLE = (
         lambda library, A, B, semiring, check: ((_product_shape(library, A, B), None),),
         (0, 1, 2),
         _product_gradient,
-        selecting=("matmul_witness", (0, 1)),
+        selective_form=("matmul_witness", (0, 1)),
     ),
     Primitive(  # A ⊗ B and its witness, for a selective ⊕
         "matmul_witness",
         ("A", "B"),
         ("semiring", "check"),
         forward.product_with_witness,
-        lambda library, A, B, semiring, check: tuple((_product_shape(library, A, B), of) for of in (None, "int32")),
+        lambda library, A, B, semiring, check: tuple(
+            (_product_shape(library, A, B), dtype) for dtype in (None, "int32")
+        ),
         (0, 1, 3),
         _witness_gradient,
         outputs=2,
     ),
-    Primitive(  # A ⊗ B entry by entry, of arrays with as many dimensions that broadcast
+    Primitive(  # A ⊗ B entry by entry, of arrays with the same number of dimensions, which broadcast
         "multiply",
         ("A", "B"),
         ("semiring", "check"),
@@ -391,7 +413,7 @@ _TABLE = (
         lambda library, A, *static: ((A.shape, None),),
         (0, 1),
         _closure_gradient,
-        selecting=("closure_trees", (0, 2, 3)),
+        selective_form=("closure_trees", (0, 2, 3)),
     ),
     Primitive(  # A* and the predecessors, for a selective ⊕
         "closure_trees",
@@ -428,7 +450,7 @@ _TABLE = (
         plan=_count_lines,
         outputs=2,
     ),
-    Primitive(  # the gradients of both by A, x and the weights
+    Primitive(  # the gradients of "scan" and "multi_dot" by A, x and the weights
         "sequence_gradient",
         (*_OPERANDS, "borders", "g"),
         ("steps", "semiring"),

@@ -1,4 +1,4 @@
-"""Reuse the memory of saved arrays, because getting a new page takes longer than filling it."""
+"""Reuse the memory of saved arrays, because the allocation of a page takes longer than filling it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _RecycledMemory:
 
 
 def allocate_recycled(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Return an uninitialized array in the memory of a deleted one, if that has one to four times its size."""
+    """Return an uninitialized array in the memory of a deleted array, if that has one to four times its size."""
     size = prod(shape) * dtype.itemsize
     if not _MIN_BYTES <= size <= _MAX_BYTES:
         return np.empty(shape, dtype)

@@ -14,19 +14,19 @@ __all__ = ["ScaledOperand", "largest", "scaled_product"]
 
 Array: TypeAlias = Any
 
-# Terms below e⁻⁷⁴⁵ vanish in float64. If an entry is scaled by at most e⁶⁰⁰ afterwards, the lost terms were below e⁻¹⁴⁵
-# of a mantissa, which is negligible. Other entries are added up term by term.
+# Terms below e⁻⁷⁴⁵ vanish in float64. If an entry is scaled by at most e⁶⁰⁰ afterwards, the lost terms are below e⁻¹⁴⁵
+# of a mantissa, which is negligible. Entries that are scaled by more are summed term by term.
 _MAX_SCALE_EXPONENT = 600.0
-_CHUNK = 1 << 20  # terms at a time
+_CHUNK_TERMS = 1 << 20  # the terms that are summed at a time
 
 
 def scaled_product(X: Array, alpha: Array, Y: Array, beta: Array, gamma: Array) -> Array:
     """Return R[p, q] = Σᵣ X[p, r] · Y[r, q] · exp(alpha[p, r] + beta[r, q] + gamma[p, q]).
 
     The operands X, alpha (..., m, k), Y, beta (..., k, n) and gamma (..., m, n) are arrays of NumPy or CuPy, with the
-    same leading dimensions. Exponents are below ∞; -∞ makes a term 0 for any mantissa. The result has the dtype of X;
-    the computation is in float64. A term is right if exp of the sum of its exponents is in range, for any size of the
-    single exponents.
+    same leading dimensions. Exponents are below ∞; -∞ makes a term 0 for any mantissa. The result has the dtype of X,
+    and the computation is in float64. A term is accurate if exp of the sum of its exponents is in range, however large
+    the single exponents are.
 
     Cost: one product of matrices and an exp for each entry of the operands. Entries whose exponents spread further than
     the range of float64 cost an exp for each term.
@@ -57,7 +57,7 @@ class ScaledOperand:
         P = _mantissas(xp, X, alpha - rows)
         exponent = gamma + rows + self.columns
         far = exponent > _MAX_SCALE_EXPONENT
-        # On the host this package's kernel multiplies, because two libraries with threads would wait for each other.
+        # On the host this package's kernel multiplies, because threads of two libraries would wait for each other.
         product = matmul(P, self.mantissas, plus_times, check=False) if xp is np else P @ self.mantissas
         R = product * xp.exp(xp.where(far, 0.0, exponent))
         if bool(far.any()):
@@ -66,7 +66,7 @@ class ScaledOperand:
 
 
 def largest(xp: Any, exponents: Array, axis: int) -> Array:
-    """Return the largest exponents along an axis, which is kept; 0 where all of them are -∞."""
+    """Return the largest exponents along an axis, which is kept, with 0 in place of -∞."""
     largest = exponents.max(axis=axis, keepdims=True)
     return xp.where(largest == -xp.inf, 0.0, largest)
 
@@ -77,7 +77,7 @@ def _mantissas(xp: Any, X: Array, exponents: Array) -> Array:
 
 def _add_terms(xp: Any, R: Array, X: Array, alpha: Array, Y: Array, beta: Array, gamma: Array, far: Array) -> None:
     """Compute the entries of R at the indices ``far`` (count, 2), term by term."""
-    step = max(1, _CHUNK // X.shape[1])
+    step = max(1, _CHUNK_TERMS // X.shape[1])
     Y, beta = Y.T, beta.T
     for start in range(0, far.shape[0], step):
         p, q = far[start : start + step, 0], far[start : start + step, 1]

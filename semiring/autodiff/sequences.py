@@ -1,11 +1,11 @@
 """Compute gradients of products along a sequence (`semiring.linalg.sequences`) with memory for √T of its T steps.
 
-The forward pass saves the vectors before every ⌈√T⌉th step. The backward pass computes the vectors between them again,
-segment by segment from the last one, and the gradient goes through each step by the rule of the semiring
+The forward pass saves the vectors before every ⌈√T⌉th step. The backward pass recomputes the vectors between them,
+segment by segment from the last segment to the first. It computes the gradient of each step by the rule of the semiring
 (`semiring.autodiff`). If one matrix serves all steps, the terms of its gradient in a segment are one product, and in
 log_plus its exponentials are computed once (`_Exponentials`). A backend with `kernels.contract.SequenceKernels`
-takes gradients through a whole segment in one call. The forward pass then saves the data for the gradients of all
-steps, if they are small.
+computes the gradients of a whole segment in one call. If the data for the gradients of all steps is small, the forward
+pass saves it.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ __all__ = ["best_states", "count_saved_vectors", "final_state", "pull_back", "sc
 
 Array: TypeAlias = Any
 
-_MAX_EXPONENT = 20  # binary digits by which the greatest gradient may be away from 1
-_MAX_SPREAD = 30  # binary digits by which the rows of a batch may be apart, where gradients are float32
-_RUN_STEPS = 64  # steps that a backend takes back at a time, and adds up in float32
-_MAX_SAVED_BYTES = 1 << 27  # the most bytes of saved data of all steps; beyond it only every √Tth state is saved
+_MAX_EXPONENT = 20  # float32 gradients are scaled if the greatest differs from 1 by more binary digits
+_MAX_SPREAD = 30  # gradients are not float32 if rows of the batch differ by more binary digits
+_RUN_STEPS = 64  # steps whose gradients a backend computes in one call, and sums in float32
+_MAX_SAVED_BYTES = 1 << 27  # if the data of all steps has more bytes, only every √Tth state is saved
 
 
 def segments(steps: int, min_length: int = 1) -> list[range]:
@@ -49,7 +49,7 @@ def count_saved_vectors(
 ) -> int:
     """Return the number of vectors that `final_state` saves for each sequence, with A in the shape that `Chain` takes.
 
-    It is one for each segment, or two for each step if a backend takes gradients through many steps.
+    It is one for each segment, or two for each step if a backend computes gradients of many steps.
     """
     every = 2 * steps
     one = on_host and dtype == "float32" and steps > 1 and prod(A[:-2]) == 1 and prod(batch) > 1
@@ -70,7 +70,7 @@ def scan_states(inputs: ChainArrays, steps: int, semiring: Semiring, check: bool
 
 
 def best_states(inputs: ChainArrays, steps: int, semiring: Semiring, check: bool) -> Array:
-    """Return the states on a best path to each last state, int32 (..., steps, n): one before each step."""
+    """Return the states on a best path to each last state, int32 (..., steps, n): the state before each step."""
     return _check_chain(inputs, steps, semiring, check).best_path()[1]
 
 
@@ -113,26 +113,28 @@ def pull_back(
 
 
 class _Backward:
-    """The gradients of a chain, summed up from its last step on."""
+    """The gradients of a chain, summed from its last step to its first."""
 
     def __init__(self, chain: Chain, g: Array) -> None:
         self.chain, self.g, self.xp = chain, g, array_namespace(chain.x)
         self.rule = rule_of(chain.semiring)
-        self.one = prod(chain.A.shape[:-2]) == 1  # whether one matrix serves all
-        # What is added up is wide: a sum over all steps would lose digits of narrow terms.
+        self.has_one_matrix = prod(chain.A.shape[:-2]) == 1  # whether one matrix serves all steps
+        # Sums over all steps are float64, because float32 sums would lose digits of the terms.
         self.dA = self.xp.zeros(chain.A.shape, np.float64)
         rows = (0, 0) if chain.weights is None else chain.weights.shape[-2:]
         narrow = chain.x.dtype == np.float32
         self.dw = self.xp.empty((*chain.batch, *rows), np.float32 if narrow else np.float64)
-        self.right: ScaledOperand | None = None
-        self.later: list[tuple[Array, Array, Array]] = []
+        self.right_operand: ScaledOperand | None = None
+        self.pending_terms: list[tuple[Array, Array, Array]] = []
         walks = narrow and self.xp is np and has_gradient_kernel(chain.semiring, chain.x.dtype, chain.x.shape[-1])
-        self.walker = chain.walker if walks and not self._far_apart() else None  # knows gradients of many steps
+        self.walker = (
+            chain.walker if walks and not self._has_distant_rows() else None
+        )  # computes gradients of many steps
 
     @cached_property
-    def shared(self) -> _Exponentials | None:
+    def exponentials(self) -> _Exponentials | None:
         """The exponentials of the one matrix."""
-        return _Exponentials(self.xp, self.chain.A) if self.one and self.rule == "log_plus" else None
+        return _Exponentials(self.xp, self.chain.A) if self.has_one_matrix and self.rule == "log_plus" else None
 
     def run(self, borders: Array) -> tuple[Array, Array, Array | None]:
         """Return the gradients by A, x and the weights, in the dtype of the chain and the shapes of its arrays."""
@@ -150,9 +152,9 @@ class _Backward:
                 first, middle = (run.start, steps) if whole else (0, len(run))
                 factors, sums = (saved[..., start : start + len(run), :] for start in (first, first + middle))
                 gradient = self._pull_run(self.walker, factors, sums, run, G, every)
-            if gradient is None and whole:  # what was saved is not enough
-                borders, whole = self._borders(runs), False
-            G = self._segment(borders[..., place, :], run, G, every) if gradient is None else gradient
+            if gradient is None and whole:  # the saved data does not suffice
+                borders, whole = self._recompute_borders(runs), False
+            G = self._pull_segment(borders[..., place, :], run, G, every) if gradient is None else gradient
         dw = None if chain.weights is None else _sum_to_shape(self.dw, chain.weights.shape)
 
         def restore(array: Array) -> Array:
@@ -161,17 +163,17 @@ class _Backward:
         return restore(self.dA), restore(_sum_to_shape(G, chain.x.shape)), None if dw is None else restore(dw)
 
     def _exponent(self) -> int:
-        """Return a power of two by which gradients are divided while they are float32, where they are far from 1."""
+        """Return the exponent of the power of two by which float32 gradients are divided; 0 if they are near 1."""
         greatest = float(np.abs(self.g).max(initial=0))
         exponent = int(np.frexp(greatest)[1]) if 0 < greatest < np.inf else 0
         return exponent if abs(exponent) > _MAX_EXPONENT else 0
 
-    def _far_apart(self) -> bool:
-        """Return whether a row of the batch has gradients that are negligible compared with those of another row."""
+    def _has_distant_rows(self) -> bool:
+        """Return whether the gradients of a row of the batch are negligible compared with those of another row."""
         greatest = np.abs(self.g).max(axis=(-2, -1), initial=0)
         return bool((greatest[greatest > 0] < np.ldexp(greatest.max(initial=0), -_MAX_SPREAD)).any())
 
-    def _borders(self, runs: list[range]) -> Array:
+    def _recompute_borders(self, runs: list[range]) -> Array:
         """Return the states before each run of steps."""
         borders, x = np.empty((*self.chain.batch, len(runs), self.chain.x.shape[-1]), np.float32), self.chain.start
         for place, run in enumerate(runs):
@@ -186,7 +188,7 @@ class _Backward:
         return saved
 
     def _pull_run(self, walker: Walker, factors: Array, sums: Array, run: range, G: Array, every: bool) -> Array | None:
-        """Return the result of `_segment` by one call of the backend, or None if it does not support the values."""
+        """Return the result of `_pull_segment` by one call of the backend; None if it does not support the values."""
         chain, n, part = self.chain, G.shape[-1], slice(run.start, run.stop)
         steps = chain.flatten_steps(
             run,
@@ -198,13 +200,13 @@ class _Backward:
         H = np.array(chain.flatten_batch(G, 1), np.float32, order="C")
         return H.reshape(G.shape) if walker.pull(H, steps, self.dA.reshape(n, n)) else None
 
-    def _segment(self, x: Array, run: range, G: Array, every: bool) -> Array:
+    def _pull_segment(self, x: Array, run: range, G: Array, every: bool) -> Array:
         chain, xp = self.chain, self.xp
         saved, before = [], x
         for t in run:
             y, W = chain.multiply_with_witness(before, t) if self.rule == "selective" else (None, None)
-            if self.shared is not None:
-                y, W = self.shared.product(before)
+            if self.exponentials is not None:
+                y, W = self.exponentials.product(before)
             y = next(chain.states(before, range(t, t + 1)))[1] if y is None else y
             saved.append((before, y, W))
             before = chain.next_state(t, before, y)
@@ -213,13 +215,13 @@ class _Backward:
             going = chain.active_rows(t)
             H = G if going is None else xp.where(going, G, 0)
             if chain.weights is not None:
-                H = self._through_weights(t, y, chain.weights[..., t, :], H)
-            d = self._through_product(t, before, y, W, H)
+                H = self._pull_weights(t, y, chain.weights[..., t, :], H)
+            d = self._pull_product(t, before, y, W, H)
             G = d if going is None else xp.where(going, d, G)
-        self._add_later()
+        self._add_pending_terms()
         return G
 
-    def _through_weights(self, t: int, y: Array, weights: Array, H: Array) -> Array:
+    def _pull_weights(self, t: int, y: Array, weights: Array, H: Array) -> Array:
         chain, xp = self.chain, self.xp
         weights = xp.broadcast_to(weights, y.shape)
         is_defined = _gradient_mask(chain.semiring, self.rule, y, weights)
@@ -227,8 +229,8 @@ class _Backward:
         self.dw[..., t, :] = xp.where(is_defined, H * by_w, 0)
         return xp.where(is_defined, H * by_y, 0)
 
-    def _through_product(self, t: int, x: Array, y: Array, W: Any, H: Array) -> Array:
-        """Return the gradient by x of y = x ⊗ Aₜ, (..., n), and that by Aₜ into ``dA``."""
+    def _pull_product(self, t: int, x: Array, y: Array, W: Any, H: Array) -> Array:
+        """Return the gradient by x of y = x ⊗ Aₜ, (..., n), and add the gradient by Aₜ to ``dA``."""
         chain, xp, n = self.chain, self.xp, x.shape[-1]
         if isinstance(W, _SavedSums):
             return W.pull_back(H.reshape(-1, n)).reshape(x.shape)
@@ -246,14 +248,14 @@ class _Backward:
         if self.rule == "plus_times":
             d, dM = _product(xp, H, A.swapaxes(-1, -2)), _product(xp, rows.swapaxes(-1, -2), H)
         elif self.rule == "selective":
-            d, dM = self._through_witness(rows, A, inputs[3], H)
+            d, dM = self._pull_witness(rows, A, inputs[3], H)
         else:
-            d, dM = self._through_sums(rows, A, y, H)
+            d, dM = self._pull_sums(rows, A, y, H)
         if dM is not None:
             dA += _sum_to_shape(dM, dA.shape)
         return d.reshape(x.shape)
 
-    def _through_sums(self, x: Array, A: Array, y: Array, H: Array) -> tuple[Array, Array | None]:
+    def _pull_sums(self, x: Array, A: Array, y: Array, H: Array) -> tuple[Array, Array | None]:
         """Return the gradients of y = log Σₖ exp(x + A), whose derivative by both is exp(x[k] + A[k, j] − y[j])."""
         xp = self.xp
         minus = xp.where(xp.isneginf(y), -xp.inf, -y.astype(np.float64))
@@ -261,29 +263,29 @@ class _Backward:
             terms = xp.exp(x.swapaxes(-1, -2).astype(np.float64) + A + minus) * H
             return terms.sum(-1)[..., None, :], terms
         back = A.swapaxes(-1, -2)
-        if self.one:
-            if self.right is None:
-                self.right = ScaledOperand(xp, xp.ones(A.shape), back.astype(np.float64))
-            self.later.append((x, H, minus))
-            return self.right.product(H, minus, x), None
+        if self.has_one_matrix:
+            if self.right_operand is None:
+                self.right_operand = ScaledOperand(xp, xp.ones(A.shape), back.astype(np.float64))
+            self.pending_terms.append((x, H, minus))
+            return self.right_operand.product(H, minus, x), None
         whole = xp.broadcast_to(A, (*x.shape[:-2], *A.shape[-2:]))
         d = scaled_product(H, minus, xp.ones(whole.shape), whole.swapaxes(-1, -2), x)
         row = x.swapaxes(-1, -2)
         return d, scaled_product(xp.ones(row.shape), row, H, minus, whole)
 
-    def _add_later(self) -> None:
+    def _add_pending_terms(self) -> None:
         """Add the gradient by the one matrix for all steps of a segment, by one product."""
         xp, A = self.xp, self.chain.A
-        if self.shared is not None and self.shared.factors:
-            self.dA += self.shared.by_matrix().reshape(A.shape)
-        if self.later:
-            x, H, minus = (xp.concatenate(parts) for parts in zip(*self.later, strict=True))
+        if self.exponentials is not None and self.exponentials.factors:
+            self.dA += self.exponentials.matrix_gradient().reshape(A.shape)
+        if self.pending_terms:
+            x, H, minus = (xp.concatenate(parts) for parts in zip(*self.pending_terms, strict=True))
             terms = scaled_product(xp.ones(x.T.shape), x.T, H, minus, A.reshape(A.shape[-2:]))
             self.dA += terms.reshape(A.shape)
-        self.later.clear()
+        self.pending_terms.clear()
 
-    def _through_witness(self, x: Array, A: Array, W: Array, H: Array) -> tuple[Array, Array]:
-        """Return the gradients of y = x[W] ⊗ A[W], which go to the selected terms."""
+    def _pull_witness(self, x: Array, A: Array, W: Array, H: Array) -> tuple[Array, Array]:
+        """Return the gradients of y = x[W] ⊗ A[W] by x and A, which are 0 except at the selected terms."""
         xp, has_witness = self.xp, W >= 0
         place = xp.maximum(W, 0)
         A = xp.broadcast_to(A, (*W.shape[:-2], *A.shape[-2:]))
@@ -300,22 +302,26 @@ class _Exponentials:
     """The products y = log Σₖ exp(x + A) by one matrix A, and their gradients, with E = exp A computed once.
 
     With X = exp x and S = X · E the derivative exp(x[k] + A[k, j] − y[j]) is X[k] · E[k, j] / S[j]. So the gradients
-    for G are X ∘ (G / S · Eᵀ) by x, and E ∘ (Xᵀ · G / S) by A. Exponentials are relative to the greatest of a row of x
-    and a column of A, which cancel in the derivatives. The computation is in float64, because errors of a long sequence
-    are ten times as large in float32.
+    for G are X ∘ (G / S · Eᵀ) by x, and E ∘ (Xᵀ · G / S) by A. Exponentials are relative to the greatest entry of a row
+    of x and of a column of A, which cancels in the derivatives. The computation is in float64, because the errors of a
+    long sequence are ten times as large in float32.
     """
 
     def __init__(self, xp: Any, A: Array) -> None:
         self.xp, A = xp, A.reshape(A.shape[-2:]).astype(np.float64)
         limits = np.finfo(np.float64)
-        self.lowest = float(np.log(limits.tiny)) / 2.1  # exponents below count as -∞: no product is subnormal
-        self.least = A.shape[0] * np.exp(self.lowest) / limits.eps  # of a sum: nobody notices what was left out
+        self.min_exponent = (
+            float(np.log(limits.tiny)) / 2.1
+        )  # smaller exponents count as -∞, so that no product is subnormal
+        self.min_sum = (
+            A.shape[0] * np.exp(self.min_exponent) / limits.eps
+        )  # in a larger sum, the omitted terms are negligible
         self.columns = largest(xp, A, 0)
         self.E, self.paths = self._exponentials(A - self.columns), xp.greater(A, -np.inf)
-        self.factors: list[tuple[Array, Array]] = []  # leftᵀ · right, times E, is the gradient by A
+        self.factors: list[tuple[Array, Array]] = []  # pairs (left, right): the gradient by A is leftᵀ · right ∘ E
 
     def _exponentials(self, exponents: Array) -> Array:
-        return self.xp.where(exponents < self.lowest, 0, self.xp.exp(exponents))
+        return self.xp.where(exponents < self.min_exponent, 0, self.xp.exp(exponents))
 
     def product(self, x: Array) -> tuple[Array | None, _SavedSums | None]:
         """Return y for x (..., n), and the data for its gradient; None and None if a sum is too small."""
@@ -324,7 +330,7 @@ class _Exponentials:
         with np.errstate(all="ignore"):
             X = self._exponentials(wide - rows)
             S = _matmul(xp, X, self.E)
-            few = ~(self.least <= S)
+            few = ~(self.min_sum <= S)
             if bool(few.any()):
                 paths = _matmul(xp, xp.greater(wide, -np.inf).astype(np.float64), self.paths.astype(np.float64))
                 if bool((few & (paths > 0)).any()):
@@ -332,8 +338,8 @@ class _Exponentials:
             y = xp.log(S) + (rows + self.columns)
         return y.astype(x.dtype).reshape(x.shape), _SavedSums(self, X, S)
 
-    def by_matrix(self) -> Array:
-        """Return the gradient by A of all that was pulled."""
+    def matrix_gradient(self) -> Array:
+        """Return the gradient by A, summed over all calls of `_SavedSums.pull_back`."""
         left, right = (self.xp.concatenate(parts) for parts in zip(*self.factors, strict=True))
         self.factors.clear()
         return _matmul(self.xp, left.T, right) * self.E
@@ -341,14 +347,14 @@ class _Exponentials:
 
 @dataclass
 class _SavedSums:
-    """A product by `_Exponentials`."""
+    """The data of a product by `_Exponentials` for its gradient: the exponentials X of x, and the sums S."""
 
     exponentials: _Exponentials
     X: Array
     S: Array
 
     def pull_back(self, G: Array) -> Array:
-        """Return the gradient by x (rows, n) of what has G by y."""
+        """Return the gradient by x (rows, n), from the gradient G by y."""
         xp, is_positive = self.exponentials.xp, self.S > 0
         Q = xp.where(is_positive, G, 0) / xp.where(is_positive, self.S, 1)
         self.exponentials.factors.append((self.X, Q))
@@ -356,7 +362,7 @@ class _SavedSums:
 
 
 def _gradient_mask(semiring: Semiring, rule: str, y: Array, weights: Array) -> Array:
-    """Return where y ⊗ w has a gradient: everywhere in plus_times, else where neither is "no path"."""
+    """Return a mask of the entries y ⊗ w with a gradient: no operand is "no path", or the rule is plus_times."""
     zero = semiring.zero_for(y.dtype)
     if rule == "plus_times":
         return np.True_
@@ -364,7 +370,7 @@ def _gradient_mask(semiring: Semiring, rule: str, y: Array, weights: Array) -> A
 
 
 def _evaluate(xp: Any, derivative: Expression, x: Array, y: Array, mask: Array) -> Any:
-    """Return a derivative of ⊗; that of a place that is not used is not NaN."""
+    """Return a derivative of ⊗. Outside of the mask, operands are 1, so that the derivative is not NaN."""
     values = {"x": x, "y": y}
     values = {name: xp.where(mask, values[name], 1) for name in derivative.variables}
     return derivative.evaluate(values, x.dtype, xp) if values else float(derivative.evaluate({}, np.dtype(np.float64)))
@@ -375,7 +381,7 @@ def _product(xp: Any, X: Array, Y: Array) -> Array:
 
 
 def _matmul(xp: Any, X: Array, Y: Array) -> Array:
-    """Return X · Y, on the host by this package's kernel, because two libraries with threads wait for each other."""
+    """Return X · Y. On the host this package's kernel multiplies, because threads of two libraries would wait."""
     return matmul(X, Y, plus_times, check=False) if xp is np else X @ Y
 
 

@@ -1,15 +1,15 @@
-"""Functions of arrays as XLA custom calls: on the host and on NVIDIA GPUs, without a copy between the two.
+"""Make functions of arrays XLA custom calls, on the host and on NVIDIA GPUs, without a copy between the two.
 
 XLA's foreign function interface (FFI) calls a C function with the addresses of its buffers and, on a GPU, with its
-stream. Here that C function is made by ctypes of a Python function, so no compiler is needed. It wraps the buffers as
-NumPy or CuPy arrays, calls a function of `semiring.autodiff` on them, and copies the results into XLA's buffers. On a
-GPU all of it is enqueued on XLA's stream.
+stream. ctypes makes that C function from a Python function, so no compiler is needed. It wraps the buffers as NumPy or
+CuPy arrays, calls a function of `semiring.autodiff` on them, and copies the results into XLA's buffers. On a GPU all
+work is enqueued on XLA's stream.
 
-An XLA program, which JAX may keep on disk, names the function by text: its module, its name, and its static arguments
-in JSON. So a program that another process compiled calls the same function.
+JAX may store an XLA program on disk. The program therefore contains the function as text: its module, its name, and its
+static arguments in JSON. So a program that another process compiled calls the same function.
 
 The structures are those of ``xla/ffi/api/c_api.h``, version 0.x. XLA asks a handler for the version when it is
-registered, and refuses one that it does not know. They are read up to the fields that version 0.1 has.
+registered, and rejects an unknown version. The structures are read up to the fields of version 0.1.
 
 Source: "Foreign function interface (FFI)", documentation of JAX, and the header that ``jax.ffi.include_dir()`` holds.
 """
@@ -39,16 +39,16 @@ logger = logging.getLogger("semiring")
 _TARGET = "semiring.autodiff.call"
 _PLATFORMS = ("cpu", "cuda")  # on other platforms a callback computes on the host
 
-#: A value of the static argument ``check``: entries are validated on the host alone, where this needs no wait.
+#: A value of the static argument ``check``: entries are validated only on the host, where a scan needs no wait.
 CHECK_ON_HOST = "check on the host"
 
-#: XLA's numbers of dtypes.
+#: XLA's numbers for the dtypes.
 _DTYPES = {
     **{1: "bool", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "uint8", 7: "uint16", 8: "uint32", 9: "uint64"},
     **{10: "float16", 11: "float32", 12: "float64", 16: "bfloat16"},
 }
-_METADATA, _EXECUTE, _SCALAR, _STRING = 1, 3, 3, 4  # kinds of an extension, of a stage, and of attributes
-_INTERNAL = 13  # the code of an error
+_METADATA, _EXECUTE, _SCALAR, _STRING = 1, 3, 3, 4  # XLA's numbers: of an extension, a stage, and two attributes
+_INTERNAL = 13  # XLA's code for an internal error
 _VERSION = (0, 1)
 
 
@@ -165,7 +165,7 @@ def call(function: Callable[..., Any], results: Any, arrays: Any, *static: Any) 
 
 @cache
 def is_available() -> bool:
-    """Return whether XLA calls the library's functions directly; if not, it calls back to the host."""
+    """Return whether XLA calls the library's functions directly. Otherwise it calls back to the host."""
     import jax
 
     try:
@@ -180,12 +180,12 @@ def is_available() -> bool:
 
 @cache
 def _handlers() -> dict[str, Any]:
-    """Return the C function of each platform. They live as long as the process, as XLA may call them until its end."""
+    """Return the C function of each platform. They must exist until the process ends, because XLA may call them."""
     return {platform: _HANDLER(lambda frame, platform=platform: _handle(platform, frame)) for platform in _PLATFORMS}
 
 
 def _handle(platform: str, pointer: Any) -> int | None:
-    """Return None, or the address of an error of XLA: no exception may leave a function that C calls."""
+    """Return None, or the address of an error of XLA, because no exception may leave a function that C calls."""
     frame = pointer.contents
     if frame.extension and frame.extension.contents.type == _METADATA:
         metadata = ctypes.cast(frame.extension, POINTER(_MetadataExtension)).contents.metadata.contents
@@ -202,6 +202,7 @@ def _handle(platform: str, pointer: Any) -> int | None:
 
 
 def _execute(platform: str, frame: Any) -> None:
+    """Call the function of a call frame on its buffers, and write the results into its buffers."""
     attributes = _read_attributes(frame.attributes)
     function, static = _decode_call(attributes["call"])
     static = tuple((platform == "cpu") if value == CHECK_ON_HOST else value for value in static)
@@ -229,19 +230,21 @@ def _write(values: Any, results: list[Array]) -> None:
 
 
 def _encode_call(function: Callable[..., Any], static: tuple[Any, ...]) -> str:
+    """Return a function of this package and its static arguments as text."""
     values = [{"semiring": key_of(value)} if isinstance(value, Semiring) else value for value in static]
     return json.dumps([function.__module__.removeprefix(f"{__package__}."), function.__name__, values])
 
 
 @cache
 def _decode_call(text: str) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Return the function and the static arguments of a text of `_encode_call`."""
     module, name, values = json.loads(text)
     static = tuple(semiring_of(value["semiring"]) if isinstance(value, dict) else value for value in values)
     return getattr(import_module(f"{__package__}.{module}"), name), static
 
 
 def _encode_structure(structure: Any) -> str:
-    """Return the structure of the arguments as text: for each the number of its array, or None."""
+    """Return the structure of the arguments as text, with the number of each array, or None for no array."""
     import jax
 
     tree = jax.tree.unflatten(structure, range(structure.num_leaves))
@@ -249,6 +252,7 @@ def _encode_structure(structure: Any) -> str:
 
 
 def _unflatten(form: str, leaves: list[Array]) -> list[Any]:
+    """Return the arguments whose structure `_encode_structure` encoded, with arrays in place of their numbers."""
     from semiring.linalg.sequences import ChainArrays
 
     def leaf_at(place: Any) -> Any:
@@ -285,6 +289,7 @@ def _shape_and_dtype(buffer: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
 
 
 def _host_array(buffer: Any) -> Array:
+    """Return a buffer of XLA as a NumPy array of the same memory."""
     shape, dtype = _shape_and_dtype(buffer)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     if not size:
@@ -294,6 +299,7 @@ def _host_array(buffer: Any) -> Array:
 
 
 def _device_array(cupy: Any, buffer: Any, device: int) -> Array:
+    """Return a buffer of XLA as a CuPy array of the same memory."""
     shape, dtype = _shape_and_dtype(buffer)
     size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     if not size:
@@ -307,6 +313,7 @@ def _device_of(cupy: Any, buffer: Any) -> int:
 
 
 def _stream_address(frame: Any) -> int:
+    """Return the address of the stream on which XLA has enqueued the call."""
     request = _StreamGet(ctypes.sizeof(_StreamGet), None, frame.context, None)
     error = _FUNCTION(frame.api.contents.stream_get)(ctypes.addressof(request))
     if error:
@@ -315,6 +322,7 @@ def _stream_address(frame: Any) -> int:
 
 
 def _create_error(frame: Any, message: str) -> int | None:
+    """Return the address of a new error of XLA."""
     request = _ErrorCreate(ctypes.sizeof(_ErrorCreate), None, message.encode(), _INTERNAL)
     address: int | None = _FUNCTION(frame.api.contents.error_create)(ctypes.addressof(request))
     return address

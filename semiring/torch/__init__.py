@@ -1,8 +1,8 @@
-"""Products, closures, contractions and products along sequences of PyTorch tensors, with gradients.
+"""Compute products, closures, contractions and products along sequences of PyTorch tensors, with gradients.
 
-Tensors on the CPU share their memory with NumPy, those of a GPU (with the extra ``cuda``) with CuPy. The functions are
-custom operators: they work under `torch.compile` without a graph break, under `torch.func.vmap` and `torch.func.grad`,
-and can be differentiated twice, those of sequences once.
+Tensors on the CPU share their memory with NumPy, and tensors on a GPU (with the extra ``cuda``) with CuPy. The
+functions are custom operators: they work under `torch.compile` without a graph break, under `torch.func.vmap` and
+`torch.func.grad`. They can be differentiated twice, but the functions of sequences once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ else:
 
 __all__ = ["closure", "einsum", "matmul", "multi_dot", "reduce", "scan"]
 
-# A semiring never changes: without this the compiler of PyTorch 2.11 takes names of semirings only.
+# A semiring never changes. Without this registration, the compiler of PyTorch 2.11 accepts only names of semirings.
 torch.utils._pytree.register_constant(Semiring)
 
 
@@ -161,7 +161,7 @@ def closure(A: Tensor, semiring: Semiring | str = "min_plus", *, reflexive: bool
     key = _semiring_key(semiring)
     rule = _gradient_rule(key) if _records_gradients(A) else None
     dtype, rounded_to = A.dtype, ""
-    # The sums of a gradient; those along trees are in float32, and what is closed by itself rounds once.
+    # Sums of a gradient are computed in float32. Sums along trees are in float32 anyway, and a closure rounds once.
     if _is_rounded(A) and rule is not None and not (reflexive and rule == "selective"):
         A, rounded_to = A.float(), _dtype_name(A)
     result: Tensor
@@ -455,7 +455,7 @@ class _TensorOperations:
         )
 
     def verify(self, x: Tensor, name: str) -> None:
-        """Do nothing, because entries that enter no product and no sum are returned unchanged."""
+        """Do nothing, because entries that are part of no product and no sum are returned unchanged."""
 
 
 def _arrange_sequence(
@@ -482,7 +482,7 @@ def _arrange_sequence(
 
 
 def _replace_empty_paths(A: Tensor, star: Tensor, semiring: Semiring | str, rule: Rule | None) -> Tensor:
-    """Return A⁺ from A*; for a selective ⊕ they differ only on the diagonal, because of the empty path."""
+    """Return A⁺ from A*. For a selective ⊕ they differ only on the diagonal, because of the empty path."""
     if rule != "selective":
         return matmul(A, star, semiring, check=False)
     loops = matmul(star.unsqueeze(-2), A.mT.unsqueeze(-1), semiring, check=False)
@@ -491,6 +491,7 @@ def _replace_empty_paths(A: Tensor, star: Tensor, semiring: Semiring | str, rule
 
 
 def _check_tensors(**tensors: Tensor) -> None:
+    """Raise `TypeError`, `DTypeError` or `DeviceError` unless all are dense tensors of one dtype and one device."""
     first = next(iter(tensors.values()))
     for name, x in tensors.items():
         if not isinstance(x, torch.Tensor):
@@ -509,6 +510,7 @@ def _is_rounded(x: Tensor) -> bool:
 
 
 def _check_shapes(A: Tensor, B: Tensor, left: Tensor, right: Tensor) -> None:
+    """Raise `ShapeError` unless the product of two stacks of matrices exists."""
     shapes = f"A is {tuple(A.shape)}, B is {tuple(B.shape)}"
     if left.shape[-1] != right.shape[-2]:
         raise ShapeError(f"{shapes}: inner sizes {left.shape[-1]} and {right.shape[-2]} differ")
@@ -521,7 +523,7 @@ def _records_gradients(*tensors: Tensor) -> bool:
     return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
 
 
-# The compiler does not look into these: it takes their results, which are text, for constants.
+# The compiler does not trace the next functions. It treats their results as constants.
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]

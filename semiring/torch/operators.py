@@ -5,7 +5,7 @@ An operator takes its semiring as text (`semiring.autodiff.rules.key_of`). Backw
 """
 
 # mypy: disallow-untyped-decorators=False
-# (those of PyTorch)
+# The decorators of PyTorch have no types.
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def _call_on_arrays(function: Callable[..., Any], tensors: Sequence[Tensor | None], *options: Any) -> Any:
-    """Return the results of a function of NumPy (on a GPU: CuPy) views, as tensors that share their memory."""
+    """Call a function on NumPy (on a GPU: CuPy) views of tensors, and return its results as tensors without a copy."""
     plain = [None if tensor is None else tensor.detach() for tensor in tensors]
     first = next(tensor for tensor in plain if tensor is not None)
     if first.device.type == "cpu":
@@ -49,6 +49,7 @@ def _call_on_arrays(function: Callable[..., Any], tensors: Sequence[Tensor | Non
 
 
 def _export(convert: Callable[[Any], Tensor], results: Any) -> Any:
+    """Convert an array, or a tuple of arrays, to tensors."""
     return tuple(map(convert, results)) if isinstance(results, tuple) else convert(results)
 
 
@@ -104,7 +105,7 @@ def _schema(primitive: Primitive) -> str:
 class Differentiable:
     """A primitive as a custom operator, for the compiler, for autograd and for the transforms of `torch.func`.
 
-    The compiler wants the gradient registered with the operator, where `torch.func` does not find it: that wants an
+    The compiler needs the gradient registered with the operator. `torch.func` does not find it there, and needs an
     `autograd.Function`.
     """
 
@@ -140,7 +141,7 @@ class Differentiable:
         return static if place < 0 else (*static[:place], semiring_of(static[place]), *static[place + 1 :])
 
     def _split_with_plan(self, arguments: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Return the tensors; and the static arguments, with the plan."""
+        """Return the tensors, and the static arguments followed by the plan."""
         arrays, static = self.primitive.split(arguments)
         static, plan = self._resolve_static(static), self.primitive.plan
         return arrays, static if plan is None else (*static, *plan(_LIBRARY, arrays, *static))
@@ -150,7 +151,7 @@ class Differentiable:
         return _call_on_arrays(self.primitive.forward, arrays, *others)
 
     def _make_fake(self, *arguments: Any) -> Any:
-        """Return tensors without contents, for the compiler."""
+        """Return tensors of the shapes and dtypes of the results, without contents, for the compiler."""
         arrays, others = self._split_with_plan(arguments)
         shapes = self.primitive.shapes(_LIBRARY, *arrays, *others)
         like = arrays[0]
@@ -159,7 +160,7 @@ class Differentiable:
 
     def _save_arrays(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         arrays, ctx.static = self.primitive.split(inputs)
-        ctx.set_materialize_grads(False)  # zeros in the place of no gradient take time
+        ctx.set_materialize_grads(False)  # zeros in place of absent gradients would take time
         ctx.save_for_backward(*self.primitive.saved_arrays(arrays, output))
 
     def _backward(self, ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -170,7 +171,7 @@ class Differentiable:
         return *self.primitive.gradient(_LIBRARY, ctx.saved_tensors, static, gradients, needs), *nothing
 
     def _apply_vmap(self, info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> tuple[Any, Any]:
-        """Return the rule of `torch.func.vmap`: all operators take stacks, whose new dimension comes first."""
+        """Apply the operator to stacks, whose new dimension comes first, as the rule for `torch.func.vmap`."""
         stacks = [
             x if not isinstance(x, Tensor) else x.expand(info.batch_size, *x.shape) if d is None else x.movedim(d, 0)
             for x, d in zip(arguments, in_dims, strict=True)

@@ -231,18 +231,18 @@ def test_the_table_of_primitives_is_consistent(name):
     primitive = PRIMITIVES[name]
     assert primitive.name == name
     assert set(primitive.static) <= set(STATIC)
-    assert all(place < len(primitive.arrays) + primitive.outputs for place in primitive.keeps)
-    if primitive.selecting is not None:
-        other, places = primitive.selecting
+    assert all(place < len(primitive.arrays) + primitive.outputs for place in primitive.saved_indices)
+    if primitive.selective_form is not None:
+        other, places = primitive.selective_form
         assert PRIMITIVES[other].arrays == primitive.arrays
         assert PRIMITIVES[other].static == tuple(primitive.static[place] for place in places)
 
 
 def test_a_selective_semiring_records_what_it_selects():
     matmul = PRIMITIVES["matmul"]
-    assert matmul.recorded((sr.log_plus, True)) == (matmul, (sr.log_plus, True))
-    assert matmul.recorded((sr.min_plus, False)) == (PRIMITIVES["matmul_witness"], (sr.min_plus, False))
-    trees = PRIMITIVES["closure"].recorded((sr.max_min, True, False, "float16"))
+    assert matmul.gradient_form((sr.log_plus, True)) == (matmul, (sr.log_plus, True))
+    assert matmul.gradient_form((sr.min_plus, False)) == (PRIMITIVES["matmul_witness"], (sr.min_plus, False))
+    trees = PRIMITIVES["closure"].gradient_form((sr.max_min, True, False, "float16"))
     assert trees == (PRIMITIVES["closure_trees"], (sr.max_min, False, "float16"))
     with pytest.raises(AlgebraError, match="no gradient"):
-        matmul.recorded((sr.boolean, True))
+        matmul.gradient_form((sr.boolean, True))
