@@ -1,8 +1,8 @@
 """Compute least solutions with a dense matrix by elimination in blocks, without its closure.
 
 Source: B. A. Carré, "An algebra for network routing problems", J. Inst. Maths. Applics. 7 (1971), Gauss's elimination.
-The blocks are those of LAPACK. Cost: n³/3 pairs, a third of a closure, and n² for every right-hand side. The matrix A
-is overwritten. Hazard: rounded weights of both signs, as in `signs`.
+The elimination proceeds by blocks of pivots, as in LAPACK. Cost: n³/3 pairs, a third of a closure, and n² for every
+right-hand side. The matrix A is overwritten. Hazard: rounded weights of both signs, see `signs`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["solve_dense"]
 
 Array = NDArray[Any]
 
-_BLOCK = 256  # pivots of a block: a constant, because it decides the bits of the results
+_BLOCK = 256  # the pivots of a block, a constant because it decides the bits of the results
 
 
 def solve_dense(engine: Engine, A: Array, X: Array) -> None:

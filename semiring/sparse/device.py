@@ -2,9 +2,9 @@
 
 The analysis stays on the host. All supernodes at one depth of the tree are one launch. In the elimination, a block of
 threads reduces each front, and R-Kleene and the kernels of products reduce the large fronts one after the other. In a
-sweep, a block serves one supernode and some hundred vectors, whose values lie side by side. So a row of A* costs one
-write for every vertex, and one read for every row below a supernode. The kernels are those of ``elimination.cu``. Their
-order of operations is that of the host's kernels.
+sweep, a block of threads computes one supernode for some hundred vectors, whose values are adjacent in memory. So a row
+of A* costs one write for every vertex, and one read for every row below a supernode. The kernels are in
+``elimination.cu``. Their order of operations is that of the host's kernels.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Array = NDArray[Any]
 DeviceArray = Any  # a CuPy array
 
 _FILE = "elimination.cu"
-_VECTORS_PER_BLOCK = 512  # the vectors that a block of threads sweeps
-_MAX_ROW_ENTRIES = 1 << 30  # the most entries of rows that are computed together when the rows are temporary
+_VECTORS_PER_BLOCK = 512  # vectors for which a block of threads computes a supernode
+_MAX_ROW_ENTRIES = 1 << 30  # the most entries of temporary rows that are computed together
 
 
 class DevicePlacement:
-    """The memory of a GPU as the placement of factors, with the methods of `placement.HostPlacement`."""
+    """The operations of factors in the memory of a GPU, as `placement.HostPlacement` has them for the host."""
 
     def __init__(self, number: int | None) -> None:
         """Select a GPU by ``number``, by default the current one. Raise `DeviceError` if there is none."""
@@ -45,7 +45,7 @@ class DevicePlacement:
         self.xp = load_cupy("a factor on a GPU")
         self.number = int(self.xp.cuda.runtime.getDevice()) if number is None else number
 
-    def current(self) -> AbstractContextManager[Any]:
+    def context(self) -> AbstractContextManager[Any]:
         """Return a context in which this GPU is the current one."""
         result: AbstractContextManager[Any] = self.xp.cuda.Device(self.number)
         return result
@@ -85,9 +85,9 @@ class DevicePlacement:
         _ = tree.fronts
 
     def all_rows(self, numbers: FactorNumbers, plan: KernelPlan, out: DeviceArray) -> None:
-        """Write A* to ``out`` (n, n) by columns, because a sweep writes values of some hundred vectors side by side.
+        """Write A* to ``out`` (n, n) by columns, because a sweep writes the values of some hundred vectors adjacently.
 
-        The columns come in the order of elimination, so that neighbouring columns go up the tree together.
+        The columns are in the order of elimination, so that neighbouring columns share supernodes of the tree.
         """
         analysis, graphs = numbers.analysis, engine_of(plan, out).capabilities.graphs
         self.sweeps(numbers, plan, columns=True).rows_into(analysis.order, out.T)
@@ -99,7 +99,7 @@ class DevicePlacement:
     def table(self, sweeps: Callable[..., _DeviceSolves], sources: Array, targets: Array, out: DeviceArray) -> None:
         """Write the entries of A* from p sources to q targets to ``out`` (p, q).
 
-        The sweeps down the tree visit only the supernodes above the targets.
+        The sweeps down the tree only visit the supernodes above the targets.
         """
         rows = sweeps()
         a = rows.tree.analysis
@@ -113,7 +113,7 @@ class DevicePlacement:
     def pairs(self, sweeps: Callable[..., _DeviceSolves], sources: Array, targets: Array, out: DeviceArray) -> None:
         """Write the entries of A* from p sources to p targets to ``out`` (p,), pair by pair.
 
-        There is one sweep for each distinct source. It goes down only to the targets of the sources in its batch.
+        Each distinct source needs one sweep, which only descends to the targets of the sources in its batch.
         """
         rows = sweeps()
         a = rows.tree.analysis
@@ -125,6 +125,7 @@ class DevicePlacement:
             out[self.xp.asarray(some)] = X[self.xp.asarray(targets[some]), self.xp.asarray(which[some] - part.start)]
 
     def _tree(self, analysis: Analysis) -> _Tree:
+        """Return the copy of the analysis on this GPU, which is made once."""
         copies = analysis.device_copies
         if self.number not in copies:
             copies[self.number] = _Tree(analysis, self.xp)
@@ -144,14 +145,14 @@ class _Tree:
         narrow = (x.astype(np.int32) for x in arrays)
         self.pivot_starts, self.supernode_of, self.parents, *rest = self._upload(*narrow)
         self.depth, self.lows, *self.nodes = rest
-        rows = a.order[a.rows] if a.rows.size else a.rows  # as vertices
+        rows = a.order[a.rows] if a.rows.size else a.rows  # the vertices of the rows
         self.row_starts, self.order, self.rows = self._upload(a.row_starts, a.order, rows)
         self._layouts: dict[bool, tuple[Any, ...]] = {}
 
     def _upload(self, *arrays: Array) -> tuple[DeviceArray, ...]:
         """Return copies of the arrays in the memory of the GPU, for calls on any stream.
 
-        Another stream may read a copy only after the stream of the copy has finished it, so the host waits here.
+        Another stream may read a copy only after it is complete, so the host waits here.
         """
         result = tuple(map(self.xp.asarray, arrays))
         self.xp.cuda.get_current_stream().synchronize()
@@ -167,19 +168,20 @@ class _Tree:
         return blocks, right, below
 
     def _layout(self, layout: FactorLayout) -> tuple[Any, ...]:
+        """Return the arrays of `places` and `offsets` in the memory of the GPU."""
         if layout.symmetric not in self._layouts:
             entries = np.flatnonzero(layout.slots >= 0)
-            arrays = layout.slots[entries], entries, layout.blocks, layout.right, layout.below
+            arrays = layout.slots[entries], entries, layout.blocks, layout.row_panels, layout.column_panels
             self._layouts[layout.symmetric] = self._upload(*(x.astype(np.int64) for x in arrays))
         return self._layouts[layout.symmetric]
 
     @cached_property
     def fronts(self) -> tuple[Any, ...]:
-        """The structure of the fronts, as the kernel that reduces them takes it.
+        """The structure of the fronts, in the order in which the kernel that reduces them takes it.
 
         It holds the children of each supernode, the place of each row in the front of the parent, and whether the
-        supernode is large. Then come the offsets of its update and its panel in the memory of its level. On the host
-        it holds the sizes of the updates and the panels of each level.
+        supernode is large. The offsets of its update and its panel in the memory of its level follow. The last two
+        items are on the host: the offsets of the updates, and the sizes of the updates and the panels of each level.
         """
         a = self.analysis
         kids = np.argsort(a.parents, kind="stable")[int((a.parents < 0).sum()) :].astype(np.int32)
@@ -222,6 +224,7 @@ def _tree_depths(parents: Array) -> Array:
 
 
 def _kernel(plan: KernelPlan, name: str, *defines: str) -> Any:
+    """Return a kernel of ``elimination.cu`` for the arithmetic of a plan."""
     from semiring.kernels.cuda.closing.modules import kernel
     from semiring.kernels.cuda.closing.sources import arithmetic_of
 
@@ -229,6 +232,7 @@ def _kernel(plan: KernelPlan, name: str, *defines: str) -> Any:
 
 
 def _eliminate(tree: _Tree, numbers: FactorNumbers) -> None:
+    """Eliminate all fronts, level by level. Raises `PivotError`."""
     plan, memory, xp, a = numbers.plan, numbers.memory, tree.xp, tree.analysis
     starts, kids, spots, large, update_starts, spare, host_at, sizes = tree.fronts
     offsets = tree.offsets(numbers.layout)
@@ -261,7 +265,7 @@ class _DeviceSolves:
         self.defines = ("OPPOSITE",) if columns and not plan.semiring.commutative else ()
 
     def parts(self, count: int) -> list[slice]:
-        """Return slices of ``count`` vectors, each of as many as a quarter of the free memory holds."""
+        """Return slices of ``count`` vectors, of which each fits a quarter of the free memory."""
         from semiring.arrays.device import free_device_memory
 
         n, size = max(1, self.tree.analysis.n), self.plan.dtype.itemsize
@@ -271,7 +275,7 @@ class _DeviceSolves:
     def sweep(self, vertices: Array, X: DeviceArray, active: Array | None = None) -> None:
         """Write rows of A* to the columns of X (n, r), which is contiguous; its rows are in the order of vertices.
 
-        ``active``: a mask of the supernodes that need values, which includes all supernodes above them. By default all.
+        ``active``: a mask of the supernodes to compute. It includes all supernodes above each of them. None: all.
         """
         tree, a, r = self.tree, self.tree.analysis, vertices.size
         if not X.size:
@@ -294,6 +298,7 @@ class _DeviceSolves:
         self._descend(X, places, active)
 
     def _descend(self, X: DeviceArray, places: DeviceArray | int, active: Array | None = None) -> None:
+        """Run the sweep from the roots down to the leaves."""
         tree, r = self.tree, X.shape[1]
         groups, descend = -(-r // _VECTORS_PER_BLOCK), self._kernel("descend")
         for level, nodes in zip(tree.levels, tree.nodes, strict=True):

@@ -1,21 +1,21 @@
 """Compute potentials and distances in exact arithmetic, where float64 would lose some of the weights.
 
-Weights are whole numbers of a common unit here, however long, as in `semiring.algorithms.potentials.exact_arithmetic`,
-which does the same for dense matrices:
+Weights are whole numbers of a common unit, of any length. `semiring.algorithms.potentials.exact_arithmetic` does the
+same for dense matrices:
 
 1. Bellman-Ford on the edges computes exact potentials h. If a cycle is below 0, every weight is raised by its own
-   rounding. Then a cycle is negative if and only if the rounding of its weights does not explain its sum. So every
-   such cycle is found, and no other.
+   rounding. Then a cycle is negative if and only if the rounding of its weights does not explain its sum. So exactly
+   these cycles are found.
 2. Under the potentials every weight is ≥ 0. The weights are rounded once to float64 and eliminated. Nothing cancels
    then, so r[i, j] = D[i, j] + h[i] - h[j] has a relative error of at most n 2⁻⁵². D is r shifted back exactly and
    rounded once.
 3. Where r[i, j] is more than 2²⁰ times |D[i, j]|, the rounding of r could be visible in D. Dijkstra's algorithm on the
-   exact weights then computes row i again. It also computes all paths, and least solutions, whose right-hand sides may
-   be of any size.
+   exact weights then computes row i again. It also computes all paths, and the least solutions for right-hand sides of
+   any size.
 
-So every distance has a relative error of at most n 2⁻³². Where weights were raised, it is the length of a path whose
-edges are longer by at most that. Cost: 0.3 µs an edge for each sweep of step 1, 1 µs an entry for step 2, some µs an
-edge for each row of step 3.
+So every distance has a relative error of at most n 2⁻³². If weights were raised, the distance is the length of a path
+whose edges are longer by at most their rounding. Cost: 0.3 µs an edge for each sweep of step 1, 1 µs an entry for step
+2, some µs an edge for each row of step 3.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ExactPotentials:
         if cycle:
             places = {(i, j): w for i, j, w in zip(*self._ends(), graph.weights.tolist(), strict=True)}
             error = cycle_error(cycle, lambda i, j: Fraction(places[i, j]), graph.sign, graph.epsilon)
-            assert error is not None  # raised weights were summed exactly
+            assert error is not None  # sums are exact, so the rounding of the weights does not explain this cycle
             raise error
         ends = graph.weights.min(initial=0), graph.weights.max(initial=0)
         check_range(rounded(self.h, self.unit), float(ends[0]), float(ends[1]), np.dtype(np.float64))
@@ -85,7 +85,7 @@ class ExactPotentials:
         r = np.where(is_finite, self.sign * reduced_distances, 0.0)
         shift = self.h[sources][:, np.newaxis] - self.h[targets]
         D = rounded(whole(r, self.unit) - shift, self.unit)
-        far = is_finite & (np.abs(D) < r / SPREAD)  # whatever the size, this is in range
+        far = is_finite & (np.abs(D) < r / SPREAD)  # r / SPREAD is in range for any size of r
         D = np.where(is_finite, D, np.inf)
         for row in np.flatnonzero(far.any(axis=1)).tolist():
             labels, _ = self._search({int(sources[row]): 0})
@@ -121,7 +121,7 @@ class ExactPotentials:
         return solution
 
     def path(self, source: int, target: int) -> list[int]:
-        """Return the vertices of a best path; [] where there is none."""
+        """Return the vertices of a best path, or [] if no path exists."""
         labels, before = self._search({source: 0})
         if labels[target] is None:
             return []
@@ -138,9 +138,9 @@ class ExactPotentials:
     def _search(
         self, initial_labels: dict[int, int], is_reversed: bool = False, unit_shift: int = 0
     ) -> tuple[list[int | None], list[int]]:
-        """Run Dijkstra's algorithm from labels of some vertices; return all labels and all predecessors.
+        """Run Dijkstra's algorithm from the labels of some vertices, and return all labels and all predecessors.
 
-        Labels are in units of 2^(unit - up).
+        Labels are multiples of 2^(unit - unit_shift). ``is_reversed``: whether paths follow the edges backwards.
         """
         edges = self._edges(is_reversed)
         labels: list[int | None] = [None] * self.n
@@ -162,20 +162,21 @@ class ExactPotentials:
         return labels, before
 
     def _edges(self, is_reversed: bool) -> list[list[tuple[int, int]]]:
-        lists = self._incoming_edges if is_reversed else self._outgoing_edges
-        if lists is None:
-            lists = [[] for _ in range(self.n)]
+        """Return the ends and the weights of the edges out of each vertex, or of the edges into it if reversed."""
+        edge_lists = self._incoming_edges if is_reversed else self._outgoing_edges
+        if edge_lists is None:
+            edge_lists = [[] for _ in range(self.n)]
             for i, j, weight in zip(*self._ends(), self.weights.tolist(), strict=True):
-                lists[j if is_reversed else i].append((i if is_reversed else j, weight))
+                edge_lists[j if is_reversed else i].append((i if is_reversed else j, weight))
             if is_reversed:
-                self._incoming_edges = lists
+                self._incoming_edges = edge_lists
             else:
-                self._outgoing_edges = lists
-        return lists
+                self._outgoing_edges = edge_lists
+        return edge_lists
 
 
 def exact_minimum(n: int, tails: Array, heads: Array, weights: Array, h: Array) -> Any:
-    """Return a relaxation for `Labels` over edges that are sorted by head, with weights in Python's integers."""
+    """Return the relaxation for `Labels` over edges that are sorted by head, whose weights are Python's integers."""
     first = np.flatnonzero(np.append(True, heads[1:] != heads[:-1])) if heads.size else heads
     into, runs = heads[first], np.diff(np.append(first, heads.size))
     none = 4 * (n + 1) * (1 + int(np.abs(weights).max(initial=0))) + int(np.abs(h).max(initial=0))  # beyond any path

@@ -54,8 +54,8 @@ __all__ = ["Factor", "align_labels", "choose_work_dtype", "convert_right_side", 
 Array = NDArray[Any]
 
 _SMALLER_CALLS = "name fewer of them, or call rows(...), which returns some rows at a time"  # advice in a message
-_MAX_UNSEARCHED_BYTES = 1 << 28  # bytes that a factor may take without a search for separators before the ordering
-_BLOCK = 1 << 24  # entries of rows in one block of an iteration, unless the caller passes ``chunk``
+_MAX_UNSEARCHED_BYTES = 1 << 28  # before the ordering of a factor of more bytes, its separators are estimated
+_BLOCK_ENTRIES = 1 << 24  # entries of the rows in one block of an iteration, unless the caller passes ``chunk``
 
 
 def factor(
@@ -157,8 +157,8 @@ def _has_wide_levels(edges: SparseEntries) -> bool:
 
     Raises `TooLargeError` if the factor will not fit into memory, before the minutes that an ordering takes.
 
-    The factor of a graph whose levels are w wide has about w² entries or more. Random graphs with 3 and 6 edges a
-    vertex have 0.6 to 1.4 times as many, and graphs with narrow levels have more.
+    The factor of a graph whose widest level has w vertices has about w² entries or more. For random graphs with 3 and 6
+    edges a vertex the factor has 0.6 to 1.4 · w² entries, and for graphs with narrow levels more.
     """
     pattern, size = edges.pattern, edges.values.dtype.itemsize
     if widest_level(pattern) ** 2 * size < _MAX_UNSEARCHED_BYTES:
@@ -229,10 +229,10 @@ class Factor:
         commutes = semiring.commutative
         self.symmetric = bool(commutes and edges.pattern.is_symmetric(edges.values))
         self._largest = largest_magnitude(edges.values, edges.scan)
-        own = is_half(self.dtype) and self._placement.xp is not np  # a GPU has kernels for float16 and bfloat16
+        own = is_half(self.dtype) and self._placement.xp is not np  # GPUs have kernels for float16 and bfloat16
         self._work_dtype = self.dtype if own else choose_work_dtype(semiring, self.dtype, len(self), self._largest)
         try:
-            with self._placement.current():
+            with self._placement.context():
                 self._numbers = self._eliminate(changed)
                 if adds_products(semiring) and edges.values.size:
                     positive = bool(edges.scan.low >= 0)
@@ -304,7 +304,10 @@ class Factor:
         return make_plan(self.semiring, dtype, nonnegative=nonnegative, threads=threads)
 
     def _eliminate(self, base: tuple[Factor, Array] | None) -> FactorNumbers:
-        """Return the factor's numbers; if potentials are needed, also set the shift and the inner dtype."""
+        """Return the factor's numbers. If potentials are needed, also set the shift and the work dtype.
+
+        ``base``: the factor before an update, and the indices of the changed entries.
+        """
         edges, semiring = self._edges, self.semiring
         nonnegative = edges.scan.nonnegative and semiring.tropical == "min"
         if not nonnegative and self._is_rounded():
@@ -335,7 +338,7 @@ class Factor:
         raise error
 
     def _may_be_reused(self, layout: FactorLayout, plan: KernelPlan) -> bool:
-        """Return whether an update can reuse these numbers: updates are stored, and layout and plan are equal."""
+        """Return whether an update may reuse these numbers: updates are stored, and layout and plan are equal."""
         own = self._numbers
         same = own.layout is layout and own.plan.dtype == plan.dtype and own.plan.facts == plan.facts
         return own.updates is not None and self._has_no_potentials and same
@@ -356,6 +359,7 @@ class Factor:
         return pattern.n, pattern.rows[is_edge], pattern.indices[is_edge], self._edges.values[is_edge], sign
 
     def _eliminate_with_potentials(self, h: Array, component: Array) -> FactorNumbers:
+        """Return the factor's numbers under float64 potentials within each strong component."""
         sign = 1.0 if self.semiring.tropical == "min" else -1.0
         rows, columns = self._edges.pattern.rows, self._edges.pattern.indices
         reduced = sign * self._edges.values.astype(np.float64) + (h[rows] - h[columns])
@@ -365,6 +369,7 @@ class Factor:
         return self._run_elimination(self._analysis.layout(False), self._plan(False))
 
     def _eliminate_exactly(self, potentials: ExactPotentials) -> FactorNumbers:
+        """Return the factor's numbers under exact potentials."""
         self._exact, self._work_dtype, self.symmetric = potentials, np.dtype(np.float64), False
         self._values = np.full(self._edges.values.size, self.semiring.zero_for(self._work_dtype), self._work_dtype)
         entries = self._edge_indices(potentials.tails, potentials.heads)
@@ -372,10 +377,10 @@ class Factor:
         return self._run_elimination(self._analysis.layout(False), self._plan(False))
 
     def _run_elimination(self, layout: FactorLayout, plan: KernelPlan, *, keeps_updates: bool = False) -> FactorNumbers:
-        built: FactorNumbers = self._placement.eliminate(
+        result: FactorNumbers = self._placement.eliminate(
             self._analysis, layout, plan, self._values, keeps_updates=keeps_updates
         )
-        return built
+        return result
 
     # -------------------------------------------------------------------------------------------------- vectors
 
@@ -441,7 +446,7 @@ class Factor:
         if shift is not None:
             matrix = matrix + shift
         xp = self._placement.xp
-        with self._placement.current():
+        with self._placement.context():
             values = xp.empty(matrix.shape, self._work_dtype)
             sweeps = self._sweeps(columns=not transposed, nonnegative=scan.nonnegative)
             if matrix.shape[1]:
@@ -460,7 +465,7 @@ class Factor:
 
     @property
     def _has_no_potentials(self) -> bool:
-        """Whether the matrix was eliminated without potentials."""
+        """Whether the elimination of the matrix used no potentials."""
         return self._shift is None and self._exact is None
 
     def _visit_rows(self, vertices: Array, receive: Callable[[Array, Array], None], columns: bool = False) -> None:
@@ -490,8 +495,8 @@ class Factor:
         direct = (
             self._has_no_potentials and self._work_dtype == self.dtype and not has_inner_zero(self.semiring, self.dtype)
         )
-        with self._placement.current():
-            if direct and vertices.size:  # the caller's form is that of the kernels
+        with self._placement.context():
+            if direct and vertices.size:  # the kernels use the caller's encoding
                 self._sweeps().rows_into(vertices, out)
             else:
                 self._visit_rows(vertices, receive)
@@ -534,11 +539,11 @@ class Factor:
         """
         rows = self._vertices.indices(sources)
         if targets is None:
-            with self._placement.current():
+            with self._placement.context():
                 return self._compute_rows(rows, f"{rows.size:,} rows of A*")
         columns = self._vertices.indices(targets)
         needed = rows.size * columns.size * self._work_dtype.itemsize
-        with self._placement.current():
+        with self._placement.context():
             self._placement.demand(needed, f"a table of {rows.size:,} × {columns.size:,}", _SMALLER_CALLS)
             values = self._placement.xp.empty((rows.size, columns.size), self._work_dtype)
             if values.size:
@@ -590,7 +595,7 @@ class Factor:
             counts = f"{rows.size} source{'s'[: rows.size != 1]} and {columns.size} target{'s'[: columns.size != 1]}"
             raise ShapeError(f"{counts}: give two lists of one length, or call table for all combinations")
         xp = self._placement.xp
-        with self._placement.current():
+        with self._placement.context():
             values = xp.empty(rows.size, self._work_dtype)
             if rows.size:
                 self._placement.pairs(self._sweeps, rows, columns, values)
@@ -601,6 +606,7 @@ class Factor:
             return self._decode_result(values)
 
     def _compute_rows(self, rows: Array, subject: str, remedy: str = _SMALLER_CALLS) -> Any:
+        """Return rows of A* in a new array. Raises `TooLargeError` with ``subject`` and ``remedy`` in its message."""
         self._placement.demand(rows.size * len(self) * self.dtype.itemsize, subject, remedy)
         out = self._placement.empty_rows(rows.size, len(self), self.dtype)
         self._write_rows(rows, out)
@@ -676,7 +682,7 @@ class Factor:
         numbers = self._numbers
         try:
             return OpenFactor(self._analysis, numbers.layout, numbers.plan.with_semiring(semiring), self._values)
-        except PivotError as error:  # rounding hid this pivot from the first elimination
+        except PivotError as error:  # in the first elimination, rounding made this pivot valid
             raise divergence_error(semiring, int(self.order[error.place])).named(self.names) from None
 
     def rows(self, chunk: int | None = None, *, vertices: Any = None, reduce: Any = None, out: Any = None) -> Any:
@@ -733,7 +739,7 @@ class Factor:
             target = _open_output(out, reduced.shape, reduced.dtype)
             target[...] = reduced
         elif out is None:
-            return self._iterate_rows(chosen, chunk or max(1, _BLOCK // max(1, len(self))))
+            return self._iterate_rows(chosen, chunk or max(1, _BLOCK_ENTRIES // max(1, len(self))))
         else:
             target = _open_output(out, (chosen.size, len(self)), self.dtype)
             self._write_rows(chosen, target)
@@ -742,7 +748,7 @@ class Factor:
     def _reduce_rows(self, vertices: Array, reduction: Reduction) -> Array:
         if reduction.needs_only_worst and self._has_no_potentials and vertices.size:
             worst = np.empty(vertices.size, self._work_dtype)
-            with self._placement.current():
+            with self._placement.context():
                 self._sweeps().worst(vertices, worst)
             return np.asarray(self._decode_result(worst))
         parts: list[tuple[Array, Array]] = []
@@ -756,7 +762,7 @@ class Factor:
                 )
             parts.append((which, reduced))
 
-        with self._placement.current():
+        with self._placement.context():
             self._visit_rows(vertices, receive)
         if not parts:
             return np.asarray(reduction.reduce_rows(vertices, np.empty((0, len(self)), self.dtype)))
@@ -793,7 +799,7 @@ class Factor:
             instead = (
                 "call table for some sources and targets, rows for some rows at a time, or pass out= the name of a file"
             )
-            with self._placement.current():
+            with self._placement.context():
                 return self._compute_rows(np.arange(n), f"A* of {n:,} vertices", instead)
         return self.rows(out=out)
 
@@ -897,9 +903,9 @@ class Factor:
 def _open_output(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Return the caller's array, or a new .npy file, which is valid only after `_finish_output`."""
     if is_npy_name(out):
-        built: Array = np.lib.format.open_memmap(out, mode="w+", dtype=dtype, shape=shape)
+        result: Array = np.lib.format.open_memmap(out, mode="w+", dtype=dtype, shape=shape)
         _write_prefix(out, bytes(len(np.lib.format.MAGIC_PREFIX)))
-        return built
+        return result
     operand: Array = as_output(out, shape, dtype)
     return operand
 
@@ -914,6 +920,7 @@ def _finish_output(out: Any, target: Array) -> Any:
 
 
 def _write_prefix(path: Any, content: bytes) -> None:
+    """Overwrite the first bytes of a file, and wait until they are on the disk."""
     with open(path, "r+b") as stream:
         stream.write(content)
         stream.flush()
@@ -921,6 +928,7 @@ def _write_prefix(path: Any, content: bytes) -> None:
 
 
 def _copy_to_host(array: Any) -> Array:
+    """Return an array in the memory of the host."""
     if is_device_array(array):
         from semiring.arrays.device import to_host
 
@@ -951,7 +959,7 @@ def convert_right_side(b: Any, semiring: Semiring, dtype: np.dtype[Any], name: s
 
 
 def largest_magnitude(values: Array, scan: Scan) -> Any:
-    """Return the largest magnitude in a scanned array, without "no path" and infinities."""
+    """Return the largest magnitude in a scanned array, except "no path" and infinities."""
     if values.dtype.kind == "i":
         return max((abs(int(end)) for end in (scan.low, scan.high) if end is not None), default=0)
     if not is_floating(values.dtype):
@@ -962,7 +970,7 @@ def largest_magnitude(values: Array, scan: Scan) -> Any:
 def choose_work_dtype(semiring: Semiring, dtype: np.dtype[Any], n: int, largest: Any, addend: int = 0) -> np.dtype[Any]:
     """Return the dtype to compute in, which is float32 for float16 and bfloat16.
 
-    In a dtype of integers, the sum of n weights of at most ``largest``, and ``addend``, stays below "no path".
+    In a dtype of integers, the sum of n weights of at most ``largest`` and of ``addend`` stays below "no path".
     """
     inner: np.dtype[Any] | None = dtype
     if not has_inner_zero(semiring, dtype):

@@ -29,7 +29,7 @@ __all__ = ["SparseEntries", "check_values", "edges_of"]
 
 Array = NDArray[Any]
 
-_MAX_VERTICES = np.iinfo(np.int32).max  # vertices, whose numbers patterns hold as int32
+_MAX_VERTICES = np.iinfo(np.int32).max  # because patterns hold the numbers of vertices as int32
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +139,8 @@ def _read_lists(
     *,
     warns_of_duplicates: bool = False,
 ) -> SparseEntries:
-    """Return the listed edges; with ``warns_of_duplicates``, warn of a pair that is listed twice."""
-    is_edge = values != semiring.zero_for(values.dtype)  # NaN too
+    """Return the listed edges, of which ⊕ adds duplicates; with ``warns_of_duplicates``, warn of them."""
+    is_edge = values != semiring.zero_for(values.dtype)  # NaN is kept, and is reported later
     if not is_edge.all():
         rows, columns, values = rows[is_edge], columns[is_edge], values[is_edge]
     rows, columns = rows.astype(np.int32), columns.astype(np.int32)

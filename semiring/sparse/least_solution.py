@@ -106,16 +106,19 @@ def fixed_point(
 
 
 def _require_star(semiring: Semiring) -> None:
+    """Raise an error if the semiring has no star."""
     if semiring.star_expression is None:
         raise no_star(semiring.name, ", and A may have cycles")
 
 
 def _check_shape(b: Array, n: int) -> None:
+    """Raise `ShapeError` unless b is (n,) or (n, k)."""
     if b.ndim not in (1, 2) or b.shape[0] != n:
         raise ShapeError(f"b is {b.shape}: ({n},) or ({n}, k) is needed")
 
 
 def _solve_dense(A: Array, b: Array, semiring: Semiring, transposed: bool, threads: int) -> Array:
+    """Solve with a dense matrix: by elimination, or by the closure if rounded weights may be negative."""
     scan, other = check_entries(A, semiring), check_entries(b, semiring, "b")
     n = len(A)
     matrix = b[:, np.newaxis] if b.ndim == 1 else b
@@ -132,7 +135,7 @@ def _solve_dense(A: Array, b: Array, semiring: Semiring, transposed: bool, threa
     try:
         solve_dense(Engine(backend_for(A, semiring, inner), plan), work, X)
     except PivotError as error:
-        closure(A, semiring, threads=threads)  # names the cycle
+        closure(A, semiring, threads=threads)  # raises the error that names the cycle
         raise divergence_error(semiring, error.place) from None
     if adds_products(semiring) and n:
         warn_of_diverging_sum(semiring, work, nonnegative=bool(scan.low >= 0))
@@ -140,7 +143,7 @@ def _solve_dense(A: Array, b: Array, semiring: Semiring, transposed: bool, threa
 
 
 def _sweep_acyclic(edges: SparseEntries, order: Array, b: Any, semiring: Semiring, transposed: bool) -> Array:
-    """Solve by one sweep over an acyclic graph, in an order in which every head comes before its tails."""
+    """Solve by one sweep over an acyclic graph, in an order in which the head of every edge precedes its tail."""
     pattern, values = edges.pattern, edges.values
     dtype, n = values.dtype, pattern.n
     right = convert_right_side(align_labels(b, edges.names), semiring, dtype)

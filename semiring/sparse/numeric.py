@@ -2,7 +2,7 @@
 
 Threads share the subtrees of small fronts; each subtree is one compiled loop
 (`semiring.kernels.cpu.elimination.numeric`). The fronts above the subtrees come one after the other. R-Kleene and the
-kernels of products reduce large ones on all threads. The pattern alone decides the method of a front, so the bits do
+kernels of products reduce large fronts on all threads. The pattern alone decides the method of a front, so the bits do
 not depend on threads.
 """
 
@@ -29,11 +29,11 @@ __all__ = ["FactorNumbers", "PivotError", "eliminate", "reduce_large", "update_f
 
 Array = NDArray[Any]
 
-_UPDATE_PANELS = 6  # panels in which the update of a large symmetric front is computed: 7/12 of the square
+_UPDATE_PANELS = 6  # row panels of the update of a large symmetric front, which compute 7/12 of the square
 
 
 class PivotError(Exception):
-    """The pivot at a place of the elimination has no star; callers convert it to an error with the vertex."""
+    """The error for a place whose pivot has no star. Callers convert it to an error that names the vertex."""
 
     def __init__(self, place: int) -> None:
         super().__init__(place)
@@ -99,11 +99,10 @@ def update_factor_numbers(
     memory = numbers.memory.copy()
     k, m = a.pivots, a.depths
     edges = np.flatnonzero(np.diff(is_stale, prepend=False, append=False))
-    for first, last in zip(
-        edges[::2].tolist(), (edges[1::2] - 1).tolist(), strict=True
-    ):  # the numbers of a run of supernodes are contiguous
+    # The numbers of a run of supernodes are contiguous.
+    for first, last in zip(edges[::2].tolist(), (edges[1::2] - 1).tolist(), strict=True):
         memory[layout.blocks[first] : layout.blocks[last] + k[last] ** 2] = plan.zero
-        for begins in (layout.right, layout.below):
+        for begins in (layout.row_panels, layout.column_panels):
             memory[begins[first] : begins[last] + k[last] * m[last]] = plan.zero
     entries = np.flatnonzero(is_stale[a.owners])
     kernels.scatter_values(values[entries], layout.slots[entries], memory)
@@ -114,27 +113,30 @@ def update_factor_numbers(
 
 
 class _SupernodalElimination:
+    """The elimination of supernodes, by threads for subtrees and then front by front above them."""
+
     def __init__(self, numbers: FactorNumbers, is_stale: Array | None = None) -> None:
         """Prepare the elimination of the supernodes in the mask ``is_stale``, (count,) bool; by default all."""
         self.numbers, self.memory, self.plan = numbers, numbers.memory, numbers.plan
         a, layout = numbers.analysis, numbers.layout
         self.sr = ScalarSemiring(self.plan, closing=True)
         self.folds = folds_for(self.plan, int(a.pivots.max(initial=0)))
-        self.where = (a.tree, layout.fronts)
+        self.structure = (a.tree, layout.fronts)
         self.is_stale = np.ones(a.count, np.bool_) if is_stale is None else is_stale
         self.updates: dict[int, Array] = {} if numbers.updates is None else numbers.updates
-        self.failed: list[int] = []
+        self.failed_places: list[int] = []
         self.place = np.empty(a.n, np.int32)
 
     def run(self) -> None:
+        """Eliminate the supernodes."""
         a = self.numbers.analysis
         roots, rest, need = a.tasks
         large = a.is_large()
-        # The long subtrees come first, so that the last tasks are short and threads finish together.
+        # Long subtrees come first, so that the last tasks are short and threads finish at about the same time.
         stale = [root for root in roots if self.is_stale[root]]
         tasks = [(root, int(need[root])) for root in sorted(stale, key=lambda s: (a.lows[s] - s, s))]
-        run_tasks(self.subtree, _group_tasks(tasks, self.plan.threads), self.plan.threads)
-        self.check()
+        run_tasks(self.eliminate_subtrees, _group_tasks(tasks, self.plan.threads), self.plan.threads)
+        self.raise_if_failed()
         backend = backend_for(None, self.plan.semiring, self.plan.dtype)
         engine = Engine(backend, self.plan)
         kids: dict[int, list[int]] = {}
@@ -146,23 +148,24 @@ class _SupernodalElimination:
             m = int(a.depths[s])
             update = np.full(m * m, self.plan.zero, self.plan.dtype)
             for kid in sorted(kids.get(s, [])):
-                self.extend(s, update, kid)
+                self.extend_add(s, update, kid)
             if large[s]:
                 if not reduce_large(engine, self.numbers, s, update):
-                    self.failed.append(self.plan.status.diverged)
+                    self.failed_places.append(self.plan.status.diverged)
             else:
                 end = (self.plan.zero, update)
-                place = kernels.reduce_front(self.sr, self.folds.addresses, self.memory, s, *self.where, *end)
+                place = kernels.reduce_front(self.sr, self.folds.addresses, self.memory, s, *self.structure, *end)
                 if place >= 0:
-                    self.failed.append(place)
-            self.check()
+                    self.failed_places.append(place)
+            self.raise_if_failed()
             self.updates[s] = update
 
-    def check(self) -> None:
-        if self.failed:
-            raise PivotError(min(self.failed))
+    def raise_if_failed(self) -> None:
+        """Raise `PivotError` with the first place whose pivot has no star."""
+        if self.failed_places:
+            raise PivotError(min(self.failed_places))
 
-    def subtree(self, group: list[tuple[int, int]]) -> None:
+    def eliminate_subtrees(self, group: list[tuple[int, int]]) -> None:
         """Eliminate a group of subtrees, one after the other."""
         a, dtype = self.numbers.analysis, self.plan.dtype
         place, stack = np.empty(a.n, np.int32), np.empty(max(need for _, need in group), dtype)
@@ -173,21 +176,22 @@ class _SupernodalElimination:
             work, update = np.empty(widest, dtype), np.empty(m * m, dtype)
             space = (self.plan.zero, place, stack, work, update)
             failed = kernels.reduce_subtree(
-                self.sr, self.folds.addresses, self.memory, low, root + 1, *self.where, *space
+                self.sr, self.folds.addresses, self.memory, low, root + 1, *self.structure, *space
             )
             if failed >= 0:
-                self.failed.append(failed)
+                self.failed_places.append(failed)
             self.updates[root] = update
 
-    def extend(self, s: int, update: Array, kid: int) -> None:
+    def extend_add(self, s: int, update: Array, kid: int) -> None:
+        """Add the update of a child to the front of supernode s."""
         child = self.updates.pop(kid) if self.numbers.updates is None else self.updates[kid]
-        kernels.extend(self.sr, self.memory, s, *self.where, update, kid, child, self.place)
+        kernels.extend(self.sr, self.memory, s, *self.structure, update, kid, child, self.place)
 
 
 def reduce_large(engine: Engine, numbers: FactorNumbers, s: int, update: Any) -> bool:
-    """Eliminate the pivots of a large front in place by products; return whether every pivot had a star.
+    """Eliminate the pivots of a large front in place by products, and return whether every pivot had a star.
 
-    On a GPU the result is in the word of the plan's status instead.
+    On a GPU the status word of the plan holds the result instead.
     """
     a, layout, memory, plan = numbers.analysis, numbers.layout, numbers.memory, numbers.plan
     k, m, first = int(a.pivots[s]), int(a.depths[s]), int(a.pivot_starts[s])
@@ -196,12 +200,12 @@ def reduce_large(engine: Engine, numbers: FactorNumbers, s: int, update: Any) ->
         return False
     if not m:
         return True
-    R = memory[layout.right[s] :][: k * m].reshape(k, m)
+    R = memory[layout.row_panels[s] :][: k * m].reshape(k, m)
     open_right = R.copy()
     engine.multiply(R, S, open_right)
     open_below = open_right
     if not layout.symmetric:
-        T = memory[layout.below[s] :][: k * m].reshape(k, m)
+        T = memory[layout.column_panels[s] :][: k * m].reshape(k, m)
         open_below = T.copy()
         if plan.semiring.commutative:
             engine.multiply(T, S.T, open_below)
@@ -220,7 +224,7 @@ def reduce_large(engine: Engine, numbers: FactorNumbers, s: int, update: Any) ->
 
 
 def _group_tasks(tasks: list[tuple[int, int]], threads: int) -> list[tuple[list[tuple[int, int]]]]:
-    """Return groups of tasks, so that a thread fetches work at most some dozen times."""
+    """Return groups of tasks, at most eight for each thread, so that threads fetch work rarely."""
     groups: list[list[tuple[int, int]]] = [[] for _ in range(min(len(tasks), 8 * threads))]
     for number, task in enumerate(tasks):
         groups[number % len(groups)].append(task)

@@ -4,7 +4,7 @@ Sources: J. A. George, J. W. H. Liu, "The evolution of the minimum degree orderi
 SciPy's SuperLU has it; G. Karypis, V. Kumar, "A fast and high quality multilevel scheme for partitioning irregular
 graphs", SIAM J. Sci. Comput. 20 (1998), for METIS and its nested dissection (package pymetis, extra ``sparse``).
 
-``auto`` takes minimum degree up to `_MAX_MINIMUM_DEGREE` vertices, because it costs a third of METIS's time and leaves
+``auto`` takes minimum degree up to `_MAX_MINIMUM_DEGREE` vertices, because it takes a third of METIS's time and leaves
 as much fill. Beyond that it takes METIS if it is installed. The choice depends on the graph and on the installed
 packages.
 """

@@ -1,8 +1,9 @@
 """Compute entries of A* for a list of pairs, by products of the labels of both ends at the supernodes above both.
 
-Few ends climb the tree separately. Many ends share the supernodes above them: their labels come down from the root,
-with the pivots of a supernode side by side (`semiring.kernels.cpu.elimination.pairs`). The operations of both ways are
-counted first, and the cheaper way is taken.
+If there are few ends, the label of each end is computed by a climb up the tree. Many ends share the supernodes above
+them, and their labels are computed from the root down, with the pivots of a supernode adjacent in memory
+(`semiring.kernels.cpu.elimination.pairs`). The operations of both algorithms are counted first, and the cheaper one
+runs.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ __all__ = ["join_pairs"]
 
 Array = NDArray[Any]
 
-# These constants decide bits. They may depend on the pairs and the pattern alone.
-_LINE_BYTES = 256  # bytes of labels that come down together: four vectors of AVX-512
-_CHEAP_OPERATIONS = 20_000_000  # operations of climbs that are cheaper than counting the operations of the other way
-_MAX_PARTIAL_SUMS = 1 << 25  # partial sums that are held at a time
-# These constants decide only the time and the memory.
-_ENDS_PER_TASK = 32  # ends that climb together
-_PAIRS_PER_TASK = 256  # pairs whose labels a thread joins at a time
-_MAX_LABEL_BYTES = 1 << 28  # bytes of labels that are held at a time without a query of the free memory
-_MIN_GROUP_OPERATIONS = 4_000_000  # operations that a thread takes at a time, at least
-_ITEM_OPERATIONS = 1000  # operations that an item costs by itself
+# The following constants decide bits, so they may depend on the pairs and the pattern alone.
+_LINE_BYTES = 256  # bytes of the labels that are computed together from the root down: four vectors of AVX-512
+_CHEAP_OPERATIONS = 20_000_000  # so many operations of climbs take less time than counting those from the root down
+_MAX_PARTIAL_SUMS = 1 << 25  # the most partial sums that are held at a time
+# The following constants decide only the time and the memory.
+_ENDS_PER_TASK = 32  # ends whose labels one task computes by climbs
+_PAIRS_PER_TASK = 256  # pairs whose labels one task joins
+_MAX_LABEL_BYTES = 1 << 28  # the bytes of labels that are held at a time without a query of the free memory
+_MIN_GROUP_OPERATIONS = 4_000_000  # the least operations of a group of items, which is one task
+_ITEM_OPERATIONS = 1000  # the overhead of an item, in operations
 
 
 def join_pairs(rows: TriangularSolves, columns: TriangularSolves, sources: Array, targets: Array, out: Array) -> None:
@@ -42,7 +43,7 @@ def join_pairs(rows: TriangularSolves, columns: TriangularSolves, sources: Array
     common = kernels.find_lowest_common(tails, heads, a.supernode_of, a.parents)
     order = np.lexsort((heads, tails, common))
     first_common = int(np.searchsorted(common[order], 0))
-    out[order[:first_common]] = rows.plan.zero  # no tree holds both ends
+    out[order[:first_common]] = rows.plan.zero  # the two ends are in different trees
     parts = kernels.sums_from_roots(a.parents, -(-a.pivots // _line_entries(rows)))
     step = max(1, _MAX_PARTIAL_SUMS // int(parts.max()))
     for start in range(first_common, order.size, step):
@@ -53,6 +54,7 @@ def join_pairs(rows: TriangularSolves, columns: TriangularSolves, sources: Array
 
 
 def _line_entries(rows: TriangularSolves) -> int:
+    """Return the number of entries of a line of `_LINE_BYTES`."""
     return _LINE_BYTES // rows.plan.dtype.itemsize
 
 
@@ -64,26 +66,27 @@ class _PairJoin:
     ) -> None:
         self.rows, self.columns, self.analysis, self.plan = rows, columns, rows.analysis, rows.plan
         self.tails, self.heads, self.common = tails, heads, common
-        self.shared = bool(rows.numbers.layout.symmetric and rows.plan.semiring.selective)
+        self.shares_labels = bool(rows.numbers.layout.symmetric and rows.plan.semiring.selective)
 
     def join(self, out: Array) -> None:
         """Write to ``out`` (p,) the entry of A* for each pair."""
         a = self.analysis
-        count_climbs = self.count_climbs()
-        if count_climbs > _CHEAP_OPERATIONS:
+        climbs = self.count_climbs()
+        if climbs > _CHEAP_OPERATIONS:
             nodes = np.flatnonzero(a.ancestors(a.pivot_starts[self.common]))
             starts = np.searchsorted(self.common, a.lows[nodes])
             stops = np.searchsorted(self.common, nodes, "right")
             tree = a.lows, a.pivot_starts, a.row_starts, a.rows
-            work = kernels.count_operations(nodes, starts, stops, self.tails, self.heads, self.shared, *tree)
-            if int(work.sum()) < count_climbs:
+            work = kernels.count_operations(nodes, starts, stops, self.tails, self.heads, self.shares_labels, *tree)
+            if int(work.sum()) < climbs:
                 with self.span(int(work.sum()), "from the roots"):
                     self.join_columns(nodes, starts, stops, work, out)
                 return
-        with self.span(count_climbs, "from the ends"):
+        with self.span(climbs, "from the ends"):
             self.join_labels(out)
 
     def span(self, operations: int, labels: str) -> Any:
+        """Return a span of the open profile for so many operations."""
         return profiling.span("method", "pairs", pairs=operations, shape=self.tails.shape, labels=labels)
 
     # ------------------------------------------------------------------------------------------------ up the tree
@@ -103,8 +106,8 @@ class _PairJoin:
         for start in range(0, out.size, step):
             part = slice(start, start + step)
             common, values = self.common[part], out[part]
-            x, x_at = self.labels(self.rows, self.tails[part], common)
-            y, y_at = self.labels(self.columns, self.heads[part], common)
+            x, x_at = self.compute_labels(self.rows, self.tails[part], common)
+            y, y_at = self.compute_labels(self.columns, self.heads[part], common)
             lengths = a.heights[common] + a.pivots[common]
             tasks = [
                 (sr, x, x_at[piece], y, y_at[piece], lengths[piece], zero, values[piece])
@@ -112,7 +115,7 @@ class _PairJoin:
             ]
             run_tasks(kernels.join_labels, tasks, self.plan.threads)
 
-    def labels(self, sweeps: TriangularSolves, places: Array, common: Array) -> tuple[Array, Array]:
+    def compute_labels(self, sweeps: TriangularSolves, places: Array, common: Array) -> tuple[Array, Array]:
         """Return the labels of the distinct places, and the offset of the label of each place."""
         a, plan = self.analysis, self.plan
         distinct, which = np.unique(places, return_inverse=True)
@@ -137,7 +140,7 @@ class _PairJoin:
     def join_columns(self, nodes: Array, starts: Array, stops: Array, work: Array, out: Array) -> None:
         """Write the entries to ``out`` by the labels at the supernodes ``nodes``.
 
-        The pairs of a supernode are those from ``starts`` to ``stops``. ``work``: the operations of each supernode.
+        ``starts`` and ``stops``: the range of the pairs of each supernode. ``work``: the operations of each supernode.
         """
         a, plan, rows, columns = self.analysis, self.plan, self.rows, self.columns
         width = _line_entries(rows)
@@ -152,7 +155,7 @@ class _PairJoin:
         parts = np.empty(int(ends[-1]), plan.dtype)
 
         cost = work[which] * (right - left) // pivots[which] + _ITEM_OPERATIONS
-        heavy = np.argsort(-cost, kind="stable")  # long items first, so that threads finish together
+        heavy = np.argsort(-cost, kind="stable")  # long items first, so that threads finish at about the same time
         group = np.cumsum(cost[heavy]) // _MIN_GROUP_OPERATIONS
         groups = np.split(heavy, np.flatnonzero(np.diff(group)) + 1)
         places = int((a.pivot_starts[nodes + 1] - a.pivot_starts[a.lows[nodes]]).max())
@@ -160,26 +163,26 @@ class _PairJoin:
         native = (rows.fold_along, columns.fold_along), *dots_for(plan)
         tree = a.lows, a.pivot_starts, a.row_starts, a.rows
         numbers = rows.numbers.memory, rows.numbers.layout.blocks, (rows.up_panels, columns.up_panels)
-        facts = self.shared, plan.zero, plan.one
-        lines = places * _LINE_BYTES * (1 if self.shared else 2)
+        facts = self.shares_labels, plan.zero, plan.one
+        lines = places * _LINE_BYTES * (1 if self.shares_labels else 2)
         threads = plan.threads
         if lines * threads > _MAX_LABEL_BYTES and (memory := free_memory()) is not None:
             threads = max(1, min(threads, memory // lines))
-        free: list[tuple[Array, ...]] = []  # workspace that is used again: append and pop are atomic
+        free: list[tuple[Array, ...]] = []  # workspaces for later groups; append and pop are atomic
 
-        def join_part(chosen: Array) -> None:
+        def join_group(group: Array) -> None:
             if free:
                 number, index, X, Y = space = free.pop()
             else:
-                X = np.empty((places, width), plan.dtype)  # only the lines of labels are ever touched
-                Y = X if self.shared else np.empty_like(X)
+                X = np.empty((places, width), plan.dtype)  # uninitialized, because only lines of labels are accessed
+                Y = X if self.shares_labels else np.empty_like(X)
                 number, index, X, Y = space = np.empty((2, a.n), np.int32), np.empty(depth, np.int32), X, Y
             kernels.join_columns(
-                items[chosen], *native, self.tails, self.heads, number, index, tree, *numbers, *facts, X, Y, parts
+                items[group], *native, self.tails, self.heads, number, index, tree, *numbers, *facts, X, Y, parts
             )
             free.append(space)
 
-        run_tasks(join_part, [(group,) for group in groups], threads)
+        run_tasks(join_group, [(group,) for group in groups], threads)
         kernels.add_parts(rows.sr, items, parts, plan.zero, out)
 
 

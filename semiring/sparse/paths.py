@@ -22,7 +22,10 @@ Array = NDArray[Any]
 
 
 class OpenFactor:
-    """The entries of a factor over earlier pivots, for a selective ⊕ whose stars are 1̄; as large as the factor."""
+    """The entries of a factor over earlier pivots, for a selective ⊕ whose stars are 1̄.
+
+    It takes as much memory as the factor.
+    """
 
     def __init__(self, analysis: Analysis, layout: FactorLayout, plan: KernelPlan, values: Array) -> None:
         """Eliminate the matrix with the analysed pattern and ``values``, which are encoded as the kernels hold them."""
@@ -31,7 +34,7 @@ class OpenFactor:
         self.sr = ScalarSemiring(plan, closing=True)
         self.memory = np.full(layout.size, plan.zero, plan.dtype)
         elimination.scatter_values(values, layout.slots, self.memory)
-        # The supernodes that have each place among their rows.
+        # `lists` holds, for each place, the supernodes whose rows include the place; `ends` delimits them.
         supernodes = symbolic.rows_of(a.row_starts, a.rows.size)
         self.ends: Array
         self.ends, order = (
@@ -53,7 +56,7 @@ class OpenFactor:
             )
 
     def path(self, source: int, target: int) -> list[int]:
-        """Return the vertices of a best path, both ends included; [] where there is none."""
+        """Return the vertices of a best path, both ends included, or [] if no path exists."""
         a, layout, plan = self.analysis, self.layout, self.plan
         walk = kernels.find_walk(
             self.sr,
@@ -70,8 +73,8 @@ class OpenFactor:
             a.rows,
             self.memory,
             layout.blocks,
-            layout.right,
-            layout.below,
+            layout.row_panels,
+            layout.column_panels,
             layout.symmetric,
             self.ends,
             self.lists,

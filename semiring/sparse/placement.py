@@ -1,4 +1,4 @@
-"""Select the memory that holds and solves a factor: that of the host, or that of a GPU (`sparse.device`)."""
+"""Select where a factor is stored and solved: in the memory of the host, or on a GPU (`sparse.device`)."""
 
 from __future__ import annotations
 
@@ -23,23 +23,27 @@ Array = NDArray[Any]
 
 
 class HostPlacement:
-    """The memory of the host as the placement of factors."""
+    """The operations of factors in the memory of the host.
+
+    `sparse.device.DevicePlacement` has the same operations on a GPU. ``xp`` is the array library. ``eliminate``
+    computes a factor, ``demand`` raises `TooLargeError` if memory is short, and ``sweeps`` is the solver of x ⊗ A*.
+    """
 
     xp = np
     eliminate = staticmethod(eliminate)
     demand = staticmethod(demand_memory)
     sweeps = TriangularSolves
 
-    def current(self) -> AbstractContextManager[Any]:
-        """Return the context in which calls run."""
+    def context(self) -> AbstractContextManager[Any]:
+        """Return a context that does nothing. On a GPU, the context selects the device."""
         return nullcontext()
 
     def empty_rows(self, count: int, n: int, dtype: Any) -> Array:
-        """Return uninitialized rows (count, n)."""
+        """Return an uninitialized array for rows of A*, (count, n)."""
         return np.empty((count, n), dtype)
 
     def prepare(self, analysis: Analysis, layout: FactorLayout) -> None:
-        """Prepare the structure that an elimination needs: on the host there is nothing to do."""
+        """Do nothing, because an elimination on the host needs no copy of its structure."""
 
     def all_rows(self, numbers: FactorNumbers, plan: KernelPlan, out: Array) -> None:
         """Write A* to ``out`` (n, n)."""
@@ -55,7 +59,10 @@ class HostPlacement:
 
 
 def select_placement(device: Any) -> Any:
-    """Return the host for None, else the GPU of that name. Raises `ValueError` and `DeviceError` for other names."""
+    """Return the placement on the host for None, else on the GPU of that name.
+
+    Raises `ValueError` and `DeviceError`.
+    """
     if device is None:
         return HostPlacement()
     from semiring.arrays.device import device_number
@@ -65,5 +72,5 @@ def select_placement(device: Any) -> Any:
 
 
 def placement_of(array: Any) -> Any:
-    """Return the memory that holds an array: the host, or the array's GPU."""
+    """Return the placement on the host, or on the GPU that holds an array."""
     return select_placement(f"cuda:{array.device.id}" if is_device_array(array) else None)

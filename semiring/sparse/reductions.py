@@ -28,8 +28,8 @@ class Reduction:
     """A function that reduces rows, and its requirements."""
 
     reduce_rows: _RowFunction
-    is_builtin: bool = False  # a function of this module: it takes rows in the memory of the host
-    needs_only_worst: bool = False  # the worst value of each row suffices
+    is_builtin: bool = False  # whether it is a function of this module, which takes rows in the memory of the host
+    needs_only_worst: bool = False  # whether the worst value of each row suffices
 
 
 def find_reduction(choice: Any, semiring: Semiring) -> Reduction:
@@ -50,7 +50,7 @@ def find_reduction(choice: Any, semiring: Semiring) -> Reduction:
 
 
 def _selection_order(semiring: Semiring, name: str, *, sums: bool) -> str:
-    """Return "min" or "max", by which ⊕ selects; raise `AlgebraError` for another ⊕."""
+    """Return "min" or "max", the operation ⊕. Raises `AlgebraError` for another ⊕."""
     op = semiring.add.expression.op
     if op not in ("min", "max") or (sums and semiring.tropical is None):
         kind = "min_plus and max_plus" if sums else "a ⊕ that is a minimum or a maximum"
@@ -59,7 +59,7 @@ def _selection_order(semiring: Semiring, name: str, *, sums: bool) -> str:
 
 
 def _eccentricity(semiring: Semiring) -> _RowFunction:
-    """Return a function for the worst value of each row: 0̄ if a vertex is not reached; in max-plus the greatest."""
+    """Return a function for the worst value of each row: 0̄ if a vertex is not reached, in max-plus the greatest."""
     if not semiring.selective:
         raise AlgebraError(f"the ⊕ of {semiring.name} adds paths instead of selecting one, so no path is the worst")
     return lambda _, block: farthest_entries(block, semiring)
@@ -116,7 +116,7 @@ def _histogram(semiring: Semiring, bins: Any) -> _RowFunction:
 
 
 def _nearest(semiring: Semiring, k: Any) -> _RowFunction:
-    """Return a function for the k best other vertices, the best first, by number if values are equal; -1 for none."""
+    """Return a function for the k best other vertices, the best first, with ties by number, and -1 for no vertex."""
     sign = 1 if _selection_order(semiring, "nearest", sums=False) == "min" else -1
     if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
         raise ValueError(f"k counts the nearest, 1 or more, and is {k!r}")
@@ -136,7 +136,7 @@ def _nearest(semiring: Semiring, k: Any) -> _RowFunction:
     return nearest
 
 
-#: The names that ``reduce=`` takes. Some have an argument.
+#: The functions by the names that ``reduce=`` accepts. The names in `_WITH_ARGUMENT` need an argument.
 REDUCTIONS: dict[str, Callable[..., _RowFunction]] = {
     "eccentricity": _eccentricity,
     "mean": _mean,

@@ -11,7 +11,8 @@ affect another. If the weights of one component differ so much in size that floa
 all potentials are exact (`exact_weights`). A cycle is negative if its exact sum is below what the rounding of its own
 weights explains (`semiring.algorithms.potentials.sweeps`).
 
-Cost: some sweeps, a pass over the edges each; for integers beyond 2⁴⁹ in Python's integers, 0.3 µs an edge.
+Cost: some sweeps, each one pass over the edges. If (n + 1) times the greatest magnitude of a whole-number weight
+reaches 2⁴⁹, the sweeps compute with Python's integers, at 0.3 µs an edge.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ __all__ = ["find_potentials", "raise_for_negative_cycle"]
 
 Array = NDArray[Any]
 
-_MAX_EXACT_SUM = 2**49  # sums of whole numbers up to here are exact in float64
+_MAX_EXACT_SUM = 2**49  # sums of whole numbers up to this limit are exact in float64
 
 
 def find_potentials(
@@ -41,9 +42,9 @@ def find_potentials(
 ) -> tuple[Array, Array] | ExactPotentials:
     """Return potentials h (n,) float64 of min-plus edges with floats, and each vertex's strong component (n,).
 
-    With ``sign`` -1 the edges are those of max-plus. No two edges may have equal ends. If float64 potentials would lose
-    a weight, exact potentials are returned instead. Raises `NegativeCycleError`, and `DomainError` if sums of weights
-    leave the range of the dtype.
+    With ``sign`` -1 the edges are those of max-plus. No two edges may have the same tail and head. If float64
+    potentials would lose a weight, exact potentials are returned instead. Raises `NegativeCycleError`, and
+    `DomainError` if sums of weights leave the range of the dtype.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -51,7 +52,9 @@ def find_potentials(
     count, component = connected_components(
         coo_array((np.ones(tails.size, np.int8), (tails, heads)), shape=(n, n)), connection="strong"
     )
-    graph = edge_graph(n, tails, heads, weights, sign)  # all edges decide whether weights are rounded
+    graph = edge_graph(
+        n, tails, heads, weights, sign
+    )  # of all edges, because any edge may show that weights are rounded
     inside = component[graph.tails] == component[graph.heads]
     if not inside.any():
         return np.zeros(n), component
@@ -75,7 +78,10 @@ def _loses_weights(graph: SparseGraph, h: Array, component: Array, count: int) -
 
 
 def raise_for_negative_cycle(n: int, tails: Array, heads: Array, weights: Array, sign: int) -> None:
-    """Raise `NegativeCycleError` if min-plus edges with whole numbers have a negative cycle."""
+    """Raise `NegativeCycleError` if edges with whole-number weights have a negative cycle in min-plus.
+
+    With ``sign`` -1, raise `PositiveCycleError` for a positive cycle in max-plus.
+    """
     largest = max(-float(weights.min(initial=0)), float(weights.max(initial=0)))
     if largest * (n + 1) < _MAX_EXACT_SUM:
         edge_potentials(edge_graph(n, tails, heads, weights, sign))

@@ -1,11 +1,11 @@
 """Solve with a factor: x = A ⊗ x ⊕ b and x = x ⊗ A ⊕ b, rows and columns of A*, and tables of entries.
 
 A* is a product of three parts: the panels that lead up the tree, the stars of the pivot blocks, and the panels that
-lead down. So a solve is one sweep from the leaves to the roots, and one back. The vectors of one call are swept some
-dozen at a time, and threads share them. The bits of each vector do not depend on the other vectors. A table needs only
-the first sweep, from the sources and from the targets, and joins the two at the pivots above both.
+lead down. So a solve is one sweep from the leaves to the roots, and one sweep back. Some dozen vectors of a call are
+solved together, and threads share the vectors. The bits of each vector do not depend on the other vectors. A table
+needs only the first sweep, from the sources and from the targets, and joins their labels at the pivots above both.
 
-Every star was computed by the factorization, so that no function here raises `PivotError`.
+The factorization has computed every star, so no function here raises `PivotError`.
 
 Sources: those of `numeric`; the tables follow S. Knopp, P. Sanders, D. Schultes, F. Schulz, D. Wagner, "Computing
 many-to-many shortest paths using highway hierarchies", ALENEX 2007, and V. T. Chakaravarthy and others for matrices.
@@ -33,16 +33,16 @@ __all__ = ["VECTORS_PER_SWEEP", "TriangularSolves", "table"]
 
 Array = NDArray[Any]
 
-VECTORS_PER_SWEEP = 32  # with 64 vectors those of a subtree would not stay in the second-level cache
-_VERTICES_PER_LABELS = 256  # the most sources, or targets, whose labels one `_HubLabels` holds
-_MIN_KERNEL_PAIRS = 1 << 18  # the number of pairs from which the kernels of products join labels
+VECTORS_PER_SWEEP = 32  # with 64 vectors, the entries of a subtree would not fit the second-level cache
+_VERTICES_PER_LABELS = 256  # the most sources or targets of one `_HubLabels`
+_MIN_KERNEL_PAIRS = 1 << 18  # with at least this number of pairs, the kernels of products join labels
 
 
 class TriangularSolves:
     """The triangular solves of x ⊗ A* for a factor of A; with ``columns``, of A* ⊗ x.
 
-    The plan has the semiring and dtype of the numbers. It may differ from their plan in its facts, because vectors may
-    have entries below 0 where the matrix has none.
+    The plan has the semiring and dtype of the numbers. Its facts may differ from those of their plan, because vectors
+    may have entries below 0 even if the matrix has none.
     """
 
     def __init__(self, numbers: FactorNumbers, plan: KernelPlan, *, columns: bool = False) -> None:
@@ -51,16 +51,18 @@ class TriangularSolves:
         opposite = columns and not plan.semiring.commutative
         self.sr = ScalarSemiring(plan, opposite=opposite)
         folds = folds_for(plan, int(a.pivots.max(initial=0)))
-        # x ⊗ R, or Tᵀ ⊗ x for columns. The vector is one row; the factors lie along it or across it.
+        # The products are x ⊗ R, or Tᵀ ⊗ x for columns. The vector is one row, with the factors along it or across it.
         self.fold_across, self.fold_along = (folds.left, folds.right) if columns else (folds.right, folds.left)
         self.ordinals = folds.ordinals
         self.tree = (a.pivot_starts, a.row_starts, a.rows)
-        self.up_panels, self.down_panels = (layout.below, layout.right) if columns else (layout.right, layout.below)
+        self.up_panels, self.down_panels = (
+            (layout.column_panels, layout.row_panels) if columns else (layout.row_panels, layout.column_panels)
+        )
 
         self.depth, self.width = int(a.depths.max(initial=0)), int(a.pivots.max(initial=0))
 
     def solve_vector(self, x: Array, source: int = -1) -> None:
-        """Replace x (n,), in the order of elimination, by x ⊗ A*; ``source``: the only place where x is not 0̄."""
+        """Replace x (n,), in the order of elimination, by x ⊗ A*; ``source`` is its only place with an entry, or -1."""
         a, plan, memory = self.analysis, self.plan, self.numbers.memory
         arguments = (x, source, a.supernode_of, a.parents, *self.tree, memory, self.up_panels, plan.zero, self.depth)
         kernels.ascend(self.fold_along, self.ordinals.ctypes.data, *arguments)
@@ -96,14 +98,14 @@ class TriangularSolves:
             self.solve_vectors(X, active)
             kernels.gather_columns(X, a.place, out[:, columns])
 
-        run_tasks(solve_part, [(part,) for part in parts(B.shape[1], self.plan.threads)], self.plan.threads)
+        run_tasks(solve_part, [(part,) for part in split_vectors(B.shape[1], self.plan.threads)], self.plan.threads)
 
     def solve_unit_vectors(self, vertices: Array, receive: Callable[[Array, Array], None]) -> None:
         """Call ``receive(which, X)`` with rows of A*, or its columns, some at a time and on several threads.
 
         ``which``: indices into ``vertices`` (r,). X (n, len(which)) is workspace: each of its columns is a row of A* in
-        the order of elimination. Raises the exceptions of ``receive``, after the calls that have begun on other threads
-        end.
+        the order of elimination. Raises an exception of ``receive`` after the calls that have begun on other
+        threads have ended.
         """
         a, plan = self.analysis, self.plan
         if vertices.size == 1:
@@ -113,7 +115,7 @@ class TriangularSolves:
             self.solve_vector(x, source)
             receive(np.zeros(1, np.int64), x[:, np.newaxis])
             return
-        by_place = np.argsort(a.place[vertices], kind="stable")  # neighbours share the supernodes above them
+        by_place = np.argsort(a.place[vertices], kind="stable")  # neighbouring vertices share the supernodes above them
         workspaces: list[Array] = []  # memory for later parts; append and pop are atomic
 
         def solve_part(part: slice) -> None:
@@ -126,7 +128,7 @@ class TriangularSolves:
             receive(which, X)
             workspaces.append(workspace)
 
-        run_tasks(solve_part, [(part,) for part in parts(vertices.size, plan.threads)], plan.threads)
+        run_tasks(solve_part, [(part,) for part in split_vectors(vertices.size, plan.threads)], plan.threads)
 
     def rows(self, vertices: Array, receive: Callable[[Array, Array], None]) -> None:
         """Call ``receive(which, Y)``, as `solve_unit_vectors` does; ``receive`` may overwrite Y (len(which), n).
@@ -157,8 +159,8 @@ class TriangularSolves:
         self.solve_unit_vectors(vertices, receive)
 
 
-def parts(count: int, threads: int) -> list[slice]:
-    """Return slices of at most `VECTORS_PER_SWEEP`, as many as threads can share evenly."""
+def split_vectors(count: int, threads: int) -> list[slice]:
+    """Return slices of at most `VECTORS_PER_SWEEP` vectors, whose number threads can share evenly."""
     rounds = -(-count // (VECTORS_PER_SWEEP * threads)) * threads
     step = max(1, -(-count // max(1, rounds)))
     return [slice(start, min(count, start + step)) for start in range(0, count, step)]
@@ -168,9 +170,9 @@ def parts(count: int, threads: int) -> list[slice]:
 class _HubLabels:
     """The labels of some vertices: for each vertex an entry at every pivot above it in the tree.
 
-    An entry is the ⊕ of the paths from the vertex to the pivot, or, for sweeps by columns, of the paths from the pivot
-    to the vertex. Only paths count whose inner vertices were eliminated before the supernode of the pivot. The label of
-    supernode s is a matrix with a row for each of its pivots, and a column for each vertex in the subtree of s.
+    An entry is the ⊕ of the paths from the vertex to the pivot, or, for sweeps by columns, of the paths from the pivot to
+    the vertex. The inner vertices of these paths were eliminated before the supernode of the pivot. The label of supernode
+    s is a matrix with a row for each of its pivots, and a column for each vertex in the subtree of s.
     """
 
     vertices: Array  # indices into the array of sources or targets, sorted by place
@@ -189,7 +191,7 @@ class _HubLabels:
 def _compute_labels(sweeps: TriangularSolves, vertices: Array, which: Array) -> _HubLabels:
     """Return the labels of ``vertices[which]`` by one upward sweep; ``which`` must be sorted by the vertices' places.
 
-    The sweeps decide the direction: rows give paths from the vertices, columns paths to them.
+    With ``sweeps`` for rows, the labels are of paths from the vertices; for columns, of paths to the vertices.
     """
     a, plan = sweeps.analysis, sweeps.plan
     places = a.place[vertices[which]]

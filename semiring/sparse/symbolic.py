@@ -24,10 +24,10 @@ Array = NDArray[Any]
 # Supernodes: a subtree of `_LEAF` places is one supernode. Up to `_SMALL` pivots are always joined. `_RELAXED` is the
 # share of explicit zeros that a supernode may have.
 _LEAF, _SMALL, _RELAXED = 4, 8, 0.15
-# A front of at least so many pairs and pivots is worth the calls of the kernels of products.
+# A front of at least this number of pairs and pivots is reduced by the kernels of products.
 _MIN_LARGE_PAIRS, _MIN_LARGE_PIVOTS = 4_000_000, 24
-_MIN_TASK_PAIRS = 1_000_000  # the least limit on the pairs of a subtree that is one task
-_MAX_PEELING_ROUNDS = 64  # rounds in which vertices with one neighbour are removed
+_MIN_TASK_PAIRS = 1_000_000  # a subtree of at most this number of pairs may be one task
+_MAX_PEELING_ROUNDS = 64  # the most rounds that remove vertices with one neighbour
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Pattern:
 
     @cached_property
     def columns(self) -> tuple[Array, Array, Array]:
-        """The compressed columns: their starts, the rows of their entries, and the indices of these in the rows."""
+        """The compressed columns: their starts, the rows of their entries, and the positions of these in `indices`."""
         result: tuple[Array, Array, Array] = kernels.transpose_rows(self.starts, self.indices)
         return result
 
@@ -76,11 +76,13 @@ class Analysis:
     supernode_of: Array  # (n,) int32: the supernode of each place
     parents: Array  # (count,) int32: the parent of each supernode, -1 at a root
     pivot_starts: Array  # (count + 1,) int64: where the pivots of each supernode begin
-    row_starts: Array  # (count + 1,) int64: where its rows begin
+    row_starts: Array  # (count + 1,) int64: where the rows of each supernode begin in `rows`
     rows: Array  # int32: the rows below each supernode, sorted places
     _top_down_orders: dict[int, list[Array]] = field(default_factory=dict, init=False, repr=False)
     _layouts: dict[bool, FactorLayout] = field(default_factory=dict, init=False, repr=False)
-    device_copies: dict[int, Any] = field(default_factory=dict, init=False, repr=False)  # copies of it, by the GPU
+    device_copies: dict[int, Any] = field(
+        default_factory=dict, init=False, repr=False
+    )  # copies of the analysis, by the number of the GPU
 
     @property
     def tree(self) -> tuple[Array, Array, Array, Array]:
@@ -145,19 +147,23 @@ class Analysis:
         return np.asarray(k**3 + 2 * k**2 * m + k * m**2)
 
     def is_large(self) -> Array:
-        """Return a mask of the fronts for the kernels of products; it decides bits, so the pattern alone decides it."""
+        """Return a mask of the fronts for the kernels of products.
+
+        It decides bits, so it depends on the pattern alone.
+        """
         k, m = self.pivots, self.depths
         return np.asarray((k >= _MIN_LARGE_PIVOTS) & (k * (k + m) ** 2 >= _MIN_LARGE_PAIRS))
 
     def ancestors(self, places: Array) -> Array:
-        """Return whether each supernode has one of the places, or is above such a supernode, (count,) bool."""
+        """Return a mask (count,) of the supernodes that have one of the places, and of all supernodes above them."""
         result = np.zeros(self.count, np.bool_)
         kernels.mark_ancestors(places, self.supernode_of, self.parents, result)
         return result
 
     def top_down_order(self, threads: int) -> list[Array]:
-        """Return the supernodes from the roots down: first those above all subtrees of `tasks`, then those of each
-        thread.
+        """Return the supernodes from the roots down: an array for the part above all subtrees, and one for each thread.
+
+        The subtrees are those of `tasks`. With one thread there is one array.
         """
         if threads not in self._top_down_orders:
             roots, rest, _ = self.tasks
@@ -178,7 +184,10 @@ class Analysis:
         return self._top_down_orders[threads]
 
     def layout(self, symmetric: bool) -> FactorLayout:
-        """Return the layout of the factor of a symmetric matrix, or of any matrix; the same object at every call."""
+        """Return the layout of the factor of a symmetric matrix, or of any matrix.
+
+        Every call returns the same object.
+        """
         if symmetric not in self._layouts:
             self._layouts[symmetric] = self._new_layout(symmetric)
         return self._layouts[symmetric]
@@ -236,20 +245,20 @@ class FactorLayout:
     """The offsets of the blocks and of A's entries in a factor's memory, see `kernels.cpu.elimination.numeric`."""
 
     symmetric: bool
-    blocks: Array  # (count,) int64
-    right: Array
-    below: Array
-    slots: Array  # the offset of each entry of A; -1 where the mirrored entry stands for both
+    blocks: Array  # (count,) int64: the offsets of the pivot blocks
+    row_panels: Array  # (count,) int64: the offsets of the panels R, the rows of the pivots
+    column_panels: Array  # (count,) int64: the offsets of the panels Tᵀ, the columns of the pivots
+    slots: Array  # the offset of each entry of A; -1 if the entry of its transpose represents both
     size: int
 
     @property
     def fronts(self) -> tuple[Array, Array, Array, bool]:
         """The offsets of the fronts, in the order in which kernels take them."""
-        return self.blocks, self.right, self.below, self.symmetric
+        return self.blocks, self.row_panels, self.column_panels, self.symmetric
 
 
 def analyse(pattern: Pattern, ordering: Any = "auto") -> Analysis:
-    """Return the structure of the factor of every matrix with a pattern; errors as in `elimination_order`."""
+    """Return the structure of the factor of every matrix with a pattern. Raises the errors of `elimination_order`."""
     starts, indices = _symmetrize(pattern)
     order, method = elimination_order(starts, indices, ordering)
     parent, post = kernels.elimination_tree(starts, indices, order)
@@ -276,9 +285,9 @@ def widest_level(pattern: Pattern) -> int:
 def widest_level_of_core(pattern: Pattern) -> int:
     """Return `widest_level` of the graph without hubs, and then without vertices that have one neighbour.
 
-    An elimination takes hubs last, so neither kind causes much fill; and the one level of a star is not a separator of
-    it. If the core has wide levels, as a random graph has, every separator is large. An exception are graphs of small
-    parts that hang on each other.
+    An elimination takes hubs last, so neither kind of vertex causes much fill. The one wide level of a star does not
+    separate it. If the core has wide levels, as a random graph has, every separator is large. An exception are graphs
+    of small parts that hang on each other.
     """
     starts, indices = _symmetrize(pattern)
     rows = kernels.rows_of(starts, indices.size)

@@ -402,7 +402,7 @@ def test_what_is_moved_to_a_device_is_one_matrix(monkeypatch, pool, make):
     for module, name, value in (
         (parts, "_PIECE_ON_DEVICE", 1 << 12),
         (parts, "_ROWS_ON_DEVICE", 1),
-        (packing, "_UNPACKED", 1),
+        (packing, "_UNPACKED_ENTRIES", 1),
     ):
         monkeypatch.setattr(module, name, value)
     A = make(n)

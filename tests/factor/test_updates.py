@@ -128,9 +128,11 @@ def test_an_update_eliminates_only_what_lies_above(monkeypatch, small_tasks):
     F = F.update([(0, 1, 3.0), (1, 0, 3.0)])
     assert F.symmetric
     redone = []
-    subtree = numeric._SupernodalElimination.subtree
+    eliminate = numeric._SupernodalElimination.eliminate_subtrees
     monkeypatch.setattr(
-        numeric._SupernodalElimination, "subtree", lambda self, group: (redone.extend(group), subtree(self, group))[1]
+        numeric._SupernodalElimination,
+        "eliminate_subtrees",
+        lambda self, group: (redone.extend(group), eliminate(self, group))[1],
     )
     with sr.profile() as ran:
         G = F.update([(5, 6, 2.5), (6, 5, 2.5)])
