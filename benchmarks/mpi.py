@@ -300,7 +300,7 @@ def model(options: argparse.Namespace) -> Table:
         A = random_matrix(n, np.float32, seed=n) if ranks.rank == 0 else None
         times = tiles_times(n, grid, _block(n, options), fit.t_c, fit.t_s, fit.t_w)
         seconds, _, _ = _seconds(ranks, A, options, threads=options.threads)
-        table.append(_model_row("tiles", n, ranks.size, times.seconds, times.stops, seconds))
+        table.append(_model_row("tiles", n, ranks.size, times.seconds, times.bottleneck, seconds))
         if n <= options.rows_up_to:
             says = row_broadcast_seconds(n, ranks.size, fit.t_r, fit.t_s, fit.t_w, fit.t_k)
             seconds, _, _ = _seconds_by_rows(ranks, A, options, options.threads)
@@ -310,7 +310,7 @@ def model(options: argparse.Namespace) -> Table:
         n = 10**6
         times = tiles_times(n, grid_shape(size), 1024, large.t_c, large.t_s, large.t_w)
         rows = row_broadcast_seconds(n, size, large.t_r, large.t_s, large.t_w, large.t_k)
-        table.append(_model_row("tiles, H200s", n, size, times.seconds, times.stops))
+        table.append(_model_row("tiles, H200s", n, size, times.seconds, times.bottleneck))
         table.append(_model_row("rows, H200s", n, size, rows, ""))
     columns = ["how", "n", "ranks", "the model, s", "measured, s", "of it", "pairs a second, 10⁹", "what stops it"]
     told = ", ".join(f"{name} = {value:.3g} s" for name, value in fit._asdict().items())

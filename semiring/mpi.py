@@ -1,4 +1,4 @@
-"""Closures, products and paths of matrices larger than a machine, by several MPI processes that hold tiles.
+"""Compute closures, products and paths of matrices larger than a machine, by MPI processes that hold tiles.
 
 All functions are collective: all ranks of a communicator call them together. The arguments are the same on all ranks,
 except the input or output of a single rank. ``mpiexec -n 4 python -m mpi4py program.py`` starts four ranks. A matrix

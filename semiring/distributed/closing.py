@@ -4,17 +4,17 @@ Sources: the tasks are those of `semiring.algorithms.blocked_floyd_warshall`. Th
 LU in ScaLAPACK (see `grid`) and of E. Solomonik, A. Buluç, J. Demmel, "Minimizing communication in all-pairs shortest
 paths", IPDPS 2013, without replication. The look-ahead of one block is that of A. Petitet and others, "HPL" (2004).
 
-For every block of pivots K three panels are broadcast. A_KK* goes along its row of the grid. The columns of K, before
-they are closed, go along every row. The closed rows of K go down every column. Each rank then has the operands of its
-tiles. L is the next block. Each rank performs these tasks, by descending priority::
+For every block of pivots K three panels are broadcast. A_KK* is sent along its row of the grid. The columns of K,
+before they are closed, are sent along every row. The closed rows of K are sent down every column. Each rank then has
+the operands of its tiles. L is the next block. Each rank performs these tasks, by descending priority::
 
-    panels         the rows and columns of L meet K    A_LL ← A_LL*    A_LJ ← A_LL A_LJ
-    communication  the panels of L
-    remainder      the remaining tiles meet K; if another rank closes A_LL, half of them before this rank waits for it
+    panels         eliminate K from the rows and columns of L    A_LL ← A_LL*    A_LJ ← A_LL A_LJ
+    communication  send the panels of L
+    remainder      eliminate K from the remaining tiles; half of them before a wait, if another rank closes A_LL
 
-The panels of L are sent while the remainder is computed, so ranks wait only for the first panels. Every entry meets
-every pivot in the same order as in one memory, by the same products. Results are bitwise identical on every grid.
-(Where a GPU splits k by the size of C, and ⊕ rounds, bits may differ.)
+The panels of L are sent while the remainder is computed, so ranks wait only for the first panels. The pivots are
+eliminated from every entry in the same order as in one memory, by the same products. Results are bitwise identical on
+every grid. (If a GPU splits k by the size of C, and ⊕ rounds, bits may differ.)
 
 Cost: n³ / (P · Q) pairs and, for a rank, n² (1/P + 1/Q) entries received; workspace 2 · block · (n/P + n/Q) entries.
 A pivot without a star is broadcast with the panels.
@@ -86,7 +86,7 @@ def close_tiles(
             L = blocks[number + 1] if number + 1 < len(blocks) else None
             if word is not None and word.is_set(arrived):
                 break
-            next_ranges, following, closes = _next_ranges(K, L, grid.n), None, L is not None and rank.closes(L)
+            next_ranges, following, closes = _next_ranges(K, L, grid.n), None, L is not None and rank.is_closing(L)
             if L is not None:
                 rank.eliminate_next(K, next_ranges, arrived, rest)
                 across = rank.begin(L)
@@ -104,7 +104,7 @@ def close_tiles(
 
 
 def _next_ranges(K: Range, L: Range | None, n: int) -> tuple[Range, Range]:
-    """Return the rows and the columns that meet K before the remainder: those of L.
+    """Return the rows and the columns from which K is eliminated before the remainder: those of L.
 
     If one vertex would remain, it is included. A single column is never a separate product, because its bits may
     differ.
@@ -163,7 +163,7 @@ class _Tiles(Rows):
         return self._panels[pivots].columns[rows]
 
     def allocate(self, pivots: Range, holder: tuple[int, int]) -> _ReceivedPanels:
-        """Provide memory for the panels of a block; it replaces the panels of the block before the last."""
+        """Return memory for the panels of a block, which replace the panels of the block before the last."""
         closed, rows, columns = self._memory[self._count % len(self._memory)]
         self._count += 1
         for old in [old for old in self._panels if old[1] < pivots[0]]:
@@ -185,7 +185,10 @@ class _Tiles(Rows):
 
 
 class _DivergenceWord:
-    """The first vertex whose pivot has no star, which is broadcast with the panels; on a device, its status word."""
+    """The first vertex whose pivot has no star, which is broadcast with the panels.
+
+    On a device it is the status word.
+    """
 
     def __init__(self, engine: Engine, A: Array) -> None:
         self._status, self._is_on_device = engine.plan.status, array_namespace(A) is not np
@@ -199,7 +202,7 @@ class _DivergenceWord:
             self.value[0] = self._status.diverged
 
     def is_set(self, arrival: Any) -> bool:
-        """Return whether a pivot has no star; on a device False, because the test would need a wait."""
+        """Return whether a pivot has no star. On a device the result is False, because the test would need a wait."""
         if self._is_on_device:
             return False
         arrival.result()
@@ -210,7 +213,7 @@ class _DivergenceWord:
 
 
 class _RankTasks:
-    """The tasks of one rank, each enqueued after the tasks that it must not overtake."""
+    """The tasks of one rank, each enqueued after the tasks that it depends on."""
 
     def __init__(
         self,
@@ -231,7 +234,7 @@ class _RankTasks:
 
         return self._lanes.run(lane, run, *marks)
 
-    def closes(self, L: Range) -> bool:
+    def is_closing(self, L: Range) -> bool:
         """Return whether this rank closes a block."""
         return self._grid.holder(L) == self._tiles.place
 
@@ -252,17 +255,20 @@ class _RankTasks:
                 if word is not None:
                     word.record()
 
-        def across(engine: Engine) -> None:
+        def send_across(engine: Engine) -> None:
             if is_holder[0]:
                 transport.broadcast(panels.closed, q, "row")
             if word is not None:
                 transport.broadcast(word.value, p * self._grid.shape[1] + q, "all")
             transport.broadcast(panels.columns, q, "row")
 
-        return lanes.run(COMMUNICATION, across, lanes.run(PANELS, close))
+        return lanes.run(COMMUNICATION, send_across, lanes.run(PANELS, close))
 
     def finish(self, L: Range, begun: Any) -> Any:
-        """Close the rows of a block, broadcast them, and return the mark of the arrival of all panels."""
+        """Close the rows of a block, broadcast them, and return the mark of the arrival of all panels.
+
+        ``begun`` is the result of `begin`.
+        """
         tiles, transport, p = self._tiles, self._transport, self._grid.holder(L)[0]
         closed = begun
         if tiles.place[0] == p:
@@ -296,7 +302,7 @@ def multiply_tiles(engine: Engine, transport: Transport, grid: Grid, C: Array, A
 
     The arrays are on the engine's device. Source: R. van de Geijn, J. Watts, "SUMMA: scalable universal matrix
     multiplication algorithm", Concurrency: Practice and Experience 9 (1997). The panels of a block of k are sent while
-    those of the preceding block are multiplied.
+    the panels of the preceding block are multiplied.
     """
     blocks = [block for block in grid.blocks if block[0] < block[1]]
     place, rows, columns, xp = (
@@ -311,7 +317,7 @@ def multiply_tiles(engine: Engine, transport: Transport, grid: Grid, C: Array, A
     ]
     with transport.lanes(engine) as lanes:
 
-        def begin(number: int, multiplied: Any) -> tuple[Array, Array, Any]:
+        def begin(number: int, ready: Any) -> tuple[Array, Array, Any]:
             K, (left, right) = blocks[number], memory[number % 2]
             (p, q), width = grid.holder(K), K[1] - K[0]
             left, right = (
@@ -319,7 +325,7 @@ def multiply_tiles(engine: Engine, transport: Transport, grid: Grid, C: Array, A
                 right[: width * B.shape[1]].reshape(width, B.shape[1]),
             )
 
-            def travel(engine: Engine) -> None:
+            def send(engine: Engine) -> None:
                 if place[1] == q:
                     left[...] = A[:, slice(*columns.held_range(K))]
                 if place[0] == p:
@@ -327,7 +333,7 @@ def multiply_tiles(engine: Engine, transport: Transport, grid: Grid, C: Array, A
                 transport.broadcast(left, q, "row")
                 transport.broadcast(right, p, "column")
 
-            return left, right, lanes.run(COMMUNICATION, travel, multiplied)
+            return left, right, lanes.run(COMMUNICATION, send, ready)
 
         following, multiplied = begin(0, None) if blocks else None, None
         for number in range(len(blocks)):

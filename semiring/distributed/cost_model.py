@@ -1,8 +1,8 @@
 """Predict the communication and the time of closures by ranks, by the model of D. Bertoldi.
 
-The module models Bertoldi's algorithms, and the tiles of this library. t_c is the seconds of a pair, t_s those to start
-a message, t_w those to send a word (an entry). A broadcast to p ranks takes ⌈log₂ p⌉ steps in the model.
-`benchmarks.mpi` fits the parameters, and prints the model beside the measurements.
+The module models Bertoldi's algorithms, and the tiles of this library. t_c is the seconds of a pair, t_s the seconds to
+start a message, and t_w the seconds to send a word (an entry). A broadcast to p ranks takes ⌈log₂ p⌉ steps in the
+model. `benchmarks.mpi` fits the parameters, and prints the model beside the measurements.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def row_broadcast_bytes(n: int, ranks: int, itemsize: int = 4) -> dict[str, floa
 def row_broadcast_seconds(n: int, ranks: int, t_c: float, t_s: float, t_w: float, t_k: float = 0.0) -> float:
     """Return the seconds T = t_c n³ / p + log p (t_s (3 + n) + t_w (1 + 2 n² / p + n²)) + n t_k of Bertoldi's model.
 
-    In print the last term of the formula is n. That is one row, but n rows are sent, as in table 1 of the paper. t_k is
+    In the paper, the last term of the formula is n. That is one row, but n rows are sent, as in its table 1. t_k is
     the time of a pivot in addition to its pairs, such as the launches on a GPU. The printed formula has t_k = 0.
     """
     steps = ceil(log2(ranks)) if ranks > 1 else 0
@@ -59,28 +59,28 @@ def tiles_bytes(n: int, grid: tuple[int, int], block: int, itemsize: int = 4) ->
 class Times(NamedTuple):
     """The seconds that one rank spends, by activity, and their total."""
 
-    rest: float  # the products of the tiles
-    travel: float  # the communication of panels
-    chain: float  # the critical path: the next block is multiplied, it is closed, and it closes its rows
-    first: float  # the first panels, for which all ranks wait
+    products: float  # the products of the tiles
+    communication: float  # the broadcasts of panels
+    chain: float  # the critical path: the products of the next block, its closure, and the closure of its rows
+    first_panels: float  # the first panels, for which all ranks wait
 
     @property
     def seconds(self) -> float:
         """Return the total: products overlap with the chain and the communication of the next panels."""
-        return self.first + max(self.rest, self.travel + self.chain)
+        return self.first_panels + max(self.products, self.communication + self.chain)
 
     @property
-    def stops(self) -> str:
+    def bottleneck(self) -> str:
         """Return the activity that limits the speed on more ranks."""
-        named = {"the products": self.rest, "travel": self.travel, "the chain of blocks": self.chain}
-        return max(named, key=lambda name: named[name])
+        seconds = {"the products": self.products, "travel": self.communication, "the chain of blocks": self.chain}
+        return max(seconds, key=lambda name: seconds[name])
 
 
 def tiles_times(n: int, grid: tuple[int, int], block: int, t_c: float, t_s: float, t_w: float) -> Times:
     """Return the predicted times of `semiring.distributed.closing`, without scatter and gather.
 
     >>> times = tiles_times(8192, (1, 1), 1024, 1e-10, 0.0, 0.0)
-    >>> round(times.seconds, 1), times.stops
+    >>> round(times.seconds, 1), times.bottleneck
     (57.7, 'the products')
     """
     (p, q), rounds = grid, max(1, -(-n // block))

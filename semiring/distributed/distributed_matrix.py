@@ -17,9 +17,9 @@ Array: TypeAlias = Any
 class DistributedMatrix:
     """A square matrix (n, n) in tiles, which reads like an array of the host: ``A[rows]``, ``A[tails, heads]``.
 
-    All ranks must read the same entries at the same time, and each receives all of them. A scan of the matrix therefore
-    has bitwise identical results on all ranks. It costs each rank as much as a scan of the whole matrix, plus the
-    communication of the entries read.
+    All ranks must read the same entries at the same time, and each rank receives all these entries. A scan of the
+    matrix therefore has bitwise identical results on all ranks. It costs each rank as much as a scan of the whole
+    matrix, plus the communication of the entries read.
     """
 
     ndim = 2

@@ -201,7 +201,7 @@ class Matrix:
                 os.remove(temporary)
 
     def _parts(self) -> list[tuple[tuple[slice, slice], tuple[slice, slice]]]:
-        """Return for each tile its slices in the whole matrix, and its slices here."""
+        """Return the slices of each tile in the whole matrix and in the memory of this rank."""
         grid, rank = self._tiles.grid, self._context.ranks.rank
         return [(rows, columns) for rows in grid.rows(rank).parts() for columns in grid.columns(rank).parts()]
 
@@ -236,7 +236,7 @@ class _RankContext:
                 transports[key] = transport_of(groups)
         return transports[key]
 
-    def on(self, tiles: Array) -> Array:
+    def to_device(self, tiles: Array) -> Array:
         """Return the tiles on the device of this rank."""
         if self.device is None:
             return tiles
@@ -250,6 +250,7 @@ _METHODS = {"blocked_floyd_warshall": close_tiles, "row_broadcast": close_rows}
 
 @cache
 def _attribute_key() -> int:
+    """Return the key of the attribute that caches the ranks of a communicator."""
     return int(load_mpi().Comm.Create_keyval())
 
 
@@ -426,6 +427,7 @@ def from_rows(rows: Any, *, comm: Any = None, device: Any = None) -> Matrix:
 
 
 def _check_square(A: Any) -> Array:
+    """Return a square matrix as a NumPy array. Raises `ShapeError` and `DTypeError`."""
     array = _check_rows(A)
     if array.shape[0] != array.shape[1]:
         raise ShapeError(f"A is {array.shape}: a square matrix is needed")
@@ -433,6 +435,7 @@ def _check_square(A: Any) -> Array:
 
 
 def _check_rows(A: Any) -> Array:
+    """Return rows as a NumPy array. Raises `ShapeError` and `DTypeError`."""
     array = np.asarray(A)
     if array.ndim != 2:
         raise ShapeError(f"A has {array.ndim} dimensions, shape {array.shape}: a matrix has two")
@@ -442,11 +445,11 @@ def _check_rows(A: Any) -> Array:
 
 
 def _as_matrix(A: Any, comm: Any, device: Any) -> Matrix:
+    """Return A itself, the matrix of the file A, or the array A of rank 0, distributed."""
     if isinstance(A, Matrix):
         return A
-    name = _RankContext(comm, device).ranks.allgather(os.fspath(A) if is_npy_name(A) else None)[
-        0
-    ]  # from rank 0, like an array
+    names = _RankContext(comm, device).ranks.allgather(os.fspath(A) if is_npy_name(A) else None)
+    name = names[0]  # the name on rank 0 counts, as an array of rank 0 does
     if name is not None:
         return read(name, comm=comm, device=device)
     return distribute(A, comm=comm, device=device)
@@ -584,7 +587,7 @@ def closure(
         tiles = agree(ranks, partial(distributed.own.astype, np.float32))
         distributed = DistributedMatrix(ranks, distributed.grid, tiles)
     transport, close = context.transport(distributed.grid), _METHODS[method]
-    close_distributed(request, distributed, transport, on=context.on, close=close, progress=progress)
+    close_distributed(request, distributed, transport, on=context.to_device, close=close, progress=progress)
     own = round_to_dtype(distributed.own, closed.dtype)
     if method == "row_broadcast":
         closed.own[...] = distribute_rows(ranks, closed._tiles.grid, row_ranges, own, closed.dtype)
@@ -609,7 +612,7 @@ def _close_file_by_strips(
         )
     ranks = context.ranks
     hosts, has_journal = zip(*ranks.allgather((socket.gethostname(), os.path.exists(journal))), strict=True)
-    if memory is None and not has_journal[0]:  # a run that continues has its own limit
+    if memory is None and not has_journal[0]:  # a run that continues has a limit in its journal
         memory = min(ranks.allgather(free_memory() // hosts.count(hosts[ranks.rank])))
     request = replace(request, operand=A, out=out, memory=memory, journal=journal, progress=progress)
     return close_file(request, ranks)
@@ -671,7 +674,7 @@ def matmul(
         raise DeviceError("A and B are on different ranks or devices: distribute both with the same comm and device")
     scans = [scan_distributed(each._tiles, None, algebra) for each in (left, right)]
     nonnegative = all(scan.nonnegative for scan in scans)
-    x, y = agree(ranks, lambda: [left._context.on(np.ascontiguousarray(each.own)) for each in (left, right)])
+    x, y = agree(ranks, lambda: [left._context.to_device(np.ascontiguousarray(each.own)) for each in (left, right)])
     code = choose_encoding(algebra, x, *scans)
     if code is not None:
         x, y = agree(
@@ -881,7 +884,7 @@ class DistributedPaths:
         if source not in self._trees:
             distances = self._distances[source].copy()
             distances[source] = self._plan.one
-            edges: Any = self._edges  # it supports the indexing of an array
+            edges: Any = self._edges  # Any, because it supports the indexing of an array
             tree = nearest_tree(self._plan, edges, distances, source, self._tolerance)
             if not self._tolerance.meets(path_sums(self._plan, edges, tree, source), distances).all():
                 raise AlgebraError(f"the paths from vertex {source} do not add up to their distances")
@@ -899,9 +902,9 @@ class _SharedRows:
 
     def __init__(self, matrix: Matrix) -> None:
         self._mpi, self._row_ranges = load_mpi(), split_rows(matrix.n, matrix._context.ranks.size)
-        self.first, rows = matrix.to_rows()
+        _, rows = matrix.to_rows()
         ranks = matrix._context.ranks
-        # MPI allocates the memory: within a host it is shared memory, which every MPI library reads from other ranks.
+        # MPI allocates the memory. Within a host it is shared, and every MPI library can read it from other ranks.
         try:
             self._window = self._mpi.Win.Allocate(rows.nbytes, rows.itemsize, comm=ranks.comm)
         except self._mpi.Exception as error:

@@ -1,10 +1,10 @@
 """Send panels between arrays on GPUs: by NCCL between processes, by copies between GPUs of one process.
 
-All operations are enqueued on the streams of an engine's lanes; streams of panels have priority. The thread of a rank
-therefore runs ahead of its GPU. Within a process NCCL could deadlock: its kernels wait for those of the other GPU. A
-thread that loads a kernel meanwhile waits for them, and holds the lock of the driver that the other thread needs.
-Copies wait for events, occupy no multiprocessor, and use NVLink where it exists. NVLink multicast (NVLS) follows NCCL's
-own setting, NCCL_NVLS_ENABLE.
+All operations are enqueued on the streams of an engine's lanes. Streams of panels have priority. The thread of a rank
+therefore runs ahead of its GPU. Within a process NCCL could deadlock, because its kernels wait for the kernels of the
+other GPU. A thread that loads a kernel meanwhile waits for them, and holds the lock of the driver that the other thread
+needs. Copies wait for events, occupy no multiprocessor, and use NVLink if it exists. NVLink multicast (NVLS) follows
+NCCL's own setting, NCCL_NVLS_ENABLE.
 """
 
 from __future__ import annotations
@@ -53,14 +53,16 @@ def rank_device(ranks: Ranks) -> RankDevice:
     return RankDevice(before % count, not shared)
 
 
-ArrayBroadcast: TypeAlias = Callable[[Array, int, Ranks], None]  # broadcasts the array of the rank ``root``
+ArrayBroadcast: TypeAlias = Callable[
+    [Array, int, Ranks], None
+]  # called with an array, the rank ``root`` that has it, and the ranks
 
 
 def transport_of(groups: Groups) -> DeviceTransport:
     """Return the transport between ranks that are processes.
 
-    If each rank has a GPU of its own, the transport is NCCL, which only enqueues. Otherwise it is MPI, from GPU to GPU
-    where MPI is CUDA-aware on all ranks, or through the memory of the hosts.
+    If each rank has a GPU of its own, the transport is NCCL, which only enqueues. Otherwise it is MPI: from GPU to GPU
+    if MPI is CUDA-aware on all ranks, else through the memory of the hosts.
     """
     device = rank_device(groups.all)
     load_cupy().cuda.Device(device.number).use()
@@ -75,12 +77,12 @@ class DeviceTransport:
     """The `semiring.distributed.transports.Transport` between GPUs; the current device is that of the rank."""
 
     def __init__(self, groups: Groups, broadcast_array: ArrayBroadcast) -> None:
-        self._groups, self._carry, self.rank = groups, broadcast_array, groups.all.rank
+        self._groups, self._broadcast_array, self.rank = groups, broadcast_array, groups.all.rank
 
     def broadcast(self, array: Array, root: int, group: str) -> None:
         ranks = self._groups[group]
         if ranks.size > 1 and array.size:
-            self._carry(array, root, ranks)
+            self._broadcast_array(array, root, ranks)
 
     def lanes(self, engine: Engine, *, has_concurrent_work: bool = True) -> _DeviceLanes:
         return _DeviceLanes(self._groups.all, engine, engine.lanes() if has_concurrent_work else None)
@@ -102,13 +104,13 @@ def _nccl_broadcast(groups: Groups) -> ArrayBroadcast:
             first = ranks.allgather(nccl.get_unique_id() if ranks.rank == 0 else None)[0]
             communicators[id(ranks)] = nccl.NcclCommunicator(ranks.size, first, ranks.rank)
 
-    def carry(array: Array, root: int, ranks: Ranks) -> None:
+    def broadcast(array: Array, root: int, ranks: Ranks) -> None:
         communicators[id(ranks)].bcast(array.data.ptr, array.nbytes, _OCTETS, root, current().ptr)
 
-    return carry
+    return broadcast
 
 
-_OCTETS = 0  # NCCL's number for elements of one byte
+_OCTETS = 0  # NCCL's number of the type whose elements have one byte
 
 
 def _broadcast_by_mpi(array: Array, root: int, ranks: Ranks) -> None:
@@ -138,7 +140,7 @@ def broadcast_by_copies(array: Array, root: int, ranks: Ranks) -> None:
 
 
 class _DeviceLanes:
-    """The lanes of an engine, or sequential execution where the engine has none, as with cuBLAS products."""
+    """The lanes of an engine, or sequential execution if the engine has no lanes, as with cuBLAS products."""
 
     def __init__(self, ranks: Ranks, engine: Engine, lanes: StreamLanes | None) -> None:
         self._ranks, self._engine, self._lanes = ranks, engine, lanes

@@ -26,7 +26,7 @@ Range: TypeAlias = tuple[int, int]
 
 
 def grid_shape(size: int) -> tuple[int, int]:
-    """Return the rows and columns of the squarest grid of so many ranks, with at least as many rows as columns.
+    """Return the rows and columns of the squarest grid of ``size`` ranks, with at least as many rows as columns.
 
     The communication grows with the sum of rows and columns.
     """
@@ -35,7 +35,7 @@ def grid_shape(size: int) -> tuple[int, int]:
 
 
 class Share:
-    """The vertices that belong to one row or one column of a grid."""
+    """The vertices of the row (or column) ``index`` of a grid with ``parts`` rows (or columns)."""
 
     def __init__(self, blocks: Sequence[Range], parts: int, index: int) -> None:
         self.blocks = [block for number, block in enumerate(blocks) if _owner_of_block(blocks, number, parts) == index]
@@ -46,11 +46,11 @@ class Share:
         return int(self._offsets[-1])
 
     def held_range(self, vertices: Range) -> Range:
-        """Return the local positions of the vertices of a range that are held here; the range may be empty."""
+        """Return the positions in this share of the vertices of a range. The result may be empty."""
         return self._place(vertices[0]), self._place(vertices[1])
 
     def _place(self, vertex: int) -> int:
-        """Return how many vertices before this one are held here."""
+        """Return the number of vertices of this share before a vertex."""
         which = bisect_right(self._starts, vertex) - 1
         if which < 0:
             return 0
@@ -58,16 +58,17 @@ class Share:
 
     @cached_property
     def vertices(self) -> Any:
-        """Return all vertices that are held here, in the order of their positions."""
+        """The vertices of this share, in the order of their positions."""
         return np.concatenate([np.arange(0), *(np.arange(*block) for block in self.blocks)])
 
     def parts(self) -> Iterator[tuple[slice, slice]]:
-        """Yield for each block its slice of the whole matrix, and its slice here."""
+        """Yield the slice of each block in the whole matrix, and in this share."""
         for block, before in zip(self.blocks, self._offsets, strict=False):
             yield slice(*block), slice(before, before + block[1] - block[0])
 
 
 def _owner_of_block(blocks: Sequence[Range], number: int, parts: int) -> int:
+    """Return the row (or column) of the grid to which a block belongs."""
     last = number == len(blocks) - 1 and number > 0 and blocks[-1][1] - blocks[-1][0] == 1
     return (number - (last and blocks[-2][1] - blocks[-2][0] > 1)) % parts
 

@@ -41,10 +41,10 @@ __all__ = ["close_stack_on_devices", "method_on_devices"]
 Array: TypeAlias = Any
 
 _STAGE_BYTES = 64 << 20  # bytes of a pinned buffer; each GPU has four of them
-_UNLIMITED = 0  # no limit on the bytes of a GPU's memory
+_UNLIMITED = 0  # the argument for no limit on the bytes of a GPU's memory
 
 
-@lru_cache(maxsize=64)  # equal devices give the same method, which is a key of cached plans
+@lru_cache(maxsize=64)  # the same object for equal devices, because the method is a key of cached plans
 def method_on_devices(devices: tuple[int, ...]) -> Method:
     """Return the method that closes a matrix on these GPUs, in the order of blocked Floyd-Warshall on one."""
     close, pairs = partial(_close, devices), _count_pairs
@@ -66,7 +66,7 @@ def _close(devices: tuple[int, ...], engine: Engine, A: Array) -> None:
     grid = Grid(tuple(blocks), (len(devices), 1))
     if is_device_array(A):
         array_namespace(A).cuda.get_current_stream().synchronize()
-    with _threads_lock:  # the threads are reused, because streams and their memory belong to a thread
+    with _threads_lock:  # threads are reused, because streams and their memory belong to a thread
         if devices not in _threads:
             _threads[devices] = ThreadPoolExecutor(len(devices), "GPU"), threading.Lock()
     pool, exclusive = _threads[devices]
@@ -94,7 +94,7 @@ def _close_rank(
 ) -> int:
     """Run the thread of one GPU; the thread of the first GPU reports progress."""
     cupy, rows = load_cupy(), grid.rows(ranks.rank)
-    cupy.cuda.Device(devices[ranks.rank]).use()  # the thread belongs to the library
+    cupy.cuda.Device(devices[ranks.rank]).use()  # no reset is needed, because the thread belongs to the library
     threads = max(1, plan.threads // ranks.size)
 
     def load_rows() -> Array:
@@ -112,9 +112,9 @@ def _close_rank(
 
 
 def _copy_rows(rows: Share, A: Array, device_rows: Array, threads: int, *, to_matrix: bool = False) -> None:
-    """Copy the rows of a rank from A to memory of the current GPU, or back, and wait for the copies."""
+    """Copy the rows of a rank from A to ``device_rows``, or with ``to_matrix`` back, and wait for the copies."""
     stream = load_cupy().cuda.get_current_stream()
-    stream.synchronize()  # work that was enqueued before may use both arrays
+    stream.synchronize()  # earlier work on the stream may use both arrays
     if is_device_array(A):
         for part, block in rows.parts():
             (_copy_to if to_matrix else _copy_from)(A[part], device_rows[block], stream)
@@ -135,7 +135,7 @@ def _copy_from(source: Array, target: Array, stream: Any) -> None:
     dense = _as_dense(source)
     _copy_dense(target, dense, stream)
     if dense is not source:
-        stream.synchronize()  # before its memory is reused
+        stream.synchronize()  # before the memory of the temporary array is reused
 
 
 def _copy_to(target: Array, source: Array, stream: Any) -> None:
@@ -153,6 +153,7 @@ def _copy_to(target: Array, source: Array, stream: Any) -> None:
 
 
 def _as_dense(A: Array) -> Array:
+    """Return an array itself if it is C-contiguous, else a copy on the same GPU."""
     if A.flags.c_contiguous:
         return A
     with A.device:

@@ -21,20 +21,20 @@ Array: TypeAlias = Any
 
 
 class _Barrier:
-    """A barrier of some threads, with places where they exchange values."""
+    """A barrier of some threads, with a place for the value of each thread."""
 
     def __init__(self, size: int, run_barriers: list[_Barrier]) -> None:
         self.barrier = threading.Barrier(size)
         self.places: list[Any] = [None] * size
-        self.all = run_barriers  # all barriers of a run: a rank that fails breaks all of them
+        self.run_barriers = run_barriers  # all barriers of a run, which a rank that fails aborts
         run_barriers.append(self)
 
 
 class ThreadRanks:
     """The `semiring.distributed.transports.Ranks` of the threads of one process."""
 
-    def __init__(self, meeting: _Barrier, rank: int) -> None:
-        self._barrier, self.rank, self.size = meeting, rank, len(meeting.places)
+    def __init__(self, barrier: _Barrier, rank: int) -> None:
+        self._barrier, self.rank, self.size = barrier, rank, len(barrier.places)
 
     def allgather(self, value: Any) -> list[Any]:
         self._barrier.places[self.rank] = value
@@ -64,15 +64,16 @@ class ThreadRanks:
         requests = self.allgather((group, order, self.rank))
         members = sorted(one[1:] for one in requests if one[0] == group)
         own = members.index((order, self.rank))
-        meeting = _Barrier(len(members), self._barrier.all) if own == 0 else None
+        meeting = _Barrier(len(members), self._barrier.run_barriers) if own == 0 else None
         barriers = {one[0]: one[1] for one in self.allgather((group, meeting)) if one[1] is not None}
         return ThreadRanks(barriers[group], own)
 
     def stop(self, error: BaseException) -> None:
-        for meeting in list(self._barrier.all):
-            meeting.barrier.abort()
+        for group_barrier in list(self._barrier.run_barriers):
+            group_barrier.barrier.abort()
 
     def _wait_for_ranks(self) -> None:
+        """Wait for the other threads. Raises `StoppedError` if one of them has failed."""
         try:
             self._barrier.barrier.wait()
         except threading.BrokenBarrierError:

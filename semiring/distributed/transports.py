@@ -1,8 +1,9 @@
 """Define how ranks exchange values, and how panels are sent while a rank computes.
 
 A rank has two objects. `Ranks` are the collective operations on Python objects and arrays of the host. `Transport`
-sends arrays from the memory in which the engine of the rank computes. Kernels of a host run in the calling thread, so a
-separate thread sends there. On a GPU all operations are enqueued on streams (`semiring.distributed.gpu_transports`).
+sends arrays from the memory in which the engine of the rank computes. On the host, kernels run in the calling thread,
+so a separate thread sends the panels. On a GPU all operations are enqueued on streams
+(`semiring.distributed.gpu_transports`).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ __all__ = [
 
 Array: TypeAlias = Any
 
-PANELS, COMMUNICATION, REMAINDER = 0, 1, 3  # lanes, by descending priority
+PANELS, COMMUNICATION, REMAINDER = 0, 1, 3  # the numbers of lanes, by descending priority
 
 
 class StoppedError(SemiringError):
@@ -69,7 +70,7 @@ class Ranks(Protocol):
         ...
 
     def join(self, octets: Array) -> None:
-        """Combine octets (uint8) of which each rank has some, and zeros elsewhere, in place on all ranks."""
+        """Combine octets (uint8) in place on all ranks. Each octet is 0 on all ranks but one."""
         ...
 
     def split(self, group: int, order: int) -> Ranks:
@@ -199,8 +200,8 @@ class Transport(Protocol):
     def lanes(self, engine: Engine, *, has_concurrent_work: bool = True) -> Any:
         """Return lanes like those of an engine, with an additional ``wait(mark)``.
 
-        The lanes are a context. An error in the context stops all ranks. ``has_concurrent_work`` is whether there is
-        concurrent work. In one memory, a single block is closed without lanes.
+        The lanes are a context. An error in the context stops all ranks. ``has_concurrent_work``: whether tasks can run
+        concurrently. In one memory, a single block is closed without lanes.
         """
         ...
 
@@ -215,13 +216,13 @@ class HostTransport:
     transfer_seconds
         The seconds spent in broadcasts.
     waiting_seconds
-        The seconds for which the calling thread waited for them.
+        The seconds for which the calling thread waited for broadcasts.
     """
 
     def __init__(self, groups: Groups) -> None:
         self._groups, self.rank = groups, groups.all.rank
         self.received_bytes, self.transfer_seconds, self.waiting_seconds = 0, 0.0, 0.0
-        self.computing_thread: int | None = None  # the thread that computes, while there are lanes
+        self.computing_thread: int | None = None  # the thread that computes, while lanes exist
 
     def broadcast(self, array: Array, root: int, group: str) -> None:
         ranks = self._groups[group]
@@ -230,7 +231,7 @@ class HostTransport:
             ranks.broadcast(array, root)
             seconds = time.perf_counter() - start
             self.transfer_seconds += seconds
-            if threading.get_ident() == self.computing_thread:  # it does no other work meanwhile
+            if threading.get_ident() == self.computing_thread:  # the thread does no other work meanwhile
                 self.waiting_seconds += seconds
             self.received_bytes += array.nbytes * (ranks.rank != root)
 

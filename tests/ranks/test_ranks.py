@@ -279,9 +279,9 @@ def test_the_model_of_bytes_is_what_ranks_receive(rng):
 
 def test_more_ranks_take_less_until_something_else_stops_them():
     times = [tiles_times(10**6, (p, p), 1024, 1e-13, 1e-5, 1e-10) for p in (1, 2, 8, 32, 512)]
-    assert next(each.stops for each in times) == "the products"
-    assert all(after.rest < before.rest for before, after in itertools.pairwise(times))
-    assert times[-1].stops != "the products"
+    assert next(each.bottleneck for each in times) == "the products"
+    assert all(after.products < before.products for before, after in itertools.pairwise(times))
+    assert times[-1].bottleneck != "the products"
     assert row_broadcast_seconds(100, 1, 1.0, 1.0, 1.0) == 100**3
     assert row_broadcast_seconds(100, 4, 0.0, 0.0, 0.0, 2.0) == 200  # whatever the number of ranks
 
@@ -424,7 +424,7 @@ def test_ranks_that_share_a_gpu_leave_it_to_mpi_where_that_is_cuda_aware(monkeyp
         if aware:
             transport.broadcast(array, 1, "row")
             assert (array == 1).all()
-        return transport._carry
+        return transport._broadcast_array
 
     assert set(run_ranks(2, run)) == {
         gpu_transports._broadcast_by_mpi if aware else gpu_transports._broadcast_through_hosts
