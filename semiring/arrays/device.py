@@ -180,7 +180,10 @@ class _Addresses:
 
 
 def addresses(array: Array) -> np.ndarray[Any, Any]:
-    """Return a NumPy array at the same addresses and strides, for comparisons. **Its elements cannot be read.**"""
+    """Return a NumPy array at the same addresses and strides, for comparisons.
+
+    **Its elements cannot be read.**
+    """
     return np.asarray(_Addresses(array))
 
 
@@ -250,8 +253,8 @@ def activate_device(arrays: Sequence[Any], device: Any = None) -> Iterator[None]
         if number is not None and own_number != number:
             if is_named:
                 raise DeviceError(
-                    f"an array is on GPU {found}, and {option('device', device)} names GPU {number}: copy the array, "
-                    "or leave device out"
+                    f"an array is on GPU {own_number}, and {option('device', device)} names GPU {number}: copy the "
+                    "array, or leave device out"
                 )
             raise DeviceError(f"an array is on GPU {own_number}, another is on GPU {number}: copy one of them")
         number = own_number

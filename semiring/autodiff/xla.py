@@ -8,7 +8,7 @@ work is enqueued on XLA's stream.
 JAX may store an XLA program on disk. The program therefore contains the function as text: its module, its name, and its
 static arguments in JSON. So a program that another process compiled calls the same function.
 
-The structures are those of ``xla/ffi/api/c_api.h``, version 0.x. XLA asks a handler for the version when it is
+The structures are those of ``xla/ffi/api/c_api.h``, version 0.x. XLA requests the version of a handler when it is
 registered, and rejects an unknown version. The structures are read up to the fields of version 0.1.
 
 Source: "Foreign function interface (FFI)", documentation of JAX, and the header that ``jax.ffi.include_dir()`` holds.

@@ -70,8 +70,9 @@ def _choose_output(out: Any, shape: tuple[int, int], *operands: BitMatrix) -> Bi
         raise TypeError(f"out is a {type(out).__name__}: a product of BitMatrix operands is a BitMatrix")
     if out.shape != shape:
         raise ShapeError(f"out is {out.shape}, the result is {shape}")
-    is_elsewhere = out.on_device != operands[0].on_device
-    return BitMatrix.zeros(shape, operands[0]) if is_elsewhere or overlaps(out.words, *(x.words for x in operands)) else out
+    if out.on_device != operands[0].on_device or overlaps(out.words, *(x.words for x in operands)):
+        return BitMatrix.zeros(shape, operands[0])
+    return out
 
 
 def _store_result(out: Any, result: BitMatrix, *operands: Any) -> BitMatrix:

@@ -216,10 +216,10 @@ class _Tree:
 def _tree_depths(parents: Array) -> Array:
     """Return the distance of each supernode from its root."""
     depths = [0] * parents.size
-    parents = parents.tolist()
+    parent_list = parents.tolist()
     for s in range(parents.size - 1, -1, -1):  # parents come after their children
-        if parents[s] >= 0:
-            depths[s] = depths[parents[s]] + 1
+        if parent_list[s] >= 0:
+            depths[s] = depths[parent_list[s]] + 1
     return np.array(depths, np.int64)
 
 

@@ -128,7 +128,7 @@ class _SupernodalElimination:
         self.place = np.empty(a.n, np.int32)
 
     def run(self) -> None:
-        """Eliminate the supernodes."""
+        """Eliminate all supernodes in the mask."""
         a = self.numbers.analysis
         roots, rest, need = a.tasks
         large = a.is_large()

@@ -49,7 +49,9 @@ def reweighting(weights: Weights, threads: int, *, in_memory: bool = True) -> Ar
             "matrix in the memory of one process"
         )
     try:
-        return ExactComponentPotentials(to_host_array(weights.rows(slice(None))), weights.epsilon, to_host_array(potentials))
+        return ExactComponentPotentials(
+            to_host_array(weights.rows(slice(None))), weights.epsilon, to_host_array(potentials)
+        )
     except NegativeCycleError as error:
         raise verified(weights, weights.named(list(error.cycle))) or error from None
 

@@ -33,7 +33,7 @@ _LOG_SUM_BYTES = 20  # the most bytes of workspace of such a product, for each e
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """One pairwise contraction of a plan, or the sum of one operand.
+    """A step of a plan: a pairwise contraction, or the sum of one operand.
 
     Parameters
     ----------
