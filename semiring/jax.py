@@ -174,7 +174,7 @@ def closure(
 
 
 def _replace_empty_paths(A: Array, star: Array, semiring: Semiring) -> Array:
-    """Compute A⁺ from A*; for a selective ⊕ they differ on the diagonal alone, where A* has the empty path."""
+    """Compute A⁺ from A*. For a selective ⊕ they differ on the diagonal alone, where A* has the empty path."""
     if not semiring.selective:
         return matmul(A, star, semiring, check=False)
     loops = matmul(star[..., None, :], jnp.swapaxes(A, -1, -2)[..., None], semiring, check=False)
@@ -570,7 +570,7 @@ def _to_float32(x: Array, semiring: Semiring) -> Array:
 # ---------------------------------------------------------------------- the primitives of `semiring.autodiff`, in JAX
 
 
-class _Jax:
+class _JaxLibrary:
     """The operations of JAX that the table of primitives needs."""
 
     xp = jnp
@@ -609,7 +609,7 @@ class _Jax:
         return bool(jax.default_backend() == "cpu")
 
 
-_LIBRARY: ArrayLibrary = _Jax()
+_LIBRARY: ArrayLibrary = _JaxLibrary()
 
 
 def _make_differentiable(primitive: Primitive) -> Callable[..., Any]:

@@ -570,6 +570,7 @@ class BitMatrix:
         return self._view(words, self.shape)
 
     def _combine(self, operation: np.ufunc, other: BitMatrix) -> BitMatrix:
+        """Return a bitwise operation of two matrices. Raises `ShapeError` and `DeviceError`."""
         if not isinstance(other, BitMatrix):
             return NotImplemented
         _require_same_memory(self, other)
@@ -655,6 +656,7 @@ def _pack_into(octets: Words, entries: Any) -> None:
 
 
 def _check_shape(shape: Sequence[int]) -> tuple[int, int]:
+    """Return a shape as two ints. Raises `ShapeError`."""
     try:
         m, n = (int(extent) for extent in shape)
     except (TypeError, ValueError):
@@ -676,6 +678,7 @@ def _check_truth_value(value: Any) -> bool:
 
 
 def _split_key(key: Any) -> tuple[Any, Any]:
+    """Return an index as a pair, for rows and for columns. Raises `TypeError`."""
     rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
     for part in (rows, columns):
         if not isinstance(part, slice) and (isinstance(part, bool) or not isinstance(part, int | np.integer)):
@@ -690,6 +693,7 @@ def _check_index(index: int, size: int, axis: str) -> int:
 
 
 def _column_range(columns: slice, n: int) -> tuple[int, int]:
+    """Return the bounds of a slice of columns. Raises `IndexError` unless it starts and ends at words."""
     start, stop, step = columns.indices(n)
     if step == 1 and stop <= start:
         return 0, 0

@@ -89,7 +89,7 @@ def device_number(device: Any) -> int | None:
 
 
 def device_numbers(device: Any) -> tuple[int, ...]:
-    """Return the numbers of the GPUs in ("cuda:0", "cuda:1") or "cuda:*"; () if that is one GPU or none.
+    """Return the numbers of the GPUs in ("cuda:0", "cuda:1") or "cuda:*", or () for fewer than two GPUs.
 
     Raises `ValueError` if a GPU is named twice or without its number, or no GPU is named. For "cuda:*", raises also
     `DeviceError` without CuPy or a GPU.
@@ -188,7 +188,7 @@ def addresses(array: Array) -> np.ndarray[Any, Any]:
 
 
 def are_disjoint(one: Array, other: Array) -> bool:
-    """Return whether two dense arrays share no memory; False for an array that is not dense."""
+    """Return whether two dense arrays share no memory. The result is False for an array that is not dense."""
     if not all(array.flags.c_contiguous or array.flags.f_contiguous for array in (one, other)):
         return False
     first, second = one.data.ptr, other.data.ptr

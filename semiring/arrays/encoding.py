@@ -251,7 +251,7 @@ def decode(
     out: Array | None = None,
     name: str = "the result",
 ) -> Array:
-    """Return the kernels' entries in the caller's encoding; integers that reach ``limit`` become "no path".
+    """Return the kernels' entries in the caller's encoding. Integers that reach ``limit`` become "no path".
 
     ``limit`` is by default the inner zero. The result overwrites the array if ``dtype`` is the array's own and no
     ``out`` is given. Raises `IntegerOverflowError` if a number does not fit ``dtype`` or is its "no path"; the message

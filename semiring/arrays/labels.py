@@ -348,6 +348,10 @@ def _raise_for_repeated_label(labels: Sequence[Hashable]) -> None:
 def _raise_for_label_mismatch(
     labels: Sequence[Hashable], other: Sequence[Hashable], sides: str, explanation: str
 ) -> None:
+    """Raise `ShapeError` if labels are repeated, or differ by more than their order.
+
+    ``sides`` says in the message where the labels are, and ``explanation`` why they must agree.
+    """
     _raise_for_repeated_label(labels)
     _raise_for_repeated_label(other)
     common = set(labels) & set(other)

@@ -50,6 +50,7 @@ def format_bytes(size: int) -> str:
 
 
 def _available() -> int | None:
+    """Return the free bytes of the machine, or None."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -63,6 +64,7 @@ def _available() -> int | None:
 
 
 def _available_in_container() -> int | None:
+    """Return the free bytes of the control group of the process, or None without a limit."""
     folder = Path("/sys/fs/cgroup")
     try:
         return int((folder / "memory.max").read_text()) - int((folder / "memory.current").read_text())

@@ -235,6 +235,7 @@ def _raise_for_outside(indices: Array, size: int, place: str, axis: str, shape: 
 def _raise_for_index(
     place: str, index: Any, size: int, axis: str, shape: tuple[int, ...], verb: str = " is"
 ) -> NoReturn:
+    """Raise `ShapeError` for an index of rows or columns (``axis``), of which a matrix has ``size``."""
     raise ShapeError(
         f"{place}{verb} {index}, outside a matrix of shape {shape}, whose {axis} are 0 … {size - 1}"
         if size

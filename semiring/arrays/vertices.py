@@ -68,7 +68,7 @@ class Vertices:
         raise VertexError(f"no vertex is named {vertex!r}: {hint}{rule}")
 
     def indices(self, vertices: Any) -> np.ndarray[Any, Any]:
-        """Return the numbers of a list of vertices, int64, in their order; None stands for all vertices."""
+        """Return the numbers of a list of vertices, int64, in their order. None stands for all vertices."""
         if vertices is None:
             return np.arange(self.n)
         if isinstance(vertices, np.ndarray) and vertices.dtype.kind in "iu" and not self._numbers_are_names:

@@ -200,7 +200,7 @@ def _may_be_distances(matrix: Array, positive: int) -> bool:
 
 
 def _message(suspect: _Suspect, semiring: Semiring, dtype: np.dtype[Any], position: tuple[int, ...]) -> str:
-    """Return the warning about a suspicious value; ``position`` is that of its first occurrence off the diagonal."""
+    """Return the warning about a suspicious value. ``position`` is that of its first occurrence off the diagonal."""
 
     def name(x: Any) -> tuple[str, str]:
         if x == 0:

@@ -44,6 +44,7 @@ def derivative(expression: Expression, variable: str) -> Expression:
 def _differentiate_binary(
     expression: Expression, u: Expression, v: Expression, du: Expression, dv: Expression
 ) -> Expression:
+    """Return the derivative of an operation of u and v, whose derivatives are du and dv. Raises `AlgebraError`."""
     op = expression.op
     if op == "add":
         return _add(du, dv)
@@ -89,6 +90,7 @@ def _add(u: Expression, v: Expression) -> Expression:
 
 
 def _multiply(u: Expression, v: Expression) -> Expression:
+    """Return the product u · v, simplified if a factor is 0 or 1."""
     if _ZERO in (u, v):
         return _ZERO
     if _ONE in (u, v):

@@ -54,6 +54,7 @@ def sums_down(c: Array, x: Array, pred: Array) -> Array:
 
 
 def _sums(c: Array, values: Array, pred: Array, *, is_upward: bool) -> Array:
+    """Return the sums up or down the trees, with threads for groups of rows on the host."""
     xp, n = array_namespace(c), values.shape[-1]
     if not values.size:
         return xp.array(values)

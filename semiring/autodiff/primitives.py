@@ -162,6 +162,7 @@ def _product_shape(library: ArrayLibrary, A: Array, B: Array) -> tuple[int, ...]
 def _product_gradient(
     library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
 ) -> Gradients:
+    """Return the gradient of a product in log_plus or plus_times by both operands."""
     (A, B, C), (g,) = saved_arrays, g
     xp, dA, dB = library.xp, None, None
     if rule_of(static[0]) == "plus_times":
@@ -187,6 +188,7 @@ def _negate_exponents(library: ArrayLibrary, C: Array) -> Array:
 def _witness_gradient(
     library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
 ) -> Gradients:
+    """Return the gradient of a product with a selective ⊕ by both operands."""
     A, B, W = saved_arrays
     xp = library.xp
     if not A.shape[-1]:  # sums of no terms
@@ -212,6 +214,7 @@ def _selected_derivatives(library: ArrayLibrary, semiring: Semiring, A: Array, B
 
 
 def _evaluate(library: ArrayLibrary, expression: Expression, values: dict[str, Array]) -> Any:
+    """Return the values of an expression by operations of the library, or a number for a constant."""
     if not expression.variables:
         return float(expression.evaluate({}, _WIDE))
     like, functions = next(iter(values.values())), array_functions(library.xp)
@@ -231,6 +234,7 @@ def _scatter_to_operand(library: ArrayLibrary, terms: Array, W: Array, axis: int
 def _entrywise_gradient(
     library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
 ) -> Gradients:
+    """Return the gradient of an entrywise product by both operands."""
     A, B, C = saved_arrays
     xp, semiring = library.xp, static[0]
     # An entry that is 0̄ has no gradient, as in `matmul`, but 0 of plus_times is an ordinary number.
@@ -252,6 +256,7 @@ def _entrywise_gradient(
 def _closure_gradient(
     library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
 ) -> Gradients:
+    """Return the gradient of a closure in log_plus or plus_times."""
     (A, S), (g,) = saved_arrays, g
     back = _transpose(S)
     if rule_of(static[0]) == "plus_times":
@@ -265,6 +270,7 @@ def _closure_gradient(
 def _trees_gradient(
     library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
 ) -> Gradients:
+    """Return the gradient of a closure with a selective ⊕, by sums up the trees of best paths."""
     A, D, pred = saved_arrays
     xp, has_parent, dtype = library.xp, pred >= 0, g[0].dtype
     wide = xp.promote_types(dtype, xp.float32)
@@ -306,6 +312,7 @@ def _count_lines(library: ArrayLibrary, arrays: Arrays, steps: int, semiring: Se
 def _scan_gradient(
     library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
 ) -> Gradients:
+    """Return the gradient of the states after every step."""
     *inputs, X = saved_arrays
     x, length = inputs[1], len(sequences.segments(static[0])[0])
     first = library.xp.broadcast_to(x, (*X.shape[:-2], x.shape[-1]))[..., None, :]
@@ -316,6 +323,7 @@ def _scan_gradient(
 def _multi_dot_gradient(
     library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
 ) -> Gradients:
+    """Return the gradient of the state after the last step."""
     *inputs, borders = saved_arrays
     return _step_gradients(library, inputs, borders, g[0][..., None, :], static)
 
@@ -337,6 +345,7 @@ def _no_gradient(
 def _scaled_gradient(
     library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
 ) -> Gradients:
+    """Return the gradient of `scaled.scaled_product` by its five operands."""
     (X, alpha, Y, beta, gamma, R), (g,) = saved_arrays, g
     dX = dY = None
     if needs[0] or needs[1]:
@@ -349,6 +358,7 @@ def _scaled_gradient(
 def _sums_up_gradient(
     library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
 ) -> Gradients:
+    """Return the gradient of `path_trees.sums_up` by c and g."""
     c, pred, z = saved_arrays
     y = library.call("sums_down", c, g[0], pred)
     return _factor_gradient(library, z, y, pred), y, None
@@ -357,6 +367,7 @@ def _sums_up_gradient(
 def _sums_down_gradient(
     library: ArrayLibrary, saved_arrays: Arrays, static: Any, g: Arrays, needs: Sequence[bool]
 ) -> Gradients:
+    """Return the gradient of `path_trees.sums_down` by c and x."""
     c, pred, y = saved_arrays
     z = library.call("sums_up", c, g[0], pred)
     return _factor_gradient(library, z, y, pred), z, None

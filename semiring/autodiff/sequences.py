@@ -94,6 +94,7 @@ def final_state(
 
 
 def _check_chain(inputs: ChainArrays, steps: int, semiring: Semiring, check: bool) -> Chain:
+    """Return the chain of validated arrays. Raises `DomainError` and `ValueError`."""
     named = {"As": inputs.A, "x": inputs.x, "weights": inputs.weights}
     scan_operands(semiring, check, **{name: array for name, array in named.items() if array is not None})
     if check:
@@ -201,13 +202,17 @@ class _Backward:
         return H.reshape(G.shape) if walker.pull(H, steps, self.dA.reshape(n, n)) else None
 
     def _pull_segment(self, x: Array, run: range, G: Array, every: bool) -> Array:
+        """Return the gradient by the state x before a segment, from the gradient G by the state after it.
+
+        ``every``: whether all states have a gradient, which is added to G at each step.
+        """
         chain, xp = self.chain, self.xp
         saved, before = [], x
         for t in run:
             y, W = chain.multiply_with_witness(before, t) if self.rule == "selective" else (None, None)
             if self.exponentials is not None:
                 y, W = self.exponentials.product(before)
-            y = next(chain.states(before, range(t, t + 1)))[1] if y is None else y
+            y = next(chain.iterate_states(before, range(t, t + 1)))[1] if y is None else y
             saved.append((before, y, W))
             before = chain.next_state(t, before, y)
         for t, (before, y, W) in zip(reversed(run), reversed(saved), strict=True):
@@ -222,6 +227,7 @@ class _Backward:
         return G
 
     def _pull_weights(self, t: int, y: Array, weights: Array, H: Array) -> Array:
+        """Return the gradient by y of y ⊗ wₜ, and write the gradient by the weights wₜ to ``dw``."""
         chain, xp = self.chain, self.xp
         weights = xp.broadcast_to(weights, y.shape)
         is_defined = _gradient_mask(chain.semiring, self.rule, y, weights)
@@ -234,7 +240,7 @@ class _Backward:
         chain, xp, n = self.chain, self.xp, x.shape[-1]
         if isinstance(W, _SavedSums):
             return W.pull_back(H.reshape(-1, n)).reshape(x.shape)
-        A = chain.matrix(t)
+        A = chain.step_matrix(t)
         dA = self.dA[..., t if self.dA.shape[-3] > 1 else 0, :, :]
         inputs = [array for array in (x, y, H, W) if array is not None]
         if prod(A.shape[:-2]) == 1:

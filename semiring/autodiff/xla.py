@@ -269,6 +269,7 @@ def _buffers_of(buffers: Any) -> list[Any]:
 
 
 def _read_attributes(attributes: Any) -> dict[str, str]:
+    """Return the attributes of a call, which are texts, by name."""
     attributes_by_name = {}
     for place in range(attributes.size):
         name = _read_text(attributes.names[place].contents)
@@ -281,6 +282,7 @@ def _read_text(span: Any) -> str:
 
 
 def _shape_and_dtype(buffer: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Return the shape and the dtype of a buffer of XLA. Raises `TypeError` for an unknown dtype."""
     name = _DTYPES.get(buffer.dtype)
     if name is None:
         raise TypeError(f"XLA's dtype number {buffer.dtype} has no arrays here")

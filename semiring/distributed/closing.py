@@ -228,6 +228,8 @@ class _RankTasks:
         self._elimination, self._tiles, self._n = elimination, tiles, grid.n
 
     def _run_tasks(self, lane: int, tasks: list[tuple[Callable[..., None], tuple[Any, ...]]], *marks: Any) -> Any:
+        """Enqueue tasks on a lane after some marks, and return the mark of their end."""
+
         def run(engine: Engine) -> None:
             for task, ranges in tasks:
                 task(engine, *ranges)
@@ -298,7 +300,7 @@ class _RankTasks:
 
 
 def multiply_tiles(engine: Engine, transport: Transport, grid: Grid, C: Array, A: Array, B: Array) -> None:
-    """Compute the tiles of C = A ⊗ B that belong to this rank; all ranks of the grid must call it together.
+    """Compute the tiles of C = A ⊗ B that belong to this rank. All ranks of the grid must call it together.
 
     The arrays are on the engine's device. Source: R. van de Geijn, J. Watts, "SUMMA: scalable universal matrix
     multiplication algorithm", Concurrency: Practice and Experience 9 (1997). The panels of a block of k are sent while

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import ceil, log2
 from typing import NamedTuple
 
-__all__ = ["Times", "row_broadcast_bytes", "row_broadcast_seconds", "tiles_bytes", "tiles_times"]
+__all__ = ["PredictedTimes", "row_broadcast_bytes", "row_broadcast_seconds", "tiles_bytes", "tiles_times"]
 
 
 def row_broadcast_bytes(n: int, ranks: int, itemsize: int = 4) -> dict[str, float]:
@@ -56,7 +56,7 @@ def tiles_bytes(n: int, grid: tuple[int, int], block: int, itemsize: int = 4) ->
     }
 
 
-class Times(NamedTuple):
+class PredictedTimes(NamedTuple):
     """The seconds that one rank spends, by activity, and their total."""
 
     products: float  # the products of the tiles
@@ -76,7 +76,7 @@ class Times(NamedTuple):
         return max(seconds, key=lambda name: seconds[name])
 
 
-def tiles_times(n: int, grid: tuple[int, int], block: int, t_c: float, t_s: float, t_w: float) -> Times:
+def tiles_times(n: int, grid: tuple[int, int], block: int, t_c: float, t_s: float, t_w: float) -> PredictedTimes:
     """Return the predicted times of `semiring.distributed.closing`, without scatter and gather.
 
     >>> times = tiles_times(8192, (1, 1), 1024, 1e-10, 0.0, 0.0)
@@ -89,4 +89,4 @@ def tiles_times(n: int, grid: tuple[int, int], block: int, t_c: float, t_s: floa
     travel = steps[0] * (t_s + t_w * block * wide) + steps[1] * (2 * t_s + t_w * block * (high + block))
     chain = t_c * block * (block * wide + block * high + block * block + block * wide)
     rest = t_c * block * high * wide
-    return Times(rounds * rest, (rounds - 1) * travel, (rounds - 1) * chain, travel + chain)
+    return PredictedTimes(rounds * rest, (rounds - 1) * travel, (rounds - 1) * chain, travel + chain)

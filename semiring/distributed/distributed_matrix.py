@@ -75,7 +75,7 @@ def split_rows(n: int, size: int) -> list[Range]:
 def distribute_rows(ranks: Ranks, grid: Grid, row_ranges: list[Range], rows: Array, dtype: Any) -> Array:
     """Distribute whole rows into tiles, and return the tiles of this rank.
 
-    ``row_ranges[rank]`` are the rows that a rank provides; ``rows`` are those of this rank.
+    ``row_ranges[rank]`` are the rows that a rank provides. ``rows`` are those of this rank.
     """
     own_rows, columns = grid.rows(ranks.rank), grid.columns(ranks.rank)
     own = np.empty((len(own_rows), len(columns)), dtype)
@@ -95,9 +95,9 @@ def distribute_rows(ranks: Ranks, grid: Grid, row_ranges: list[Range], rows: Arr
 
 
 def collect_rows(ranks: Ranks, grid: Grid, row_ranges: list[Range], tiles: Array) -> Array:
-    """Collect whole rows of a matrix in tiles, and return those of this rank; the inverse of `distribute_rows`.
+    """Collect whole rows of a matrix in tiles, and return the rows of this rank.
 
-    ``row_ranges[rank]`` are the rows that a rank receives.
+    It is the inverse of `distribute_rows`. ``row_ranges[rank]`` are the rows that a rank receives.
     """
     own_rows, (low, high) = grid.rows(ranks.rank), row_ranges[ranks.rank]
     rows = np.empty((high - low, grid.n), tiles.dtype)

@@ -599,6 +599,7 @@ def closure(
 def _close_file_by_strips(
     request: Request, A: Any, out: Any, memory: Any, journal: Any, method: str, progress: Any, context: _RankContext
 ) -> Array:
+    """Compute the closure of a file by strips into a file, with a journal. Raises `StorageError`."""
     if (
         journal is None
         or not (is_npy_name(A) and is_npy_name(out))
@@ -801,7 +802,7 @@ class DistributedPaths:
             self.close()
 
     def close(self) -> None:
-        """Free the shared memory; all ranks must call it together."""
+        """Free the shared memory. All ranks must call it together."""
         for shared in (self._edges, self._distances):
             shared.free()
 
@@ -936,6 +937,7 @@ class _SharedRows:
         return values
 
     def _row(self, i: int) -> Array:
+        """Return a row from the memory of the rank that has it; the last row is cached."""
         if self._cached_row[0] == i:
             return self._cached_row[1]
         owner = next(rank for rank, (low, high) in enumerate(self._row_ranges) if low <= i < high)

@@ -53,9 +53,8 @@ def rank_device(ranks: Ranks) -> RankDevice:
     return RankDevice(before % count, not shared)
 
 
-ArrayBroadcast: TypeAlias = Callable[
-    [Array, int, Ranks], None
-]  # called with an array, the rank ``root`` that has it, and the ranks
+#: The arguments are an array, the rank ``root`` that has it, and the ranks.
+ArrayBroadcast: TypeAlias = Callable[[Array, int, Ranks], None]
 
 
 def transport_of(groups: Groups) -> DeviceTransport:
@@ -74,7 +73,7 @@ def transport_of(groups: Groups) -> DeviceTransport:
 
 
 class DeviceTransport:
-    """The `semiring.distributed.transports.Transport` between GPUs; the current device is that of the rank."""
+    """The `semiring.distributed.transports.Transport` between GPUs. The current device is that of the rank."""
 
     def __init__(self, groups: Groups, broadcast_array: ArrayBroadcast) -> None:
         self._groups, self._broadcast_array, self.rank = groups, broadcast_array, groups.all.rank
@@ -119,6 +118,7 @@ def _broadcast_by_mpi(array: Array, root: int, ranks: Ranks) -> None:
 
 
 def _broadcast_through_hosts(array: Array, root: int, ranks: Ranks) -> None:
+    """Broadcast an array on a GPU by copies to the hosts and back."""
     copy = to_host(array) if ranks.rank == root else np.empty(array.shape, array.dtype)
     ranks.broadcast(copy, root)
     if ranks.rank != root:

@@ -75,7 +75,7 @@ def _owner_of_block(blocks: Sequence[Range], number: int, parts: int) -> int:
 
 @dataclass(frozen=True)
 class Grid:
-    """The distribution of an n × n matrix over a grid; the rank of row p and column q is p · Q + q."""
+    """The distribution of an n × n matrix over a grid. The rank of row p and column q is p · Q + q."""
 
     blocks: tuple[Range, ...]
     shape: tuple[int, int]  # P and Q

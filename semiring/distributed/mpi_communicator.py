@@ -37,7 +37,7 @@ def load_mpi() -> Any:
 
 
 def is_cuda_aware() -> bool:
-    """Return whether MPI accepts arrays on a GPU; only Open MPI reports it."""
+    """Return whether MPI accepts arrays on a GPU. Only Open MPI reports it."""
     query = getattr(ctypes.CDLL(load_mpi().__file__), "MPIX_Query_cuda_support", None)
     return query is not None and bool(query())
 
@@ -92,7 +92,7 @@ class MpiRanks:
                 pause = min(2 * pause, 5e-4)
 
     def free(self) -> None:
-        """Free the MPI communicator; all ranks must call it together."""
+        """Free the MPI communicator. All ranks must call it together."""
         self.comm.Free()
 
     def stop(self, error: BaseException) -> None:

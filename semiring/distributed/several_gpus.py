@@ -92,7 +92,7 @@ def _close_rank(
     report: Callable[[int, int], None] | None,
     ranks: ThreadRanks,
 ) -> int:
-    """Run the thread of one GPU; the thread of the first GPU reports progress."""
+    """Run the thread of one GPU. The thread of the first GPU reports progress."""
     cupy, rows = load_cupy(), grid.rows(ranks.rank)
     cupy.cuda.Device(devices[ranks.rank]).use()  # no reset is needed, because the thread belongs to the library
     threads = max(1, plan.threads // ranks.size)

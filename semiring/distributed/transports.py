@@ -45,7 +45,7 @@ class StoppedError(SemiringError):
 
 
 class Ranks(Protocol):
-    """The collective operations of some ranks; all ranks must make the same calls in the same order."""
+    """The collective operations of some ranks. All ranks must make the same calls in the same order."""
 
     @property
     def rank(self) -> int:

@@ -536,7 +536,7 @@ def _shift_scan(scan: Scan, scalar: Any) -> Scan:
 
 
 def _scale(semiring: Semiring, array: Array, scalar: Any, scan: Scan, code: Encoding | None) -> Array:
-    """Return ``scalar`` ⊗ array in the kernels' encoding, where a zero stays a zero; None stands for 1̄."""
+    """Return ``scalar`` ⊗ array in the kernels' encoding, where a zero stays a zero. None stands for 1̄."""
     if scalar is None:
         return array if code is None else encode_operand(array, semiring, scan, code)
     dtype, xp = array.dtype if code is None else code.dtype, array_namespace(array)

@@ -68,7 +68,7 @@ def scan_operands(semiring: Semiring, check: bool, **arrays: Array) -> list[Scan
 
 
 def overlaps(array: Array, *operands: Array) -> bool:
-    """Return whether an array may share an element with one of the operands; interleaved views do not overlap."""
+    """Return whether an array may share an element with one of the operands. Interleaved views do not overlap."""
     if is_device_array(array):
         from semiring.arrays.device import addresses, are_disjoint
 
@@ -126,6 +126,7 @@ def engine_for(
 def _device_engine(
     semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool, device: int, is_profiled: bool
 ) -> Engine:
+    """Return the cached engine for products on a GPU."""
     plan = make_plan(semiring, dtype, nonnegative=nonnegative, separate=True)
     return Engine(device_backend(semiring, dtype), plan)
 
@@ -153,7 +154,7 @@ def encode_operand(array: Array, semiring: Semiring, scan: Scan, code: Encoding)
 
 
 def multiply_into(semiring: Semiring, C: Array, A: Array, B: Array, a: Scan, b: Scan, threads: int | None) -> None:
-    """Write A ⊗ B to C, stacks of matrices with k ≥ 1 of one dtype; C is not read and shares no memory with them."""
+    """Write A ⊗ B to C, stacks of matrices with k ≥ 1 of one dtype. C is not read and shares no memory with them."""
     dtype, code = C.dtype, choose_encoding(semiring, C, a, b)
     if code is None:
         if may_wrap(semiring, dtype):
@@ -275,7 +276,7 @@ def multiply_with_witness(
 def _apply_to_matrices(
     kernel: Callable[..., None], A: Array, B: Array, C: Array, *witnesses: Array, stacks: bool = False
 ) -> None:
-    """Apply a kernel to every pair of matrices of two stacks; with ``stacks`` the kernel takes 3-D arrays."""
+    """Apply a kernel to every pair of matrices of two stacks. With ``stacks`` the kernel takes 3-D arrays."""
     if C.ndim == 2:
         kernel(C, A, B, *witnesses)
         return

@@ -252,6 +252,7 @@ def multiply(
 
 
 def _entrywise(operation: str, semiring: Semiring, A: Any, B: Any, out: Any, check: bool, device: Any) -> Any:
+    """Return ⊕ (``"add"``) or ⊗ (``"mul"``) of two operands, which broadcast."""
     if isinstance(A, BitMatrix) or isinstance(B, BitMatrix):
         return packed.entrywise(operation, A, B, semiring, out, device)
     arrays, scans, shape = _gather_operands(semiring, check, device, A=A, B=B)
@@ -335,6 +336,7 @@ def _store_result(
     device: Any,
     convert_result: Callable[[Any], Any],
 ) -> Any:
+    """Return a result in the caller's dtype and library, or write it to ``out`` and return that."""
     like = next((array for array in arrays.values() if is_device_array(array)), next(iter(arrays.values())))
     result = round_to_dtype(result, like.dtype)
     if out is None:
@@ -463,6 +465,7 @@ def reduced_axes(axis: Any, dimensions: int) -> tuple[int, ...]:
 
 
 def _sum(semiring: Semiring, array: Array, axes: tuple[int, ...], remaining: list[int]) -> Array:
+    """Return the ⊕ along some axes; ``remaining`` are the sizes of the other axes."""
     ufunc = _ufunc(semiring.add.expression)
     if ufunc is not None and is_device_array(array):
         from semiring.kernels.cuda.entries.elementwise import reduction

@@ -76,6 +76,7 @@ def _choose_output(out: Any, shape: tuple[int, int], *operands: BitMatrix) -> Bi
 
 
 def _store_result(out: Any, result: BitMatrix, *operands: Any) -> BitMatrix:
+    """Return a result in the memory of the operands, or write it to ``out`` and return that."""
     if out is None:
         return _move_to_operands(result, *operands)
     if out is not result:
@@ -96,6 +97,7 @@ def matmul(A: Any, B: Any, semiring: Semiring, out: Any, threads: int | None, de
 
 
 def _multiply(semiring: Semiring, C: BitMatrix, A: BitMatrix, B: BitMatrix, threads: int | None) -> None:
+    """Write A ⊗ B to C."""
     if not A.shape[1] or not C.size:
         C.fill(bool(semiring.zero_for(_BOOL)))
     elif semiring.zero_for(_BOOL):  # the zero is True, but tail bits are False, so kernels on words do not support it

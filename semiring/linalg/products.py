@@ -309,7 +309,7 @@ def power(
     if exponent == 0:
         device_name = "cuda" if is_device_array(base) else None
         return restore(identity(base.shape[0], semiring, matrix.dtype, device=device_name))
-    # Entries of products are elements again; integers must be scanned every time, for "no path" and their range.
+    # Entries of products are elements again. Integers must be scanned every time, for "no path" and their range.
     needs_scan = check and (has_inner_zero(semiring, base.dtype) or may_wrap(semiring, base.dtype))
     result: Array | None = None
     while True:

@@ -84,7 +84,7 @@ class Chain:
         """The first states, broadcast to the shape of the batch."""
         return array_namespace(self.x).broadcast_to(self.x, (*self.batch, self.x.shape[-1]))
 
-    def matrix(self, t: int) -> Array:
+    def step_matrix(self, t: int) -> Array:
         """Return the matrix of a step, (..., n, n)."""
         return self.A[..., t if self.A.shape[-3] > 1 else 0, :, :]
 
@@ -98,7 +98,7 @@ class Chain:
             return y
         return multiply(y, self.weights[..., t, :], self.semiring, check=self._needs_scan)
 
-    def states(self, x: Array, steps: range) -> Iterator[tuple[int, Array, Array]]:
+    def iterate_states(self, x: Array, steps: range) -> Iterator[tuple[int, Array, Array]]:
         """Yield each step t with x ⊗ Aₜ and the x after it, both (..., n), from the ``x`` before the first step."""
         for t in steps:
             y = self._apply_step(t, x, matmul)
@@ -112,7 +112,7 @@ class Chain:
         """
         if self.walker is None:
             last = x
-            for t, _, last in self.states(x, run):
+            for t, _, last in self.iterate_states(x, run):
                 if states is not None:
                     states[..., t - run.start, :] = last
             if gradient_data is not None:
@@ -162,7 +162,7 @@ class Chain:
 
     def _apply_step(self, t: int, x: Array, product: Callable[..., Any]) -> Any:
         """Return a product x ⊗ Aₜ for x (..., n); one product serves all rows with the same matrix."""
-        A, n = self.matrix(t), x.shape[-1]
+        A, n = self.step_matrix(t), x.shape[-1]
         if prod(A.shape[:-2]) == 1:
             left, right = x.reshape(prod(x.shape[:-1]), n), A.reshape(n, n)
             if product is matmul and self.walker is not None:
@@ -257,7 +257,7 @@ class Chain:
             return
         self.walk(self.start, range(self.steps), out)
 
-    def end(self) -> Array:
+    def final_state(self) -> Array:
         """Return the state after the last step, (..., n)."""
         if self.steps and (self._uses_prefix_products or self._is_plain_product):
             product = self._join(self._step_matrices())
@@ -455,7 +455,7 @@ def multi_dot(
     """
     semiring = as_semiring(semiring)
     chain, dtype = _build_chain(As, x, semiring, weights, lengths, steps, check, threads, device)
-    return result_converter(As, x, weights)(round_to_dtype(chain.end(), dtype))
+    return result_converter(As, x, weights)(round_to_dtype(chain.final_state(), dtype))
 
 
 @run_on_operand_device

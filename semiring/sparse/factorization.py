@@ -377,6 +377,7 @@ class Factor:
         return self._run_elimination(self._analysis.layout(False), self._plan(False))
 
     def _run_elimination(self, layout: FactorLayout, plan: KernelPlan, *, keeps_updates: bool = False) -> FactorNumbers:
+        """Return the numbers of the factor of the encoded values."""
         result: FactorNumbers = self._placement.eliminate(
             self._analysis, layout, plan, self._values, keeps_updates=keeps_updates
         )
@@ -676,6 +677,7 @@ class Factor:
 
     @cached_property
     def _open_factor(self) -> OpenFactor:
+        """The entries of the factor for path searches. Raises `AlgebraError` if no path is best."""
         semiring = self.semiring
         if not semiring.selective:
             raise AlgebraError(f"the ⊕ of {semiring.name} adds paths instead of selecting one, so no path is the best")
@@ -746,6 +748,7 @@ class Factor:
         return _finish_output(out, target)
 
     def _reduce_rows(self, vertices: Array, reduction: Reduction) -> Array:
+        """Return a reduction of the rows of some vertices, which are computed some at a time."""
         if reduction.needs_only_worst and self._has_no_potentials and vertices.size:
             worst = np.empty(vertices.size, self._work_dtype)
             with self._placement.context():

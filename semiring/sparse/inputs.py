@@ -107,6 +107,7 @@ def _make_pattern(n: int, rows: Array, columns: Array) -> Pattern:
 
 
 def _read_sparse(A: Any, semiring: Semiring, dtype: Any, names: Any, is_undirected: bool) -> SparseEntries:
+    """Return the edges of a SciPy sparse matrix, or of its union with its transpose if ``is_undirected``."""
     if A.shape[0] != A.shape[1]:
         raise ShapeError(f"A is {A.shape}: a square matrix is needed")
     if A.shape[0] > _MAX_VERTICES:

@@ -1,6 +1,6 @@
 """Compute the numbers of the factor of one matrix, by the fronts of its supernodes.
 
-Threads share the subtrees of small fronts; each subtree is one compiled loop
+Threads share the subtrees of small fronts. Each subtree is one compiled loop
 (`semiring.kernels.cpu.elimination.numeric`). The fronts above the subtrees come one after the other. R-Kleene and the
 kernels of products reduce large fronts on all threads. The pattern alone decides the method of a front, so the bits do
 not depend on threads.

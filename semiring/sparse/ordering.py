@@ -48,6 +48,7 @@ def elimination_order(starts: Array, indices: Array, ordering: Any = "auto") -> 
 
 
 def _check_permutation(ordering: Any, n: int) -> Array:
+    """Return the caller's order as int32. Raises `ShapeError` if it is no permutation of n vertices."""
     order = np.asarray(ordering)
     whole = order.shape == (n,) and (order.dtype.kind in "iu" or not order.size)
     if not whole or not np.array_equal(np.sort(order), np.arange(n)):
@@ -61,6 +62,7 @@ def _check_permutation(ordering: Any, n: int) -> Array:
 
 
 def _nested_dissection(starts: Array, indices: Array) -> Array:
+    """Return the order of METIS. Raises `MissingExtraError`."""
     try:
         import pymetis
     except ImportError:

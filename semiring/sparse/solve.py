@@ -131,7 +131,7 @@ class TriangularSolves:
         run_tasks(solve_part, [(part,) for part in split_vectors(vertices.size, plan.threads)], plan.threads)
 
     def rows(self, vertices: Array, receive: Callable[[Array, Array], None]) -> None:
-        """Call ``receive(which, Y)``, as `solve_unit_vectors` does; ``receive`` may overwrite Y (len(which), n).
+        """Call ``receive(which, Y)``, as `solve_unit_vectors` does. ``receive`` may overwrite Y (len(which), n).
 
         Row c of Y is the row of A* of ``vertices[which[c]]``, or its column, by vertex. Raises the exceptions of
         ``receive``.

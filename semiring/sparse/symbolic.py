@@ -193,6 +193,7 @@ class Analysis:
         return self._layouts[symmetric]
 
     def _new_layout(self, symmetric: bool) -> FactorLayout:
+        """Return a new layout of the factor's memory."""
         k, m = self.pivots, self.depths
         blocks = np.concatenate([[0], np.cumsum(k * k)])
         right = blocks[-1] + np.concatenate([[0], np.cumsum(k * m)])

@@ -1,7 +1,7 @@
 """Register each primitive of `semiring.autodiff.primitives` with PyTorch as a custom operator of `semiring.torch`.
 
 An operator takes its semiring as text (`semiring.autodiff.rules.key_of`). Backward passes call operators by their
-`Differentiable`, so they are compiled, batched and differentiated like everything else.
+`DifferentiableOperator`, so they are compiled, batched and differentiated like everything else.
 """
 
 # mypy: disallow-untyped-decorators=False
@@ -53,13 +53,13 @@ def _export(convert: Callable[[Any], Tensor], results: Any) -> Any:
     return tuple(map(convert, results)) if isinstance(results, tuple) else convert(results)
 
 
-class _Torch:
+class _TorchLibrary:
     """The implementation of `ArrayLibrary` for PyTorch."""
 
     xp = torch
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """Call an operator; a semiring becomes its text."""
+        """Call an operator. A semiring becomes its text."""
         return _OPERATORS[name](*(key_of(x) if isinstance(x, Semiring) else x for x in arguments))
 
     def cast(self, x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -90,7 +90,7 @@ class _Torch:
         return bool(x.device.type == "cpu")
 
 
-_LIBRARY: ArrayLibrary = _Torch()
+_LIBRARY: ArrayLibrary = _TorchLibrary()
 
 
 def _schema(primitive: Primitive) -> str:
@@ -102,7 +102,7 @@ def _schema(primitive: Primitive) -> str:
     return f"({', '.join([*arrays, *static])}) -> {f'({results})' if primitive.outputs > 1 else results}"
 
 
-class Differentiable:
+class DifferentiableOperator:
     """A primitive as a custom operator, for the compiler, for autograd and for the transforms of `torch.func`.
 
     The compiler needs the gradient registered with the operator. `torch.func` does not find it there, and needs an
@@ -164,6 +164,7 @@ class Differentiable:
         ctx.save_for_backward(*self.primitive.saved_arrays(arrays, output))
 
     def _backward(self, ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        """Return the gradient by each argument, which is None for static arguments."""
         nothing, count = self._no_gradients, len(self.primitive.arrays)
         if gradients[0] is None and all(g is None for g in gradients):
             return (None,) * count + nothing
@@ -180,7 +181,7 @@ class Differentiable:
         return result, (0,) * len(result) if isinstance(result, tuple) else 0
 
 
-_OPERATORS = {name: Differentiable(primitive) for name, primitive in PRIMITIVES.items()}
+_OPERATORS = {name: DifferentiableOperator(primitive) for name, primitive in PRIMITIVES.items()}
 
 closure, closure_trees = _OPERATORS["closure"], _OPERATORS["closure_trees"]
 matmul, matmul_witness = _OPERATORS["matmul"], _OPERATORS["matmul_witness"]

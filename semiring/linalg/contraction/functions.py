@@ -71,7 +71,7 @@ class ArrayOperations:
         return view[tuple(None if axis is None else slice(None) for axis in axes)] if None in axes else view
 
     def product(self, left: Array, right: Array, names: tuple[str, str]) -> Array:
-        """Return the product of matrices or stacks; entries that have not been scanned are scanned here."""
+        """Return the product of matrices or stacks. Entries that have not been scanned are scanned here."""
         C = array_namespace(left).empty((*left.shape[:-1], right.shape[-1]), left.dtype)
         unscanned = _select_unscanned(left, right, names)
         if not left.shape[-1] or not C.size:
@@ -202,6 +202,7 @@ def _build_problem(
     inputs: list[Any],
     arrays: list[Array],
 ) -> ContractionProblem:
+    """Return the contraction without its entries, for predictions of memory and pairs."""
     halves = is_rounded(arrays[0], semiring)
     itemsize = 4 if halves else arrays[0].itemsize
     is_copied = tuple(halves or getattr(x, "dtype", None) != y.dtype for x, y in zip(inputs, arrays, strict=True))

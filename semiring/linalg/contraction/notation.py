@@ -40,7 +40,7 @@ class Notation(NamedTuple):
 
 
 def display(text: str) -> str:
-    """Return labels as a text; an axis of the ellipsis is a number in brackets, 0 for the last axis."""
+    """Return labels as a text. An axis of the ellipsis is a number in brackets, 0 for the last axis."""
     return "".join(
         f"[{ord(one) - _FIRST_ELLIPSIS_LABEL}]"
         if _FIRST_ELLIPSIS_LABEL <= ord(one) < _FIRST_ELLIPSIS_LABEL + _MAX_AXES

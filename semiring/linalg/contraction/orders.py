@@ -45,6 +45,7 @@ def find_order(notation: Notation, sizes: Mapping[str, int], optimize: Any, comm
 def _cached_order(
     notation: Notation, label_sizes: tuple[tuple[str, int], ...], optimize: str | Path, commutative: bool
 ) -> ContractionOrder:
+    """Return the order of a validated path or of a strategy."""
     sizes, count = dict(label_sizes), len(notation.terms)
     if not isinstance(optimize, str):
         path = optimize

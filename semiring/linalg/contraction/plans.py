@@ -151,6 +151,7 @@ class Layout:
 
 
 def _contiguous_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """Return the strides of a row-major array in bytes."""
     strides = [itemsize]
     for size in reversed(shape[1:]):
         strides.append(strides[-1] * max(1, size))

@@ -59,7 +59,7 @@ class Choice(NamedTuple):
 
 
 class TermOperations(Protocol):
-    """The operations that a library provides; a ``name`` marks an operand whose entries need a scan."""
+    """The operations that a library provides. A ``name`` marks an operand whose entries need a scan."""
 
     def strides(self, x: Array) -> tuple[int, ...]:
         """Return the stride of each axis, in any one unit."""
@@ -83,7 +83,7 @@ class TermOperations(Protocol):
         """Return left ⊗ right entry by entry, of arrays with the same number of axes, which broadcast."""
 
     def sum_axes(self, x: Array, axes: Sequence[int], name: str) -> Array | None:
-        """Return the ⊕ along the axes; None where a product with ones is better."""
+        """Return the ⊕ along the axes, or None if a product with ones is better."""
 
     def ones(self, x: Array, shape: tuple[int, int]) -> Array:
         """Return a matrix of 1̄ in the dtype and the memory of x."""
@@ -96,7 +96,7 @@ class BlockOperations(TermOperations, Protocol):
     """The operations that contractions in blocks need in addition."""
 
     def add_into(self, x: Array, y: Array) -> Array:
-        """Return x ⊕ y of one shape; x may be overwritten."""
+        """Return x ⊕ y of one shape. The array x may be overwritten."""
 
     def empty(self, x: Array, shape: Sequence[int]) -> Array:
         """Return an uninitialized array in the dtype and the memory of x."""
@@ -219,7 +219,10 @@ def _is_outer(batch: str, rows: str, columns: str, sizes: Mapping[str, int]) -> 
 
 
 def _group_axes(term: Term, *groups: str) -> list[list[int]]:
-    """Return the axes of each group of labels; an empty batch is no axis, any other empty group an axis of size 1."""
+    """Return the axes of each group of labels.
+
+    An empty batch is no axis, and any other empty group is an axis of size 1.
+    """
     positions = [[term.labels.index(label) for label in group] for group in groups]
     return positions[1:] if not positions[0] else positions
 
@@ -308,6 +311,7 @@ def contract_blocks(
 def _iterate_blocks(
     labels: list[str], blocks: Mapping[str, int], sizes: Mapping[str, int]
 ) -> Iterator[dict[str, slice]]:
+    """Yield a slice for each of the labels, for each combination of their blocks."""
     ranges = [
         [slice(start, min(start + blocks[label], sizes[label])) for start in range(0, sizes[label], blocks[label])]
         for label in labels
