@@ -170,9 +170,9 @@ def split_vectors(count: int, threads: int) -> list[slice]:
 class _HubLabels:
     """The labels of some vertices: for each vertex an entry at every pivot above it in the tree.
 
-    An entry is the ⊕ of the paths from the vertex to the pivot, or, for sweeps by columns, of the paths from the pivot to
-    the vertex. The inner vertices of these paths were eliminated before the supernode of the pivot. The label of supernode
-    s is a matrix with a row for each of its pivots, and a column for each vertex in the subtree of s.
+    An entry is the ⊕ of the paths from the vertex to the pivot, or, for sweeps by columns, of the paths from the pivot
+    to the vertex. The inner vertices of these paths were eliminated before the supernode of the pivot. The label of
+    supernode s is a matrix with a row for each of its pivots, and a column for each vertex in the subtree of s.
     """
 
     vertices: Array  # indices into the array of sources or targets, sorted by place
