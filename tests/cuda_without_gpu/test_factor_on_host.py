@@ -135,7 +135,7 @@ def test_what_a_factor_keeps_there_has_come(device, rng):
             return [array for part in (held.values() if isinstance(held, dict) else held) for array in arrays(part)]
         return [held] if isinstance(held, There) else []
 
-    (tree,) = F._analysis.on_devices.values()
+    (tree,) = F._analysis.device_copies.values()
     kept = arrays(vars(tree))
     assert len(kept) > 15
     assert not any(one is other for one in kept for other in device)
