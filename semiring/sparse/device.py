@@ -117,12 +117,14 @@ class DevicePlacement:
         """
         rows = sweeps()
         a = rows.tree.analysis
-        places, which = np.unique(a.place[sources], return_inverse=True)
+        places, positions = np.unique(a.place[sources], return_inverse=True)
         for part in rows.parts(places.size):
-            some = np.flatnonzero((which >= part.start) & (which < part.stop))
+            some = np.flatnonzero((positions >= part.start) & (positions < part.stop))
             X = self.xp.empty((a.n, part.stop - part.start), out.dtype)
             rows.sweep(a.order[places[part]], X, a.ancestors(a.place[targets[some]]))
-            out[self.xp.asarray(some)] = X[self.xp.asarray(targets[some]), self.xp.asarray(which[some] - part.start)]
+            out[self.xp.asarray(some)] = X[
+                self.xp.asarray(targets[some]), self.xp.asarray(positions[some] - part.start)
+            ]
 
     def _tree(self, analysis: Analysis) -> _Tree:
         """Return the copy of the analysis on this GPU, which is made once."""
@@ -310,7 +312,7 @@ class _DeviceSolves:
             descend((chosen.size * groups,), (128,), (*shape, *where, places, tree.lows))
 
     def rows(self, vertices: Array, receive: Callable[[Array, DeviceArray], None]) -> None:
-        """Call ``receive(which, Y)`` with rows (len(which), n) in the order of vertices, some at a time."""
+        """Call ``receive(positions, Y)`` with rows (len(positions), n) in the order of vertices, some at a time."""
         for part in self.parts(vertices.size):
             X = self.tree.xp.empty((self.tree.analysis.n, part.stop - part.start), self.plan.dtype)
             self.sweep(vertices[part], X)
@@ -324,11 +326,11 @@ class _DeviceSolves:
             self.sweep(vertices, out.T)
             return
 
-        def receive(which: Array, block: DeviceArray) -> None:
+        def receive(positions: Array, block: DeviceArray) -> None:
             if is_device_array(out):
-                out[which[0] : which[-1] + 1] = block
+                out[positions[0] : positions[-1] + 1] = block
             else:
-                out[which] = to_host(block)
+                out[positions] = to_host(block)
 
         self.rows(vertices, receive)
 
@@ -336,8 +338,8 @@ class _DeviceSolves:
         """Write the worst entry of each row of A* to ``out`` (r,) of the host, for a selective ⊕."""
         from semiring.arrays.device import to_host
 
-        def receive(which: Array, block: DeviceArray) -> None:
-            out[which] = to_host(fold_rows(block, self.plan.semiring, worst=True))
+        def receive(positions: Array, block: DeviceArray) -> None:
+            out[positions] = to_host(fold_rows(block, self.plan.semiring, worst=True))
 
         self.rows(vertices, receive)
 

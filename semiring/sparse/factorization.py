@@ -470,16 +470,16 @@ class Factor:
         return self._shift is None and self._exact is None
 
     def _visit_rows(self, vertices: Array, receive: Callable[[Array, Array], None], columns: bool = False) -> None:
-        """Call ``receive(which, block)`` on several threads with rows of A* in the caller's dtype."""
+        """Call ``receive(positions, block)`` on several threads with rows of A* in the caller's dtype."""
         xp, shift = self._placement.xp, None if self._shift is None else self._shift * (-1.0 if columns else 1.0)
 
-        def hand_over(which: Array, block: Any) -> None:
+        def hand_over(positions: Array, block: Any) -> None:
             if self._exact is not None:
                 copy = _copy_to_host(block)
-                block = xp.asarray(self._exact.row_distances(vertices[which], np.arange(len(self)), copy))
+                block = xp.asarray(self._exact.row_distances(vertices[positions], np.arange(len(self)), copy))
             if shift is not None:
-                block += xp.asarray(shift) - xp.asarray(shift[vertices[which], np.newaxis])
-            receive(which, self._decode_result(block))
+                block += xp.asarray(shift) - xp.asarray(shift[vertices[positions], np.newaxis])
+            receive(positions, self._decode_result(block))
 
         if vertices.size:
             self._sweeps(columns=columns).rows(vertices, hand_over)
@@ -487,11 +487,11 @@ class Factor:
     def _write_rows(self, vertices: Array, out: Any) -> None:
         """Write rows of A* to ``out``, (r, n) of the caller's dtype."""
 
-        def receive(which: Array, block: Any) -> None:
+        def receive(positions: Array, block: Any) -> None:
             if is_device_array(out):
-                out[self._placement.xp.asarray(which)] = block
+                out[self._placement.xp.asarray(positions)] = block
             else:
-                out[which] = _copy_to_host(block)
+                out[positions] = _copy_to_host(block)
 
         direct = (
             self._has_no_potentials and self._work_dtype == self.dtype and not has_inner_zero(self.semiring, self.dtype)
@@ -756,22 +756,22 @@ class Factor:
             return np.asarray(self._decode_result(worst))
         parts: list[tuple[Array, Array]] = []
 
-        def receive(which: Array, block: Any) -> None:
+        def receive(positions: Array, block: Any) -> None:
             rows = _copy_to_host(block) if reduction.is_builtin else block
-            reduced = _copy_to_host(reduction.reduce_rows(vertices[which], rows))
-            if reduced.shape[:1] != (which.size,):
+            reduced = _copy_to_host(reduction.reduce_rows(vertices[positions], rows))
+            if reduced.shape[:1] != (positions.size,):
                 raise ShapeError(
-                    f"reduce returned shape {reduced.shape} for {which.size} rows: return one result for each row"
+                    f"reduce returned shape {reduced.shape} for {positions.size} rows: return one result for each row"
                 )
-            parts.append((which, reduced))
+            parts.append((positions, reduced))
 
         with self._placement.context():
             self._visit_rows(vertices, receive)
         if not parts:
             return np.asarray(reduction.reduce_rows(vertices, np.empty((0, len(self)), self.dtype)))
         out = np.empty((vertices.size, *parts[0][1].shape[1:]), np.result_type(*(part.dtype for _, part in parts)))
-        for which, reduced in parts:
-            out[which] = reduced
+        for positions, reduced in parts:
+            out[positions] = reduced
         return out
 
     def _iterate_rows(self, vertices: Array, chunk: int) -> Iterator[tuple[Array, Array]]:

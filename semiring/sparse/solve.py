@@ -101,10 +101,10 @@ class TriangularSolves:
         run_tasks(solve_part, [(part,) for part in split_vectors(B.shape[1], self.plan.threads)], self.plan.threads)
 
     def solve_unit_vectors(self, vertices: Array, receive: Callable[[Array, Array], None]) -> None:
-        """Call ``receive(which, X)`` with rows of A*, or its columns, some at a time and on several threads.
+        """Call ``receive(positions, X)`` with rows of A*, or its columns, some at a time and on several threads.
 
-        ``which``: indices into ``vertices`` (r,). X (n, len(which)) is workspace: each of its columns is a row of A* in
-        the order of elimination. Raises an exception of ``receive`` after the calls that have begun on other
+        ``positions``: indices into ``vertices`` (r,). X (n, len(positions)) is workspace: each of its columns is a row
+        of A* in the order of elimination. Raises an exception of ``receive`` after the calls that have begun on other
         threads have ended.
         """
         a, plan = self.analysis, self.plan
@@ -119,42 +119,44 @@ class TriangularSolves:
         workspaces: list[Array] = []  # memory for later parts; append and pop are atomic
 
         def solve_part(part: slice) -> None:
-            which = by_place[part]
-            places, active = a.place[vertices[which]], np.zeros(a.count, np.bool_)
+            positions = by_place[part]
+            places, active = a.place[vertices[positions]], np.zeros(a.count, np.bool_)
             workspace = workspaces.pop() if workspaces else np.empty(a.n * VECTORS_PER_SWEEP, plan.dtype)
-            X = workspace[: a.n * which.size].reshape(a.n, which.size)
+            X = workspace[: a.n * positions.size].reshape(a.n, positions.size)
             kernels.set_unit_vectors(X, places, active, a.supernode_of, a.parents, a.pivot_starts, plan.zero, plan.one)
             self.solve_vectors(X, active)
-            receive(which, X)
+            receive(positions, X)
             workspaces.append(workspace)
 
         run_tasks(solve_part, [(part,) for part in split_vectors(vertices.size, plan.threads)], plan.threads)
 
     def rows(self, vertices: Array, receive: Callable[[Array, Array], None]) -> None:
-        """Call ``receive(which, Y)``, as `solve_unit_vectors` does. ``receive`` may overwrite Y (len(which), n).
+        """Call ``receive(positions, Y)``, as `solve_unit_vectors` does. It may overwrite Y (len(positions), n).
 
-        Row c of Y is the row of A* of ``vertices[which[c]]``, or its column, by vertex. Raises the exceptions of
+        Row c of Y is the row of A* of ``vertices[positions[c]]``, or its column, by vertex. Raises the exceptions of
         ``receive``.
         """
 
-        def transpose(which: Array, X: Array) -> None:
-            Y = np.empty((which.size, self.analysis.n), self.plan.dtype)
-            kernels.scatter_rows(X, self.analysis.place, np.arange(which.size), Y)
-            receive(which, Y)
+        def transpose(positions: Array, X: Array) -> None:
+            Y = np.empty((positions.size, self.analysis.n), self.plan.dtype)
+            kernels.scatter_rows(X, self.analysis.place, np.arange(positions.size), Y)
+            receive(positions, Y)
 
         self.solve_unit_vectors(vertices, transpose)
 
     def rows_into(self, vertices: Array, out: Array) -> None:
         """Write the rows of A* of the vertices (r,) to ``out`` (r, n)."""
-        self.solve_unit_vectors(vertices, lambda which, X: kernels.scatter_rows(X, self.analysis.place, which, out))
+        self.solve_unit_vectors(
+            vertices, lambda positions, X: kernels.scatter_rows(X, self.analysis.place, positions, out)
+        )
 
     def worst(self, vertices: Array, out: Array) -> None:
         """Write the worst entry of each row of A* to ``out`` (r,), for a selective ⊕, without reordering a row."""
 
-        def receive(which: Array, X: Array) -> None:
-            result = np.empty(which.size, self.plan.dtype)
+        def receive(positions: Array, X: Array) -> None:
+            result = np.empty(positions.size, self.plan.dtype)
             kernels.worst_of_rows(self.sr, X, result)
-            out[which] = result
+            out[positions] = result
 
         self.solve_unit_vectors(vertices, receive)
 
@@ -188,13 +190,13 @@ class _HubLabels:
         return result
 
 
-def _compute_labels(sweeps: TriangularSolves, vertices: Array, which: Array) -> _HubLabels:
-    """Return the labels of ``vertices[which]`` by one upward sweep; ``which`` must be sorted by the vertices' places.
+def _compute_labels(sweeps: TriangularSolves, vertices: Array, positions: Array) -> _HubLabels:
+    """Return the labels of ``vertices[positions]``, which must be sorted by place, by one upward sweep.
 
     With ``sweeps`` for rows, the labels are of paths from the vertices; for columns, of paths to the vertices.
     """
     a, plan = sweeps.analysis, sweeps.plan
-    places = a.place[vertices[which]]
+    places = a.place[vertices[positions]]
     low = np.searchsorted(places, a.pivot_starts[a.lows])
     counts = np.searchsorted(places, a.pivot_starts[1:]) - low
     begin = np.concatenate([[0], np.cumsum(a.pivots * counts)])
@@ -214,7 +216,7 @@ def _compute_labels(sweeps: TriangularSolves, vertices: Array, which: Array) -> 
         plan.one,
         label,
     )
-    return _HubLabels(which, low, counts, begin, label)
+    return _HubLabels(positions, low, counts, begin, label)
 
 
 def table(rows: TriangularSolves, columns: TriangularSolves, sources: Array, targets: Array, out: Array) -> None:
@@ -231,12 +233,12 @@ def table(rows: TriangularSolves, columns: TriangularSolves, sources: Array, tar
         result[name] = side_labels
 
         def label_part(
-            which: Array,
+            positions: Array,
             sweeps: TriangularSolves = sweeps,
             vertices: Array = vertices,
             side_labels: list[_HubLabels] = side_labels,
         ) -> None:
-            side_labels.append(_compute_labels(sweeps, vertices, which))
+            side_labels.append(_compute_labels(sweeps, vertices, positions))
 
         step = max(1, min(_VERTICES_PER_LABELS, -(-vertices.size // plan.threads)))
         run_tasks(label_part, [(by_place[i : i + step],) for i in range(0, vertices.size, step)], plan.threads)
