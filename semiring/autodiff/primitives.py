@@ -292,7 +292,7 @@ def _final_state(A: Array, x: Array, weights: Any, lengths: Any, *static: Any) -
 
 
 def _pull_back(A: Array, x: Array, weights: Any, lengths: Any, *options: Any) -> tuple[Array, Array, Array]:
-    """Return `sequences.pull_back`. Without weights, the third gradient is an empty array."""
+    """Return the gradients of `sequences.pull_back`, with an empty array in place of None for the weights."""
     dA, dx, dw = sequences.pull_back(ChainArrays(A, x, weights, lengths), *options)
     return dA, dx, array_namespace(x).empty((*x.shape[:-1], 0), x.dtype) if dw is None else dw
 

@@ -59,7 +59,7 @@ class _TorchLibrary:
     xp = torch
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """Call an operator. A semiring becomes its text."""
+        """Call an operator, with the text of a semiring in its place."""
         return _OPERATORS[name](*(key_of(x) if isinstance(x, Semiring) else x for x in arguments))
 
     def cast(self, x: Tensor, dtype: torch.dtype) -> Tensor:
