@@ -25,7 +25,7 @@ from semiring.arrays.device import are_disjoint
 from semiring.arrays.operands import check_flags, device_context, has_adjacent_elements
 from semiring.closures.call import Call, Options, is_tropical
 from semiring.closures.explanation import Explanation
-from semiring.closures.front_ends import close_given, plan_with_warnings
+from semiring.closures.front_ends import close_request, plan_with_warnings
 from semiring.closures.request import Request
 from semiring.closures.rules import STRUCTURES
 from semiring.distributed.several_gpus import close_stack_on_devices
@@ -261,7 +261,7 @@ def closure(
     if several and getattr(A, "ndim", 2) > 2:
         shared = {"method": method, "reflexive": reflexive, "check": check, "threads": threads, "structure": structure}
         shared |= {"directed": directed, "compute_dtype": compute_dtype}
-        return _close_by_several(several, A, out, explain, semiring=semiring, **shared)
+        return _close_stack_by_gpus(several, A, out, explain, semiring=semiring, **shared)
     options = _options(semiring, method, threads, check, structure, several, compute_dtype)
     progress = as_progress(progress)
     rare = device, memory, journal, pivots, weight, directed, columns
@@ -310,7 +310,10 @@ def _is_plain(A: Any, out: Any, options: Options) -> bool:
 
 
 def _may_write_to(out: Any, A: Any) -> bool:
-    """Return whether the closure of A may be written to ``out``: A itself, or a like array that does not overlap A."""
+    """Return whether the closure of A may be written to ``out``.
+
+    It may if ``out`` is A, or an array of the same type, dtype and shape that does not overlap A.
+    """
     if out is not A and (type(out) is not type(A) or out.dtype != A.dtype or out.shape != A.shape):
         return False
     if type(A) is np.ndarray:
@@ -326,7 +329,7 @@ def _is_on_current_gpu(A: Any) -> bool:
     return type(A).__name__ == "ndarray" and bool(A.device.id == current)
 
 
-def _close_by_several(devices: tuple[int, ...], A: Any, out: Any, explain: bool | str, **options: Any) -> Any:
+def _close_stack_by_gpus(devices: tuple[int, ...], A: Any, out: Any, explain: bool | str, **options: Any) -> Any:
     """Close a stack by several GPUs, each matrix by one GPU."""
     if explain:
         raise DeviceError("explain= is for one matrix, or for a stack on one GPU: leave it out, or name one GPU")
@@ -339,10 +342,10 @@ def _options(
     threads: int | None,
     check: bool,
     structure: Any,
-    several: Any,
+    devices: Any,
     compute_dtype: Any = None,
 ) -> Options:
-    """Return the validated options of a call; ``several``: the GPUs that close it together without its structure.
+    """Return the validated options of a call; ``devices``: the GPUs that close it together, without its structure.
 
     Raises `UnknownNameError` for a method or a rule, and `DTypeError` for a dtype of the arithmetic.
     """
@@ -350,22 +353,20 @@ def _options(
     if method != "auto" and method not in METHODS:
         raise UnknownNameError("closure method", method, METHODS, methods_by_device(METHODS))
     count = get_threads() if threads is None else checked_threads(threads)
-    structures = frozenset() if several else allowed
+    structures = frozenset() if devices else allowed
     return Options(algebra, method, count, bool(check), structures, _compute_dtype(compute_dtype))
 
 
-def _compute_dtype(requested: Any) -> np.dtype[Any] | None:
+def _compute_dtype(name: Any) -> np.dtype[Any] | None:
     """Return the dtype of ``compute_dtype=``; raise `DTypeError` for a dtype that cannot be requested."""
-    if requested is None:
+    if name is None:
         return None
     try:
-        dtype: np.dtype[Any] | None = np.dtype(requested)
+        dtype: np.dtype[Any] | None = np.dtype(name)
     except TypeError:
         dtype = None
     if dtype != np.float16:
-        raise DTypeError(
-            f"compute_dtype is {requested!r}, and only 'float16' can be requested: leave it out, or convert A"
-        )
+        raise DTypeError(f"compute_dtype is {name!r}, and only 'float16' can be requested: leave it out, or convert A")
     return dtype
 
 
@@ -373,7 +374,7 @@ def _close(request: Request) -> Any:
     """Run the front ends on the device of a request, in a span of a profile."""
     device = device_context((request.operand, request.out), None if request.device == "cpu" else request.device)
     with profiling.span("call", "closure", semiring=request.semiring.name), device:
-        return close_given(request)
+        return close_request(request)
 
 
 def _split_device(device: Any) -> tuple[Any, tuple[int, ...]]:
@@ -385,15 +386,15 @@ def _split_device(device: Any) -> tuple[Any, tuple[int, ...]]:
     return single_device(device), device_numbers(device)
 
 
-_ALL = frozenset(STRUCTURES)
+_ALL_RULES = frozenset(STRUCTURES)
 
 
 def allowed_rules(structure: bool | str | Iterable[str]) -> frozenset[str]:
     """Return the names of the rules that ``structure=`` allows. Raises `UnknownNameError` for another name."""
     if structure is True:
-        return _ALL
+        return _ALL_RULES
     names = frozenset([structure] if isinstance(structure, str) else structure or ())
-    for name in names - _ALL:
+    for name in names - _ALL_RULES:
         raise UnknownNameError("rule that uses the structure", str(name), STRUCTURES)
     return names
 
@@ -444,7 +445,7 @@ def closure_with_predecessors(
     inspection, several = Inspection(), _split_device(device)[1]
     options = _options(semiring, method, threads, check, structure, several)
     request = Request(
-        operand=A, options=options, devices=several, rounded_to=rounded_to, progress=progress, inspect=inspection
+        operand=A, options=options, devices=several, rounded_to=rounded_to, progress=progress, inspection=inspection
     )
     D = _close(request)
     if inspection.predecessors is None:  # closed as packed bits, or empty

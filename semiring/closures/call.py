@@ -44,7 +44,7 @@ class Options(NamedTuple):
     """The options of a public call that decide how matrices of a kind are closed."""
 
     semiring: Semiring
-    method: str = "auto"  # as the caller named it
+    method: str = "auto"  # the method that the caller named
     threads: int = 1
     check: bool = True
     structure: frozenset[str] = frozenset()  # the names of the rules that may use the structure of the graph
@@ -52,10 +52,10 @@ class Options(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Decisions that a call for a part of a matrix inherits; its entries were already read through the outer maps."""
+    """The decisions that a call for a part of a matrix inherits. The outer maps were already applied to its entries."""
 
     after_rule: str  # the rule that made the part: the rules behind it apply to the part
-    semiring: Semiring  # in which the part is closed, whatever the semiring of the caller
+    semiring: Semiring  # the semiring in which the part is closed; that of the caller may differ
     method: str  # the method of the whole matrix
     may_use_structure: bool  # whether the structure of the whole matrix was scanned
 
@@ -67,7 +67,7 @@ class Strips(NamedTuple):
     sample: Array  # (0, n): an empty array of the library and device in which pieces are closed
     storage: Literal["elements", "bits"] = "elements"
     piece_name: str = "strips"  # the plural that errors print
-    whole_name: str = "the file"  # what errors call the memory that holds all pieces
+    whole_name: str = "the file"  # the name that errors print for the memory that holds all pieces
 
 
 class StripKind(NamedTuple):
@@ -81,7 +81,7 @@ class Kind(NamedTuple):
     """The properties of a call that need no scan of its entries: the cache key of plans."""
 
     options: Options
-    name: str  # of the semiring: equal semirings may have different names, and errors print the name
+    name: str  # the name of the semiring: equal semirings may have different names, and errors print the name
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     storage: Literal["elements", "bits", "sparse"] = "elements"
@@ -139,13 +139,13 @@ class Call:
     """
 
     progress: Callable[[int, int], None] | None = None
-    inspect: Inspection | None = None
+    inspection: Inspection | None = None
     explanation: Explanation | None = None  # None: no explanation was requested
     strips: Strips | None = None
     depth = 0  # the indentation of the lines of an explanation
     matrix_of_stack = 0  # the number of the matrix in the stack that it belongs to; only the first is explained
     stack: tuple[int, ...] = ()  # (...) of the caller's (..., n, n), where that is not the shape of the array
-    wider: np.dtype[Any] | None = None  # the integer dtype of a second attempt
+    wider_dtype: np.dtype[Any] | None = None  # the integer dtype of a second attempt
 
     def __init__(self, A: Array, kind: Kind, **results: Any) -> None:
         self.A, self.kind = A, kind
@@ -179,7 +179,7 @@ class Call:
         A: Array,
         options: Options,
         *,
-        inspect: Any = None,
+        inspection: Any = None,
         progress: Any = None,
         strips: Any = None,
         **results: Any,
@@ -199,13 +199,13 @@ class Call:
             storage=fields.pop("storage", storage),
             device=device,
             has_adjacent_rows=device is None or strips is not None or has_adjacent_elements(A),
-            needs_predecessors=inspect is not None,
+            needs_predecessors=inspection is not None,
             has_progress=progress is not None,
             backend=named_backend(),
             is_profiled=profiling.active,
             **fields,
         )
-        return cls(A, kind, inspect=inspect, progress=progress, strips=strips, **results)
+        return cls(A, kind, inspection=inspection, progress=progress, strips=strips, **results)
 
     def part(self, A: Array, **changes: Any) -> Call:
         """Return the call for another array, whose explanation is indented one level deeper.
@@ -214,9 +214,9 @@ class Call:
         """
         fields = {name: changes.pop(name) for name in list(changes) if name in Kind._fields}
         kind = self.kind._replace(dtype=A.dtype, shape=A.shape, **fields)
-        changes = {"progress": self.progress, "inspect": self.inspect, **changes}
+        changes = {"progress": self.progress, "inspection": self.inspection, **changes}
         kind = kind._replace(
-            needs_predecessors=changes["inspect"] is not None, has_progress=changes["progress"] is not None
+            needs_predecessors=changes["inspection"] is not None, has_progress=changes["progress"] is not None
         )
         place = {"explanation": self.explanation, "depth": self.depth + 1, "strips": self.strips}
         return Call(A, kind, **{**place, **changes})
@@ -260,7 +260,7 @@ class Call:
 
     @property
     def sign(self) -> int:
-        """-1 where the array holds weights of max-plus, which are closed as their negatives."""
+        """-1 if the array holds weights of max-plus, which are closed as their negatives; else 1."""
         return -1 if self.kind.part is None and self.semiring.tropical == "max" and is_tropical(self.semiring) else 1
 
     @property
@@ -275,7 +275,7 @@ class Call:
         k = self.kind
         return k.options.check or (self.may_synchronize and is_tropical(k.options.semiring)) or k.part is not None
 
-    def caller_vertices(self, vertices: Sequence[int]) -> list[int]:
+    def to_caller_direction(self, vertices: Sequence[int]) -> list[int]:
         """Return the vertices of a path or a cycle in the caller's direction, for an error."""
         path = list(map(int, vertices))
         return path[::-1] if self.kind.is_transposed else path
@@ -309,7 +309,7 @@ class Call:
         return scan
 
     @_CachedScan
-    def needs_least_only(self) -> bool:
+    def needs_least_weight_only(self) -> bool:
         """Whether a reduction finds the least weight without a scan: in a small matrix of floats in host memory."""
         k = self.kind
         if k.part is not None or not _least_decides(k.options.semiring, k.dtype):
@@ -317,14 +317,14 @@ class Call:
         return type(self.A) is np.ndarray and 0 < self.A.nbytes < _SMALL
 
     @_CachedScan
-    def least(self) -> Any:
+    def least_weight(self) -> Any:
         """The least weight as min-plus reads it, None where it is unknown. Raises `DomainError`.
 
         In a small matrix of floats one end of the range suffices, which takes half as long as the whole scan. All
         floats except NaN are in the domain, unless a user has restricted it.
         """
         A, semiring = self.A, self.kind.options.semiring
-        if self.needs_least_only and "scan" not in self.__dict__:
+        if self.needs_least_weight_only and "scan" not in self.__dict__:
             least = _least(A, None) if semiring.tropical == "min" else -_greatest(A, None)
             if least != least:
                 check_entries(A.T if self.kind.is_transposed else A, semiring)  # raises, and names the entry
@@ -335,7 +335,7 @@ class Call:
         return None if high is None else -high
 
     @property
-    def greatest(self) -> Any:
+    def greatest_weight(self) -> Any:
         """The greatest weight as min-plus reads it, None where it is unknown."""
         low, high, *_ = self.scan
         if self.sign > 0:
@@ -349,8 +349,8 @@ class Call:
         if k.dtype.kind == "f":
             low, high = finite_range(self.A, self.sign)
         else:
-            low, high = int(self.least), int(self.greatest)
-        unbounded = k.part is None and bool(self.least == -np.inf)
+            low, high = int(self.least_weight), int(self.greatest_weight)
+        unbounded = k.part is None and bool(self.least_weight == -np.inf)
         return Weights.of(self.A, self.sign, self.none, low, high, unbounded, k.is_transposed, k.rounded_to)
 
     @_CachedScan

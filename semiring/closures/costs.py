@@ -1,8 +1,8 @@
 """Predicted costs of the rules that close a matrix, in one unit, so that rules compare and `explain` prints them.
 
 The unit is a pair of the dense closure in float64. Costs follow from the graph, the dtype and the rules that the
-caller allows. They never depend on a machine, because they decide bits. docs/benchmarks/thresholds.md has the
-measurements from which the numbers were fitted.
+caller allows. They never depend on a machine, because the chosen rule decides how results are rounded.
+docs/benchmarks/thresholds.md has the measurements from which the numbers were fitted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["CostEstimate", "compare_costs"]
 
 _TRIANGLE = 0.6  # the share of the time of n³ pairs that one triangle takes
 _COMPONENTS = 0.15  # the share of that time that components take beside their own pairs
-_HOPS, _ROUNDS = 50.0, 450.0  # pairs for each entry, and at most so many more for each reachable pair of vertices
+_HOPS, _ROUNDS = 50.0, 450.0  # pairs for each entry, and the most further pairs for each reachable pair of vertices
 _TREE = 250.0  # pairs for each entry: the passes over the matrix
 
 
@@ -44,7 +44,7 @@ def compare_costs(
     structure: Structure = NO_STRUCTURE,
     *,
     edges: int = 0,
-    allowed: frozenset[str] = frozenset(),
+    allowed_rules: frozenset[str] = frozenset(),
     **rivals: Callable[[], bool],
 ) -> CostEstimate:
     """Compare the cost of a rule with the dense closure and with rivals, until a rival costs less.
@@ -59,7 +59,7 @@ def compare_costs(
         The structure of the graph. Some costs search it for components, or for an elimination order.
     edges
         The number of edges, for searches and elimination orders.
-    allowed
+    allowed_rules
         The names of the rivals that may use the structure of the graph.
     rivals
         A function for each rival that returns whether the rival applies. A rival is skipped if the prediction of its
@@ -70,7 +70,7 @@ def compare_costs(
     costs = CostEstimate({each: _cost(each, n, dtype, structure, edges) for each in ("dense", name)})
     for rival, applies in rivals.items():
         worth = costs.cheapest == name and _lower_bound(rival, n, edges) < costs[name]
-        if worth and rival in allowed and applies():
+        if worth and rival in allowed_rules and applies():
             costs[rival] = _cost(rival, n, dtype, structure, edges)
     return costs
 

@@ -17,7 +17,7 @@ from semiring.algorithms.stars import check_star, divergence_error, may_diverge
 from semiring.arrays.entries import check_entries
 from semiring.arrays.scans import Scan
 from semiring.closures.call import Call, Strips
-from semiring.closures.front_ends import close_given
+from semiring.closures.front_ends import close_request
 from semiring.closures.pieces import Pieces, plan_pieces
 from semiring.closures.request import Request
 from semiring.distributed.closing import close_tiles
@@ -33,10 +33,10 @@ _METHOD = "blocked_floyd_warshall"
 
 def close_distributed(
     request: Request,
-    spread: DistributedMatrix,
-    links: Transport,
+    matrix: DistributedMatrix,
+    transport: Transport,
     *,
-    on: Callable[[Array], Array] = lambda own: own,
+    place: Callable[[Array], Array] = lambda tiles: tiles,
     close: Callable[..., int] = close_tiles,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
@@ -46,12 +46,13 @@ def close_distributed(
     ----------
     request
         The semiring and the options.
-    spread
+    matrix
         The distributed matrix, whose tiles are replaced by those of its closure.
-    links
+    transport
         The connections between the ranks.
-    on
-        ``on(tiles)`` returns the tiles in the memory in which this rank computes: themselves, or a copy on its GPU.
+    place
+        ``place(tiles)`` returns the tiles in the memory in which this rank computes: the same array, or a copy on its
+        GPU.
     close
         `close_tiles`, or a function with the same result.
     progress
@@ -61,18 +62,18 @@ def close_distributed(
     the tiles were already encoded, the tiles are undefined.
     """
     semiring = request.semiring
-    check_star(semiring, spread.dtype)
-    tiles: Array = agree(spread.ranks, lambda: on(spread.own))
-    strips = Strips(partial(scan_distributed, spread), tiles[:0], piece_name="tiles", whole_name="the matrix")
+    check_star(semiring, matrix.dtype)
+    tiles: Array = agree(matrix.ranks, lambda: place(matrix.own))
+    strips = Strips(partial(scan_distributed, matrix), tiles[:0], piece_name="tiles", whole_name="the matrix")
     options = request.options._replace(method=_METHOD)
-    work = plan_pieces(Call.from_array(spread, options, strips=strips, rounded_to=request.rounded_to))
-    pieces = work.pieces_on(tiles, spread.rows, spread.columns)
-    agree(spread.ranks, partial(pieces.encode, 0, tiles))
+    work = plan_pieces(Call.from_array(matrix, options, strips=strips, rounded_to=request.rounded_to))
+    pieces = work.pieces_on(tiles, matrix.rows, matrix.columns)
+    agree(matrix.ranks, partial(pieces.encode, 0, tiles))
     engine = work.method().engine()
-    vertex = close(engine, links, spread.grid, tiles, diverges=may_diverge(engine.plan), progress=progress)
+    vertex = close(engine, transport, matrix.grid, tiles, diverges=may_diverge(engine.plan), progress=progress)
     if vertex >= 0:
         raise divergence_error(semiring, vertex)
-    agree(spread.ranks, partial(_undo, pieces, spread.own, tiles))
+    agree(matrix.ranks, partial(_decode_tiles, pieces, matrix.own, tiles))
 
 
 def close_file(request: Request, ranks: Ranks) -> Any:
@@ -83,30 +84,30 @@ def close_file(request: Request, ranks: Ranks) -> Any:
     """
     communicator = Communicator(ranks)
     with communicator.follow():
-        return close_given(replace(request, communicator=communicator))
+        return close_request(replace(request, communicator=communicator))
 
 
-def _undo(pieces: Pieces, own: Array, tiles: Array) -> None:
+def _decode_tiles(pieces: Pieces, own_tiles: Array, tiles: Array) -> None:
     pieces.decode(0, tiles)
-    if own.size and tiles is not own:
-        tiles.get(out=own)
+    if own_tiles.size and tiles is not own_tiles:
+        tiles.get(out=own_tiles)
 
 
-def scan_distributed(spread: DistributedMatrix, array: Any, semiring: Semiring) -> Scan:
+def scan_distributed(matrix: DistributedMatrix, array: Any, semiring: Semiring) -> Scan:
     """Return `check_entries` of all tiles as a collective operation, with the same result on all ranks."""
-    scan: Scan | None = agree(spread.ranks, partial(_own_scan, spread, semiring))
-    scans = [each for each in spread.ranks.allgather(scan) if each is not None]
+    scan: Scan | None = agree(matrix.ranks, partial(_scan_own_tiles, matrix, semiring))
+    scans = [each for each in matrix.ranks.allgather(scan) if each is not None]
     if not scans:
-        return check_entries(spread.own, semiring)
-    whole: Scan = scans[0]
+        return check_entries(matrix.own, semiring)
+    total: Scan = scans[0]
     for each in scans[1:]:
-        whole |= each
-    return whole
+        total |= each
+    return total
 
 
-def _own_scan(spread: DistributedMatrix, semiring: Semiring) -> Scan | None:
+def _scan_own_tiles(matrix: DistributedMatrix, semiring: Semiring) -> Scan | None:
     try:
-        return check_entries(spread.own, semiring) if spread.own.size else None
+        return check_entries(matrix.own, semiring) if matrix.own.size else None
     except DomainError as error:
         row, column = error.position
-        raise error.at(int(spread.rows[row]), int(spread.columns[column])) from None
+        raise error.at(int(matrix.rows[row]), int(matrix.columns[column])) from None

@@ -124,14 +124,14 @@ class FactorScaling(VertexMap):
 
     def __init__(self, p: Array, semiring: Semiring) -> None:
         super().__init__(p)
-        self._most = semiring == max_times
+        self._is_max_times = semiring == max_times
 
     def encode(self, rows: Array, index: Index | None, out: Array) -> Array:
         if index is not None:
             tails, heads = self._numbers(index)
             rows = rows * tails / heads
         xp = array_namespace(rows)
-        return (xp.minimum if self._most else xp.maximum)(rows, 1, out=out)
+        return (xp.minimum if self._is_max_times else xp.maximum)(rows, 1, out=out)
 
     def decode(self, rows: Array, index: Index, out: Array) -> Array:
         tails, heads = self._numbers(index)

@@ -1,8 +1,8 @@
 """Closures of matrices in files, or larger than the memory of a GPU: as a whole if they fit, else by strips.
 
-A strip is a group of rows in the memory of the kernels. Both use blocked Floyd-Warshall, whose bits do not depend on
-the memory. The maps of the rules are applied when a strip is first read, and undone when it is last written. A rule
-that does more than add a map is an error.
+A strip is a group of rows in the memory of the kernels. Both ways use blocked Floyd-Warshall, and the result is bitwise
+identical for every amount of memory. The maps of the rules are applied when a strip is first read, and undone when it
+is last written. A rule that does more than add a map is an error.
 
 A journal holds the maps and the state of the last validation, so that a run continues without its input.
 
@@ -54,7 +54,7 @@ from semiring.out_of_core.layout import MemoryLimits, StripLayout, format_bytes,
 from semiring.out_of_core.run import HostArrayRun, Run, complete, open_for_writing
 from semiring.out_of_core.stored_matrix import PIVOT, StoredMatrix, as_stored, is_npy_name, new_file, new_pivot_file
 
-__all__ = ["SYSTEM", "close_file", "refuse_options_of_files", "wants_files"]
+__all__ = ["SYSTEM", "close_file", "needs_files", "refuse_options_of_files"]
 
 _Close: TypeAlias = Callable[[Request], Any]
 
@@ -66,7 +66,7 @@ _LARGE = 1 << 28  # bytes: a smaller matrix fits every GPU, so its free memory i
 _STAGE, _STAGES = 64 << 20, 4  # bytes of a buffer of pinned memory between host and GPU, and the number of buffers
 
 
-def wants_files(request: Request) -> bool:
+def needs_files(request: Request) -> bool:
     """Return whether the matrix or the result is a file, or the matrix does not fit the memory that closes it."""
     has_file = request.journal is not None or request.pivots is not None
     has_file = has_file or request.memory is not None or is_npy_name(request.operand) or is_npy_name(request.out)
@@ -76,7 +76,7 @@ def wants_files(request: Request) -> bool:
 def close_file(request: Request, close: _Close) -> Any:
     """Return the closure of the matrix of a file, in memory or by strips.
 
-    ``close(request)`` closes a matrix in memory. It is `close_given`, whose module imports this one.
+    ``close(request)`` closes a matrix in memory. It is `close_request`, whose module imports this one.
 
     Raises `OSError`, `FormatError`, `ShapeError` and `DTypeError` for the files. Raises `StorageError` if the memory is
     too small, a file cannot be written, or the journal belongs to another run. Raises `AlgebraError` for a method or a
@@ -151,9 +151,9 @@ def _close_stored(request: Request, source: StoredMatrix, target: StoredMatrix |
     fits = not needs_strips and needed <= limits.computing and source.size + _WORKSPACE <= limits.host
     if fits or source.n == 0 or (target is None and request.memory is None and not needs_strips):
         request.note(f"a file of {format_bytes(source.size)}, closed in memory")
-        return _in_memory(request, source, target, close)
+        return _close_in_memory(request, source, target, close)
     if target is not None and not needs_strips and _fits_packed(request, source, limits):
-        return _in_memory(request, source, target, close, packed=True)
+        return _close_in_memory(request, source, target, close, is_packed=True)
     if target is None:
         raise StorageError(
             f"the closure of a file of {format_bytes(source.size)} by strips, in {format_bytes(limits.computing)} of "
@@ -164,7 +164,7 @@ def _close_stored(request: Request, source: StoredMatrix, target: StoredMatrix |
         raise AlgebraError(
             f"{source.path} is in Fortran order, and ⊗ of {request.semiring.name} does not commute: save it in C order"
         )
-    return _by_strips(request, source, target, limits)
+    return _close_file_by_strips(request, source, target, limits)
 
 
 def _bytes_in_memory(request: Request, n: int, dtype: np.dtype[Any]) -> int:
@@ -235,14 +235,14 @@ def _save(path: str, matrix: Any) -> Any:
     return np.load(path, mmap_mode="r")
 
 
-def _in_memory(
-    request: Request, source: StoredMatrix, target: StoredMatrix | None, close: _Close, *, packed: bool = False
+def _close_in_memory(
+    request: Request, source: StoredMatrix, target: StoredMatrix | None, close: _Close, *, is_packed: bool = False
 ) -> Any:
-    """Close the matrix of a file in memory; ``packed``: as truth values, 32 to a word."""
-    A: Any = BitMatrix.zeros((source.n, source.n)) if packed else np.empty((source.n, source.n), source.dtype)
+    """Close the matrix of a file in memory; ``is_packed``: whether its truth values are packed, 32 to a word."""
+    A: Any = BitMatrix.zeros((source.n, source.n)) if is_packed else np.empty((source.n, source.n), source.dtype)
     with File(SYSTEM, source.path, os.O_RDONLY) as file:
-        _place(file, source, packed).read(0, memory_of(A))
-    if packed:
+        _row_store(file, source, is_packed).read(0, memory_of(A))
+    if is_packed:
         request.explain("files", f"a file of {format_bytes(source.size)}, closed in memory, 32 truth values to a word")
         closed = close(request.with_operand(A, out=A, memory=None, journal=None, pivots=None))
     else:
@@ -257,14 +257,14 @@ def _in_memory(
     return closed if target is None else _write(target, request.communicator, closed)
 
 
-def _write(target: StoredMatrix, communicator: Communicator, closed: Any) -> Any:
-    """Write the result to the file. PackedRows words are already in the file's order of entries."""
+def _write(target: StoredMatrix, communicator: Communicator, result: Any) -> Any:
+    """Write the result to the file. Packed words are already in the file's order of entries."""
 
     def write() -> None:
-        packed = isinstance(closed, BitMatrix)
+        is_packed = isinstance(result, BitMatrix)
         with open_for_writing(SYSTEM, target) as file:
-            rows = closed.T if target.is_column_major and not packed else closed
-            _place(file, target, packed).write(0, np.ascontiguousarray(memory_of(rows)))
+            rows = result.T if target.is_column_major and not is_packed else result
+            _row_store(file, target, is_packed).write(0, np.ascontiguousarray(memory_of(rows)))
             complete(file, target)
 
     if communicator.is_first:
@@ -272,9 +272,9 @@ def _write(target: StoredMatrix, communicator: Communicator, closed: Any) -> Any
     return target.result()
 
 
-def _place(file: File, matrix: StoredMatrix, packed: bool) -> RowStore:
+def _row_store(file: File, matrix: StoredMatrix, is_packed: bool) -> RowStore:
     rows = matrix.rows(file)
-    return PackedRows.all([rows], matrix.n)[0] if packed else rows
+    return PackedRows.all([rows], matrix.n)[0] if is_packed else rows
 
 
 def _fits_packed(request: Request, source: StoredMatrix, limits: MemoryLimits) -> bool:
@@ -317,7 +317,7 @@ def _close_array(request: Request, close: _Close) -> Any:
         raise StorageError("A and out= overlap: give A itself, or another array")
     setup = _StripSetup(request, len(A), A.dtype, limits)
     layout = setup.layout()
-    run = HostArrayRun(A, target, layout, setup.room(layout), options.threads)
+    run = HostArrayRun(A, target, layout, setup.buffer_pool(layout), options.threads)
     request.explain(
         "files",
         f"an array of {format_bytes(A.nbytes)} in {format_bytes(layout.memory)} of the GPU's memory: "
@@ -356,11 +356,11 @@ class _StripSetup:
 
     def __init__(self, request: Request, n: int, dtype: np.dtype[Any], limits: MemoryLimits) -> None:
         self._n, self._dtype, self._limits, self._ranks = n, dtype, limits, request.communicator.ranks.size
-        self._cycles = request.plus and request.semiring.idempotent
+        self._needs_cycles = request.plus and request.semiring.idempotent
         semiring = min_plus if is_tropical(request.semiring) else request.semiring
         xp = load_cupy() if limits.device else np
-        self._pivots = 0 if request.pivots is None else PIVOT.itemsize
-        packed = dtype == np.bool_ and not self._pivots and can_pack(request.semiring, xp is not np)
+        self._pivot_itemsize = 0 if request.pivots is None else PIVOT.itemsize
+        packed = dtype == np.bool_ and not self._pivot_itemsize and can_pack(request.semiring, xp is not np)
         self.storage: Literal["elements", "bits"] = "bits" if packed else "elements"
         width, entry = (-(-n // WORD_BITS), np.dtype(np.uint32)) if packed else (n, dtype)
         self.sample = xp.empty((0, width), entry)
@@ -372,32 +372,32 @@ class _StripSetup:
         self._engine = Engine(self.backend, make_plan(semiring, dtype, storage=self.storage), panel)
         # Products of a GPU copy narrow elements into words, and floats into integers of their order.
         copied = not packed and (dtype.itemsize not in (4, 8) or selects(semiring))
-        self._copied = 8 if limits.device and copied else 0
+        self._copied_itemsize = 8 if limits.device and copied else 0
         self._width, self._entry = width, entry
         self.threads = self._threads(request.options.threads)
 
-    def _threads(self, requested: int) -> int:
+    def _threads(self, thread_limit: int) -> int:
         """Return a number of threads, so that the copies of all but two take at most a quarter of the spare memory."""
-        few, copies = min(2, requested), self._costs.thread_bytes(self.storage)
-        spare = self._limits.computing - self._layout_in(0, few)  # type: ignore[operator]  # 0 bytes: the need
-        return min(requested, few + max(0, spare) // 4 // copies) if copies else requested
+        few, copies = min(2, thread_limit), self._costs.thread_bytes(self.storage)
+        spare = self._limits.computing - self._layout_within(0, few)  # type: ignore[operator]  # 0 bytes: the need
+        return min(thread_limit, few + max(0, spare) // 4 // copies) if copies else thread_limit
 
-    def _layout_in(self, memory: int, threads: int) -> StripLayout | int:
-        """Return the layout of strips in so many bytes, or the number of bytes that is needed if these are too few."""
+    def _layout_within(self, memory: int, threads: int) -> StripLayout | int:
+        """Return the layout of strips in ``memory`` bytes, or the bytes that it needs if these are too few."""
         costs = replace(self._costs, overhead=self._costs.overhead + threads * self._costs.thread_bytes(self.storage))
-        form = self._blocks, self._copies, memory, costs, self.storage == "bits", self._ranks, self._pivots
+        form = self._blocks, self._copy_bytes, memory, costs, self.storage == "bits", self._ranks, self._pivot_itemsize
         return layouts.layout_for(self._n, self._dtype.itemsize, *form)
 
     def layout(self) -> StripLayout:
         """Return the layout of the strips. Raises `StorageError` if the memory is too small."""
         n, memory = self._n, self._limits.computing
-        layout = self._layout_in(memory, self.threads)
+        layout = self._layout_within(memory, self.threads)
         if isinstance(layout, int):
             raise StorageError(
                 f"{format_bytes(memory)} of memory are too small for {self._widest} rows of {n} {self._dtype}, which "
                 f"are one block of pivots, and some more to work on: it takes {format_bytes(layout)}"
             )
-        layout = layout.with_last_round(int(self._cycles))
+        layout = layout.with_last_round(int(self._needs_cycles))
         if not self._limits.device:
             return layout
         overhead = layouts.HOST.overhead + 2 * layouts.HOST.bytes_per_thread  # the host scans rows and moves them
@@ -428,21 +428,23 @@ class _StripSetup:
         call.depth = request.depth + 1
         return call
 
-    def room(self, layout: StripLayout) -> BufferPool:
+    def buffer_pool(self, layout: StripLayout) -> BufferPool:
         """Return the pool of buffers for a layout."""
         if self._limits.device:
-            return DeviceBufferPool(self._width, self._entry, self._limits.device, layout.piece, self._pivots > 0)
-        return HostBufferPool(self._width, self._entry, self._pivots > 0)
+            return DeviceBufferPool(
+                self._width, self._entry, self._limits.device, layout.piece, self._pivot_itemsize > 0
+            )
+        return HostBufferPool(self._width, self._entry, self._pivot_itemsize > 0)
 
-    def _copies(self, rows: int) -> int:
-        """Return the bytes of the copies that products with strips of so many rows make."""
+    def _copy_bytes(self, rows: int) -> int:
+        """Return the bytes of the copies that products with strips of ``rows`` rows make."""
         copies = max(workspace(self._engine, self._n, rows + 1, self._widest)) * self._entry.itemsize
         if self.storage == "bits" and not self._limits.device:
             copies += 4 * rows_of_truths(self._n) * self._n  # two stages, and rows that are packed or unpacked
-        return copies + self._copied * self._n * (rows + 1 + self._widest)
+        return copies + self._copied_itemsize * self._n * (rows + 1 + self._widest)
 
 
-def _by_strips(request: Request, source: StoredMatrix, target: StoredMatrix, limits: MemoryLimits) -> Any:
+def _close_file_by_strips(request: Request, source: StoredMatrix, target: StoredMatrix, limits: MemoryLimits) -> Any:
     setup = _StripSetup(request, source.n, source.dtype, limits)
     call = setup.call(request, source.view(), partial(_scan_file, source), is_transposed=source.is_column_major)
     name, backend = None if request.journal is None else os.fsdecode(request.journal), setup.backend
@@ -454,8 +456,8 @@ def _by_strips(request: Request, source: StoredMatrix, target: StoredMatrix, lim
         raise StorageError(f"{name} is the file of the matrix: give another name for the journal")
     journal = None if name is None else find_journal(SYSTEM, name, request, source, target, backend.name)
     if journal is not None:
-        room, communicator = setup.room(journal.layout), request.communicator
-        run = Run(SYSTEM, source, target, journal.layout, room, name, journal, communicator, pivots)
+        pool, communicator = setup.buffer_pool(journal.layout), request.communicator
+        run = Run(SYSTEM, source, target, journal.layout, pool, name, journal, communicator, pivots)
         if request.memory is not None and journal.layout.memory > limits.computing and not journal.state.is_finished:
             journal.close()
             raise StorageError(
@@ -475,7 +477,7 @@ def _by_strips(request: Request, source: StoredMatrix, target: StoredMatrix, lim
         return close_by_strips(request, call, run)
     layout = setup.layout()
     communicator = request.communicator
-    run = Run(SYSTEM, source, target, layout, setup.room(layout), name, communicator=communicator, pivots=pivots)
+    run = Run(SYSTEM, source, target, layout, setup.buffer_pool(layout), name, communicator=communicator, pivots=pivots)
     if name is not None:
         layout = with_journal(layout, run.in_place, request.communicator.ranks.size)
     size, memory = format_bytes(source.size), format_bytes(layout.memory)

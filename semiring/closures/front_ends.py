@@ -1,7 +1,7 @@
 """Front ends: they convert the operand of `closure` to a call on an array, and the result to the caller's form.
 
-There is one for a matrix in a file, names of vertices, packed truth values, stored edges, and arrays of other libraries
-and devices. The planner receives a `Call`. The result is bitwise identical to that of the array.
+There are front ends for a matrix in a file, names of vertices, packed truth values, stored edges, and arrays of other
+libraries and devices. The planner receives a `Call`. The result is bitwise identical to that of the array.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace, is_device_array
 from semiring.out_of_core.stored_matrix import is_npy_name
 
-__all__ = ["close", "close_array", "close_given", "plan_with_warnings"]
+__all__ = ["close", "close_array", "close_request", "plan_with_warnings"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
 
-def close_given(request: Request) -> Any:
+def close_request(request: Request) -> Any:
     """Return the closure for a request in the caller's form, or ``out`` if it is an array.
 
     Raises `OSError`, `FormatError` and `StorageError` for files, `ShapeError`, `DTypeError` and `DeviceError` for
@@ -57,20 +57,20 @@ def close_given(request: Request) -> Any:
 
 
 def _close(request: Request) -> Any:
-    from semiring.closures.files import close_file, refuse_options_of_files, wants_files
+    from semiring.closures.files import close_file, needs_files, refuse_options_of_files
 
     if request.device == "cpu":
-        return _close_on_the_host(request)
+        return _close_on_host(request)
     if names_file(request.operand):
         refuse_options_of_files(request)
         network = request.reading.network_in_file(request.operand, request.semiring)
         return _close(replace(request, operand=network, reading=AS_IT_IS))
-    if wants_files(request):
-        return close_file(request, close_given)
+    if needs_files(request):
+        return close_file(request, close_request)
     if request.reading != AS_IT_IS or may_name_vertices(request.operand):
         return _close_named(request)
-    if _goes_to_a_gpu(request):
-        return _close_packed_on_the_way(request)
+    if _is_packed_for_gpu(request):
+        return _close_packed_on_gpu(request)
     if isinstance(request.operand, BitMatrix):
         return _close_bits(request, request.operand, request.out)
     if request.device is None and is_sparse(request.operand):
@@ -85,10 +85,10 @@ def plan_with_warnings(call: Call) -> Plan:
         plan = plan_of(call)
     except SemiringError:
         if warns:  # the warning may name the cause of the error
-            _warn(call)
+            _warn_of_zeros(call)
         raise
     if warns:
-        _warn(call)
+        _warn_of_zeros(call)
     return plan
 
 
@@ -97,12 +97,12 @@ def close(call: Call, out_buffer: Any = None) -> Any:
     return plan_with_warnings(call).run(call, out_buffer)
 
 
-def _warn(call: Call) -> None:
+def _warn_of_zeros(call: Call) -> None:
     results = call.__dict__
     if call.kind.device is not None:
         if "scan" in results:  # for float16 and bfloat16 the copy in float32 was scanned
             warn_of_other_zeros_on_device(call.A, call.semiring, call.scan)
-    elif (least := results.get("least")) is None or not least > 0:  # weights above 0 leave nothing to warn of
+    elif (least := results.get("least_weight")) is None or not least > 0:  # weights above 0 leave nothing to warn of
         warn_of_other_zeros(call.A, call.semiring)
 
 
@@ -128,7 +128,7 @@ def close_array(A: Array, options: Options, out_buffer: Any = None, **fields: An
 def _fields_of_call(request: Request) -> dict[str, Any]:
     fields = {
         "plus": request.plus,
-        "inspect": request.inspect,
+        "inspection": request.inspection,
         "progress": request.progress,
         "rounded_to": request.rounded_to,
         "explanation": request.explanation,
@@ -149,7 +149,7 @@ def _close_named(request: Request) -> Any:
     labelled_matrix = take(request.operand, request.semiring, request.reading)
     request.explain("names", "a matrix, whose vertices have names", quiet=True)
     try:
-        closed = close_given(request.with_operand(labelled_matrix.matrix, reading=AS_IT_IS))
+        closed = close_request(request.with_operand(labelled_matrix.matrix, reading=AS_IT_IS))
     except (DivergenceError, DomainError) as error:
         raise error.named(labelled_matrix.names) from None
     return labelled_matrix.restore(closed) if request.out is None else closed
@@ -158,17 +158,17 @@ def _close_named(request: Request) -> Any:
 # ------------------------------------------------------------------------------------------------- the host by name
 
 
-def _close_on_the_host(request: Request) -> Any:
+def _close_on_host(request: Request) -> Any:
     """Close an array of a GPU in host memory, and copy the result back. Close any other operand where it is."""
     A, out = request.operand, request.out
     if not is_device_array(memory_of(A)):
-        return close_given(replace(request, device=None))
+        return close_request(replace(request, device=None))
     from semiring.arrays.device import as_cupy, to_host
 
     request.explain("arrays", "moved to the memory of the host", quiet=True)
     packed = isinstance(A, BitMatrix)
     copy = BitMatrix(to_host(A.words), A.shape) if packed else to_host(as_cupy(A))
-    closed = close_given(request.with_operand(copy, device=None, out=None))
+    closed = close_request(request.with_operand(copy, device=None, out=None))
     if packed:
         result = BitMatrix.empty(A.shape, A) if out is None else out
         result.words[...] = array_namespace(result.words).asarray(closed.words)
@@ -206,19 +206,19 @@ def _close_bits(request: Request, A: BitMatrix, out: Any) -> Any:
     return close(call, out_buffer)
 
 
-def _goes_to_a_gpu(request: Request) -> bool:
+def _is_packed_for_gpu(request: Request) -> bool:
     """Return whether a bool matrix of the host is to be closed on one GPU, where it would be packed."""
     A, options = request.operand, request.options
     if request.device is None or request.devices or type(A) is not np.ndarray or A.dtype != np.bool_:
         return False
     if A.ndim != 2 or A.shape[0] != A.shape[1] or type(request.out) not in (type(None), np.ndarray):
         return False
-    may_pack = options.method == "auto" and request.inspect is None and options.semiring.supports(A.dtype)
+    may_pack = options.method == "auto" and request.inspection is None and options.semiring.supports(A.dtype)
     may_pack = may_pack and len(A) >= closure_speed("cuda", A.dtype).pack
     return may_pack and can_pack(options.semiring, on_device=True)
 
 
-def _close_packed_on_the_way(request: Request) -> Any:
+def _close_packed_on_gpu(request: Request) -> Any:
     """Pack a bool matrix of the host while it is copied to a GPU, which then holds n²/8 bytes instead of n²."""
     from semiring.kernels.cuda.entries.packing import pack_moved, unpack_moved
 

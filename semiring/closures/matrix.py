@@ -85,7 +85,7 @@ class EncodedMatrix:
     outer: EncodedMatrix | None = None
 
     @classmethod
-    def unchanged(
+    def identity(
         cls, dtype: np.dtype[Any], none: Any, *, is_packed: bool = False, is_transposed: bool = False
     ) -> EncodedMatrix:
         """Return the encoding of a matrix whose entries are read unchanged."""
@@ -137,7 +137,7 @@ class EncodedMatrix:
         return replace(self, maps=tuple(map_.restrict(array, rows, columns) for map_ in self.maps), outer=outer)
 
     def read(self, part: Array, index: Index | None, out: Array | None = None) -> Array:
-        """Read some entries of the array through all maps into ``out``; the loops if ``at`` is None."""
+        """Read some entries of the array through all maps into ``out``; they are the loops if ``index`` is None."""
         if out is None:
             out = array_namespace(part).empty(part.shape, self.dtype)
         if self.sentinel == "held":
@@ -162,7 +162,7 @@ class EncodedMatrix:
         loops = packed_loops(array) if isinstance(array, BitMatrix) else array.diagonal()
         return self.read(loops[np.newaxis], None)[0]
 
-    def range(self, array: Array) -> tuple[Any, Any]:
+    def number_range(self, array: Array) -> tuple[Any, Any]:
         """Return the least and the greatest encoded number of the array."""
         bounds = []
         for index in parts(array.shape, is_device_array(array)):
@@ -226,7 +226,7 @@ class EncodedMatrix:
             self.read(source, (), D)
         elif self.storage == "elements":
             for index in parts(source.shape, is_device_array(source)):
-                self.read(source[index], _below(index, first), D[index])
+                self.read(source[index], _shift_index(index, first), D[index])
         elif not isinstance(source, BitMatrix):
             return pack(source)
         elif D.words is not source.words:
@@ -255,7 +255,7 @@ class EncodedMatrix:
         with np.errstate(over="ignore"):  # a distance beyond the range of floats is ∞, as without potentials
             for index in parts(D.shape, on_device):
                 rows = D[index]
-                self._undo(rows, _below(index, first), rows if D is out else out[index])
+                self._undo(rows, _shift_index(index, first), rows if D is out else out[index])
 
     def _undo(self, rows: Array, index: Index, out: Array) -> None:
         """Out ← some rows with the maps undone; entries of at least ``inner`` become the caller's "no path"."""
@@ -279,6 +279,6 @@ class EncodedMatrix:
             assign_where(out, absent, self.none)
 
 
-def _below(index: Index, first: int) -> Index:
+def _shift_index(index: Index, first: int) -> Index:
     """Return the index in the matrix of some rows of a strip that begins with the row ``first``."""
     return (slice(index[0].start + first, index[0].stop + first),) if first and index else index

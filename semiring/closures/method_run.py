@@ -42,7 +42,7 @@ from semiring.namespaces import array_namespace, is_device_array
 if TYPE_CHECKING:
     from semiring.closures.plan import Draft
 
-__all__ = ["MethodRun", "of_matrix"]
+__all__ = ["MethodRun", "add_matrix_index"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 
@@ -56,29 +56,29 @@ class MethodRun:
         self.method: Method = k.joint_method or method_named(method)
         array = memory_of(call.A) if call.strips is None else call.strips.sample
         self.on_device, self.xp = is_device_array(array), array_namespace(array)
-        self.words, self.may_synchronize = m.storage == "bits", call.may_synchronize
+        self.is_packed, self.may_synchronize = m.storage == "bits", call.may_synchronize
         self.backend = backend_for(array, d.semiring, m.dtype, m.storage)
         self.method.check(self.backend, m.storage)
         self.plan = d.kernel_plan(k.options.threads)
-        self._diverges = may_diverge(self.plan)
+        self._may_diverge = may_diverge(self.plan)
         checks = k.options.check and k.strips is None and 0 not in k.shape
-        self._sums = adds_exponentials(d.semiring) and checks and not self.on_device
-        self._series = adds_products(d.semiring) and checks and not self.words
+        self._checks_exponential_sums = adds_exponentials(d.semiring) and checks and not self.on_device
+        self._checks_series = adds_products(d.semiring) and checks and not self.is_packed
         speed, capabilities = closure_speed(self.backend.name, m.dtype, m.storage), self.backend.capabilities
         self._total: int | None = None  # the number of pairs that progress reports as the total
         self._panel, n = speed.panel, k.shape[-1]
         recorder = capabilities.streams if 0 < n <= speed.graph and capabilities.provides("replay") else None
         self._recorder = recorder if self.method.recorded and not k.has_progress else None
-        self._cycles_recorder = None if self.words else recorder  # many small launches are replayed as one
+        self._cycles_recorder = None if self.is_packed else recorder  # many small launches are replayed as one
         # R-Kleene of one block is the block's closure. Calling the kernel directly saves a microsecond.
         schedule = schedule_for(self.backend.name, m.dtype, m.storage, d.semiring)
         few = n <= schedule.leaf and not k.has_progress and not k.is_profiled
-        self._is_block = self.method.close is rkleene and few and not self.on_device and not self.words
+        self._is_block = self.method.close is rkleene and few and not self.on_device and not self.is_packed
 
     def __str__(self) -> str:
         size = " × ".join(map(str, self.kind.shape))
         where = ", ".join(gpu_names(self.kind.devices)) or self.backend.name
-        return f"{self.method.name} closes {size} {'bits' if self.words else self.draft.dtype}, {where}"
+        return f"{self.method.name} closes {size} {'bits' if self.is_packed else self.draft.dtype}, {where}"
 
     @property
     def pairs(self) -> float | None:
@@ -110,13 +110,13 @@ class MethodRun:
 
         Raises `DivergenceError` with the vertex where a pivot has no star; D is then undefined.
         """
-        inspect, progress = call.inspect, call.progress
+        inspection, progress = call.inspection, call.progress
         if self._is_block:
             self._close_block(call, D, original)
             return
-        engine, A, inspect = self.engine(), memory_of(D), None if self.words else inspect
+        engine, A, inspection = self.engine(), memory_of(D), None if self.is_packed else inspection
         plan = engine.plan
-        before: Any = None
+        earlier: Any = None
         more = (A if original is None else memory_of(original),) if self.method.apart else ()
         if progress is not None:
             if self._total is None:
@@ -124,8 +124,8 @@ class MethodRun:
             engine = ReportingEngine(
                 self.backend, plan, progress, self._total, self._panel, may_synchronize=engine.may_synchronize
             )
-        if inspect is not None:
-            before = A.copy() if original is None else original
+        if inspection is not None:
+            earlier = A.copy() if original is None else original
         with profiling.span("method", self.method.name, shape=A.shape):
             if more or self._recorder is None:
                 self.method.close(engine, A, *more)
@@ -134,23 +134,25 @@ class MethodRun:
         if isinstance(engine, ReportingEngine):
             engine.finish()
         self._check(call, plan, A)
-        if self.words:
+        if self.is_packed:
             clear_tail(self.draft.semiring, D)
-        if inspect is not None:
-            inspect.find(engine, A, before)
+        if inspection is not None:
+            inspection.find(engine, A, earlier)
 
     def _close_block(self, call: Call, D: Array, original: Array | None) -> None:
         """Close a matrix of one block by one kernel, as `close` does."""
-        inspect = call.inspect
+        inspection = call.inspection
         # If no pivot can diverge, the plan needs no status, and one plan serves all calls.
-        plan = self.plan.with_semiring(self.draft.semiring) if self._diverges else self.plan
-        before: Any = original if inspect is None or original is not None else D.copy()
+        plan = self.plan.with_semiring(self.draft.semiring) if self._may_diverge else self.plan
+        before: Any = original if inspection is None or original is not None else D.copy()
         self.backend.close_block(plan, D)
         self._check(call, plan, D)
-        if inspect is not None:
-            inspect.find(self._engine(plan), D, before)
+        if inspection is not None:
+            inspection.find(self._engine(plan), D, before)
 
-    def read(self, matrix: EncodedMatrix, A: Any, D: Any, inspect: Inspection | None) -> tuple[Any, Array | None, Any]:
+    def read(
+        self, matrix: EncodedMatrix, A: Any, D: Any, inspection: Inspection | None
+    ) -> tuple[Any, Array | None, Any]:
         """D ← the encoded entries of A.
 
         Returns
@@ -163,7 +165,7 @@ class MethodRun:
             The argument of `drop_empty_paths`, if A⁺ is computed, else None.
         """
         operand, original = self._operand(matrix, A, D) if self.draft.plus else None, None
-        if (self.method.apart or inspect is not None) and matrix.is_unchanged and not is_same_memory(A, D):
+        if (self.method.apart or inspection is not None) and matrix.is_unchanged and not is_same_memory(A, D):
             original = A
         return D if self.method.apart and original is not None else matrix.encode(A, D), original, operand
 
@@ -174,7 +176,7 @@ class MethodRun:
         """
         if self.draft.semiring.idempotent:
             return m.diagonal(A)
-        if self.words:
+        if self.is_packed:
             return A if isinstance(A, BitMatrix) and not is_same_memory(A, D) else pack(A)  # a copy
         return A.copy() if is_same_memory(A, D) else A.astype(self.draft.dtype, copy=False)
 
@@ -188,13 +190,13 @@ class MethodRun:
             self._cycles_recorder.replay(self.plan, D, self._engine, cycles_in_place)
             return
         irreflexive_product(engine_of(self.plan, memory_of(D)), memory_of(operand), memory_of(D))
-        if self.words:
+        if self.is_packed:
             clear_tail(self.draft.semiring, D)
 
     def engine(self) -> Engine:
         """Return an engine for one call; its kernels write the vertex of a diverging pivot to the plan's status."""
         plan = self.plan.with_semiring(self.draft.semiring)
-        if self.on_device and self.may_synchronize and self._diverges:
+        if self.on_device and self.may_synchronize and self._may_diverge:
             plan.status.word = self.xp.full(1, -1, np.int32)  # kernels of a device write the vertex here
         return self._engine(plan)
 
@@ -206,31 +208,31 @@ class MethodRun:
     def _check(self, call: Call, plan: KernelPlan, D: Array) -> None:
         """Raise `DivergenceError` if a pivot had no star; warn if only the result shows that the sum diverges."""
         semiring, stack = self.kind.options.semiring, call.stack or self.draft.stack
-        if self._diverges and plan.status.read() >= 0:
+        if self._may_diverge and plan.status.read() >= 0:
             which, vertex = divmod(plan.status.diverged, self.kind.shape[-1])
             error = self._divergence(call, which, vertex, D)
-            raise of_matrix(error, np.unravel_index(which, stack)) if stack else error
-        if self._sums:
+            raise add_matrix_index(error, np.unravel_index(which, stack)) if stack else error
+        if self._checks_exponential_sums:
             warn_of_divergence(semiring, D)
-        if self._series:
+        if self._checks_series:
             warn_of_diverging_sum(semiring, D, nonnegative=self.draft.at_least_zero, is_closure=True)
 
-    def _divergence(self, call: Call, which: int, vertex: int, D: Array) -> DivergenceError:
+    def _divergence(self, call: Call, number: int, vertex: int, D: Array) -> DivergenceError:
         """Return the error for a vertex whose pivot has no star, with the cycle or the pivot if A still holds it."""
         semiring, check, A, pivot = call.semiring, self.kind.options.check, call.A, None
         if isinstance(A, np.ndarray) and call.strips is None and not is_same_memory(A, D):
-            A = A.reshape(-1, *A.shape[-2:])[which]
+            A = A.reshape(-1, *A.shape[-2:])[number]
             if semiring in (max_times, min_times):
                 cycle = scales(A, semiring, self.kind.rounded_to)
                 if isinstance(cycle, list):
-                    return gain_error(semiring, call.caller_vertices(cycle), weights_around(A, cycle), check=check)
+                    return gain_error(semiring, call.to_caller_direction(cycle), weights_around(A, cycle), check=check)
             elif not is_half(A.dtype):
                 pivot = lost_pivot(A.T if self.kind.is_transposed else A, semiring, vertex)
         return divergence_error(semiring, vertex, pivot=pivot, check=check)
 
 
-def of_matrix(error: SemiringError, index: Sequence[Any]) -> SemiringError:
-    """Return an error about entries with the index of its matrix in the stack; other errors are unchanged."""
+def add_matrix_index(error: SemiringError, index: Sequence[Any]) -> SemiringError:
+    """Add the index of a matrix in its stack to an error about the entries. Other errors stay unchanged."""
     if isinstance(error, DivergenceError | DomainError | IntegerOverflowError):
         place = tuple(map(int, index))
         about = f"{error}; this is about the matrix A[{', '.join(map(str, place))}] of the stack"

@@ -10,7 +10,7 @@ from semiring.algorithms.methods import Method
 from semiring.closures.call import Call
 from semiring.closures.matrix import EncodedMatrix
 from semiring.closures.method_run import MethodRun
-from semiring.closures.plan import Draft, Rewrite, text_of
+from semiring.closures.plan import Draft, Rewrite, reason_text
 from semiring.closures.planner import plan_of
 from semiring.errors import AlgebraError
 from semiring.out_of_core.last_round import NO_LAST_ROUND, LastRound
@@ -88,7 +88,7 @@ def plan_pieces(call: Call, *, last_round: bool = False) -> PieceWork:
             continue
         if answer.last_round is None or not last_round:
             raise AlgebraError(
-                f"{text_of(answer.why, call)}: that needs the whole matrix in memory, and this matrix is closed "
+                f"{reason_text(answer.why, call)}: that needs the whole matrix in memory, and this matrix is closed "
                 f"by {strips.piece_name} of them; read it and close it in memory, which takes "
                 f"{format_bytes(call.A.nbytes)} at least"
             )

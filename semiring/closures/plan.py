@@ -28,7 +28,7 @@ from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import engine_of, make_plan
 from semiring.out_of_core.last_round import LastRound
 
-__all__ = ["Draft", "NotApplicable", "Plan", "Rewrite", "Stage", "Work", "text_of"]
+__all__ = ["Draft", "NotApplicable", "Plan", "Rewrite", "Stage", "Work", "reason_text"]
 
 Array: TypeAlias = Any  # a NumPy array, on a GPU a CuPy array
 Text: TypeAlias = "str | Callable[[Call], str]"
@@ -68,7 +68,7 @@ class Draft:
     def from_call(cls, call: Call) -> Draft:
         """Return the draft that the first rule receives."""
         k, semiring = call.kind, call.semiring
-        matrix = EncodedMatrix.unchanged(
+        matrix = EncodedMatrix.identity(
             k.dtype, call.none, is_packed=k.storage == "bits", is_transposed=k.is_transposed
         )
         if k.strips is not None:
@@ -117,7 +117,7 @@ class Rewrite(NamedTuple):
 
     why: Text
     draft: Draft
-    quiet: bool = False  # listed among the rules, but not among the reasons
+    quiet: bool = False  # whether ``why`` is shown among the rules only, not among the reasons
     is_rowwise: bool = True  # whether the rewrite can be applied to some rows at a time, as strips require
     #: The work on a rewrite that is not rowwise, if it can be done in one more round over all strips.
     last_round: Callable[[Call], LastRound] | None = None
@@ -144,12 +144,12 @@ class Work(NamedTuple):
     def read(self, D: Any) -> Any:
         """D ← the encoded matrix. Return a copy of it for `find_predecessors`, or None if none are needed."""
         self.matrix.encode(self.call.A, D)
-        return None if self.call.inspect is None else D.copy()
+        return None if self.call.inspection is None else D.copy()
 
-    def find_predecessors(self, D: Any, before: Any) -> None:
-        """Run the predecessor search on the closed matrix D; ``before`` is the encoded matrix."""
-        if self.call.inspect is not None:
-            self.call.inspect.find(engine_of(self.plan.kernel_plan, D), D, before)
+    def find_predecessors(self, D: Any, original: Any) -> None:
+        """Run the predecessor search on the closed matrix D; ``original`` is the encoded matrix."""
+        if self.call.inspection is not None:
+            self.call.inspection.find(engine_of(self.plan.kernel_plan, D), D, original)
 
 
 class Plan:
@@ -168,14 +168,14 @@ class Plan:
         self.draft, self.path, self.answers = draft, path, answers
         self.outer = Draft.from_call(call).matrix
         levels = [self.outer, *(stage.matrix for stage in draft.stages), draft.matrix]
-        self._bound = any(isinstance(map_, CallMap) for map_ in draft.matrix.maps)
+        self._needs_binding = any(isinstance(map_, CallMap) for map_ in draft.matrix.maps)
         self._levels = [inner.relative_to(outer) for outer, inner in pairwise(levels)]
         self._matrix = draft.matrix.relative_to(self.outer)
         self.method: MethodRun | None = None
         if draft.close is None and draft.method_of is None:
             self.method = MethodRun(call, draft, draft.method)
         plain = self.method is not None and not (
-            self._bound or draft.stages or draft.replan or self._matrix.needs_packing
+            self._needs_binding or draft.stages or draft.replan or self._matrix.needs_packing
         )
         #: Whether the matrix is only read, closed and written. This short route matters for few vertices.
         self._is_plain = plain and draft.dtype == self.outer.dtype and draft.matrix.storage == "elements"
@@ -193,8 +193,8 @@ class Plan:
         return MethodRun(call, self.draft, self.draft.method_of(call))
 
     def encodings(self, call: Call) -> tuple[EncodedMatrix, list[EncodedMatrix]]:
-        """Return the encoding in which the matrix is closed, relative to the array; and those from stage to stage."""
-        if not self._bound:
+        """Return the encoding of the closed matrix relative to the array, and the encodings between the stages."""
+        if not self._needs_binding:
             return self._matrix, self._levels
         inner = self.draft.matrix.bind(call)
         levels = [self.outer, *(stage.matrix.bind(call) for stage in self.draft.stages), inner]
@@ -216,7 +216,7 @@ class Plan:
         ):
             D = out_buffer = empty_like(A) if out_buffer is None else out_buffer
             plain: Any = self.method
-            D, original, operand = plain.read(self._matrix, A, D, call.inspect)
+            D, original, operand = plain.read(self._matrix, A, D, call.inspection)
             plain.close(call, D, original)
             if d.plus:
                 plain.drop_empty_paths(operand, D)
@@ -231,7 +231,7 @@ class Plan:
             out_buffer = empty_like(A)
         D = matrix.memory_in(out_buffer, A)
         if method is not None:
-            D, original, operand = method.read(matrix, A, D, call.inspect)
+            D, original, operand = method.read(matrix, A, D, call.inspection)
             method.close(call, D, original)
             if d.plus:
                 method.drop_empty_paths(operand, D)
@@ -262,15 +262,17 @@ class Plan:
             [(name, type(answer), answer.why if isinstance(answer.why, str) else "") for name, answer in plan.answers]
             for plan in (self, other)
         )
-        return first == second and self.path == other.path and _comparable(self.draft) == _comparable(other.draft)
+        return (
+            first == second and self.path == other.path and _comparison_key(self.draft) == _comparison_key(other.draft)
+        )
 
     # --------------------------------------------------------------------------------------------------- explanation
 
-    def rules(self, call: Call) -> str:
+    def rules_text(self, call: Call) -> str:
         """Return the path and the answer of every rule as text."""
         lines = [f"  ? {question.text:<24} {answer}" for question, answer in self.path]
         for name, answer in self.answers:
-            lines.append(f"  {'✓' if isinstance(answer, Rewrite) else '·'} {name:<14} {text_of(answer.why, call)}")
+            lines.append(f"  {'✓' if isinstance(answer, Rewrite) else '·'} {name:<14} {reason_text(answer.why, call)}")
         return "\n".join(lines)
 
     def explain(self, call: Call) -> None:
@@ -281,9 +283,9 @@ class Plan:
         is_first = call.matrix_of_stack == 0
         for name, answer in self.answers:
             applies, costs = isinstance(answer, Rewrite), answer.costs and answer.costs(call)
-            why = text_of(answer.why, call)
+            why = reason_text(answer.why, call)
             if is_first:
-                explanation.add_rule(call.depth, name, applies, why, _cost(answer, before, costs))
+                explanation.add_rule(call.depth, name, applies, why, _cost_text(answer, before, costs))
             if not applies:
                 explanation.note(answer.note)
                 continue
@@ -307,12 +309,12 @@ class Plan:
             explanation.predict({} if method.pairs is None else {"dense": method.pairs})
 
 
-def text_of(why: Text, call: Call) -> str:
+def reason_text(why: Text, call: Call) -> str:
     """Return the reason of a rule, which may be a function of the call."""
     return why(call) if callable(why) else why
 
 
-def _comparable(d: Draft) -> tuple[Any, ...]:
+def _comparison_key(d: Draft) -> tuple[Any, ...]:
     """Return the properties of a draft that can be compared. Each run of a rule makes new functions and maps."""
     m = d.matrix
     return (
@@ -323,13 +325,17 @@ def _comparable(d: Draft) -> tuple[Any, ...]:
     )
 
 
-def _cost(answer: NotApplicable | Rewrite, before: Draft, costs: CostEstimate | None) -> str:
+def _cost_text(answer: NotApplicable | Rewrite, earlier: Draft, costs: CostEstimate | None) -> str:
     """Return the costs of a rule and its rivals, and whether the input must survive until the result exists."""
     texts = [str(costs)] if costs else []
     if isinstance(answer, Rewrite):
         after = answer.draft
-        if not texts and not answer.is_final and (after.matrix.maps, after.dtype) != (before.matrix.maps, before.dtype):
+        if (
+            not texts
+            and not answer.is_final
+            and (after.matrix.maps, after.dtype) != (earlier.matrix.maps, earlier.dtype)
+        ):
             texts.append("no extra pass over the matrix")
-        if after.replan is not None and before.replan is None:
+        if after.replan is not None and earlier.replan is None:
             texts.append("the input is kept until the result is there")
     return "; ".join(texts)

@@ -27,7 +27,7 @@ from semiring.algorithms.methods import is_structural, method_named
 from semiring.arrays.operands import memory_of
 from semiring.closures.call import Call, Kind, is_tropical
 from semiring.closures.entry_maps import POSITIVE_ZEROS
-from semiring.closures.plan import Draft, NotApplicable, Plan, Rewrite, text_of
+from semiring.closures.plan import Draft, NotApplicable, Plan, Rewrite, reason_text
 from semiring.closures.questions import Question, question, signs
 from semiring.errors import AlgebraError, MethodError
 from semiring.kernels import backend_for
@@ -226,13 +226,13 @@ def _make_plan(call: Call) -> Plan:
     first = 0
     if part is not None:
         first = 1 + [each.name for each in rules].index(part.after_rule)
-        draft = _draft_of_part(q, draft)
+        draft = _make_part_draft(q, draft)
     for each in rules[first:]:
         answer = each.answer(q, draft, call)
         if q.method in each.methods and part is None and isinstance(answer, NotApplicable):
             needs = method_named(q.method).structure
             raise AlgebraError(
-                f"{q.method} closes {needs}, and does not close this matrix: {text_of(answer.why, call)}. Use "
+                f"{q.method} closes {needs}, and does not close this matrix: {reason_text(answer.why, call)}. Use "
                 f"{option('method', 'auto')}, or another method"
             )
         answers.append((each.name, answer))
@@ -250,7 +250,7 @@ def with_signs(q: Recorder, d: Draft) -> Draft:
     return d.replace(nonnegative=answer == "clear", at_least_zero=answer in ("clear", "zero") and not negated)
 
 
-def _draft_of_part(q: Recorder, d: Draft) -> Draft:
+def _make_part_draft(q: Recorder, d: Draft) -> Draft:
     """Return the draft for a part of another matrix, with the signs of its entries."""
     d = with_signs(q, d)
     if not is_tropical(d.semiring):
@@ -274,19 +274,22 @@ def _add_plan(call: Call) -> Plan:
     for query, answer in plan.path:
         node = branches.setdefault(key, _Node(query))
         if node.__class__ is not _Node or node.question is not query:
-            raise AssertionError(f"a rule is no function of what it asked: {node!r}, and then {query!r}")
+            raise AssertionError(
+                f"a rule depends on more than the answers to its questions: {node!r}, and then {query!r}"
+            )
         branches, key = node.branches, answer
-    cached: Plan = branches.setdefault(key, plan)  # another thread may have added a plan
-    return cached
+    cached_plan: Plan = branches.setdefault(key, plan)  # another thread may have added a plan
+    return cached_plan
 
 
 def _may_cache_plans() -> bool:
     return not any(each.reads_entries for each in rules_in_order())
 
 
-def _verify(call: Call, cached: Plan) -> None:
+def _verify(call: Call, cached_plan: Plan) -> None:
     plan = _make_plan(call)
-    if not plan.is_equal_to(cached):
+    if not plan.is_equal_to(cached_plan):
         raise AssertionError(
-            f"a rule read something that it did not ask for:\n{plan.rules(call)}\n{cached.rules(call)}"
+            "a rule depends on more than the answers to its questions:\n"
+            f"{plan.rules_text(call)}\n{cached_plan.rules_text(call)}"
         )

@@ -59,10 +59,10 @@ def signs(call: Call) -> Literal["clear", "zero", "below", "unbounded"]:
     if not is_tropical(call.kind.options.semiring):
         low, _, _, nonnegative = call.scan
         return "clear" if nonnegative else "zero" if low is not None and low >= 0 else "below"
-    least = call.least
+    least = call.least_weight
     if least is None or least < 0:
         return "unbounded" if least == -np.inf else "below"
-    if call.needs_least_only:
+    if call.needs_least_weight_only:
         return "zero"
     return "clear" if call.scan.nonnegative and call.sign > 0 else "zero"
 
@@ -79,12 +79,12 @@ def sums_are_safe(call: Call) -> bool:
     """Return whether no weight of a stack gains, and no sum of integers comes near "no path"."""
     if not is_tropical(call.semiring):
         return not gains(call.semiring, call.scan.low, call.scan.high)
-    if call.least is None or call.least < 0:
+    if call.least_weight is None or call.least_weight < 0:
         return False
     if call.kind.dtype.kind != "i":
         return True
     none = int(inner_zero(min_plus, call.kind.dtype))
-    return call.greatest is None or bool(call.greatest <= (none - 1) // (call.n + 1))
+    return call.greatest_weight is None or bool(call.greatest_weight <= (none - 1) // (call.n + 1))
 
 
 @question()

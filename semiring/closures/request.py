@@ -34,7 +34,7 @@ class Request:
     reading: Reading = AS_IT_IS  # how edges are read
     rounded_to: Any = None  # the dtype to which the entries were rounded, if it differs from their own
     progress: Callable[[int, int], None] | None = None
-    inspect: Inspection | None = None
+    inspection: Inspection | None = None  # finds predecessors from the closed matrix, before it is decoded
     explanation: Explanation | None = None  # None: no explanation was requested
     depth: int = 0  # the indentation of the lines of the explanation
 
@@ -46,12 +46,15 @@ class Request:
         """Return the request for another operand, whose explanation is indented one level deeper."""
         return replace(self, operand=operand, depth=self.depth + 1, **changes)
 
-    def explain(self, front_end: str, why: str, *, quiet: bool = False) -> None:
-        """Add a front end and its reason to the explanation, if one was requested."""
+    def explain(self, front_end: str, reason: str, *, quiet: bool = False) -> None:
+        """Add a front end and its reason to the rules of the explanation, if one was requested.
+
+        Unless ``quiet``, add the reason to the reasons too.
+        """
         if self.explanation is not None:
-            self.explanation.add_rule(self.depth, front_end, True, why)
+            self.explanation.add_rule(self.depth, front_end, True, reason)
             if not quiet:
-                self.explanation.note(why)
+                self.explanation.note(reason)
 
     def note(self, reason: str) -> None:
         """Add a reason to the explanation, if one was requested."""

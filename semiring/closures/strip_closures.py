@@ -25,7 +25,7 @@ from semiring.closures.matrix import EntryMap
 from semiring.closures.pieces import PieceWork, plan_pieces
 from semiring.closures.plan import Draft
 from semiring.closures.request import Request
-from semiring.closures.rules.integers import largest_weight, near_no_path
+from semiring.closures.rules.integers import largest_weight, widen_near_no_path
 from semiring.errors import AlgebraError, StorageError
 from semiring.kernels.definition import define
 from semiring.kernels.engine import make_plan
@@ -41,16 +41,18 @@ __all__ = ["close_by_strips", "find_journal"]
 Array: TypeAlias = Any
 AnyRun: TypeAlias = Run | HostArrayRun
 
-_HEADS = "heads of "  # followed by the number of a tail: the name of a vector in a journal
+_HEADS = "heads of "  # the name of a vector in a journal begins so, and the number of a tail follows
 
 
-def _close(work: PieceWork, run: AnyRun, about: Mapping[str, Any] | None, vectors: Mapping[str, Array] | None) -> None:
+def _close(
+    work: PieceWork, run: AnyRun, description: Mapping[str, Any] | None, vectors: Mapping[str, Array] | None
+) -> None:
     call = work.call
     assert call.strips is not None
     try:
         with run.pool:
             pieces, engine = work.pieces_on(call.strips.sample), work.method().engine()
-            run.close(engine, pieces.encode, pieces.decode, call.progress, about, vectors, work.last_round)
+            run.close(engine, pieces.encode, pieces.decode, call.progress, description, vectors, work.last_round)
     except NoStarError as error:
         raise divergence_error(call.semiring, error.vertex) from None
 
@@ -63,14 +65,14 @@ def close_by_strips(request: Request, call: Call, run: AnyRun) -> Any:
             return run.result()
         about, vectors = None, None
         if run.journal is not None:
-            work = _of_journal(call, run.journal)
+            work = _restore_work(call, run.journal)
         else:
             work = plan_pieces(call, last_round=True)
             if work.last_round.edges and request.pivots is not None:
                 raise AlgebraError("pivots= does not support edges of unbounded gain: leave pivots= or these edges out")
             run.add_last_round(work.last_round.rows)
             if run.journal_name is not None:
-                about, vectors = _about(request, work, run.source, run.target)
+                about, vectors = _describe_run(request, work, run.source, run.target)
         release_pages(call.A)
         _close(work, run, about, vectors)
     finally:
@@ -101,7 +103,7 @@ def _identity(request: Request, source: StoredMatrix, target: StoredMatrix, back
     }
 
 
-def _about(
+def _describe_run(
     request: Request, work: PieceWork, source: StoredMatrix, target: StoredMatrix
 ) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the description of a run for its journal, and the vectors that belong to it.
@@ -111,7 +113,7 @@ def _about(
     m, vectors, maps = work.inner, {}, []
     for map_ in m.maps:
         if not map_.name:
-            raise _unknown(type(map_).__name__)
+            raise _state_error(type(map_).__name__)
         maps.append(map_.name)
         if isinstance(map_, VertexMap):
             vectors["potentials"] = map_.tails
@@ -119,8 +121,8 @@ def _about(
         vectors["loops"] = work.last_round.loops
     for tail, heads in work.last_round.edges.items():
         vectors[f"{_HEADS}{tail}"] = heads
-    if work.replan not in (None, near_no_path):
-        raise _unknown(repr(work.replan))
+    if work.replan not in (None, widen_near_no_path):
+        raise _state_error(repr(work.replan))
     return {
         "name of the semiring": request.semiring.name,
         "identity": _identity(request, source, target, work.method().backend.name),
@@ -131,14 +133,14 @@ def _about(
     }, vectors
 
 
-def _unknown(what: str) -> AlgebraError:
+def _state_error(state: str) -> AlgebraError:
     return AlgebraError(
-        f"a journal cannot store the state of a rule of your own, {what}: leave journal= or the rule out"
+        f"a journal cannot store the state of a rule of your own, {state}: leave journal= or the rule out"
     )
 
 
-def _of_journal(call: Call, journal: Journal) -> PieceWork:
-    """Return the plan that the rules made when the run began."""
+def _restore_work(call: Call, journal: Journal) -> PieceWork:
+    """Return the plan that the rules made when the run began, from the journal of the run."""
     about, semiring = journal.about, min_plus if is_tropical(call.semiring) else call.semiring
     h = journal.vectors.get("potentials")
     by_name: dict[str, EntryMap] = {map_.name: map_ for map_ in (NEGATION, POSITIVE_ZEROS, BOUNDED_GAIN)}
@@ -159,7 +161,7 @@ def _of_journal(call: Call, journal: Journal) -> PieceWork:
     replan = None
     for largest in about["largest"]:
         call.set_result(largest_weight, largest)
-        replan = near_no_path
+        replan = widen_near_no_path
     return PieceWork(call, d, before.matrix, d.matrix, replan, last)
 
 

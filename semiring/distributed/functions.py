@@ -587,7 +587,7 @@ def closure(
         tiles = agree(ranks, partial(distributed.own.astype, np.float32))
         distributed = DistributedMatrix(ranks, distributed.grid, tiles)
     transport, close = context.transport(distributed.grid), _METHODS[method]
-    close_distributed(request, distributed, transport, on=context.to_device, close=close, progress=progress)
+    close_distributed(request, distributed, transport, place=context.to_device, close=close, progress=progress)
     own = round_to_dtype(distributed.own, closed.dtype)
     if method == "row_broadcast":
         closed.own[...] = distribute_rows(ranks, closed._tiles.grid, row_ranges, own, closed.dtype)

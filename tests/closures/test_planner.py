@@ -36,7 +36,7 @@ from semiring.closures.method_run import MethodRun
 from semiring.closures.plan import Draft, NotApplicable, Plan, Rewrite
 from semiring.closures.planner import Recorder, Rule, forget_plans, plan_of
 from semiring.closures.rules import RULES, STRUCTURES, register_rule, unregister_rule
-from semiring.closures.rules.integers import near_no_path
+from semiring.closures.rules.integers import widen_near_no_path
 from semiring.errors import (
     DivergenceError,
     DomainError,
@@ -292,7 +292,7 @@ def test_products_under_factors_gain_nowhere(rng, name, gain):
 
 def test_a_draft_with_another_map_reads_the_entries_anew():
     A = np.zeros((2, 2))
-    d = Draft(sr.min_plus, EncodedMatrix.unchanged(A.dtype, INF))
+    d = Draft(sr.min_plus, EncodedMatrix.identity(A.dtype, INF))
     assert d.matrix.is_one_pass
     assert d.matrix.is_unchanged
     shifted = d.with_map(PotentialShift(np.array([0.0, -1.0]))).matrix
@@ -692,7 +692,7 @@ def test_nothing_is_asked_of_integers_on_a_device_that_nobody_waits_for(monkeypa
         assert plan.draft.dtype == np.int32
         plan = planned(on_device(A), "min_plus")
         assert [each.text for each, _ in plan.path][-1] == "integer width"
-        assert plan.draft.replan is near_no_path
+        assert plan.draft.replan is widen_near_no_path
 
 
 def unread(shape, dtype):

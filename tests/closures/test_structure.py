@@ -487,7 +487,7 @@ def test_a_rival_is_priced_as_long_as_nothing_is_cheaper(monkeypatch):
     monkeypatch.setattr(costs, "_cost", lambda name, *rest: asked.append(name) or known[name])
     names = dict.fromkeys(("undirected", "hops", "components", "separators"), lambda: True)
     found = costs.compare_costs(
-        "searches", 9, np.dtype(float), allowed=frozenset({"undirected", "components"}), **names
+        "searches", 9, np.dtype(float), allowed_rules=frozenset({"undirected", "components"}), **names
     )
     assert asked == ["dense", "searches", "undirected", "components"]
     assert found.cheapest == "components"
@@ -523,7 +523,7 @@ def test_the_price_of_searches_is_that_of_what_is_reached(rng):
 
     def cheapest(seen):
         ways = dict.fromkeys(("components", "separators"), lambda: True)
-        return costs.compare_costs("searches", n, float32, seen, edges=seen.edges, allowed=spared, **ways)
+        return costs.compare_costs("searches", n, float32, seen, edges=seen.edges, allowed_rules=spared, **ways)
 
     one_way = cheapest(_stored(n, *streets))
     assert sorted(one_way, key=one_way.get) == ["separators", "searches", "components", "dense"]

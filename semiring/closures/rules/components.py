@@ -161,7 +161,7 @@ def close_by_parts(
     """
     call, m, before, engine = work.call, work.matrix, None, engine_of(work.plan.kernel_plan, D)
     reorder = partial(permute, D, threads=call.threads, graphs=engine.capabilities.graphs)
-    if call.inspect is None and m.is_unchanged and has_adjacent_elements(call.A) and not is_same_memory(call.A, D):
+    if call.inspection is None and m.is_unchanged and has_adjacent_elements(call.A) and not is_same_memory(call.A, D):
         reorder(parts.order, source=call.A)
     else:
         before = work.read(D)
@@ -170,7 +170,7 @@ def close_by_parts(
     for number, block in enumerate(blocks):
         view = D[block.start : block.stop, block.start : block.stop]
         try:
-            solve(_call_for(work, rule_name, block, view, pairs, number), view)
+            solve(_component_call(work, rule_name, block, view, pairs, number), view)
         except NegativeCycleError:
             raise
         except DivergenceError as error:
@@ -187,7 +187,7 @@ def close_by_parts(
     return D
 
 
-def _close_by_blocks(engine: Engine, D: Any, parts: Components, closed: Any) -> None:
+def _close_by_blocks(engine: Engine, D: Any, parts: Components, closed_mask: Any) -> None:
     """D ← D* for a block upper triangular D in the order of ``parts``, one weak component after the other."""
     width = schedule_for(engine.backend.name, engine.plan.dtype).triangle
     if may_diverge(engine.plan):
@@ -198,8 +198,8 @@ def _close_by_blocks(engine: Engine, D: Any, parts: Components, closed: Any) -> 
         blocked_floyd_warshall(engine, block, width=width, start=low, bounds=bounds)
 
 
-def _call_for(work: Work, rule_name: str, block: Block, view: Any, pairs: int, number: int) -> Call:
-    """Return the call for a component, which is closed in place, after so many ``pairs`` of earlier components."""
+def _component_call(work: Work, rule_name: str, block: Block, view: Any, pairs: int, number: int) -> Call:
+    """Return the call for a component, which is closed in place; ``pairs``: the pairs of the earlier components."""
     call, d = work.call, work.draft
     report = partial(_report, call.progress, pairs, block.stop - block.start, call.n)
     results = dict(block.results)
@@ -209,7 +209,7 @@ def _call_for(work: Work, rule_name: str, block: Block, view: Any, pairs: int, n
         view,
         part=Part(rule_name, d.semiring, str(d.method), d.may_use_structure),
         plus=d.plus,
-        inspect=None,
+        inspection=None,
         progress=None if call.progress is None else report,
         matrix_of_stack=number,
         **results,

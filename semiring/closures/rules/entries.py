@@ -11,7 +11,7 @@ from semiring.closures.questions import signs
 
 __all__ = ["entries"]
 
-_SAID = {
+_REASONS = {
     "clear": "no entry is below 0, and no sign bit is set",
     "zero": "no entry is below 0",
     "below": "an entry may be below 0",
@@ -29,4 +29,4 @@ def entries(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
         return NotApplicable("packed bits have no signs")
     if not q.may_scan:
         return NotApplicable("check=False: the entries are not scanned")
-    return Rewrite(_SAID[q.ask(signs)], with_signs(q, d), quiet=True)
+    return Rewrite(_REASONS[q.ask(signs)], with_signs(q, d), quiet=True)

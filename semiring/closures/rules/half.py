@@ -27,7 +27,7 @@ __all__ = ["half", "stays_float16"]
 
 
 def stays_float16(dtype: np.dtype[Any], options: Options) -> bool:
-    """Return whether kernels for float16 may close the matrix: nothing is rounded, or the caller asked for it."""
+    """Return whether kernels for float16 may close the matrix: nothing is rounded, or the caller requested it."""
     return dtype == np.float16 and (options.compute_dtype is not None or selects(options.semiring))
 
 
@@ -55,7 +55,7 @@ def half(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
             remedy += ", or round whenever a strip is written, compute_dtype='float16'"
         raise AlgebraError(f"{k.strips.piece_name} of {dtype} cannot hold float32: {remedy}")
     return Rewrite(
-        f"{dtype} is closed in float32, and rounded once", d.replace(close=_in_float32, needs_out_buffer=True)
+        f"{dtype} is closed in float32, and rounded once", d.replace(close=_close_in_float32, needs_out_buffer=True)
     )
 
 
@@ -68,7 +68,7 @@ def _has_kernels(q: Recorder, d: Draft) -> bool:
     return q.on_device and q.backend(d.semiring, d.dtype).capabilities.provides("close")
 
 
-def _in_float32(work: Work, out_buffer: Any) -> Any:
+def _close_in_float32(work: Work, out_buffer: Any) -> Any:
     call = work.call
     wide = call.A.astype(np.float32, order="C")  # in the result's order of entries, not that of the operand
     rounded_to = call.kind.rounded_to or call.kind.dtype

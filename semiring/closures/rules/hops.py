@@ -26,7 +26,7 @@ _LEVELS = 1024  # the most levels of a search on a GPU, where each level is a la
 _BITS = 3  # bits of memory for every entry
 
 
-def _free() -> int:
+def _free_device_memory() -> int:
     from semiring.arrays.device import free_device_memory
 
     return free_device_memory()
@@ -62,16 +62,16 @@ def paths_are_long(call: Call) -> bool:
 @question()
 def memory_holds_the_reached(call: Call) -> bool:
     """Return whether the GPU has memory for the sets of reached vertices."""
-    return _BITS * call.n**2 // 8 <= _free()
+    return _BITS * call.n**2 // 8 <= _free_device_memory()
 
 
 @question()
 def sums_stay_below_the_sentinel(call: Call) -> tuple[str, ...]:
     """Return the integer dtypes in which no sum of n + 1 weights comes near "no path"."""
-    if call.greatest is None:
+    if call.greatest_weight is None:
         return ()
     dtypes = map(np.dtype, ("int16", "int32", "int64"))
-    return tuple(t.name for t in dtypes if (call.n + 1) * int(call.greatest) < int(inner_zero(min_plus, t)))
+    return tuple(t.name for t in dtypes if (call.n + 1) * int(call.greatest_weight) < int(inner_zero(min_plus, t)))
 
 
 @rule("hops", structure=True, methods=("breadth_first_search",))
@@ -95,20 +95,22 @@ def hops(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     own = not d.plus and not k.needs_predecessors and m.dtype == k.dtype
     if own and m.sentinel:
         own = m.dtype.name in q.ask(sums_stay_below_the_sentinel)
-    changes: dict[str, Any] = {"method_of": _of_inner(m.inner)}
+    changes: dict[str, Any] = {"method_of": _inner_method_maker(m.inner)}
     if own:
-        changes = {"method_of": _of_caller, "maps": (), "sentinel": "", "dtype": k.dtype, "inner": m.none}
+        changes = {"method_of": _make_caller_method, "maps": (), "sentinel": "", "dtype": k.dtype, "inner": m.none}
     costs = compare_costs("hops", q.n, d.dtype)
-    return Rewrite(_why, d.replace(**changes, structural_method="breadth first search"), costs=lambda call: costs)
+    return Rewrite(_reason, d.replace(**changes, structural_method="breadth first search"), costs=lambda call: costs)
 
 
-def _why(call: Call) -> str:
+def _reason(call: Call) -> str:
     return f"all edges have the weight {_weight(call)}: hops, by breadth-first search"
 
 
-def _of_caller(call: Call) -> Method:
+def _make_caller_method(call: Call) -> Method:
+    """Return the method that writes the caller's numbers directly."""
     return by_hops(call.structure.weight, call.none, call.structure)
 
 
-def _of_inner(inner: Any) -> Any:
+def _inner_method_maker(inner: Any) -> Any:
+    """Return a function of a call that returns the method for an encoded matrix, where ``inner`` is "no path"."""
     return lambda call: by_hops(_weight(call), inner, call.structure)

@@ -33,19 +33,19 @@ from semiring.closures.rules.reweighted import SHIFTED, both_signs
 from semiring.errors import IntegerOverflowError
 from semiring.namespaces import is_device_array
 
-__all__ = ["integers", "largest_weight", "near_no_path"]
+__all__ = ["integers", "largest_weight", "widen_near_no_path"]
 
 _WIDE = np.dtype(np.int64)
 
 
 def largest_weight(call: Call) -> int:
     """Return the largest weight, or the largest weight under potentials if one is below 0."""
-    if call.least >= 0:
-        return int(call.greatest or 0)
+    if call.least_weight >= 0:
+        return int(call.greatest_weight or 0)
     maps = (NEGATION, PotentialShift(call.potentials)) if call.sign < 0 else (PotentialShift(call.potentials),)
     inner = inner_zero(min_plus, _WIDE)
     m = EncodedMatrix(call.kind.dtype, call.none, _WIDE, inner, maps, "masked", is_transposed=call.kind.is_transposed)
-    return int(m.range(call.A)[1])
+    return int(m.number_range(call.A)[1])
 
 
 @question(default=("", True))
@@ -56,15 +56,15 @@ def integer_width(call: Call) -> tuple[str, bool]:
     `IntegerOverflowError` if no integers suffice.
     """
     own, largest = call.kind.dtype, call.result_of(largest_weight)
-    dtype = call.wider or own
-    while largest >= _none(dtype):
-        dtype = wider(call, dtype)
-    far = (call.n + 1) * largest < _none(dtype)  # no distance comes near the value for "no path"
+    dtype = call.wider_dtype or own
+    while largest >= _inner_no_path(dtype):
+        dtype = next_wider_dtype(call, dtype)
+    far = (call.n + 1) * largest < _inner_no_path(dtype)  # no distance comes near the value for "no path"
     return "" if dtype == own else dtype.name, far
 
 
 @cache
-def _none(dtype: np.dtype[Any]) -> int:
+def _inner_no_path(dtype: np.dtype[Any]) -> int:
     return int(inner_zero(min_plus, dtype))
 
 
@@ -89,7 +89,7 @@ def integers(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
         nonnegative=True,
         at_least_zero=True,
         has_negative_weight=False,
-        replan=None if far else near_no_path,
+        replan=None if far else widen_near_no_path,
     )
     signed, sign = d.has_negative_weight, d.matrix.sign
 
@@ -104,20 +104,24 @@ def integers(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     return Rewrite(f"integers, {int(read.matrix.inner)} for “no path” inside", read, quiet=True, notes=notes)
 
 
-def _comes_near(largest: int, D: Any) -> bool:
+def _comes_near_no_path(largest: int, D: Any) -> bool:
     """Return whether a closed entry lies within the ``largest`` weight of "no path", so a path may be cut off."""
     none = inner_zero(min_plus, D.dtype)
     bound = D.dtype.type(int(none) - largest)
     return any_true(((D[rows] >= bound) & (D[rows] < none)).any() for rows in parts(D.shape, is_device_array(D)))
 
 
-def near_no_path(call: Call, D: Any) -> dict[str, Any] | None:
+def widen_near_no_path(call: Call, D: Any) -> dict[str, Any] | None:
     """Return the next wider dtype as an answer for another plan, if a path may have been cut off; else None."""
-    return {"wider": wider(call, D.dtype, closed=D)} if _comes_near(call.result_of(largest_weight), D) else None
+    return (
+        {"wider_dtype": next_wider_dtype(call, D.dtype, result=D)}
+        if _comes_near_no_path(call.result_of(largest_weight), D)
+        else None
+    )
 
 
-def wider(call: Call, dtype: np.dtype[Any], *, closed: Any = None) -> np.dtype[Any]:
-    """Return the next wider integer dtype for the closure of a matrix; ``closed``: the result in the narrower one.
+def next_wider_dtype(call: Call, dtype: np.dtype[Any], *, result: Any = None) -> np.dtype[Any]:
+    """Return the next wider integer dtype for the closure of a matrix; ``result``: the result in the narrower one.
 
     Raises `IntegerOverflowError` if there is no wider dtype, if strips cannot hold it, or if the result has overwritten
     the input.
@@ -130,7 +134,7 @@ def wider(call: Call, dtype: np.dtype[Any], *, closed: Any = None) -> np.dtype[A
         raise IntegerOverflowError(
             f"{start}, and {strips.piece_name} have no room for wider ones: convert {strips.whole_name} to {after}"
         )
-    if closed is not None and dtype == call.kind.dtype and is_same_memory(call.A, closed):
+    if result is not None and dtype == call.kind.dtype and is_same_memory(call.A, result):
         raise IntegerOverflowError(
             f"{start}, and the input is overwritten by the result: pass {after}, or do not compute in place"
         )

@@ -47,7 +47,7 @@ def method(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     if q.kind.devices:
         if name not in ("auto", BLOCKED):
             raise AlgebraError(f"{name} does not run on several GPUs: use {BLOCKED}, or one of them")
-        return _with_method(q, d, BLOCKED, f"rows on the GPUs {', '.join(gpu_names(q.kind.devices))}")
+        return _choose_method(q, d, BLOCKED, f"rows on the GPUs {', '.join(gpu_names(q.kind.devices))}")
     backend = q.backend(d.semiring, m.dtype, m.storage)
     if takes_edges(name) and m.storage == "elements":
         if not is_tropical(d.semiring) or m.dtype not in (np.float32, np.float64):
@@ -71,9 +71,9 @@ def method(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
             why = f"{name} was measured fastest for dense matrices on a {'GPU' if backend.name == 'cuda' else 'CPU'}"
     else:
         method_named(name).check(backend, m.storage)
-    return _with_method(q, d, name, why)
+    return _choose_method(q, d, name, why)
 
 
-def _with_method(q: Recorder, d: Draft, name: str, why: str) -> Rewrite:
-    why = f"{q.method} was asked for" if q.has_structural_method else why
-    return Rewrite(why, d.replace(method=name), quiet=q.method != "auto")
+def _choose_method(q: Recorder, d: Draft, name: str, reason: str) -> Rewrite:
+    reason = f"{q.method} was asked for" if q.has_structural_method else reason
+    return Rewrite(reason, d.replace(method=name), quiet=q.method != "auto")

@@ -24,23 +24,23 @@ from semiring.kernels.machines import closure_speed
 __all__ = ["narrow"]
 
 
-def _candidates(call: Call) -> Any:
+def _faster_dtypes(call: Call) -> Any:
     backend = backend_for(call.A, min_plus, call.kind.dtype)
     return closure_speed(backend.name, call.kind.dtype).faster_dtypes(call.n, call.kind.dtype)
 
 
-def _narrower(call: Call) -> Any:
+def _find_narrower_dtype(call: Call) -> Any:
     """Return the narrowest integers that hold every distance, and a bound of the distances; or None."""
-    greatest = call.greatest if call.kind.dtype.kind == "i" else None
-    return narrower(call.A, call.sign, greatest, _candidates(call))
+    greatest = call.greatest_weight if call.kind.dtype.kind == "i" else None
+    return narrower(call.A, call.sign, greatest, _faster_dtypes(call))
 
 
 @question()
 def narrow_dtype(call: Call) -> str:
     """Return the narrowest integers that hold every distance, "" if there are none, "zero" if all weights are 0."""
-    if call.kind.dtype.kind == "i" and call.greatest == 0:
+    if call.kind.dtype.kind == "i" and call.greatest_weight == 0:
         return "zero"
-    result = call.result_of(_narrower)
+    result = call.result_of(_find_narrower_dtype)
     return "" if result is None else result[0].name
 
 
@@ -65,9 +65,9 @@ def narrow(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     inner = np.dtype(name)
     costs = CostEstimate({str(each): dense_operations(q.n, each.itemsize) for each in (inner, dtype)})
     draft = d.replace(dtype=inner, inner=inner.type(inner_zero(min_plus, inner)), sentinel="held", nonnegative=True)
-    return Rewrite(_why, draft, costs=lambda call: costs)
+    return Rewrite(_reason, draft, costs=lambda call: costs)
 
 
-def _why(call: Call) -> str:
-    dtype, bound = call.result_of(_narrower)
+def _reason(call: Call) -> str:
+    dtype, bound = call.result_of(_find_narrower_dtype)
     return f"whole numbers, and no distance above {bound}: closed in {dtype}"

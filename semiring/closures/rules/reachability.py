@@ -39,7 +39,7 @@ def reachability(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     def method_of(call: Call) -> Method:
         return by_components(call.structure.components, threads)
 
-    return Rewrite(_why, d.replace(method_of=method_of, structural_method="purdom"))
+    return Rewrite(_reason, d.replace(method_of=method_of, structural_method="purdom"))
 
 
 def _on_device(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
@@ -63,7 +63,7 @@ def _on_device(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     return Rewrite(why, d.replace(method_of=method_of, structural_method="triangular"), quiet=True)
 
 
-def _why(call: Call) -> str:
+def _reason(call: Call) -> str:
     count = len(call.structure.components)
     if count <= 1:
         return "one strong component: every vertex reaches every other"

@@ -69,7 +69,7 @@ def _close_exactly(work: Work, D: Any) -> Any:
         matrix = xp.asarray(R)
         results = {"structure": call.structure.component_structure()} if d.may_use_structure else {}
         fields = {"part": inherited, "plus": d.plus, "has_adjacent_rows": True}
-        solve(call.part(matrix, inspect=None, scan=scan, **fields, **results), matrix)
+        solve(call.part(matrix, inspection=None, scan=scan, **fields, **results), matrix)
         R[...] = to_host_array(matrix)
 
     with np.errstate(over="ignore"):  # a distance beyond the range of the dtype is ∞

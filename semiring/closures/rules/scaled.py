@@ -25,7 +25,7 @@ def _factors(call: Call) -> Any:
     factors = scales(call.A, call.semiring, call.kind.rounded_to)
     if isinstance(factors, list):  # a cycle that gains
         weights = weights_around(call.A, factors)
-        raise gain_error(call.semiring, call.caller_vertices(factors), weights, check=call.kind.options.check)
+        raise gain_error(call.semiring, call.to_caller_direction(factors), weights, check=call.kind.options.check)
     return factors
 
 

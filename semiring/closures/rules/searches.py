@@ -41,10 +41,13 @@ def graph_of(call: Call, entries: Any) -> tuple[SparseGraph, Any]:
     return graph, graph_potentials(graph, call.kind.dtype)
 
 
-def dijkstra(d: Draft, find: Callable[[Call], tuple[SparseGraph, Any]], **more: Any) -> Rewrite:
+def dijkstra(d: Draft, find: Callable[[Call], tuple[SparseGraph, Any]], **rewrite_fields: Any) -> Rewrite:
     """Return the rewrite that searches a graph from every vertex; ``find(call)`` returns the graph."""
     return Rewrite(
-        "Dijkstra from every vertex", d.replace(close=partial(_search, find), needs_out_buffer=True), True, **more
+        "Dijkstra from every vertex",
+        d.replace(close=partial(_search, find), needs_out_buffer=True),
+        True,
+        **rewrite_fields,
     )
 
 
@@ -65,11 +68,13 @@ def _costs(call: Call) -> CostEstimate:
     rivals = {
         "undirected": lambda: graph.is_symmetric,
         "components": lambda: graph.search is not None,
-        "separators": lambda: has_few_edges(graph, call.n) and not call.least < 0 and may_separate(graph, call.n),
+        "separators": lambda: (
+            has_few_edges(graph, call.n) and not call.least_weight < 0 and may_separate(graph, call.n)
+        ),
     }
     pattern: Any = graph.pattern
     edges = pattern.indices.size
-    return compare_costs("searches", call.n, k.dtype, graph, edges=edges, allowed=k.options.structure, **rivals)
+    return compare_costs("searches", call.n, k.dtype, graph, edges=edges, allowed_rules=k.options.structure, **rivals)
 
 
 def _graph(call: Call) -> tuple[SparseGraph, Any]:

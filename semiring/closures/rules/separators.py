@@ -52,14 +52,14 @@ def separators_may_be_small(call: Call) -> bool:
 
 
 @cache
-def _costs_in(dtype: np.dtype[Any]) -> Callable[[Call], CostEstimate]:
+def _cost_function(dtype: np.dtype[Any]) -> Callable[[Call], CostEstimate]:
     """Return a function that predicts the costs of closing a matrix that is read in a dtype."""
 
     def costs(call: Call) -> CostEstimate:
         graph, allowed = call.structure, call.kind.options.structure
         symmetric, has_search = graph.is_symmetric and call.semiring.commutative, graph.search is not None
         rivals: dict[str, Any] = {"undirected": lambda: symmetric, "components": lambda: has_search}
-        return compare_costs("separators", call.n, dtype, graph, allowed=allowed, **rivals)
+        return compare_costs("separators", call.n, dtype, graph, allowed_rules=allowed, **rivals)
 
     return lambda call: call.result_of(costs)
 
@@ -69,7 +69,7 @@ def separators_are_cheapest_in(dtype: np.dtype[Any]) -> Question[bool]:
     """Make the question whether sparse elimination of a matrix read in a dtype is predicted to beat all rivals."""
 
     def separators_are_cheapest(call: Call) -> bool:
-        return _costs_in(dtype)(call).cheapest == "separators"
+        return _cost_function(dtype)(call).cheapest == "separators"
 
     return Question(separators_are_cheapest, None)
 
@@ -88,7 +88,7 @@ def separators(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
         return NotApplicable("only numbers of 0 or more, and products that do not gain")
     if not is_requested and not q.ask(separators_may_be_small):
         return NotApplicable("one search found no small separators")
-    costs = _costs_in(d.dtype)
+    costs = _cost_function(d.dtype)
     if not is_requested and not q.ask(separators_are_cheapest_in(d.dtype)):
         return NotApplicable("no small separators", costs)
     commutative = d.semiring.commutative

@@ -63,10 +63,10 @@ def signs(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     if q.ask(is_strongly_connected):
         return NotApplicable("one strong component")
     q.ask(components_have_potentials)
-    return Rewrite(_why, d.replace(close=_close))
+    return Rewrite(_reason, d.replace(close=_close))
 
 
-def _why(call: Call) -> str:
+def _reason(call: Call) -> str:
     parts, blocks = call.result_of(_components), call.result_of(_blocks)
     return f"{len(parts)} strong components, {len(blocks)} of more than one vertex: each with potentials of its own"
 
@@ -102,10 +102,10 @@ def _close(work: Work, D: Any) -> Any:
     return close_by_parts("signs", parts, blocks, partial(_join, work.draft.plus), work, D)
 
 
-def _join(plus: bool, engine: Engine, D: Any, parts: Components, closed: Any) -> None:
+def _join(plus: bool, engine: Engine, D: Any, parts: Components, closed_mask: Any) -> None:
     """D ← D* for a block upper triangular D; with ``plus`` the diagonal of the closed blocks is kept."""
     vertices = array_namespace(D).arange(len(D))
     cycles = D[vertices, vertices] if plus else 0  # the blocks are closed, and no other diagonal entry is below 0
     D[vertices, vertices] = 0
-    join_components(engine, D, parts, closed)
+    join_components(engine, D, parts, closed_mask)
     D[vertices, vertices] = cycles

@@ -66,7 +66,7 @@ def _costs(call: Call) -> CostEstimate:
         "components": lambda: graph.search is not None,
         "separators": lambda: has_few_edges(graph, n) and may_separate(graph, n),
     }
-    return compare_costs("searches", n, k.dtype, graph, edges=call.A.nnz, allowed=k.options.structure, **rivals)
+    return compare_costs("searches", n, k.dtype, graph, edges=call.A.nnz, allowed_rules=k.options.structure, **rivals)
 
 
 def _graph(call: Call) -> Any:
@@ -133,7 +133,10 @@ def sparse(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     if counts and q.ask(stored_edges_have_one_exact_weight):
         hops = compare_costs("hops", q.n, dtype)
         return Rewrite(
-            _why_hops, d.replace(close=_count, needs_out_buffer=True), costs=lambda call: hops, notes=_combine(notes)
+            _hops_reason,
+            d.replace(close=_close_by_hops, needs_out_buffer=True),
+            costs=lambda call: hops,
+            notes=_combine(notes),
         )
     why = "entries that are not stored are the zero of the semiring"
     return Rewrite(
@@ -154,11 +157,11 @@ def _combine(notes: list[Any]) -> Any:
     return lambda call: [note(call) for note in notes]
 
 
-def _why_hops(call: Call) -> str:
+def _hops_reason(call: Call) -> str:
     return f"all edges have the weight {call.result_of(_structure).weight}: hops, by breadth-first search"
 
 
-def _count(work: Work, out_buffer: Any) -> Any:
+def _close_by_hops(work: Work, out_buffer: Any) -> Any:
     """Count the hops of stored edges, without a dense matrix of the weights."""
     call, k = work.call, work.plan.kind
     if call.explanation is not None:

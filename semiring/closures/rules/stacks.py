@@ -23,7 +23,7 @@ from semiring.algorithms.methods import Method
 from semiring.algorithms.schedule import schedule_for
 from semiring.arrays.operands import empty_like, has_adjacent_elements
 from semiring.closures.call import Call, is_tropical
-from semiring.closures.method_run import of_matrix
+from semiring.closures.method_run import add_matrix_index
 from semiring.closures.plan import Draft, NotApplicable, Rewrite, Work
 from semiring.closures.planner import Recorder, plan_of, rule, solve
 from semiring.closures.questions import sums_are_safe
@@ -41,18 +41,18 @@ def stacks(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
         return NotApplicable("one matrix")
     if q.kind.part is not None:
         return NotApplicable("matrices that are closed together already")
-    alike = not q.may_scan or q.ask(sums_are_safe)
-    answer = _close_together(q, d, alike)
+    is_validated = not q.may_scan or q.ask(sums_are_safe)
+    answer = _close_together(q, d, is_validated)
     if isinstance(answer, Rewrite):
         return answer
-    each = d.replace(close=partial(_close_each, alike), needs_out_buffer=True)
+    each = d.replace(close=partial(_close_each, is_validated), needs_out_buffer=True)
     return Rewrite(f"one matrix after the other: {answer}", each)
 
 
-def _close_together(q: Recorder, d: Draft, alike: bool) -> Rewrite | str:
+def _close_together(q: Recorder, d: Draft, is_validated: bool) -> Rewrite | str:
     """Return the rewrite that closes all matrices by one call, or the reason why this is not possible.
 
-    ``alike``: whether one scan of the whole stack validates each matrix.
+    ``is_validated``: whether one scan of the whole stack validates each matrix.
     """
     m, n, shape, method = d.matrix, q.n, q.kind.shape, q.method
     backend = q.backend(d.semiring, m.dtype)
@@ -67,7 +67,7 @@ def _close_together(q: Recorder, d: Draft, alike: bool) -> Rewrite | str:
         return "progress is reported for each matrix"
     if not backend.capabilities.provides("close_stack") or not d.semiring.idempotent:
         return "the backend closes one matrix at a time"
-    if not alike:
+    if not is_validated:
         return "the weights of each matrix need a validation of their own"
     tropical = is_tropical(d.semiring)
     plan = make_plan(min_plus, m.dtype, nonnegative=True) if tropical else d.kernel_plan(q.kind.options.threads)
@@ -101,31 +101,31 @@ def _close_flat(work: Work, out_buffer: Any) -> Any:
     return D
 
 
-def _close_each(alike: bool, work: Work, out_buffer: Any) -> Any:
-    """Close each matrix separately. All are scanned before the first one is written, unless they are alike."""
+def _close_each(is_validated: bool, work: Work, out_buffer: Any) -> Any:
+    """Close each matrix separately. Unless ``is_validated``, all are scanned before the first one is written."""
     call = work.call
     D = empty_like(call.A) if out_buffer is None else out_buffer
     indices = list(np.ndindex(call.kind.shape[:-2]))
-    calls = [_one(call, number, index, alike, D[index]) for number, index in enumerate(indices)]
+    calls = [_matrix_call(call, number, index, is_validated, D[index]) for number, index in enumerate(indices)]
     closings: list[Callable[..., Any]] = [solve] * len(calls)
-    if not alike:
-        closings = [_of_stack(index, plan_of, each).run for index, each in zip(indices, calls, strict=True)]
+    if not is_validated:
+        closings = [_call_with_index(index, plan_of, each).run for index, each in zip(indices, calls, strict=True)]
     for index, each, close in zip(indices, calls, closings, strict=True):
-        _of_stack(index, close, each, D[index].T if each.kind.is_transposed else D[index])
+        _call_with_index(index, close, each, D[index].T if each.kind.is_transposed else D[index])
     return D
 
 
-def _of_stack(index: tuple[int, ...], function: Any, *arguments: Any) -> Any:
+def _call_with_index(index: tuple[int, ...], function: Any, *arguments: Any) -> Any:
     """Call a function, and add the index of the matrix to its error."""
     try:
         return function(*arguments)
     except SemiringError as error:
-        raise of_matrix(error, index) from None
+        raise add_matrix_index(error, index) from None
 
 
-def _one(call: Call, number: int, index: tuple[int, ...], alike: bool, out_buffer: Any) -> Call:
+def _matrix_call(call: Call, number: int, index: tuple[int, ...], is_validated: bool, out_buffer: Any) -> Call:
     report = call.progress and partial(_report, call.progress, number, prod(call.kind.shape[:-2]))
-    results = {"scan": call.scan} if alike else {}
+    results = {"scan": call.scan} if is_validated else {}
     A = call.A[index]
     has_columns = not has_adjacent_elements(out_buffer) and has_adjacent_elements(out_buffer.T)
     is_transposed = has_columns and call.semiring.commutative

@@ -48,8 +48,8 @@ def structure(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
         return NotApplicable("several GPUs close the matrix without structure analysis")
     if q.on_device and not (q.may_synchronize and k.has_adjacent_rows):
         return NotApplicable("the entries are not adjacent, or the device may not be synchronized")
-    return Rewrite(_why, d.replace(may_use_structure=True), quiet=True)
+    return Rewrite(_reason, d.replace(may_use_structure=True), quiet=True)
 
 
-def _why(call: Call) -> str:
+def _reason(call: Call) -> str:
     return str(call.structure) or "not undirected, not of few edges, and not of one weight"

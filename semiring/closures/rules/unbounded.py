@@ -32,7 +32,7 @@ def _edges(call: Call) -> dict[int, Any]:
     try:
         check_unbounded(call.A, edges, call.semiring)
     except NegativeCycleError as error:
-        raise type(error)(str(error), call.caller_vertices(error.cycle)) from None
+        raise type(error)(str(error), call.to_caller_direction(error.cycle)) from None
     return edges
 
 
@@ -63,7 +63,7 @@ def unbounded(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     maps = (*d.matrix.maps, BOUNDED_GAIN) if signed else (*d.matrix.maps, BOUNDED_GAIN, POSITIVE_ZEROS)
     inner = d.replace(maps=maps, has_negative_weight=signed, nonnegative=not signed, at_least_zero=not signed)
     return Rewrite(
-        _why,
+        _reason,
         inner.replace(stages=(*d.stages, Stage(inner.matrix, _insert))),
         is_rowwise=False,
         last_round=lambda call: LastRound(edges=call.result_of(_edges)),
@@ -71,7 +71,7 @@ def unbounded(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     )
 
 
-def _why(call: Call) -> str:
+def _reason(call: Call) -> str:
     return f"{sum(map(len, call.result_of(_edges).values()))} edges of unbounded gain, inserted last"
 
 
