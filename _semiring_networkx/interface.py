@@ -43,11 +43,11 @@ def _silence_repeated_notes(arguments: tuple[Any, ...]) -> None:
     """Silence NetworkX's note that it reuses a converted graph, after the first time."""
     for graph in arguments:
         if getattr(graph, "__networkx_backend__", None) == "semiring":
-            if graph.used:
+            if graph.is_used:
                 import networkx as nx
 
                 nx.config.warnings_to_ignore.add("cache")
-            graph.used = True
+            graph.is_used = True
 
 
 def _lazy_function(name: str) -> Any:

@@ -4,8 +4,8 @@
 
 The graphs have six edges a vertex and whole weights from 1 to 9. Both devices get one converted graph, as NetworkX
 keeps it in its cache. The times hold everything else: the matrix, its copies, the closure, and the dictionaries or the
-graph of the result. Each kind of `semiring.compat.networkx.device.FROM` has its functions, whose ratios say from how
-many vertices a GPU is faster. Both results must be equal.
+graph of the result. Each kind of `semiring.compat.networkx.device.LEAST_VERTICES` has its functions, whose ratios say
+from how many vertices a GPU is faster. Both results must be equal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tools.networkx_suite import install_entry_points
 
 __all__ = ["main"]
 
-#: The key of `device.FROM` for a function, its name, and the most vertices of a measurement.
+#: The key of `device.LEAST_VERTICES` for a function, its name, and the most vertices of a measurement.
 _FUNCTIONS = (
     ("distances", "average_shortest_path_length", 1 << 30),
     ("distances", "floyd_warshall_numpy", 1 << 30),
@@ -66,8 +66,8 @@ def functions(options: argparse.Namespace) -> Table:
 
     if not hasattr(nx.config.backends, "semiring"):
         raise SystemExit("NetworkX looked for backends before this benchmark could name its own: start it with -m")
-    rows, thresholds = [], dict(choice.FROM)
-    choice.FROM.update(dict.fromkeys(thresholds, 1))  # the named device closes graphs of every size
+    rows, thresholds = [], dict(choice.LEAST_VERTICES)
+    choice.LEAST_VERTICES.update(dict.fromkeys(thresholds, 1))  # the named device closes graphs of every size
     try:
         with nx.config(warnings_to_ignore={"cache"}):
             for n in options.vertices:
@@ -75,7 +75,7 @@ def functions(options: argparse.Namespace) -> Table:
                     if n <= most:
                         rows.append([kind, f"`{name}`", f"{n:,}", *_measure(kind, name, n)])
     finally:
-        choice.FROM.update(thresholds)
+        choice.LEAST_VERTICES.update(thresholds)
     columns = ["kind", "function", "vertices", "ms on the host", "ms on the GPU", "faster by"]
     return Table("Functions of NetworkX, on the host and on a GPU", columns, rows)
 

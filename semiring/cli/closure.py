@@ -15,13 +15,13 @@ from semiring.cli.common import (
     check_outputs,
     chosen_semiring,
     format_number,
-    identity,
     introduce,
     load,
+    names_as_text,
     save_matrix,
-    texts_of,
+    vertex_key,
 )
-from semiring.cli.cycles import cycles_by_name, shown_input
+from semiring.cli.cycles import input_name, restate_cycles
 from semiring.cli.file_closure import run_on_file
 from semiring.cli.progress import ProgressBar
 from semiring.closures import closure
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     if not isinstance(matrix, np.ndarray):
         edges = matrix.tocoo()
         matrix = BitMatrix.from_edges(edges.row, edges.col, edges.shape)
-    with ProgressBar("closure") as progress, cycles_by_name(network.names, shown_input(arguments.input)):
+    with ProgressBar("closure") as progress, restate_cycles(network.names, input_name(arguments.input)):
         result, explanation = closure(
             matrix,
             semiring,
@@ -107,12 +107,12 @@ def _report_result(
 
 
 def _print_matrix(report: Report, result: Any, zero: Any, network: Network) -> None:
-    names = texts_of(network) or [str(vertex) for vertex in range(len(result))]
+    names = names_as_text(network) or [str(vertex) for vertex in range(len(result))]
     texts = [["·" if value == zero else format_number(value) for value in row] for row in result]
     width = max((len(text) for text in [*names, *(text for row in texts for text in row)]), default=1)
     margin = max(map(len, names), default=0)
     entries = [[None if value == zero else value for value in row] for row in result.tolist()]
-    report.add_facts(names=[identity(network, vertex) for vertex in range(len(result))], matrix=entries)
+    report.add_facts(names=[vertex_key(network, vertex) for vertex in range(len(result))], matrix=entries)
     report("", " " * margin + "".join(f"  {name:>{width}}" for name in names))
     for name, row in zip(names, texts, strict=True):
         report(f"{name:<{margin}}" + "".join(f"  {text:>{width}}" for text in row))
@@ -122,5 +122,5 @@ def _draw(report: Report, arguments: argparse.Namespace, result: Any, semiring: 
     from semiring.plot import plot_matrix, save
 
     title = f"{network.title}: closure in {semiring.name}"
-    save(plot_matrix(result, semiring, names=texts_of(network), unit=network.unit, title=title), arguments.plot)
+    save(plot_matrix(result, semiring, names=names_as_text(network), unit=network.unit, title=title), arguments.plot)
     report.add_file(arguments.plot, "drew")

@@ -33,14 +33,14 @@ __all__ = [
     "check_outputs",
     "chosen_semiring",
     "format_number",
-    "identity",
     "introduce",
     "load",
     "name_of",
+    "names_as_text",
     "own_semiring",
     "printable",
     "save_matrix",
-    "texts_of",
+    "vertex_key",
     "vertex_of",
     "with_unit",
 ]
@@ -52,18 +52,18 @@ def printable(text: str) -> str:
     Names come from files, and must not send commands to the terminal.
     """
 
-    def allowed(letter: str) -> bool:
+    def is_allowed(letter: str) -> bool:
         return letter == "\t" or unicodedata.category(letter) not in ("Cc", "Cs")
 
-    return "".join(letter if allowed(letter) else "\N{REPLACEMENT CHARACTER}" for letter in text)
+    return "".join(letter if is_allowed(letter) else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 class Report:
     """The output of a command: lines of text, or with ``--json`` the facts, as one object in one line.
 
     The output goes to standard output. Lines go to standard error when standard output carries the data (``-o -``). The
-    report is a context manager, which prints the object at its end. It does so when no path exists too, but not after
-    an error.
+    report is a context manager, which prints the object at its end. It also prints the object if no path exists, but
+    not after an error.
     """
 
     def __init__(self, output: str | None = None, *, as_json: bool = False) -> None:
@@ -127,7 +127,7 @@ def _jsonable(value: Any) -> Any:
 
 
 def own_semiring(arguments: argparse.Namespace, name: str) -> Semiring | None:
-    """Return the semiring that --add, --mul, ... define, or None where none of them is given."""
+    """Return the semiring that --add, --mul, ... define, or None if none of these options is given."""
     definition = {key: getattr(arguments, key) for key in ("add", "mul", "zero", "one", "star", "domain")}
     if all(value is None for value in definition.values()):
         return None
@@ -225,7 +225,7 @@ def check_outputs(arguments: argparse.Namespace) -> None:
         check_device(arguments.device)
     if arguments.output == "-" and arguments.json:
         raise SemiringError("--json and -o - both write to standard output: use one of them, or -o FILE")
-    _refuse_overwriting(arguments)
+    _check_overwriting(arguments)
     if arguments.output is not None:
         format_of(arguments.output)
     for key in ("output", "predecessors", "plot"):
@@ -240,7 +240,7 @@ def check_outputs(arguments: argparse.Namespace) -> None:
         require_matplotlib()
 
 
-def _refuse_overwriting(arguments: argparse.Namespace) -> None:
+def _check_overwriting(arguments: argparse.Namespace) -> None:
     """Raise `SemiringError` where an output file is also an input, or the output of another option.
 
     The closure of a matrix in a file may replace the file.
@@ -254,13 +254,13 @@ def _refuse_overwriting(arguments: argparse.Namespace) -> None:
     for option, path in file_options("--output", "--predecessors", "--plot", "--journal").items():
         own = option == "--output" and hasattr(arguments, "journal") and path.endswith((".npy", ".npz"))
         for other, input_path in read.items():
-            if not (own and other == "INPUT") and _same_file(path, input_path):
+            if not (own and other == "INPUT") and _is_same_file(path, input_path):
                 reason = "is the input" if other == "INPUT" else f"is also given for {other}"
                 raise SemiringError(f"{path} {reason}: name another file for {option}")
         read[option] = path
 
 
-def _same_file(path: str, other: str) -> bool:
+def _is_same_file(path: str, other: str) -> bool:
     both_exist = os.path.exists(path) and os.path.exists(other)
     return os.path.samefile(path, other) if both_exist else os.path.realpath(path) == os.path.realpath(other)
 
@@ -271,7 +271,7 @@ def save_matrix(report: Report, path: str, matrix: Any, semiring: Semiring, netw
         zero = semiring.zero_for(matrix.dtype)
         sys.stdout.flush()
         stream = getattr(sys.stdout, "buffer", None) or _TextStream()
-        write_edge_list(stream, matrix, zero, texts_of(network), unit=network.unit)
+        write_edge_list(stream, matrix, zero, names_as_text(network), unit=network.unit)
         return
     _announce_size(path, matrix, semiring, network)
     with ProgressBar("writing") as progress:
@@ -296,7 +296,7 @@ def _announce_size(path: str, matrix: Any, semiring: Semiring, network: Network)
     else:
         count = matrix.count() if isinstance(matrix, BitMatrix) else int(np.count_nonzero(matrix != zero))
         some = np.array([True]) if isinstance(matrix, BitMatrix) else matrix[: max(1, 1000 // len(matrix))]
-        names = texts_of(network) or [str(len(matrix) - 1)]
+        names = names_as_text(network) or [str(len(matrix) - 1)]
         letters = [sum(map(len, texts)) / max(1, len(texts)) for texts in (names, numbers_as_text(some[some != zero]))]
         size = count * (2 * letters[0] + letters[1] + (60 if kind == "json" else 3))
         note = f", {count:,} entries" + (f"; .npy takes {nbytes / 1e9:.1f} GB" if nbytes else "")
@@ -311,12 +311,12 @@ class _TextStream:
         sys.stdout.write(content.decode())
 
 
-def texts_of(network: Network) -> list[str] | None:
+def names_as_text(network: Network) -> list[str] | None:
     """Return the names of the vertices as texts, or None where they have none."""
     return None if network.names is None else [str(name) for name in network.names]
 
 
-def identity(network: Network, vertex: int) -> Any:
+def vertex_key(network: Network, vertex: int) -> Any:
     """Return the name of a vertex for JSON, or its number where vertices have no names."""
     return int(vertex) if network.names is None else network.names[vertex]
 

@@ -9,16 +9,16 @@ from typing import Any
 from semiring.advice import naming_matrix
 from semiring.errors import DivergenceError, NegativeCycleError, shown_cycle
 
-__all__ = ["cycles_by_name", "shown_input"]
+__all__ = ["input_name", "restate_cycles"]
 
 
-def shown_input(source: str) -> str:
+def input_name(source: str) -> str:
     """Return the name of INPUT for messages: the name of the file, or <stdin>."""
     return "<stdin>" if source == "-" else source
 
 
 @contextlib.contextmanager
-def cycles_by_name(names: Sequence[Any] | None, source: str = "A") -> Iterator[None]:
+def restate_cycles(names: Sequence[Any] | None, source: str = "A") -> Iterator[None]:
     """Return a context that restates an error about a cycle with the names of the vertices.
 
     Warnings about entries call the matrix ``source``, the name of its file, and name its vertices.

@@ -13,20 +13,20 @@ from semiring.cli.progress import ProgressBar
 from semiring.closures import closure
 from semiring.errors import DTypeError, SemiringError
 
-__all__ = ["of_networks", "refuse_networks", "run_on_file"]
+__all__ = ["find_network_options", "reject_network_options", "run_on_file"]
 
 #: The options for networks that are read or drawn, by name. They do not apply to a matrix that stays in its file.
-_OF_NETWORKS = {"dtype": None, "directed": True, "header": None, "weight": None, "columns": None, "plot": None}
+_NETWORK_OPTIONS = {"dtype": None, "directed": True, "header": None, "weight": None, "columns": None, "plot": None}
 
 
-def of_networks(arguments: argparse.Namespace) -> list[str]:
+def find_network_options(arguments: argparse.Namespace) -> list[str]:
     """Return the given options that are for networks that are read or drawn."""
-    return [name for name, default in _OF_NETWORKS.items() if getattr(arguments, name) != default]
+    return [name for name, default in _NETWORK_OPTIONS.items() if getattr(arguments, name) != default]
 
 
-def refuse_networks(arguments: argparse.Namespace) -> None:
+def reject_network_options(arguments: argparse.Namespace) -> None:
     """Raise `SemiringError` where an option for networks was given."""
-    for name in of_networks(arguments):
+    for name in find_network_options(arguments):
         value = getattr(arguments, name)
         flag = option(name, value if isinstance(value, bool) else ANY)
         raise SemiringError(f"{flag} is for networks that are read or drawn: leave it out with --memory and --journal")
@@ -35,7 +35,7 @@ def refuse_networks(arguments: argparse.Namespace) -> None:
 def run_on_file(arguments: argparse.Namespace, report: Report) -> int:
     """Close the matrix in the file INPUT, in the file of ``-o``, which may be the same."""
     source, out, journal = arguments.input, arguments.output, arguments.journal
-    refuse_networks(arguments)
+    reject_network_options(arguments)
     if not source.endswith(".npy") or out is None or not out.endswith(".npy"):
         raise SemiringError(
             "--memory and --journal are for a matrix in an .npy file, closed into an .npy file: give -o FILE.npy"

@@ -38,19 +38,23 @@ def version(package: str) -> str:
 
 def run(arguments: argparse.Namespace, report: Report) -> int:
     """Print versions, devices, threads, caches, backends, methods, and the dtypes of each semiring."""
-    backends = {name: _backend(name) for name in (*BACKENDS, *DEVICE_BACKENDS)}
+    backends = {name: _load_backend(name) for name in (*BACKENDS, *DEVICE_BACKENDS)}
     setting = os.environ.get("NUMBA_NUM_THREADS")
     source = f"NUMBA_NUM_THREADS={setting}" if setting else "the cores this process may use"
     parts = {
         "packages": {
             "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
             **{package: version(package) for package in PACKAGES},
-            **{package: _cupy() if package == "cupy" else version(package) for package in GPU_PACKAGES},
+            **{package: _cupy_version() if package == "cupy" else version(package) for package in GPU_PACKAGES},
         },
-        "devices": {"CPU": _cpu(), **dict(_gpus())},
-        "settings": {"threads": f"{get_threads()} ({source})", "cache": _cache(), "speed data": _machine()},
+        "devices": {"CPU": _describe_cpu(), **dict(_describe_gpus())},
+        "settings": {
+            "threads": f"{get_threads()} ({source})",
+            "cache": _describe_cache(),
+            "speed data": _describe_speed_data(),
+        },
         "backends": {name: state if isinstance(state, str) else "ready" for name, state in backends.items()},
-        "libraries": {"jax": _jax()},
+        "libraries": {"jax": _describe_jax()},
     }
     compiled = [backends[name] for name in BACKENDS if name != "reference" and not isinstance(backends[name], str)]
     marks = {
@@ -63,7 +67,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
         report(*(() if title == "packages" else ("", title)))
         report.table(list(rows.items()))
     report("", "methods of closure")
-    report.table(_methods())
+    report.table(_group_methods())
     report(
         "", "semirings and dtypes (● compiled kernels, ○ NumPy only, · not defined; float16 and bfloat16 as float32)"
     )
@@ -74,14 +78,14 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     return 0
 
 
-def _methods() -> list[tuple[str, str]]:
+def _group_methods() -> list[tuple[str, str]]:
     """Return the methods of closure that run on both devices, on a CPU only and on a GPU only."""
     cpu, gpu = set(methods_for("cpu")), set(methods_for("cuda"))
     groups = {"CPU and GPU": cpu & gpu, "CPU only": cpu - gpu, "GPU only": gpu - cpu}
     return [(where, ", ".join(name for name in METHODS if name in group)) for where, group in groups.items()]
 
 
-def _jax() -> str:
+def _describe_jax() -> str:
     """Return how JAX calls the library, or that it is not installed."""
     text = version("jax")
     if text == "not installed":
@@ -91,11 +95,11 @@ def _jax() -> str:
     return f"{text}, {'called by XLA on CPUs and NVIDIA GPUs' if is_available() else 'by callbacks on the host'}"
 
 
-def _cupy() -> str:
+def _cupy_version() -> str:
     return next((f"{version(name)} ({name})" for name in _CUPY if version(name) != "not installed"), "not installed")
 
 
-def _gpus() -> list[tuple[str, str]]:
+def _describe_gpus() -> list[tuple[str, str]]:
     """Return each GPU with its memory, compute capability and driver, or the reason why there is none."""
     try:
         runtime = load_cupy().cuda.runtime
@@ -119,7 +123,7 @@ def _gpus() -> list[tuple[str, str]]:
     return rows
 
 
-def _cpu() -> str:
+def _describe_cpu() -> str:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     count = f"{cores} core{'s' * (cores != 1)}"
     try:
@@ -132,7 +136,7 @@ def _cpu() -> str:
     return f"{target.cpu or platform.machine()}, {count}, {vectors}"
 
 
-def _cache() -> str:
+def _describe_cache() -> str:
     try:
         folder = cache_folder()
     except RuntimeError as error:
@@ -148,7 +152,7 @@ def _cache() -> str:
     return f"{folder} ({len(sizes)} kernels, {sum(sizes) / 2**20:.1f} MiB)"
 
 
-def _machine() -> str:
+def _describe_speed_data() -> str:
     """Return the name of the file of speed data in use."""
     try:
         from semiring.kernels.machines import cpu_machine
@@ -159,7 +163,7 @@ def _machine() -> str:
     return f"{machine} ({machine.source})"
 
 
-def _backend(name: str) -> Any:
+def _load_backend(name: str) -> Any:
     try:
         if name in DEVICE_BACKENDS:
             load_cupy()
@@ -172,6 +176,6 @@ def _backend(name: str) -> Any:
 _MARKS = {"●": "compiled kernels", "○": "NumPy only", "·": None}
 
 
-def _mark(semiring: Semiring, dtype: str, compiled: list[Any]) -> str:
-    fast = any(backend.supports(semiring, np.dtype(dtype)) for backend in compiled)
+def _mark(semiring: Semiring, dtype: str, compiled_backends: list[Any]) -> str:
+    fast = any(backend.supports(semiring, np.dtype(dtype)) for backend in compiled_backends)
     return "·" if dtype not in semiring.dtypes else "●" if fast else "○"

@@ -14,8 +14,8 @@ from typing import Any
 from semiring.advice import ANY, option
 from semiring.algebra import Semiring
 from semiring.cli.common import Report, check_outputs, chosen_semiring, introduce, load
-from semiring.cli.cycles import cycles_by_name, shown_input
-from semiring.cli.file_closure import of_networks, refuse_networks
+from semiring.cli.cycles import input_name, restate_cycles
+from semiring.cli.file_closure import find_network_options, reject_network_options
 from semiring.cli.progress import ProgressBar
 from semiring.errors import SemiringError
 from semiring.io import Network
@@ -23,7 +23,7 @@ from semiring.io import Network
 __all__ = ["run_on_ranks"]
 
 #: The options that only a single process supports, by name.
-_ALONE = {"reflexive": True, "explain": False, "check": True}
+_SINGLE_PROCESS_OPTIONS = {"reflexive": True, "explain": False, "check": True}
 
 
 def run_on_ranks(arguments: argparse.Namespace, report: Report, report_result: Any) -> int:
@@ -34,35 +34,35 @@ def run_on_ranks(arguments: argparse.Namespace, report: Report, report_result: A
     from semiring import mpi
     from semiring.distributed.transports import agree
 
-    others = [name for name, default in _ALONE.items() if getattr(arguments, name) != default]
-    if others:
-        value = getattr(arguments, others[0])
-        flag = option(others[0], value if isinstance(value, bool) else ANY)
+    rejected = [name for name, default in _SINGLE_PROCESS_OPTIONS.items() if getattr(arguments, name) != default]
+    if rejected:
+        value = getattr(arguments, rejected[0])
+        flag = option(rejected[0], value if isinstance(value, bool) else ANY)
         raise SemiringError(f"{flag} is for one process: leave it out, or run the command without mpiexec")
     if arguments.device not in (None, "cuda"):
         raise SemiringError(f"{option('device', ANY)} of several ranks is cpu, or cuda for a GPU of each rank")
     semiring = chosen_semiring(arguments)
-    more: dict[str, Any] = {"threads": arguments.threads}
+    options: dict[str, Any] = {"threads": arguments.threads}
     if arguments.method != "auto":
-        more["method"] = arguments.method
+        options["method"] = arguments.method
     where = {"device": arguments.device}
     with mpi.together() as ranks:
         first = ranks.rank == 0
         agree(ranks, lambda: check_outputs(arguments) if first else None)
         source, out = arguments.input, arguments.output
         if arguments.journal is not None or arguments.memory is not None:
-            refuse_networks(arguments)
+            reject_network_options(arguments)
             memory, journal = arguments.memory, arguments.journal
             with ProgressBar("closure") if first else nullcontext() as progress:
                 stored = {"out": out, "memory": memory, "journal": journal, "progress": progress}
-                closure = mpi.closure(source, semiring, **stored, **more, **where)
+                closure = mpi.closure(source, semiring, **stored, **options, **where)
             if first:
                 _report_file(report, source, out, semiring, len(closure), closure.dtype)
             return 0
         named = source.endswith(".npy") and str(out).endswith(".npy") and os.path.exists(source)
-        if named and not of_networks(arguments):
+        if named and not find_network_options(arguments):
             matrix = mpi.read(source, **where)
-            mpi.closure(matrix, semiring, out=matrix, **more).write(out)
+            mpi.closure(matrix, semiring, out=matrix, **options).write(out)
             if first:
                 _report_file(report, source, out, semiring, matrix.n, matrix.dtype)
             return 0
@@ -71,8 +71,8 @@ def run_on_ranks(arguments: argparse.Namespace, report: Report, report_result: A
         if network is not None:
             introduce(report, network, semiring)
         matrix = mpi.distribute(None if network is None else network.matrix, **where)
-        with cycles_by_name(names, shown_input(source)):
-            mpi.closure(matrix, semiring, out=matrix, **more)
+        with restate_cycles(names, input_name(source)):
+            mpi.closure(matrix, semiring, out=matrix, **options)
         result = matrix.gather()
         agree(ranks, lambda: report_result(arguments, report, result, semiring, network) if first else None)
     return 0

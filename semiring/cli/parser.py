@@ -121,7 +121,7 @@ class Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
 
-class Once(argparse.Action):
+class VertexAction(argparse.Action):
     """An option that takes one vertex: argparse itself would silently ignore the first of two."""
 
     def __call__(
@@ -132,8 +132,8 @@ class Once(argparse.Action):
         setattr(namespace, self.dest, value)
 
 
-class Version(argparse.Action):
-    """The option ``--version``, which imports the version only when it is used."""
+class VersionAction(argparse.Action):
+    """The option ``--version``, which reads the version only when it is used."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from semiring.cli.info import version
@@ -151,7 +151,7 @@ def build_parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action=Version, nargs=0, help="print the version and stop")
+    parser.add_argument("--version", action=VersionAction, nargs=0, help="print the version and stop")
     commands = parser.add_subparsers(
         required=True, metavar="COMMAND", prog="semiring", parser_class=Parser, help=argparse.SUPPRESS
     )
@@ -169,7 +169,9 @@ def build_parser() -> Parser:
     return parser
 
 
-def _lazily(command: str) -> object:
+def _runner(command: str) -> object:
+    """Return a function that imports the module of a command, and runs it."""
+
     def run(arguments: argparse.Namespace) -> int:
         from semiring.cli.common import Report
 
@@ -191,12 +193,12 @@ def _add_paths(commands: argparse._SubParsersAction[Parser]) -> None:
     _add_input(parser)
     parser.add_argument(
         "--from",
-        action=Once,
+        action=VertexAction,
         dest="source",
         metavar="NAME",
         help="the vertex where paths begin; only these paths are computed unless -o, --predecessors or --plot is given",
     )
-    parser.add_argument("--to", action=Once, dest="target", metavar="NAME", help="the vertex where paths end")
+    parser.add_argument("--to", action=VertexAction, dest="target", metavar="NAME", help="the vertex where paths end")
     parser.add_argument(
         "--kind",
         choices=KINDS,
@@ -228,7 +230,7 @@ def _add_paths(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     accepts = "give no warnings about suspicious weights, and accept weights above 1 with --kind reliable"
     _add_work(parser, "distances", f"{accepts}; NaN is an error nevertheless")
-    parser.set_defaults(run=_lazily("paths"))
+    parser.set_defaults(run=_runner("paths"))
 
 
 def _add_closure(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -268,7 +270,7 @@ def _add_closure(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     warns = "give no warnings about suspicious weights"
     _add_work(parser, "closure", f"{warns}; NaN is an error nevertheless, except with --memory")
-    parser.set_defaults(run=_lazily("closure"))
+    parser.set_defaults(run=_runner("closure"))
 
 
 def _add_check(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -282,7 +284,7 @@ def _add_check(commands: argparse._SubParsersAction[Parser]) -> None:
     parser.add_argument("name", nargs="?", help=f"{_NAMES}; or a name for the definition given here")
     _add_definition(parser)
     parser.add_argument("--dtype", choices=DTYPES, help="measure the rounding errors of the laws in this dtype")
-    parser.set_defaults(run=_lazily("check"))
+    parser.set_defaults(run=_runner("check"))
 
 
 def _add_info(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -291,7 +293,7 @@ def _add_info(commands: argparse._SubParsersAction[Parser]) -> None:
         description="Print versions, devices, threads, caches, methods of closure, and the dtypes of each semiring.",
         epilog=f"example: {_LINES['info'][1]}",
     )
-    parser.set_defaults(run=_lazily("info"))
+    parser.set_defaults(run=_runner("info"))
 
 
 def _add_tune(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -304,7 +306,7 @@ def _add_tune(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     parser.add_argument("--threads", type=_count, metavar="N", help="how many threads (default: all cores)")
     parser.add_argument("--dry-run", action="store_true", help="print the measurements, and store nothing")
-    parser.set_defaults(run=_lazily("tune"))
+    parser.set_defaults(run=_runner("tune"))
 
 
 def _add_code(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -332,7 +334,7 @@ def _add_code(commands: argparse._SubParsersAction[Parser]) -> None:
     parser.add_argument("--nonnegative", action="store_true", help="assume that no weight is negative")
     parser.add_argument("--whole", action="store_true", help="show the whole kernel, not only the loop over k")
     _add_definition(parser)
-    parser.set_defaults(run=_lazily("code"))
+    parser.set_defaults(run=_runner("code"))
 
 
 def _add_input(parser: argparse.ArgumentParser) -> None:
@@ -367,8 +369,10 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_work(parser: argparse.ArgumentParser, what: str, unchecked: str) -> None:
-    parser.add_argument("-o", "--output", metavar="FILE", help=f"write the {what} ({', '.join(FORMATS)}; - for csv)")
+def _add_work(parser: argparse.ArgumentParser, result_name: str, no_check_help: str) -> None:
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help=f"write the {result_name} ({', '.join(FORMATS)}; - for csv)"
+    )
     parser.add_argument("--plot", metavar="FILE", help="draw a picture (.png, .svg, .pdf); needs matplotlib")
     parser.add_argument("--threads", type=_count, metavar="N", help="how many threads (default: all cores)")
     parser.add_argument(
@@ -382,7 +386,7 @@ def _add_work(parser: argparse.ArgumentParser, what: str, unchecked: str) -> Non
         "--no-check",
         dest="check",
         action="store_false",
-        help=unchecked,
+        help=no_check_help,
     )
 
 
@@ -397,7 +401,7 @@ def _add_definition(parser: argparse.ArgumentParser) -> None:
 
 
 def _device(text: str) -> str | tuple[str, ...] | None:
-    """Return what ``device=`` takes for a text; None for the CPU, where arrays of the command live."""
+    """Return the value of ``device=`` for a text; None for the CPU, whose memory holds the arrays of the command."""
     if text == "cpu":
         return None
     names = tuple(text.split(","))

@@ -18,16 +18,16 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.cli.common import (
     Report,
     check_outputs,
-    identity,
     introduce,
     load,
     name_of,
     printable,
     save_matrix,
+    vertex_key,
     vertex_of,
     with_unit,
 )
-from semiring.cli.cycles import cycles_by_name, shown_input
+from semiring.cli.cycles import input_name, restate_cycles
 from semiring.cli.parser import KINDS
 from semiring.cli.progress import ProgressBar
 from semiring.errors import DomainError, FormatError, NoPathError, SemiringError
@@ -36,7 +36,7 @@ from semiring.io import Network, format_of, write_vertices
 __all__ = ["run"]
 
 # The name of the value of a best path, and whether it grows along a path, so that eccentricities are defined.
-_WORDS = {
+_VALUE_NAMES = {
     "shortest": ("distance", True),
     "longest": ("length", False),
     "widest": ("capacity", False),
@@ -55,16 +55,17 @@ class PathQuery:
     target: int | None
 
     @property
-    def word(self) -> str:
-        return _WORDS[self.kind][0]
+    def value_name(self) -> str:
+        """The name of the value of a best path, such as "distance"."""
+        return _VALUE_NAMES[self.kind][0]
 
     def name(self, vertex: int) -> str:
         return name_of(self.network, vertex)
 
-    def identity(self, vertex: int) -> Any:
-        return identity(self.network, vertex)
+    def vertex_key(self, vertex: int) -> Any:
+        return vertex_key(self.network, vertex)
 
-    def value(self, value: Any) -> str:
+    def format_value(self, value: Any) -> str:
         return with_unit(value, self.network.unit)
 
 
@@ -91,9 +92,9 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     ends = [None if end is None else vertex_of(network, end) for end in (arguments.source, arguments.target)]
     query = PathQuery(network, semiring, arguments.kind, *ends)
     introduce(report, network, semiring)
-    named = [None if end is None else query.identity(end) for end in ends]
+    named = [None if end is None else query.vertex_key(end) for end in ends]
     report.add_facts(kind=arguments.kind, **dict(zip(("from", "to"), named, strict=True)))
-    with ProgressBar("paths") as progress, cycles_by_name(network.names, shown_input(arguments.input)):
+    with ProgressBar("paths") as progress, restate_cycles(network.names, input_name(arguments.input)):
         result = getattr(library, function)(
             network.matrix,
             sources=[query.source] if some and query.source is not None else None,
@@ -106,7 +107,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
         )
     route = _route(query, result)
     _print_answer(report, query, result, route)
-    if route is None and _leads_back(query, function):
+    if route is None and _has_reverse_path(query, function):
         report("edges lead one way, and a path leads back: --undirected takes each edge in both directions")
     if not some:
         report("", "all pairs")
@@ -140,12 +141,12 @@ def _load_probabilities(arguments: argparse.Namespace, semiring: Semiring, spars
     return replace(network, semiring=semiring)
 
 
-def _remove_edges(network: Network, semiring: Semiring, named: Sequence[Sequence[str]]) -> Network:
-    """Return the network without the edges between the named vertices, in both directions if undirected.
+def _remove_edges(network: Network, semiring: Semiring, vertex_pairs: Sequence[Sequence[str]]) -> Network:
+    """Return the network without the edges between pairs of named vertices, in both directions if undirected.
 
     Raises `SemiringError` where there is no such edge.
     """
-    edges = [(vertex_of(network, tail), vertex_of(network, head)) for tail, head in named]
+    edges = [(vertex_of(network, tail), vertex_of(network, head)) for tail, head in vertex_pairs]
     edges = list({edge if network.directed else frozenset(edge): edge for edge in reversed(edges)}.values())[::-1]
     matrix = network.matrix.copy()
     zero = semiring.zero_for(matrix.dtype)
@@ -156,7 +157,7 @@ def _remove_edges(network: Network, semiring: Semiring, named: Sequence[Sequence
             raise SemiringError(f"no edge leads {ends}: leave out --without for it")
         entry[...] = zero
     arrow = " → " if network.directed else " ↔ "
-    edge_names = [arrow.join(str(identity(network, vertex)) for vertex in edge) for edge in edges]
+    edge_names = [arrow.join(str(vertex_key(network, vertex)) for vertex in edge) for edge in edges]
     return replace(network, matrix=matrix, title=f"{network.title} without {', '.join(edge_names)}")
 
 
@@ -182,7 +183,7 @@ def _route(query: PathQuery, paths: Any) -> list[int] | None:
         return None
 
 
-def _leads_back(query: PathQuery, function: str) -> bool:
+def _has_reverse_path(query: PathQuery, function: str) -> bool:
     """Return whether a path leads from the target to the source of a network whose edges lead one way."""
     source, target, network = query.source, query.target, query.network
     if source is None or target is None or not network.directed:
@@ -199,12 +200,12 @@ def _print_answer(report: Report, query: PathQuery, paths: Any, route: Sequence[
     if source is not None and target is not None:
         _print_route(report, query, paths, route, source, target)
     elif source is not None:
-        _print_ranking(report, query, _values(query, paths), source, "from")
+        _print_ranking(report, query, _select_values(query, paths), source, "from")
     elif target is not None:
-        _print_ranking(report, query, _values(query, paths), target, "to")
+        _print_ranking(report, query, _select_values(query, paths), target, "to")
 
 
-def _values(query: PathQuery, paths: Any) -> Any:
+def _select_values(query: PathQuery, paths: Any) -> Any:
     """Return the values of the paths from the source or to the target, one for each vertex."""
     if paths.matrix.shape[0] != paths.matrix.shape[1]:  # only these paths were computed
         return paths.matrix.reshape(-1)
@@ -220,28 +221,28 @@ def _print_route(
         report("", f"no path leads from {query.name(source)} to {query.name(target)}")
         return
     value, weights = paths.distance(route[0], route[-1]), [query.network.matrix[i, j] for i, j in pairwise(route)]
-    report.add_facts(path=[query.identity(vertex) for vertex in route], weights=weights, value=value)
+    report.add_facts(path=[query.vertex_key(vertex) for vertex in route], weights=weights, value=value)
     edges = len(route) - 1
     ends = f"{query.name(route[0])} → {query.name(route[-1])}"
-    report("", f"{ends}: {query.word} {query.value(value)}, {edges} edge{'s' * (edges != 1)}")
-    names, texts = [query.name(vertex) for vertex in route], ["", *map(query.value, weights)]
+    report("", f"{ends}: {query.value_name} {query.format_value(value)}, {edges} edge{'s' * (edges != 1)}")
+    names, texts = [query.name(vertex) for vertex in route], ["", *map(query.format_value, weights)]
     left, right = max(map(len, names)), max(map(len, texts))
     report(*(f"  {name:<{left}}  {text:>{right}}".rstrip() for name, text in zip(names, texts, strict=True)))
 
 
-def _print_ranking(report: Report, query: PathQuery, values: Any, vertex: int, word: str) -> None:
-    """Print every other vertex with its value, the best first, and the number of vertices without a value."""
+def _print_ranking(report: Report, query: PathQuery, values: Any, vertex: int, direction: str) -> None:
+    """Print all other vertices with their values, the best first, and the number of vertices without a value."""
     zero = query.semiring.zero_for(values.dtype)
     others = [other for other in range(len(values)) if other != vertex]
     reached = [other for other in others if values[other] != zero]
     better_small = bool(zero > query.semiring.one_for(values.dtype))
     reached.sort(key=lambda other: values[other].item(), reverse=not better_small)
     without = [other for other in others if values[other] == zero]
-    values_by_name = {query.identity(other): values[other] for other in reached}
-    report.add_facts(values={**values_by_name, **dict.fromkeys(map(query.identity, without))})
-    names, texts = [query.name(other) for other in reached], [query.value(values[other]) for other in reached]
+    values_by_name = {query.vertex_key(other): values[other] for other in reached}
+    report.add_facts(values={**values_by_name, **dict.fromkeys(map(query.vertex_key, without))})
+    names, texts = [query.name(other) for other in reached], [query.format_value(values[other]) for other in reached]
     left, right = max(map(len, names), default=0), max(map(len, texts), default=0)
-    report("", f"{query.word} {word} {query.name(vertex)}")
+    report("", f"{query.value_name} {direction} {query.name(vertex)}")
     report(*(f"  {name:<{left}}  {text:>{right}}" for name, text in zip(names, texts, strict=True)))
     if without:
         report(f"  {len(without):,} without a path")
@@ -254,7 +255,7 @@ def _summarise(report: Report, query: PathQuery, paths: Any) -> None:
     zero = query.semiring.zero_for(matrix.dtype)
     proper = (matrix != zero) & ~np.eye(n, dtype=bool)
     reached, pairs = int(np.count_nonzero(proper)), n * (n - 1)
-    grows = _WORDS[query.kind][1]
+    grows = _VALUE_NAMES[query.kind][1]
     keys = ("farthest", "mean", "diameter", "radius", "center") if grows else ("least", "greatest")
     keys = (*keys, "farthest") if query.kind == "longest" else keys
     facts: dict[str, Any] = {"reachable": reached, "pairs": pairs, **dict.fromkeys(keys)}
@@ -262,20 +263,20 @@ def _summarise(report: Report, query: PathQuery, paths: Any) -> None:
     if reached and not grows:
         low, high = matrix[proper].min(), matrix[proper].max()
         facts |= {"least": low, "greatest": high}
-        rows.append((query.word, f"{query.value(low)} … {query.value(high)}"))
+        rows.append((query.value_name, f"{query.format_value(low)} … {query.format_value(high)}"))
     if reached and "farthest" in keys:
         i, j = divmod(int(np.flatnonzero(proper)[np.argmax(matrix[proper])]), n)
-        facts["farthest"] = {"from": query.identity(i), "to": query.identity(j), "value": matrix[i, j]}
-        rows.append(("farthest", f"{query.value(matrix[i, j])}, {query.name(i)} → {query.name(j)}"))
+        facts["farthest"] = {"from": query.vertex_key(i), "to": query.vertex_key(j), "value": matrix[i, j]}
+        rows.append(("farthest", f"{query.format_value(matrix[i, j])}, {query.name(i)} → {query.name(j)}"))
     if reached and grows:
         facts["mean"] = float(matrix[proper].mean())
-        rows.append(("mean", query.value(facts["mean"])))
+        rows.append(("mean", query.format_value(facts["mean"])))
         if reached == pairs:
             center = [int(vertex) for vertex in paths.center]
             facts |= {"diameter": paths.diameter, "radius": paths.radius}
-            facts["center"] = [query.identity(vertex) for vertex in center]
-            rows.append(("diameter", query.value(paths.diameter)))
-            rows.append(("radius", query.value(paths.radius)))
+            facts["center"] = [query.vertex_key(vertex) for vertex in center]
+            rows.append(("diameter", query.format_value(paths.diameter)))
+            rows.append(("radius", query.format_value(paths.radius)))
             few = ", ".join(query.name(vertex) for vertex in center[:5])
             rows.append(("center", few + (" …" if len(center) > 5 else "")))
     report.table(rows)
@@ -285,30 +286,30 @@ def _summarise(report: Report, query: PathQuery, paths: Any) -> None:
 # --------------------------------------------------------------------------------------------------------- pictures
 
 
-def _draw(report: Report, path: str, query: PathQuery, found: Any, route: Sequence[int] | None) -> None:
+def _draw(report: Report, path: str, query: PathQuery, paths: Any, route: Sequence[int] | None) -> None:
     from semiring.plot import plot_network, save
 
     network, source, target = query.network, query.source, query.target
     values, label, title = None, "", network.title
     unit = f", {network.unit}" if network.unit else ""
     if source is not None:
-        values, label = found.matrix[source], f"{query.word} from {query.name(source)}{unit}"
+        values, label = paths.matrix[source], f"{query.value_name} from {query.name(source)}{unit}"
     elif target is not None:
-        values, label = found.matrix[:, target], f"{query.word} to {query.name(target)}{unit}"
+        values, label = paths.matrix[:, target], f"{query.value_name} to {query.name(target)}{unit}"
     if route is not None:
-        total, edges = query.value(found.matrix[route[0], route[-1]]), len(route) - 1
+        total, edges = query.format_value(paths.matrix[route[0], route[-1]]), len(route) - 1
         ends = f"{query.name(route[0])} → {query.name(route[-1])}"
         title = f"{ends}: {total}, {edges} edge{'s' * (edges != 1)}"
     elif label:
         title = f"{network.title}: {label.removesuffix(unit)}"
-    stops = [query.identity(vertex) for vertex in route or ()]
-    _note_unplaced(query, route or ())
+    stops = [query.vertex_key(vertex) for vertex in route or ()]
+    _note_missing_positions(query, route or ())
     figure = plot_network(network, query.semiring, path=stops, values=values, values_label=label, title=title)
     save(figure, path)
     report.add_file(path, "drew")
 
 
-def _note_unplaced(query: PathQuery, route: Sequence[int]) -> None:
+def _note_missing_positions(query: PathQuery, route: Sequence[int]) -> None:
     """Print a note on the vertices without a position, which are not drawn; those of the path come first."""
     positions = query.network.positions
     nowhere = [] if positions is None else np.flatnonzero(~np.isfinite(positions).all(1)).tolist()

@@ -40,7 +40,7 @@ from semiring.errors import NegativeCycleError as NegativeCycle
 
 _scipy: Any = scipy.sparse.csgraph
 validate_graph: Any = _validate_graph
-issparse: Any = _issparse  # whose type says less than it means
+issparse: Any = _issparse  # Any, because SciPy's annotation is too narrow
 
 __all__ = list(_scipy.__all__)
 
@@ -102,16 +102,16 @@ def floyd_warshall(
     It costs n³ pairs.
     """
     _check(csgraph)
-    directed = bool(int(directed))  # as SciPy does: None is refused here, though not by johnson
-    csgraph = _plainer(csgraph)
+    directed = bool(int(directed))  # SciPy also rejects None here, though not in johnson
+    csgraph = _to_array_or_csr(csgraph)
     low = None if overwrite else choice.least_weight(csgraph)
     if low is not None and csgraph.shape[0] <= choice.FEW:
-        result = _floyd_by_scipy(csgraph, low, directed, return_predecessors, unweighted)
+        result = _run_scipy_floyd_warshall(csgraph, low, directed, return_predecessors, unweighted)
         if result is not None:
             return result
     if _is_plain(csgraph):
         D = csgraph if overwrite and csgraph.flags.c_contiguous else csgraph.copy(order="C")
-        _without_null_edges(D)
+        _remove_null_edges(D)
     else:
         D = validate_graph(csgraph, directed, np.float64, csr_output=False, copy_if_dense=not overwrite)
         if not issparse(csgraph):
@@ -119,7 +119,7 @@ def floyd_warshall(
         D = np.ascontiguousarray(D)
     if unweighted:
         _count_edges(D)
-    _without_loops(D)
+    _clear_loops(D)
     return _close(D, directed, return_predecessors, "Negative cycle in nodes {nodes}")
 
 
@@ -165,36 +165,36 @@ def johnson(
     are negative. The sizes decide which of both is predicted to take less time.
     """
     _check(csgraph)
-    csgraph = _plainer(csgraph)
+    csgraph = _to_array_or_csr(csgraph)
     low = choice.least_weight(csgraph)
     few = low is not None and csgraph.shape[0] <= choice.FEW
     if few and low >= 0:
         return _scipy.dijkstra(csgraph, directed, indices, return_predecessors, unweighted)
-    if few and not unweighted and _has_one_form(csgraph):
-        sources = _sources(indices, csgraph)
-        result = _floyd_by_scipy(csgraph, low, directed, return_predecessors, unweighted)
+    if few and not unweighted and _is_unambiguous(csgraph):
+        sources = _source_rows(indices, csgraph)
+        result = _run_scipy_floyd_warshall(csgraph, low, directed, return_predecessors, unweighted)
         if result is not None:
-            return _from_sources(result, sources, return_predecessors)
+            return _select_sources(result, sources, return_predecessors)
     if _is_plain(csgraph):
         n, count = csgraph.shape[0], None if indices is None else np.size(indices)
         if dense_is_faster(n, 0, 8, count, choice.VALIDATION + n * n * choice.VALIDATED):
-            sources = _sources(indices, csgraph)
+            sources = _source_rows(indices, csgraph)
             D = csgraph.copy(order="C")
-            _without_null_edges(D)
+            _remove_null_edges(D)
             if unweighted:
                 _count_edges(D)
-            return _from_sources(_johnson_dense(D, directed, return_predecessors), sources, return_predecessors)
+            return _select_sources(_johnson_dense(D, directed, return_predecessors), sources, return_predecessors)
     graph = validate_graph(csgraph, directed, np.float64, dense_output=False)
     n = graph.shape[0]
-    if np.isnan(graph.data).any() or np.isneginf(graph.data).any():  # the results are SciPy's
+    if np.isnan(graph.data).any() or np.isneginf(graph.data).any():  # SciPy defines the results for such weights
         return _scipy.johnson(csgraph, directed, indices, return_predecessors, unweighted)
     rows, shape = _rows_and_shape(indices, n)
     if unweighted:
         graph = csr_array((np.ones(graph.data.shape), graph.indices, graph.indptr), shape=graph.shape)
     signed = bool((graph.data < 0).any())
     if n and dense_is_faster(n, graph.nnz, 8, rows.size, choice.POTENTIALS if signed else -choice.CONVERSION):
-        result = _johnson_dense(_as_dense(graph), directed, return_predecessors)
-        return _from_sources(result, None if indices is None else (rows, shape), return_predecessors)
+        result = _johnson_dense(_densify(graph), directed, return_predecessors)
+        return _select_sources(result, None if indices is None else (rows, shape), return_predecessors)
     return _johnson_sparse(graph, directed, rows, shape, return_predecessors)
 
 
@@ -247,7 +247,7 @@ def shortest_path(
     ``"auto"`` reads a graph as SciPy's ``"auto"`` does: a negative loop is a negative cycle only in a sparse graph.
     """
     if method == "auto":
-        return _by_what_is_fastest(csgraph, directed, return_predecessors, unweighted, overwrite, indices)
+        return _run_fastest(csgraph, directed, return_predecessors, unweighted, overwrite, indices)
     if method == "FW":
         if indices is not None:
             raise ValueError("Cannot specify indices with method == 'FW'.")
@@ -258,19 +258,20 @@ def shortest_path(
     return _scipy.shortest_path(csgraph, method, directed, return_predecessors, unweighted, overwrite, indices)
 
 
-def _by_what_is_fastest(
+def _run_fastest(
     csgraph: Any, directed: bool, return_predecessors: bool, unweighted: bool, overwrite: bool, indices: Any
 ) -> Any:
-    csgraph = _plainer(csgraph) if is_frame(csgraph) else csgraph
+    """Run `floyd_warshall` or `johnson`, with the reading of the graph by which SciPy's "auto" chooses."""
+    csgraph = _to_array_or_csr(csgraph) if is_frame(csgraph) else csgraph
     if not (issparse(csgraph) or isinstance(csgraph, np.ndarray)) or len(csgraph.shape) != 2:
         return _scipy.shortest_path(csgraph, "auto", directed, return_predecessors, unweighted, overwrite, indices)
     n = csgraph.shape[0]
-    if indices is None and 4 * _stored(csgraph) >= n * n:
+    if indices is None and 4 * _count_stored_edges(csgraph) >= n * n:
         return floyd_warshall(csgraph, directed, return_predecessors, unweighted, overwrite)
     return johnson(csgraph, directed, indices, return_predecessors, unweighted)
 
 
-def _stored(csgraph: Any) -> int:
+def _count_stored_edges(csgraph: Any) -> int:
     """Return the number of edges, as csgraph's ``method="auto"`` counts them."""
     if issparse(csgraph):
         return int(csgraph.nnz)
@@ -298,20 +299,22 @@ def _is_plain(csgraph: Any) -> bool:
     )
 
 
-def _plainer(csgraph: Any) -> Any:
+def _to_array_or_csr(csgraph: Any) -> Any:
     """Return an array for a list or a frame, and csr for lil, which would be converted twice."""
     if isinstance(csgraph, list) or is_frame(csgraph):
         return np.array(csgraph)
     return csgraph.tocsr() if getattr(csgraph, "format", None) == "lil" else csgraph
 
 
-def _has_one_form(csgraph: Any) -> bool:
+def _is_unambiguous(csgraph: Any) -> bool:
     """Return whether SciPy's johnson and floyd_warshall read the same edges, without a negative loop."""
     same = type(csgraph) is np.ndarray or getattr(csgraph, "format", None) in ("csr", "csc")
     return same and bool(csgraph.diagonal().min() >= 0)
 
 
-def _floyd_by_scipy(csgraph: Any, low: Any, directed: bool, return_predecessors: bool, unweighted: bool) -> Any:
+def _run_scipy_floyd_warshall(
+    csgraph: Any, low: Any, directed: bool, return_predecessors: bool, unweighted: bool
+) -> Any:
     """Return the result of SciPy's floyd_warshall for weights ≥ ``low``, or None if rounding may have falsified it.
 
     It may have if SciPy finds a negative cycle, or predecessors that form a cycle.
@@ -320,11 +323,11 @@ def _floyd_by_scipy(csgraph: Any, low: Any, directed: bool, return_predecessors:
         result = _scipy.floyd_warshall(csgraph, directed, return_predecessors, unweighted)
     except NegativeCycleError:
         return None
-    return None if return_predecessors and low < 0 and _lead_in_a_circle(result[1]) else result
+    return None if return_predecessors and low < 0 and _has_predecessor_cycle(result[1]) else result
 
 
-def _lead_in_a_circle(P: Array) -> bool:
-    """Return whether some of the predecessors P (..., n) do not lead back to a vertex without one."""
+def _has_predecessor_cycle(P: Array) -> bool:
+    """Return whether some predecessors in P (..., n) form a cycle, so that they lead to no vertex without one."""
     back = np.where(P < 0, np.arange(P.shape[-1]), P)
     ends = back
     for _ in range(P.shape[-1].bit_length()):
@@ -332,7 +335,7 @@ def _lead_in_a_circle(P: Array) -> bool:
     return bool((np.take_along_axis(back, ends, -1) != ends).any())
 
 
-def _without_null_edges(D: Array) -> None:
+def _remove_null_edges(D: Array) -> None:
     """Write ∞ to the entries that are no edges in a dense array of csgraph: NaN, infinities, and those close to 0."""
     for rows in pieces(D):
         part = D[rows]
@@ -348,19 +351,22 @@ def _count_edges(D: Array) -> None:
         np.copyto(part, 1.0, where=~np.isinf(part))
 
 
-def _without_loops(D: Array) -> None:
+def _clear_loops(D: Array) -> None:
     n = D.shape[0]
     D.reshape(-1)[:: n + 1] = 0
 
 
-def _as_dense(graph: Any) -> Array:
-    """Return a dense matrix from csr: ∞ for what is not stored; stored zeros are edges, of parallel ones the least."""
+def _densify(graph: Any) -> Array:
+    """Return the dense matrix of a csr matrix, with ∞ for entries that are not stored.
+
+    Stored zeros are edges, and of parallel edges the least one counts.
+    """
     dense: Array = _scipy.csgraph_to_dense(graph, null_value=np.inf)
     return np.ascontiguousarray(dense)
 
 
 def _rows_and_shape(indices: Any, n: int) -> tuple[Array, tuple[int, ...]]:
-    """Return the sources, flat and ≥ 0, and the shape of the distances. Raises ValueError for one out of range."""
+    """Return the sources, flat and ≥ 0, and the shape of the distances. Raises ValueError for a source out of range."""
     if indices is None:
         return np.arange(n, dtype=_INT32), (n, n)
     if type(indices) is int and 0 <= indices < n:
@@ -373,13 +379,13 @@ def _rows_and_shape(indices: Any, n: int) -> tuple[Array, tuple[int, ...]]:
     return rows, (*result.shape, n)
 
 
-def _sources(indices: Any, csgraph: Any) -> tuple[Array, tuple[int, ...]] | None:
+def _source_rows(indices: Any, csgraph: Any) -> tuple[Array, tuple[int, ...]] | None:
     """Return the result of `_rows_and_shape`, or None for all sources."""
     return None if indices is None else _rows_and_shape(indices, csgraph.shape[0])
 
 
-def _from_sources(result: Any, sources: tuple[Array, tuple[int, ...]] | None, return_predecessors: bool) -> Any:
-    """Return the rows of the sources, of the matrix (n, n) or the two that were found."""
+def _select_sources(result: Any, sources: tuple[Array, tuple[int, ...]] | None, return_predecessors: bool) -> Any:
+    """Return the rows of the sources from the result: one matrix (n, n), or a pair with the predecessors."""
     if sources is None:
         return result
     rows, shape = sources
@@ -395,12 +401,12 @@ def _johnson_dense(D: Array, directed: bool, return_predecessors: bool) -> Any:
     loops = np.flatnonzero(D.diagonal() < 0)
     if loops.size:
         raise _negative_cycle(f"Negative cycle detected on node {loops[0]}", (int(loops[0]),))
-    _without_loops(D)
+    _clear_loops(D)
     return _close(D, directed, return_predecessors, "Negative cycle detected on node {node}")
 
 
 def _close(D: Array, directed: bool, return_predecessors: bool, message: str) -> Any:
-    """Return the closure of D (n, n), float64, C's order, a diagonal of zeros, ∞ for no edge; in place.
+    """Close D in place, and return it: float64 (n, n) in C's order, with zeros on the diagonal and ∞ for no edge.
 
     In the ``message`` about a negative cycle, ``{node}`` becomes one of its vertices, and ``{nodes}`` all vertices of
     the strong components with negative cycles.
@@ -411,7 +417,7 @@ def _close(D: Array, directed: bool, return_predecessors: bool, message: str) ->
     if not directed and unknown is None and D.size <= 1 << 16:
         np.minimum(D, D.T, out=D)
     elif not directed:
-        D = _symmetric(D)
+        D = _symmetrize(D)
         unknown = unknown if unknown is None else np.isnan(D)
     if unknown is not None:
         D[unknown] = np.inf
@@ -424,7 +430,7 @@ def _close(D: Array, directed: bool, return_predecessors: bool, message: str) ->
             closure(D, out=D)
     except NegativeCycle as error:
         node = error.cycle[0] if error.cycle else 0
-        nodes = _on_negative_cycles(D, error) if "{nodes}" in message else ()
+        nodes = _vertices_on_negative_cycles(D, error) if "{nodes}" in message else ()
         raise _negative_cycle(message.format(node=node, nodes=nodes), error.cycle) from error
     if unknown is not None:
         D[unknown] = np.nan
@@ -433,9 +439,12 @@ def _close(D: Array, directed: bool, return_predecessors: bool, message: str) ->
     return D if P is None else (D, P)
 
 
-def _symmetric(D: Array) -> Array:
-    """Return the lighter one of i → j and j → i for both, in D's memory; for a NaN and a number SciPy's choice."""
-    for i in range(0, D.shape[0], 256):  # by blocks, so that the columns read fit the cache
+def _symmetrize(D: Array) -> Array:
+    """Write the lighter one of the edges i → j and j → i to both entries of D, and return D.
+
+    For a NaN and a number the choice is SciPy's.
+    """
+    for i in range(0, D.shape[0], 256):  # by blocks, so that the columns that are read fit the cache
         for j in range(i, D.shape[0], 256):
             upper, lower = D[i : i + 256, j : j + 256], D[j : j + 256, i : i + 256]
             if i == j:
@@ -448,7 +457,7 @@ def _symmetric(D: Array) -> Array:
     return D
 
 
-def _on_negative_cycles(D: Array, error: NegativeCycle | None) -> Array:
+def _vertices_on_negative_cycles(D: Array, error: NegativeCycle | None) -> Array:
     """Return the vertices of the strong components that have a negative cycle, as SciPy's message shows them."""
     _, component = _scipy.connected_components(csr_array(np.inf > D), connection="strong")
     result: list[int] = []
@@ -475,7 +484,7 @@ def _johnson_sparse(graph: Any, directed: bool, rows: Array, shape: tuple[int, .
     """Run Dijkstra's algorithm from the rows, under potentials if some weights are below 0."""
     edges = graph.tocoo()
     signed = bool((edges.data < 0).any())
-    if signed and not directed:  # there and back over a negative edge is a negative cycle
+    if signed and not directed:  # a negative edge and its reverse are a negative cycle
         worst = int(np.argmin(edges.data))
         cycle = tuple(dict.fromkeys((int(edges.row[worst]), int(edges.col[worst]))))
         raise _negative_cycle(f"Negative cycle detected on node {cycle[0]}", cycle)

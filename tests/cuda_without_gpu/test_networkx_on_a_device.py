@@ -14,7 +14,7 @@ from semiring.arrays import device as memory
 from semiring.compat.networkx import device as choice
 from semiring.errors import DeviceError
 
-KINDS = tuple(choice.FROM)
+KINDS = tuple(choice.LEAST_VERTICES)
 LOADED = ("cupy", "torch", "jax_cuda12_plugin", "jax_cuda13_plugin")
 
 
@@ -22,7 +22,7 @@ LOADED = ("cupy", "torch", "jax_cuda12_plugin", "jax_cuda13_plugin")
 def gpu(monkeypatch):
     """The module and the backend that stand in for those of a GPU, which closes graphs of every size."""
     for kind in KINDS:
-        monkeypatch.setitem(choice.FROM, kind, 2)
+        monkeypatch.setitem(choice.LEAST_VERTICES, kind, 2)
     return fake_cupy.install(monkeypatch)
 
 
@@ -97,7 +97,7 @@ def test_floats_on_a_gpu(gpu):
 
 def test_the_configuration_is_automatic_and_small_graphs_stay_on_the_cpu():
     assert nx.config.backends.semiring.device == "auto"
-    for kind, least in choice.FROM.items():
+    for kind, least in choice.LEAST_VERTICES.items():
         assert least >= 1024
         with nx.config.backends.semiring(device="cuda"):
             assert choice.device_for(kind, least - 1) is None

@@ -242,11 +242,11 @@ def test_a_cycle_that_gains_is_named(run, towns):
 
 
 def test_long_cycles_are_shortened():
-    from semiring.cli.cycles import cycles_by_name
+    from semiring.cli.cycles import restate_cycles
     from semiring.io import Network
 
     net = Network(np.zeros((30, 30)), names=tuple(f"v{i}" for i in range(30)))
-    with pytest.raises(NegativeCycleError, match=r"v0 → v1 → .* → v11 → … → v0") as raised, cycles_by_name(net.names):
+    with pytest.raises(NegativeCycleError, match=r"v0 → v1 → .* → v11 → … → v0") as raised, restate_cycles(net.names):
         raise NegativeCycleError("a cycle", range(30))
     assert raised.value.cycle == tuple(range(30))
 

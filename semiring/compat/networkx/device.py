@@ -1,4 +1,4 @@
-"""Where the matrix of a NetworkX graph is closed: ``nx.config.backends.semiring.device``, and the sizes from which."""
+"""Choose the device that closes the matrix of a NetworkX graph, by ``nx.config.backends.semiring.device`` and size."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import Any
 
 from semiring.errors import DeviceError
 
-__all__ = ["FROM", "device_for"]
+__all__ = ["LEAST_VERTICES", "device_for"]
 
-#: Vertices from which a GPU closes the matrix, as `benchmarks.gpu.compat` measures it. Distances are faster from 512
-#: vertices on, but by milliseconds, and the start of CUDA takes up to a second, once. Predecessors are searched on the
-#: CPU in any case. Reachability of up to 8,192 vertices gains nothing, because Python makes the graph of the result.
-FROM = {"distances": 2048, "predecessors": 2048, "reachability": 32768}
+#: The number of vertices from which a GPU closes the matrix, as `benchmarks.gpu.compat` measures it. Distances are
+#: faster from 512 vertices on, but by milliseconds, and the start of CUDA takes up to a second, once. Predecessors are
+#: searched on the CPU in any case. Reachability of up to 8,192 vertices gains nothing, because Python makes the graph
+#: of the result.
+LEAST_VERTICES = {"distances": 2048, "predecessors": 2048, "reachability": 32768}
 
 _GPU_LIBRARIES = ("cupy", "jax_cuda12_plugin", "jax_cuda13_plugin")
 
 
-def device_for(what: str, n: int) -> Any:
-    """Return the ``device=`` of the closure that finds ``what``, a key of `FROM`, of n vertices; None for the CPU.
+def device_for(task: str, n: int) -> Any:
+    """Return the ``device=`` of a closure of n vertices for a ``task``, a key of `LEAST_VERTICES`; None for the CPU.
 
-    Raises `DeviceError` where the configuration names no device, or at these sizes a GPU that is not there.
+    Raises `DeviceError` if the configuration names no device or, for a graph of such a size, a missing GPU.
     """
     import networkx as nx
 
@@ -32,7 +33,7 @@ def device_for(what: str, n: int) -> Any:
         raise DeviceError(
             f"nx.config.backends.semiring.device is {setting!r}: set 'auto', 'cpu', 'cuda', 'cuda:1' or 'cuda:*'"
         )
-    if setting == "cpu" or n < FROM[what] or (setting == "auto" and not _uses_a_gpu()):
+    if setting == "cpu" or n < LEAST_VERTICES[task] or (setting == "auto" and not _has_loaded_gpu_library()):
         return None
     from semiring.arrays.device import check_device
 
@@ -46,7 +47,7 @@ def device_for(what: str, n: int) -> Any:
     return device
 
 
-def _uses_a_gpu() -> bool:
-    """Return whether the script has loaded a library of GPUs: what has not, pays nothing for one."""
+def _has_loaded_gpu_library() -> bool:
+    """Return whether the process has loaded a library of GPUs. Scripts without one do not load CUDA."""
     cuda = getattr(getattr(sys.modules.get("torch"), "version", None), "cuda", None)
     return cuda is not None or any(name in sys.modules for name in _GPU_LIBRARIES)

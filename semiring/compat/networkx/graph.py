@@ -20,7 +20,7 @@ _FLOATS = {float, np.float64}
 
 
 class _Missing:
-    """The weight of an edge without that attribute."""
+    """The marker in place of a weight, for an edge without the attribute of the weights."""
 
 
 _MISSING = _Missing()
@@ -30,8 +30,8 @@ _MISSING = _Missing()
 class EdgeWeights:
     """The weights (m,) of all pairs of neighbours, rows → columns, in both directions if the graph is undirected.
 
-    ``kind`` says what Python's own sums of them would be: "int", "float", "mixed" or "other", which has no values.
-    ``has_hidden``: whether edges were left out for having the weight None.
+    ``kind`` is the type of the sums that Python computes from them: "int", "float", "mixed", or "other", which has no
+    values. ``has_hidden``: whether edges of weight None were left out.
     """
 
     kind: str
@@ -50,14 +50,16 @@ class EdgeWeights:
 class ConvertedGraph:
     """The vertices and edges of a NetworkX graph, numbered in its order.
 
-    Weights are read when NetworkX converts the graph, and are cached. As its documentation says, code that changes
-    attributes of a graph directly has to clear ``G.__networkx_cache__``.
+    Weights are read when NetworkX converts the graph, and are cached. As NetworkX documents, code that changes the
+    attributes of a graph directly has to clear ``G.__networkx_cache__``. ``is_used``: whether a function has already
+    received this object. `_semiring_networkx.interface` sets it, to silence NetworkX's note about its cache after the
+    first time.
     """
 
     __networkx_backend__ = "semiring"
 
     def __init__(self, source: Any) -> None:
-        self.source, self.used = source, False
+        self.source, self.is_used = source, False
         self.nodes: list[Any] = list(source)
         self.directed: bool = source.is_directed()
         self.multigraph: bool = source.is_multigraph()
@@ -86,7 +88,7 @@ class ConvertedGraph:
     def names(self) -> Array:
         """The vertices as an object array (n,), which arrays can index."""
         names = np.empty(len(self.nodes), object)
-        for i, node in enumerate(self.nodes):  # one by one: a tuple would be taken for a row
+        for i, node in enumerate(self.nodes):  # one by one, because NumPy would read a tuple as a row
             names[i] = node
         return names
 
@@ -98,29 +100,29 @@ class ConvertedGraph:
     # ------------------------------------------------------------------------------------------------- weights
 
     def read(self, attribute: Any) -> None:
-        """Read the weights of that name now."""
+        """Read and cache the weights under the name of an attribute; None does nothing."""
         if attribute is not None and attribute not in self._weights:
-            kinds, weights = self._read(attribute)
+            kinds, weights = self._read_weights(attribute)
             self._weights[attribute] = kinds, weights
 
-    def weights(self, weight: Any, missing: type = int) -> EdgeWeights:
+    def weights(self, weight: Any, default_type: type = int) -> EdgeWeights:
         """Return the weights by an attribute's name, or a function (u, v, attributes) → weight; 1 each for None.
 
-        An edge without the attribute weighs 1, of the type ``missing``. Hidden edges, of weight None, are left out; of
-        parallel edges the lightest counts.
+        An edge without the attribute has the weight 1, of the type ``default_type``. Edges of weight None are hidden:
+        they are left out, and in a multigraph they make the kind "other". Of parallel edges the lightest counts.
         """
         if weight is None:
-            return EdgeWeights(missing.__name__, self.rows, self.columns, np.ones(self.rows.size, np.int64))
+            return EdgeWeights(default_type.__name__, self.rows, self.columns, np.ones(self.rows.size, np.int64))
         if callable(weight):
-            return self._called(weight)
+            return self._call_weight_function(weight)
         self.read(weight)
         kinds, weights = self._weights[weight]
         if _Missing not in kinds or weights.kind == "other":
             return weights
-        kind = missing.__name__ if kinds == {_Missing} else _kind((kinds - {_Missing}) | {missing})
+        kind = default_type.__name__ if kinds == {_Missing} else _kind((kinds - {_Missing}) | {default_type})
         return replace(weights, kind=kind)
 
-    def _called(self, weight: Callable[[Any, Any, Any], Any]) -> EdgeWeights:
+    def _call_weight_function(self, weight: Callable[[Any, Any, Any], Any]) -> EdgeWeights:
         raw = [
             weight(node, neighbour, attributes)
             for node, neighbours in zip(self.nodes, self._neighbours(), strict=True)
@@ -128,37 +130,38 @@ class ConvertedGraph:
         ]
         return _as_weights(set(map(type, raw)), raw, self.rows, self.columns)
 
-    def _read(self, attribute: Any) -> tuple[set[type], EdgeWeights]:
+    def _read_weights(self, attribute: Any) -> tuple[set[type], EdgeWeights]:
         entries: Iterable[Any] = chain.from_iterable(each.values() for each in self._neighbours())
         rows, columns = self.rows, self.columns
-        stored = isinstance(getattr(self.source, "_adj", None), dict)  # not a view, of which both ways may differ
+        # A view may have different weights in its two directions, so both are read.
+        stored = isinstance(getattr(self.source, "_adj", None), dict)
         once_only = not self.directed and stored
         if once_only:
             once = rows <= columns
             entries = compress(entries, once.tolist())
             rows, columns = rows[once], columns[once]
         if self.multigraph:
-            raw, first = _parallel(entries, attribute)
+            raw, starts = _list_parallel_weights(entries, attribute)
         else:
-            raw, first = [attributes.get(attribute, _MISSING) for attributes in entries], None
+            raw, starts = [attributes.get(attribute, _MISSING) for attributes in entries], None
         kinds = set(map(type, raw))
         numbers = [1 if value is _MISSING else value for value in raw] if _Missing in kinds else raw
-        weights = _as_weights(kinds - {_Missing}, numbers, rows, columns, first)
+        weights = _as_weights(kinds - {_Missing}, numbers, rows, columns, starts)
         if once_only:
-            return kinds, _both_ways(weights)
+            return kinds, _add_reverse_edges(weights)
         if self.directed:
             return kinds, weights
-        return kinds, weights if _symmetric(weights) else replace(weights, kind="other", values=np.empty(0))
+        return kinds, weights if _is_symmetric(weights) else replace(weights, kind="other", values=np.empty(0))
 
 
-def _parallel(entries: Iterable[Any], attribute: Any) -> tuple[list[Any], Array]:
+def _list_parallel_weights(entries: Iterable[Any], attribute: Any) -> tuple[list[Any], Array]:
     """Return the weights of all edges of a multigraph, and where those of each pair of neighbours begin."""
     raw: list[Any] = []
-    first: list[int] = []
+    starts: list[int] = []
     for edges in entries:
-        first.append(len(raw))
+        starts.append(len(raw))
         raw.extend(attributes.get(attribute, _MISSING) for attributes in edges.values())
-    return raw, np.array(first, np.intp)
+    return raw, np.array(starts, np.intp)
 
 
 def _kind(kinds: set[type]) -> str:
@@ -170,10 +173,10 @@ def _kind(kinds: set[type]) -> str:
 
 
 def _as_weights(
-    kinds: set[type], raw: list[Any], rows: Array, columns: Array, first: Array | None = None
+    kinds: set[type], raw: list[Any], rows: Array, columns: Array, starts: Array | None = None
 ) -> EdgeWeights:
-    """Return the weights of edges; ``first``: the start of the weights of each pair, if there may be several."""
-    hidden = type(None) in kinds and first is None
+    """Return the weights of edges; ``starts``: where the weights of each pair begin, if there may be several."""
+    hidden = type(None) in kinds and starts is None
     if hidden:
         has_value = np.fromiter((value is not None for value in raw), np.bool_, len(raw))
         rows, columns, raw, kinds = (
@@ -187,12 +190,12 @@ def _as_weights(
         values = np.fromiter(raw if kind != "other" else [], np.int64 if kind == "int" else np.float64)
     except OverflowError:
         kind, values = "other", np.empty(0)
-    if first is not None and kind != "other" and first.size:
-        values = np.minimum.reduceat(values, first)
+    if starts is not None and kind != "other" and starts.size:
+        values = np.minimum.reduceat(values, starts)
     return EdgeWeights(kind, rows, columns, values, hidden)
 
 
-def _symmetric(weights: EdgeWeights) -> bool:
+def _is_symmetric(weights: EdgeWeights) -> bool:
     """Return whether both directions have equal weights, which an undirected view of a directed graph may not have."""
     if weights.kind == "other":
         return True
@@ -200,7 +203,7 @@ def _symmetric(weights: EdgeWeights) -> bool:
     return np.array_equal(weights.values[by_row], weights.values[by_column])
 
 
-def _both_ways(weights: EdgeWeights) -> EdgeWeights:
+def _add_reverse_edges(weights: EdgeWeights) -> EdgeWeights:
     if weights.kind == "other":
         return weights
     rows, columns, values = weights.rows, weights.columns, weights.values

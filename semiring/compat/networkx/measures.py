@@ -1,4 +1,4 @@
-"""The functions of NetworkX that sum up the distances between all pairs of vertices in a number, or one for each."""
+"""Compute the functions of NetworkX that reduce all distances to one number, or to a number for each vertex."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from semiring.compat.networkx.graph import Array, ConvertedGraph
 from semiring.compat.networkx.pairs import floyd_warshall_numpy
-from semiring.compat.networkx.solve import Distances, distances, floyd_warshall_by_edges, hops, refuse_function
+from semiring.compat.networkx.solve import Distances, distances, floyd_warshall_by_edges, hops, reject_function
 
 __all__ = [
     "average_shortest_path_length",
@@ -33,10 +33,10 @@ def _network_error(message: str) -> Exception:
     return error
 
 
-def _exactly(G: ConvertedGraph, weight: Any) -> Distances:
+def _exact_distances(G: ConvertedGraph, weight: Any) -> Distances:
     """Return distances whose sums have no rounding; raise `NotImplementedError` for distances of floats."""
     result = distances(G, weight)
-    if not result.whole:
+    if not result.is_whole:
         raise NotImplementedError("distances of floats may differ from NetworkX's in the last bit")
     return result
 
@@ -47,8 +47,8 @@ def _exactly(G: ConvertedGraph, weight: Any) -> Distances:
 def eccentricity(G: ConvertedGraph, v: Any = None, sp: Any = None, weight: Any = None) -> dict[Any, Any]:
     """Compute `networkx.eccentricity` of all vertices."""
     if v is not None or sp is not None or not len(G):  # no vertex: an error from NetworkX 3.7 on
-        raise NotImplementedError("the eccentricity of all vertices, from no distances that are given")
-    result = distances(G, weight, by_searches=True)
+        raise NotImplementedError("only the eccentricity of all vertices is computed, without given distances")
+    result = distances(G, weight, uses_searches=True)
     if not result.is_connected:
         graph = "digraph is not strongly connected" if G.directed else "graph is not connected"
         raise _network_error(f"Found infinite path length because the {graph}")
@@ -58,17 +58,17 @@ def eccentricity(G: ConvertedGraph, v: Any = None, sp: Any = None, weight: Any =
 
 def diameter(G: ConvertedGraph, e: Any = None, usebounds: bool = False, weight: Any = None) -> Any:
     """Compute `networkx.diameter` of a converted graph."""
-    return max(_eccentricities(G, e, usebounds, weight).values())
+    return max(_find_eccentricities(G, e, usebounds, weight).values())
 
 
 def radius(G: ConvertedGraph, e: Any = None, usebounds: bool = False, weight: Any = None) -> Any:
     """Compute `networkx.radius` of a converted graph."""
-    return min(_eccentricities(G, e, usebounds, weight).values())
+    return min(_find_eccentricities(G, e, usebounds, weight).values())
 
 
 def periphery(G: ConvertedGraph, e: Any = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
     """Compute `networkx.periphery` of a converted graph."""
-    result = _eccentricities(G, e, usebounds, weight)
+    result = _find_eccentricities(G, e, usebounds, weight)
     most = max(result.values())
     return [node for node, value in result.items() if value == most]
 
@@ -76,28 +76,28 @@ def periphery(G: ConvertedGraph, e: Any = None, usebounds: bool = False, weight:
 def center(G: ConvertedGraph, e: Any = None, usebounds: bool = False, weight: Any = None) -> list[Any]:
     """Compute `networkx.center` of a converted graph."""
     if weight is None:
-        _no_tree(G)
-    result = _eccentricities(G, e, usebounds, weight)
+        _reject_tree(G)
+    result = _find_eccentricities(G, e, usebounds, weight)
     least = min(result.values())
     return [node for node, value in result.items() if value == least]
 
 
-def _eccentricities(G: ConvertedGraph, e: Any, usebounds: bool, weight: Any) -> dict[Any, Any]:
+def _find_eccentricities(G: ConvertedGraph, e: Any, usebounds: bool, weight: Any) -> dict[Any, Any]:
     if e is not None or (usebounds and not G.directed) or not len(G):
-        raise NotImplementedError("from eccentricities that are given, or by bounds, NetworkX has the better way")
+        raise NotImplementedError("NetworkX is faster with given eccentricities, or by bounds")
     return eccentricity(G, weight=weight)
 
 
-def _no_tree(G: ConvertedGraph) -> None:
+def _reject_tree(G: ConvertedGraph) -> None:
     if not G.directed and G.rows.size <= 2 * (len(G) - 1):
-        raise NotImplementedError("of a tree NetworkX finds it in linear time, in another order")
+        raise NotImplementedError("NetworkX finds the center of a tree in linear time, in another order")
 
 
 # --------------------------------------------------------------------------------------------------------- sums
 
 
-def _total(result: Distances) -> int | float:
-    if result.whole:
+def _sum_distances(result: Distances) -> int | float:
+    if result.is_whole:
         return int(result.matrix.sum(dtype=np.int64))
     return fsum(result.matrix.reshape(-1).tolist())
 
@@ -109,10 +109,10 @@ def wiener_index(G: ConvertedGraph, weight: Any = None) -> int | float:
     result = distances(G, weight)
     if not result.is_connected:
         return inf
-    total = _total(result)
+    total = _sum_distances(result)
     if not G.directed:
         return total / 2
-    return int(total) if len(G) == 1 else total  # without edges a sum of nothing, which is the int 0
+    return int(total) if len(G) == 1 else total  # without edges NetworkX sums nothing, which is the int 0
 
 
 _METHODS = (None, "unweighted", "dijkstra", "bellman-ford", "floyd-warshall", "floyd-warshall-numpy")
@@ -128,13 +128,13 @@ def average_shortest_path_length(G: ConvertedGraph, weight: Any = None, method: 
         if not result.is_connected:
             raise NotImplementedError("edges of weight ∞ may connect what distances do not")
     elif method == "floyd-warshall":
-        refuse_function(weight)
-        result = distances(G, weight, missing=float if floyd_warshall_by_edges() else int, negative=True)
+        reject_function(weight)
+        result = distances(G, weight, default_type=float if floyd_warshall_by_edges() else int, may_be_negative=True)
     else:
-        result = distances(G, None if method == "unweighted" else weight, negative=method == "bellman-ford")
+        result = distances(G, None if method == "unweighted" else weight, may_be_negative=method == "bellman-ford")
     if not result.is_connected:
         raise _network_error(f"Graph is not {'strongly ' if G.directed else ''}connected.")
-    total = float(result.matrix.sum()) if method == "floyd-warshall-numpy" else _total(result)
+    total = float(result.matrix.sum()) if method == "floyd-warshall-numpy" else _sum_distances(result)
     return total / (n * (n - 1))
 
 
@@ -166,8 +166,8 @@ def global_efficiency(G: ConvertedGraph) -> float:
 def harmonic_diameter(G: ConvertedGraph, sp: Any = None, *, weight: Any = None) -> float:
     """Compute `networkx.harmonic_diameter` of a converted graph."""
     if sp is not None:
-        raise NotImplementedError("from distances that are given there is nothing to close")
-    n, total = len(G), _sum_of_reciprocals(_exactly(G, weight))
+        raise NotImplementedError("with given distances there is nothing to close")
+    n, total = len(G), _sum_of_reciprocals(_exact_distances(G, weight))
     if total != 0:
         return n * (n - 1) / total
     return inf if n > 1 else nan
@@ -178,10 +178,10 @@ def closeness_centrality(
 ) -> dict[Any, float]:
     """Compute `networkx.closeness_centrality` of all vertices; NetworkX has ``sp`` from 3.7 on."""
     if u is not None or sp is not None:
-        raise NotImplementedError("from one vertex a search is enough, and given distances need none")
-    result = _exactly(G, distance)
+        raise NotImplementedError("from one vertex a search is enough, and given distances need no search")
+    result = _exact_distances(G, distance)
     n, reached = len(G), result.matrix != result.none
-    sums = result.matrix.sum(axis=0, dtype=np.int64, where=reached).tolist()  # distances to it
+    sums = result.matrix.sum(axis=0, dtype=np.int64, where=reached).tolist()  # distances to each vertex
     counts = np.count_nonzero(reached, axis=0).tolist()
     centralities = {}
     for node, total, count in zip(G.nodes, sums, counts, strict=True):
@@ -199,8 +199,8 @@ def harmonic_centrality(
 ) -> dict[Any, float]:
     """Compute `networkx.harmonic_centrality` of all vertices."""
     if nbunch is not None or sources is not None:
-        raise NotImplementedError("of some vertices, or from some, searches are enough")
-    result = _exactly(G, distance)
+        raise NotImplementedError("for some vertices or sources, searches are enough")
+    result = _exact_distances(G, distance)
     index = {node: i for i, node in enumerate(G.nodes)}
     everyone = set(G.nodes)  # the order in which NetworkX adds up, so that the rounding is the same
     sums = np.zeros(len(G))

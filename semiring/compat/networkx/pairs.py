@@ -1,4 +1,4 @@
-"""The functions of NetworkX that return distances or paths between all pairs of vertices."""
+"""Compute the functions of NetworkX that return distances or paths between all pairs of vertices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from semiring.compat.networkx.solve import (
     distances,
     floyd_warshall_by_edges,
     hops,
-    refuse_function,
+    reject_function,
     weighted_matrix,
 )
 from semiring.errors import NegativeCycleError
@@ -40,7 +40,7 @@ def _infinity() -> float:
 
 def floyd_warshall_numpy(G: ConvertedGraph, nodelist: Any = None, weight: Any = "weight") -> Array:
     """Compute `networkx.floyd_warshall_numpy` of a converted graph."""
-    refuse_function(weight)
+    reject_function(weight)
     D = weighted_matrix(G, weight)
     if nodelist is not None:
         if not (len(nodelist) == len(G) == len(set(nodelist))) or set(nodelist) != set(G.nodes):
@@ -51,20 +51,20 @@ def floyd_warshall_numpy(G: ConvertedGraph, nodelist: Any = None, weight: Any = 
     try:
         return close_in_place(D)
     except NegativeCycleError as error:
-        raise NotImplementedError("there is a negative cycle: NetworkX returns what its loop makes of it") from error
+        raise NotImplementedError("there is a negative cycle: NetworkX returns the result of its loop") from error
 
 
 def floyd_warshall(G: ConvertedGraph, weight: Any = "weight") -> dict[Any, Any]:
     """Compute `networkx.floyd_warshall`: {source: {target: distance}}, ∞ where there is no path."""
-    return _all_of(_by_floyd_warshall(G, weight, paths=False), weight)
+    return _distance_dicts(_floyd_warshall_distances(G, weight, needs_paths=False), weight)
 
 
 def floyd_warshall_predecessor_and_distance(G: ConvertedGraph, weight: Any = "weight") -> tuple[dict[Any, Any], ...]:
     """Compute `networkx.floyd_warshall_predecessor_and_distance`: {source: {target: predecessor}}, then distances."""
-    result = _by_floyd_warshall(G, weight, paths=True)
+    result = _floyd_warshall_distances(G, weight, needs_paths=True)
     assert result.predecessors is not None
     nodes, before = G.nodes, result.predecessors
-    loops = set(G.rows[G.rows == G.columns].tolist())  # there an edge v → v is a path from v to v
+    loops = set(G.rows[G.rows == G.columns].tolist())  # where an edge v → v is a path from v to v
     predecessors = {}
     ends = G.rows if G.directed else np.column_stack([G.rows, G.columns]).reshape(-1)
     order = ends if floyd_warshall_by_edges() else np.unique(ends)
@@ -75,22 +75,28 @@ def floyd_warshall_predecessor_and_distance(G: ConvertedGraph, weight: Any = "we
             row[node] = node
         if row:
             predecessors[node] = row
-    return predecessors, _all_of(result, weight)
+    return predecessors, _distance_dicts(result, weight)
 
 
-def _by_floyd_warshall(G: ConvertedGraph, weight: Any, *, paths: bool) -> Distances:
-    refuse_function(weight)
-    return distances(G, weight, missing=float if floyd_warshall_by_edges() else int, negative=True, paths=paths)
+def _floyd_warshall_distances(G: ConvertedGraph, weight: Any, *, needs_paths: bool) -> Distances:
+    reject_function(weight)
+    return distances(
+        G,
+        weight,
+        default_type=float if floyd_warshall_by_edges() else int,
+        may_be_negative=True,
+        needs_paths=needs_paths,
+    )
 
 
-def _all_of(result: Distances, weight: Any) -> dict[Any, Any]:
-    """Return {source: {target: distance}} with ∞ for no path, and as in NetworkX ∞ for missing keys."""
+def _distance_dicts(result: Distances, weight: Any) -> dict[Any, Any]:
+    """Return {source: {target: distance}} with ∞ for no path. As in NetworkX, a missing key has the value ∞."""
     nodes, infinity = result.graph.nodes, float("inf")
-    own = [0 if result.whole else 0.0] * len(nodes)
-    for i in _without_a_loop_of_zero(result.graph, weight):
+    own = [0 if result.is_whole else 0.0] * len(nodes)
+    for i in _vertices_without_zero_loop(result.graph, weight):
         own[i] = 0
     rows = {}
-    unreached = result.whole and not result.is_connected
+    unreached = result.is_whole and not result.is_connected
     for i, (node, values) in enumerate(zip(nodes, result.matrix.tolist(), strict=True)):
         if unreached:
             for j in np.flatnonzero(result.matrix[i] == result.none).tolist():
@@ -100,7 +106,7 @@ def _all_of(result: Distances, weight: Any) -> dict[Any, Any]:
     return rows
 
 
-def _without_a_loop_of_zero(G: ConvertedGraph, weight: Any) -> list[int]:
+def _vertices_without_zero_loop(G: ConvertedGraph, weight: Any) -> list[int]:
     """Return the vertices whose distance from themselves is the int 0, because they have no loop of weight 0.0."""
     if not floyd_warshall_by_edges():
         return list(range(len(G)))
@@ -114,7 +120,7 @@ def _without_a_loop_of_zero(G: ConvertedGraph, weight: Any) -> list[int]:
 
 def all_pairs_shortest_path_length(G: ConvertedGraph, cutoff: Any = None) -> Iterator[tuple[Any, dict[Any, int]]]:
     """Compute `networkx.all_pairs_shortest_path_length` of a converted graph."""
-    # A level is entered while the cutoff is above the one before it: 2.5 lets the third in.
+    # NetworkX enters a level if the cutoff is above the preceding level, so 2.5 admits the third level.
     return hops(G).rows(None if cutoff is None else np.ceil(cutoff))  # type: ignore[return-value]
 
 
@@ -122,8 +128,8 @@ def all_pairs_dijkstra_path_length(
     G: ConvertedGraph, cutoff: Any = None, weight: Any = "weight"
 ) -> Iterator[tuple[Any, dict[Any, Any]]]:
     """Compute `networkx.all_pairs_dijkstra_path_length` of a converted graph."""
-    result = distances(G, weight, hidden=True)
-    if cutoff is not None and not result.whole:
+    result = distances(G, weight, may_hide_edges=True)
+    if cutoff is not None and not result.is_whole:
         raise NotImplementedError("rounding might put a distance on the other side of the cutoff")
     return result.rows(cutoff)
 
@@ -132,14 +138,14 @@ def all_pairs_bellman_ford_path_length(
     G: ConvertedGraph, weight: Any = "weight"
 ) -> Iterator[tuple[Any, dict[Any, Any]]]:
     """Compute `networkx.all_pairs_bellman_ford_path_length` of a converted graph."""
-    return _bounded(G, weight).rows()
+    return _signed_distances(G, weight).rows()
 
 
 def all_pairs_dijkstra(
     G: ConvertedGraph, cutoff: Any = None, weight: Any = "weight"
 ) -> Iterator[tuple[Any, tuple[dict[Any, Any], dict[Any, list[Any]]]]]:
     """Compute `networkx.all_pairs_dijkstra` of a converted graph."""
-    result = _paths(G, weight, cutoff)
+    result = _distances_with_paths(G, weight, cutoff)
     return ((node, (lengths, paths)) for node, lengths, paths in result.paths())
 
 
@@ -147,7 +153,7 @@ def all_pairs_dijkstra_path(
     G: ConvertedGraph, cutoff: Any = None, weight: Any = "weight"
 ) -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
     """Compute `networkx.all_pairs_dijkstra_path` of a converted graph."""
-    result = _paths(G, weight, cutoff)
+    result = _distances_with_paths(G, weight, cutoff)
     return ((node, paths) for node, _, paths in result.paths())
 
 
@@ -155,21 +161,21 @@ def all_pairs_bellman_ford_path(
     G: ConvertedGraph, weight: Any = "weight"
 ) -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
     """Compute `networkx.all_pairs_bellman_ford_path` of a converted graph."""
-    return ((node, paths) for node, _, paths in _bounded(G, weight, paths=True).paths())
+    return ((node, paths) for node, _, paths in _signed_distances(G, weight, needs_paths=True).paths())
 
 
 def johnson(G: ConvertedGraph, weight: Any = "weight") -> dict[Any, dict[Any, list[Any]]]:
     """Compute `networkx.johnson` of a converted graph."""
-    return {node: paths for node, _, paths in _bounded(G, weight, paths=True).paths()}
+    return {node: paths for node, _, paths in _signed_distances(G, weight, needs_paths=True).paths()}
 
 
-def _bounded(G: ConvertedGraph, weight: Any, *, paths: bool = False) -> Distances:
+def _signed_distances(G: ConvertedGraph, weight: Any, *, needs_paths: bool = False) -> Distances:
     """Return the distances by weights of both signs.
 
     Raises the error of NetworkX for a negative cycle, with its vertices.
     """
     try:
-        return distances(G, weight, negative=True, paths=paths)
+        return distances(G, weight, may_be_negative=True, needs_paths=needs_paths)
     except NotImplementedError as error:
         if not isinstance(error.__cause__, NegativeCycleError):
             raise
@@ -180,7 +186,7 @@ def _bounded(G: ConvertedGraph, weight: Any, *, paths: bool = False) -> Distance
         raise NetworkXUnbounded(f"Negative cycle detected: {around or result}") from None
 
 
-def _paths(G: ConvertedGraph, weight: Any, cutoff: Any) -> Distances:
+def _distances_with_paths(G: ConvertedGraph, weight: Any, cutoff: Any) -> Distances:
     if cutoff is not None:
-        raise NotImplementedError("paths within a cutoff are result by searches that stop there")
-    return distances(G, weight, hidden=True, paths=True)
+        raise NotImplementedError("paths within a cutoff are found by searches that stop there")
+    return distances(G, weight, may_hide_edges=True, needs_paths=True)

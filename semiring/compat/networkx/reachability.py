@@ -23,25 +23,25 @@ def transitive_closure(G: ConvertedGraph, reflexive: Any = False) -> Any:
     ``reflexive``: loops at all vertices (True), at those on a directed cycle (False), or no new ones (None).
     """
     if reflexive is not None and type(reflexive) is not bool:
-        raise NotImplementedError("NetworkX has an error for that")
-    reached = _reached(G, cycles=reflexive is False and G.directed)
+        raise NotImplementedError("NetworkX raises its own error for this value of reflexive")
+    reachable = _close_edges(G, cycles=reflexive is False and G.directed)
     if reflexive is None or not G.directed:
-        reached = reached & ~_loops(G)
-    return _with_edges(G, reached | _loops(G) if reflexive is True else reached)
+        reachable = reachable & ~_loop_matrix(G)
+    return _add_edges(G, reachable | _loop_matrix(G) if reflexive is True else reachable)
 
 
 def transitive_closure_dag(G: ConvertedGraph, topo_order: Any = None) -> Any:
     """Compute `networkx.transitive_closure_dag` of a converted graph."""
     if topo_order is not None:
         _check_order(G, list(topo_order))
-    reached = _reached(G, cycles=True)
-    if (reached & _loops(G)).count():
-        raise NotImplementedError("a cycle: NetworkX says so in its own way")
-    return _with_edges(G, reached)
+    reachable = _close_edges(G, cycles=True)
+    if (reachable & _loop_matrix(G)).count():
+        raise NotImplementedError("there is a cycle, for which NetworkX raises its own error")
+    return _add_edges(G, reachable)
 
 
 def _check_order(G: ConvertedGraph, order: list[Any]) -> None:
-    """Raise unless the order lists every vertex once, before those that its edges lead to."""
+    """Raise `NotImplementedError` unless the order lists every vertex once, before the heads of its edges."""
     position = {node: i for i, node in enumerate(order)}
     if len(order) != len(G) or position.keys() != set(G.nodes):
         raise NotImplementedError("topo_order does not list the vertices")
@@ -50,25 +50,25 @@ def _check_order(G: ConvertedGraph, order: list[Any]) -> None:
         raise NotImplementedError("topo_order is not a topological order")
 
 
-def _reached(G: ConvertedGraph, *, cycles: bool) -> BitMatrix:
+def _close_edges(G: ConvertedGraph, *, cycles: bool) -> BitMatrix:
     """Return a matrix (n, n) of the pairs with a path; with ``cycles``, a path from i to i must be a cycle."""
     device = device_for("reachability", len(G))
-    return closure(_edges(G, G.rows, G.columns), boolean, reflexive=not cycles, device=device)
+    return closure(_edge_matrix(G, G.rows, G.columns), boolean, reflexive=not cycles, device=device)
 
 
-def _loops(G: ConvertedGraph) -> BitMatrix:
+def _loop_matrix(G: ConvertedGraph) -> BitMatrix:
     vertices = np.arange(len(G))
-    return _edges(G, vertices, vertices)
+    return _edge_matrix(G, vertices, vertices)
 
 
-def _edges(G: ConvertedGraph, tails: Array, heads: Array) -> BitMatrix:
+def _edge_matrix(G: ConvertedGraph, tails: Array, heads: Array) -> BitMatrix:
     return BitMatrix.from_edges(tails, heads, (len(G), len(G)))
 
 
-def _with_edges(G: ConvertedGraph, reached: BitMatrix) -> Any:
+def _add_edges(G: ConvertedGraph, reachable: BitMatrix) -> Any:
     """Return a copy of the NetworkX graph with the missing edges added."""
     copy, names = G.source.copy(), G.names
-    for tails, heads in (reached & ~_edges(G, G.rows, G.columns)).edges(_ENTRIES):
+    for tails, heads in (reachable & ~_edge_matrix(G, G.rows, G.columns)).edges(_ENTRIES):
         if not G.directed:
             upper = tails <= heads
             tails, heads = tails[upper], heads[upper]

@@ -30,7 +30,7 @@ __all__ = [
     "distances",
     "floyd_warshall_by_edges",
     "hops",
-    "refuse_function",
+    "reject_function",
     "weighted_matrix",
 ]
 
@@ -39,16 +39,16 @@ _EXACT_FLOAT = 2**53  # whole numbers below it are exact in float64
 
 @dataclass(frozen=True)
 class Distances:
-    """All distances (n, n) of a graph, as Python's ints if ``whole``, else as floats.
+    """All distances (n, n) of a graph, as Python's ints if ``is_whole``, else as floats.
 
-    ``none`` stands for no path and is greater than every distance. ``predecessors``: None if not requested, or (n, n)
+    ``none`` means no path, and is greater than every distance. ``predecessors``: None if not requested, or (n, n)
     int32, the vertex before j on the path from i, negative for none.
     """
 
     graph: ConvertedGraph
     matrix: Array
     none: Any
-    whole: bool
+    is_whole: bool
     predecessors: Array | None = None
 
     def __len__(self) -> int:
@@ -60,20 +60,20 @@ class Distances:
         return not self.matrix.size or bool(self.matrix.max() != self.none)
 
     def as_number(self, value: Any) -> int | float:
-        """Return a distance as Python's number: a sum of floats, but 0 edges, which weigh the int 0."""
-        return int(value) if self.whole or value == 0 else float(value)
+        """Return a distance as Python's number; for floats, a path without edges has the int 0."""
+        return int(value) if self.is_whole or value == 0 else float(value)
 
     def rows(self, cutoff: Any = None) -> Iterator[tuple[Any, dict[Any, int | float]]]:
         """Yield (vertex, {reached: distance}) for every vertex; keys ascend by distance, the vertex itself first."""
         for i, node in enumerate(self.graph.nodes):
-            yield node, self._lengths(i, self._ascending(i, cutoff))
+            yield node, self._lengths(i, self._vertices_by_distance(i, cutoff))
 
     def paths(self) -> Iterator[tuple[Any, dict[Any, int | float], dict[Any, list[Any]]]]:
         """Yield (vertex, {reached: distance}, {reached: path}) for every vertex, in the order of `rows`."""
         assert self.predecessors is not None
         nodes = self.graph.nodes
         for i, node in enumerate(nodes):
-            order = self._ascending(i)
+            order = self._vertices_by_distance(i)
             reached = order.tolist()
             result = self._paths(i, reached, self.predecessors[i].tolist())
             yield node, self._lengths(i, order), {nodes[j]: result[j] for j in reached}
@@ -83,8 +83,8 @@ class Distances:
         values[0] = 0
         return dict(zip(self.graph.names[order].tolist(), values, strict=True))
 
-    def _ascending(self, i: int, cutoff: Any = None) -> Array:
-        """Return the vertices that vertex i reaches within the ``cutoff``: itself first, then by distance."""
+    def _vertices_by_distance(self, i: int, cutoff: Any = None) -> Array:
+        """Return the vertices that vertex i reaches within the ``cutoff``, by distance, and vertex i first."""
         row = self.matrix[i]
         order: Array = row.argsort()
         sorted_row = row[order]
@@ -94,18 +94,19 @@ class Distances:
         order = order[:reached]
         if reached and order[0] == i:
             return order
-        return np.concatenate([[i], order[order != i]])  # ties with it, negative distances, a cutoff below 0
+        # The vertex i is not the first one for ties, for negative distances and for a cutoff below 0.
+        return np.concatenate([[i], order[order != i]])
 
-    def _paths(self, i: int, reached: list[int], before: list[int]) -> dict[int, list[Any]]:
+    def _paths(self, i: int, order: list[int], predecessors: list[int]) -> dict[int, list[Any]]:
         nodes = self.graph.nodes
         result = {i: [nodes[i]]}
-        for j in reached:
+        for j in order:
             waiting = []
             while j not in result:  # edges of weight 0 lead to vertices that are no farther
                 waiting.append(j)
-                j = before[j]
+                j = predecessors[j]
             for j in reversed(waiting):
-                result[j] = [*result[before[j]], nodes[j]]
+                result[j] = [*result[predecessors[j]], nodes[j]]
         return result
 
 
@@ -139,8 +140,8 @@ def close_in_place(D: Array) -> Array:
 def _close_with_predecessors(A: Array) -> tuple[Array, Array]:
     """Return A* in min-plus and the predecessors, (n, n) each.
 
-    A GPU finds distances only. The CPU finds the predecessors from them, so that of paths equal in length both devices
-    give the same one. Where weights are below 0, a CPU compares them under potentials, and has to close the matrix.
+    A GPU finds distances only. The CPU finds the predecessors from them, so both devices return the same one of several
+    paths of equal length. Weights below 0 are compared under potentials, so then a CPU closes the matrix.
     """
     device = device_for("predecessors", len(A))
     if device is None or A.min(initial=0) < 0:
@@ -154,25 +155,26 @@ def distances(
     graph: ConvertedGraph,
     weight: Any,
     *,
-    missing: type = int,
-    negative: bool = False,
-    hidden: bool = False,
-    paths: bool = False,
-    by_searches: bool = False,
+    default_type: type = int,
+    may_be_negative: bool = False,
+    may_hide_edges: bool = False,
+    needs_paths: bool = False,
+    uses_searches: bool = False,
 ) -> Distances:
     """Return the distances by a weight, as NetworkX names it.
 
-    ``negative``: weights of both signs are served; ``hidden``: edges may be hidden by the weight None, as only
-    Dijkstra's algorithm has it. ``missing``: the type of the 1 that an edge without a weight counts. ``by_searches``:
-    weights are ≥ 0, and sums of floats are those of NetworkX's searches to the last bit.
+    ``may_be_negative``: weights of both signs are supported. ``may_hide_edges``: the weight None may hide edges, which
+    only Dijkstra's algorithm supports. ``default_type``: the type of the 1 that an edge without a weight counts.
+    ``needs_paths``: predecessors are found too. ``uses_searches``: weights are ≥ 0, and sums of floats are those of
+    NetworkX's searches to the last bit.
     """
-    if weight is None and missing is int and not paths:
+    if weight is None and default_type is int and not needs_paths:
         return hops(graph)
-    weights = graph.weights(weight, missing)
-    if weights.kind not in ("int", "float") or (weights.has_hidden and not hidden):
+    weights = graph.weights(weight, default_type)
+    if weights.kind not in ("int", "float") or (weights.has_hidden and not may_hide_edges):
         raise NotImplementedError(f"the weights {weight!r} are not of one type, all int or all float")
     low, high = (weights.values.min(), weights.values.max()) if weights.values.size else (0, 0)
-    if low < 0 and not negative:
+    if low < 0 and not may_be_negative:
         raise NotImplementedError(f"a weight {weight!r} is negative, or NaN")
     largest = max(abs(float(low)), abs(float(high))) * (len(graph) + 1) * (4 if low < 0 else 1)  # 4: with potentials
     if not largest < (_EXACT_FLOAT if weights.kind == "int" else 1e300):
@@ -180,16 +182,16 @@ def distances(
     dtype: np.dtype[Any] = np.dtype(np.float64)
     if weights.kind == "int" and largest < 2**30:
         dtype = np.dtype(np.int16 if largest < 2**14 else np.int32)
-    if by_searches and not (largest < _EXACT_FLOAT and bool((weights.values == np.rint(weights.values)).all())):
-        return Distances(graph, _by_searches(len(graph), weights), np.inf, False)
+    if uses_searches and not (largest < _EXACT_FLOAT and bool((weights.values == np.rint(weights.values)).all())):
+        return Distances(graph, _search_distances(len(graph), weights), np.inf, False)
     try:
-        return _solve(graph, weights, dtype, paths)
+        return _solve(graph, weights, dtype, needs_paths)
     except NegativeCycleError as error:
         named_cycle = error.named(graph.nodes)
-        raise NotImplementedError(f"NetworkX takes the graph, whatever it makes of it: {named_cycle}") from named_cycle
+        raise NotImplementedError(f"NetworkX computes the result for this graph: {named_cycle}") from named_cycle
 
 
-def _by_searches(n: int, weights: EdgeWeights) -> Array:
+def _search_distances(n: int, weights: EdgeWeights) -> Array:
     """Return all distances (n, n) by Dijkstra's algorithm, which adds up each path from its source on, as NetworkX.
 
     A closure adds the parts of a path in another order. Rounding never makes a sum of weights ≥ 0 less than its first
@@ -202,15 +204,15 @@ def _by_searches(n: int, weights: EdgeWeights) -> Array:
     return result
 
 
-def _solve(graph: ConvertedGraph, weights: EdgeWeights, dtype: np.dtype[Any], paths: bool) -> Distances:
-    n, whole = len(graph), weights.kind == "int"
+def _solve(graph: ConvertedGraph, weights: EdgeWeights, dtype: np.dtype[Any], needs_paths: bool) -> Distances:
+    n, is_whole = len(graph), weights.kind == "int"
     none = min_plus.zero_for(dtype)
-    before = None
-    if paths:
+    P = None
+    if needs_paths:
         A = weights.matrix(n, dtype, none)
         loops = np.arange(n)
         A[loops, loops] = np.minimum(A[loops, loops], 0)
-        D, before = _close_with_predecessors(A)
+        D, P = _close_with_predecessors(A)
     elif dtype.kind == "f" and device_for("distances", n) is None and not dense_is_faster(n, weights.values.size):
         from scipy.sparse import coo_array
 
@@ -221,18 +223,18 @@ def _solve(graph: ConvertedGraph, weights: EdgeWeights, dtype: np.dtype[Any], pa
             D = close_in_place(D)
         except IntegerOverflowError as error:
             raise NotImplementedError("distances too long for their dtype") from error
-    if whole and dtype.kind == "f":
+    if is_whole and dtype.kind == "f":
         unreached, none = np.isinf(D), np.iinfo(np.int64).max
         D[unreached] = 0
         D = D.astype(np.int64)
         D[unreached] = none
-    return Distances(graph, D, none, whole, before)
+    return Distances(graph, D, none, is_whole, P)
 
 
-def refuse_function(weight: Any) -> None:
-    """Refuse a function, which NetworkX's Floyd-Warshall takes for the name of an attribute that no edge has."""
+def reject_function(weight: Any) -> None:
+    """Raise `NotImplementedError` for a function, which floyd_warshall reads as an attribute that no edge has."""
     if callable(weight):
-        raise NotImplementedError("floyd_warshall takes a function for the name of an attribute")
+        raise NotImplementedError("floyd_warshall reads a function as the name of an attribute")
 
 
 def weighted_matrix(graph: ConvertedGraph, weight: Any) -> Array:
@@ -242,7 +244,7 @@ def weighted_matrix(graph: ConvertedGraph, weight: Any) -> Array:
         raise NotImplementedError(f"the weights {weight!r} are not all int or float")
     D = weights.matrix(len(graph), np.float64, np.inf)
     if D.diagonal().min(initial=0) < 0:
-        raise NotImplementedError("a loop of negative weight: an error from NetworkX 3.7 on, nothing before")
+        raise NotImplementedError("a loop of negative weight: an error from NetworkX 3.7 on, and ignored before")
     D.reshape(-1)[:: len(graph) + 1] = 0
     if not D.min(initial=0) > -np.inf:
         raise NotImplementedError(f"a weight {weight!r} is NaN or -inf")
