@@ -35,7 +35,7 @@ from semiring.closures.planner import plan_of
 from semiring.closures.request import Request
 from semiring.closures.rules.half import stays_float16
 from semiring.errors import DivergenceError, DomainError, SemiringError, ShapeError
-from semiring.io.inputs import AS_IT_IS, names_file, take
+from semiring.io.inputs import DEFAULT_READING, names_file, take
 from semiring.kernels import can_pack
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace, is_device_array
@@ -63,11 +63,11 @@ def _close(request: Request) -> Any:
         return _close_on_host(request)
     if names_file(request.operand):
         refuse_options_of_files(request)
-        network = request.reading.network_in_file(request.operand, request.semiring)
-        return _close(replace(request, operand=network, reading=AS_IT_IS))
+        network = request.reading.read_network_file(request.operand, request.semiring)
+        return _close(replace(request, operand=network, reading=DEFAULT_READING))
     if needs_files(request):
         return close_file(request, close_request)
-    if request.reading != AS_IT_IS or may_name_vertices(request.operand):
+    if request.reading != DEFAULT_READING or may_name_vertices(request.operand):
         return _close_named(request)
     if _is_packed_for_gpu(request):
         return _close_packed_on_gpu(request)
@@ -149,7 +149,7 @@ def _close_named(request: Request) -> Any:
     labelled_matrix = take(request.operand, request.semiring, request.reading)
     request.explain("names", "a matrix, whose vertices have names", quiet=True)
     try:
-        closed = close_request(request.with_operand(labelled_matrix.matrix, reading=AS_IT_IS))
+        closed = close_request(request.with_operand(labelled_matrix.matrix, reading=DEFAULT_READING))
     except (DivergenceError, DomainError) as error:
         raise error.named(labelled_matrix.names) from None
     return labelled_matrix.restore(closed) if request.out is None else closed

@@ -11,7 +11,7 @@ from semiring.algorithms.predecessors import Inspection
 from semiring.closures.call import Options
 from semiring.closures.explanation import Explanation
 from semiring.distributed.transports import SINGLE_RANK, Communicator
-from semiring.io.inputs import AS_IT_IS, Reading
+from semiring.io.inputs import DEFAULT_READING, Reading
 
 __all__ = ["Request"]
 
@@ -31,7 +31,7 @@ class Request:
     journal: Any = None  # the name of the file that records the progress of a closure by strips
     pivots: Any = None  # the name of the file that receives the pivots of a matrix in a file
     communicator: Communicator = SINGLE_RANK  # the ranks that share the strips of a file
-    reading: Reading = AS_IT_IS  # how edges are read
+    reading: Reading = DEFAULT_READING  # how edges are read
     rounded_to: Any = None  # the dtype to which the entries were rounded, if it differs from their own
     progress: Callable[[int, int], None] | None = None
     inspection: Inspection | None = None  # finds predecessors from the closed matrix, before it is decoded

@@ -39,8 +39,8 @@ from semiring.io.network import (
     assemble,
     assemble_sparse,
     convert_network,
+    count_vertices,
     is_directed,
-    vertex_count,
 )
 from semiring.io.positions import with_positions
 from semiring.io.text import ProgressMatrix
@@ -73,7 +73,7 @@ FORMATS = {
 }
 
 
-_SPARSELY = (
+_SPARSE_ADVICE = (
     ". They take edges as a frame, a graph or a sparse matrix: shortest_paths(pandas.read_csv(FILE), sources=[...]), "
     "networkx.node_link_graph, scipy.io.mmread; or on the command line: semiring paths FILE --from A --to B"
 )
@@ -136,7 +136,7 @@ def read(
     *,
     dtype: Any = None,
     directed: bool = True,
-    format: str | None = None,  # noqa: A002  # what numpy, pandas and networkx call it
+    format: str | None = None,  # noqa: A002  # the name of this option in numpy, pandas and networkx
     header: bool | None = None,
     weight: str | None = None,
     columns: tuple[str, str] | None = None,
@@ -184,11 +184,11 @@ def read(
     than once combine by ⊕. In a dense matrix every entry is an element of the semiring. Nothing is unpickled. Time
     O(size of the file), memory n² elements and some 100 bytes an edge.
     """
-    content, title = _contents(path, format, header, weight, columns)
+    content, title = _read_contents(path, format, header, weight, columns)
     try:
         return assemble(content, as_semiring(semiring), dtype, directed=directed, title=title)
     except TooLargeError as error:
-        raise TooLargeError(f"{error}{advice(_SPARSELY, '')}") from None
+        raise TooLargeError(f"{error}{advice(_SPARSE_ADVICE, '')}") from None
 
 
 def read_sparse(
@@ -205,13 +205,13 @@ def read_sparse(
 
     It never needs memory for n² entries, unless the file holds a dense matrix.
     """
-    content, title = _contents(path, None, header, weight, columns)
+    content, title = _read_contents(path, None, header, weight, columns)
     if isinstance(content, Entries):
         return assemble(content, semiring, dtype, directed=directed, title=title)
     return assemble_sparse(content, semiring, dtype, directed=directed, title=title)
 
 
-def _contents(
+def _read_contents(
     path: str | os.PathLike[str],
     format: str | None,  # noqa: A002
     header: bool | None,
@@ -244,10 +244,10 @@ def _contents(
             mark = "\t" if kind == "tsv" else None
             reading: dict[str, Any] = {"header": header, "weight": weight, "columns": columns}
             result = edge_list.read_edge_list(stream, name, delimiter=mark, **reading)
-    return result, _stem(source)
+    return result, _file_title(source)
 
 
-def _stem(source: str) -> str:
+def _file_title(source: str) -> str:
     return "stdin" if source == "-" else Path(source.removesuffix(".gz")).stem
 
 
@@ -302,7 +302,8 @@ def write(
     occurs.
     """
     kind, directed = format or format_of(path), True
-    matrix = matrix._as_network() if hasattr(matrix, "_as_network") else matrix  # Paths, which stand above this package
+    if hasattr(matrix, "_as_network"):  # `Paths`, which belongs to a package that imports this one
+        matrix = matrix._as_network()
     if is_edge_frame(matrix) or (is_graph(matrix) and not isinstance(matrix, Network)):
         matrix = network_of(matrix, semiring)
     elif is_frame(matrix):
@@ -317,8 +318,8 @@ def write(
         matrix = matrix.matrix if semiring is None else convert_network(matrix, as_semiring(semiring)).matrix
     named = semiring is not None
     semiring = as_semiring("min_plus" if semiring is None else semiring)
-    array = _matrix(matrix, semiring, kind)
-    n = vertex_count(array.shape, "the matrix")
+    array = _host_matrix(matrix, semiring, kind)
+    n = count_vertices(array.shape, "the matrix")
     if not named and kind not in ("npy", "npz"):
         _refuse_other_zeros(array)
     checked = _check_names(names, n)
@@ -342,7 +343,7 @@ def write(
             mark = "," if kind == "csv" else "\t"
             edge_list.write_edge_list(stream, array, zero, checked, delimiter=mark, unit=unit)
 
-    _write(path, fill)
+    _write_file(path, fill)
     if tell is not None:
         tell(passes * n, passes * n)
 
@@ -387,7 +388,7 @@ def write_vertices(
         As in `write`.
     """
     kind, array = format_of(path), np.asarray(matrix)
-    checked = _check_names(names, vertex_count(array.shape, "the matrix"))
+    checked = _check_names(names, count_vertices(array.shape, "the matrix"))
     if kind not in ("npy", "npz", "csv", "tsv", "txt"):
         raise FormatError(f"{os.fspath(path)}: write a matrix of vertices to .npy, .npz, .csv or .tsv, not to .{kind}")
 
@@ -400,10 +401,10 @@ def write_vertices(
             mark = "," if kind == "csv" else "\t"
             edge_list.write_table(stream, array, checked, title=title, none=none, delimiter=mark)
 
-    _write(path, fill)
+    _write_file(path, fill)
 
 
-def _matrix(matrix: Any, semiring: Semiring, kind: str) -> Any:
+def _host_matrix(matrix: Any, semiring: Semiring, kind: str) -> Any:
     """Return the matrix in the memory of the host; packed truth values stay packed for formats that list edges."""
     if isinstance(matrix, BitMatrix) and not matrix.on_device and kind not in ("npy", "npz"):
         return matrix
@@ -425,7 +426,7 @@ def _check_names(names: Sequence[str] | None, n: int) -> Sequence[str] | None:
     return texts
 
 
-def _write(path: str | os.PathLike[str], fill: Any) -> None:
+def _write_file(path: str | os.PathLike[str], fill: Any) -> None:
     with atomic_file(path) as stream:
         if os.fspath(path).endswith(".gz"):
             with gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) as packed:  # mtime 0: equal content, equal bytes

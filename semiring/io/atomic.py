@@ -1,7 +1,7 @@
-"""Writing a file whole or not at all.
+"""Write a file completely or not at all.
 
 The bytes go to a new file in the same folder, are forced to the disk, and only then take the place of the old file in
-one step. Whatever fails before that step (a full disk, Ctrl-C, a bug) leaves the old file as it was.
+one step. A failure before that step (a full disk, Ctrl-C, a bug) leaves the old file unchanged.
 """
 
 from __future__ import annotations

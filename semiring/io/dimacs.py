@@ -17,11 +17,11 @@ from semiring.io.network import Edges
 from semiring.io.text import (
     EMPTY,
     as_array,
-    at_line,
     count_listed,
     decode_lines,
     edge_chunks,
     is_count,
+    line_locator,
     numbers_as_text,
     parse_number,
 )
@@ -42,11 +42,11 @@ def read_dimacs(lines: Iterable[bytes], source: str) -> Edges:
         if fields[0] == "p":
             if size >= 0:
                 raise FormatError(f"{place}: a second 'p' line")
-            size, promised = _problem(fields, place)
+            size, promised = _parse_problem_line(fields, place)
         elif fields[0] == "a":
             if size < 0:
                 raise FormatError(f"{place}: an arc before the line 'p sp <vertices> <arcs>'")
-            tail, head, weight = _arc(fields, size, place)
+            tail, head, weight = _parse_arc(fields, size, place)
             rows.append(tail)
             columns.append(head)
             values.append(weight)
@@ -60,17 +60,17 @@ def read_dimacs(lines: Iterable[bytes], source: str) -> Edges:
     if len(rows) != promised:
         raise FormatError(f"{source}: {len(rows)} arcs, and the 'p' line promises {promised}")
     ends, names = (np.array(rows, np.int64), np.array(columns, np.int64)), range(1, size + 1)
-    locate = at_line(source, numbers)
+    locate = line_locator(source, numbers)
     return Edges(size, *ends, as_array(values, locate), locate, names=names)
 
 
-def _problem(fields: list[str], place: str) -> tuple[int, int]:
+def _parse_problem_line(fields: list[str], place: str) -> tuple[int, int]:
     if len(fields) != 4 or fields[1] != "sp" or not all(map(is_count, fields[2:])):
         raise FormatError(f"{place}: expected 'p sp <vertices> <arcs>'")
     return int(fields[2]), int(fields[3])
 
 
-def _arc(fields: list[str], size: int, place: str) -> tuple[int, int, int | float]:
+def _parse_arc(fields: list[str], size: int, place: str) -> tuple[int, int, int | float]:
     if len(fields) != 4:
         raise FormatError(f"{place}: expected 'a <tail> <head> <weight>'")
     for field in fields[1:3]:

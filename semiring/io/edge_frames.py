@@ -31,7 +31,7 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
         if name is not None and name not in titles:
             raise UnknownNameError("column", name, map(str, titles))
     tails, heads = guess_ends(titles, source, target)
-    tail, head = _only(tails, SOURCES, "source"), _only(heads, TARGETS, "target")
+    tail, head = _select_column(tails, SOURCES, "source"), _select_column(heads, TARGETS, "target")
     if tail == head:
         raise FormatError(f"source and target are both the column {tail!r}: name two columns")
     if weight is not None and weight in (tail, head):
@@ -47,16 +47,16 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
         f"the weights may be any of the columns {title_list}: name one by weight=, here or in semiring.network_of, "
         "or leave these columns out"
     )
-    names, rows, columns = _vertices(_ends(frame, tail), _ends(frame, head))
+    names, rows, columns = _number_vertices(_end_values(frame, tail), _end_values(frame, head))
 
     def locate(edge: int) -> str:
         return f"row {edge} of the frame" if edge >= 0 else f"the column {column!r} of the frame"
 
     values = None if column is None else frame_values(frame[column], f"the column {column!r}")
-    wrong = "" if values is None else _no_number(values, column)
+    wrong = "" if values is None else _non_number_message(values, column)
     if wrong and weight is not None:
         raise FormatError(wrong)
-    if values is not None and values.dtype.kind not in "fiub":  # fractions; texts are no matter over truths
+    if values is not None and values.dtype.kind not in "fiub":  # fractions; over truth values texts are no weights
         values = None if wrong else np.array(values, np.float64)
     unit = "" if column is None else unit_of(column)
     named = None if names == tuple(range(len(names))) else names
@@ -77,17 +77,17 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
 _PASS = "pass columns=(SOURCE, TARGET), two titles, or in semiring.network_of {}="
 
 
-def _only(candidates: Sequence[Any], usual: Sequence[str], what: str) -> Any:
+def _select_column(candidates: Sequence[Any], titles: Sequence[str], end: str) -> Any:
     if not candidates:
-        raise FormatError(f"no column is titled like a {what} ({', '.join(usual)}): {_PASS.format(what)}")
+        raise FormatError(f"no column is titled like a {end} ({', '.join(titles)}): {_PASS.format(end)}")
     if len(candidates) > 1:
         titles = " and ".join(map(repr, candidates))
-        raise FormatError(f"the columns {titles} are both titled like a {what}: {_PASS.format(what)}")
+        raise FormatError(f"the columns {titles} are both titled like a {end}: {_PASS.format(end)}")
     return candidates[0]
 
 
-def _no_number(values: np.ndarray[Any, Any], column: Any) -> str:
-    """Return the message about the first weight that is not a number; "" where all are."""
+def _non_number_message(values: np.ndarray[Any, Any], column: Any) -> str:
+    """Return the message about the first weight that is not a number; "" if all weights are numbers."""
     if values.dtype.kind in "fiub":
         return ""
     if values.dtype.kind in "mM":  # NumPy registers its times as real numbers
@@ -115,7 +115,7 @@ def _holds_texts(column: Any) -> bool:
     return values.dtype.kind in "US" or (values.dtype.kind == "O" and all(isinstance(x, str | None) for x in values))
 
 
-def _ends(frame: Any, title: Any) -> np.ndarray[Any, Any]:
+def _end_values(frame: Any, title: Any) -> np.ndarray[Any, Any]:
     ends = frame[title].to_numpy()
     if not ends.size:
         return np.zeros(0, np.int64)
@@ -135,7 +135,7 @@ def _refuse_missing(rows: Any, title: Any) -> None:
         raise FormatError(f"row {rows[0]} of the frame has no vertex in the column {title!r}")
 
 
-def _vertices(
+def _number_vertices(
     tails: np.ndarray[Any, Any], heads: np.ndarray[Any, Any]
 ) -> tuple[tuple[Hashable, ...], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return the names of the vertices, and the numbers of the tail and the head of every edge."""

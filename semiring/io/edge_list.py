@@ -40,10 +40,10 @@ from semiring.errors import FormatError, did_you_mean
 from semiring.io.network import Edges
 from semiring.io.text import (
     as_array,
-    at_line,
     decode_lines,
     edge_chunks,
     is_number,
+    line_locator,
     listed_entries,
     numbers_as_text,
     parse_number,
@@ -54,10 +54,10 @@ __all__ = ["read_edge_list", "split_line", "write_edge_list", "write_table"]
 Row: TypeAlias = tuple[int, list[str], str]  # the number of a line, its fields, and its text
 
 _RENAME = ". Rename columns with the same title in the file"
-_WRITTEN = ["source", "target", "weight"]  # this line is no edge, because "weight" is no number
+_TITLES = ["source", "target", "weight"]  # a line of these titles is no edge, because "weight" is no number
 _AS_NPY = "Write a matrix as .npy, by numpy.save: text files are lists of edges"
 
-_AHEAD = 64  # the lines after a header in which columns of numbers are detected
+_LOOK_AHEAD = 64  # the number of lines after a header in which columns of numbers are detected
 
 #: The letters of texts that mean a missing weight, a truth value or ∞: N/A, <null>, Inf.
 _NO_TITLES = frozenset(
@@ -122,17 +122,17 @@ def read_edge_list(
                 f"the title of a column is a text, or '1', '2', … in a file without a header, not {title!r}"
             )
     comments = list[tuple[int, str]]()
-    rows = _rows(decode_lines(lines, source), source, delimiter, comments)
-    first = next(rows, None)
-    if first is None:
+    rows = _split_rows(decode_lines(lines, source), source, delimiter, comments)
+    first_row = next(rows, None)
+    if first_row is None:
         _refuse_edges_in_comments(comments, None, source)
         empty = np.zeros(0, np.int64)
-        return Edges(0, empty, empty, None, at_line(source, []))
-    number, fields, line = first
+        return Edges(0, empty, empty, None, line_locator(source, []))
+    number, fields, line = first_row
     place, header_option = f"{source}:{number}", header
     if header is None and weight is None and columns is None and len(fields) > 3:
         ahead_of_matrix = list(islice(rows, len(fields) + 1))
-        _refuse_matrix(first, ahead_of_matrix, source, delimiter)
+        _refuse_matrix(first_row, ahead_of_matrix, source, delimiter)
         rows = chain(ahead_of_matrix, rows)
     header = True if columns is not None and header is None else header
     guessed, first_rows = header is None, list[Row]()
@@ -144,34 +144,36 @@ def read_edge_list(
         )
     if header is None:
         first_rows.extend(islice(rows, 1) if _ends_in_quotes(line) else ())
-        header = _is_header(first, first_rows, weight, place)
+        header = _is_header(first_row, first_rows, weight, place)
     if weight is not None and not header and header_option is None:
         raise FormatError(
             f"{place}: no header names a column {weight!r}: pass {option('header', True)} if the first line names the "
             f"columns, or {option('header', False)} and the number of the column, {option('weight', '3')}"
         )
     if header or weight is not None or columns is not None:
-        first_rows = [*([] if header else [first]), *first_rows, *islice(rows, _AHEAD)]
+        first_rows = [*([] if header else [first_row]), *first_rows, *islice(rows, _LOOK_AHEAD)]
         titles = fields if header else [str(column) for column in range(1, len(fields) + 1)]
-        which = _named_columns(titles, weight, columns, place, [row for _, row, _ in first_rows])
+        which = _columns_by_title(titles, weight, columns, place, [row for _, row, _ in first_rows])
         which = which if header else replace(which, unit="", title="")
     else:
-        first_rows = [first, *first_rows]
-        which = _plain_columns(fields, source, number)
+        first_rows = [first_row, *first_rows]
+        which = _columns_without_header(fields, source, number)
         if delimiter is None:
             _refuse_blanks(line, fields, place)
     collection = _collect(chain(first_rows, rows), which, source)
-    _refuse_edges_in_comments(comments, (first, which), source)
-    unsure = header and guessed and fields != _WRITTEN
+    _refuse_edges_in_comments(comments, (first_row, which), source)
+    unsure = header and guessed and fields != _TITLES
     if unsure and (clash := next((name for name in fields[:2] if name in collection.names), None)):
-        raise FormatError(f"{place}: the first line reads like a header, but {clash!r} is also a vertex: {_which()}")
-    if not header and guessed and _may_be_titles(fields) and collection.begins_apart():
+        raise FormatError(
+            f"{place}: the first line reads like a header, but {clash!r} is also a vertex: {_header_advice()}"
+        )
+    if not header and guessed and _may_be_titles(fields) and collection.has_separate_first_edge():
         title_list = " and ".join(map(repr, fields))
         raise FormatError(
             f"{place}: {title_list} occur in no other line. The first line may name the columns, or be an edge: "
-            f"{_which()}"
+            f"{_header_advice()}"
         )
-    if header_option is None and not header and collection.reads_like_matrix():
+    if header_option is None and not header and collection.may_be_matrix():
         raise FormatError(
             f"{place}: three lines of three numbers may be a matrix, or edges. For edges pass "
             f"{option('header', False)}. "
@@ -180,32 +182,32 @@ def read_edge_list(
     return collection.edges(which, source)
 
 
-def _refuse_matrix(first: Row, others: Sequence[Row], source: str, delimiter: str | None) -> None:
+def _refuse_matrix(first_row: Row, next_rows: Sequence[Row], source: str, delimiter: str | None) -> None:
     """Raise `FormatError` if n lines of n numbers are a matrix, with or without a header and names of rows.
 
-    ``others`` holds the lines after the ``first``, at most one more than a matrix has.
+    ``next_rows`` holds the lines after the ``first_row``, at most one more than a matrix has.
     """
-    number, fields, line = first
+    number, fields, line = first_row
     count, titled = len(fields), not all(map(is_number, fields))
     if titled and _names_columns(fields):
         return
-    named = titled and len(others) == count - 1  # the first column has the names of rows
-    rows = [row[named:] for _, row, _ in ([] if titled else [first]) + list(others)]
+    named = titled and len(next_rows) == count - 1  # the first column has the names of rows
+    rows = [row[named:] for _, row, _ in ([] if titled else [first_row]) + list(next_rows)]
     n = count - named
     if len(rows) != n or not all(len(row) == n and all(map(is_number, row)) for row in rows):
         return
-    mark = _delimiter(line, f"{source}:{number}") if delimiter is None else delimiter
+    mark = _detect_delimiter(line, f"{source}:{number}") if delimiter is None else delimiter
     file = "FILE" if source.startswith("<") else repr(source)
     options = ["" if mark == " " else f", delimiter={mark!r}", ", skiprows=1" if titled else ""]
     options.append(f", usecols=range(1, {count})" if named else "")
     raise FormatError(
         f"{source}:{number}: {n} lines of {n} numbers are a matrix, and a text file is a list of edges, source, "
         f"target[, weight]. Convert it in Python, numpy.save('matrix.npy', numpy.loadtxt({file}"
-        f"{''.join(options)})), and give matrix.npy. If the lines are edges, {_name_columns(3, start='n')}"
+        f"{''.join(options)})), and give matrix.npy. If the lines are edges, {_columns_advice(3, start='n')}"
     )
 
 
-def _rows(
+def _split_rows(
     lines: Iterator[tuple[int, str]], source: str, delimiter: str | None, comments: list[tuple[int, str]]
 ) -> Iterator[Row]:
     """Yield the lines that are no comments, and append comments that may be edges to ``comments``."""
@@ -216,26 +218,26 @@ def _rows(
                 comments.append((number, text))
             continue
         if delimiter is None:
-            delimiter = _delimiter(line, f"{source}:{number}")
+            delimiter = _detect_delimiter(line, f"{source}:{number}")
         yield number, split_line(line, delimiter, f"{source}:{number}"), line
 
 
 def _refuse_edges_in_comments(
-    comments: Iterable[tuple[int, str]], read: tuple[Row, Columns] | None, source: str
+    comments: Iterable[tuple[int, str]], sample: tuple[Row, Columns] | None, source: str
 ) -> None:
-    """Raise `FormatError` for a comment that may be an edge, given the first line and the columns that were read.
+    """Raise `FormatError` for a comment that may be an edge; ``sample``: the first line and its columns, or None.
 
     Such a comment has as many fields as an edge. The field of its weight is a number, and the fields are no titles.
     """
     for number, text in comments:
-        mark = _delimiter(text if read is None else read[0][2], f"{source}:{number}")
+        mark = _detect_delimiter(text if sample is None else sample[0][2], f"{source}:{number}")
         fields = split_line(text, mark, f"{source}:{number}")
         if _names_columns([fields[0][1:], *fields[1:]]):
             continue
-        if read is None:
+        if sample is None:
             edge = len(fields) == 2 or (len(fields) > 2 and (mark != " " or _is_quantity(fields[2])))
         else:
-            which = read[1]
+            which = sample[1]
             edge = len(fields) == which.count and bool(fields[which.target])
             edge = edge and (which.weight is None or _is_quantity(fields[which.weight]))
         if edge:
@@ -245,7 +247,7 @@ def _refuse_edges_in_comments(
             )
 
 
-def _delimiter(line: str, place: str) -> str:
+def _detect_delimiter(line: str, place: str) -> str:
     """Return the delimiter of a line: a tab, else the more frequent of comma and semicolon, else a blank.
 
     So ``a;b;3,5``, a line with decimal commas, has three fields. Raises `FormatError` if commas and semicolons are
@@ -304,13 +306,13 @@ def _names_columns(fields: Sequence[str]) -> bool:
     return all(guess_ends(fields))
 
 
-def _is_header(first: Row, next_rows: Sequence[Row], weight: str | None, place: str) -> bool:
+def _is_header(first_row: Row, next_rows: Sequence[Row], weight: str | None, place: str) -> bool:
     """Return whether the first line names the columns.
 
     Raises `FormatError` if the line may be an edge, which would be lost. If the first line ends in a quoted field,
     ``next_rows`` holds the next line, if there is one.
     """
-    _, fields, line = first
+    _, fields, line = first_row
     quoted = _ends_in_quotes(line) and not any(_ends_in_quotes(line) for _, _, line in next_rows)
     if weight is not None and weight.casefold() in map(str.casefold, fields[2:]):
         return True
@@ -318,7 +320,7 @@ def _is_header(first: Row, next_rows: Sequence[Row], weight: str | None, place: 
         if len(fields) == 3 and is_number(fields[2]) and not quoted:  # u,v,3
             raise FormatError(
                 f"{place}: the first line reads like a header, but {fields[2]!r} may be the weight of an edge: "
-                f"{_which()}"
+                f"{_header_advice()}"
             )
         return True
     if len(fields) < 3 or any(map(_begins_as_number, fields)) or is_number(fields[2]):
@@ -337,7 +339,7 @@ def _may_be_titles(fields: Sequence[str]) -> bool:
 
 
 def _begins_as_number(field: str) -> bool:
-    return field[:1] in "0123456789+-."  # "" too: a title is not empty
+    return field[:1] in "0123456789+-."  # true for "" too, because a title is not empty
 
 
 def _is_title(text: str) -> bool:
@@ -369,7 +371,7 @@ def _ends_in_quotes(line: str) -> bool:
     return line.rstrip().endswith('"')
 
 
-def _named_columns(
+def _columns_by_title(
     fields: Sequence[str],
     weight: str | None,
     ends: tuple[str, str] | None,
@@ -381,7 +383,7 @@ def _named_columns(
     if len(fields) < 2:
         raise FormatError(f"{place}: the header names one column: an edge list needs two, source and target")
 
-    def column_named(title: str) -> int:
+    def find_column(title: str) -> int:
         count, column_text = lowered.count(title.casefold()), f"there are {', '.join(fields)}"
         if count > 1:
             raise FormatError(f"{place}: several columns are named {title!r}: {column_text}{_RENAME}")
@@ -391,11 +393,11 @@ def _named_columns(
             raise FormatError(f"{place}: no column is named {title!r}: {column_text}{hint}{near and '.'}{near}")
         return lowered.index(title.casefold())
 
-    def fields_of(column: int) -> list[str]:
+    def column_fields(column: int) -> list[str]:
         return [row[column] for row in rows if len(row) > column and row[column]]
 
-    chosen = None if weight is None else column_named(weight)
-    tail, head = _ends(fields, chosen, fields_of, place) if ends is None else map(column_named, ends)
+    chosen = None if weight is None else find_column(weight)
+    tail, head = _find_end_columns(fields, chosen, column_fields, place) if ends is None else map(find_column, ends)
     if tail == head:
         raise FormatError(f"{place}: {option('columns')} names the column {fields[tail]!r} twice: name two columns")
     if chosen is not None:
@@ -407,9 +409,9 @@ def _named_columns(
     rest = [
         column for column, title in enumerate(fields) if column not in (tail, head) and not is_row_number_title(title)
     ]
-    numbers = [column for column in rest if any(map(_is_quantity, fields_of(column)))]
+    numbers = [column for column in rest if any(map(_is_quantity, column_fields(column)))]
     usual = [column for column in rest if lowered[column] in WEIGHTS]
-    missing = [column for column in usual if not fields_of(column)]
+    missing = [column for column in usual if not column_fields(column)]
     title, candidates = guess_weight(fields[column] for column in [*numbers, *missing] or usual)
     if candidates:
         titles = ", ".join(map(repr, candidates))
@@ -426,37 +428,37 @@ def _named_columns(
     return Columns(tail, head, where, len(fields), unit_of(fields[where]), title=fields[where])
 
 
-def _ends(
-    fields: Sequence[str], weight: int | None, fields_of: Callable[[int], list[str]], place: str
+def _find_end_columns(
+    fields: Sequence[str], weight: int | None, column_fields: Callable[[int], list[str]], place: str
 ) -> tuple[int, int]:
     """Return the columns of sources and targets by their titles, else the first columns in their order.
 
-    ``fields_of(column)`` returns fields of a column. Raises `FormatError` unless at most one other column remains, the
-    last. It must be the column of the weights: the only column of numbers, or titled like weights.
+    ``column_fields(column)`` returns fields of a column. Raises `FormatError` unless at most one other column remains,
+    the last. It must be the column of the weights: the only column of numbers, or titled like weights.
     """
     lowered = ["" if column == weight else field.casefold() for column, field in enumerate(fields)]
     tails, heads = guess_ends(lowered)
     for columns, what in ((tails, "source"), (heads, "target")):
         if len(columns) > 1:
             titles = " and ".join(repr(fields[lowered.index(title)]) for title in columns)
-            raise FormatError(f"{place}: the columns {titles} are both titled like a {what}: pass {_two_columns()}")
+            raise FormatError(f"{place}: the columns {titles} are both titled like a {what}: pass {_columns_option()}")
     tail, head = (lowered.index(columns[0]) if columns else None for columns in (tails, heads))
     free = [column for column in range(len(fields)) if column not in (weight, tail, head)]
     guessed, rest = free[: (missing := [tail, head].count(None))], free[missing:]
 
     def numbers(column: int) -> bool:
-        return bool(fields_of(column)) and all(map(_is_quantity, fields_of(column)))
+        return bool(column_fields(column)) and all(map(_is_quantity, column_fields(column)))
 
     if missing:
         certain = len(guessed) == missing and not any(_is_measure(fields[column]) for column in guessed)
         if rest:
-            certain = certain and len(rest) == 1 and weight is None and (numbers(rest[0]) or not fields_of(rest[0]))
+            certain = certain and len(rest) == 1 and weight is None and (numbers(rest[0]) or not column_fields(rest[0]))
             certain = certain and (_is_measure(fields[rest[0]]) or not any(map(numbers, guessed)))
         if not certain:
             titles = ", ".join(map(repr, fields[:8])) + (" …" if len(fields) > 8 else "")
             raise FormatError(
                 f"{place}: the columns {titles} are titled like no source ({', '.join(SOURCES)}) "
-                f"and target ({', '.join(TARGETS)}). Pass {_two_columns()}, and the title of the weights, "
+                f"and target ({', '.join(TARGETS)}). Pass {_columns_option()}, and the title of the weights, "
                 f"{option('weight')}. {_AS_NPY}"
             )
     first, second = (guessed.pop(0) if end is None else end for end in (tail, head))
@@ -468,41 +470,44 @@ def _is_quantity(text: str) -> bool:
     return is_number(text) or re.fullmatch(r"[-+]?[€$£]? ?\d[\d.,]*( ?([€$£%]|[^\W\d_]{1,3}))?", text) is not None
 
 
-def _plain_columns(fields: Sequence[str], source: str, number: int) -> Columns:
+def _columns_without_header(fields: Sequence[str], source: str, number: int) -> Columns:
     if len(fields) not in (2, 3):
         hint = "Separate fields by commas, semicolons, tabs or blanks"
         if len(fields) > 3:
-            hint = f"{_name_columns(3)}. {_AS_NPY}"
-        raise FormatError(f"{source}:{number}: {_counted(fields)} where an edge is source, target[, weight]. {hint}")
+            hint = f"{_columns_advice(3)}. {_AS_NPY}"
+        raise FormatError(
+            f"{source}:{number}: {_field_count_text(fields)} where an edge is source, target[, weight]. {hint}"
+        )
     if not fields[0]:
         raise FormatError(f"{source}:{number}: the source is empty, as in the corner of a matrix. {_AS_NPY}")
     numbers = [column for column, field in enumerate(fields, 1) if is_number(field)]
     if len(fields) == 3 and len(numbers) == 1 and not _is_quantity(fields[2]):
         raise FormatError(
             f"{source}:{number}: the weight {fields[2][:40]!r} is not a number, in column 3. If "
-            f"{fields[numbers[0] - 1]!r} is the weight, {_name_columns(numbers[0], start='n')}"
+            f"{fields[numbers[0] - 1]!r} is the weight, {_columns_advice(numbers[0], start='n')}"
         )
     return Columns(0, 1, 2 if len(fields) == 3 else None, len(fields))
 
 
-def _which() -> str:
+def _header_advice() -> str:
     """Return the advice to declare whether the first line of a file is a header."""
     return f"pass {option('header', True)} or {option('header', False)}"
 
 
-def _two_columns() -> str:
+def _columns_option() -> str:
     """Return the option that names the columns of the vertices by their titles."""
     return f"{advice('columns=(SOURCE, TARGET)', '--columns SOURCE TARGET')}, two titles"
 
 
-def _name_columns(weight: int, start: str = "N") -> str:
+def _columns_advice(weight: int, start: str = "N") -> str:
     """Return the advice for a file without a header whose weights are in a column other than the third."""
     tail, head = (str(column) for column in (1, 2, 3) if column != weight)
     options = ", ".join([option("header", False), option("columns", (tail, head)), option("weight", str(weight))])
     return f"{start}ame the columns in a header, or pass {options}"
 
 
-def _counted(fields: Sequence[str]) -> str:
+def _field_count_text(fields: Sequence[str]) -> str:
+    """Return the number of fields as a text, such as "3 fields"."""
     return f"{len(fields)} field{'s' * (len(fields) != 1)}"
 
 
@@ -510,26 +515,26 @@ def _is_index(name: str) -> bool:
     return len(name) < 20 and name.isascii() and name.isdigit() and (name == "0" or name[0] != "0")
 
 
-class _Collected:
-    """The edges of the lines read so far, whose vertices have numbers in the order of their first occurrence."""
+class _EdgeCollector:
+    """The edges of the lines that were read so far. Vertices are numbered in the order of their first occurrence."""
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
         self.rows, self.columns, self.lines = array("q"), array("q"), array("q")
         self.values: list[int | float] = []
-        self.declared = array("q")
+        self.declared_vertices = array("q")
 
-    def vertex(self, name: str) -> int:
+    def number_vertex(self, name: str) -> int:
         return self.names.setdefault(name, len(self.names))
 
-    def begins_apart(self) -> bool:
-        """Return whether there are more edges than the first, and no other line has one of its vertices."""
-        others = (self.rows[1:], self.columns[1:], self.declared)
+    def has_separate_first_edge(self) -> bool:
+        """Return whether there are several edges, and no other line has a vertex of the first edge."""
+        others = (self.rows[1:], self.columns[1:], self.declared_vertices)
         return len(self.rows) > 1 and all(not len(ends) or min(ends) > 1 for ends in others)
 
-    def reads_like_matrix(self) -> bool:
+    def may_be_matrix(self) -> bool:
         """Return whether three weighted edges may be a 3 × 3 matrix of numbers, with 0 on the diagonal."""
-        if not len(self.values) == len(self.rows) == 3 or self.declared or not all(map(is_number, self.names)):
+        if not len(self.values) == len(self.rows) == 3 or self.declared_vertices or not all(map(is_number, self.names)):
             return False
         ends = np.array([parse_number(name) for name in self.names])[np.array([self.rows, self.columns])]
         return not np.array([*ends, self.values]).diagonal().any()
@@ -544,7 +549,7 @@ class _Collected:
             rows, targets = place[rows], place[targets]
             names = tuple(names[vertex] for vertex in order)
         values: np.ndarray[Any, Any] | None = None
-        locate = at_line(source, self.lines)
+        locate = line_locator(source, self.lines)
         if columns.weight is not None:
             values = as_array(self.values, locate)
         indices = all(name == str(vertex) for vertex, name in enumerate(names))
@@ -552,15 +557,17 @@ class _Collected:
         return Edges(n, rows, targets, values, locate, names=named, unit=columns.unit, ambiguity=columns.ambiguity)
 
 
-def _collect(rows: Iterable[Row], columns: Columns, source: str) -> _Collected:
-    collection = _Collected()
+def _collect(rows: Iterable[Row], columns: Columns, source: str) -> _EdgeCollector:
+    collection = _EdgeCollector()
     tail, head, weight, count = columns.source, columns.target, columns.weight, columns.count
     for number, fields, _ in rows:
         if len(fields) != count:
             mend = "complete the line, or remove it"
             if len(fields) > count:
                 mend = "put names with the delimiter into double quotes"
-            raise FormatError(f"{source}:{number}: {_counted(fields)} where the first line has {count}: {mend}")
+            raise FormatError(
+                f"{source}:{number}: {_field_count_text(fields)} where the first line has {count}: {mend}"
+            )
         start, end = fields[tail], fields[head]
         if not start:
             raise FormatError(f"{source}:{number}: the source is empty")
@@ -569,7 +576,7 @@ def _collect(rows: Iterable[Row], columns: Columns, source: str) -> _Collected:
                 raise FormatError(
                     f"{source}:{number}: the target is empty (a vertex without edges has no weight either)"
                 )
-            collection.declared.append(collection.vertex(start))
+            collection.declared_vertices.append(collection.number_vertex(start))
             continue
         if weight is not None:
             try:
@@ -581,8 +588,8 @@ def _collect(rows: Iterable[Row], columns: Columns, source: str) -> _Collected:
                 if re.fullmatch(r"[-+]?\d+,\d+", fields[weight]):
                     reason += ": write decimals with a point, and thousands without a separator"
                 raise FormatError(f"{source}:{number}: {reason}") from None
-        collection.rows.append(collection.vertex(start))
-        collection.columns.append(collection.vertex(end))
+        collection.rows.append(collection.number_vertex(start))
+        collection.columns.append(collection.number_vertex(end))
         collection.lines.append(number)
     return collection
 
@@ -601,8 +608,8 @@ def write_edge_list(
     Vertices without edges come before the edges as ``name,,``. If the edges name the vertices in another order, all
     vertices do.
     """
-    labels = _quoted(names, len(matrix), delimiter)
-    stream.write(_header(unit or _WRITTEN[2], "unit", delimiter))
+    labels = _quote_names(names, len(matrix), delimiter)
+    stream.write(_format_header(unit or _TITLES[2], "unit", delimiter))
     every, order = np.arange(len(matrix)), _vertices_by_first_edge(matrix, zero)
     ordered = names is None or all(map(_is_index, names)) or np.array_equal(order, every)
     declared = np.setdiff1d(every, order) if ordered else every
@@ -633,8 +640,8 @@ def write_table(
     delimiter: str = ",",
 ) -> None:
     """Write a matrix of vertices, such as predecessors, as ``source,target,<title>``, without the entries ``none``."""
-    labels = _quoted(names, len(matrix), delimiter)
-    stream.write(_header(title, "title", delimiter))
+    labels = _quote_names(names, len(matrix), delimiter)
+    stream.write(_format_header(title, "title", delimiter))
     for rows, columns, values in edge_chunks(matrix, none):
         chunk = zip(rows, columns, values.tolist(), strict=True)
         stream.write(
@@ -642,26 +649,26 @@ def write_table(
         )
 
 
-def _header(title: str, what: str, delimiter: str) -> bytes:
+def _format_header(title: str, kind: str, delimiter: str) -> bytes:
     """Return the first line, with quotes around a title that is a number or holds a comma or semicolon."""
-    third = _quote(_storable(title, what), delimiter, always=is_number(title) or ";" in title or "," in title)
-    return f"{delimiter.join((*_WRITTEN[:2], third))}\n".encode()
+    third = _quote(_check_storable(title, kind), delimiter, always=is_number(title) or ";" in title or "," in title)
+    return f"{delimiter.join((*_TITLES[:2], third))}\n".encode()
 
 
-def _quoted(names: Sequence[str] | None, n: int, delimiter: str) -> list[str]:
+def _quote_names(names: Sequence[str] | None, n: int, delimiter: str) -> list[str]:
     if names is None:
         return numbers_as_text(np.arange(n))
-    return [_quote(_storable(name, "name"), delimiter) for name in names]
+    return [_quote(_check_storable(name, "name"), delimiter) for name in names]
 
 
-def _storable(text: str, what: str) -> str:
+def _check_storable(text: str, kind: str) -> str:
     """Return the text, and raise `FormatError` if it would not read back as one field of a line."""
     if not text or any(ord(letter) < 32 or letter in "\x7f\x85\u2028\u2029" for letter in text):
         raise FormatError(
-            f"the {what} {text!r} is empty or holds a control character, which an edge list does not support: rename it"
+            f"the {kind} {text!r} is empty or holds a control character, which an edge list does not support: rename it"
         )
     if any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise FormatError(f"the {what} {text!r} holds half a surrogate pair, which UTF-8 does not encode: rename it")
+        raise FormatError(f"the {kind} {text!r} holds half a surrogate pair, which UTF-8 does not encode: rename it")
     return text
 
 

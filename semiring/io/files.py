@@ -1,4 +1,4 @@
-"""Files opened for reading: plain files, gzip files and standard input."""
+"""Open files for reading: plain files, gzip files and standard input."""
 
 from __future__ import annotations
 

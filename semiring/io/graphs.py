@@ -24,7 +24,7 @@ from semiring.io.edge_frames import edges_of_frame
 from semiring.io.network import Edges, Network, assemble, convert_network, dtype_of_frame, semiring_of, symmetrize
 from semiring.io.text import as_array, is_number
 
-__all__ = ["Graph", "edges_of", "edges_of_graph", "guessed_title", "network_of", "titles_of"]
+__all__ = ["Graph", "collect_titles", "edges_of", "edges_of_graph", "guess_title", "network_of"]
 
 Weight = str | Callable[[Any], Any] | None
 _NAMES = ("id", "key", "label", "name")  # attributes that name edges, and whose texts may be digits
@@ -103,18 +103,18 @@ def network_of(
     algebra = as_semiring(semiring_of(x, semiring))
     columns = {"source": source, "target": target, "weight": weight}
     if is_graph(x):
-        _refuse(x, {"source": source, "target": target})
+        _reject_options(x, {"source": source, "target": target})
         if isinstance(x, Network):
-            _refuse(x, {"weight": weight})
-            return _directed(convert_network(x, algebra, dtype), algebra, directed)
-        return _of_graph(x, algebra, weight, directed, dtype)
+            _reject_options(x, {"weight": weight})
+            return _apply_direction(convert_network(x, algebra, dtype), algebra, directed)
+        return _assemble_graph(x, algebra, weight, directed, dtype)
     if is_edge_frame(x) or (is_frame(x) and any(title is not None for title in columns.values())):
         if callable(weight):
             raise TypeError(
                 "weight is a function, and the weights of a frame are a column: pass the title of the column"
             )
         return assemble(edges_of_frame(x, source, target, weight), algebra, dtype, directed=directed is not False)
-    _refuse(x, columns)
+    _reject_options(x, columns)
     if is_frame(x):
         labelled = labelled_square(x)
         dtype = dtype_of_frame(labelled.matrix, algebra) if dtype is None else dtype
@@ -122,16 +122,16 @@ def network_of(
     else:
         values = x.unpack() if isinstance(x, BitMatrix) else x
         network = Network(as_matrix(values, algebra, dtype, square=True), semiring=algebra)
-    return _directed(network, algebra, directed)
+    return _apply_direction(network, algebra, directed)
 
 
-def _refuse(x: Any, options: Mapping[str, Any]) -> None:
+def _reject_options(x: Any, options: Mapping[str, Any]) -> None:
     names = [name for name, value in options.items() if value is not None]
     if names:
         raise TypeError(f"{names[0]}= is not an option for a {type(x).__name__}: nothing in it has such a title")
 
 
-def _directed(network: Network, semiring: Semiring, directed: bool | None) -> Network:
+def _apply_direction(network: Network, semiring: Semiring, directed: bool | None) -> Network:
     if directed is not False:
         return network
     return replace(network, matrix=symmetrize(network.matrix, semiring), combined=True, directed=False)
@@ -153,26 +153,26 @@ class Graph:
     weights: Sequence[Any]
 
 
-def _of_graph(x: Any, semiring: Semiring, weight: Weight, directed: bool | None, dtype: Any) -> Network:
+def _assemble_graph(x: Any, semiring: Semiring, weight: Weight, directed: bool | None, dtype: Any) -> Network:
     return assemble(edges_of_graph(x, weight, directed), semiring, dtype, directed=directed is not False)
 
 
 def edges_of_graph(x: Any, weight: Weight = None, directed: bool | None = None) -> Edges:
     """Return the edges of a graph of NetworkX, igraph or rustworkx, with the options of `network_of`."""
-    library = _library(x)
-    titles = _titles(x, library)
-    title, candidates = guessed_title(titles) if weight is None else (weight, ())
+    library = _find_library(x)
+    titles = _attribute_values(x, library)
+    title, candidates = guess_title(titles) if weight is None else (weight, ())
     graph = _READERS[library](x, title)
     if directed and not graph.directed:
         raise ValueError("the graph is undirected: leave directed=True out")
-    return edges_of(graph, title, required=weight is not None, candidates=candidates, titles=titles)
+    return edges_of(graph, title, needs_weights=weight is not None, candidates=candidates, titles=titles)
 
 
 def edges_of(
     graph: Graph,
     title: Weight,
     *,
-    required: bool,
+    needs_weights: bool,
     candidates: tuple[str, ...] = (),
     titles: Iterable[str] = (),
     source: str = "",
@@ -180,8 +180,8 @@ def edges_of(
 ) -> Edges:
     """Return the edges of a graph whose weights have the given title.
 
-    If no edge has a weight, each edge weighs 1, unless the weights are ``required``. Messages name ``titles``, which
-    are the titles of the attributes of edges.
+    If no edge has a weight, each edge weighs 1. With ``needs_weights`` it is an error. Messages name ``titles``, the
+    titles of the attributes of edges.
     """
 
     def locate(edge: int) -> str:
@@ -198,18 +198,18 @@ def edges_of(
         texts = f"{source}the attribute {name_list} of the edges holds texts of numbers"
         ambiguity = f"{texts}: convert them to numbers, or leave it out"
     n, ends = len(graph.names), np.array(graph.ends, np.int64).reshape(-1, 2)
-    has_weights = _any_weight(graph.weights)
+    has_weights = _has_weight(graph.weights)
     titles = tuple(titles)
     if graph.ends and isinstance(title, str) and title in titles and not has_weights:
         ambiguity = f"{locate(0)} and all other edges have None as {title!r}: give them weights, or leave {title!r} out"
         candidates = (title,)
-        if required:
+        if needs_weights:
             raise FormatError(ambiguity)
-    if required and isinstance(title, str) and graph.weights and not has_weights:
+    if needs_weights and isinstance(title, str) and graph.weights and not has_weights:
         others = ", ".join(repr(other) for other in titles if other != title)
         attributes = f"the attributes of edges are {others}" if others else "edges have no attributes"
         raise FormatError(f"{source}no edge has a weight {title!r}: {attributes}")
-    values = _weights(graph.weights, locate, title) if required or has_weights else None
+    values = _weight_array(graph.weights, locate, title) if needs_weights or has_weights else None
     names = None if graph.names == tuple(range(n)) else graph.names
     if values is not None and isinstance(title, str):
         unit = unit or unit_of(title)
@@ -222,20 +222,20 @@ def edges_of(
         names=names,
         unit=unit,
         directed=graph.directed,
-        names_weights=required,
+        names_weights=needs_weights,
         ambiguity=ambiguity if candidates else "",
     )
 
 
-def _titles(x: Any, library: str) -> dict[str, list[Any]]:
+def _attribute_values(x: Any, library: str) -> dict[str, list[Any]]:
     """Return the attributes of the edges of a graph, with their values."""
     if library == "igraph":
         return {title: x.es[title] for title in x.es.attributes()}
     payloads = (x.weighted_edge_list() if library == "rustworkx" else x.edges(data=True)) if len(x) else ()
-    return titles_of(payload for *_, payload in payloads)
+    return collect_titles(payload for *_, payload in payloads)
 
 
-def titles_of(payloads: Iterable[Any]) -> dict[str, list[Any]]:
+def collect_titles(payloads: Iterable[Any]) -> dict[str, list[Any]]:
     """Return the titles in the payloads of edges that are mappings, with the values of each title."""
     titles: dict[str, list[Any]] = {}
     for payload in payloads:
@@ -245,12 +245,13 @@ def titles_of(payloads: Iterable[Any]) -> dict[str, list[Any]]:
     return titles
 
 
-def guessed_title(titles: Mapping[str, list[Any]]) -> tuple[str, tuple[str, ...]]:
+def guess_title(titles: Mapping[str, list[Any]]) -> tuple[str, tuple[str, ...]]:
     """Return the title of the weights, and if it is ambiguous the candidates.
 
-    The title is "weight" if that exists, else the only title that has a number among its values. A title with truth
-    values alone must be a usual title of weights. Without such a title the candidates are those whose values are all
-    texts of numbers.
+    The title is "weight" if that exists. Otherwise it is the only title that has a number among its values and does
+    not number rows (`counts_rows`: id, index). A title whose values are all truth values or None counts only if it is a
+    usual title of weights, and no other title is left. Without such a title the candidates are those whose values are
+    all texts of numbers.
     """
     if "weight" in titles:
         return "weight", ()
@@ -268,23 +269,23 @@ def _are_numbers(title: str, values: Sequence[Any]) -> bool:
     return bool(texts) and title.casefold() not in _NAMES and all(isinstance(x, str) and is_number(x) for x in texts)
 
 
-def _any_weight(weights: Sequence[Any]) -> bool:
+def _has_weight(weights: Sequence[Any]) -> bool:
     return any(value is not None for value in weights)
 
 
-def _weights(weights: Sequence[Any], locate: Callable[[int], str], title: Weight) -> np.ndarray[Any, Any]:
+def _weight_array(weights: Sequence[Any], locate: Callable[[int], str], title: Weight) -> np.ndarray[Any, Any]:
     for edge, value in enumerate(weights):
         if value is None:
             called = "" if callable(title) else f" {title!r}"
-            mixed = ", and other edges have one: give it one (NetworkX assumes 1)" if _any_weight(weights) else ""
+            mixed = ", and other edges have one: give it one (NetworkX assumes 1)" if _has_weight(weights) else ""
             raise FormatError(f"{locate(edge)} has no weight{called}{mixed}")
         if not isinstance(value, Real | np.bool_):
             raise DTypeError(f"{locate(edge)}: the weight {value!r} is not a real number")
     array = as_array(weights, locate)
-    return array if array.dtype.kind in "fiub" else _rounded(weights, locate)
+    return array if array.dtype.kind in "fiub" else _as_float64(weights, locate)
 
 
-def _rounded(weights: Sequence[Any], locate: Callable[[int], str]) -> np.ndarray[Any, Any]:
+def _as_float64(weights: Sequence[Any], locate: Callable[[int], str]) -> np.ndarray[Any, Any]:
     """Return weights that are fractions or very large integers as an array of float64."""
     for edge, value in enumerate(weights):
         try:
@@ -294,12 +295,12 @@ def _rounded(weights: Sequence[Any], locate: Callable[[int], str]) -> np.ndarray
     return np.array([float(value) for value in weights])
 
 
-def _library(x: Any) -> str:
+def _find_library(x: Any) -> str:
     """Return the library of a graph, which is the library of its class or of a base class."""
     return next(name for kind in type(x).__mro__ if (name := kind.__module__.partition(".")[0]) in _READERS)
 
 
-def _networkx(graph: Any, weight: str | Callable[..., Any]) -> Graph:
+def _read_networkx(graph: Any, weight: str | Callable[..., Any]) -> Graph:
     names = tuple(graph)
     place = {name: vertex for vertex, name in enumerate(names)}
     if callable(weight):  # a function may return different weights for the two directions of an edge
@@ -311,43 +312,47 @@ def _networkx(graph: Any, weight: str | Callable[..., Any]) -> Graph:
     return Graph(names, directed, ends, [value for *_, value in edges])
 
 
-def _igraph(graph: Any, weight: str | Callable[[Any], Any]) -> Graph:
-    title, n = _title(weight), graph.vcount()
-    names = _usable(tuple(graph.vs["name"]), range(n)) if "name" in graph.vs.attributes() else tuple(range(n))
+def _read_igraph(graph: Any, weight: str | Callable[[Any], Any]) -> Graph:
+    title, n = _require_title(weight), graph.vcount()
+    names = _choose_names(tuple(graph.vs["name"]), range(n)) if "name" in graph.vs.attributes() else tuple(range(n))
     weights = graph.es[title] if title in graph.es.attributes() else [None] * graph.ecount()
     return Graph(names, graph.is_directed(), graph.get_edgelist(), weights)
 
 
-def _rustworkx(graph: Any, weight: str | Callable[[Any], Any]) -> Graph:
+def _read_rustworkx(graph: Any, weight: str | Callable[[Any], Any]) -> Graph:
     indices = list(graph.node_indices())  # indices of removed vertices are missing
     place = {index: vertex for vertex, index in enumerate(indices)}
     edges = list(graph.weighted_edge_list())
     ends = [(place[i], place[j]) for i, j, _ in edges]
     directed = isinstance(graph, sys.modules["rustworkx"].PyDiGraph)
-    weights = [weight(payload) if callable(weight) else _inside(payload, weight) for *_, payload in edges]
-    return Graph(_usable(tuple(graph.nodes()), indices), directed, ends, weights)
+    weights = [weight(payload) if callable(weight) else _payload_weight(payload, weight) for *_, payload in edges]
+    return Graph(_choose_names(tuple(graph.nodes()), indices), directed, ends, weights)
 
 
-def _title(weight: str | Callable[[Any], Any]) -> str:
+def _require_title(weight: str | Callable[[Any], Any]) -> str:
     if callable(weight):
         raise TypeError("weight is a function, which igraph does not support: pass the name of an attribute")
     return weight
 
 
-def _inside(payload: Any, title: str) -> Any:
+def _payload_weight(payload: Any, title: str) -> Any:
     """Return the weight in a payload of rustworkx: its entry or attribute of that title, or the payload itself."""
     if isinstance(payload, Mapping):
         return payload.get(title)
     return getattr(payload, title, None if payload is None or hasattr(payload, "__dict__") else payload)
 
 
-def _usable(names: tuple[Any, ...], otherwise: Sequence[int]) -> tuple[Hashable, ...]:
-    """Return the names, or ``otherwise`` if a name is None or unhashable, or two names are equal."""
+def _choose_names(names: tuple[Any, ...], indices: Sequence[int]) -> tuple[Hashable, ...]:
+    """Return the names, or the ``indices`` if a name is None or unhashable, or two names are equal."""
     try:
         usable = None not in names and len(set(names)) == len(names)
     except TypeError:
         usable = False
-    return names if usable else tuple(otherwise)
+    return names if usable else tuple(indices)
 
 
-_READERS: dict[str, Callable[[Any, Any], Graph]] = {"networkx": _networkx, "igraph": _igraph, "rustworkx": _rustworkx}
+_READERS: dict[str, Callable[[Any, Any], Graph]] = {
+    "networkx": _read_networkx,
+    "igraph": _read_igraph,
+    "rustworkx": _read_rustworkx,
+}

@@ -22,7 +22,7 @@ from semiring.io.edge_frames import edges_of_frame
 from semiring.io.graphs import edges_of_graph, network_of
 from semiring.io.network import Edges, Network, dtype_of_frame
 
-__all__ = ["AS_IT_IS", "Reading", "as_it_is", "names_file", "take", "take_edges"]
+__all__ = ["DEFAULT_READING", "Reading", "names_file", "return_unchanged", "take", "take_edges"]
 
 
 class Reading(NamedTuple):
@@ -40,12 +40,12 @@ class Reading(NamedTuple):
         if getattr(self, name) is not None and not is_frame(x) and not (name == "weight" and is_graph(x)):
             raise TypeError(f"{name}= is not an option for a {type(x).__name__}: nothing in it has such a title")
 
-    def network(self, x: Any, semiring: Semiring) -> Network:
+    def read_network(self, x: Any, semiring: Semiring) -> Network:
         """Return the network of x that `network_of` reads with these options."""
         source, target = self.ends
         return network_of(x, semiring, weight=self.weight, source=source, target=target, directed=self.directed)
 
-    def network_in_file(self, path: str | os.PathLike[str], semiring: Semiring) -> Network:
+    def read_network_file(self, path: str | os.PathLike[str], semiring: Semiring) -> Network:
         """Return the network of a file, as `semiring.read` reads it with these options.
 
         Raises `TypeError` for a function as ``weight``, and as `semiring.read`.
@@ -66,7 +66,7 @@ class Reading(NamedTuple):
         return is_edge_frame(x) or (is_frame(x) and (self.weight is not None or self.columns is not None))
 
 
-AS_IT_IS = Reading()
+DEFAULT_READING = Reading()
 
 
 def names_file(x: Any) -> bool:
@@ -76,31 +76,33 @@ def names_file(x: Any) -> bool:
     return not os.fspath(x).endswith(".npy")
 
 
-def as_it_is(result: Any) -> Any:
+def return_unchanged(result: Any) -> Any:
     """Return the result unchanged, as `LabelledArray.restore` does for a matrix."""
     return result
 
 
-def take(x: Any, semiring: Semiring, reading: Reading = AS_IT_IS) -> LabelledArray:
+def take(x: Any, semiring: Semiring, reading: Reading = DEFAULT_READING) -> LabelledArray:
     """Return the matrix and the names of x, and a function that converts a result back to the kind of x.
 
     For a square frame results are frames. For a frame of edges, a graph or a `Network` they are networks. For any
     other matrix they stay as computed. Errors are those of `network_of`.
     """
     if not may_name_vertices(x):
-        return LabelledArray(x if reading == AS_IT_IS else reading.network(x, semiring).matrix, None, as_it_is)
+        return LabelledArray(
+            x if reading == DEFAULT_READING else reading.read_network(x, semiring).matrix, None, return_unchanged
+        )
     if not (is_graph(x) or reading.lists_edges(x)):
         labelled = labelled_square(x)
-        if reading != AS_IT_IS:
-            labelled = labelled._replace(matrix=reading.network(x, semiring).matrix)
+        if reading != DEFAULT_READING:
+            labelled = labelled._replace(matrix=reading.read_network(x, semiring).matrix)
         dtype = dtype_of_frame(labelled.matrix, semiring)
         same = dtype == labelled.matrix.dtype
         return labelled if same else labelled._replace(matrix=as_matrix(labelled.matrix, semiring, dtype))
-    network = reading.network(x, semiring)
+    network = reading.read_network(x, semiring)
     return LabelledArray(network.matrix, network.names, lambda result: replace(network, matrix=result), network)
 
 
-def take_edges(x: Any, reading: Reading = AS_IT_IS) -> Edges | None:
+def take_edges(x: Any, reading: Reading = DEFAULT_READING) -> Edges | None:
     """Return the edges of a graph or of a frame of edges, without a matrix of all pairs.
 
     The result is None for an object that holds a matrix, such as a square frame or a `Network`.

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from semiring.errors import FormatError, SemiringError
-from semiring.io.network import Edges, Entries, vertex_count
+from semiring.io.network import Edges, Entries, count_vertices
 from semiring.io.text import EMPTY, count_listed, edge_chunks, numbers_as_text
 
 __all__ = ["read_matrix_market", "write_matrix_market"]
@@ -32,9 +32,9 @@ def read_matrix_market(content: bytes, source: str) -> Edges | Entries:
         rows, columns, count, kind, field, symmetry = mminfo(io.BytesIO(content))
         if field == "complex":
             raise FormatError(f"{source}: holds complex numbers, not real ones")
-        n = vertex_count((rows, columns), source)
+        n = count_vertices((rows, columns), source)
         if n == 0:  # SciPy divides by the number of columns, which crashes version 1.17
-            return Entries(np.zeros((0, 0)), _entry(source, 1))
+            return Entries(np.zeros((0, 0)), _entry_locator(source, 1))
         if count > len(content):  # a promise that the file cannot keep; SciPy would first allocate it
             raise FormatError(f"{source}: {count} entries promised by a file of {len(content)} bytes")
         _check_lines(content, kind, field, source)
@@ -44,12 +44,14 @@ def read_matrix_market(content: bytes, source: str) -> Edges | Entries:
     except SemiringError:
         raise
     except (ValueError, OverflowError, TypeError) as error:
-        raise FormatError(_with_line(str(error), source)) from None
+        raise FormatError(_format_scipy_error(str(error), source)) from None
     _check_range(matrix if kind == "array" else matrix.data, content, source)
     if kind == "array":
-        return Entries(np.asarray(matrix), _entry(source, n), has_dtype=field == "integer", names=range(1, n + 1))
-    stored: Any = matrix
-    entries = stored.tocoo()
+        return Entries(
+            np.asarray(matrix), _entry_locator(source, n), has_dtype=field == "integer", names=range(1, n + 1)
+        )
+    sparse: Any = matrix
+    entries = sparse.tocoo()
     values = None if field == "pattern" else np.asarray(entries.data)
     row, column = np.asarray(entries.row, np.int64), np.asarray(entries.col, np.int64)
     directed = symmetry != "symmetric"
@@ -106,11 +108,11 @@ def _check_range(values: np.ndarray[Any, Any], content: bytes, source: str) -> N
                 raise FormatError(f"{source}:{number}: {excerpt} is beyond the range of float64")
 
 
-def _entry(source: str, n: int) -> Callable[[int], str]:
+def _entry_locator(source: str, n: int) -> Callable[[int], str]:
     return lambda index: f"{source}: entry ({index // n + 1}, {index % n + 1})"
 
 
-def _with_line(message: str, source: str) -> str:
+def _format_scipy_error(message: str, source: str) -> str:
     """Convert an error message of SciPy, "Line 4: ...", to the form of all formats, "file:4: ..."."""
     match = re.match(r"Line (\d+): (.*)", message, re.DOTALL)
     place, reason = (f"{source}:{match[1]}", match[2]) if match else (source, message)

@@ -33,11 +33,11 @@ __all__ = [
     "assemble_sparse",
     "convert",
     "convert_network",
+    "count_vertices",
     "dtype_of_frame",
     "is_directed",
     "semiring_of",
     "symmetrize",
-    "vertex_count",
     "weighted_edges",
 ]
 
@@ -95,7 +95,7 @@ class Network:
     def __post_init__(self) -> None:
         if not hasattr(self.matrix, "shape"):  # a list
             object.__setattr__(self, "matrix", np.asarray(self.matrix))
-        n = vertex_count(self.matrix.shape, "Network")
+        n = count_vertices(self.matrix.shape, "Network")
         object.__setattr__(self, "names", Vertices(n, self.names).names)
         for what, values in (("labels", self.labels), ("positions", self.positions)):
             if values is not None and len(values) != n:
@@ -160,10 +160,10 @@ class Network:
         names: Any = self._vertex_names
         graph = (nx.DiGraph if is_directed(self) else nx.Graph)(name=self.title)
         for vertex, name in enumerate(names):
-            more: dict[str, Any] = {} if self.labels is None else {"label": self.labels[vertex]}
+            attributes: dict[str, Any] = {} if self.labels is None else {"label": self.labels[vertex]}
             if self.positions is not None:
-                more["pos"] = tuple(self.positions[vertex].tolist())
-            graph.add_node(name, **more)
+                attributes["pos"] = tuple(self.positions[vertex].tolist())
+            graph.add_node(name, **attributes)
         zero = as_semiring(semiring_of(self, None)).zero_for(self.matrix.dtype)
         rows, columns = np.nonzero(self.matrix != zero)
         weights = self.matrix[rows, columns].tolist()
@@ -225,7 +225,7 @@ class Entries:
     unit: str = ""
 
 
-def vertex_count(shape: Sequence[int], source: str) -> int:
+def count_vertices(shape: Sequence[int], source: str) -> int:
     """Return the number of vertices of a matrix of that shape, and raise `ShapeError` unless it is square."""
     if len(shape) != 2 or shape[0] != shape[1]:
         size = " × ".join(str(side) for side in shape) or "a single number"
@@ -278,7 +278,7 @@ def assemble_sparse(
 
 def _matrix_of_edges(edges: Edges, semiring: Semiring, dtype: Any, directed: bool) -> tuple[np.ndarray[Any, Any], bool]:
     rows, columns, weights = weighted_edges(edges, semiring, dtype, directed=directed)
-    matrix = _full(edges.size, semiring, weights.dtype)
+    matrix = _matrix_without_edges(edges.size, semiring, weights.dtype)
     return matrix, scatter(matrix, rows, columns, weights, semiring)
 
 
@@ -305,13 +305,13 @@ def weighted_edges(
     return rows, columns, weights
 
 
-def semiring_of(A: Any, named: Semiring | str | None) -> Semiring | str:
+def semiring_of(A: Any, semiring: Semiring | str | None) -> Semiring | str:
     """Return the named semiring, or if none is named the semiring of a `Network`, else min-plus.
 
     A `Network` without a semiring has the default of a call: boolean if it holds truth values, else min-plus.
     """
-    if named is not None:
-        return named
+    if semiring is not None:
+        return semiring
     if not isinstance(A, Network):
         return "min_plus"
     return A.semiring or ("boolean" if A.matrix.dtype == np.bool_ else "min_plus")
@@ -350,7 +350,7 @@ def symmetrize(matrix: np.ndarray[Any, Any], semiring: Semiring) -> np.ndarray[A
     return both
 
 
-def _full(n: int, semiring: Semiring, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def _matrix_without_edges(n: int, semiring: Semiring, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     demand_memory(n * n * dtype.itemsize, f"the {dtype} matrix of {n:,} vertices", fewer_paths())
     return np.full((n, n), semiring.zero_for(dtype), dtype)
 
@@ -373,36 +373,36 @@ def convert(
     """
     if values.dtype.kind not in "fiub":
         raise FormatError(f"{locate(-1)}: holds {values.dtype}, not real numbers")
-    target = np.dtype(dtype) if dtype is not None else _own_dtype(values, semiring, has_dtype=has_dtype)
+    target = np.dtype(dtype) if dtype is not None else _default_dtype(values, semiring, has_dtype=has_dtype)
     semiring.check_dtype(target)
     if values.dtype.kind == "f":
-        _refuse(np.isnan(values), values, locate, DomainError, "the weight is not a number (NaN)")
+        _reject_values(np.isnan(values), values, locate, DomainError, "the weight is not a number (NaN)")
     if target.kind == "b":
-        return _truths(values, locate, are_edges=are_edges and semiring.dtypes == ("bool",))
-    none = np.zeros(values.shape, bool) if is_text and values.dtype.kind in "iu" else _no_edge(values, semiring)
+        return _as_truth_values(values, locate, are_edges=are_edges and semiring.dtypes == ("bool",))
+    none = np.zeros(values.shape, bool) if is_text and values.dtype.kind in "iu" else _find_no_edge(values, semiring)
     if target.kind in "iu":
-        result = _integers(values, none, semiring, target, locate)
+        result = _as_integers(values, none, semiring, target, locate)
     else:
         with np.errstate(over="ignore"):
             result = np.asarray(values, target)
         if values.dtype.kind == "f":
             is_lost = np.isinf(result) & ~np.isinf(values)
-            _refuse(is_lost, values, locate, FormatError, f"the weight {{}} does not fit {target}")
+            _reject_values(is_lost, values, locate, FormatError, f"the weight {{}} does not fit {target}")
         elif values.dtype.kind in "iu":
             where = advice(" to semiring.network_of or read", "")
             reason = f"the weight {{}} is not exact in {target}: pass {option('dtype', 'int64')}{where}"
-            _refuse(_rounded(values, result) & ~none, values, locate, FormatError, reason)
+            _reject_values(_find_inexact(values, result) & ~none, values, locate, FormatError, reason)
     if none.any():
         result = np.where(none, semiring.zero_for(target), result)
     outside = ~(semiring.domain.contains(result) | none)
     reason = f"the weight {{}} lies outside the domain {semiring.domain} of {semiring.name}"
     if semiring.name not in CATALOGUE:
         reason += f": change the weight, or {advice('the domain of the semiring', option('domain'))}"
-    _refuse(outside, values, locate, DomainError, reason)
+    _reject_values(outside, values, locate, DomainError, reason)
     return result
 
 
-def _rounded(values: np.ndarray[Any, Any], floats: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _find_inexact(values: np.ndarray[Any, Any], floats: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return which integers differ from their conversion to ``floats``."""
     is_lost = np.asarray(np.abs(floats) >= 2.0 ** float_limits(floats.dtype).nmant)
     is_lost[is_lost] = [
@@ -417,7 +417,7 @@ def dtype_of_frame(values: np.ndarray[Any, Any], semiring: Semiring) -> np.dtype
     Raises `FormatError` for integers that float64 does not represent.
     """
     floats = values.dtype.kind in "iu" and semiring.supports(np.float64)
-    if floats and (is_lost := _rounded(values, values.astype(np.float64)) & ~_no_edge(values, semiring)).any():
+    if floats and (is_lost := _find_inexact(values, values.astype(np.float64)) & ~_find_no_edge(values, semiring)).any():
         raise FormatError(
             f"the frame holds {values[is_lost][0]}, which is not exact in float64: pass semiring.network_of(A, "
             "dtype='int64'), or A.to_numpy()"
@@ -425,14 +425,14 @@ def dtype_of_frame(values: np.ndarray[Any, Any], semiring: Semiring) -> np.dtype
     return np.dtype(np.float64) if floats else values.dtype
 
 
-def _own_dtype(values: np.ndarray[Any, Any], semiring: Semiring, *, has_dtype: bool) -> np.dtype[Any]:
+def _default_dtype(values: np.ndarray[Any, Any], semiring: Semiring, *, has_dtype: bool) -> np.dtype[Any]:
     if has_dtype and values.dtype.name in semiring.dtypes:
-        return np.dtype(str(values.dtype.name))  # in this machine's byte order
+        return np.dtype(str(values.dtype.name))  # the same dtype in the byte order of this machine
     preferences = ("float64", "int64", "uint8", "bool", *semiring.dtypes)
     return np.dtype(next(name for name in preferences if name in semiring.dtypes))
 
 
-def _no_edge(values: np.ndarray[Any, Any], semiring: Semiring) -> np.ndarray[Any, Any]:
+def _find_no_edge(values: np.ndarray[Any, Any], semiring: Semiring) -> np.ndarray[Any, Any]:
     """Return which values mean "no edge" in their dtype."""
     if values.dtype.kind == "f":
         zero = semiring.zero.leaf if semiring.zero.op == "const" else None
@@ -443,16 +443,16 @@ def _no_edge(values: np.ndarray[Any, Any], semiring: Semiring) -> np.ndarray[Any
     return np.zeros(values.shape, bool)
 
 
-def _truths(values: np.ndarray[Any, Any], locate: Locate, *, are_edges: bool) -> np.ndarray[Any, Any]:
+def _as_truth_values(values: np.ndarray[Any, Any], locate: Locate, *, are_edges: bool) -> np.ndarray[Any, Any]:
     if values.dtype.kind == "b":
         return values
     if are_edges:
         return np.ones(values.shape, bool)
-    _refuse((values != 0) & (values != 1), values, locate, FormatError, "{} is not a truth value, 0 or 1")
+    _reject_values((values != 0) & (values != 1), values, locate, FormatError, "{} is not a truth value, 0 or 1")
     return values.astype(bool)
 
 
-def _integers(
+def _as_integers(
     values: np.ndarray[Any, Any], none: np.ndarray[Any, Any], semiring: Semiring, target: np.dtype[Any], locate: Locate
 ) -> np.ndarray[Any, Any]:
     limits = np.iinfo(target)
@@ -462,14 +462,15 @@ def _integers(
         wrong |= (values >= float(limits.max)) & (float(limits.max) > limits.max)
         wrong |= values != np.floor(values)
         one = semiring.one.leaf if semiring.one.op == "const" else None
-        if isinstance(one, float) and math.isinf(one):  # max_min, min_max: ∞ is the extreme value of an integer dtype
+        # In max_min and min_max ∞ is the extreme value of an integer dtype.
+        if isinstance(one, float) and math.isinf(one):
             wrong &= values != one
             none = none | (values == one)
-    _refuse(wrong & ~none, values, locate, FormatError, f"the weight {{}} is not an {target}")
+    _reject_values(wrong & ~none, values, locate, FormatError, f"the weight {{}} is not an {target}")
     if semiring.tropical:
         reserved = (values == semiring.zero_for(target)) & ~none
         reason = f"the weight {{}} means “no edge” in {target}: use a wider dtype"
-        _refuse(reserved, values, locate, FormatError, reason)
+        _reject_values(reserved, values, locate, FormatError, reason)
     result: np.ndarray[Any, Any] = np.where(none, 0, values).astype(target)
     if values.dtype.kind == "f" and none.any():
         result[none & (values > 0)] = limits.max
@@ -477,7 +478,7 @@ def _integers(
     return result
 
 
-def _refuse(
+def _reject_values(
     wrong: np.ndarray[Any, Any], values: np.ndarray[Any, Any], locate: Locate, error: type[SemiringError], reason: str
 ) -> None:
     """Raise ``error`` for the first wrong value, naming its place; ``{}`` in the reason stands for the value."""

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from semiring.errors import DTypeError, FormatError
-from semiring.io.graphs import Graph, edges_of, guessed_title, titles_of
+from semiring.io.graphs import Graph, collect_titles, edges_of, guess_title
 from semiring.io.network import Edges
 from semiring.io.text import EMPTY, NOT_UTF_8, edge_chunks, numbers_as_text, parse_number
 
@@ -32,52 +32,52 @@ def read_node_link(content: bytes, source: str, *, weight: str | None = None) ->
     if not content:
         raise FormatError(f"{source}: {EMPTY}")
     try:
-        document = json.loads(content, parse_float=_number, parse_int=_whole, object_pairs_hook=_object)
+        document = json.loads(content, parse_float=_parse_float, parse_int=_parse_integer, object_pairs_hook=_make_object)
     except UnicodeDecodeError:
         raise FormatError(f"{source}: {NOT_UTF_8}") from None
     except json.JSONDecodeError as error:
         raise FormatError(f"{source}:{error.lineno}: not JSON: {error.msg[:1].lower() + error.msg[1:]}") from None
     except RecursionError:
         raise FormatError(f"{source}: not JSON: nested too deeply") from None
-    except _TwiceError as error:
+    except _DuplicateKeyError as error:
         raise FormatError(f"{source}: an object has the key {error.args[0]!r} twice") from None
     except ValueError as error:
         raise FormatError(f"{source}: a number is {error}") from None
     try:
-        return _edges_of(document, source, weight)
+        return _parse_document(document, source, weight)
     except RecursionError:
         raise FormatError(f"{source}: an id is nested too deeply") from None
 
 
-class _TwiceError(Exception):
+class _DuplicateKeyError(Exception):
     """Raised for an object with a duplicate key, whose value JSON leaves undefined."""
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
         keys = [key for key, _ in pairs]
-        raise _TwiceError(next(key for place, key in enumerate(keys) if key in keys[:place]))
+        raise _DuplicateKeyError(next(key for place, key in enumerate(keys) if key in keys[:place]))
     return result
 
 
-def _edges_of(document: Any, source: str, weight: str | None) -> Edges:
+def _parse_document(document: Any, source: str, weight: str | None) -> Edges:
     """Return the edges of a node-link object."""
     if isinstance(document, dict) and {"edges", "links"} <= document.keys():
         raise FormatError(f"{source}: holds both 'edges' and 'links': remove the list that is not meant")
     key = "edges" if isinstance(document, dict) and "edges" in document else "links"
-    nodes, links = _list(document, "nodes", source), _list(document, key, source)
-    ids = [_entry(node, "id", f"{source}: node {number}") for number, node in enumerate(nodes)]
+    nodes, links = _get_list(document, "nodes", source), _get_list(document, key, source)
+    ids = [_get_entry(node, "id", f"{source}: node {number}") for number, node in enumerate(nodes)]
     if all(type(name) is int for name in ids):
         ids.sort()
     numbered = ids == list(range(len(ids)))
-    place = {_name(name): vertex for vertex, name in enumerate(ids)}
+    place = {_make_name(name): vertex for vertex, name in enumerate(ids)}
     if len(place) < len(ids):
-        twice = next(name for vertex, name in enumerate(map(_name, ids)) if place[name] != vertex)
+        twice = next(name for vertex, name in enumerate(map(_make_name, ids)) if place[name] != vertex)
         raise FormatError(f"{source}: two nodes have the id {twice!r}")
 
     def end(edge: Any, key: str, number: int) -> int:
-        name = _name(_entry(edge, key, f"{source}: edge {number}"))
+        name = _make_name(_get_entry(edge, key, f"{source}: edge {number}"))
         if name not in place:
             raise FormatError(f"{source}: edge {number}: its {key} {name!r} is the id of no node")
         return place[name]
@@ -87,17 +87,17 @@ def _edges_of(document: Any, source: str, weight: str | None) -> Edges:
     if not isinstance(directed, bool):
         raise FormatError(f"{source}: 'directed' is {json.dumps(directed)}, give true or false")
     reserved = ("source", "target", "id", "key")
-    titles = {title: values for title, values in titles_of(links).items() if title not in reserved}
-    title, candidates = guessed_title(titles) if weight is None else (weight, ())
+    titles = {title: values for title, values in collect_titles(links).items() if title not in reserved}
+    title, candidates = guess_title(titles) if weight is None else (weight, ())
     names = tuple(range(len(ids))) if numbered else tuple(place)
-    graph = Graph(names, directed, ends, [_weight(edge.get(title)) for edge in links])
+    graph = Graph(names, directed, ends, [_as_weight(edge.get(title)) for edge in links])
     attributes = document.get("graph")
     unit = attributes.get("unit", "") if isinstance(attributes, dict) else ""
     try:
         return edges_of(
             graph,
             title,
-            required=weight is not None,
+            needs_weights=weight is not None,
             candidates=candidates,
             titles=titles,
             source=f"{source}: ",
@@ -107,7 +107,7 @@ def _edges_of(document: Any, source: str, weight: str | None) -> Edges:
         raise FormatError(str(error)) from None
 
 
-def _list(content: Any, key: str, source: str) -> list[Any]:
+def _get_list(content: Any, key: str, source: str) -> list[Any]:
     if not isinstance(content, dict) or not isinstance(content.get(key), list):
         raise FormatError(
             f"{source}: not a node-link graph, an object with the lists 'nodes' and 'edges' (or 'links'), as "
@@ -117,19 +117,19 @@ def _list(content: Any, key: str, source: str) -> list[Any]:
     return items
 
 
-def _entry(item: Any, key: str, place: str) -> Any:
+def _get_entry(item: Any, key: str, place: str) -> Any:
     if not isinstance(item, Mapping) or item.get(key) is None:
         raise FormatError(f"{place} has no {key!r}")
     return item[key]
 
 
-def _name(value: Any) -> Hashable:
+def _make_name(value: Any) -> Hashable:
     if isinstance(value, list):
-        return tuple(map(_name, value))
-    return _json(value) if isinstance(value, dict) else value
+        return tuple(map(_make_name, value))
+    return _format_json(value) if isinstance(value, dict) else value
 
 
-def _json(value: Any) -> str:
+def _format_json(value: Any) -> str:
     """Return the canonical JSON text of a value, with sorted keys."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
@@ -137,17 +137,17 @@ def _json(value: Any) -> str:
 _INFINITY = "1e999"
 
 
-def _number(text: str) -> int | float:
+def _parse_float(text: str) -> int | float:
     return float(text) if text.removeprefix("-") == _INFINITY else parse_number(text)
 
 
-def _whole(text: str) -> int | float:
+def _parse_integer(text: str) -> int | float:
     """Return the exact integer of any size, because ids may be large; -0 is a float."""
     value = parse_number(text)
     return int(text) if isinstance(value, float) and value else value
 
 
-def _weight(value: Any) -> Any:
+def _as_weight(value: Any) -> Any:
     """Return a weight in the form of all formats, in which integers beyond 64 bits are floats."""
     return float(value) if type(value) is int and not -(2**63) <= value < 2**63 else value
 
@@ -167,24 +167,24 @@ def write_node_link(
     are texts, numbers, or tuples of them become ids of that kind, and other names become texts.
     """
     n = len(matrix)
-    labels = [_json(_id(name)) for name in (range(n) if names is None else names)]
-    graph = _json({"unit": unit} if unit else {})
-    stream.write(_encoded(f'{{"directed": {_json(directed)}, "multigraph": false, "graph": {graph}, "nodes": ['))
-    stream.writelines(_separated(f'{{"id": {label}}}' for label in labels))
+    labels = [_format_json(_make_id(name)) for name in (range(n) if names is None else names)]
+    graph = _format_json({"unit": unit} if unit else {})
+    stream.write(_encode(f'{{"directed": {_format_json(directed)}, "multigraph": false, "graph": {graph}, "nodes": ['))
+    stream.writelines(_join_objects(f'{{"id": {label}}}' for label in labels))
     stream.write(b'], "edges": [')
-    stream.writelines(_separated(_edges(matrix, zero, labels, directed=directed)))
+    stream.writelines(_join_objects(_format_edges(matrix, zero, labels, directed=directed)))
     stream.write(b"\n]}\n")
 
 
-def _id(name: Any) -> Any:
+def _make_id(name: Any) -> Any:
     if isinstance(name, tuple):
-        return [_id(part) for part in name]
+        return [_make_id(part) for part in name]
     plain = name.item() if isinstance(name, np.generic) else name
     finite = isinstance(plain, str | int) or (isinstance(plain, float) and math.isfinite(plain))
     return plain if finite else str(name)
 
 
-def _edges(matrix: np.ndarray[Any, Any], zero: Any, labels: Sequence[str], *, directed: bool) -> Iterator[str]:
+def _format_edges(matrix: np.ndarray[Any, Any], zero: Any, labels: Sequence[str], *, directed: bool) -> Iterator[str]:
     for rows, columns, values in edge_chunks(matrix, zero):
         for i, j, weight in zip(rows, columns, numbers_as_text(values), strict=True):
             if i > j and not directed:
@@ -193,12 +193,12 @@ def _edges(matrix: np.ndarray[Any, Any], zero: Any, labels: Sequence[str], *, di
             yield f'{{"source": {labels[i]}, "target": {labels[j]}, "weight": {number}}}'
 
 
-def _separated(objects: Iterable[str]) -> Iterator[bytes]:
+def _join_objects(objects: Iterable[str]) -> Iterator[bytes]:
     """Yield each object on a line of its own, with commas between objects."""
     for number, text in enumerate(objects):
-        yield _encoded(f"{',' if number else ''}\n{text}")
+        yield _encode(f"{',' if number else ''}\n{text}")
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     """Return the text in UTF-8, with the JSON escape of a lone surrogate, which UTF-8 does not encode."""
     return text.encode(errors="backslashreplace")

@@ -23,7 +23,7 @@ from semiring.algebra.expressions.tree import is_floating
 from semiring.arrays.memory import demand_memory
 from semiring.arrays.sparse import check_sparse, stored_entries
 from semiring.errors import FormatError, SemiringError, ShapeError
-from semiring.io.network import Edges, Entries, vertex_count
+from semiring.io.network import Edges, Entries, count_vertices
 from semiring.io.text import DAMAGED, EMPTY
 
 __all__ = ["read_npy", "read_npz", "write_npy", "write_npz"]
@@ -54,12 +54,12 @@ def read_npy(stream: BinaryIO, source: str) -> Entries:
         if not (size := stream.seek(0, 2)):
             raise FormatError(f"{source}: {EMPTY}")
         stream.seek(0)
-        matrix = _array(stream, size, source, "")
+        matrix = _read_array(stream, size, source, "")
     except SemiringError:
         raise
     except _DAMAGED as error:
-        raise FormatError(f"{source}: {_reason(error)}") from None
-    return _entries(matrix, source)
+        raise FormatError(f"{source}: {_damage_reason(error)}") from None
+    return _make_entries(matrix, source)
 
 
 def read_npz(stream: BinaryIO, source: str) -> Edges | Entries:
@@ -67,22 +67,22 @@ def read_npz(stream: BinaryIO, source: str) -> Edges | Entries:
     try:
         _check_archive(stream, source)
         with zipfile.ZipFile(stream) as archive:
-            members = _members(archive, source)
+            members = _list_members(archive, source)
             if {"format", "shape"} <= set(members):
-                return _sparse(archive, members, source)
+                return _read_sparse(archive, members, source)
             key = "matrix" if "matrix" in members else next(iter(members)) if len(members) == 1 else None
             if key is None:
                 contents = ", ".join(members) or "nothing"
                 raise FormatError(f"{source}: holds {contents}; the matrix is the array 'matrix'")
-            matrix = _member(archive, members, key, source)
-            names = _member(archive, members, "names", source) if "names" in members else None
+            matrix = _read_member(archive, members, key, source)
+            names = _read_member(archive, members, "names", source) if "names" in members else None
             counted = names is not None and "name_lengths" in members
-            lengths = _member(archive, members, "name_lengths", source) if counted else None
+            lengths = _read_member(archive, members, "name_lengths", source) if counted else None
     except SemiringError:
         raise
     except _DAMAGED as error:
-        raise FormatError(f"{source}: {_reason(error)}") from None
-    return _entries(matrix, source, names, lengths)
+        raise FormatError(f"{source}: {_damage_reason(error)}") from None
+    return _make_entries(matrix, source, names, lengths)
 
 
 def _check_archive(stream: BinaryIO, source: str) -> None:
@@ -91,16 +91,17 @@ def _check_archive(stream: BinaryIO, source: str) -> None:
         raise FormatError(f"{source}: {EMPTY}")
     is_archive = zipfile.is_zipfile(stream)
     stream.seek(0)
+    # An archive begins with these bytes, and ends with the list of its members.
     if (
         not is_archive and stream.read(4) == b"PK\x03\x04"
-    ):  # the first bytes of an archive, whose list of members is its end
+    ):
         raise FormatError(f"{source}: damaged: the file is truncated, as its end is missing: {DAMAGED}")
     if not is_archive:
         raise FormatError(f"{source}: not a .npz file: give one that numpy.savez or scipy.sparse.save_npz wrote")
     stream.seek(0)
 
 
-def _members(archive: zipfile.ZipFile, source: str) -> dict[str, zipfile.ZipInfo]:
+def _list_members(archive: zipfile.ZipFile, source: str) -> dict[str, zipfile.ZipInfo]:
     """Return the members of an archive by the names of their arrays; a member that is no array has its own name."""
     members: dict[str, zipfile.ZipInfo] = {}
     for info in archive.infolist():
@@ -111,7 +112,7 @@ def _members(archive: zipfile.ZipFile, source: str) -> dict[str, zipfile.ZipInfo
     return members
 
 
-def _member(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], name: str, source: str) -> Any:
+def _read_member(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], name: str, source: str) -> Any:
     """Return an array of an archive; zipfile compares the checksum at the last byte."""
     if name not in members:
         raise FormatError(f"{source}: holds no array {name!r}")
@@ -121,30 +122,30 @@ def _member(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], na
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise FormatError(f"{source}: {name!r} is compressed by another method than numpy.savez_compressed uses")
     with archive.open(info) as stream:
-        member = _array(stream, info.file_size, source, f"the array {name!r} ")
+        member = _read_array(stream, info.file_size, source, f"the array {name!r} ")
         if stream.read(1):
             raise FormatError(f"{source}: damaged: more bytes than the archive lists for {name!r}: {DAMAGED}")
         return member
 
 
-def _array(stream: Any, size: int, source: str, what: str) -> np.ndarray[Any, Any]:
+def _read_array(stream: Any, size: int, source: str, prefix: str) -> np.ndarray[Any, Any]:
     """Return the array in a stream of ``size`` bytes.
 
     The function compares the header with the size before it allocates the array.
     """
     if stream.read(6) != b"\x93NUMPY":
-        raise FormatError(f"{source}: {what + 'is ' if what else ''}not a .npy file")
+        raise FormatError(f"{source}: {prefix + 'is ' if prefix else ''}not a .npy file")
     stream.seek(0)
     version = np.lib.format.read_magic(stream)
     if version not in _HEADERS:
-        raise FormatError(f"{source}: {what}has version {version} of the format, and numbers are kept in 1 and 2")
+        raise FormatError(f"{source}: {prefix}has version {version} of the format, and numbers are kept in 1 and 2")
     shape, _, dtype = _HEADERS[version](stream)
     if dtype.hasobject:
-        raise FormatError(f"{source}: {_reason(ValueError('pickle'))}")
+        raise FormatError(f"{source}: {_damage_reason(ValueError('pickle'))}")
     needed, available = prod(shape) * dtype.itemsize, size - stream.tell()
     if min(shape, default=0) < 0 or needed != available:
         raise FormatError(
-            f"{source}: damaged: {what}has the header of a {dtype} array {shape}, {needed:,} bytes, and {available:,} "
+            f"{source}: damaged: {prefix}has the header of a {dtype} array {shape}, {needed:,} bytes, and {available:,} "
             f"follow it: {DAMAGED}"
         )
     demand_memory(needed, f"{source}: a {dtype} array {shape}", "semiring.closure takes the name of a .npy file")
@@ -153,7 +154,7 @@ def _array(stream: Any, size: int, source: str, what: str) -> np.ndarray[Any, An
     return result
 
 
-def _reason(error: BaseException) -> str:
+def _damage_reason(error: BaseException) -> str:
     if "pickle" in str(error):
         return "holds Python objects, which are never loaded (they could run code)"
     text = (str(error).splitlines() or [type(error).__name__])[0]
@@ -161,24 +162,24 @@ def _reason(error: BaseException) -> str:
     return f"damaged: {text}: {DAMAGED}"
 
 
-def _entries(
+def _make_entries(
     matrix: np.ndarray[Any, Any],
     source: str,
     names: np.ndarray[Any, Any] | None = None,
     lengths: np.ndarray[Any, Any] | None = None,
 ) -> Entries:
-    n = vertex_count(matrix.shape, source)
+    n = count_vertices(matrix.shape, source)
     name_list = None
     if names is not None:
         if names.shape != (n,) or names.dtype.kind != "U":
             raise FormatError(f"{source}: 'names' is {names.dtype} {names.shape}; {n} vertices need {n} texts")
-        name_list = _padded(names, lengths, source)
+        name_list = _restore_padding(names, lengths, source)
         if len(set(name_list)) < n:
             raise FormatError(f"{source}: two vertices have the same name")
-    return Entries(matrix, _entry(source, n), names=name_list)
+    return Entries(matrix, _entry_locator(source, n), names=name_list)
 
 
-def _padded(names: np.ndarray[Any, Any], lengths: np.ndarray[Any, Any] | None, source: str) -> tuple[str, ...]:
+def _restore_padding(names: np.ndarray[Any, Any], lengths: np.ndarray[Any, Any] | None, source: str) -> tuple[str, ...]:
     """Return the names with the zero characters at their ends that NumPy stripped."""
     stripped = names.tolist()
     if lengths is None:
@@ -191,24 +192,24 @@ def _padded(names: np.ndarray[Any, Any], lengths: np.ndarray[Any, Any] | None, s
     raise FormatError(f"{source}: 'name_lengths' are not the lengths of the names")
 
 
-def _entry(source: str, n: int) -> Callable[[int], str]:
+def _entry_locator(source: str, n: int) -> Callable[[int], str]:
     return lambda index: source if index < 0 else f"{source}: entry ({index // n}, {index % n})"
 
 
-def _sparse(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], source: str) -> Edges:
+def _read_sparse(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], source: str) -> Edges:
     """Return the edges of a file that `scipy.sparse.save_npz` wrote."""
     from scipy import sparse
 
-    kind = _member(archive, members, "format", source)
+    kind = _read_member(archive, members, "format", source)
     name = kind[()].decode() if kind.shape == () and kind.dtype.kind == "S" else str(kind)
     if name not in _SPARSE:
         raise FormatError(f"{source}: the sparse format is {name[:20]!r}, and known are {', '.join(_SPARSE)}")
-    sides = _member(archive, members, "shape", source)
+    sides = _read_member(archive, members, "shape", source)
     if sides.dtype.kind not in "iu" or sides.shape != (2,) or sides.min() < 0:
         raise FormatError(f"{source}: 'shape' is {sides.dtype} {sides.tolist()}, and two numbers are expected")
     shape = tuple(sides.tolist())
-    n = vertex_count(shape, source)
-    data, *indices = (_member(archive, members, array, source) for array in _SPARSE[name])
+    n = count_vertices(shape, source)
+    data, *indices = (_read_member(archive, members, array, source) for array in _SPARSE[name])
     if data.dtype.kind not in "fiub" and not is_floating(data.dtype):
         raise FormatError(f"{source}: holds {data.dtype}, not real numbers")
     for array, indexes in zip(_SPARSE[name][1:], indices, strict=True):
@@ -223,8 +224,8 @@ def _sparse(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], so
     indices = [indexes if indexes.dtype == np.int32 else indexes.astype(np.int64) for indexes in indices]
     if name == "dia" and (wrong := [k for k in indices[0].tolist() if not -n < k < n]):  # SciPy takes them modulo 2^32
         raise FormatError(f"{source}: the offset {wrong[0]} of a diagonal is outside a matrix of {n} vertices")
-    built: Any = getattr(sparse, f"{name}_array")
-    matrix = built((data, tuple(indices)) if name == "coo" else (data, *indices), shape=shape)
+    make_matrix: Any = getattr(sparse, f"{name}_array")
+    matrix = make_matrix((data, tuple(indices)) if name == "coo" else (data, *indices), shape=shape)
     try:
         check_sparse(matrix, "the matrix")
     except ShapeError as error:

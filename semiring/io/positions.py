@@ -17,10 +17,10 @@ from semiring.io.text import decode_lines, is_count
 
 __all__ = ["with_positions"]
 
-NAMES = ("name", "id", "vertex", "node", "code", "station")
-ACROSS = {"x": False, "longitude": True, "lon": True, "lng": True, "long": True}
-UP = ("y", "latitude", "lat")
-LABELS = ("label", "title", "city", "place")
+NAME_TITLES = ("name", "id", "vertex", "node", "code", "station")
+X_TITLES = {"x": False, "longitude": True, "lon": True, "lng": True, "long": True}
+Y_TITLES = ("y", "latitude", "lat")
+LABEL_TITLES = ("label", "title", "city", "place")
 
 Row = tuple[str, str, str, str]  # name, x, y, label
 
@@ -52,42 +52,42 @@ def with_positions(network: Network, path: str | os.PathLike[str]) -> Network:
         dimacs = source.removesuffix(".gz").endswith(".co")
         first = int(network.names is not None)  # vertices without names count from 0
         geographic, rows = (False, _dimacs_rows(lines, source, first)) if dimacs else _table_rows(lines, source)
-        place = {name: vertex for vertex, name in enumerate(_names(network))}
+        place = {name: vertex for vertex, name in enumerate(_vertex_names(network))}
         positions = np.full((len(place), 2), np.nan)
-        labels = list(_names(network))
+        labels = list(_vertex_names(network))
         for number, (name, across, up, label) in rows:
             vertex = place.get(name)
             if vertex is None:
                 continue
-            positions[vertex] = _point(across, up, f"{source}:{number}")
+            positions[vertex] = _parse_point(across, up, f"{source}:{number}")
             labels[vertex] = label or name
     if len(place) and not np.isfinite(positions).any():
         raise FormatError(f"{source}: names none of the {len(place)} vertices of {network.title or 'the network'}")
-    new = tuple(labels) if labels != list(_names(network)) else network.labels
+    new = tuple(labels) if labels != list(_vertex_names(network)) else network.labels
     return replace(network, positions=positions, geographic=geographic, labels=new)
 
 
-def _names(network: Network) -> Sequence[str]:
+def _vertex_names(network: Network) -> Sequence[str]:
     return [str(name) for name in (range(len(network.matrix)) if network.names is None else network.names)]
 
 
-def _point(across: str, up: str, place: str) -> Any:
+def _parse_point(x: str, y: str, place: str) -> Any:
     try:
-        point = float(across), float(up)
+        point = float(x), float(y)
     except ValueError:
-        raise FormatError(f"{place}: the coordinates {across!r}, {up!r} are not two numbers") from None
+        raise FormatError(f"{place}: the coordinates {x!r}, {y!r} are not two numbers") from None
     if not np.isfinite(point).all():
-        raise FormatError(f"{place}: the coordinates {across!r}, {up!r} are not finite")
+        raise FormatError(f"{place}: the coordinates {x!r}, {y!r} are not finite")
     return point
 
 
-def _dimacs_rows(lines: Iterator[tuple[int, str]], source: str, first: int) -> Iterator[tuple[int, Row]]:
+def _dimacs_rows(lines: Iterator[tuple[int, str]], source: str, first_vertex: int) -> Iterator[tuple[int, Row]]:
     for number, line in lines:
         fields = line.split()
         if fields and fields[0] == "v":
             if len(fields) != 4 or not is_count(fields[1]):
                 raise FormatError(f"{source}:{number}: expected 'v <vertex> <x> <y>'")
-            yield number, (str(int(fields[1]) - 1 + first), fields[2], fields[3], "")
+            yield number, (str(int(fields[1]) - 1 + first_vertex), fields[2], fields[3], "")
 
 
 def _table_rows(lines: Iterator[tuple[int, str]], source: str) -> tuple[bool, Iterator[tuple[int, Row]]]:
@@ -100,7 +100,7 @@ def _table_rows(lines: Iterator[tuple[int, str]], source: str) -> tuple[bool, It
     def column(usual: Sequence[str]) -> int:
         return next((titles.index(title) for title in usual if title in titles), -1)
 
-    name, across, up, label = (column(tuple(usual)) for usual in (NAMES, ACROSS, UP, LABELS))
+    name, across, up, label = (column(tuple(usual)) for usual in (NAME_TITLES, X_TITLES, Y_TITLES, LABEL_TITLES))
     if min(name, across, up) < 0:
         raise FormatError(f"{source}:{number}: expected a header with name, x, y or name, longitude, latitude")
 
@@ -111,4 +111,4 @@ def _table_rows(lines: Iterator[tuple[int, str]], source: str) -> tuple[bool, It
                 raise FormatError(f"{source}:{number}: {len(fields)} fields, expected {len(titles)}")
             yield number, (fields[name], fields[across], fields[up], fields[label] if label >= 0 else "")
 
-    return ACROSS[titles[across]], rows()
+    return X_TITLES[titles[across]], rows()

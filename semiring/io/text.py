@@ -18,13 +18,13 @@ __all__ = [
     "NOT_UTF_8",
     "ProgressMatrix",
     "as_array",
-    "at_line",
     "count_listed",
     "decode_lines",
     "edge_chunks",
     "is_count",
     "is_exact",
     "is_number",
+    "line_locator",
     "listed_entries",
     "numbers_as_text",
     "parse_number",
@@ -83,9 +83,9 @@ def parse_number(text: str) -> int | float:
     return value
 
 
-def is_exact(rounded: Any, whole: Any) -> bool:
-    """Return whether the float ``rounded`` is finite and its integer part equals the integer ``whole``."""
-    return bool(np.isfinite(rounded)) and int(rounded) == int(whole)
+def is_exact(number: Any, integer: Any) -> bool:
+    """Return whether the float ``number`` is finite and its integer part equals ``integer``."""
+    return bool(np.isfinite(number)) and int(number) == int(integer)
 
 
 def as_array(numbers: Sequence[int | float], locate: Callable[[int], str]) -> np.ndarray[Any, Any]:
@@ -134,7 +134,7 @@ def numbers_as_text(values: np.ndarray[Any, Any]) -> list[str]:
     return [text.removesuffix(".0") for text in texts]
 
 
-def at_line(source: str, lines: Sequence[int]) -> Callable[[int], str]:
+def line_locator(source: str, lines: Sequence[int]) -> Callable[[int], str]:
     """Return a function that returns the place of entry ``index`` of a file, such as ``file.csv:17``."""
 
     def locate(index: int) -> str:
@@ -144,11 +144,11 @@ def at_line(source: str, lines: Sequence[int]) -> Callable[[int], str]:
 
 
 class ProgressMatrix:
-    """A matrix that reports how many of its rows were read, of the rows that ``passes`` passes read."""
+    """A matrix that reports how many rows were read, of all rows that ``passes`` passes over the matrix read."""
 
     def __init__(self, matrix: Any, progress: Callable[[int, int], None], passes: int) -> None:
         self._matrix, self._progress = matrix, progress
-        self._read, self._total = 0, passes * len(matrix)
+        self._row_count, self._total = 0, passes * len(matrix)
 
     def __len__(self) -> int:
         return len(self._matrix)
@@ -157,8 +157,8 @@ class ProgressMatrix:
         return getattr(self._matrix, name)
 
     def __getitem__(self, rows: slice) -> Any:
-        self._progress(self._read, self._total)
-        self._read += len(range(*rows.indices(len(self))))
+        self._progress(self._row_count, self._total)
+        self._row_count += len(range(*rows.indices(len(self))))
         return self._matrix[rows]
 
 

@@ -30,7 +30,7 @@ from semiring.arrays.zero_conventions import warn_of_percentages
 from semiring.closures import closure, closure_with_predecessors
 from semiring.closures.explanation import Explanation
 from semiring.errors import AlgebraError, DeviceError, DivergenceError, DomainError, NegativeCycleError, ShapeError
-from semiring.io.inputs import Reading, as_it_is, take
+from semiring.io.inputs import Reading, return_unchanged, take
 from semiring.io.network import semiring_of
 from semiring.namespaces import is_device_array
 from semiring.paths.result import Paths
@@ -203,7 +203,7 @@ class _PathRequest(NamedTuple):
     def labelled_matrix(self, A: Any) -> LabelledArray:
         """Return A as a matrix of all pairs, with the names of vertices."""
         labelled_matrix = take(A, self.semiring, self.reading)
-        return labelled_matrix if labelled_matrix.network is None else labelled_matrix._replace(restore=as_it_is)
+        return labelled_matrix if labelled_matrix.network is None else labelled_matrix._replace(restore=return_unchanged)
 
     def all_paths(self, taken: LabelledArray) -> Paths:
         """Find the paths between all pairs of vertices."""
@@ -241,7 +241,7 @@ class _PathRequest(NamedTuple):
                 labelled_matrix.matrix.shape[-1], labelled_matrix.names if self.names is None else self.names
             )
             rows, columns = _numbers(vertices, sources, targets)
-            paths = self._replace(names=None).all_paths(labelled_matrix._replace(names=None, restore=as_it_is))
+            paths = self._replace(names=None).all_paths(labelled_matrix._replace(names=None, restore=return_unchanged))
             explanation = Explanation(self.semiring.name, method=self.options["method"], backend="cuda")
             table = select_paths(paths, rows, columns)
             answer = Answer(sources=rows, targets=columns, limit=None, **table._asdict(), explanation=explanation)
@@ -267,7 +267,7 @@ class _PathRequest(NamedTuple):
             threads=get_threads() if threads is None else checked_threads(threads),
             all_paths=lambda matrix, method: self._replace(
                 names=None, options=self.options | {"method": method}
-            ).all_paths(LabelledArray(matrix, None, as_it_is)),
+            ).all_paths(LabelledArray(matrix, None, return_unchanged)),
         )
         if progress is not None:
             progress(1, 1)
@@ -539,10 +539,10 @@ def transitive_closure(  # type: ignore[misc]  # predecessors is one of the opti
     """
     some = [name for name in ("sources", "targets", "limit") if options.get(name) is not None]
     with_predecessors = bool(some if predecessors is None else predecessors)
-    back: Callable[[Any], Any] = as_it_is
+    back: Callable[[Any], Any] = return_unchanged
     if is_frame(A) and not Reading(options.get("weight"), None, options.get("columns")).lists_edges(A):
         labelled_matrix = labelled_square(A)
-        A, back = labelled_matrix.matrix, as_it_is if some else labelled_matrix.restore
+        A, back = labelled_matrix.matrix, return_unchanged if some else labelled_matrix.restore
         options["names"] = labelled_matrix.names if options.get("names") is None else options["names"]
     if not may_name_vertices(A):
         _refuse_stack(A)

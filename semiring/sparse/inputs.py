@@ -20,7 +20,7 @@ from semiring.arrays.sparse import is_ascending, is_sparse, stored_entries, warn
 from semiring.arrays.zero_conventions import warn_of_other_zeros
 from semiring.errors import DomainError, DTypeError, ShapeError, TooLargeError
 from semiring.graphs.components import has_loops
-from semiring.io.inputs import AS_IT_IS, Reading, take, take_edges
+from semiring.io.inputs import DEFAULT_READING, Reading, take, take_edges
 from semiring.io.network import symmetrize, weighted_edges
 from semiring.kernels.cpu.elimination import symbolic
 from semiring.sparse.symbolic import Pattern
@@ -70,7 +70,7 @@ class SparseEntries:
 
 
 def edges_of(
-    A: Any, semiring: Semiring, dtype: Any = None, reading: Reading = AS_IT_IS, *, check: bool = True
+    A: Any, semiring: Semiring, dtype: Any = None, reading: Reading = DEFAULT_READING, *, check: bool = True
 ) -> SparseEntries:
     """Return the edges of a matrix, a frame, a graph, or a `Network`; ⊕ adds edges that are listed twice.
 
