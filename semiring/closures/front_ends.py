@@ -35,7 +35,7 @@ from semiring.closures.planner import plan_of
 from semiring.closures.request import Request
 from semiring.closures.rules.half import stays_float16
 from semiring.errors import DivergenceError, DomainError, SemiringError, ShapeError
-from semiring.io.inputs import DEFAULT_READING, names_file, take
+from semiring.io.inputs import DEFAULT_READING, convert_input, names_file
 from semiring.kernels import can_pack
 from semiring.kernels.machines import closure_speed
 from semiring.namespaces import array_namespace, is_device_array
@@ -146,7 +146,7 @@ def _fields_of_call(request: Request) -> dict[str, Any]:
 
 def _close_named(request: Request) -> Any:
     """Close the matrix of a frame, a graph or a network, and label the result with its names."""
-    labelled_matrix = take(request.operand, request.semiring, request.reading)
+    labelled_matrix = convert_input(request.operand, request.semiring, request.reading)
     request.explain("names", "a matrix, whose vertices have names", quiet=True)
     try:
         closed = close_request(request.with_operand(labelled_matrix.matrix, reading=DEFAULT_READING))

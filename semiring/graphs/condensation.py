@@ -23,7 +23,7 @@ from semiring.arrays.sparse import is_sparse, stored_entries
 from semiring.arrays.vertices import Vertices
 from semiring.errors import ShapeError, VertexError
 from semiring.graphs.components import strong_components_of_sparse
-from semiring.io.inputs import take_edges
+from semiring.io.inputs import list_edges
 from semiring.io.network import convert_network
 
 __all__ = ["Condensation", "condensation"]
@@ -191,7 +191,7 @@ def condensation(A: Any) -> Condensation:
     (array([0, 1]), np.True_, array([False, False,  True]))
     """
     if is_graph(A) or is_edge_frame(A):
-        listed = take_edges(A)
+        listed = list_edges(A)
         if listed is None:  # a Network
             tails, heads = np.nonzero(convert_network(A, boolean).matrix)
             return Condensation(A.matrix.shape[0], tails, heads, A.names)

@@ -22,7 +22,7 @@ from semiring.io.edge_frames import edges_of_frame
 from semiring.io.graphs import edges_of_graph, network_of
 from semiring.io.network import Edges, Network, dtype_of_frame
 
-__all__ = ["DEFAULT_READING", "Reading", "names_file", "return_unchanged", "take", "take_edges"]
+__all__ = ["DEFAULT_READING", "Reading", "convert_input", "list_edges", "names_file", "return_unchanged"]
 
 
 class Reading(NamedTuple):
@@ -81,7 +81,7 @@ def return_unchanged(result: Any) -> Any:
     return result
 
 
-def take(x: Any, semiring: Semiring, reading: Reading = DEFAULT_READING) -> LabelledArray:
+def convert_input(x: Any, semiring: Semiring, reading: Reading = DEFAULT_READING) -> LabelledArray:
     """Return the matrix and the names of x, and a function that converts a result back to the kind of x.
 
     For a square frame results are frames. For a frame of edges, a graph or a `Network` they are networks. For any
@@ -102,7 +102,7 @@ def take(x: Any, semiring: Semiring, reading: Reading = DEFAULT_READING) -> Labe
     return LabelledArray(network.matrix, network.names, lambda result: replace(network, matrix=result), network)
 
 
-def take_edges(x: Any, reading: Reading = DEFAULT_READING) -> Edges | None:
+def list_edges(x: Any, reading: Reading = DEFAULT_READING) -> Edges | None:
     """Return the edges of a graph or of a frame of edges, without a matrix of all pairs.
 
     The result is None for an object that holds a matrix, such as a square frame or a `Network`.

@@ -417,7 +417,10 @@ def dtype_of_frame(values: np.ndarray[Any, Any], semiring: Semiring) -> np.dtype
     Raises `FormatError` for integers that float64 does not represent.
     """
     floats = values.dtype.kind in "iu" and semiring.supports(np.float64)
-    if floats and (is_lost := _find_inexact(values, values.astype(np.float64)) & ~_find_no_edge(values, semiring)).any():
+    if (
+        floats
+        and (is_lost := _find_inexact(values, values.astype(np.float64)) & ~_find_no_edge(values, semiring)).any()
+    ):
         raise FormatError(
             f"the frame holds {values[is_lost][0]}, which is not exact in float64: pass semiring.network_of(A, "
             "dtype='int64'), or A.to_numpy()"

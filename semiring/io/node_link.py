@@ -32,7 +32,9 @@ def read_node_link(content: bytes, source: str, *, weight: str | None = None) ->
     if not content:
         raise FormatError(f"{source}: {EMPTY}")
     try:
-        document = json.loads(content, parse_float=_parse_float, parse_int=_parse_integer, object_pairs_hook=_make_object)
+        document = json.loads(
+            content, parse_float=_parse_float, parse_int=_parse_integer, object_pairs_hook=_make_object
+        )
     except UnicodeDecodeError:
         raise FormatError(f"{source}: {NOT_UTF_8}") from None
     except json.JSONDecodeError as error:

@@ -92,9 +92,7 @@ def _check_archive(stream: BinaryIO, source: str) -> None:
     is_archive = zipfile.is_zipfile(stream)
     stream.seek(0)
     # An archive begins with these bytes, and ends with the list of its members.
-    if (
-        not is_archive and stream.read(4) == b"PK\x03\x04"
-    ):
+    if not is_archive and stream.read(4) == b"PK\x03\x04":
         raise FormatError(f"{source}: damaged: the file is truncated, as its end is missing: {DAMAGED}")
     if not is_archive:
         raise FormatError(f"{source}: not a .npz file: give one that numpy.savez or scipy.sparse.save_npz wrote")

@@ -30,11 +30,11 @@ from semiring.arrays.zero_conventions import warn_of_percentages
 from semiring.closures import closure, closure_with_predecessors
 from semiring.closures.explanation import Explanation
 from semiring.errors import AlgebraError, DeviceError, DivergenceError, DomainError, NegativeCycleError, ShapeError
-from semiring.io.inputs import Reading, return_unchanged, take
+from semiring.io.inputs import Reading, convert_input, return_unchanged
 from semiring.io.network import semiring_of
 from semiring.namespaces import is_device_array
 from semiring.paths.result import Paths
-from semiring.paths.selected_sources import Answer, SomePaths
+from semiring.paths.selected_sources import SearchResult, SomePaths
 from semiring.threads import checked_threads, get_threads
 
 __all__ = [
@@ -186,8 +186,8 @@ def best_paths(
     if limit is not None:
         _check_limit(limit)
     if sources is None and targets is None and limit is None:
-        return call.all_paths(call.labelled_matrix(A))
-    return call.some_paths(A, sources, targets, limit)
+        return call.find_all_paths(call.labelled_matrix(A))
+    return call.find_selected_paths(A, sources, targets, limit)
 
 
 class _PathRequest(NamedTuple):
@@ -202,13 +202,13 @@ class _PathRequest(NamedTuple):
 
     def labelled_matrix(self, A: Any) -> LabelledArray:
         """Return A as a matrix of all pairs, with the names of vertices."""
-        labelled_matrix = take(A, self.semiring, self.reading)
-        return labelled_matrix if labelled_matrix.network is None else labelled_matrix._replace(restore=return_unchanged)
+        labelled = convert_input(A, self.semiring, self.reading)
+        return labelled if labelled.network is None else labelled._replace(restore=return_unchanged)
 
-    def all_paths(self, taken: LabelledArray) -> Paths:
+    def find_all_paths(self, labelled: LabelledArray) -> Paths:
         """Find the paths between all pairs of vertices."""
-        A, semiring, one = taken.matrix, self.semiring, single_device(self.device)
-        names = taken.names if self.names is None else self.names
+        A, semiring, one = labelled.matrix, self.semiring, single_device(self.device)
+        names = labelled.names if self.names is None else self.names
         _refuse_stack(A)
         if is_sparse(A):
             size = np.dtype(A.dtype).itemsize * (1 + self.predecessors) + 4 * self.predecessors
@@ -216,7 +216,7 @@ class _PathRequest(NamedTuple):
         try:
             if not self.predecessors:
                 closed = closure(A, semiring, device=self.device, **self.options)
-                return Paths(taken.restore(closed), semiring, names=names, weights=A)
+                return Paths(labelled.restore(closed), semiring, names=names, weights=A)
             matrix = as_matrix(A.unpack() if isinstance(A, BitMatrix) else A, semiring, square=True, device=one)
             distances, trees = closure_with_predecessors(matrix, semiring, device=self.device, **self.options)
         except (DivergenceError, DomainError) as error:
@@ -224,9 +224,9 @@ class _PathRequest(NamedTuple):
             raise stated.named(names) from None
         back = result_converter(A)
         weights = matrix if one is None else A
-        return Paths(taken.restore(back(distances)), semiring, back(trees), names=names, weights=weights)
+        return Paths(labelled.restore(back(distances)), semiring, back(trees), names=names, weights=weights)
 
-    def some_paths(self, A: Any, sources: Any, targets: Any, limit: Any) -> Paths:
+    def find_selected_paths(self, A: Any, sources: Any, targets: Any, limit: Any) -> Paths:
         """Find the paths between some vertices, or within a limit."""
         from semiring.paths.selected_search import find_paths, select_paths
         from semiring.sparse.inputs import edges_of
@@ -236,15 +236,13 @@ class _PathRequest(NamedTuple):
                 raise DeviceError(
                     "limit= is for graphs in the memory of the host: compare the matrix of a GPU with the limit"
                 )
-            labelled_matrix = self.labelled_matrix(A)
-            vertices = Vertices(
-                labelled_matrix.matrix.shape[-1], labelled_matrix.names if self.names is None else self.names
-            )
-            rows, columns = _numbers(vertices, sources, targets)
-            paths = self._replace(names=None).all_paths(labelled_matrix._replace(names=None, restore=return_unchanged))
+            labelled = self.labelled_matrix(A)
+            vertices = Vertices(labelled.matrix.shape[-1], labelled.names if self.names is None else self.names)
+            rows, columns = _number_ends(vertices, sources, targets)
+            paths = self._replace(names=None).find_all_paths(labelled._replace(names=None, restore=return_unchanged))
             explanation = Explanation(self.semiring.name, method=self.options["method"], backend="cuda")
             table = select_paths(paths, rows, columns)
-            answer = Answer(sources=rows, targets=columns, limit=None, **table._asdict(), explanation=explanation)
+            answer = SearchResult(sources=rows, targets=columns, limit=None, **table._asdict(), explanation=explanation)
             return SomePaths(answer, self.semiring, vertices)
         progress = as_progress(self.options["progress"], "paths")
         _refuse_stack(A)
@@ -253,7 +251,7 @@ class _PathRequest(NamedTuple):
         except DomainError as error:
             raise error.named(self.names) from None
         vertices = Vertices(edges.pattern.n, edges.names if self.names is None else self.names)
-        rows, columns = _numbers(vertices, sources, targets)
+        rows, columns = _number_ends(vertices, sources, targets)
         threads = self.options["threads"]
         answer = find_paths(
             edges,
@@ -265,9 +263,9 @@ class _PathRequest(NamedTuple):
             method=self.options["method"],
             predecessors=self.predecessors,
             threads=get_threads() if threads is None else checked_threads(threads),
-            all_paths=lambda matrix, method: self._replace(
+            find_all_paths=lambda matrix, method: self._replace(
                 names=None, options=self.options | {"method": method}
-            ).all_paths(LabelledArray(matrix, None, return_unchanged)),
+            ).find_all_paths(LabelledArray(matrix, None, return_unchanged)),
         )
         if progress is not None:
             progress(1, 1)
@@ -282,7 +280,7 @@ def _check_limit(limit: Any) -> None:
         raise ValueError("limit is NaN: give a number")
 
 
-def _numbers(vertices: Vertices, sources: Any, targets: Any) -> tuple[Any, Any]:
+def _number_ends(vertices: Vertices, sources: Any, targets: Any) -> tuple[Any, Any]:
     """Return the numbers of the sources and of the targets, None for all vertices."""
     return (
         None if sources is None else vertices.indices(sources),
@@ -302,7 +300,7 @@ def _refuse_stack(A: Any) -> None:
         )
 
 
-def _with_options(function: Function) -> Function:
+def _expand_options(function: Function) -> Function:
     """Replace ``**options`` in the signature by the options of `best_paths`, and reject all other options."""
     own = [p for p in signature(function).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
     own_names = {p.name for p in own}
@@ -320,7 +318,7 @@ def _with_options(function: Function) -> Function:
     return cast("Function", call)
 
 
-@_with_options
+@_expand_options
 def shortest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
     """Find the shortest paths, in min-plus: ∞ (the largest number of an integer dtype) is no edge, 0 is a weight.
 
@@ -359,7 +357,7 @@ def shortest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
     return best_paths(A, min_plus, **options)
 
 
-@_with_options
+@_expand_options
 def longest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
     """Find the longest paths, in max-plus: -∞ (the smallest number of an integer dtype) is no edge.
 
@@ -398,7 +396,7 @@ def longest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
     return best_paths(A, max_plus, **options)
 
 
-@_with_options
+@_expand_options
 def widest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
     """Find the paths whose narrowest edge is widest, in max-min: -∞ (0 for uint8) is no edge.
 
@@ -435,7 +433,7 @@ def widest_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
     return best_paths(A, max_min, **options)
 
 
-@_with_options
+@_expand_options
 def most_reliable_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
     """Find the paths with the greatest product of weights, in max-times: probabilities in [0, 1], 0 is no edge.
 
@@ -480,7 +478,7 @@ def most_reliable_paths(A: Any, **options: Unpack[PathOptions]) -> Paths:
 
 
 @run_on_operand_device
-@_with_options
+@_expand_options
 def transitive_closure(  # type: ignore[misc]  # predecessors is one of the options, with another default
     A: Any, *, reflexive: bool = True, predecessors: bool | None = None, **options: Unpack[PathOptions]
 ) -> Paths:
@@ -539,26 +537,26 @@ def transitive_closure(  # type: ignore[misc]  # predecessors is one of the opti
     """
     some = [name for name in ("sources", "targets", "limit") if options.get(name) is not None]
     with_predecessors = bool(some if predecessors is None else predecessors)
-    back: Callable[[Any], Any] = return_unchanged
+    restore: Callable[[Any], Any] = return_unchanged
     if is_frame(A) and not Reading(options.get("weight"), None, options.get("columns")).lists_edges(A):
-        labelled_matrix = labelled_square(A)
-        A, back = labelled_matrix.matrix, return_unchanged if some else labelled_matrix.restore
-        options["names"] = labelled_matrix.names if options.get("names") is None else options["names"]
+        labelled = labelled_square(A)
+        A, restore = labelled.matrix, return_unchanged if some else labelled.restore
+        options["names"] = labelled.names if options.get("names") is None else options["names"]
     if not may_name_vertices(A):
         _refuse_stack(A)
         unpacked = with_predecessors or options.get("method", "auto") != "auto"  # a method may not support bits
         if not (some or is_device_array(A)):
             _demand_table(A, with_predecessors, unpacked)
-        A = _truths(A, options.get("check", True))
+        A = _as_truth_values(A, options.get("check", True))
         A = A.unpack() if isinstance(A, BitMatrix) and unpacked and not some else A
     paths = best_paths(A, boolean, predecessors=with_predecessors, **options)
     if not reflexive:
         paths = paths.without_empty_paths()
-    paths.matrix = back(paths._distances if isinstance(paths.matrix, BitMatrix) else paths.matrix)
+    paths.matrix = restore(paths._distances if isinstance(paths.matrix, BitMatrix) else paths.matrix)
     return paths
 
 
-def _demand_table(A: Any, predecessors: bool, unpacked: bool) -> None:
+def _demand_table(A: Any, predecessors: bool, is_unpacked: bool) -> None:
     """Raise `TooLargeError` if the truth values of all pairs do not fit into memory.
 
     A pair takes a byte, two bits while the values are packed, an int32 with predecessors, and another byte if A must be
@@ -567,7 +565,7 @@ def _demand_table(A: Any, predecessors: bool, unpacked: bool) -> None:
     shape: Any = getattr(A, "shape", ())
     if len(shape) == 2:
         lists = is_sparse(A) or isinstance(A, BitMatrix)
-        copied = unpacked if lists else getattr(A, "dtype", None) != np.bool_
+        copied = is_unpacked if lists else getattr(A, "dtype", None) != np.bool_
         demand_memory(
             math.prod(shape) * (5 + 16 * predecessors + 4 * copied) // 4,
             f"the reachability of {shape[0]:,} vertices, one byte for each pair,",
@@ -576,8 +574,8 @@ def _demand_table(A: Any, predecessors: bool, unpacked: bool) -> None:
         )
 
 
-def _truths(A: Any, check: bool) -> Any:
-    """Convert truth values, or zeros and ones, to a bool matrix: packed (on the host), sparse or dense, as A is."""
+def _as_truth_values(A: Any, check: bool) -> Any:
+    """Convert truth values, or zeros and ones, to a bool matrix: packed (on the host), sparse or dense like A."""
     if isinstance(A, BitMatrix):
         return A.unpack() if A.on_device else A
     if is_sparse(A):

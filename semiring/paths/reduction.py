@@ -14,7 +14,7 @@ from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.labels import may_name_vertices
 from semiring.closures import closure
 from semiring.errors import AlgebraError, ShapeError
-from semiring.io.inputs import take
+from semiring.io.inputs import convert_input
 from semiring.linalg import matmul
 
 __all__ = ["transitive_reduction"]
@@ -60,13 +60,13 @@ def transitive_reduction(A: Any, *, threads: int | None = None) -> Any:
            [0, 0, 0, 0]])
     """
     if may_name_vertices(A):
-        labelled_matrix = take(A, boolean)
-        return labelled_matrix.restore(_reduced(pack(labelled_matrix.matrix), labelled_matrix.names, threads).unpack())
-    reduced = _reduced(A if isinstance(A, BitMatrix) else pack(A), None, threads)
+        labelled_matrix = convert_input(A, boolean)
+        return labelled_matrix.restore(_reduce(pack(labelled_matrix.matrix), labelled_matrix.names, threads).unpack())
+    reduced = _reduce(A if isinstance(A, BitMatrix) else pack(A), None, threads)
     return reduced if isinstance(A, BitMatrix) else reduced.unpack()
 
 
-def _reduced(edges: BitMatrix, names: Sequence[Hashable] | None, threads: int | None) -> BitMatrix:
+def _reduce(edges: BitMatrix, names: Sequence[Hashable] | None, threads: int | None) -> BitMatrix:
     if edges.shape[0] != edges.shape[1]:
         raise ShapeError(f"A is {edges.shape}: a graph needs a square matrix")
     reached = closure(edges, boolean, reflexive=False, threads=threads)

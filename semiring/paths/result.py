@@ -39,7 +39,7 @@ Array: TypeAlias = NDArray[Any]
 Result = TypeVar("Result")
 
 
-def _where_it_lives(method: Callable[..., Result]) -> Callable[..., Result]:
+def _run_on_own_device(method: Callable[..., Result]) -> Callable[..., Result]:
     """Make a method run on the GPU of the matrix, if there is one, and on the current stream of its library."""
 
     @wraps(method)
@@ -98,13 +98,13 @@ class Paths:
         weights: Any = None,
         pivots: Any = None,
     ) -> None:
-        self._reflexive = True
+        self._is_reflexive = True
         self.matrix, self.semiring, self.predecessors = matrix, semiring, predecessors
         self._distances = as_matrix(matrix, semiring, square=True)
         self._weights = weights
         self._trees: dict[int, Array] = {}
-        self._known = Vertices(len(self), names)
-        self.names = self._known.names
+        self._vertex_index = Vertices(len(self), names)
+        self.names = self._vertex_index.names
         self._pivots = np.load(pivots, mmap_mode="r") if is_npy_name(pivots) else pivots
         if pivots is not None and self._pivots.shape != self._distances.shape:
             raise ShapeError(f"the matrix is {self._distances.shape}, and its pivots are {self._pivots.shape}")
@@ -121,7 +121,7 @@ class Paths:
         """Return the number of vertices."""
         return int(self._distances.shape[0])
 
-    @_where_it_lives
+    @_run_on_own_device
     def __repr__(self) -> str:
         n = len(self)
         if self._pivots is not None:  # the matrix is in a file, which is not read here
@@ -138,10 +138,10 @@ class Paths:
         """Return the first rows and columns as HTML for a notebook."""
         from semiring.terminal import html_matrix
 
-        return html_matrix(repr(self), to_host_array(self._distances), *self._ends)
+        return html_matrix(repr(self), to_host_array(self._distances), *self._axis_names)
 
     @property
-    def _ends(self) -> tuple[Sequence[Any], Sequence[Any]]:
+    def _axis_names(self) -> tuple[Sequence[Any], Sequence[Any]]:
         """The names of the rows and of the columns of the matrix."""
         names = range(len(self)) if self.names is None else list(self.names)
         return names, names
@@ -159,7 +159,7 @@ class Paths:
         MissingExtraError
             If pandas is not installed.
         """
-        return make_frame(to_host_array(self._distances), *self._ends)
+        return make_frame(to_host_array(self._distances), *self._axis_names)
 
     def _as_network(self) -> Network:
         """Return the matrix with the names of its vertices, for `semiring.write`."""
@@ -192,12 +192,12 @@ class Paths:
         """
         from semiring.plot import plot_network
 
-        network = Network(to_host_array(self._edges[1]), self.names, semiring=self.semiring)
+        network = Network(to_host_array(self._plan_and_weights[1]), self.names, semiring=self.semiring)
         path = [] if source is None or target is None else self.path(source, target)
-        values = None if source is None else self._from(source)
+        values = None if source is None else self._select_distances(source)
         return plot_network(network, self.semiring, path=path, values=values)
 
-    def _from(self, source: Any) -> Array | None:
+    def _select_distances(self, source: Any) -> Array | None:
         """Return the distances (n,) from a vertex."""
         row: Array = to_host_array(self._distances[self.index(source)])
         return row
@@ -223,7 +223,7 @@ class Paths:
         VertexError
             If there is no such vertex.
         """
-        return self._known.index(vertex)
+        return self._vertex_index.index(vertex)
 
     def name(self, vertex: int) -> Any:
         """Return the name of a vertex.
@@ -242,7 +242,7 @@ class Paths:
 
     # ---------------------------------------------------------------------------------------------------- paths
 
-    @_where_it_lives
+    @_run_on_own_device
     def distance(self, source: Any, target: Any) -> Any:
         """Return the weight of the best path from one vertex to another.
 
@@ -262,7 +262,7 @@ class Paths:
         VertexError
             If one of them is not a vertex.
         """
-        return self._with_infinities(to_host_array(self._distances[self.index(source), self.index(target)])[()])
+        return self._replace_no_paths(to_host_array(self._distances[self.index(source), self.index(target)])[()])
 
     def path(self, source: Any, target: Any) -> list[Any]:
         """Return the vertices of a best path.
@@ -295,22 +295,22 @@ class Paths:
         it, O(n²), whose result is kept.
         """
         i, j = self.index(source), self.index(target)
-        vertices = self._over_pivots(i, j)
+        vertices = self._expand_path(i, j)
         if vertices is None:
-            vertices = self._vertices(self._tree(i), i, j) if self._reflexive or i != j else self._cycle(i)
+            vertices = self._trace(self._find_tree(i), i, j) if self._is_reflexive or i != j else self._find_cycle(i)
         if vertices is None:
             raise NoPathError(f"no path leads from {self.name(i)} to {self.name(j)}")
         return [self.name(vertex) for vertex in vertices]
 
-    @_where_it_lives
-    def _cycle(self, i: int) -> list[int] | None:
+    @_run_on_own_device
+    def _find_cycle(self, i: int) -> list[int] | None:
         """Return the vertices of a cycle through i, with i at both ends."""
-        weights, tree = self._edges[1], self._tree(i)
+        weights, tree = self._plan_and_weights[1], self._find_tree(i)
         lasts = np.flatnonzero(to_host_array(weights[:, i] != self.semiring.zero_for(weights.dtype)))
-        paths = (self._vertices(tree, i, int(last)) for last in lasts)
+        paths = (self._trace(tree, i, int(last)) for last in lasts)
         return next(([*path, i] for path in paths if path is not None), None)
 
-    @_where_it_lives
+    @_run_on_own_device
     def without_empty_paths(self) -> Paths:
         """Restrict paths of truth values to those of at least one edge, so a vertex reaches itself only by a cycle.
 
@@ -328,12 +328,12 @@ class Paths:
         packed, sparse = isinstance(edges, BitMatrix), is_sparse(edges)
         if sparse:
             check_sparse(edges)
-        weights = edges.tocsr() if sparse else edges if packed else self._edges[1]
+        weights = edges.tocsr() if sparse else edges if packed else self._plan_and_weights[1]
         for rows in pieces(D, _ENTRIES):  # each piece reads only its own part of the diagonal
             part = weights[rows].toarray() if sparse else weights[rows].unpack() if packed else weights[rows]
             vertices = array_namespace(D).arange(rows.start, rows.stop)
             D[vertices, vertices] = (part & D[:, rows].T).any(axis=1)
-        self._reflexive = False
+        self._is_reflexive = False
         return self
 
     def paths_from(self, source: Any) -> dict[Any, list[Any]]:
@@ -358,20 +358,20 @@ class Paths:
             If these paths have neither predecessors nor weights.
         """
         i = self.index(source)
-        tree = self._tree(i)
+        tree = self._find_tree(i)
         ends = range(len(self))
-        walks = ((j, self._vertices(tree, i, j) if self._reflexive or i != j else self._cycle(i)) for j in ends)
+        walks = ((j, self._trace(tree, i, j) if self._is_reflexive or i != j else self._find_cycle(i)) for j in ends)
         return {self.name(j): [self.name(v) for v in vertices] for j, vertices in walks if vertices is not None}
 
-    def _over_pivots(self, source: int, target: int) -> list[int] | None:
+    def _expand_path(self, source: int, target: int) -> list[int] | None:
         """Return the vertices of a path by the pivots; None if there are no pivots, or if they give no path."""
         distances = self._distances
         none = self._pivots is None or source == target or source in self._trees
         if none or distances[source, target] == self.semiring.zero_for(distances.dtype):
             return None
-        return expanded(self._edges[0], distances, self._pivots, source, target)
+        return expanded(self._plan_and_weights[0], distances, self._pivots, source, target)
 
-    def _vertices(self, tree: Array, source: int, target: int) -> list[int] | None:
+    def _trace(self, tree: Array, source: int, target: int) -> list[int] | None:
         vertices = [target]
         while vertices[-1] != source:
             before = int(tree[vertices[-1]])
@@ -382,25 +382,25 @@ class Paths:
             vertices.append(before)
         return vertices[::-1]
 
-    def _tree(self, source: int) -> Array:
+    def _find_tree(self, source: int) -> Array:
         """Return the row of predecessors of one source."""
         if self.predecessors is not None and not is_device_array(self.predecessors):
             row: Array = self.predecessors[source]
             return row
         if source not in self._trees:
             has_predecessors = self.predecessors is not None
-            self._trees[source] = self._row_on_host(source) if has_predecessors else self._single_source(source)
+            self._trees[source] = self._row_on_host(source) if has_predecessors else self._search_tree(source)
         return self._trees[source]
 
-    @_where_it_lives
+    @_run_on_own_device
     def _row_on_host(self, source: int) -> Array:
         from semiring.arrays.device import as_cupy, to_host
 
         return to_host(as_cupy(self.predecessors)[source])
 
     @cached_property
-    @_where_it_lives
-    def _edges(self) -> tuple[KernelPlan, Any]:
+    @_run_on_own_device
+    def _plan_and_weights(self) -> tuple[KernelPlan, Any]:
         if self._pivots is not None:
             D, semiring = self._distances, self.semiring
             plan = KernelPlan(semiring, D.dtype, semiring.zero_for(D.dtype), semiring.one_for(D.dtype))
@@ -418,10 +418,10 @@ class Paths:
         zero, one = semiring.zero_for(dtype), semiring.one_for(dtype)
         return KernelPlan(semiring, dtype, zero, one, Facts(nonnegative)), weights
 
-    def _single_source(self, source: int) -> Array:
-        plan, weights = self._edges
+    def _search_tree(self, source: int) -> Array:
+        plan, weights = self._plan_and_weights
         if is_device_array(weights):
-            return self._single_source_on_device(plan, weights, source)
+            return self._search_tree_on_device(plan, weights, source)
         distances = self._distances[source].copy()
         distances[source] = plan.one
         tolerance = tolerance_for(plan, self._distances)
@@ -433,8 +433,8 @@ class Paths:
             )
         return tree
 
-    @_where_it_lives
-    def _single_source_on_device(self, plan: KernelPlan, weights: Array, source: int) -> Array:
+    @_run_on_own_device
+    def _search_tree_on_device(self, plan: KernelPlan, weights: Array, source: int) -> Array:
         distances, tolerance = self._distances, tolerance_for(plan, self._distances)
         if plan.dtype.name == "bfloat16":
             distances, weights = distances.astype(np.float32), weights.astype(np.float32)
@@ -448,7 +448,7 @@ class Paths:
 
     # ---------------------------------------------------------------------------------------------- all pairs
 
-    def _with_infinities(self, values: Any) -> Any:
+    def _replace_no_paths(self, values: Any) -> Any:
         """Convert integers to float64 if some are "no path", which becomes ±∞."""
         if values.dtype.kind != "i":
             return values
@@ -459,7 +459,7 @@ class Paths:
         return array_namespace(floats).where(none, self.semiring.zero_for(np.float64), floats)[()]
 
     @cached_property
-    @_where_it_lives
+    @_run_on_own_device
     def reachable(self) -> NDArray[np.bool_]:
         """A bool matrix (n, n): whether a path leads from i to j.
 
@@ -469,14 +469,14 @@ class Paths:
         return reachable
 
     @cached_property
-    @_where_it_lives
+    @_run_on_own_device
     def _eccentricities(self) -> Array:
         if not len(self):
             return np.empty(0, self._distances.dtype)
         worst: Array = farthest_entries(self._distances, self.semiring)
         return worst
 
-    @_where_it_lives
+    @_run_on_own_device
     def eccentricity(self, vertex: Any = None) -> Any:
         """Return the worst of the best paths from each vertex, or from one vertex.
 
@@ -499,15 +499,15 @@ class Paths:
         VertexError
             If there is no such vertex.
         """
-        worst = self._with_infinities(self._eccentricities)
+        worst = self._replace_no_paths(self._eccentricities)
         return worst.copy() if vertex is None else worst[self.index(vertex)]
 
-    @_where_it_lives
-    def _extreme(self, *, farthest: bool) -> Any:
+    @_run_on_own_device
+    def _extreme_eccentricity(self, *, farthest: bool) -> Any:
         if not len(self):
             raise ShapeError("a network without vertices has no diameter, radius, center or periphery")
         worst = farthest == (self.semiring.tropical != "max")
-        return fold_rows(self._with_infinities(self._eccentricities)[np.newaxis], self.semiring, worst=worst)[0]
+        return fold_rows(self._replace_no_paths(self._eccentricities)[np.newaxis], self.semiring, worst=worst)[0]
 
     @cached_property
     def diameter(self) -> Any:
@@ -515,29 +515,29 @@ class Paths:
 
         In max-plus it is the weight of the longest path, such as the length of a project.
         """
-        return self._extreme(farthest=True)
+        return self._extreme_eccentricity(farthest=True)
 
     @cached_property
     def radius(self) -> Any:
         """The best eccentricity; in max-plus the least."""
-        return self._extreme(farthest=False)
+        return self._extreme_eccentricity(farthest=False)
 
     @property
     def center(self) -> list[Any]:
         """The vertices whose eccentricity is the radius."""
-        return self._names_of(self._with_infinities(self._eccentricities) == self.radius)
+        return self._select_names(self._replace_no_paths(self._eccentricities) == self.radius)
 
     @property
     def periphery(self) -> list[Any]:
         """The vertices whose eccentricity is the diameter."""
-        return self._names_of(self._with_infinities(self._eccentricities) == self.diameter)
+        return self._select_names(self._replace_no_paths(self._eccentricities) == self.diameter)
 
-    @_where_it_lives
-    def _names_of(self, mask: Array) -> list[Any]:
+    @_run_on_own_device
+    def _select_names(self, mask: Array) -> list[Any]:
         return [self.name(int(vertex)) for vertex in np.flatnonzero(to_host_array(mask))]
 
     @cached_property
-    @_where_it_lives
+    @_run_on_own_device
     def mean_distance(self) -> float:
         """The mean distance of all connected pairs of different vertices, in float64; NaN if there are none."""
         vertices = array_namespace(self._distances).arange(len(self))

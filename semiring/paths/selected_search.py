@@ -36,7 +36,7 @@ from semiring.errors import AlgebraError, DivergenceError, NegativeCycleError, N
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace
 from semiring.paths.result import Paths
-from semiring.paths.selected_sources import Answer
+from semiring.paths.selected_sources import SearchResult
 from semiring.sparse.factorization import Factor, choose_work_dtype, largest_magnitude
 from semiring.sparse.inputs import SparseEntries
 from semiring.sparse.symbolic import Analysis, analyse, widest_level
@@ -73,7 +73,7 @@ class _DijkstraGraph:
         s = self.forward
         return Searches(s.plan, first, rows, s.weights[entries], is_reversed=True)
 
-    def to_caller(self, values: Array, sources: Array, targets: Array) -> Array:
+    def to_caller_weights(self, values: Array, sources: Array, targets: Array) -> Array:
         """Convert values of paths between pairs of vertices (broadcast) to the caller's dtype and weights."""
         dtype = self.edges.values.dtype
         if self.shift is None:
@@ -88,10 +88,10 @@ class _DijkstraGraph:
         integers[none] = self.semiring.zero_for(dtype)
         return integers
 
-    def bound(self, limit: Any, sources: Array, targets: Array | None) -> Any:
+    def search_bound(self, limit: Any, sources: Array, targets: Array | None) -> Any:
         """Return the value at which a search may stop without missing a path within the limit."""
         if self.shift is None:
-            rounded_limit = _limit_in(limit, self.edges.values.dtype, self.semiring)
+            rounded_limit = _convert_limit(limit, self.edges.values.dtype, self.semiring)
             return encode(np.array([rounded_limit]), self.semiring, self.forward.plan.dtype)[0]
         ends = self.shift if targets is None else self.shift[targets]
         size = limit if self.semiring.tropical == "min" else -limit
@@ -112,7 +112,7 @@ def _transpose(s: Searches) -> tuple[Array, Array, Array]:
     return reversed_edges
 
 
-def _limit_in(limit: Any, dtype: np.dtype[Any], semiring: Semiring) -> Any:
+def _convert_limit(limit: Any, dtype: np.dtype[Any], semiring: Semiring) -> Any:
     """Convert a limit to a dtype; to the nearest integer that is no worse, or to the end of the range."""
     if dtype.kind not in "iu":
         return dtype.type(limit)
@@ -176,8 +176,8 @@ def find_paths(
     method: str,
     predecessors: bool,
     threads: int,
-    all_paths: Callable[[Any, str], Paths],
-) -> Answer:
+    find_all_paths: Callable[[Any, str], Paths],
+) -> SearchResult:
     """Find the best paths between some vertices, or within a limit.
 
     Parameters
@@ -196,8 +196,8 @@ def find_paths(
         Whether the predecessors of all sources are useful, if the method finds them.
     threads
         The number of threads.
-    all_paths
-        ``all_paths(A, method)`` finds the paths of all pairs of a dense matrix.
+    find_all_paths
+        ``find_all_paths(A, method)`` finds the paths of all pairs of a dense matrix.
 
     Raises the errors of `closure`, and `TooLargeError`.
     """
@@ -211,7 +211,7 @@ def find_paths(
             method=method,
             predecessors=predecessors,
             threads=threads,
-            all_paths=all_paths,
+            find_all_paths=find_all_paths,
         ).run()
     except NegativeCycleError as error:
         raise error.of_paths().named(names) from None
@@ -239,7 +239,7 @@ class _SelectedSearch:
     method: str
     predecessors: bool
     threads: int
-    all_paths: Callable[[Any, str], Paths]
+    find_all_paths: Callable[[Any, str], Paths]
 
     def __post_init__(self) -> None:
         self.n = self.edges.pattern.n
@@ -251,12 +251,12 @@ class _SelectedSearch:
         within = "" if self.limit is None else f", none worse than {self.limit}"
         self.explanation.subject = f"paths from {p:,} to {q:,} of {self.n:,} vertices{within}"
 
-    def run(self) -> Answer:
+    def run(self) -> SearchResult:
         """Choose a method, and find the paths by it."""
         method = self.choose_method()
         self.explanation.method = method
-        table = {"johnson": self.by_searches, "factor": self.by_factor}.get(method, self.by_closure)()
-        return Answer(
+        table = {"johnson": self.run_searches, "factor": self.run_factor}.get(method, self.run_closure)()
+        return SearchResult(
             sources=self.sources,
             targets=self.targets,
             limit=self.limit,
@@ -305,7 +305,7 @@ class _SelectedSearch:
         least = min(costs.values(), default=np.inf)
         needs_exact = self.graph is None and _is_rounded(self.edges, self.semiring)
         # Exact potentials take microseconds for each entry, so they are used only if no other method fits.
-        # The analysis counts operations exactly, but takes as long as some searches. A bound says whether it pays.
+        # The analysis counts operations exactly, but takes as long as some searches. A bound shows whether it pays.
         worth = not (needs_exact and costs) and 2 * analysis_operations(n, m) < least
         if worth and 2 * analysis_operations(n, m, widest_level(self.edges.pattern)) < least:
             self.analysis = analyse(self.edges.pattern)
@@ -325,7 +325,7 @@ class _SelectedSearch:
 
     # ------------------------------------------------------------------------------------------------ the methods
 
-    def by_searches(self) -> PathTable:
+    def run_searches(self) -> PathTable:
         """Find the paths by Dijkstra's algorithm from the sources, or from the targets if these are fewer."""
         graph, sources, targets = self.graph, self.sources, self.targets
         assert graph is not None
@@ -334,19 +334,19 @@ class _SelectedSearch:
         begins, ends = (self.columns, sources) if is_backward else (self.rows, targets)
         others = self.rows if is_backward else self.columns
         if self.limit is not None:
-            near = search.near(begins, graph.bound(self.limit, self.rows, targets), ends)
+            near = search.near(begins, graph.search_bound(self.limit, self.rows, targets), ends)
             return PathTable(self.sparse_table(graph, *near, is_backward), None, graph.find)
         has_trees = self.predecessors and targets is None and not is_backward
         values, trees = search.table(begins, ends, trees=has_trees)
         pairs = (others, begins[:, None]) if is_backward else (begins[:, None], others)
-        weights = graph.to_caller(values, *pairs)
+        weights = graph.to_caller_weights(values, *pairs)
         return PathTable(np.ascontiguousarray(weights.T) if is_backward else weights, trees, graph.find)
 
     def sparse_table(self, graph: _DijkstraGraph, starts: Array, heads: Array, values: Array, is_backward: bool) -> Any:
         """Return the rows (backward: columns) of a search as a sparse matrix of weights within the limit."""
         tails = np.repeat(self.columns if is_backward else self.rows, np.diff(starts))
         ends = (heads, tails) if is_backward else (tails, heads)
-        weights = graph.to_caller(values, *ends)
+        weights = graph.to_caller_weights(values, *ends)
         if graph.shift is not None:
             mask = self.is_within_limit(weights)
             weights, heads = weights[mask], heads[mask]
@@ -359,13 +359,13 @@ class _SelectedSearch:
 
     def is_within_limit(self, values: Array) -> Array:
         """Return a mask of the values that are weights of paths, and no worse than the limit."""
-        limit = _limit_in(self.limit, values.dtype, self.semiring)
+        limit = _convert_limit(self.limit, values.dtype, self.semiring)
         zero = self.semiring.zero_for(values.dtype)
         return np.asarray((self.semiring.add(values, limit) == values) & (values != zero))
 
-    def by_factor(self) -> PathTable:
+    def run_factor(self) -> PathTable:
         """Find the paths by a sparse elimination and sweeps through its factors."""
-        edges = SparseEntries(self.edges.pattern, self.edges.values, None, self.edges.scan)  # vertices without names
+        edges = SparseEntries(self.edges.pattern, self.edges.values, None, self.edges.scan)  # without names of vertices
         analysis = self.analysis or analyse(edges.pattern)
         factor = Factor(self.semiring, edges, analysis, self.threads)
 
@@ -400,14 +400,14 @@ class _SelectedSearch:
         empty = _sparse_rows(self.edges.values[:0], none, np.zeros(1, np.int64), self.columns.size)
         return csr_array(vstack([empty, *parts], format="csr"))
 
-    def by_closure(self) -> PathTable:
+    def run_closure(self) -> PathTable:
         """Find the paths by the closure of the dense matrix."""
         pattern, values = self.edges.pattern, self.edges.values
         needed = self.n**2 * (2 * values.itemsize + 4)
         demand_memory(needed, f"the closure of {self.n:,} vertices", "leave out method=")
         A = np.full((self.n, self.n), self.semiring.zero_for(values.dtype), values.dtype)
         A[pattern.rows, pattern.indices] = values
-        table = select_paths(self.all_paths(A, self.method), self.sources, self.targets)
+        table = select_paths(self.find_all_paths(A, self.method), self.sources, self.targets)
         return table if self.limit is None else PathTable(self.limit_rows(table.matrix), None, table.find)
 
 

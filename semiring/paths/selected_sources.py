@@ -23,13 +23,13 @@ from semiring.paths.result import Paths
 if TYPE_CHECKING:
     from semiring.sparse.symbolic import Pattern
 
-__all__ = ["Answer", "SomePaths"]
+__all__ = ["SearchResult", "SomePaths"]
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class SearchResult:
     """The numbers of the sources and targets, and the paths between them (`semiring.paths.selected_search`)."""
 
     sources: Array | None  # None: all vertices
@@ -83,16 +83,16 @@ class SomePaths(Paths):
     `ShapeError`.
     """
 
-    def __init__(self, answer: Answer, semiring: Semiring, vertices: Vertices) -> None:
+    def __init__(self, answer: SearchResult, semiring: Semiring, vertices: Vertices) -> None:
         self.semiring, self.matrix, self.predecessors = semiring, answer.matrix, answer.predecessors
-        self._distances, self._known, self._answer = answer.matrix, vertices, answer
-        self.names, self.explanation = self._known.names, answer.explanation
+        self._distances, self._vertex_index, self._answer = answer.matrix, vertices, answer
+        self.names, self.explanation = self._vertex_index.names, answer.explanation
         everything = np.arange(len(vertices))
         self.sources = everything if answer.sources is None else answer.sources
         self.targets = everything if answer.targets is None else answer.targets
-        self._rows = _places(self.sources)
-        self._columns = _places(self.targets)
-        self._reflexive = True
+        self._rows = _first_positions(self.sources)
+        self._columns = _first_positions(self.targets)
+        self._is_reflexive = True
         self._pivots = None
 
     def without_empty_paths(self) -> Paths:
@@ -104,8 +104,8 @@ class SomePaths(Paths):
             raise DeviceError(
                 "reflexive=False with sources= or targets= is for graphs in the memory of the host: leave these out"
             )
-        self._reflexive = False
-        places = self.matrix.tocoo() if self._sparse else None
+        self._is_reflexive = False
+        places = self.matrix.tocoo() if self._is_sparse else None
         for row, vertex in enumerate(self.sources.tolist()):
             if self._answer.cycle_predecessors(vertex).size:
                 continue
@@ -113,16 +113,16 @@ class SomePaths(Paths):
                 self.matrix[row, self.targets == vertex] = False
             else:
                 self.matrix.data[(places.row == row) & (self.targets[places.col] == vertex)] = False
-        if self._sparse:
+        if self._is_sparse:
             self.matrix.eliminate_zeros()
         return self
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._vertex_index)
 
     def __repr__(self) -> str:
         p, q = self.matrix.shape
-        connected = self.matrix.nnz if self._sparse else int(np.count_nonzero(self.reachable))
+        connected = self.matrix.nnz if self._is_sparse else int(np.count_nonzero(self.reachable))
         within = "" if self._answer.limit is None else f" within {self._answer.limit}"
         return (
             f"<Paths from {p:,} to {q:,} of {len(self):,} vertices in {self.semiring.name}, {self.matrix.dtype}: "
@@ -133,14 +133,14 @@ class SomePaths(Paths):
         from semiring.terminal import SHOWN, html_matrix
 
         corner = self.matrix[:SHOWN, :SHOWN]
-        if self._sparse:
+        if self._is_sparse:
             stored = corner.tocoo()
             corner = np.full(stored.shape, self.semiring.zero_for(stored.dtype), stored.dtype)
             corner[stored.row, stored.col] = stored.data
-        return html_matrix(repr(self), to_host_array(corner), *self._ends)
+        return html_matrix(repr(self), to_host_array(corner), *self._axis_names)
 
     @property
-    def _ends(self) -> tuple[Sequence[Any], Sequence[Any]]:
+    def _axis_names(self) -> tuple[Sequence[Any], Sequence[Any]]:
         return [self.name(v) for v in self.sources.tolist()], [self.name(v) for v in self.targets.tolist()]
 
     def _as_network(self) -> Network:
@@ -155,13 +155,13 @@ class SomePaths(Paths):
         With a limit it has a row for each stored pair, and the columns source, target and weight.
         Raises `MissingExtraError` without pandas.
         """
-        if not self._sparse:
+        if not self._is_sparse:
             return super().to_frame()
         try:
             import pandas as pd
         except ImportError:
             raise MissingExtraError("pandas", "", "to_frame") from None
-        stored, (rows, columns) = self.matrix.tocoo(), self._ends
+        stored, (rows, columns) = self.matrix.tocoo(), self._axis_names
         sources, targets = [rows[k] for k in stored.row], [columns[k] for k in stored.col]
         return pd.DataFrame({"source": sources, "target": targets, "weight": stored.data})
 
@@ -181,29 +181,29 @@ class SomePaths(Paths):
         )
         return csr_array((weights, edges.indices, edges.starts), shape=(edges.n, edges.n))
 
-    def _from(self, source: Any) -> Array | None:
+    def _select_distances(self, source: Any) -> Array | None:
         """Return the distances (n,) from a source; None if only those to some targets were found."""
-        row = self._row(source)
-        everywhere = self._answer.targets is None and not self._sparse
+        row = self._find_row(source)
+        everywhere = self._answer.targets is None and not self._is_sparse
         return to_host_array(self.matrix[row]) if everywhere else None
 
     @property
-    def _sparse(self) -> bool:
+    def _is_sparse(self) -> bool:
         return self._answer.limit is not None
 
-    def _place(self, source: Any, target: Any) -> tuple[int, int]:
+    def _find_entry(self, source: Any, target: Any) -> tuple[int, int]:
         """Return the row of a source and the column of a target. Raises `VertexError` for another vertex."""
-        return self._row(source), self._position(target, self._columns, "target", "targets")
+        return self._find_row(source), self._find_position(target, self._columns, "target", "targets")
 
-    def _row(self, source: Any) -> int:
-        return self._position(source, self._rows, "source", "sources")
+    def _find_row(self, source: Any) -> int:
+        return self._find_position(source, self._rows, "source", "sources")
 
-    def _position(self, vertex: Any, places: dict[int, int], what: str, option: str) -> int:
+    def _find_position(self, vertex: Any, places: dict[int, int], kind: str, option: str) -> int:
         number = self.index(vertex)
         if number not in places:
             some = ", ".join(str(self.name(v)) for v in list(places)[:5]) + (", …" if len(places) > 5 else "")
             raise VertexError(
-                f"{self.name(number)} was not asked for as a {what}: these are the paths of {some or 'none'}. "
+                f"{self.name(number)} was not asked for as a {kind}: these are the paths of {some or 'none'}. "
                 f"Name it in {option}="
             )
         return places[number]
@@ -213,23 +213,23 @@ class SomePaths(Paths):
 
         It is the semiring's zero if there is no path, or only paths that are worse than the limit.
         """
-        row, column = self._place(source, target)
-        if not self._sparse:
-            return self._with_infinities(self.matrix[row, column])
+        row, column = self._find_entry(source, target)
+        if not self._is_sparse:
+            return self._replace_no_paths(self.matrix[row, column])
         begin, end = self.matrix.indptr[row : row + 2]
         place = begin + np.searchsorted(self.matrix.indices[begin:end], column)
         if place < end and self.matrix.indices[place] == column:
             return self.matrix.data[place]
-        return self._with_infinities(np.asarray(self.semiring.zero_for(self.matrix.dtype)))[()]
+        return self._replace_no_paths(np.asarray(self.semiring.zero_for(self.matrix.dtype)))[()]
 
     def path(self, source: Any, target: Any) -> list[Any]:
         """Return the vertices of a best path from a source to a target, both ends included.
 
         Without predecessors it runs one search, which ends at the target. Raises `NoPathError`, `VertexError`.
         """
-        row, column = self._place(source, target)
+        row, column = self._find_entry(source, target)
         i, j = int(self.sources[row]), int(self.targets[column])
-        vertices = self._numbers(row, i, j)
+        vertices = self._find_vertices(row, i, j)
         if not vertices:
             where = "" if self._answer.limit is None else f" within {self._answer.limit}"
             raise NoPathError(f"no path{where} leads from {self.name(i)} to {self.name(j)}")
@@ -237,21 +237,21 @@ class SomePaths(Paths):
 
     def paths_from(self, source: Any) -> dict[Any, list[Any]]:
         """Return the paths from one source to all targets that it reaches, by their ends."""
-        row = self._row(source)
+        row = self._find_row(source)
         i = int(self.sources[row])
-        walks = ((j, self._numbers(row, i, j)) for j in self._columns)
+        walks = ((j, self._find_vertices(row, i, j)) for j in self._columns)
         return {self.name(j): [self.name(v) for v in vertices] for j, vertices in walks if vertices}
 
-    def _numbers(self, row: int, i: int, j: int) -> list[int]:
-        if i == j and not self._reflexive:
+    def _find_vertices(self, row: int, i: int, j: int) -> list[int]:
+        if i == j and not self._is_reflexive:
             lasts = self._answer.cycle_predecessors(i)
-            return [*self._numbers_to(row, i, int(lasts[0])), i] if lasts.size else []
-        return self._numbers_to(row, i, j)
+            return [*self._find_simple_path(row, i, int(lasts[0])), i] if lasts.size else []
+        return self._find_simple_path(row, i, j)
 
-    def _numbers_to(self, row: int, i: int, j: int) -> list[int]:
+    def _find_simple_path(self, row: int, i: int, j: int) -> list[int]:
         if self.predecessors is not None:
-            return self._vertices(self.predecessors[row], i, j) or []
-        if self._sparse and j in self._columns:
+            return self._trace(self.predecessors[row], i, j) or []
+        if self._is_sparse and j in self._columns:
             begin, end = self.matrix.indptr[row : row + 2]
             if self._columns[j] not in self.matrix.indices[begin:end]:
                 return []
@@ -260,7 +260,7 @@ class SomePaths(Paths):
     @property
     def reachable(self) -> Any:
         """A bool matrix (p, q): whether a path leads there; with a limit sparse, for paths that are no worse."""
-        if not self._sparse:
+        if not self._is_sparse:
             return self.matrix != self.semiring.zero_for(self.matrix.dtype)
         reachable = self.matrix.copy()
         reachable.data = np.ones(reachable.data.size, np.bool_)
@@ -271,34 +271,34 @@ class SomePaths(Paths):
 
         Raises `ShapeError` unless these are paths to all vertices without a limit.
         """
-        if self._answer.targets is not None or self._sparse:
-            raise self._unknown("an eccentricity needs the paths to all vertices")
+        if self._answer.targets is not None or self._is_sparse:
+            raise self._missing_paths_error("an eccentricity needs the paths to all vertices")
         worst = (
-            self._with_infinities(farthest_entries(self.matrix, self.semiring))
+            self._replace_no_paths(farthest_entries(self.matrix, self.semiring))
             if self.matrix.size
             else self.matrix[:, 0]
         )
-        return worst if vertex is None else worst[self._row(vertex)]
+        return worst if vertex is None else worst[self._find_row(vertex)]
 
-    def _unknown(self, why: str) -> ShapeError:
+    def _missing_paths_error(self, reason: str) -> ShapeError:
         limit = "" if self._answer.limit is None else f" within {self._answer.limit}"
         p, q = self.matrix.shape
         return ShapeError(
-            f"{why}, and these are the paths from {p:,} sources to {q:,} targets{limit}: compute all paths, or call "
+            f"{reason}, and these are the paths from {p:,} sources to {q:,} targets{limit}: compute all paths, or call "
             "semiring.factor(A).rows(reduce=...)"
         )
 
-    def _of_all_pairs(self) -> Any:
-        raise self._unknown("this property needs the paths between all pairs")
+    def _reject_all_pairs(self) -> Any:
+        raise self._missing_paths_error("this property needs the paths between all pairs")
 
-    diameter: Any = property(_of_all_pairs)
-    radius: Any = property(_of_all_pairs)
-    center: Any = property(_of_all_pairs)
-    periphery: Any = property(_of_all_pairs)
-    mean_distance: Any = property(_of_all_pairs)
+    diameter: Any = property(_reject_all_pairs)
+    radius: Any = property(_reject_all_pairs)
+    center: Any = property(_reject_all_pairs)
+    periphery: Any = property(_reject_all_pairs)
+    mean_distance: Any = property(_reject_all_pairs)
 
 
-def _places(vertices: Array) -> dict[int, int]:
+def _first_positions(vertices: Array) -> dict[int, int]:
     """Return the first position of each vertex."""
     places: dict[int, int] = {}
     for place, vertex in enumerate(vertices.tolist()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from semiring.plot.style import COLORS, INK, NONE_COLOR, headline, new_figure
+from semiring.plot.style import COLORS, INK, NONE_COLOR, add_headline, new_figure
 from semiring.sparse.factorization import Factor
 
 if TYPE_CHECKING:
@@ -58,5 +58,5 @@ def plot_fill(factor: Factor, *, title: str = "") -> Figure:
     axes.set_ylabel("place in the elimination", color=INK)
     ordering = factor.ordering.replace("_", " ")
     subtitle = f"{n:,} vertices by {ordering}, {factor.nnz:,} numbers, {factor.operations:,} operations"
-    headline(axes, title or "Fill", subtitle)
+    add_headline(axes, title or "Fill", subtitle)
     return figure

@@ -18,11 +18,11 @@ from semiring.plot.style import (
     NONE_COLOR,
     VERTEX_COLOR,
     add_color_bar,
+    add_headline,
     color_scale,
-    headline,
+    escape_dollars,
     new_figure,
-    plain,
-    quantity,
+    quantity_names,
 )
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_matrix", "seriate"]
 
-ALL_NAMES = 40  # vertices up to which each row and column has its name
-SOME_NAMES = 24  # names along an axis beyond that
-SERIATED = 1500  # vertices up to which named rows and columns are sorted by likeness
-PIXELS = 2000  # rows and columns drawn at most: a larger matrix is sampled evenly
+ALL_NAMES = 40  # the number of vertices up to which each row and column has its name
+SOME_NAMES = 24  # the number of names along an axis for more vertices
+SERIATED = 1500  # the number of vertices up to which named rows and columns are sorted by likeness
+PIXELS = 2000  # the most rows and columns that are drawn: a larger matrix is sampled evenly
 
 
 def plot_matrix(
@@ -87,11 +87,11 @@ def plot_matrix(
     none = array == zero
     order = np.arange(n)
     if called is not None and n <= SERIATED:
-        order = seriate(_nearness(array, none, small_is_near=bool(zero > semiring.one_for(array.dtype))))
+        order = seriate(_compute_nearness(array, none, small_is_near=bool(zero > semiring.one_for(array.dtype))))
     if n > PIXELS:
         order = order[np.linspace(0, n - 1, PIXELS).astype(int)]
     entries, none = array[np.ix_(order, order)], none[np.ix_(order, order)]
-    what, nothing = quantity(semiring)
+    what, nothing = quantity_names(semiring)
     if n:
         _draw(figure, axes, entries, none, f"{what} ({unit})" if unit else what)
         _legend(figure, what, nothing, none, truths=array.dtype.kind == "b")
@@ -103,11 +103,11 @@ def plot_matrix(
     subtitle = f"{n:,} vertices, {n * n - missing:,} of {n * n:,} pairs connected, {semiring.name} {array.dtype}"
     if called is not None and 2 < n <= SERIATED:
         subtitle += "; alike vertices side by side"
-    headline(axes, title or "Closure", subtitle)
+    add_headline(axes, title or "Closure", subtitle)
     return figure
 
 
-def _nearness(array: Any, none: Any, *, small_is_near: bool) -> Any:
+def _compute_nearness(array: Any, none: Any, *, small_is_near: bool) -> Any:
     """Return values that are larger for closer pairs, and 0 for pairs that are not connected."""
     if array.dtype.kind == "b":
         return array.astype(float)
@@ -122,15 +122,15 @@ def _nearness(array: Any, none: Any, *, small_is_near: bool) -> Any:
     return np.where(finite, np.exp(-np.maximum(far, 0) / scale), 0.0)
 
 
-def _draw(figure: Any, axes: Any, shown: Any, none: Any, label: str) -> None:
+def _draw(figure: Any, axes: Any, array: Any, none: Any, label: str) -> None:
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap
 
-    options = {"interpolation": "nearest" if len(shown) <= 500 else "antialiased", "aspect": "equal"}
-    if shown.dtype.kind == "b":
-        axes.imshow(shown, cmap=ListedColormap([NONE_COLOR, VERTEX_COLOR]), vmin=0, vmax=1, **options)
+    options = {"interpolation": "nearest" if len(array) <= 500 else "antialiased", "aspect": "equal"}
+    if array.dtype.kind == "b":
+        axes.imshow(array, cmap=ListedColormap([NONE_COLOR, VERTEX_COLOR]), vmin=0, vmax=1, **options)
         return
-    values = np.ma.masked_array(shown.astype(float), none)
+    values = np.ma.masked_array(array.astype(float), none)
     norm, extend = color_scale(values.compressed())
     colors = colormaps[COLORS].with_extremes(bad=NONE_COLOR)
     # An infinite entry that is not the zero (the widest path from a vertex to itself) takes the colour of its end.
@@ -139,14 +139,14 @@ def _draw(figure: Any, axes: Any, shown: Any, none: Any, label: str) -> None:
     add_color_bar(figure, image, axes, label, extend)
 
 
-def _legend(figure: Any, what: str, nothing: str, none: Any, *, truths: bool) -> None:
+def _legend(figure: Any, quantity: str, zero_text: str, none: Any, *, truths: bool) -> None:
     from matplotlib.patches import Patch
 
-    patches = [Patch(facecolor=VERTEX_COLOR, label=what)] if truths else []
+    patches = [Patch(facecolor=VERTEX_COLOR, label=quantity)] if truths else []
     if none.any():
         share = np.count_nonzero(none) / none.size
         amount = "under 0.1 %" if share < 0.001 else f"{share:.1%}".replace("%", " %")
-        patches.append(Patch(facecolor=NONE_COLOR, edgecolor="#B0B0B0", label=f"{nothing} ({amount} of the pairs)"))
+        patches.append(Patch(facecolor=NONE_COLOR, edgecolor="#B0B0B0", label=f"{zero_text} ({amount} of the pairs)"))
     if patches:
         figure.legend(handles=patches, loc="outside lower left", frameon=False, fontsize=9, labelcolor=INK, ncols=2)
 
@@ -154,7 +154,7 @@ def _legend(figure: Any, what: str, nothing: str, none: Any, *, truths: bool) ->
 def _ticks(axes: Any, labels: list[str]) -> None:
     n = len(labels)
     ticks = np.arange(n) if n <= ALL_NAMES else np.unique(np.linspace(0, n - 1, SOME_NAMES).astype(int))
-    words = [plain(labels[i] if len(labels[i]) <= 14 else labels[i][:13] + "…") for i in ticks]
+    words = [escape_dollars(labels[i] if len(labels[i]) <= 14 else labels[i][:13] + "…") for i in ticks]
     size = 9 if n <= 20 else 7
     upright = max(map(len, words), default=0) > 2 and n > 8
     axes.set_xticks(ticks, words, fontsize=size, rotation=90 if upright else 0, color=INK)
@@ -164,16 +164,16 @@ def _ticks(axes: Any, labels: list[str]) -> None:
         spine.set_visible(False)
 
 
-def seriate(near: Any) -> Any:
-    """Return an order of the rows and columns of a matrix that puts alike ones side by side.
+def seriate(nearness: Any) -> Any:
+    """Return an order of the vertices that puts alike rows and columns of a matrix side by side.
 
-    ``near`` (n, n) is non-negative, larger where two vertices are closer. Vertices are sorted by the Fiedler vector of
-    the normalised Laplacian (Atkins, Boman, Hendrickson 1998). O(n³).
+    ``nearness`` (n, n) is non-negative, and larger for closer vertices. They are sorted by the Fiedler vector of the
+    normalised Laplacian (Atkins, Boman, Hendrickson 1998). Cost: O(n³).
     """
-    n = len(near)
+    n = len(nearness)
     if n < 3:
         return np.arange(n)
-    weight = near + near.T
+    weight = nearness + nearness.T
     np.fill_diagonal(weight, 0)
     degree = np.maximum(weight.sum(1), 1e-12)
     scaled = weight / np.sqrt(degree[:, None] * degree[None])

@@ -12,9 +12,9 @@ __all__ = ["layout"]
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-_STRESS = 150  # vertices up to which distances in the plane follow numbers of hops: the layout takes some seconds
+_STRESS = 150  # the vertices up to which distances in the plane follow numbers of hops, which takes some seconds
 _FORCES = 30_000_000  # pairs of vertices of all iterations of a larger layout, but of ten at least
-_APART = 2  # hops between components, beyond the longest path
+_COMPONENT_GAP = 2  # hops between components, beyond the longest path
 
 
 def layout(edges: Array) -> Array:
@@ -50,11 +50,11 @@ def layout(edges: Array) -> Array:
     n = len(edges)
     graph = nx.empty_graph(n)
     graph.add_edges_from(np.argwhere(edges).tolist())
-    placed = nx.spring_layout(graph, seed=0, iterations=min(50, max(10, _FORCES // max(1, n) ** 2)))
+    positions = nx.spring_layout(graph, seed=0, iterations=min(50, max(10, _FORCES // max(1, n) ** 2)))
     if n <= _STRESS:
         hops = np.asarray(shortest_path(csr_array(edges), method="D", directed=False, unweighted=True))
         reached = np.isfinite(hops)
-        hops[~reached] = hops.max(initial=0, where=reached) + _APART
+        hops[~reached] = hops.max(initial=0, where=reached) + _COMPONENT_GAP
         rows: Any = {i: dict(enumerate(row)) for i, row in enumerate(hops.tolist())}
-        placed = nx.kamada_kawai_layout(graph, dist=rows, pos=placed)
-    return np.array([placed[vertex] for vertex in range(n)], float).reshape(n, 2)
+        positions = nx.kamada_kawai_layout(graph, dist=rows, pos=positions)
+    return np.array([positions[vertex] for vertex in range(n)], float).reshape(n, 2)

@@ -25,10 +25,10 @@ from semiring.plot.style import (
     PATH_COLOR,
     VERTEX_COLOR,
     add_color_bar,
+    add_headline,
     color_scale,
-    headline,
     new_figure,
-    quantity,
+    quantity_names,
 )
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_network"]
 
-WITH_ARROWS = 80  # edges up to which each one has an arrowhead
-WITH_WEIGHTS = 30  # edges up to which each one has its weight
-ALL_NAMES = 40  # vertices up to which each one has its name
-HUBS = 14  # vertices with the most edges that are named in a larger network
-STRAIGHT = 20_000  # edges beyond which great circles are drawn as straight lines
+WITH_ARROWS = 80  # the number of edges up to which each edge has an arrowhead
+WITH_WEIGHTS = 30  # the number of edges up to which each edge has its weight
+ALL_NAMES = 40  # the number of vertices up to which each vertex has its name
+HUBS = 14  # the number of vertices with the most edges that are named in a larger network
+STRAIGHT = 20_000  # the number of edges beyond which great circles are drawn as straight lines
 
 
 def plot_network(
@@ -88,83 +88,83 @@ def plot_network(
     if not isinstance(network, Network):
         network = network_of(network, semiring)
     semiring = as_semiring(semiring_of(network, semiring))
-    has_edge = np.asarray(network.matrix != semiring.zero_for(network.matrix.dtype))
-    edges = np.argwhere(has_edge)
+    adjacency = np.asarray(network.matrix != semiring.zero_for(network.matrix.dtype))
+    edges = np.argwhere(adjacency)
     edges = edges[edges[:, 0] != edges[:, 1]]
-    placed, curves = _geometry(network, has_edge, edges)
-    figure: Figure = new_figure(*_size(placed))
+    positions, curves = _place_vertices(network, adjacency, edges)
+    figure: Figure = new_figure(*_figure_size(positions))
     axes = figure.add_subplot()
     axes.set_aspect("equal")
     axes.axis("off")
-    edges = edges[np.isfinite(placed[edges]).all((1, 2))]  # both ends have a place
+    edges = edges[np.isfinite(positions[edges]).all((1, 2))]  # both ends have a position
     vertices = Vertices(len(network.matrix), network.names)
     path = [vertices.index(vertex) for vertex in path]
     stops = np.asarray(path, int)
     legs = np.stack([stops[:-1], stops[1:]], axis=1)
-    legs = legs[np.isfinite(placed[legs]).all((1, 2))]
+    legs = legs[np.isfinite(positions[legs]).all((1, 2))]
     if len(edges) <= WITH_ARROWS:
-        _draw_arrows(axes, placed, edges, legs)
+        _draw_arrows(axes, positions, edges, legs)
     else:
         _draw_lines(axes, edges, curves, legs)
-    sizes = _marker_sizes(has_edge)
-    _draw_vertices(figure, axes, placed, sizes, values, semiring, values_label)
+    sizes = _marker_sizes(adjacency)
+    _draw_vertices(figure, axes, positions, sizes, values, semiring, values_label)
     if len(stops):
         area = np.maximum(sizes[stops], 34)
         area[[0, -1]] = np.maximum(area[[0, -1]], 80)
-        x, y = placed[stops].T
+        x, y = positions[stops].T
         axes.scatter(x, y, s=area, c="white", edgecolors=PATH_COLOR, linewidths=2.0, zorder=5)
-    _frame(axes, placed)
-    count, edge_count = len(has_edge), int(np.count_nonzero(has_edge))
+    _set_limits(axes, positions)
+    count, edge_count = len(adjacency), int(np.count_nonzero(adjacency))
     subtitle = f"{count:,} {'vertex' if count == 1 else 'vertices'}, {edge_count:,} edge{'s' * (edge_count != 1)}"
-    headline(axes, title or network.title or "Network", subtitle)
-    labels = _labels(network, has_edge, path, placed)
+    add_headline(axes, title or network.title or "Network", subtitle)
+    labels = _choose_labels(network, adjacency, path, positions)
     if len(edges) <= WITH_WEIGHTS:
-        _draw_weights(axes, network, placed, edges)
-    place_labels(figure, axes, labels, placed, np.sqrt(sizes))
+        _draw_weights(axes, network, positions, edges)
+    place_labels(figure, axes, labels, positions, np.sqrt(sizes))
     return figure
 
 
-def _geometry(network: Network, there: Any, edges: Any) -> tuple[Any, Any]:
-    """Return where the vertices stand, and a function from pairs of vertices to the polylines between them."""
+def _place_vertices(network: Network, adjacency: Any, edges: Any) -> tuple[Any, Any]:
+    """Return the positions of the vertices, and a function from pairs of vertices to the polylines between them."""
     if network.positions is None:
-        placed = layout(there)
-        return placed, lambda pairs: placed[pairs]
+        positions = layout(adjacency)
+        return positions, lambda pairs: positions[pairs]
     if not network.geographic:
-        placed = np.asarray(network.positions, float)
-        return placed, lambda pairs: placed[pairs]
+        positions = np.asarray(network.positions, float)
+        return positions, lambda pairs: positions[pairs]
     points = np.asarray(network.positions, float)
     center = map_center(points)
-    placed = project(points, center)
+    positions = project(points, center)
     if len(edges) > STRAIGHT:
-        return placed, lambda pairs: placed[pairs]
-    return placed, lambda pairs: project(arc(points[pairs[:, 0]], points[pairs[:, 1]]), center)
+        return positions, lambda pairs: positions[pairs]
+    return positions, lambda pairs: project(arc(points[pairs[:, 0]], points[pairs[:, 1]]), center)
 
 
-def _size(placed: Any) -> tuple[float, float]:
-    finite = placed[np.isfinite(placed).all(1)]
+def _figure_size(positions: Any) -> tuple[float, float]:
+    finite = positions[np.isfinite(positions).all(1)]
     if len(finite) < 2:
         return 8.0, 5.0
     width, height = np.maximum(finite.max(0) - finite.min(0), 1e-9)
     return 11.0, float(np.clip(9.5 * height / width + 1.0, 4.8, 9.5))
 
 
-def _frame(axes: Any, placed: Any) -> None:
-    finite = placed[np.isfinite(placed).all(1)]
+def _set_limits(axes: Any, positions: Any) -> None:
+    finite = positions[np.isfinite(positions).all(1)]
     low, high = (finite.min(0), finite.max(0)) if len(finite) else (np.zeros(2), np.ones(2))
     margin = np.maximum(0.04 * (high - low).max(), 1e-9 if len(finite) > 1 else 1.0)
     axes.set_xlim(low[0] - margin, high[0] + margin)
     axes.set_ylim(low[1] - margin, high[1] + margin)
 
 
-def _marker_sizes(there: Any) -> Any:
-    """Return areas in square points: larger for vertices with more edges, smaller for many vertices."""
-    n = max(len(there), 1)
-    degree = (there | there.T).sum(1)
+def _marker_sizes(adjacency: Any) -> Any:
+    """Return the areas of markers in square points: larger for vertices with more edges, smaller in large networks."""
+    n = max(len(adjacency), 1)
+    degree = (adjacency | adjacency.T).sum(1)
     share = degree / max(int(degree.max(initial=0)), 1)
-    return np.clip(6500 / n, 6, 160) * (0.7 + 1.8 * (share if n > ALL_NAMES else np.full(len(there), 0.25)))
+    return np.clip(6500 / n, 6, 160) * (0.7 + 1.8 * (share if n > ALL_NAMES else np.full(len(adjacency), 0.25)))
 
 
-def _draw_arrows(axes: Any, placed: Any, edges: Any, legs: Any) -> None:
+def _draw_arrows(axes: Any, positions: Any, edges: Any, legs: Any) -> None:
     """Draw the arrows of a small network, bent if the opposite edge exists, and emphasize those of the path."""
     pairs, on_path = ({(int(i), int(j)) for i, j in group} for group in (edges, legs))
     for i, j in sorted(pairs | on_path):
@@ -173,7 +173,7 @@ def _draw_arrows(axes: Any, placed: Any, edges: Any, legs: Any) -> None:
             look = {"color": PATH_COLOR, "lw": 2.4, "alpha": 1.0, "mutation_scale": 15}
         bend = f"arc3,rad={0.12 if (j, i) in pairs else 0.0}"
         look |= {"arrowstyle": "-|>", "shrinkA": 7, "shrinkB": 8, "connectionstyle": bend}
-        axes.annotate("", xy=placed[j], xytext=placed[i], zorder=4 if (i, j) in on_path else 1, arrowprops=look)
+        axes.annotate("", xy=positions[j], xytext=positions[i], zorder=4 if (i, j) in on_path else 1, arrowprops=look)
 
 
 def _draw_lines(axes: Any, edges: Any, curves: Any, legs: Any) -> None:
@@ -190,56 +190,56 @@ def _draw_lines(axes: Any, edges: Any, curves: Any, legs: Any) -> None:
 
 
 def _draw_vertices(
-    figure: Any, axes: Any, placed: Any, sizes: Any, values: Any, semiring: Semiring, label: str
+    figure: Any, axes: Any, positions: Any, sizes: Any, values: Any, semiring: Semiring, label: str
 ) -> None:
     edge = {"edgecolors": "white", "linewidths": 0.5, "zorder": 3}
     if values is None:
-        axes.scatter(*placed.T, s=sizes, c=VERTEX_COLOR, **edge)
+        axes.scatter(*positions.T, s=sizes, c=VERTEX_COLOR, **edge)
         return
     array = np.asarray(values)
     none = array == semiring.zero_for(array.dtype)
-    what, nothing = quantity(semiring)
+    what, nothing = quantity_names(semiring)
     if array.dtype.kind == "b":
-        axes.scatter(*placed[~none].T, s=sizes[~none], c=VERTEX_COLOR, label=what, **edge)
+        axes.scatter(*positions[~none].T, s=sizes[~none], c=VERTEX_COLOR, label=what, **edge)
     elif not none.all():
         norm, extend = color_scale(array[~none].astype(float))
         numbers = np.clip(array[~none].astype(float), norm.vmin, norm.vmax)
-        dots = axes.scatter(*placed[~none].T, s=sizes[~none], c=numbers, cmap=COLORS, norm=norm, **edge)
+        dots = axes.scatter(*positions[~none].T, s=sizes[~none], c=numbers, cmap=COLORS, norm=norm, **edge)
         add_color_bar(figure, dots, axes, label or what, extend)
     if none.any():
         hollow = {"facecolors": NONE_COLOR, "edgecolors": FAINT_INK, "linewidths": 0.7, "marker": "X", "zorder": 3}
         area = np.maximum(sizes[none], 28)
-        axes.scatter(*placed[none].T, s=area, label=f"{nothing} ({np.count_nonzero(none):,})", **hollow)
+        axes.scatter(*positions[none].T, s=area, label=f"{nothing} ({np.count_nonzero(none):,})", **hollow)
     if none.any() or array.dtype.kind == "b":
         figure.legend(loc="outside lower left", frameon=False, fontsize=9, labelcolor=INK, ncols=2)
 
 
-def _labels(network: Network, there: Any, path: Sequence[int], placed: Any) -> list[Label]:
+def _choose_labels(network: Network, adjacency: Any, path: Sequence[int], positions: Any) -> list[Label]:
     """Return the labels of the vertices that are named, the most important first."""
-    names = [str(name) for name in (range(len(there)) if network.names is None else network.names)]
+    names = [str(name) for name in (range(len(adjacency)) if network.names is None else network.names)]
 
     def text(vertex: int) -> str:
         long = network.labels[vertex] if network.labels is not None else names[vertex]
         return names[vertex] if long == names[vertex] else f"{names[vertex]}  {long}"
 
     ends = dict.fromkeys([*path[:1], *path[-1:], *path])
-    on_path = [Label(vertex, text(vertex), strong=True) for vertex in ends]
-    degree = (there | there.T).sum(1)
+    on_path = [Label(vertex, text(vertex), is_strong=True) for vertex in ends]
+    degree = (adjacency | adjacency.T).sum(1)
     others = np.argsort(-degree, kind="stable")
-    if len(there) > ALL_NAMES:
+    if len(adjacency) > ALL_NAMES:
         others = others[:HUBS]
-        others = others[degree[others] > 2 * np.median(degree)]  # where nobody stands out, nobody is named
+        others = others[degree[others] > 2 * np.median(degree)]  # without outstanding vertices, none is named
     rest = [Label(int(vertex), str(names[vertex])) for vertex in others if int(vertex) not in ends]
-    return [label for label in on_path + rest if np.isfinite(placed[label.vertex]).all()]
+    return [label for label in on_path + rest if np.isfinite(positions[label.vertex]).all()]
 
 
-def _draw_weights(axes: Any, network: Network, placed: Any, edges: Any) -> None:
+def _draw_weights(axes: Any, network: Network, positions: Any, edges: Any) -> None:
     if network.matrix.dtype.kind == "b":
         return
     pairs = {(int(i), int(j)) for i, j in edges}
     for (i, j), text in zip(edges, numbers_as_text(network.matrix[edges[:, 0], edges[:, 1]]), strict=True):
-        along = placed[j] - placed[i]
+        along = positions[j] - positions[i]
         side = np.array([along[1], -along[0]]) * (0.06 if (int(j), int(i)) in pairs else 0.0)
         box = {"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
-        middle = placed[i] + 0.5 * along + side
+        middle = positions[i] + 0.5 * along + side
         axes.text(*middle, text, fontsize=7.5, color=FAINT_INK, ha="center", va="center", bbox=box, zorder=4.5)

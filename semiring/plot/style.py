@@ -18,7 +18,7 @@ from semiring.io import atomic_file
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["quantity", "require_matplotlib", "save"]
+__all__ = ["quantity_names", "require_matplotlib", "save"]
 
 # Okabe, Ito, "Color universal design", 2008; viridis (Smith, van der Walt 2015) for numbers.
 PATH_COLOR = "#D55E00"
@@ -42,7 +42,7 @@ _QUANTITIES = {
 }
 
 
-def quantity(semiring: Semiring) -> tuple[str, str]:
+def quantity_names(semiring: Semiring) -> tuple[str, str]:
     """Return the quantity that an entry of a closure measures, and the meaning of the zero."""
     return _QUANTITIES.get(semiring.name, (f"entry of the {semiring.name} closure", "zero"))
 
@@ -50,7 +50,7 @@ def quantity(semiring: Semiring) -> tuple[str, str]:
 def require_matplotlib() -> None:
     """Raise `MissingExtraError` unless matplotlib is installed."""
     try:
-        import matplotlib.figure  # noqa: F401  # only whether it is there
+        import matplotlib.figure  # noqa: F401  # tests whether it is installed
     except ImportError:
         raise MissingExtraError("matplotlib", "plot", "a picture") from None
 
@@ -68,25 +68,27 @@ def new_figure(width: float, height: float) -> Any:
     return figure
 
 
-def plain(text: str) -> str:
+def escape_dollars(text: str) -> str:
     """Return a text with its dollar signs escaped, so that they begin no formula."""
     return text.replace("$", r"\$")
 
 
 @contextlib.contextmanager
-def any_letters() -> Iterator[None]:
+def ignore_missing_glyphs() -> Iterator[None]:
     """Draw letters that the font lacks as boxes, without a warning for each."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield
 
 
-def headline(axes: Any, title: str, subtitle: str) -> None:
+def add_headline(axes: Any, title: str, subtitle: str) -> None:
     """Write a title in bold with a fainter line below it, both from the left edge."""
-    axes.set_title(plain(title), loc="left", fontsize=13, fontweight="bold", color=INK, pad=24 if subtitle else 10)
+    axes.set_title(
+        escape_dollars(title), loc="left", fontsize=13, fontweight="bold", color=INK, pad=24 if subtitle else 10
+    )
     if subtitle:
         axes.annotate(
-            plain(subtitle),
+            escape_dollars(subtitle),
             xy=(0, 1),
             xytext=(0, 8),
             xycoords="axes fraction",
@@ -99,7 +101,7 @@ def headline(axes: Any, title: str, subtitle: str) -> None:
 
 
 def color_scale(values: Any) -> tuple[Any, str]:
-    """Return the norm that maps the finite values to colours, and which ends hold infinite ones.
+    """Return the norm that maps the finite values to colours, and the ends beyond which there are infinite values.
 
     The ends are "neither", "min", "max" or "both", as matplotlib names them.
     """
@@ -116,14 +118,17 @@ def color_scale(values: Any) -> tuple[Any, str]:
 def add_color_bar(figure: Any, mappable: Any, axes: Any, label: str, extend: str) -> None:
     """Add a slim colour bar with its label."""
     bar = figure.colorbar(mappable, ax=axes, shrink=0.75, aspect=32, pad=0.015, extend=extend)
-    bar.set_label(plain(label), color=INK, fontsize=9.5)
+    bar.set_label(escape_dollars(label), color=INK, fontsize=9.5)
     bar.ax.tick_params(labelsize=8.5, color=FAINT_INK, labelcolor=INK)
     bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
     bar.outline.set_visible(False)
 
 
 def check_picture(path: str | os.PathLike[str]) -> str:
-    """Return the format of a picture by the ending of its file's name; `FormatError` where it is none of `FORMATS`."""
+    """Return the format of a picture by the ending of its file's name.
+
+    Raises `FormatError` for an ending that is not one of `FORMATS`.
+    """
     ending = os.path.splitext(os.fspath(path))[1].lower().removeprefix(".")
     if ending not in FORMATS:
         raise FormatError(f"{os.fspath(path)}: a picture goes to a file that ends in .{', .'.join(FORMATS)}")
@@ -131,7 +136,7 @@ def check_picture(path: str | os.PathLike[str]) -> str:
 
 
 def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150) -> None:
-    """Write a figure to a file, whole or not at all.
+    """Write a figure to a file completely, or not at all.
 
     Parameters
     ----------
@@ -149,7 +154,7 @@ def save(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150) -> Non
     """
     ending = check_picture(path)
     drawn = io.BytesIO()
-    with any_letters():
+    with ignore_missing_glyphs():
         figure.savefig(drawn, format=ending, dpi=dpi)
     with atomic_file(path) as stream:
         stream.write(drawn.getvalue())

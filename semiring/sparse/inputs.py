@@ -20,7 +20,7 @@ from semiring.arrays.sparse import is_ascending, is_sparse, stored_entries, warn
 from semiring.arrays.zero_conventions import warn_of_other_zeros
 from semiring.errors import DomainError, DTypeError, ShapeError, TooLargeError
 from semiring.graphs.components import has_loops
-from semiring.io.inputs import DEFAULT_READING, Reading, take, take_edges
+from semiring.io.inputs import DEFAULT_READING, Reading, convert_input, list_edges
 from semiring.io.network import symmetrize, weighted_edges
 from semiring.kernels.cpu.elimination import symbolic
 from semiring.sparse.symbolic import Pattern
@@ -81,11 +81,11 @@ def edges_of(
     """
     names = None
     if may_name_vertices(A):
-        edges = take_edges(A, reading)
+        edges = list_edges(A, reading)
         if edges is not None:
             rows, columns, values = weighted_edges(edges, semiring, dtype, directed=reading.directed is not False)
             return _read_lists(edges.size, rows, columns, values, semiring, edges.names)
-        labelled_matrix = take(A, semiring, reading)
+        labelled_matrix = convert_input(A, semiring, reading)
         A, names = labelled_matrix.matrix, labelled_matrix.names
     A = A.unpack() if isinstance(A, BitMatrix) else as_host_operand(A)
     both = names is None and reading.directed is False
