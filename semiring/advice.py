@@ -1,10 +1,10 @@
-"""The spelling of advice in messages: options of a call in Python, or options of the command while that runs.
+"""Spell advice in messages: options of a call in Python, or options of the command while the command runs.
 
 A message is composed once, when it is raised, in the words of the front end that made the call:
 
 >>> f"leave these edges out, or pass {option('check', False)}"
 'leave these edges out, or pass check=False'
->>> with spelled(lambda name, value: "--no-check" if (name, value) == ("check", False) else ""):
+>>> with use_spelling(lambda name, value: "--no-check" if (name, value) == ("check", False) else ""):
 ...     f"leave these edges out, or pass {option('check', False)}"
 'leave these edges out, or pass --no-check'
 """
@@ -21,25 +21,25 @@ __all__ = [
     "advice",
     "argument",
     "entry_name",
-    "fewer_paths",
-    "installing",
+    "fewer_paths_advice",
+    "install_advice",
     "matrix_name",
-    "naming_matrix",
+    "name_matrix",
     "option",
-    "spelled",
-    "truth_values",
+    "truth_values_advice",
+    "use_spelling",
 ]
 
 #: The value of an option that a message names without a value: ``memory=``.
 ANY = object()
 
-#: Returns how a front end spells an option with a value, or "" where it has no such option.
+#: A function that returns the spelling of an option with a value in a front end, or "" if it has no such option.
 Spelling: TypeAlias = Callable[[str, object], str]
 
 #: How an extra is installed. The name of the project is not published yet: the release changes this line.
 _INSTALL = "pip install '.[{extra}]' in a clone of the repository"
 
-_spelling: Spelling | None = None  # of the command while it runs, in all of its threads
+_spelling: Spelling | None = None  # the spelling of the command while it runs, in all of its threads
 
 
 class _MatrixFile(NamedTuple):
@@ -49,11 +49,11 @@ class _MatrixFile(NamedTuple):
     names: Sequence[object] | None
 
 
-_source: _MatrixFile | None = None  # of the command while it computes, in all of its threads
+_source: _MatrixFile | None = None  # the file of the command while it computes, in all of its threads
 
 
 @contextmanager
-def spelled(spelling: Spelling) -> Iterator[None]:
+def use_spelling(spelling: Spelling) -> Iterator[None]:
     """Compose messages with the options of a front end other than Python, within a ``with`` statement."""
     global _spelling
     before, _spelling = _spelling, spelling
@@ -75,7 +75,7 @@ def argument(name: str) -> str:
 
 
 @contextmanager
-def naming_matrix(file: str, names: Sequence[object] | None) -> Iterator[None]:
+def name_matrix(file: str, names: Sequence[object] | None) -> Iterator[None]:
     """Name the matrix by its file, and entries by vertices, in the messages of a ``with`` statement."""
     global _source
     before, _source = _source, _MatrixFile(file, names)
@@ -107,12 +107,12 @@ def advice(python: str, command: str) -> str:
     return python if _spelling is None else command
 
 
-def installing(extra: str) -> str:
-    """Return the advice that installs an extra; every advice to install this library comes from here."""
+def install_advice(extra: str) -> str:
+    """Return the advice that installs an extra. Every advice to install this library comes from this function."""
     return _INSTALL.format(extra=extra)
 
 
-def truth_values() -> str:
+def truth_values_advice() -> str:
     """Return the advice, a sentence or two, that makes a matrix of truth values from a matrix of weights."""
     return advice(
         "For an array, say which entries are edges, by A != 0 or A < inf. For a SciPy sparse matrix, whose stored "
@@ -121,7 +121,7 @@ def truth_values() -> str:
     )
 
 
-def fewer_paths() -> str:
+def fewer_paths_advice() -> str:
     """Return the advice for a graph whose matrix of all pairs does not fit into memory."""
     return advice(
         "ask the functions of paths for some sources=, targets= or a limit=, or call semiring.factor, which make none",

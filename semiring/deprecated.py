@@ -1,4 +1,4 @@
-"""Aliases for renamed modules and classes, which warn with `DeprecationWarning`."""
+"""Define aliases for renamed modules and classes, which warn with `DeprecationWarning`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["forward", "renamed"]
+__all__ = ["forward", "forward_names"]
 
 
 def forward(old: str, new: str) -> Callable[[str], Any]:
@@ -21,8 +21,8 @@ def forward(old: str, new: str) -> Callable[[str], Any]:
     Returns
     -------
     callable
-        It takes a name and returns what ``new`` has under it. It warns of each name with `DeprecationWarning`, and
-        raises `AttributeError` for names that begin with two underscores or that ``new`` does not have.
+        It takes a name and returns the object of that name in ``new``. It warns of each name with `DeprecationWarning`,
+        and raises `AttributeError` for names that begin with two underscores or that ``new`` does not have.
     """
 
     def find(name: str) -> Any:
@@ -36,7 +36,7 @@ def forward(old: str, new: str) -> Callable[[str], Any]:
     return find
 
 
-def renamed(module: str, names: Mapping[str, str], stacklevel: int = 2) -> Callable[[str], Any]:
+def forward_names(module: str, names: Mapping[str, str], stacklevel: int = 2) -> Callable[[str], Any]:
     """Return the function ``__getattr__`` of a module in which some names have changed.
 
     Parameters
@@ -46,12 +46,12 @@ def renamed(module: str, names: Mapping[str, str], stacklevel: int = 2) -> Calla
     names
         The new name in the module for each former name, such as ``"ops.where"`` for a name in a submodule.
     stacklevel
-        That of `warnings.warn`: 3 if the ``__getattr__`` of the module calls the function.
+        The argument of `warnings.warn`: 3 if the ``__getattr__`` of the module calls the function.
 
     Returns
     -------
     callable
-        It takes a former name and returns what ``module`` has under the new one. It warns of each with
+        It takes a former name and returns the object of the new name in ``module``. It warns of each former name with
         `DeprecationWarning`, and raises `AttributeError` for all other names.
     """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from semiring.advice import advice, installing, option
+from semiring.advice import advice, install_advice, option
 
 __all__ = [
     "AlgebraError",
@@ -64,7 +64,7 @@ class AlgebraError(SemiringError, ValueError):
 
 
 def no_star(name: str, need: str = "") -> AlgebraError:
-    """Return the error for a semiring without a star; ``need`` says, after a comma, what the call needs it for."""
+    """Return the error for a semiring without a star; ``need``: a comma, and the purpose of the star in the call."""
     return AlgebraError(f"{name} has no star{need}: give one, {advice('Semiring(..., star=...)', option('star'))}")
 
 
@@ -187,19 +187,19 @@ class DivergenceError(SemiringError, ArithmeticError):
             return self
         stated = str(self).replace(f"vertex {self.vertex},", f"vertex {names[self.vertex]},")
         if self.cycle:
-            stated = stated.replace(shown_cycle(self.cycle), shown_cycle([names[vertex] for vertex in self.cycle]))
+            stated = stated.replace(cycle_text(self.cycle), cycle_text([names[vertex] for vertex in self.cycle]))
         return DivergenceError(stated, self.vertex, self.cycle)
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.args[0], self.vertex, self.cycle), self.__dict__
 
 
-_SHOWN = 12  # the most vertices of a cycle that a message lists
+_CYCLE_LENGTH = 12  # the most vertices of a cycle that a message lists
 
 
-def shown_cycle(vertices: Sequence[object]) -> str:
+def cycle_text(vertices: Sequence[object]) -> str:
     """Return the text of a cycle for messages: at most twelve vertices, and the first one again."""
-    vertex_list = [*vertices[:_SHOWN], *(["…"] if len(vertices) > _SHOWN else []), vertices[0]]
+    vertex_list = [*vertices[:_CYCLE_LENGTH], *(["…"] if len(vertices) > _CYCLE_LENGTH else []), vertices[0]]
     return " → ".join(map(str, vertex_list))
 
 
@@ -294,15 +294,15 @@ class VertexError(SemiringError, IndexError):
     """No vertex has this number or this name."""
 
 
-_SHORTEST_PART = 3  # letters of a name that find it
-_NEAREST = 4  # names that a message suggests
+_SHORTEST_PART = 3  # the least letters of a part of a name that finds the name
+_NEAREST = 4  # the most names that a message suggests
 
 
 def did_you_mean(name: str, valid: Sequence[str], remarks: Mapping[str, str] | None = None) -> str:
-    """Return the question that suggests the valid names nearest to the given one, or "" if no name is near.
+    """Return the question that suggests the valid names nearest to a name, or "" if no name is near.
 
-    Near are names with these initials, names that contain the given one, and names that are spelled like it. The
-    ``remarks`` stand behind the names.
+    Names with these initials are near, names that contain the name, and names of similar spelling. The ``remarks``
+    follow the names.
     """
     from difflib import get_close_matches  # only for this message: two milliseconds of every import
 
@@ -377,7 +377,9 @@ class MissingExtraError(SemiringError, ImportError):
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         how = f"pip install {package}"
-        super().__init__(f"{purpose} needs {package}, which is not installed: {installing(extra) if extra else how}")
+        super().__init__(
+            f"{purpose} needs {package}, which is not installed: {install_advice(extra) if extra else how}"
+        )
         self._arguments = (package, extra, purpose)
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -17,10 +17,10 @@ from semiring.terminal import announce
 if TYPE_CHECKING:
     from logging import Logger
 
-__all__ = ["KEPT", "Compilation", "chose", "logger"]
+__all__ = ["CACHED_SECONDS", "Compilation", "log_choice", "logger"]
 
-#: Seconds within which CuPy has loaded what it keeps on disk. It does not say whether it compiles.
-KEPT = 0.1
+#: Seconds within which CuPy loads a kernel from its disk cache. CuPy does not report whether it compiles.
+CACHED_SECONDS = 0.1
 
 
 @cache
@@ -36,9 +36,9 @@ def logger() -> Logger:
 class Compilation:
     """A running compilation: it logs a line of level DEBUG when it begins, and one of level INFO with its duration.
 
-    ``what`` names what the caller computes, not a function of the library. A compilation that fails logs no second
-    line. The line's record has the attribute ``seconds``, None while
-    it is under way; an open profile gets a span.
+    ``subject`` names the result that the caller computes, not a function of the library. A compilation that fails logs
+    no second line. The record of a line has the attribute ``seconds``, which is None during the compilation. An open
+    profile gets a span.
 
     >>> import logging, sys
     >>> show = logging.StreamHandler(sys.stdout)
@@ -46,35 +46,35 @@ class Compilation:
     >>> logger().setLevel(logging.DEBUG)
     >>> under_way = Compilation("min_plus float32 product")
     compiling min_plus float32 product for this machine, once
-    >>> under_way.done()  # doctest: +ELLIPSIS
+    >>> under_way.finish()  # doctest: +ELLIPSIS
     compiling min_plus float32 product for this machine, once: 0.0 s
     >>> logger().removeHandler(show)
     >>> logger().setLevel(logging.NOTSET)
     """
 
-    def __init__(self, what: str, target: str = "this machine") -> None:
-        self.what, self.line = what, f"compiling {what} for {target}, once"
+    def __init__(self, subject: str, target: str = "this machine") -> None:
+        self.subject, self.line = subject, f"compiling {subject} for {target}, once"
         logger().debug(self.line, extra={"seconds": None})
-        self._announced = logger().level == 0 and not logger().isEnabledFor(20)  # NOTSET, INFO
-        if self._announced:
+        self._is_announced = logger().level == 0 and not logger().isEnabledFor(20)  # NOTSET, INFO
+        if self._is_announced:
             announce(self.line)
         self._start = perf_counter()
 
-    def done(self, least: float = 0.0) -> None:
-        """Log the duration; below ``least`` seconds the code came from a cache, and the line is of level DEBUG."""
+    def finish(self, shortest: float = 0.0) -> None:
+        """Log the duration. Below ``shortest`` seconds the code came from a cache, and the line is of level DEBUG."""
         seconds = perf_counter() - self._start
-        if self._announced:
-            announce(self.line, 0.0 if seconds < least else seconds)
-        if seconds < least:
+        if self._is_announced:
+            announce(self.line, 0.0 if seconds < shortest else seconds)
+        if seconds < shortest:
             logger().debug("%s: found", self.line, extra={"seconds": seconds})
             return
         logger().info("%s: %.1f s", self.line, seconds, extra={"seconds": seconds})
-        record("compilation", self.what, seconds)
+        record("compilation", self.subject, seconds)
 
 
-def chose(what: str, choice: str, because: str) -> None:
+def log_choice(subject: str, choice: str, reason: str) -> None:
     """Log a choice and its reason: a line of level INFO.
 
-    It costs half a microsecond without a handler, so that it is not called for every small matrix.
+    It costs half a microsecond without a handler, so it must not be called for every small matrix.
     """
-    logger().info("%s: %s, because %s", what, choice, because)
+    logger().info("%s: %s, because %s", subject, choice, reason)

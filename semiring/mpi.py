@@ -17,7 +17,7 @@ Install with ``pip install '.[mpi]'`` in a clone of the repository. Source and c
 
 from __future__ import annotations
 
-from semiring.deprecated import renamed
+from semiring.deprecated import forward_names
 from semiring.distributed.functions import (
     DistributedPaths,
     Matrix,
@@ -44,4 +44,4 @@ __all__ = [
     "together",
 ]
 
-__getattr__ = renamed(__name__, {"Paths": "DistributedPaths"})
+__getattr__ = forward_names(__name__, {"Paths": "DistributedPaths"})

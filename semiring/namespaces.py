@@ -1,4 +1,4 @@
-"""The library and the device of an array, found by its type without importing any library."""
+"""Find the library and the device of an array by its type, without importing any library."""
 
 from __future__ import annotations
 

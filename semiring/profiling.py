@@ -13,12 +13,12 @@ from threading import Lock
 from time import perf_counter
 from typing import Any, TypeAlias
 
-__all__ = ["Profile", "Span", "described", "profile", "record", "span"]
+__all__ = ["Profile", "Span", "describe_array", "profile", "record", "span"]
 
 #: Whether a profile is open in some thread. Read it as ``profiling.active``.
 active = False
 
-_open = 0
+_open_profiles = 0
 _counting = Lock()
 _current: ContextVar[Span | None] = ContextVar("semiring_span", default=None)  # the innermost open span
 
@@ -125,18 +125,18 @@ class Span:
             self.note(raised=kind.__name__)
 
     def __str__(self) -> str:
-        rows = [("time", "calls", "pairs", "pairs/s", "bytes", ""), *_rows([self], "")]
+        rows = [("time", "calls", "pairs", "pairs/s", "bytes", ""), *_table_rows([self], "")]
         widths = [max(len(row[column]) for row in rows) for column in range(5)]
         lines = ("  ".join(f"{text:>{width}}" for text, width in zip(row, widths, strict=False)) for row in rows)
         return "\n".join(f"{line}  {row[-1]}".rstrip() for line, row in zip(lines, rows, strict=True))
 
     def __repr__(self) -> str:
-        return f"<{self.kind} {self.label}: {_duration(self.seconds)}>"
+        return f"<{self.kind} {self.label}: {_format_duration(self.seconds)}>"
 
     @property
     def label(self) -> str:
         """The name and the details in one line."""
-        return " ".join(filter(None, (self.name, *map(_text, self.details.values()))))
+        return " ".join(filter(None, (self.name, *map(_format_value, self.details.values()))))
 
 
 class _NoSpan:
@@ -155,7 +155,7 @@ class _NoSpan:
 _NO_SPAN = _NoSpan()
 
 
-def collects() -> bool:
+def is_collecting() -> bool:
     """Return whether a profile is open in this Python thread or asyncio task."""
     return active and _current.get() is not None
 
@@ -165,7 +165,7 @@ def span(kind: str, name: str, *, pairs: int = 0, moved: int = 0, **details: Any
 
     ``pairs`` and ``moved`` (bytes) count the work of this span without its children.
     """
-    if not collects():
+    if not is_collecting():
         return _NO_SPAN
     return Span(kind, name, pairs=pairs, moved=moved, **details)
 
@@ -189,20 +189,20 @@ class Profile(Span):
         self._synchronizes = synchronize
 
     def __enter__(self) -> Profile:
-        _count(1)
+        _count_profiles(1)
         super().__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
-        _count(-1)
+        _count_profiles(-1)
 
 
-def _count(step: int) -> None:
-    global _open, active
+def _count_profiles(step: int) -> None:
+    global _open_profiles, active
     with _counting:
-        _open += step
-        active = _open > 0
+        _open_profiles += step
+        active = _open_profiles > 0
 
 
 def profile(*, synchronize: bool = False) -> Profile:
@@ -238,9 +238,9 @@ def profile(*, synchronize: bool = False) -> Profile:
     return Profile(synchronize=synchronize)
 
 
-def described(array: Any) -> str:
+def describe_array(array: Any) -> str:
     """Return the text of the shape and the dtype of an array, as a detail of a span."""
-    return f"{_text(tuple(array.shape))} {array.dtype}"
+    return f"{_format_value(tuple(array.shape))} {array.dtype}"
 
 
 # -------------------------------------------------------------------------------------------------------- the table
@@ -248,7 +248,7 @@ def described(array: Any) -> str:
 _Row: TypeAlias = tuple[str, str, str, str, str, str]
 
 
-def _rows(spans: list[Span], indent: str) -> Iterator[_Row]:
+def _table_rows(spans: list[Span], indent: str) -> Iterator[_Row]:
     """Yield a line for each group of equal spans, followed by the lines of the spans inside."""
     groups: dict[tuple[str, str], list[Span]] = {}
     for one in spans:
@@ -257,41 +257,41 @@ def _rows(spans: list[Span], indent: str) -> Iterator[_Row]:
         seconds, pairs = sum(one.seconds for one in group), sum(one.pairs for one in group)
         total_bytes, label = sum(one.bytes for one in group), group[0].label
         title = f"{group[0].kind} {label}" if group[0].kind in _NAMED_BY_KIND else label
-        rate = f"{_short(pairs / seconds)}" if pairs and seconds else ""
+        rate = f"{_format_count(pairs / seconds)}" if pairs and seconds else ""
         yield (
-            _duration(seconds),
+            _format_duration(seconds),
             str(len(group)),
-            _short(pairs) if pairs else "",
+            _format_count(pairs) if pairs else "",
             rate,
-            _size(total_bytes) if total_bytes else "",
+            _format_bytes(total_bytes) if total_bytes else "",
             indent + title,
         )
-        yield from _rows([child for one in group for child in one.children], indent + "  ")
+        yield from _table_rows([child for one in group for child in one.children], indent + "  ")
 
 
 _NAMED_BY_KIND = frozenset({"scan", "method", "compilation", "replay"})
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, tuple):
         return " × ".join(map(str, value))
     return str(value)
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     if seconds >= 1:
         return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:,.0f} s"
     return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} µs"
 
 
-def _short(count: float) -> str:
+def _format_count(count: float) -> str:
     for unit, factor in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if count >= factor:
             return f"{count / factor:.3g} {unit}"
     return f"{count:.3g}"
 
 
-def _size(count: int) -> str:
+def _format_bytes(count: int) -> str:
     for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if count >= factor:
             return f"{count / factor:.3g} {unit}"

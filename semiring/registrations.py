@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["notify", "on_change"]
+__all__ = ["notify", "register_callback"]
 
 _callbacks: list[Callable[[], None]] = []
 
 
-def on_change(callback: Callable[[], None]) -> Callable[[], None]:
+def register_callback(callback: Callable[[], None]) -> Callable[[], None]:
     """Call ``callback()`` after every later change. Return it, so that this function can be a decorator."""
     _callbacks.append(callback)
     return callback

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import IO, Any
 
 __all__ = [
-    "SHOWN",
+    "SHOWN_ROWS",
     "ProgressBar",
     "announce",
     "compilation_text",
@@ -25,7 +25,7 @@ PATIENCE = 0.4  # seconds before the bar appears: shorter work needs no bar
 PATIENT = 20.0  # seconds after which a small part of the work suffices to predict the remaining time
 INTERVAL = 0.1  # seconds between two drawings
 NOTEWORTHY = 1.0  # seconds: the line of a longer compilation stays on the screen
-SHOWN = 10  # the most rows and columns of a matrix in a notebook
+SHOWN_ROWS = 10  # the most rows and columns of a matrix in a notebook
 
 
 class ProgressBar:
@@ -36,8 +36,8 @@ class ProgressBar:
 
     def __init__(self, label: str, stream: IO[str] | None = None) -> None:
         self._label, self._stream = label, sys.stderr if stream is None else stream
-        self._next = time.monotonic() + PATIENCE
-        self._first: tuple[float, float] | None = None  # the time and the share of the work of the first call
+        self._next_drawing = time.monotonic() + PATIENCE
+        self._first_call: tuple[float, float] | None = None  # the time and the share of the work of the first call
         self._is_visible = False
 
     def __enter__(self) -> ProgressBar | None:
@@ -49,14 +49,14 @@ class ProgressBar:
         if total <= 0:
             return
         share = min(1.0, done / total)
-        if self._first is None:  # a continued run begins with a large share
-            self._first = (now, share)
-        if now < self._next:
+        if self._first_call is None:  # a continued run begins with a large share
+            self._first_call = (now, share)
+        if now < self._next_drawing:
             return
-        self._next = now + INTERVAL
-        elapsed, progress = now - self._first[0], share - self._first[1]
+        self._next_drawing = now + INTERVAL
+        elapsed, progress = now - self._first_call[0], share - self._first_call[1]
         is_predictable = progress > 0.02 or (progress > 0 and elapsed > PATIENT)
-        remaining = f"  {_duration(elapsed / progress * (1 - share))} left" if is_predictable else ""
+        remaining = f"  {_format_duration(elapsed / progress * (1 - share))} left" if is_predictable else ""
         width = max(10, min(40, shutil.get_terminal_size().columns - len(self._label) - 26))
         filled = round(share * width)
         line = f"{self._label} {'█' * filled}{'░' * (width - filled)} {share:4.0%}{remaining}"
@@ -78,7 +78,7 @@ class ProgressBar:
         self._stream.flush()
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -111,7 +111,7 @@ def progress_bar(label: str) -> Callable[[int, int], None]:
 
 
 def compilation_text(line: str, seconds: float | None) -> str:
-    """Return the line for the begin (None) or the end of a compilation; a short one erases its line."""
+    """Return the line for the begin (None) or the end of a compilation. A short compilation erases its line."""
     if seconds is None:
         return f"\rsemiring: {line} …\x1b[K"
     return f"\rsemiring: {line}: {seconds:.1f} s\x1b[K\n" if seconds >= NOTEWORTHY else "\r\x1b[K"
@@ -141,15 +141,15 @@ def html_matrix(title: str, matrix: Any, rows: Sequence[Any], columns: Sequence[
     The matrix needs only its first `SHOWN` rows and columns.
     """
 
-    def shortened(entry: Any) -> str:
+    def format_entry(entry: Any) -> str:
         return f"{entry:.6g}" if matrix.dtype.kind == "f" else str(entry)
 
-    header = ["", *map(str, columns[:SHOWN]), *["…"] * (len(columns) > SHOWN)]
+    header = ["", *map(str, columns[:SHOWN_ROWS]), *["…"] * (len(columns) > SHOWN_ROWS)]
     body = [
-        [str(name), *(shortened(entry) for entry in matrix[i, :SHOWN]), *["…"] * (len(columns) > SHOWN)]
-        for i, name in enumerate(rows[:SHOWN])
+        [str(name), *(format_entry(entry) for entry in matrix[i, :SHOWN_ROWS]), *["…"] * (len(columns) > SHOWN_ROWS)]
+        for i, name in enumerate(rows[:SHOWN_ROWS])
     ]
-    return html_table(title, header, [*body, *[["…"] * len(header)] * (len(rows) > SHOWN)])
+    return html_table(title, header, [*body, *[["…"] * len(header)] * (len(rows) > SHOWN_ROWS)])
 
 
 def html_lines(text: str) -> str:

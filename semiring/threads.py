@@ -14,13 +14,14 @@ from contextvars import ContextVar
 from functools import cache
 from operator import index
 
-__all__ = ["checked_threads", "get_threads", "set_threads", "threads"]
+__all__ = ["check_threads", "get_threads", "set_threads", "threads"]
 
-_process: int | None = None  # the number of `set_threads`
-_block: ContextVar[int | None] = ContextVar("semiring_threads", default=None)  # the number of the innermost `threads`
+_process_threads: int | None = None  # the number of `set_threads`
+#: The number of the innermost `threads` block.
+_block_threads: ContextVar[int | None] = ContextVar("semiring_threads", default=None)
 
 
-def checked_threads(n: int) -> int:
+def check_threads(n: int) -> int:
     """Return a valid number of threads. Raises `TypeError` for other types, and `ValueError` for less than 1."""
     try:
         count = index(n)
@@ -32,11 +33,11 @@ def checked_threads(n: int) -> int:
 
 
 @cache
-def _default() -> int:
+def _default_threads() -> int:
     text = os.environ.get("NUMBA_NUM_THREADS", "").strip()
     if text:
         try:
-            return checked_threads(int(text))
+            return check_threads(int(text))
         except ValueError:
             raise ValueError(
                 f"the environment variable NUMBA_NUM_THREADS is {text!r}, not an integer of 1 or more"
@@ -65,7 +66,7 @@ def get_threads() -> int:
     ...     get_threads()
     3
     """
-    return _block.get() or _process or _default()
+    return _block_threads.get() or _process_threads or _default_threads()
 
 
 def set_threads(n: int | None) -> None:
@@ -83,8 +84,8 @@ def set_threads(n: int | None) -> None:
     TypeError
         If n is not an integer.
     """
-    global _process
-    _process = None if n is None else checked_threads(n)
+    global _process_threads
+    _process_threads = None if n is None else check_threads(n)
 
 
 @contextmanager
@@ -108,8 +109,8 @@ def threads(n: int) -> Iterator[None]:
     TypeError
         If n is not an integer.
     """
-    token = _block.set(checked_threads(n))
+    token = _block_threads.set(check_threads(n))
     try:
         yield
     finally:
-        _block.reset(token)
+        _block_threads.reset(token)

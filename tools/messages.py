@@ -5,7 +5,7 @@
     python -m tools.messages --check           print only the sentences that break a rule; exit code 1 if there are any
 
 Rules, for each sentence: at most 32 words, at most one semicolon, no code spoken of as a person, and no advice to
-install the project by its name (`semiring.advice.installing` writes this advice).
+install the project by its name (`semiring.advice.install_advice` writes this advice).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias
 
 import numpy as np
 
-from semiring.advice import advice, argument, option, truth_values
+from semiring.advice import advice, argument, option, truth_values_advice
 from semiring.algebra.domains import Domain
 from semiring.algebra.expressions import Constant, Expression, parse, trace, typed_constant
 from semiring.algebra.expressions.tree import as_operation, constant, is_floating
@@ -337,7 +337,7 @@ class Semiring:
         if reason is not None:
             remedy = f"Use one of {', '.join(self.dtypes)}" + advice("", f" for {option('dtype')}")
             if self.dtypes == ("bool",):
-                remedy = f"Use bool. {truth_values()}"
+                remedy = f"Use bool. {truth_values_advice()}"
             elif dtype.kind == "b":
                 remedy += "; the semiring of truth values is 'boolean'"
             elif dtype.kind in "iu" and (wider := [name for name in self.dtypes if np.can_cast(dtype, name)]):

@@ -24,8 +24,8 @@ from semiring.errors import (
     DivergenceWarning,
     DTypeError,
     RoundingWarning,
+    cycle_text,
     no_star,
-    shown_cycle,
 )
 from semiring.kernels.contract import KernelPlan
 
@@ -193,7 +193,7 @@ def gain_error(semiring: Semiring, cycle: Sequence[int], weights: Sequence[float
     """
     first = cycle.index(min(cycle))
     cycle = [*cycle[first:], *cycle[:first]]
-    detail = f": {shown_cycle(cycle)}, with the product {_product_text(exact_product(weights))}"
+    detail = f": {cycle_text(cycle)}, with the product {_product_text(exact_product(weights))}"
     error = divergence_error(semiring, max(cycle), detail=detail, check=check)
     error.cycle = tuple(cycle)
     return error

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from semiring.advice import truth_values
+from semiring.advice import truth_values_advice
 from semiring.algebra.catalogue import boolean
 from semiring.algebra.truth_tables import polynomial, to_bitwise, truth_table
 from semiring.arrays.encoding import convert
@@ -643,7 +643,9 @@ def _as_truth_values(entries: Any, name: str) -> Any:
     Raises `DTypeError` unless they are truth values, or integers that are all 0 or 1.
     """
     if entries.dtype.kind not in "iub":
-        raise DTypeError(f"the entries are {entries.dtype}, and truth values (bool) are needed. {truth_values()}")
+        raise DTypeError(
+            f"the entries are {entries.dtype}, and truth values (bool) are needed. {truth_values_advice()}"
+        )
     return convert(entries, boolean, np.bool_, name)
 
 

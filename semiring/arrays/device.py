@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from semiring.advice import installing, option
+from semiring.advice import install_advice, option
 from semiring.arrays.tensors import gradients_error
 from semiring.errors import DeviceError, DTypeError
 from semiring.namespaces import is_device_array, library_of
-from semiring.profiling import described, span
+from semiring.profiling import describe_array, span
 
 __all__ = [
     "activate_device",
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 Array: TypeAlias = Any  # a CuPy array
-_INSTALL = f"{installing('cuda')} (and an NVIDIA GPU with a driver for CUDA 13)"
+_INSTALL = f"{install_advice('cuda')} (and an NVIDIA GPU with a driver for CUDA 13)"
 
 
 def load_cupy(purpose: str = "computing on a GPU") -> Any:
@@ -197,13 +197,13 @@ def are_disjoint(one: Array, other: Array) -> bool:
 
 def copy_to_device(array: np.ndarray[Any, Any]) -> Array:
     """Return a copy of a NumPy array on the current GPU, in row-major order."""
-    with span("transfer", "to the GPU", moved=2 * array.nbytes, array=described(array)):
+    with span("transfer", "to the GPU", moved=2 * array.nbytes, array=describe_array(array)):
         return load_cupy().asarray(array, order="C")
 
 
 def to_host(array: Array) -> np.ndarray[Any, Any]:
     """Return a copy of a CuPy array in the memory of the host. Waits for the work that writes it."""
-    with span("transfer", "to the host", moved=2 * array.nbytes, array=described(array)):
+    with span("transfer", "to the host", moved=2 * array.nbytes, array=describe_array(array)):
         copy: np.ndarray[Any, Any] = array.get()
         return copy
 

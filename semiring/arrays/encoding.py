@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from semiring.advice import truth_values
+from semiring.advice import truth_values_advice
 from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_half
 from semiring.arrays.entries import check_entries, check_operands
@@ -107,7 +107,7 @@ def convert(array: Array, semiring: Semiring, dtype: Any, name: str = "A", *, ch
     if array.dtype == dtype:
         return array
     if dtype.kind == "b" and array.ndim and array.dtype.kind not in "iu":
-        raise DTypeError(f"{name} holds {array.dtype}, which {dtype} does not hold. {truth_values()}")
+        raise DTypeError(f"{name} holds {array.dtype}, which {dtype} does not hold. {truth_values_advice()}")
     with np.errstate(invalid="ignore"):
         result = array.astype(dtype)
     pairs = _infinite_values(semiring, array.dtype, dtype)
@@ -122,7 +122,7 @@ def convert(array: Array, semiring: Semiring, dtype: Any, name: str = "A", *, ch
             position = tuple(int(index) for index in np.unravel_index(int(is_lost.argmax()), is_lost.shape))
             place = f"{name}[{', '.join(map(str, position))}]" if position else name
             entry = array[position].item() if is_device_array(array) else array[position]
-            rule = f": truth values are True and False, or integers that are all 0 or 1. {truth_values()}"
+            rule = f": truth values are True and False, or integers that are all 0 or 1. {truth_values_advice()}"
             raise DTypeError(f"{place} is {entry}, which {dtype} does not hold{rule if dtype.kind == 'b' else ''}")
     return result
 

@@ -509,7 +509,7 @@ def _wrap_in_span(function: Callable[Parameters, Result]) -> Callable[Parameters
 
     def call(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
         every_argument = (*arguments, *options.values())
-        arrays = [profiling.described(x) for x in every_argument if hasattr(x, "shape") and hasattr(x, "dtype")]
+        arrays = [profiling.describe_array(x) for x in every_argument if hasattr(x, "shape") and hasattr(x, "dtype")]
         with profiling.span(
             "call", function.__name__, semiring="".join(map(name_of, every_argument)), arrays=", ".join(arrays)
         ):

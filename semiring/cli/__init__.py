@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Sequence
 from typing import TextIO
 
-from semiring.advice import spelled
+from semiring.advice import use_spelling
 from semiring.errors import NegativeCycleError, SemiringError
 
 __all__ = ["main"]
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")  # a terminal without ∞ and → shows ?, and raises no error
     try:
         arguments = build_parser().read(argv)
-        with spelled(arguments.command.spelling), Compilations(), warnings.catch_warnings():
+        with use_spelling(arguments.command.spelling), Compilations(), warnings.catch_warnings():
             warnings.showwarning = _warn
             code = int(arguments.run(arguments))
         _flush()  # so that a closed pipe raises here, not at exit

@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from semiring.advice import naming_matrix
-from semiring.errors import DivergenceError, NegativeCycleError, shown_cycle
+from semiring.advice import name_matrix
+from semiring.errors import DivergenceError, NegativeCycleError, cycle_text
 
 __all__ = ["input_name", "restate_cycles"]
 
@@ -24,12 +24,12 @@ def restate_cycles(names: Sequence[Any] | None, source: str = "A") -> Iterator[N
     Warnings about entries call the matrix ``source``, the name of its file, and name its vertices.
     """
     try:
-        with naming_matrix(source, names):
+        with name_matrix(source, names):
             yield
     except NegativeCycleError as error:
         if names is None or not error.cycle:
             raise
-        named, numbered = shown_cycle([names[vertex] for vertex in error.cycle]), shown_cycle(error.cycle)
+        named, numbered = cycle_text([names[vertex] for vertex in error.cycle]), cycle_text(error.cycle)
         message = str(error)
         stated = message.replace(numbered, named) if numbered in message else f"{message} ({named})"
         raise type(error)(stated, error.cycle) from None

@@ -7,7 +7,7 @@ import errno
 import os
 import sys
 
-from semiring.advice import ANY, naming_matrix, option
+from semiring.advice import ANY, name_matrix, option
 from semiring.cli.common import Report, check_outputs, chosen_semiring
 from semiring.cli.progress import ProgressBar
 from semiring.closures import closure
@@ -45,7 +45,7 @@ def run_on_file(arguments: argparse.Namespace, report: Report) -> int:
     check_outputs(arguments)
     semiring = chosen_semiring(arguments)
     try:
-        with ProgressBar("closure") as progress, naming_matrix(source, None):
+        with ProgressBar("closure") as progress, name_matrix(source, None):
             result, explanation = closure(
                 source,
                 semiring,

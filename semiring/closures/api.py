@@ -34,7 +34,7 @@ from semiring.io.inputs import Reading
 from semiring.io.network import semiring_of
 from semiring.kernels.engine import engine_of, make_plan
 from semiring.namespaces import array_namespace
-from semiring.threads import checked_threads, get_threads
+from semiring.threads import check_threads, get_threads
 
 __all__ = ["METHODS", "Explanation", "closure", "closure_of_rounded", "closure_with_predecessors"]
 
@@ -352,7 +352,7 @@ def _options(
     algebra, allowed = as_semiring(semiring), allowed_rules(structure)
     if method != "auto" and method not in METHODS:
         raise UnknownNameError("closure method", method, METHODS, methods_by_device(METHODS))
-    count = get_threads() if threads is None else checked_threads(threads)
+    count = get_threads() if threads is None else check_threads(threads)
     structures = frozenset() if devices else allowed
     return Options(algebra, method, count, bool(check), structures, _compute_dtype(compute_dtype))
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from semiring.advice import fewer_paths
+from semiring.advice import fewer_paths_advice
 from semiring.algebra.expressions.tree import is_half
 from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import BitMatrix
@@ -250,7 +250,7 @@ def _close_sparse(request: Request) -> Any:
     if dtype.kind == "c":  # no semiring supports complex numbers, and the planner would need their "no path"
         options.semiring.check_dtype(dtype)
     if request.out is None:
-        demand_memory(n * n * dtype.itemsize, f"the closure of {n:,} vertices", fewer_paths())
+        demand_memory(n * n * dtype.itemsize, f"the closure of {n:,} vertices", fewer_paths_advice())
     else:
         out_buffer = as_output(request.out, A.shape, dtype)
     call = Call.from_array(A, options, storage="sparse", **_fields_of_call(request))

@@ -32,7 +32,7 @@ from semiring.closures.questions import Question, question, signs
 from semiring.errors import AlgebraError, MethodError
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Backend
-from semiring.registrations import on_change
+from semiring.registrations import register_callback
 
 __all__ = [
     "KINDS",
@@ -187,7 +187,7 @@ class _Node:
 _trees: dict[Kind, _Node | Plan] = {}
 
 
-@on_change
+@register_callback
 def forget_plans() -> None:
     """Replace all trees by empty ones, after a change of the rules, the methods or the backends.
 

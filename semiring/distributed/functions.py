@@ -53,7 +53,7 @@ from semiring.linalg.ranges import demand_range, may_wrap, scanned_magnitude
 from semiring.namespaces import array_namespace
 from semiring.out_of_core.layout import free_memory
 from semiring.out_of_core.stored_matrix import StoredMatrix, as_stored, is_npy_name
-from semiring.threads import checked_threads, get_threads
+from semiring.threads import check_threads, get_threads
 
 __all__ = [
     "DistributedPaths",
@@ -456,7 +456,7 @@ def _as_matrix(A: Any, comm: Any, device: Any) -> Matrix:
 
 
 def _make_request(semiring: Semiring | str, threads: int | None) -> Request:
-    count = get_threads() if threads is None else checked_threads(threads)
+    count = get_threads() if threads is None else check_threads(threads)
     return Request(None, Options(as_semiring(semiring), "auto", count))
 
 

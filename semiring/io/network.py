@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from semiring.advice import advice, fewer_paths, option
+from semiring.advice import advice, fewer_paths_advice, option
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import CATALOGUE, as_semiring
 from semiring.algebra.expressions.tree import float_limits
@@ -351,7 +351,7 @@ def symmetrize(matrix: np.ndarray[Any, Any], semiring: Semiring) -> np.ndarray[A
 
 
 def _matrix_without_edges(n: int, semiring: Semiring, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    demand_memory(n * n * dtype.itemsize, f"the {dtype} matrix of {n:,} vertices", fewer_paths())
+    demand_memory(n * n * dtype.itemsize, f"the {dtype} matrix of {n:,} vertices", fewer_paths_advice())
     return np.full((n, n), semiring.zero_for(dtype), dtype)
 
 

@@ -76,7 +76,7 @@ def backend_for(array: Any, semiring: Semiring, dtype: np.dtype[Any], storage: s
     Raises `DTypeError` if no backend supports the combination, and `DeviceError` if a package for the GPU is missing.
     """
     backend = _backend(semiring, dtype, storage, named_backend(), array is not None and is_device_array(array))
-    return _profile_backend(backend) if profiling.active and profiling.collects() else backend
+    return _profile_backend(backend) if profiling.active and profiling.is_collecting() else backend
 
 
 def can_pack(semiring: Semiring, on_device: bool) -> bool:
@@ -91,7 +91,7 @@ def can_pack(semiring: Semiring, on_device: bool) -> bool:
 def device_backend(semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> Backend:
     """Return the backend that `backend_for` returns for an array on a GPU."""
     backend = _backend(semiring, dtype, storage, None, True)
-    return _profile_backend(backend) if profiling.active and profiling.collects() else backend
+    return _profile_backend(backend) if profiling.active and profiling.is_collecting() else backend
 
 
 def _profile_backend(backend: Any) -> Backend:

@@ -30,7 +30,7 @@ from semiring.kernels import backend_for, device_backend
 from semiring.kernels.engine import Engine, make_plan
 from semiring.linalg.ranges import demand_range, magnitudes, may_wrap, scanned_magnitude
 from semiring.namespaces import array_namespace, is_device_array
-from semiring.threads import checked_threads, get_threads
+from semiring.threads import check_threads, get_threads
 
 if TYPE_CHECKING:
     from semiring.kernels.contract import Backend, KernelPlan, SequenceKernels, Steps
@@ -112,9 +112,9 @@ def engine_for(
     array: Array, semiring: Semiring, dtype: np.dtype[Any], nonnegative: bool, threads: int | None
 ) -> Engine:
     """Return the engine for products of ``dtype`` in the memory of ``array``."""
-    count = get_threads() if threads is None else checked_threads(threads)
+    count = get_threads() if threads is None else check_threads(threads)
     if type(array) is not np.ndarray and is_device_array(array):
-        profiled = profiling.active and profiling.collects()
+        profiled = profiling.active and profiling.is_collecting()
         return _device_engine(semiring, dtype, nonnegative, array.data.device_id, profiled)
     backend: Any = backend_for(None, semiring, dtype)  # Any, because mypy takes a protocol for not hashable
     return _engine(semiring, dtype, nonnegative, count, backend)

@@ -19,7 +19,7 @@ from semiring.kernels import backend_for
 from semiring.kernels.engine import Engine, make_plan
 from semiring.linalg.dispatch import multiply_into, multiply_with_witness, overlaps
 from semiring.namespaces import array_namespace, is_device_array
-from semiring.threads import checked_threads, get_threads
+from semiring.threads import check_threads, get_threads
 
 __all__ = ["entrywise", "gemm", "matmul", "matmul_witness", "power"]
 
@@ -105,7 +105,7 @@ def _multiply(semiring: Semiring, C: BitMatrix, A: BitMatrix, B: BitMatrix, thre
         multiply_into(semiring, result, A.unpack(), B.unpack(), Scan(), Scan(), threads)
         C.words[...] = pack(result).words
     else:
-        count = get_threads() if threads is None else checked_threads(threads)
+        count = get_threads() if threads is None else check_threads(threads)
         plan = make_plan(semiring, _BOOL, storage="bits", threads=count)
         Engine(backend_for(C.words, semiring, _BOOL, "bits"), plan).multiply(C.words, A.words, B.words)
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack, cast
 
 import numpy as np
 
-from semiring.advice import fewer_paths
+from semiring.advice import fewer_paths_advice
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring, boolean, max_min, max_plus, max_times, min_plus
 from semiring.algorithms.progress import Progress, as_progress
@@ -35,7 +35,7 @@ from semiring.io.network import semiring_of
 from semiring.namespaces import is_device_array
 from semiring.paths.result import Paths
 from semiring.paths.selected_sources import SearchResult, SomePaths
-from semiring.threads import checked_threads, get_threads
+from semiring.threads import check_threads, get_threads
 
 __all__ = [
     "best_paths",
@@ -212,7 +212,7 @@ class _PathRequest(NamedTuple):
         _refuse_stack(A)
         if is_sparse(A):
             size = np.dtype(A.dtype).itemsize * (1 + self.predecessors) + 4 * self.predecessors
-            demand_memory(A.shape[0] ** 2 * size, f"all paths of {A.shape[0]:,} vertices", fewer_paths())
+            demand_memory(A.shape[0] ** 2 * size, f"all paths of {A.shape[0]:,} vertices", fewer_paths_advice())
         try:
             if not self.predecessors:
                 closed = closure(A, semiring, device=self.device, **self.options)
@@ -262,7 +262,7 @@ class _PathRequest(NamedTuple):
             names=vertices.names,
             method=self.options["method"],
             predecessors=self.predecessors,
-            threads=get_threads() if threads is None else checked_threads(threads),
+            threads=get_threads() if threads is None else check_threads(threads),
             find_all_paths=lambda matrix, method: self._replace(
                 names=None, options=self.options | {"method": method}
             ).find_all_paths(LabelledArray(matrix, None, return_unchanged)),

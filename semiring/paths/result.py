@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from semiring.advice import fewer_paths
+from semiring.advice import fewer_paths_advice
 from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.expansion import DirectEdges, expanded
@@ -412,7 +412,7 @@ class Paths:
             )
         n, dtype, semiring = len(self), self._distances.dtype, self.semiring
         if is_sparse(self._weights) or isinstance(self._weights, BitMatrix):
-            demand_memory(n * n * dtype.itemsize, f"the array of the edges of {n:,} vertices", fewer_paths())
+            demand_memory(n * n * dtype.itemsize, f"the array of the edges of {n:,} vertices", fewer_paths_advice())
         weights = as_matrix(self._weights, semiring, dtype)
         nonnegative = is_floating(dtype) and bool((weights >= 0).all())
         zero, one = semiring.zero_for(dtype), semiring.one_for(dtype)

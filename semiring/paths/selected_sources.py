@@ -130,9 +130,9 @@ class SomePaths(Paths):
         )
 
     def _repr_html_(self) -> str:
-        from semiring.terminal import SHOWN, html_matrix
+        from semiring.terminal import SHOWN_ROWS, html_matrix
 
-        corner = self.matrix[:SHOWN, :SHOWN]
+        corner = self.matrix[:SHOWN_ROWS, :SHOWN_ROWS]
         if self._is_sparse:
             stored = corner.tocoo()
             corner = np.full(stored.shape, self.semiring.zero_for(stored.dtype), stored.dtype)

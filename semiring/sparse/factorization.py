@@ -47,7 +47,7 @@ from semiring.sparse.reductions import Reduction, find_reduction
 from semiring.sparse.signs import find_potentials, raise_for_negative_cycle
 from semiring.sparse.symbolic import Analysis, FactorLayout, analyse, widest_level, widest_level_of_core
 from semiring.terminal import announce
-from semiring.threads import checked_threads, get_threads
+from semiring.threads import check_threads, get_threads
 
 __all__ = ["Factor", "align_labels", "choose_work_dtype", "convert_right_side", "factor", "largest_magnitude"]
 
@@ -139,7 +139,7 @@ def factor(
     algebra = as_semiring(semiring_of(A, semiring))
     if algebra.star_expression is None:
         raise no_star(algebra.name, ", and a factor needs one")
-    count = None if threads is None else checked_threads(threads)
+    count = None if threads is None else check_threads(threads)
     placement = select_placement(device)
     edges = edges_of(A, algebra).require_eliminable()
     wide = isinstance(ordering, str) and ordering == "auto" and _has_wide_levels(edges)

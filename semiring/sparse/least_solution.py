@@ -30,7 +30,7 @@ from semiring.sparse.factorization import Factor, align_labels, choose_work_dtyp
 from semiring.sparse.inputs import SparseEntries, edges_of
 from semiring.sparse.numeric import PivotError
 from semiring.sparse.symbolic import analyse
-from semiring.threads import checked_threads, get_threads
+from semiring.threads import check_threads, get_threads
 
 __all__ = ["fixed_point"]
 
@@ -86,7 +86,7 @@ def fixed_point(
     array([4., 1., 0.])
     """
     algebra = as_semiring(semiring_of(A, semiring))
-    count = get_threads() if threads is None else checked_threads(threads)
+    count = get_threads() if threads is None else check_threads(threads)
     if may_name_vertices(A) or is_sparse(A):
         edges = edges_of(A, algebra).require_eliminable()
         pattern = edges.pattern

@@ -1,4 +1,4 @@
-"""The arithmetic of the checkers: ⊕ and ⊗ entry by entry, in a wider dtype if that is more exact, and comparisons.
+"""Define the arithmetic of the checkers: ⊕ and ⊗ of entries, in a wider dtype if that is more exact, and comparisons.
 
 It applies the definition of the semiring to NumPy arrays, and calls no backend.
 """
@@ -18,12 +18,23 @@ from semiring.arrays.sparse import check_sparse, is_sparse, stored_entries
 from semiring.io import network_of
 from semiring.paths import Paths
 
-__all__ = ["close", "compare", "dense", "epsilon", "lift", "multiply", "none_of", "relative", "times", "tolerance"]
+__all__ = [
+    "check_equal",
+    "epsilon",
+    "is_close",
+    "keeps_relative_error",
+    "lift",
+    "multiply",
+    "reject_entries",
+    "times",
+    "to_dense",
+    "tolerance",
+]
 
 Array: TypeAlias = NDArray[Any]
 
 
-def dense(x: Any, semiring: Semiring) -> Array:
+def to_dense(x: Any, semiring: Semiring) -> Array:
     """Return lists, packed bits, or a SciPy sparse matrix as a NumPy array; missing entries become the zero.
 
     For `Paths` it is their matrix, and for a `Network` or another graph the matrix of its edges in this semiring.
@@ -73,7 +84,7 @@ def times(x: Array, y: Array, semiring: Semiring) -> Array:
 
 
 def multiply(A: Array, B: Array, semiring: Semiring, start: Array | None = None) -> tuple[Array, Array]:
-    """Return ``start`` ⊕ A ⊗ B by its definition, and for each entry the magnitude that rounding is relative to.
+    """Return ``start`` ⊕ A ⊗ B by its definition, and for each entry the magnitude to which rounding is relative.
 
     The magnitude is 0 if ⊕ does not round, as for integers, booleans and a selective ⊕.
     """
@@ -110,13 +121,13 @@ def tolerance(rtol: float, D: Array, A: Array, semiring: Semiring) -> Array:
     """
     if not is_floating(D.dtype):
         return np.zeros(D.shape, np.int64)
-    if relative(semiring, A) and relative(semiring, D):
+    if keeps_relative_error(semiring, A) and keeps_relative_error(semiring, D):
         return rtol * _magnitude(D)
     return np.full(D.shape, rtol * max(float(_magnitude(x).max(initial=0)) for x in (A, D)))
 
 
-def relative(semiring: Semiring, x: Array) -> bool:
-    """Return whether ⊗ on values like those of ``x`` keeps relative errors small: no subtraction, nothing negative."""
+def keeps_relative_error(semiring: Semiring, x: Array) -> bool:
+    """Return whether ⊗ on values like those of ``x`` keeps relative errors small: no subtraction, no negative value."""
     nodes = list(semiring.mul.expression.walk())
     operations = {node.op for node in nodes if node.args}
     constants = [node.leaf for node in nodes if node.op == "const"]
@@ -124,30 +135,30 @@ def relative(semiring: Semiring, x: Array) -> bool:
     return harmless and bool((x[np.isfinite(x)] >= 0).all())
 
 
-def close(x: Array, y: Array, allowed: Array) -> Array:
-    """Return entry by entry whether x and y are equal (NaN equals NaN), or finite and at most ``allowed`` apart."""
+def is_close(x: Array, y: Array, max_error: Array) -> Array:
+    """Return for each entry whether x and y are equal (NaN equals NaN), or finite and at most ``max_error`` apart."""
     with np.errstate(invalid="ignore", over="ignore"):
         same = (x == y) | ((x != x) & (y != y))  # only NaN differs from itself, in every dtype
-        if not is_floating(x.dtype) or not np.any(allowed):
+        if not is_floating(x.dtype) or not np.any(max_error):
             return np.asarray(same)
-        return np.asarray(same | (np.abs(x - y) <= allowed) & np.isfinite(x) & np.isfinite(y))
+        return np.asarray(same | (np.abs(x - y) <= max_error) & np.isfinite(x) & np.isfinite(y))
 
 
-def compare(actual: Array, expected: Array, allowed: Array, formula: str, name: str) -> None:
-    """Raise `AssertionError` if an entry of ``actual`` is not the expected one.
+def check_equal(actual: Array, reference: Array, max_error: Array, formula: str, name: str) -> None:
+    """Raise `AssertionError` if an entry of ``actual`` differs from that of ``reference`` by more than ``max_error``.
 
     The error names the first such entry, and their number.
     """
-    if actual.shape != expected.shape:
-        raise AssertionError(f"{name} is {actual.shape}, but {formula} is {expected.shape}")
-    off = ~close(actual, expected, allowed)
-    none_of(off, actual, lambda *index: f"but {formula} is {expected[index]} there", name=name)
+    if actual.shape != reference.shape:
+        raise AssertionError(f"{name} is {actual.shape}, but {formula} is {reference.shape}")
+    off = ~is_close(actual, reference, max_error)
+    reject_entries(off, actual, lambda *index: f"but {formula} is {reference[index]} there", name=name)
 
 
-def none_of(
+def reject_entries(
     bad: Array, values: Array, reason: str | Callable[..., str], *, name: str = "D", row: int | None = None
 ) -> None:
-    """Raise `AssertionError` about the first entry where ``bad`` holds: its place, its value, the reason."""
+    """Raise `AssertionError` with the place and the value of the first entry in the mask ``bad``, and the reason."""
     if not bad.any():
         return
     position = tuple(int(index) for index in np.argwhere(bad)[0])

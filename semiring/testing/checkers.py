@@ -1,13 +1,14 @@
-"""Checks of results against their definition, for products, closures, distances, paths and predecessors.
+"""Check results against their definition, for products, closures, distances, paths and predecessors.
 
-They share no code with what they check: plain NumPy on the elementwise ⊕ and ⊗ of the semiring. Each returns
-nothing, or raises `AssertionError` that names the first offending entry. All cost more than what they check, and say
-how much. Matrices may be lists, SciPy's sparse, packed, or those of a `Network` or another graph; results also `Paths`.
+The checkers share no code with the functions that they check. They apply plain NumPy to the elementwise ⊕ and ⊗ of the
+semiring. Each checker returns nothing, or raises `AssertionError` that names the first wrong entry. It costs more than
+the function that it checks, and its docstring states the cost. Matrices may be lists, sparse matrices of SciPy, packed
+matrices, or those of a `Network` or another graph. Results may also be `Paths`.
 
-Tolerances are relative: ``rtol`` times the magnitudes that went into an entry. The default is 0 (equality) wherever
-the result allows one: integers and booleans, products with a selective ⊕ (one rounded ⊗ a candidate, then an exact
-choice). Otherwise it is a small multiple of n·ε, ε of the dtype of the result. For whole numbers held in floats pass
-``rtol=0``.
+Tolerances are relative: ``rtol`` times the magnitudes that went into an entry. The default is 0 (equality) wherever the
+result allows it: for integers, for booleans, and for products with a selective ⊕. (Each candidate is one rounded ⊗, and
+the choice among them is exact.) Otherwise it is a small multiple of n·ε, for the ε of the result's dtype. For whole
+numbers in floats pass ``rtol=0``.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.kernels.contract import NO_PREDECESSOR
 from semiring.testing.arithmetic import (
-    close,
-    compare,
-    dense,
+    check_equal,
     epsilon,
+    is_close,
+    keeps_relative_error,
     lift,
     multiply,
-    none_of,
-    relative,
+    reject_entries,
     times,
+    to_dense,
     tolerance,
 )
 
@@ -71,11 +72,11 @@ def check_product(A: Any, B: Any, C: Any, semiring: Semiring | str = "min_plus",
     The cost is O(m·n·k).
     """
     semiring = as_semiring(semiring)
-    A, B, C = dense(A, semiring), dense(B, semiring), dense(C, semiring)
+    A, B, C = to_dense(A, semiring), to_dense(B, semiring), to_dense(C, semiring)
     expected, scale = multiply(A, B, semiring)
     if rtol is None:
         rtol = 0.0 if semiring.selective else 4 * (A.shape[-1] + 2) * epsilon(C.dtype)
-    compare(C, expected, rtol * scale, "A ⊗ B", "C")
+    check_equal(C, expected, rtol * scale, "A ⊗ B", "C")
 
 
 def check_closure(
@@ -109,18 +110,18 @@ def check_closure(
     they determine D if I - A is invertible. Cost: O(n³).
     """
     semiring = as_semiring(semiring)
-    A, D = dense(A, semiring), dense(D, semiring)
+    A, D = to_dense(A, semiring), to_dense(D, semiring)
     if rtol is None:
         rtol = 16 * (len(A) + 2) * epsilon(D.dtype)
     A, D = lift(A, semiring), lift(D, semiring)
-    _same_square(A, D)
+    _check_same_square(A, D)
     start = _identity(len(A), A.dtype, semiring) if reflexive else A
     if not semiring.idempotent:
         for left, right, term in ((A, D, "A ⊗ D"), (D, A, "D ⊗ A")):
             expected, scale = multiply(left, right, semiring, start)
-            compare(D, expected, rtol * scale, f"{'I' if reflexive else 'A'} ⊕ {term}", "D")
+            check_equal(D, expected, rtol * scale, f"{'I' if reflexive else 'A'} ⊕ {term}", "D")
         return
-    # With a selective ⊕ the best path is simple, and going on would only let rounding gain on cycles of weight zero.
+    # With a selective ⊕ the best path is simple, and further powers would only let rounding gain on cycles of weight 0.
     steps = len(A) if semiring.selective else 64 * (len(A) + 1)
     expected = start
     for _ in range(steps):
@@ -128,7 +129,7 @@ def check_closure(
         if np.array_equal(following, expected):
             break
         expected = following
-    compare(D, expected, tolerance(rtol, expected, A, semiring), "A*" if reflexive else "A⁺", "D")
+    check_equal(D, expected, tolerance(rtol, expected, A, semiring), "A*" if reflexive else "A⁺", "D")
 
 
 def check_shortest_paths(A: Any, D: Any, *, rtol: float | None = None) -> None:
@@ -154,35 +155,35 @@ def check_shortest_paths(A: Any, D: Any, *, rtol: float | None = None) -> None:
     up to the tolerance. Cost: O(n³).
     """
     semiring = as_semiring("min_plus")
-    A, D = dense(A, semiring), dense(D, semiring)
+    A, D = to_dense(A, semiring), to_dense(D, semiring)
     if rtol is None:
         rtol = 4 * (len(A) + 2) * epsilon(D.dtype)
     A, D = lift(A, semiring), lift(D, semiring)
-    _same_square(A, D)
+    _check_same_square(A, D)
     none = semiring.zero_for(D.dtype)
     if is_floating(D.dtype):
-        none_of(np.isnan(D) | np.isneginf(D), D, "is no distance")
-    none_of(np.diag(np.diagonal(D) != 0), D, "is the distance of a vertex from itself, which is 0")
-    allowed = tolerance(rtol, D, A, semiring)
+        reject_entries(np.isnan(D) | np.isneginf(D), D, "is no distance")
+    reject_entries(np.diag(np.diagonal(D) != 0), D, "is the distance of a vertex from itself, which is 0")
+    max_error = tolerance(rtol, D, A, semiring)
     for i in range(len(A)):
         candidates = times(D[i, :, None], A, semiring)  # [k, j]: to k, then the edge k → j
-        _check_triangles(i, D[i], candidates, allowed[i])
-        tight = (candidates <= D[i] + allowed[i]) & (candidates != none)
-        reached = _reached(i, tight)
-        reached[i] = True  # by the path of no edges
-        none_of((D[i] != none) & ~reached, D[i], "is attained by no path", row=i)
+        _check_triangles(i, D[i], candidates, max_error[i])
+        tight = (candidates <= D[i] + max_error[i]) & (candidates != none)
+        reached = _search_vertices(i, tight)
+        reached[i] = True  # by the path without edges
+        reject_entries((D[i] != none) & ~reached, D[i], "is attained by no path", row=i)
 
 
-def _check_triangles(i: int, distance: Array, candidates: Array, allowed: Array) -> None:
+def _check_triangles(i: int, distance: Array, candidates: Array, max_error: Array) -> None:
     best = candidates.min(axis=0)
 
     def reason(j: int) -> str:
         return f"exceeds D[{i}, {(k := candidates[:, j].argmin())}] + A[{k}, {j}] = {best[j]}"
 
-    none_of(distance > best + allowed, distance, reason, row=i)
+    reject_entries(distance > best + max_error, distance, reason, row=i)
 
 
-def _reached(source: int, edge: Array) -> Array:
+def _search_vertices(source: int, edge: Array) -> Array:
     """Return the vertices that a breadth-first search reaches, with the source only if it lies on a cycle."""
     reached = np.zeros(len(edge), bool)
     frontier = np.arange(len(edge)) == source
@@ -237,7 +238,7 @@ def check_path(
     The cost is O(length).
     """
     semiring = as_semiring(semiring)
-    A, path = dense(A, semiring), [int(vertex) for vertex in path]
+    A, path = to_dense(A, semiring), [int(vertex) for vertex in path]
     _require(path, "the path is empty: a vertex alone is a path of one vertex")
     for position, vertex in enumerate(path):
         _require(0 <= vertex < len(A), f"the path {path} visits {vertex}, which is none of {len(A)} vertices")
@@ -253,13 +254,13 @@ def check_path(
         rtol = 4 * (len(path) + 2) * epsilon(np.result_type(A.dtype, np.asarray(distance).dtype))
     total, magnitude = _weight(weights, semiring)
     _require(
-        close(np.asarray(total), np.asarray(distance), np.asarray(rtol * magnitude + atol)),
+        is_close(np.asarray(total), np.asarray(distance), np.asarray(rtol * magnitude + atol)),
         f"the path {path} has weight {total}, not {distance}",
     )
 
 
 def _weight(weights: Array, semiring: Semiring) -> tuple[Any, float]:
-    """Return the product of the weights, and the magnitude that its rounding is relative to."""
+    """Return the product of the weights, and the magnitude to which its rounding is relative."""
     if semiring.tropical:
         total = math.fsum(weights.tolist()) if is_floating(weights.dtype) else sum(weights.tolist())
     else:
@@ -267,7 +268,7 @@ def _weight(weights: Array, semiring: Semiring) -> tuple[Any, float]:
         for weight in weights:
             total = semiring.mul(total, weight)
     summands = [abs(float(x)) for x in (total, *weights) if np.isfinite(x)]
-    return total, summands[0] if summands and relative(semiring, weights) else sum(summands)
+    return total, summands[0] if summands and keeps_relative_error(semiring, weights) else sum(summands)
 
 
 def check_predecessors(
@@ -307,28 +308,28 @@ def check_predecessors(
     The cost is O(n² log n).
     """
     semiring = as_semiring(semiring)
-    A, D, P = dense(A, semiring), dense(D, semiring), np.asarray(predecessors)
+    A, D, P = to_dense(A, semiring), to_dense(D, semiring), np.asarray(predecessors)
     if rtol is None:
         rtol = 4 * (len(A) + 2) * epsilon(D.dtype)
     A, D = lift(A, semiring), lift(D, semiring)
-    _same_square(A, D, P)
+    _check_same_square(A, D, P)
     n, zero = len(A), semiring.zero_for(A.dtype)
     source, vertex = np.indices((n, n))
     has_parent = (zero != D) & (source != vertex)
-    none_of(
+    reject_entries(
         (none != P) & ~has_parent, P, f"should be {none}: it is the source, or there is no path", name="predecessors"
     )
-    none_of(has_parent & ((P < 0) | (n <= P)), P, "is no vertex, but there is a path", name="predecessors")
+    reject_entries(has_parent & ((P < 0) | (n <= P)), P, "is no vertex, but there is a path", name="predecessors")
     parent = np.where(has_parent, P, vertex).astype(np.intp)
     edge = np.where(has_parent, A[parent, vertex], semiring.one_for(A.dtype))
-    none_of(has_parent & (edge == zero), P, lambda i, j: f"has no edge to {j}", name="predecessors")
+    reject_entries(has_parent & (edge == zero), P, lambda i, j: f"has no edge to {j}", name="predecessors")
     weight, ancestor = edge, parent
-    for _ in range(n.bit_length()):  # each step doubles the number of edges covered
+    for _ in range(n.bit_length()):  # each step doubles the number of edges in the weights
         weight = times(weight[source, ancestor], weight, semiring)
         ancestor = ancestor[source, ancestor]
-    none_of(has_parent & (ancestor != source), P, "never leads back to the source", name="predecessors")
-    off = has_parent & ~close(weight, D, tolerance(rtol, D, A, semiring))
-    none_of(off, D, lambda i, j: f"is not the weight of the path that the predecessors give, {weight[i, j]}")
+    reject_entries(has_parent & (ancestor != source), P, "never leads back to the source", name="predecessors")
+    off = has_parent & ~is_close(weight, D, tolerance(rtol, D, A, semiring))
+    reject_entries(off, D, lambda i, j: f"is not the weight of the path that the predecessors give, {weight[i, j]}")
 
 
 def check_reachability(A: Any, R: Any, semiring: Semiring | str | None = None, *, reflexive: bool = True) -> None:
@@ -354,12 +355,12 @@ def check_reachability(A: Any, R: Any, semiring: Semiring | str | None = None, *
     The cost is O(n³) at worst.
     """
     algebra = as_semiring("min_plus" if semiring is None else semiring)
-    edge, claimed = _truths(A, algebra), _truths(R, algebra)
-    _same_square(edge, claimed)
+    edge, claimed = _as_truth_values(A, algebra), _as_truth_values(R, algebra)
+    _check_same_square(edge, claimed)
     for i in range(len(edge)):
-        reached = _reached(i, edge)
+        reached = _search_vertices(i, edge)
         reached[i] |= reflexive
-        none_of(
+        reject_entries(
             reached != claimed[i],
             claimed[i],
             "is not what a breadth-first search finds",
@@ -368,8 +369,8 @@ def check_reachability(A: Any, R: Any, semiring: Semiring | str | None = None, *
         )
 
 
-def _truths(x: Any, semiring: Semiring) -> Array:
-    x = dense(x, semiring)
+def _as_truth_values(x: Any, semiring: Semiring) -> Array:
+    x = to_dense(x, semiring)
     return np.asarray(x if x.dtype.kind == "b" else x != semiring.zero_for(x.dtype))
 
 
@@ -377,7 +378,7 @@ def _identity(n: int, dtype: np.dtype[Any], semiring: Semiring) -> Array:
     return np.asarray(np.where(np.eye(n, dtype=bool), semiring.one_for(dtype), semiring.zero_for(dtype)))
 
 
-def _same_square(*matrices: Array) -> None:
+def _check_same_square(*matrices: Array) -> None:
     shapes = [matrix.shape for matrix in matrices]
     square = len(shapes[0]) == 2 and shapes[0][0] == shapes[0][1]
     _require(square and len(set(shapes)) == 1, f"the matrices are {shapes}: they should be square, of one size")

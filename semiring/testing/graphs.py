@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 Seed = int | np.random.Generator
-_RMAT_ROUNDS = 1_000  # of drawing: a distribution that no one would call a graph needs more, or never ends
+_RMAT_ROUNDS = 1_000  # the most rounds of drawing: a very skewed distribution repeats edges without end
 
 
 def uniform_graph(
@@ -88,8 +88,8 @@ def uniform_graph(
     """
     rng = np.random.default_rng(seed)
     count = _edge_count(n, edges_per_vertex, n * (n - 1))
-    rows, columns = _off_diagonal(_distinct(n * (n - 1), count, rng), n)
-    return _graph(n, rows, columns, semiring, dtype, weights, integer, sparse, rng)
+    rows, columns = _off_diagonal_places(_draw_distinct(n * (n - 1), count, rng), n)
+    return _make_graph(n, rows, columns, semiring, dtype, weights, integer, sparse, rng)
 
 
 def rmat_graph(
@@ -175,12 +175,12 @@ def rmat_graph(
             row, column = 2 * row + quadrant // 2, 2 * column + quadrant % 2
         drawn = np.concatenate([codes, (row * n + column)[row != column]])
         _, first = np.unique(drawn, return_index=True)
-        codes = drawn[np.sort(first)[:count]]  # in the order in which they came: no edge is favoured by its place
+        codes = drawn[np.sort(first)[:count]]  # in the order of drawing, so that no edge is favoured by its place
     rows, columns = np.divmod(codes, n)
     if shuffle:
         labels = rng.permutation(n)
         rows, columns = labels[rows], labels[columns]
-    return _graph(n, rows, columns, semiring, dtype, weights, integer, sparse, rng)
+    return _make_graph(n, rows, columns, semiring, dtype, weights, integer, sparse, rng)
 
 
 def grid_graph(
@@ -227,7 +227,9 @@ def grid_graph(
         If the semiring is not defined on ``dtype``.
     """
     tails, heads = _grid_edges(rows, columns)
-    return _graph(rows * columns, tails, heads, semiring, dtype, weights, integer, sparse, np.random.default_rng(seed))
+    return _make_graph(
+        rows * columns, tails, heads, semiring, dtype, weights, integer, sparse, np.random.default_rng(seed)
+    )
 
 
 def height_difference_grid(
@@ -261,7 +263,7 @@ def height_difference_grid(
     heights = rng.standard_normal(rows * columns).astype(dtype)
     tails, heads = _grid_edges(rows, columns)
     values = heights[heads] - heights[tails]
-    return _matrix(rows * columns, tails, heads, values, as_semiring("min_plus"), sparse), heights
+    return _make_matrix(rows * columns, tails, heads, values, as_semiring("min_plus"), sparse), heights
 
 
 def path_graph(
@@ -307,7 +309,7 @@ def path_graph(
         If the semiring is not defined on ``dtype``.
     """
     tails = np.arange(max(n - 1, 0))
-    return _graph(n, tails, tails + 1, semiring, dtype, weights, integer, sparse, np.random.default_rng(seed))
+    return _make_graph(n, tails, tails + 1, semiring, dtype, weights, integer, sparse, np.random.default_rng(seed))
 
 
 def cycle_graph(
@@ -353,7 +355,7 @@ def cycle_graph(
         If the semiring is not defined on ``dtype``.
     """
     tails = np.arange(n)
-    return _graph(
+    return _make_graph(
         n, tails, (tails + 1) % max(n, 1), semiring, dtype, weights, integer, sparse, np.random.default_rng(seed)
     )
 
@@ -411,15 +413,15 @@ def dag(
     """
     rng = np.random.default_rng(seed)
     pairs = n * (n - 1) // 2
-    codes = _distinct(pairs, _edge_count(n, edges_per_vertex, pairs), rng)
+    codes = _draw_distinct(pairs, _edge_count(n, edges_per_vertex, pairs), rng)
     heads = ((1 + np.sqrt(1 + 8 * codes.astype(np.float64))) / 2).astype(np.int64)
-    heads -= heads * (heads - 1) // 2 > codes  # the root was rounded: one step down or up mends it
+    heads -= heads * (heads - 1) // 2 > codes  # the root was rounded, which one step down or up corrects
     heads += heads * (heads + 1) // 2 <= codes
     tails = codes - heads * (heads - 1) // 2
     if shuffle:
         labels = rng.permutation(n)
         tails, heads = labels[tails], labels[heads]
-    return _graph(n, tails, heads, semiring, dtype, weights, integer, sparse, rng)
+    return _make_graph(n, tails, heads, semiring, dtype, weights, integer, sparse, rng)
 
 
 def planted_negative_cycle(
@@ -486,7 +488,7 @@ def planted_negative_cycle(
     rng = np.random.default_rng(seed)
     cycle = rng.permutation(n)[:length]
     count = min(_edge_count(n, min(edges_per_vertex, max(n - 1, 0)), n * (n - 1)), n * (n - 1))
-    tails, heads = _off_diagonal(_distinct(n * (n - 1), count, rng), n)
+    tails, heads = _off_diagonal_places(_draw_distinct(n * (n - 1), count, rng), n)
     values = rng.integers(low, high, len(tails), endpoint=True)
     planted = np.zeros(length, np.int64)
     planted[rng.integers(length)] = total
@@ -498,7 +500,7 @@ def planted_negative_cycle(
     tails, heads = np.divmod(codes, n)
     potential = rng.integers(-high, high, n, endpoint=True)
     values = (values + potential[tails] - potential[heads]).astype(dtype)
-    return _matrix(n, tails, heads, values, as_semiring("min_plus"), sparse), tuple(cycle.tolist())
+    return _make_matrix(n, tails, heads, values, as_semiring("min_plus"), sparse), tuple(cycle.tolist())
 
 
 def zero_weight_cycles(
@@ -514,8 +516,8 @@ def zero_weight_cycles(
 ) -> Any:
     """Return a min-plus graph with no negative cycle in which every vertex lies on a cycle of weight zero.
 
-    The vertices form rings (the last one may be shorter, and a vertex left alone has none). Ring edges weigh h[j] -
-    h[i] for random potentials h. The remaining edges, of a uniform graph, weigh more than that by ``weights``.
+    The vertices form rings. The last ring may be shorter, and a single remaining vertex has none. Ring edges weigh
+    h[j] - h[i] for random potentials h. The remaining edges, of a uniform graph, weigh more than that by ``weights``.
 
     Parameters
     ----------
@@ -555,7 +557,7 @@ def zero_weight_cycles(
     ring = order * n + order[following]
     ring = ring[following != place]
     count = _edge_count(n, min(edges_per_vertex, max(n - 1, 0)), n * (n - 1))
-    tails, heads = _off_diagonal(_distinct(n * (n - 1), count, rng), n)
+    tails, heads = _off_diagonal_places(_draw_distinct(n * (n - 1), count, rng), n)
     codes, first = np.unique(np.concatenate([ring, tails * n + heads]), return_index=True)
     low, high = weights
     drawn = (
@@ -565,7 +567,7 @@ def zero_weight_cycles(
     potential = rng.integers(-1000, 1000, n, endpoint=True) if integer else rng.normal(0, 1000, n)
     tails, heads = np.divmod(codes, max(n, 1))
     values = (potential[heads] - potential[tails] + extra).astype(dtype)
-    return _matrix(n, tails, heads, values, as_semiring("min_plus"), sparse)
+    return _make_matrix(n, tails, heads, values, as_semiring("min_plus"), sparse)
 
 
 # ---------------------------------------------------------------------------------------------------------- edges
@@ -580,15 +582,15 @@ def _edge_count(n: int, edges_per_vertex: float, room: int) -> int:
     return count
 
 
-def _distinct(population: int, count: int, rng: np.random.Generator) -> np.ndarray:
+def _draw_distinct(population: int, count: int, rng: np.random.Generator) -> np.ndarray:
     """Return ``count`` different numbers below ``population``, each set equally likely, in ascending order.
 
-    Drawn with repetition, sorted and topped up until there are enough; what is too much goes at random.
-    `Generator.choice` would build a hash table or the whole population.
+    The numbers are drawn with repetition and sorted, until there are enough different ones. Surplus numbers are removed
+    at random. `Generator.choice` would build a hash table or the whole population.
     """
-    if 2 * count > population:  # choose what is left out
+    if 2 * count > population:  # choose the numbers that are left out
         is_member = np.ones(population, bool)
-        is_member[_distinct(population, population - count, rng)] = False
+        is_member[_draw_distinct(population, population - count, rng)] = False
         return np.flatnonzero(is_member)
     drawn = np.empty(0, np.int64)
     while len(drawn) < count:
@@ -605,7 +607,7 @@ def _distinct(population: int, count: int, rng: np.random.Generator) -> np.ndarr
     return drawn
 
 
-def _off_diagonal(codes: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+def _off_diagonal_places(codes: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the places of an (n, n) matrix off its diagonal, counted along the rows."""
     rows, columns = np.divmod(codes, max(n - 1, 1))
     columns += columns >= rows
@@ -623,7 +625,7 @@ def _grid_edges(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
 # ---------------------------------------------------------------------------------------------------------- matrices
 
 
-def _graph(
+def _make_graph(
     n: int,
     rows: np.ndarray,
     columns: np.ndarray,
@@ -636,10 +638,14 @@ def _graph(
 ) -> Any:
     semiring, dtype = as_semiring(semiring), np.dtype(dtype)
     semiring.check_dtype(dtype)
-    return _matrix(n, rows, columns, draw_weights(len(rows), semiring, dtype, weights, integer, rng), semiring, sparse)
+    return _make_matrix(
+        n, rows, columns, draw_weights(len(rows), semiring, dtype, weights, integer, rng), semiring, sparse
+    )
 
 
-def _matrix(n: int, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, semiring: Semiring, sparse: bool) -> Any:
+def _make_matrix(
+    n: int, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, semiring: Semiring, sparse: bool
+) -> Any:
     if sparse:
         from scipy.sparse import csr_array
 

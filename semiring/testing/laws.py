@@ -1,12 +1,13 @@
-"""The laws of semirings, of matrices over them and of closures, as checks that run on any data.
+"""Check the laws of semirings, of matrices over them, and of closures on any data.
 
-A law is an equation between two sides. `check_law` evaluates both on the elements given, `check_matrix_law` and
-`check_closure_law` on matrices, with this library's functions or the caller's own. `laws_of`, `matrix_laws_of`,
-`closure_laws_of` name those that must hold for a semiring: a commutative ⊗ has more of them.
+A law is an equation between two sides. `check_law` evaluates both sides on elements. `check_matrix_law` and
+`check_closure_law` evaluate them on matrices, by the functions of this library or of the caller. `laws_of`,
+`matrix_laws_of` and `closure_laws_of` return the names of the laws that must hold for a semiring. If ⊗ is commutative,
+there are more of these laws.
 
-A failure raises `AssertionError` with the operands and both sides. Equality is exact unless the dtype is floating
-and ``rtol`` is given: then the sides may differ by ``rtol`` times the largest magnitude among them and the operands.
-Give exact data (small whole numbers held in floats) and no tolerance where that is possible: a tolerance hides bugs.
+A failed law raises `AssertionError` with the operands and both sides. Equality is exact unless the dtype is floating
+and ``rtol`` is given. Then the sides may differ by ``rtol`` times the largest magnitude among them and the operands.
+Pass exact data (small whole numbers in floats) and no tolerance where possible, because a tolerance hides bugs.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from semiring.algebra.expressions.tree import is_floating
 from semiring.algebra.verify import laws as axioms
 from semiring.algebra.verify.dtype_laws import ArrayAlgebra
 from semiring.errors import UnknownNameError
-from semiring.testing.arithmetic import close
+from semiring.testing.arithmetic import is_close
 
 __all__ = ["check_closure_law", "check_law", "check_matrix_law", "closure_laws_of", "laws_of", "matrix_laws_of"]
 
@@ -35,7 +36,7 @@ Product: TypeAlias = Callable[..., Any]
 
 @dataclass(frozen=True)
 class MatrixLaw:
-    """One equation of matrices: how it reads, the property of the semiring it supposes, and its two sides."""
+    """An equation of matrices: its statement, its two sides, and the property of the semiring that it requires."""
 
     statement: str
     sides: Callable[..., tuple[Any, Any]]
@@ -48,12 +49,12 @@ class MatrixLaw:
 # --------------------------------------------------------------------------------------------------------- elements
 
 
-def _with(constant: str, x: Array, semiring: Semiring) -> Array:
+def _constant_like(constant: str, x: Array, semiring: Semiring) -> Array:
     return np.full_like(x, getattr(semiring, f"{constant}_for")(x.dtype))
 
 
-class _OnArrays(ArrayAlgebra):
-    """The elementwise functions of the library, where 0̄ annihilates by definition."""
+class _ArrayOperations(ArrayAlgebra):
+    """The elementwise functions of the library, in which 0̄ annihilates by definition."""
 
     raw_mul = ArrayAlgebra.mul
 
@@ -72,15 +73,15 @@ def _holds_for(law: axioms.Law, semiring: Semiring) -> bool:
     return law.key not in axioms.PROPERTIES or bool(getattr(semiring, law.key))
 
 
-def _starless(x: Array, semiring: Semiring) -> Array:
-    """Return where x has no star, so that a law of the star does not apply."""
+def _has_no_star(x: Array, semiring: Semiring) -> Array:
+    """Return a mask of the elements without a star, to which a law of the star does not apply."""
     if semiring.divergence is None:
         return np.zeros(x.shape, bool)
     return np.asarray(semiring.divergence.evaluate({"x": x}, x.dtype))
 
 
-def _nearer(total: Array, x: Array, y: Array) -> Array:
-    """Return x or y, whichever equals the sum, and y if neither does, so that the two sides then differ."""
+def _choose_equal(total: Array, x: Array, y: Array) -> Array:
+    """Return that of x and y which equals the sum. If neither equals it, return y, so that the two sides differ."""
     x, y = np.broadcast_arrays(x, y)
     return np.where(total == x, x, y)
 
@@ -124,19 +125,19 @@ def check_law(name: str, semiring: Semiring | str, x: Any, y: Any = None, z: Any
     AssertionError
         If the law fails. The message has the operands and both sides.
     """
-    semiring, law = as_semiring(semiring), _named(_LAWS, name)
+    semiring, law = as_semiring(semiring), _find_law(_LAWS, name)
     elements = (x, x if y is None else y, x if z is None else z)
     dtype = semiring.common_dtype(*elements)
     operands = np.broadcast_arrays(*(np.asarray(operand, dtype) for operand in elements))
     used = operands[: law.arity]
-    with np.errstate(all="ignore"):  # the star of what has none
-        demands = list(law.demands(_OnArrays(semiring, dtype), *used))
+    with np.errstate(all="ignore"):  # some elements have no star
+        demands = list(law.demands(_ArrayOperations(semiring, dtype), *used))
     for statement, left, right in demands:
         first, *others = (np.broadcast_to(np.asarray(side, dtype), operands[0].shape) for side in right)
         for other in others:
-            first = _nearer(left, first, other)
+            first = _choose_equal(left, first, other)
         if law.starred:
-            left = np.where(_starless(used[0], semiring), first, left)
+            left = np.where(_has_no_star(used[0], semiring), first, left)
         _compare(statement, semiring, left, first, operands, rtol, by_entry=True)
 
 
@@ -155,7 +156,7 @@ _MATRIX_LAWS: Mapping[str, MatrixLaw] = {
     "left_neutral": MatrixLaw("I ⊗ A = A", lambda s, p, A, B, C: (p(_identity(A.shape[0], A, s), A, s), A)),
     "right_neutral": MatrixLaw("A ⊗ I = A", lambda s, p, A, B, C: (p(A, _identity(A.shape[1], A, s), s), A)),
     "annihilation": MatrixLaw(
-        "O ⊗ A = O", lambda s, p, A, B, C: (p(_with("zero", A.T, s), A, s), _zeros(A.shape[1], A, s))
+        "O ⊗ A = O", lambda s, p, A, B, C: (p(_constant_like("zero", A.T, s), A, s), _zeros(A.shape[1], A, s))
     ),
     "transposition": MatrixLaw(
         "(A ⊗ B)ᵀ = Bᵀ ⊗ Aᵀ", lambda s, p, A, B, C: (np.asarray(p(A, B, s)).T, p(B.T, A.T, s)), "commutative"
@@ -176,7 +177,7 @@ def matrix_laws_of(semiring: Semiring | str) -> tuple[str, ...]:
     tuple of str
         The names. A law that follows from a property is among them if the semiring has the property.
     """
-    return _valid(_MATRIX_LAWS, semiring)
+    return _valid_laws(_MATRIX_LAWS, semiring)
 
 
 def check_matrix_law(
@@ -199,7 +200,7 @@ def check_matrix_law(
         The semiring, or its name.
     A, B, C : array, shape (n, n)
         Square matrices of one size and dtype. The default of B and C is A. The laws with one ⊕ of matrices need only
-        equal sizes of what they add.
+        operands of ⊕ of equal size.
     matmul : callable or None
         ``matmul(A, B, semiring)``, the product to check. The default is that of this library.
     rtol : float
@@ -213,7 +214,7 @@ def check_matrix_law(
     AssertionError
         If the law fails. The message has the operands and both sides.
     """
-    semiring, law = as_semiring(semiring), _named(_MATRIX_LAWS, name)
+    semiring, law = as_semiring(semiring), _find_law(_MATRIX_LAWS, name)
     if matmul is None:
         from semiring.linalg import matmul as own
 
@@ -257,7 +258,7 @@ def closure_laws_of(semiring: Semiring | str) -> tuple[str, ...]:
     tuple of str
         The names. A law that follows from a property is among them if the semiring has the property.
     """
-    return _valid(_CLOSURE_LAWS, semiring)
+    return _valid_laws(_CLOSURE_LAWS, semiring)
 
 
 def check_closure_law(
@@ -295,7 +296,7 @@ def check_closure_law(
     AssertionError
         If the law fails. The message has the operands and both sides.
     """
-    semiring, law = as_semiring(semiring), _named(_CLOSURE_LAWS, name)
+    semiring, law = as_semiring(semiring), _find_law(_CLOSURE_LAWS, name)
     if closure is None:
         from semiring.closures import closure as own_closure
 
@@ -320,12 +321,12 @@ def _zeros(n: int, like: Array, semiring: Semiring) -> Array:
     return np.full((n, n), semiring.zero_for(like.dtype))
 
 
-def _valid(table: Mapping[str, MatrixLaw], semiring: Semiring | str) -> tuple[str, ...]:
+def _valid_laws(table: Mapping[str, MatrixLaw], semiring: Semiring | str) -> tuple[str, ...]:
     semiring = as_semiring(semiring)
     return tuple(name for name, law in table.items() if law.holds_for(semiring))
 
 
-def _named(table: Mapping[str, AnyLaw], name: str) -> AnyLaw:
+def _find_law(table: Mapping[str, AnyLaw], name: str) -> AnyLaw:
     if name not in table:
         raise UnknownNameError("law", name, table)
     return table[name]
@@ -337,13 +338,13 @@ def _compare(
     left, right = np.asarray(left), np.asarray(right)
     if left.shape != right.shape:
         raise AssertionError(f"{statement} fails in {semiring.name}: the sides are {left.shape} and {right.shape}")
-    allowed = np.zeros(left.shape)
+    max_error = np.zeros(left.shape)
     if rtol and is_floating(left.dtype):
         values = (left, right, *operands)
         magnitudes = [np.where(np.isfinite(value), np.abs(value), 0) for value in values]
         largest = np.maximum.reduce(magnitudes) if by_entry else max(x.max(initial=0) for x in magnitudes)
-        allowed = rtol * np.broadcast_to(largest, left.shape)
-    off = ~close(left, right, allowed)
+        max_error = rtol * np.broadcast_to(largest, left.shape)
+    off = ~is_close(left, right, max_error)
     if off.any():
         cell = tuple(int(index) for index in np.argwhere(off)[0])
         named = zip("xyz", operands, strict=False)

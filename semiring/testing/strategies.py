@@ -1,6 +1,6 @@
-"""Hypothesis strategies: semirings, their elements with the awkward values, and matrices in every memory order.
+"""Hypothesis strategies of semirings, of their elements with extreme values, and of matrices in every memory order.
 
-Hypothesis is imported when a strategy is made; `MissingExtraError` names the extra that brings it.
+Hypothesis is imported when a strategy is made. `MissingExtraError` names the extra that installs it.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def elements(semiring: Semiring | str, dtype: Any = "float64") -> SearchStrategy
     st = _hypothesis()
     if dtype.kind == "b":
         return st.booleans()  # type: ignore[no-any-return]  # as above
-    lower, upper = _ends(semiring, dtype)
+    lower, upper = _domain_ends(semiring, dtype)
     corners = st.sampled_from([value.item() for value in _corners(semiring, dtype)])
     if dtype.kind in "iu":
         return st.one_of(corners, st.integers(lower, upper))  # type: ignore[no-any-return]  # as above
@@ -125,13 +125,18 @@ def exact_elements(semiring: Semiring | str, dtype: Any = "float64", *, largest:
     dtype : dtype or str
         The dtype, on which the semiring must be defined.
     largest : int
-        The largest magnitude of the whole numbers.
+        The largest magnitude of whole numbers. For a product it is at most 3.
 
     Returns
     -------
     hypothesis.strategies.SearchStrategy
-        A strategy of Python numbers: whole numbers up to ``largest`` in magnitude within the domain, and the zero. If
-        the domain lies within [0, 1], they are sixty-fourths, or powers of ½ if ⊗ is a product.
+        A strategy of Python numbers. If ⊕ and ⊗ never round (minimum, maximum, bit operations), it draws all
+        `elements`. Otherwise it draws the zero, and elements of the domain:
+
+        - in a domain of floats within [0, 1], sixty-fourths, or powers of ½ if ⊗ is a product;
+        - for a selective ⊕ with a product in floats, powers of two from 1/16 (or from 1) to 16;
+        - for other products, whole numbers up to 3 in magnitude, or up to ``largest`` if that is less;
+        - else whole numbers up to ``largest`` in magnitude.
 
     Raises
     ------
@@ -149,7 +154,7 @@ def exact_elements(semiring: Semiring | str, dtype: Any = "float64", *, largest:
     if operations <= _NEVER_ROUND:
         return elements(semiring, dtype)
     product = "mul" in operations
-    lower, upper = _ends(semiring, dtype)
+    lower, upper = _domain_ends(semiring, dtype)
     if dtype.kind == "f" and lower >= 0 and upper <= 1:
         values: Any = (
             st.integers(0, 8).map(lambda power: 0.5**power)
@@ -248,13 +253,13 @@ def closable_matrices(
     st = _hypothesis()
     one = semiring.one_for(dtype)
 
-    def absorbed(value: Any) -> bool:
+    def is_absorbed(value: Any) -> bool:
         return bool(semiring.add(dtype.type(value), one) == one)
 
     orders = st.integers(0, 9) if sizes is None else sizes
     squares = orders.map(lambda n: (n, n))
     if semiring.idempotent and (semiring.absorptive or semiring.tropical or semiring.domain.contains(1)):
-        entries = exact_elements(semiring, dtype).filter(absorbed)
+        entries = exact_elements(semiring, dtype).filter(is_absorbed)
         return matrices(semiring, dtype, squares, entries=entries, layouts=layouts)
     zero = semiring.zero_for(dtype)
 
@@ -278,37 +283,37 @@ def _poison(dtype: np.dtype[Any]) -> Any:
     return np.nan if is_floating(dtype) else True if dtype.kind == "b" else np.iinfo(dtype).max
 
 
-def _every_other(x: np.ndarray) -> np.ndarray:
+def _strided_view(x: np.ndarray) -> np.ndarray:
     wide = np.full((2 * x.shape[0] + 1, 3 * x.shape[1] + 2), _poison(x.dtype), x.dtype)
     view = wide[1::2, 1::3][: x.shape[0], : x.shape[1]]
     view[...] = x
     return view
 
 
-def _window(x: np.ndarray) -> np.ndarray:
+def _window_view(x: np.ndarray) -> np.ndarray:
     wide = np.full((x.shape[0] + 3, x.shape[1] + 5), _poison(x.dtype), x.dtype)
     view = wide[1 : 1 + x.shape[0], 2 : 2 + x.shape[1]]
     view[...] = x
     return view
 
 
-def _read_only(x: np.ndarray) -> np.ndarray:
+def _read_only_copy(x: np.ndarray) -> np.ndarray:
     copy = np.array(x, order="C")
     copy.flags.writeable = False
     return copy
 
 
-#: Memory orders of a matrix, by name: each makes an equal matrix that lies differently in memory.
+#: Functions by the name of a memory order: each returns an equal matrix in this order.
 LAYOUTS: dict[str, Any] = {
     "C": lambda x: np.array(x, order="C"),
     "Fortran": lambda x: np.array(x, order="F"),
     "rows reversed": lambda x: np.array(x[::-1], order="C")[::-1],
     "columns reversed": lambda x: np.array(x[:, ::-1], order="C")[:, ::-1],
     "both reversed, Fortran": lambda x: np.array(x[::-1, ::-1], order="F")[::-1, ::-1],
-    "every other": _every_other,
-    "every other, transposed": lambda x: _every_other(x.T).T,
-    "window": _window,
-    "read-only": _read_only,
+    "every other": _strided_view,
+    "every other, transposed": lambda x: _strided_view(x.T).T,
+    "window": _window_view,
+    "read-only": _read_only_copy,
 }
 
 
@@ -341,7 +346,7 @@ def in_layout(x: Any, layout: str) -> np.ndarray:
 # --------------------------------------------------------------------------------------------------------- elements
 
 
-def _ends(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+def _domain_ends(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[Any, Any]:
     """Return the ends of the domain in the dtype, or the nearest values inside if the dtype does not have the ends."""
     lower, upper = semiring.domain.lower, semiring.domain.upper
     if dtype.kind in "iu":
@@ -359,7 +364,7 @@ def _ends(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[Any, Any]:
 
 
 def _corners(semiring: Semiring, dtype: np.dtype[Any]) -> list[Any]:
-    lower, upper = _ends(semiring, dtype)
+    lower, upper = _domain_ends(semiring, dtype)
     values = [semiring.zero_for(dtype), semiring.one_for(dtype)]
     if dtype.kind == "f":
         limits = np.finfo(dtype)

@@ -1,4 +1,4 @@
-"""The weights of random graphs, in the semiring's domain, exact on request, and never its zero."""
+"""Draw the weights of random graphs: in the domain of the semiring, never its zero, and exact on request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from semiring.errors import DomainError
 
 __all__ = ["Weights", "draw_weights"]
 
-Weights: TypeAlias = tuple[float, float] | None  # (low, high); None: the graph chooses
+Weights: TypeAlias = tuple[float, float] | None  # (low, high); None: an interval on which no cycle improves
 
 
 def draw_weights(
@@ -35,7 +35,7 @@ def draw_weights(
         drawn = drawn.astype(dtype)
     else:
         drawn = (low + (high - low) * rng.random(count)).astype(dtype)
-    # A zero within the interval would be no edge: the end that is not zero stands in for it.
+    # A zero within the interval would be no edge, so an end of the interval that is not zero replaces it.
     drawn[drawn == zero] = high if high != zero else low
     if count and bool((drawn == zero).any()):
         raise DomainError(f"the weights {weights} hold nothing but the zero of {semiring.name}")
@@ -48,7 +48,7 @@ def _default_weights(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[float, f
     if dtype.kind in "iu":
         upper = min(upper, np.iinfo(dtype).max)
     candidates = [(low, min(high, upper)) for low, high in ((1, 1000), (-1000, -1), (0.5, 1))]
-    intervals = [interval for interval in candidates if _holds(interval, semiring, dtype)]
+    intervals = [interval for interval in candidates if _is_valid_interval(interval, semiring, dtype)]
     if not intervals:
         raise DomainError(f"give weights=(low, high) within the domain {semiring.domain} of {semiring.name}")
     one = semiring.one_for(dtype)
@@ -56,7 +56,7 @@ def _default_weights(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[float, f
     return (harmless or intervals)[0]
 
 
-def _holds(interval: tuple[float, float], semiring: Semiring, dtype: np.dtype[Any]) -> bool:
+def _is_valid_interval(interval: tuple[float, float], semiring: Semiring, dtype: np.dtype[Any]) -> bool:
     low, high = interval
     if dtype.kind in "iu" and (low < np.iinfo(dtype).min or low != int(low)):
         return False

@@ -127,7 +127,7 @@ def test_help_names_the_devices(command, capsys):
 
 def test_advice_spells_several_gpus_as_the_command_does():
     command = build_parser().read(["closure", "edges.csv"]).command
-    with advice.spelled(command.spelling):
+    with advice.use_spelling(command.spelling):
         assert advice.option("device", ("cuda:0", "cuda:1")) == "--device cuda:0,cuda:1"
         assert advice.option("device", "cuda:*") == "--device 'cuda:*'"
         assert advice.option("device") == "--device"

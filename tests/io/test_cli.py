@@ -23,14 +23,14 @@ from tiers import full, quick
 
 import semiring
 from semiring import cli
-from semiring.advice import ANY, fewer_paths, option, spelled
+from semiring.advice import ANY, fewer_paths_advice, option, use_spelling
 from semiring.cli.common import format_number
 from semiring.cli.parser import COMMANDS, build_parser
 from semiring.cli.progress import Compilations, ProgressBar
 from semiring.data import load_network
 from semiring.errors import NegativeCycleError, no_star
 from semiring.io import read, write
-from semiring.logs import Compilation, chose
+from semiring.logs import Compilation, log_choice
 
 INF = float("inf")
 ROOT = os.path.dirname(os.path.dirname(semiring.__file__))
@@ -711,12 +711,12 @@ def test_messages_advise_options_of_the_command():
         ("sources", 1): ("sources=1", "sources=1"),  # the command has no such option
     }
     assert {given: option(*given) for given in spellings} == {given: python for given, (python, _) in spellings.items()}
-    assert "sources=" in fewer_paths()
-    with spelled(command.spelling):
+    assert "sources=" in fewer_paths_advice()
+    with use_spelling(command.spelling):
         assert {given: option(*given) for given in spellings} == {
             given: typed for given, (_, typed) in spellings.items()
         }
-        assert "semiring paths FILE --from A" in fewer_paths()
+        assert "semiring paths FILE --from A" in fewer_paths_advice()
         assert str(no_star("s")) == "s has no star: give one, --star"
     assert "Semiring(..., star=...)" in str(no_star("s"))
 
@@ -1138,7 +1138,7 @@ def told(terminal, *seconds):
         for long in seconds:
             under_way = Compilation("min_plus float32 product")
             under_way._start -= long
-            under_way.done()
+            under_way.finish()
     return terminal.getvalue()
 
 
@@ -1157,14 +1157,14 @@ def test_the_logger_is_left_as_it_was():
         raise KeyboardInterrupt
     assert (logger.level, list(logger.handlers)) == before
     with Compilations(terminal):
-        chose("a closure", "rkleene", "it is fast")
+        log_choice("a closure", "rkleene", "it is fast")
     assert terminal.getvalue() == "", "choices are for --explain"
 
 
 def test_the_command_announces_what_it_compiles(towns, monkeypatch):
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
-    monkeypatch.setattr("semiring.cli.closure.closure", lambda *_, **__: Compilation("the tile").done() or fail_now())
+    monkeypatch.setattr("semiring.cli.closure.closure", lambda *_, **__: Compilation("the tile").finish() or fail_now())
 
     def fail_now():
         raise MemoryError

@@ -14,7 +14,7 @@ import pytest
 from semiring.kernels.cuda.compile import cubins
 from semiring.kernels.cuda.product.specification import Fold, Product, Search
 from semiring.kernels.cuda.product.words import WordFormat
-from semiring.logs import Compilation, chose, logger
+from semiring.logs import Compilation, log_choice, logger
 
 ROOT = str(Path(__file__).parents[2])
 
@@ -77,8 +77,8 @@ def test_logging_is_not_loaded_with_the_library():
 def test_a_compilation_begins_and_ends(caplog):
     with caplog.at_level(logging.DEBUG, "semiring"):
         under_way = Compilation("x", "sm_90a")
-        under_way.done()
-        Compilation("y").done(least=60.0)
+        under_way.finish()
+        Compilation("y").finish(shortest=60.0)
         Compilation("z")
     told = [(one.levelname, re.sub(r"[\d.]+ s$", "1 s", one.message), one.seconds is None) for one in caplog.records]
     assert told == [
@@ -92,7 +92,7 @@ def test_a_compilation_begins_and_ends(caplog):
 
 def test_a_choice_says_why(caplog):
     with caplog.at_level(logging.INFO, "semiring"):
-        chose("closure of 300 × 300 float32", "rkleene", "it was measured fastest")
+        log_choice("closure of 300 × 300 float32", "rkleene", "it was measured fastest")
     assert caplog.messages == ["closure of 300 × 300 float32: rkleene, because it was measured fastest"]
 
 

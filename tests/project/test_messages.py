@@ -187,7 +187,7 @@ def test_compilations_are_announced_where_somebody_sees_it(monkeypatch):
         monkeypatch.setattr("sys.stderr", screen)
         under_way = Compilation("the tile")
         under_way._start -= seconds
-        under_way.done()
+        under_way.finish()
         return screen.getvalue()
 
     assert said(Screen(), 2.1) == f"\r{line} …\x1b[K\r{line}: 2.1 s\x1b[K\n"

@@ -191,7 +191,7 @@ def test_a_profile_inside_another_belongs_to_both():
 
 def test_compilations_are_in_it():
     with sr.profile() as ran:
-        Compilation("min_plus float32 product").done()
+        Compilation("min_plus float32 product").finish()
     (found,) = ran.children
     assert (found.kind, found.label) == ("compilation", "min_plus float32 product")
 

@@ -41,7 +41,7 @@ from semiring.algorithms.potentials.weights import Weights, relative_rounding, r
 from semiring.algorithms.views import Array
 from semiring.arrays.parts import to_host_array
 from semiring.arrays.zero_conventions import minus_one_hint
-from semiring.errors import NO_CLOSURE, DomainError, NegativeCycleError, PositiveCycleError, shown_cycle
+from semiring.errors import NO_CLOSURE, DomainError, NegativeCycleError, PositiveCycleError, cycle_text
 from semiring.kernels import backend_for
 from semiring.kernels.contract import PassKernels
 from semiring.namespaces import array_namespace
@@ -310,7 +310,7 @@ def cycle_error(
     amount = total * sign
     weight_shown = str(amount) if amount.denominator == 1 else f"{float(amount):.6g}"
     return (NegativeCycleError if sign > 0 else PositiveCycleError)(
-        f"the cycle {shown_cycle(cycle)} of {len(cycle)} edge{'s' if len(cycle) > 1 else ''} has the weight "
+        f"the cycle {cycle_text(cycle)} of {len(cycle)} edge{'s' if len(cycle) > 1 else ''} has the weight "
         f"{weight_shown}, {'below' if sign > 0 else 'above'} 0: going round it improves without end, so {NO_CLOSURE}"
         f"{hint}",
         cycle,

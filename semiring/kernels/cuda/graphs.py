@@ -15,7 +15,7 @@ import numpy as np
 
 from semiring.kernels.cuda.closing.modules import current_device, granted
 from semiring.kernels.cuda.entries.packing import set_bits
-from semiring.logs import KEPT, Compilation
+from semiring.logs import CACHED_SECONDS, Compilation
 
 __all__ = [
     *("count_hops", "edge_words", "fill_bottlenecks", "scan_structure", "mirror", "permute", "permute_columns"),
@@ -230,7 +230,7 @@ def _launch(A: Any, name: str, grid: tuple[int, ...], *parameters: Any, shared: 
 def _kernel(name: str, itemsize: int, kind: int, device: int) -> Any:
     under_way = Compilation("graph analysis", "this GPU")
     function = _module(itemsize, kind).get_function(name)
-    under_way.done(KEPT)
+    under_way.finish(CACHED_SECONDS)
     return function
 
 

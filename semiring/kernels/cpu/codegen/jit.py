@@ -65,7 +65,7 @@ class KernelCache(DispatcherCache):  # type: ignore[misc]  # Numba has no types
 
     def save_overload(self, sig: Any, data: Any) -> None:
         key = self._key(sig)
-        self._under_way.pop(key).done()
+        self._under_way.pop(key).finish()
         cache.save(self.modules, key, result_state(data))
 
     def enable(self) -> None:

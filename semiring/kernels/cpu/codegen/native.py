@@ -60,7 +60,7 @@ def compile_native(build: Build, *arguments: Any, purpose: str = "computation", 
         if library is None:
             under_way = Compilation(purpose)
             library = compile_library(name, lambda module: build(module, name, *arguments, **options))
-            under_way.done()
+            under_way.finish()
             cache.save(modules, key, library_state(library))
         _libraries[key] = function_address(library, name), library
         return _libraries[key][0]

@@ -7,7 +7,7 @@ from typing import Any
 
 from semiring.errors import MissingExtraError
 from semiring.kernels.cuda.closing.sources import Arithmetic, source
-from semiring.logs import KEPT, Compilation
+from semiring.logs import CACHED_SECONDS, Compilation
 
 __all__ = ["compile_for", "current_device", "granted", "kernel", "multiprocessors", "resident_blocks"]
 
@@ -41,7 +41,7 @@ def _kernel(
 ) -> Any:
     under_way = Compilation(f"{arithmetic.dtype} closure", "this GPU")
     function = _module(file, arithmetic, defines, cooperative).get_function(name)
-    under_way.done(KEPT)
+    under_way.finish(CACHED_SECONDS)
     if shared > 48 * 1024:  # granted to the function, which the kernels of other sizes launch too
         function.max_dynamic_shared_size_bytes = max(shared, function.max_dynamic_shared_size_bytes)
     return function

@@ -14,7 +14,7 @@ from semiring.kernels.cuda.closing.modules import current_device, granted
 from semiring.kernels.cuda.entries.elementwise import reduction
 from semiring.kernels.cuda.product.bit_kernels import is_reachability
 from semiring.kernels.cuda.product.calls import call_for, format_of
-from semiring.logs import KEPT, Compilation
+from semiring.logs import CACHED_SECONDS, Compilation
 
 __all__ = ["count_edges", "fill_component", "has_edges", "peel", "permute_bits", "sweep_against", "sweep_along"]
 
@@ -122,7 +122,7 @@ def _launch(name: str, grid: tuple[int, ...], *parameters: Any) -> None:
 def _kernel(name: str, rows: int, device: int) -> Any:
     under_way = Compilation("closure of packed bits", "this GPU")
     function = _module(rows).get_function(name)
-    under_way.done(KEPT)
+    under_way.finish(CACHED_SECONDS)
     return function
 
 

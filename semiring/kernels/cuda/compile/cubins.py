@@ -33,7 +33,7 @@ def cubin(what: Source, tile: Tile | None, target: str) -> tuple[str, bytes]:
 
         under_way = Compilation(_called(what), target)
         result = build(what, tile, target)
-        under_way.done()
+        under_way.finish()
         disk.save(fingerprint(), key, result)
     return result
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from semiring.arrays.device import load_cupy
 from semiring.kernels.cuda.entries.prepared_launch import Prepared
-from semiring.logs import KEPT, Compilation
+from semiring.logs import CACHED_SECONDS, Compilation
 
 __all__ = ["SIZES", "Pass", "source"]
 
@@ -130,5 +130,5 @@ def _dense(which: Pass, integer: np.dtype[Any], device: int) -> Any:
     under_way = Compilation("conversion of entries", "this GPU")
     module = load_cupy().RawModule(code=source(which, integer), options=("-std=c++17",))
     function = module.get_function("pass").kernel
-    under_way.done(KEPT)
+    under_way.finish(CACHED_SECONDS)
     return function

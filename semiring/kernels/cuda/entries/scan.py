@@ -15,7 +15,7 @@ from semiring.algebra.expressions.tree import is_floating
 from semiring.arrays.device import alignment_error, load_cupy
 from semiring.arrays.scans import Scan, raise_for_entry, rule_for
 from semiring.kernels.cuda.entries.prepared_launch import Prepared
-from semiring.logs import KEPT, Compilation
+from semiring.logs import CACHED_SECONDS, Compilation
 
 __all__ = ["MemoryOrder", "key_of", "look", "look_at"]
 
@@ -177,7 +177,7 @@ def _kernel(name: str, device: int) -> Any:
     """Return the function on the current device, which is ``device``."""
     under_way = Compilation("validation of entries", "this GPU")
     function = _module().get_function(name).kernel
-    under_way.done(KEPT)
+    under_way.finish(CACHED_SECONDS)
     return function
 
 

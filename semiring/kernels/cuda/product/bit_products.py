@@ -45,7 +45,7 @@ from semiring.kernels.cuda.product.bit_kernels import (
 )
 from semiring.kernels.cuda.product.calls import ProductCall
 from semiring.kernels.cuda.product.launches import enter
-from semiring.logs import KEPT, Compilation
+from semiring.logs import CACHED_SECONDS, Compilation
 
 __all__ = ["Panel", "is_read_before", "route", "square"]
 
@@ -174,7 +174,7 @@ def _loaded(name: str, text: str, defines: tuple[str, ...], shared: int, device:
     under_way = Compilation("product of packed bits", "this GPU")
     code, _ = compile_for(architecture(device), text, ("--std=c++17", *defines))
     function = load(code, name, shared)
-    under_way.done(KEPT)
+    under_way.finish(CACHED_SECONDS)
     return function
 
 

@@ -33,7 +33,7 @@ from semiring.kernels.cuda.closing.sources import text_of
 from semiring.kernels.cuda.entries.prepared_launch import Prepared
 from semiring.kernels.cuda.product import classical
 from semiring.kernels.cuda.product.launches import enter
-from semiring.logs import KEPT, Compilation
+from semiring.logs import CACHED_SECONDS, Compilation
 
 __all__ = ["may_take", "multiply", "source", "takes"]
 
@@ -323,7 +323,7 @@ def _module(char: str, device: int) -> Any:
 def _kernel(name: str, char: str, device: int) -> Any:
     under_way = Compilation("log_plus product", "this GPU")
     function = _module(char, device).get_function(name)
-    under_way.done(KEPT)
+    under_way.finish(CACHED_SECONDS)
     if name == "add_splits":
         function.max_dynamic_shared_size_bytes = _SHARED
     return function
