@@ -17,7 +17,7 @@ _EXTREMES = f"{_EXACT}, to the last bit. Hops, or weights ≥ 0 of one type, all
 _PATHS = f"{_DISTANCES} Of several shortest paths it may be another one."
 _BY_DISTANCE = f"{_DISTANCES} Inner keys ascend by distance; `cutoff` is taken for int weights."
 
-#: The functions of the backend, and what there is to say about each.
+#: The functions of the backend, and the documentation that NetworkX adds to each.
 FUNCTIONS: dict[str, str] = {
     "floyd_warshall": f"{_DISTANCES} Missing weights are 1.0, as there. Inner keys have the order of the graph.",
     "floyd_warshall_predecessor_and_distance": f"{_PATHS} Inner keys have the order of the graph.",
@@ -53,7 +53,7 @@ def get_info() -> dict[str, Any]:
         "package": "semiring",
         "short_summary": "Distances between all pairs by a dense closure, compiled for this machine.",
         "description": "All pairs of vertices at once, as linear algebra over the (min, +) semiring.",
-        # "auto", "cpu", "cuda", "cuda:1" or "cuda:*": semiring.compat.networkx.device says what each does.
+        # "auto", "cpu", "cuda", "cuda:1" or "cuda:*", see semiring.compat.networkx.device.
         "default_config": {"device": "auto"},
         "functions": {name: {"additional_docs": text} for name, text in FUNCTIONS.items()},
     }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MODULES", "can_run", "convert_from_nx", "convert_to_nx", "should_run", *FUNCTIONS]
 
-#: Where the functions are, below `semiring.compat.networkx`.
+#: The module of each function in `semiring.compat.networkx`.
 MODULES = {
     **dict.fromkeys(FUNCTIONS, "pairs"),
     **dict.fromkeys(["transitive_closure", "transitive_closure_dag"], "reachability"),
@@ -90,7 +90,7 @@ def convert_from_nx(
         return graph
     if not hasattr(graph, "adjacency"):
         raise NotImplementedError(f"{type(graph).__name__} is no graph")
-    if hasattr(graph, "_graph"):  # a view: NetworkX does not clear its cache where the graph behind it changes
+    if hasattr(graph, "_graph"):  # a view, whose cache NetworkX does not clear if its graph changes
         graph.__networkx_cache__ = None
     converted = ConvertedGraph(graph)
     for attribute in edge_attrs or ():
@@ -99,5 +99,5 @@ def convert_from_nx(
 
 
 def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
-    """Return the NetworkX graph that a graph was converted from; results are NetworkX's already."""
+    """Return the NetworkX graph from which a graph was converted. Other results are those of NetworkX already."""
     return result.source if getattr(result, "__networkx_backend__", None) == "semiring" else result

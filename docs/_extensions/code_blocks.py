@@ -1,8 +1,9 @@
-"""Code as it is shown: without the blank line that ends an example, and with prompts where there are some.
+"""Prepare blocks of code for pages: without the blank line that ends an example, and with prompts of consoles.
 
-What is printed in columns under a rule has the class ``columns``: on a narrow screen it scrolls, and does not wrap.
+Output in columns under a rule gets the class ``columns``. On a narrow screen it scrolls, and does not wrap.
 
-The lexer for consoles that Pygments has takes the beginning of any line such as ``(x ⊕ y) ⊕ z`` for a prompt.
+This extension has a lexer of its own for consoles. That of Pygments reads the beginning of any line such as
+``(x ⊕ y) ⊕ z`` as a prompt.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from sphinx.transforms import SphinxTransform
 
 
 class Console(RegexLexer):
-    """Commands after ``$ ``, and all else is what they print."""
+    """A lexer of commands after ``$ ``, whose other lines are the output of the commands."""
 
     name = "console of commands and their output"
-    tokens = {  # noqa: RUF012  # as Pygments has it
+    tokens = {  # noqa: RUF012  # a class variable, as Pygments requires
         "root": [(r"^(\$ )(.+\n?)", bygroups(Generic.Prompt, using(BashLexer))), (r".+\n?|\n", Generic.Output)]
     }
 
 
-class WithoutTrailingBlankLines(SphinxTransform):
+class TrailingBlankLineRemover(SphinxTransform):
     """Remove the blank line at the end of each block of code."""
 
     default_priority = 100
@@ -45,8 +46,11 @@ class WithoutTrailingBlankLines(SphinxTransform):
 _RULE = re.compile("^─+ +─", re.MULTILINE)
 
 
-def barred(body: str) -> str:
-    """The digits with a bar, 0̄ and 1̄, with one that is drawn: fonts for code set the combining one beside its digit."""
+def mark_barred_digits(body: str) -> str:
+    """Mark the digits with a bar, 0̄ and 1̄, so that the style sheet draws the bar.
+
+    Fonts for code set the combining bar beside its digit.
+    """
     parts = re.split(r"(<[^>]*>)", body)
     parts[::2] = [_BARRED.sub(r'<span class="barred">\1</span>', text) for text in parts[::2]]
     return "".join(parts)
@@ -58,12 +62,12 @@ _BARRED = re.compile("([01])\u0304")
 def draw_bars(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _tree: Any) -> None:
     """Draw the bars over the digits 0̄ and 1̄ in the body of a page."""
     if "body" in context:
-        context["body"] = barred(context["body"])
+        context["body"] = mark_barred_digits(context["body"])
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register this extension with Sphinx."""
     app.connect("html-page-context", draw_bars)
     app.add_lexer("console", Console)
-    app.add_transform(WithoutTrailingBlankLines)
+    app.add_transform(TrailingBlankLineRemover)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,6 +1,6 @@
-"""The contents of a page at its top, for screens that have no room for the outline beside it.
+"""Add the contents of a page at its top, for screens that have no room for the outline beside the page.
 
-The style sheet shows them below the width at which the outline of the theme stands on the right.
+The style sheet shows the contents below the width at which the theme shows its outline on the right.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-_FEWEST = 2  # sections; a page with fewer needs no contents
-_LONG = 20  # lines from which on the contents are folded
+_FEWEST = 2  # the number of sections below which a page needs no contents
+_LONG = 20  # the number of lines above which the contents are folded
 
 
 def contents(toc: str) -> str | None:
@@ -27,7 +27,7 @@ def contents(toc: str) -> str | None:
 
 
 def insert(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _doctree: Any) -> None:
-    """Put the contents behind the title of the page."""
+    """Insert the contents after the title of the page."""
     if context.get("toc") and context.get("body") and (block := contents(context["toc"])):
         context["body"] = context["body"].replace("</h1>", f"</h1>\n{block}", 1)
 

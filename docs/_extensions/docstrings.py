@@ -1,4 +1,4 @@
-"""Docstrings as they are meant, where numpydoc's grammar would read them differently."""
+"""Correct docstrings that the grammar of numpydoc would read differently than they are meant."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _BEFORE_NAPOLEON, _AFTER_NAPOLEON = 400, 600
 _QUALIFIED = re.compile(r"~[\w.]+\.(\w+)")
 
 
-def end_sections(_app: Sphinx, _what: str, _name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
-    """Prose after the parameters is no further parameter: two blank lines end a section.
+def end_sections(_app: Sphinx, _kind: str, _name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
+    """End each section by two blank lines, so that prose after the parameters is no further parameter.
 
     In this library a section ends at the first blank line that no indented line follows.
     """
@@ -29,33 +29,33 @@ def end_sections(_app: Sphinx, _what: str, _name: str, _obj: Any, _options: Any,
 
 
 class Sentences:
-    """The docstring of a property is prose: a colon in it does not part a type from a description."""
+    """The docstrings of properties, in which a colon does not separate a type from a description."""
 
     def __init__(self) -> None:
-        self.kept: dict[str, list[str]] = {}
+        self.saved_lines: dict[str, list[str]] = {}
 
-    def keep(self, _app: Sphinx, what: str, name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
-        if what in ("property", "attribute", "data"):
-            self.kept[name] = list(lines)
+    def save(self, _app: Sphinx, kind: str, name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
+        if kind in ("property", "attribute", "data"):
+            self.saved_lines[name] = list(lines)
 
-    def restore(self, _app: Sphinx, _what: str, name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
-        lines[:] = self.kept.pop(name, lines)
+    def restore(self, _app: Sphinx, _kind: str, name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
+        lines[:] = self.saved_lines.pop(name, lines)
 
 
 def shorten(
-    _app: Sphinx, _what: str, _name: str, _obj: Any, _options: Any, signature: str | None, returned: str | None
+    _app: Sphinx, _kind: str, _name: str, _obj: Any, _options: Any, signature: str | None, return_annotation: str | None
 ) -> tuple[str | None, str | None]:
-    """A signature that parses, so that it is shown a parameter a line: a default made by a factory is an ellipsis."""
+    """Return a signature that parses, so that each parameter has a line; the default of a factory is an ellipsis."""
     if signature is not None:
         signature = _QUALIFIED.sub(r"\1", signature.replace("<factory>", "..."))
-    return signature, returned
+    return signature, return_annotation
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register this extension with Sphinx."""
     sentences = Sentences()
     app.connect("autodoc-process-docstring", end_sections, priority=_BEFORE_NAPOLEON)
-    app.connect("autodoc-process-docstring", sentences.keep, priority=_BEFORE_NAPOLEON)
+    app.connect("autodoc-process-docstring", sentences.save, priority=_BEFORE_NAPOLEON)
     app.connect("autodoc-process-docstring", sentences.restore, priority=_AFTER_NAPOLEON)
     app.connect("autodoc-process-signature", shorten)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

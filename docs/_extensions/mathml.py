@@ -1,4 +1,4 @@
-"""Mathematics as MathML, which browsers set by themselves: no script, and no network."""
+"""Write mathematics as MathML, which browsers render without a script and without a network."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 
 
-def converted(text: str, *, display: bool) -> str:
-    """LaTeX as a ``<math>`` element; the text as it is where it cannot be converted, for pages show what is wrong."""
+def convert(text: str, *, display: bool) -> str:
+    """Convert LaTeX to a ``<math>`` element, or to its text if it cannot be converted, so that the page shows it."""
     try:
         return str(tex2mathml(text, as_block=display))
     except SyntaxError:
@@ -20,13 +20,13 @@ def converted(text: str, *, display: bool) -> str:
 
 def inline(writer: Any, node: nodes.math) -> None:
     """Write a formula inside a line as MathML."""
-    writer.body.append(converted(node.astext(), display=False))
+    writer.body.append(convert(node.astext(), display=False))
     raise nodes.SkipNode
 
 
 def block(writer: Any, node: nodes.math_block) -> None:
     """Write a formula on lines of its own as MathML."""
-    writer.body.append(f'<div class="math">{converted(node.astext(), display=True)}</div>')
+    writer.body.append(f'<div class="math">{convert(node.astext(), display=True)}</div>')
     raise nodes.SkipNode
 
 

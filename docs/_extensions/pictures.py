@@ -1,8 +1,8 @@
-"""Pictures that follow the theme: an SVG becomes part of its page, its colours those of the page, light or dark.
+"""Adapt pictures to the light and the dark theme: an SVG becomes part of its page, and has the colours of the page.
 
-The drawings are made for white paper. Their ink, their paper and the colours of `semiring.plot` turn into variables
-that ``_static/site.css`` sets for both themes; colours that carry numbers (viridis) stay. Raster pictures get a class
-whose paper stays white in the dark.
+The drawings are made for white paper. Their ink, their paper and the colours of `semiring.plot` become variables, which
+``_static/site.css`` sets for both themes. Colours that represent numbers (viridis) do not change. Raster pictures get a
+class whose paper stays white in the dark theme.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
-#: Colours of the drawings, and the variables that take their place.
+#: Colours of the drawings, and the variables that replace them.
 VARIABLES = {
     "#ffffff": "--picture-paper",
     "#000000": "--picture-ink",
@@ -27,12 +27,13 @@ VARIABLES = {
     "#0072b2": "--picture-blue",
     "#d55e00": "--picture-orange",
     "#009e73": "--picture-green",
+    "#00805d": "--picture-green",
 }
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}\b")
 
 
-def themed(svg: str, label: str) -> str:
-    """The ``<svg>`` element of a file, for the inside of an HTML page."""
+def apply_theme(svg: str, label: str) -> str:
+    """Return the ``<svg>`` element of a file for an HTML page, with variables in place of the colours of the theme."""
     element = svg[svg.index("<svg") :]
     element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.S)
     element = re.sub(r"<!--.*?-->\n?", "", element, flags=re.S)
@@ -54,7 +55,7 @@ def _variable(color: str) -> str:
 
 
 class ThemedPictures(SphinxTransform):
-    """Replaces images: runs before Sphinx collects the files that pages refer to."""
+    """Replace images by SVG elements, before Sphinx collects the files to which pages refer."""
 
     default_priority = 100
 
@@ -68,7 +69,7 @@ class ThemedPictures(SphinxTransform):
                 image["classes"].append("raster")
                 continue
             self.env.note_dependency(str(path))
-            drawn = themed(path.read_text(encoding="utf-8"), image.get("alt", ""))
+            drawn = apply_theme(path.read_text(encoding="utf-8"), image.get("alt", ""))
             image.replace_self(nodes.raw("", drawn, format="html"))
 
 

@@ -1,7 +1,7 @@
-"""Stand-ins for PyTorch and JAX where they are not installed: the site is built without their two gigabytes.
+"""Provide stand-ins for PyTorch and JAX if they are not installed: the site is built without their two gigabytes.
 
-The modules that need them are imported for their docstrings alone. So an attribute, a call and a decorated function
-(the public functions are not decorated) are all the same class.
+The modules that need these libraries are imported for their docstrings alone. So an attribute, a call and a decorated
+function (the public functions are not decorated) are all the same class.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class _Any(type):
 
 
 class Anything(metaclass=_Any):
-    """Whatever the module would have held."""
+    """The stand-in for every object of a missing module."""
 
 
-Anything.__module__, Anything.__name__ = "typing", "Any"  # what signatures show
+Anything.__module__, Anything.__name__ = "typing", "Any"  # signatures show this name
 
 
 class _Module(ModuleType):
-    __path__: list[str] = []  # noqa: RUF012  # a package, so that its submodules are asked for
+    __path__: list[str] = []  # noqa: RUF012  # a package, so that its submodules can be imported
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -58,6 +58,6 @@ class _Finder(MetaPathFinder, Loader):
 
 
 def install(*names: str) -> None:
-    """Let the modules of these names that are missing be imported as stand-ins."""
+    """Provide a stand-in for each of these modules that is missing."""
     if missing := {name for name in names if find_spec(name) is None}:
         sys.meta_path.append(_Finder(missing))

@@ -1,6 +1,6 @@
-"""Tables on a narrow screen: a row of prose becomes a block, in which each cell follows the title of its column.
+"""Prepare tables for narrow screens: a row of prose becomes a block, with the title of its column above each cell.
 
-Tables of numbers stay tables, and scroll where they are too wide. Tables of prose have the class ``stacks``.
+Tables of numbers stay tables, and scroll if they are too wide. Tables of prose have the class ``stacks``.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
-_PROSE = 16  # letters from which on a cell is prose, and not a number, a mark or a name
-_LONG = 36  # letters from which on a single column of prose is too much beside others
+_PROSE = 16  # the number of letters from which a cell is prose, and not a number, a mark or a name
+_LONG = 36  # the number of letters from which a single column of prose is too wide beside other columns
 
 
 class StackProse(SphinxTransform):

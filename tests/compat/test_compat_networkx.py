@@ -501,13 +501,13 @@ def test_arguments_that_leave_nothing_to_close():
 
 def test_the_compiler_is_started_when_it_pays(monkeypatch):
     monkeypatch.setattr(choice, "sys", type("nothing imported yet", (), {"modules": {}}))
-    monkeypatch.setattr(choice, "_declined", 0.0)
+    monkeypatch.setattr(choice, "_declined_share", 0.0)
     G = nx.random_regular_graph(6, 100, seed=1)
     answers = [should("all_pairs_dijkstra_path_length", G) for _ in range(200)]
     assert "compiler" in answers[0]
     assert answers[-1] is True
     assert answers.count(True) == 200 - 72, "each saves (100/850)² of the start, and the 73rd makes it whole"
-    monkeypatch.setattr(choice, "_declined", 0.0)
+    monkeypatch.setattr(choice, "_declined_share", 0.0)
     assert should("floyd_warshall", nx.path_graph(1000)) is True
 
 

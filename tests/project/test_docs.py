@@ -211,7 +211,7 @@ def test_sections_of_docstrings_end_where_prose_begins(extension):
     ],
 )
 def test_what_would_be_fetched_is_found(extension, text, count):
-    assert len(extension("offline").fetched(text)) == count
+    assert len(extension("offline").find_fetches(text)) == count
 
 
 def commands(body: str) -> list[tuple[str, str]]:
@@ -282,7 +282,7 @@ def test_the_readme_names_its_two_commands():
 
 
 def test_formulas_are_mathml(extension):
-    math = extension("mathml").converted(r"A^* = I \oplus A", display=True)
+    math = extension("mathml").convert(r"A^* = I \oplus A", display=True)
     assert math.startswith("<math")
     assert "<msup>" in math
     assert "⊕" in math
@@ -292,7 +292,7 @@ def test_formulas_are_mathml(extension):
 def test_every_formula_can_be_set(page, extension):
     prose = re.sub(r"```.*?```|`[^`]*`", "", page.read_text("utf-8"), flags=re.DOTALL)
     for block, line in re.findall(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", prose, re.DOTALL):
-        assert "<code>" not in extension("mathml").converted(block or line, display=bool(block)), block or line
+        assert "<code>" not in extension("mathml").convert(block or line, display=bool(block)), block or line
 
 
 @pytest.mark.parametrize(("dtype", "billions"), [("float32", 50), ("float64", 25)])
@@ -309,7 +309,7 @@ def test_the_rates_of_the_page_that_decides_were_measured(dtype, billions):
 
 
 def test_bars_are_drawn_over_their_digits_and_not_in_attributes(extension):
-    barred = extension("code_blocks").barred
+    barred = extension("code_blocks").mark_barred_digits
     assert barred("<p title='0\u0304'>0\u0304 ⊗ x</p>") == "<p title='0\u0304'><span class=\"barred\">0</span> ⊗ x</p>"
 
 
@@ -353,8 +353,20 @@ def test_the_contents_of_a_page_are_its_sections_without_its_title(extension):
 def test_what_is_printed_in_columns_is_known(extension):
     core, nodes = pytest.importorskip("docutils.core"), pytest.importorskip("docutils.nodes")
     document = core.publish_doctree("::\n\n  law    verdict\n  ────   ───────\n  x ⊕ y  proved\n\nand::\n\n  x ─ y\n")
-    extension("code_blocks").WithoutTrailingBlankLines(document).apply()
+    extension("code_blocks").TrailingBlankLineRemover(document).apply()
     assert ["columns" in block["classes"] for block in document.findall(nodes.literal_block)] == [True, False]
+
+
+def test_the_colours_of_drawings_follow_the_theme(extension):
+    """Every colour that the tools draw with has a variable, so that a picture is legible in the dark theme."""
+    pictures = extension("pictures")
+    for tool in ("ideas", "paper_pictures"):
+        (line,) = re.findall("^BLUE, .* = .*", (ROOT / "tools" / f"{tool}.py").read_text("utf-8"), re.M)
+        colors = re.findall("#[0-9a-f]{6}", line)
+        assert len(colors) == 5
+        assert set(colors) <= set(pictures.VARIABLES)
+    svg = '<svg viewBox="0 0 1 1"><path style="fill: #00805D; stroke: #440154"/></svg>'
+    assert 'style="fill: var(--picture-green); stroke: #440154"' in pictures.apply_theme(svg, "a path")
 
 
 def test_the_page_of_the_command_mentions_every_option():
