@@ -42,7 +42,7 @@ def apply_theme(svg: str, label: str) -> str:
     assert size is not None, "matplotlib gives its drawings a viewBox"
     width = re.search(r'width="([\d.]+)pt"', head)
     limit = f' style="max-width: {float(width[1]) * 4 / 3:.0f}px"' if width else ""
-    colored = _COLOR.sub(lambda found: _variable(found[0]), rest)
+    colored = _COLOR.sub(lambda match: _variable(match[0]), rest)
     return (
         f'<svg class="picture" role="img" aria-label="{escape(label)}" {size[0]}{limit} '
         f'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">{colored}'

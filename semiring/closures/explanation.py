@@ -206,16 +206,16 @@ class Explanation:
         """
         applied = [link for link in self.chain if link.applies and link.step not in _ALWAYS and link.why != "min-plus"]
         reasons: dict[str, list[str]] = {}
-        unexplained: list[str] = []
+        without_reason: list[str] = []
         for link in self.chain:
             if link.applies or link.step in _ALWAYS or any(link.step == other.step for other in applied):
                 continue
-            labels = unexplained if link.step in _OTHER_INPUT else reasons.setdefault(link.why, [])
+            labels = without_reason if link.step in _OTHER_INPUT else reasons.setdefault(link.why, [])
             if (label := _label(link.step)) not in labels:
                 labels.append(label)
         lines = [f"✓ {_label(link.step)}: {link.why}{self._cost_of(link)}" for link in applied]
         lines += [f"· {', '.join(labels)}: {why}" for why, labels in reasons.items()]
-        lines += [f"· for other input: {', '.join(unexplained)}"] if unexplained else []
+        lines += [f"· for other input: {', '.join(without_reason)}"] if without_reason else []
         below = {link.why for link in applied} | set(reasons)
         because = [reason for reason in self.reasons if reason not in below]
         return "\n".join([*self._summary(because), "  rules", *(f"    {line}" for line in lines)])

@@ -116,7 +116,7 @@ class MethodRun:
             return
         engine, A, inspection = self.engine(), memory_of(D), None if self.is_packed else inspection
         plan = engine.plan
-        earlier: Any = None
+        input_matrix: Any = None
         more = (A if original is None else memory_of(original),) if self.method.apart else ()
         if progress is not None:
             if self._total is None:
@@ -125,7 +125,7 @@ class MethodRun:
                 self.backend, plan, progress, self._total, self._panel, may_synchronize=engine.may_synchronize
             )
         if inspection is not None:
-            earlier = A.copy() if original is None else original
+            input_matrix = A.copy() if original is None else original
         with profiling.span("method", self.method.name, shape=A.shape):
             if more or self._recorder is None:
                 self.method.close(engine, A, *more)
@@ -137,18 +137,18 @@ class MethodRun:
         if self.is_packed:
             clear_tail(self.draft.semiring, D)
         if inspection is not None:
-            inspection.find(engine, A, earlier)
+            inspection.find(engine, A, input_matrix)
 
     def _close_block(self, call: Call, D: Array, original: Array | None) -> None:
         """Close a matrix of one block by one kernel, as `close` does."""
         inspection = call.inspection
         # If no pivot can diverge, the plan needs no status, and one plan serves all calls.
         plan = self.plan.with_semiring(self.draft.semiring) if self._may_diverge else self.plan
-        before: Any = original if inspection is None or original is not None else D.copy()
+        input_matrix: Any = original if inspection is None or original is not None else D.copy()
         self.backend.close_block(plan, D)
         self._check(call, plan, D)
         if inspection is not None:
-            inspection.find(self._engine(plan), D, before)
+            inspection.find(self._engine(plan), D, input_matrix)
 
     def read(
         self, matrix: EncodedMatrix, A: Any, D: Any, inspection: Inspection | None

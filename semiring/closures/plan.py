@@ -309,9 +309,9 @@ class Plan:
             explanation.predict({} if method.pairs is None else {"dense": method.pairs})
 
 
-def reason_text(why: Text, call: Call) -> str:
+def reason_text(reason: Text, call: Call) -> str:
     """Return the reason of a rule, which may be a function of the call."""
-    return why(call) if callable(why) else why
+    return reason(call) if callable(reason) else reason
 
 
 def _comparison_key(d: Draft) -> tuple[Any, ...]:

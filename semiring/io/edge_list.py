@@ -291,7 +291,7 @@ def split_line(line: str, delimiter: str, place: str) -> list[str]:
         return line.split() if delimiter == " " else [field.strip() for field in line.split(delimiter)]
     if delimiter != " ":  # remove the blanks around fields, and no blanks in quotes
         around = rf'("(?:[^"]|"")*")|(?<! ) *{delimiter} *'
-        line = re.sub(around, lambda found: found[1] or delimiter, line.strip(" \r\n"))
+        line = re.sub(around, lambda match: match[1] or delimiter, line.strip(" \r\n"))
     try:
         fields = next(csv.reader([line], delimiter=delimiter, strict=True, skipinitialspace=True))
     except csv.Error:

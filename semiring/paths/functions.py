@@ -205,10 +205,10 @@ class _PathRequest(NamedTuple):
         labelled = convert_input(A, self.semiring, self.reading)
         return labelled if labelled.network is None else labelled._replace(restore=return_unchanged)
 
-    def find_all_paths(self, labelled: LabelledArray) -> Paths:
+    def find_all_paths(self, labelled_array: LabelledArray) -> Paths:
         """Find the paths between all pairs of vertices."""
-        A, semiring, one = labelled.matrix, self.semiring, single_device(self.device)
-        names = labelled.names if self.names is None else self.names
+        A, semiring, one = labelled_array.matrix, self.semiring, single_device(self.device)
+        names = labelled_array.names if self.names is None else self.names
         _refuse_stack(A)
         if is_sparse(A):
             size = np.dtype(A.dtype).itemsize * (1 + self.predecessors) + 4 * self.predecessors
@@ -216,7 +216,7 @@ class _PathRequest(NamedTuple):
         try:
             if not self.predecessors:
                 closed = closure(A, semiring, device=self.device, **self.options)
-                return Paths(labelled.restore(closed), semiring, names=names, weights=A)
+                return Paths(labelled_array.restore(closed), semiring, names=names, weights=A)
             matrix = as_matrix(A.unpack() if isinstance(A, BitMatrix) else A, semiring, square=True, device=one)
             distances, trees = closure_with_predecessors(matrix, semiring, device=self.device, **self.options)
         except (DivergenceError, DomainError) as error:
@@ -224,7 +224,7 @@ class _PathRequest(NamedTuple):
             raise stated.named(names) from None
         back = result_converter(A)
         weights = matrix if one is None else A
-        return Paths(labelled.restore(back(distances)), semiring, back(trees), names=names, weights=weights)
+        return Paths(labelled_array.restore(back(distances)), semiring, back(trees), names=names, weights=weights)
 
     def find_selected_paths(self, A: Any, sources: Any, targets: Any, limit: Any) -> Paths:
         """Find the paths between some vertices, or within a limit."""

@@ -114,8 +114,8 @@ def _vertices_without_zero_loop(G: ConvertedGraph, weight: Any) -> list[int]:
     loop = (weights.rows == weights.columns) & (weights.values == 0)
     if not loop.any():
         return list(range(len(G)))
-    others: list[int] = np.setdiff1d(np.arange(len(G)), weights.rows[loop]).tolist()
-    return others
+    vertices: list[int] = np.setdiff1d(np.arange(len(G)), weights.rows[loop]).tolist()
+    return vertices
 
 
 def all_pairs_shortest_path_length(G: ConvertedGraph, cutoff: Any = None) -> Iterator[tuple[Any, dict[Any, int]]]:
