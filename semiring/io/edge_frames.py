@@ -77,9 +77,9 @@ def edges_of_frame(frame: Any, source: str | None, target: str | None, weight: s
 _PASS = "pass columns=(SOURCE, TARGET), two titles, or in semiring.network_of {}="
 
 
-def _select_column(candidates: Sequence[Any], titles: Sequence[str], end: str) -> Any:
+def _select_column(candidates: Sequence[Any], usual_titles: Sequence[str], end: str) -> Any:
     if not candidates:
-        raise FormatError(f"no column is titled like a {end} ({', '.join(titles)}): {_PASS.format(end)}")
+        raise FormatError(f"no column is titled like a {end} ({', '.join(usual_titles)}): {_PASS.format(end)}")
     if len(candidates) > 1:
         titles = " and ".join(map(repr, candidates))
         raise FormatError(f"the columns {titles} are both titled like a {end}: {_PASS.format(end)}")

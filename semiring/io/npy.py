@@ -143,8 +143,8 @@ def _read_array(stream: Any, size: int, source: str, prefix: str) -> np.ndarray[
     needed, available = prod(shape) * dtype.itemsize, size - stream.tell()
     if min(shape, default=0) < 0 or needed != available:
         raise FormatError(
-            f"{source}: damaged: {prefix}has the header of a {dtype} array {shape}, {needed:,} bytes, and {available:,} "
-            f"follow it: {DAMAGED}"
+            f"{source}: damaged: {prefix}has the header of a {dtype} array {shape}, {needed:,} bytes, and "
+            f"{available:,} follow it: {DAMAGED}"
         )
     demand_memory(needed, f"{source}: a {dtype} array {shape}", "semiring.closure takes the name of a .npy file")
     stream.seek(0)
