@@ -60,20 +60,20 @@ def describe(error: BaseException) -> str:
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
     """Print a warning of the library without the line of its own code."""
-    from semiring.cli.common import printable
+    from semiring.cli.common import remove_control_characters
 
-    print(f"semiring: warning: {printable(str(message))}", file=sys.stderr)
+    print(f"semiring: warning: {remove_control_characters(str(message))}", file=sys.stderr)
 
 
 def _fail(message: str, code: int) -> int:
-    from semiring.cli.common import printable
+    from semiring.cli.common import remove_control_characters
     from semiring.distributed.launcher import is_first
 
     if not is_first():  # an exit code would make mpiexec end rank 0 before it prints the error
         return 0
     try:
         _flush()
-        print(f"semiring: error: {printable(message)}", file=sys.stderr)
+        print(f"semiring: error: {remove_control_characters(message)}", file=sys.stderr)
     except BrokenPipeError:
         _forget_output()
     return code

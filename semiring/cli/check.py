@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from semiring.algebra.catalogue import as_semiring
-from semiring.cli.common import Report, own_semiring
+from semiring.cli.common import Report, defined_semiring
 from semiring.errors import SemiringError
 
 __all__ = ["run"]
@@ -13,7 +13,7 @@ __all__ = ["run"]
 
 def run(arguments: argparse.Namespace, report: Report) -> int:
     """Print the laws with their verdicts, and return 1 if one of them is refuted."""
-    semiring = own_semiring(arguments, arguments.name or "custom")
+    semiring = defined_semiring(arguments, arguments.name or "custom")
     if semiring is None:
         if arguments.name is None:
             raise SemiringError("give the name of a semiring, or --add, --mul, --zero and --one")

@@ -15,9 +15,9 @@ from semiring.cli.common import (
     check_outputs,
     chosen_semiring,
     format_number,
-    introduce,
     load,
     names_as_text,
+    report_network,
     save_matrix,
     vertex_key,
 )
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     # Reachability of listed edges takes n² bits, and avoids the work that the graph does not need.
     reaches = semiring == boolean and arguments.method == "auto" and arguments.device is None
     network = load(arguments, semiring, sparse=reaches)
-    introduce(report, network, semiring)
+    report_network(report, network, semiring)
     matrix: Any = network.matrix
     if not isinstance(matrix, np.ndarray):
         edges = matrix.tocoo()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from semiring.algebra.catalogue import as_semiring
-from semiring.cli.common import Report, own_semiring
+from semiring.cli.common import Report, defined_semiring
 from semiring.errors import SemiringError
 from semiring.kernels.listing import code
 
@@ -14,7 +14,7 @@ __all__ = ["run"]
 
 def run(arguments: argparse.Namespace, report: Report) -> int:
     """Print the generated code of a semiring."""
-    semiring = own_semiring(arguments, arguments.name or "custom")
+    semiring = defined_semiring(arguments, arguments.name or "custom")
     if semiring is None:
         semiring = as_semiring(arguments.name or "min_plus")
     options = {"target": arguments.target, "nonnegative": arguments.nonnegative, "whole": arguments.whole}

@@ -32,21 +32,21 @@ __all__ = [
     "Report",
     "check_outputs",
     "chosen_semiring",
+    "defined_semiring",
+    "find_vertex",
     "format_number",
-    "introduce",
+    "format_with_unit",
     "load",
-    "name_of",
     "names_as_text",
-    "own_semiring",
-    "printable",
+    "remove_control_characters",
+    "report_network",
     "save_matrix",
     "vertex_key",
-    "vertex_of",
-    "with_unit",
+    "vertex_name",
 ]
 
 
-def printable(text: str) -> str:
+def remove_control_characters(text: str) -> str:
     """Return the text without control characters and surrogates.
 
     Names come from files, and must not send commands to the terminal.
@@ -72,7 +72,7 @@ class Report:
 
     def __call__(self, *lines: str) -> None:
         if self.facts is None:
-            self._print(*map(printable, lines))
+            self._print(*map(remove_control_characters, lines))
 
     def _print(self, *lines: str) -> None:
         # A reader that closes the pipe early (`| head`) must not prevent the requested files from being written.
@@ -98,7 +98,7 @@ class Report:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self.facts and error is None:  # ranks other than the first report nothing
-            self._print(json.dumps(_jsonable(self.facts), allow_nan=False))
+            self._print(json.dumps(_to_json_type(self.facts), allow_nan=False))
 
     def table(self, rows: Sequence[tuple[str, str]]) -> None:
         """Print names and values in aligned columns."""
@@ -107,17 +107,17 @@ class Report:
             self(f"  {name:<{width}}  {value}")
 
 
-def _jsonable(value: Any) -> Any:
+def _to_json_type(value: Any) -> Any:
     """Return the value as a type of JSON.
 
     Infinite numbers and NaN become texts that float() and JavaScript's Number() parse.
     """
     if isinstance(value, dict):
-        return {str(key): _jsonable(item) for key, item in value.items()}
+        return {str(key): _to_json_type(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_jsonable(item) for item in value]
+        return [_to_json_type(item) for item in value]
     if isinstance(value, np.generic | np.ndarray):
-        return _jsonable(value.tolist())
+        return _to_json_type(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value
@@ -126,7 +126,7 @@ def _jsonable(value: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------------ input
 
 
-def own_semiring(arguments: argparse.Namespace, name: str) -> Semiring | None:
+def defined_semiring(arguments: argparse.Namespace, name: str) -> Semiring | None:
     """Return the semiring that --add, --mul, ... define, or None if none of these options is given."""
     definition = {key: getattr(arguments, key) for key in ("add", "mul", "zero", "one", "star", "domain")}
     if all(value is None for value in definition.values()):
@@ -144,7 +144,7 @@ def own_semiring(arguments: argparse.Namespace, name: str) -> Semiring | None:
 
 def chosen_semiring(arguments: argparse.Namespace) -> Semiring:
     """Return the semiring that -s names or --add and the other options define; min_plus by default."""
-    own = own_semiring(arguments, arguments.semiring or "custom")
+    own = defined_semiring(arguments, arguments.semiring or "custom")
     return own if own is not None else as_semiring(arguments.semiring or "min_plus")
 
 
@@ -181,7 +181,7 @@ def load(arguments: argparse.Namespace, semiring: Semiring, *, sparse: bool = Fa
     return network if positions is None else with_positions(network, positions)
 
 
-def vertex_of(network: Network, name: str) -> int:
+def find_vertex(network: Network, name: str) -> int:
     """Return the index of the vertex with that name, number or (if it is unique) label."""
     n = network.matrix.shape[0]
     if network.names is None:
@@ -321,7 +321,7 @@ def vertex_key(network: Network, vertex: int) -> Any:
     return int(vertex) if network.names is None else network.names[vertex]
 
 
-def name_of(network: Network, vertex: int) -> str:
+def vertex_name(network: Network, vertex: int) -> str:
     """Return the name of a vertex, with its label if it has one."""
     if network.names is None:
         return str(vertex)
@@ -330,7 +330,7 @@ def name_of(network: Network, vertex: int) -> str:
     return name if label == name else f"{name} ({label})"
 
 
-def introduce(report: Report, network: Network, semiring: Semiring) -> None:
+def report_network(report: Report, network: Network, semiring: Semiring) -> None:
     """Print the title, vertices, edges, semiring and dtype of the network in one line."""
     n, dtype = network.matrix.shape[0], str(network.matrix.dtype)
     if not n:
@@ -365,6 +365,6 @@ def format_number(value: Any) -> str:
     return f"{int(number):,}"
 
 
-def with_unit(value: Any, unit: str) -> str:
+def format_with_unit(value: Any, unit: str) -> str:
     """Format a number with its unit."""
     return f"{format_number(value)} {unit}".rstrip()

@@ -58,7 +58,8 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     }
     compiled = [backends[name] for name in BACKENDS if name != "reference" and not isinstance(backends[name], str)]
     marks = {
-        name: {dtype: _mark(semiring, dtype, compiled) for dtype in DTYPES} for name, semiring in CATALOGUE.items()
+        name: {dtype: _support_mark(semiring, dtype, compiled) for dtype in DTYPES}
+        for name, semiring in CATALOGUE.items()
     }
     report.add_facts(semiring=version("semiring"), **parts, methods=list(METHODS))
     report.add_facts(dtypes={name: {dtype: _MARKS[mark] for dtype, mark in row.items()} for name, row in marks.items()})
@@ -176,6 +177,6 @@ def _load_backend(name: str) -> Any:
 _MARKS = {"●": "compiled kernels", "○": "NumPy only", "·": None}
 
 
-def _mark(semiring: Semiring, dtype: str, compiled_backends: list[Any]) -> str:
+def _support_mark(semiring: Semiring, dtype: str, compiled_backends: list[Any]) -> str:
     fast = any(backend.supports(semiring, np.dtype(dtype)) for backend in compiled_backends)
     return "·" if dtype not in semiring.dtypes else "●" if fast else "○"

@@ -13,7 +13,7 @@ from typing import Any
 
 from semiring.advice import ANY, option
 from semiring.algebra import Semiring
-from semiring.cli.common import Report, check_outputs, chosen_semiring, introduce, load
+from semiring.cli.common import Report, check_outputs, chosen_semiring, load, report_network
 from semiring.cli.cycles import input_name, restate_cycles
 from semiring.cli.file_closure import find_network_options, reject_network_options
 from semiring.cli.progress import ProgressBar
@@ -69,7 +69,7 @@ def run_on_ranks(arguments: argparse.Namespace, report: Report, report_result: A
         network: Network | None = agree(ranks, lambda: load(arguments, semiring) if first else None)
         names = ranks.allgather(None if network is None else network.names)[0]
         if network is not None:
-            introduce(report, network, semiring)
+            report_network(report, network, semiring)
         matrix = mpi.distribute(None if network is None else network.matrix, **where)
         with restate_cycles(names, input_name(source)):
             mpi.closure(matrix, semiring, out=matrix, **options)

@@ -51,7 +51,7 @@ COMMANDS = {
 _LINES = {name: (line, example) for group in COMMANDS.values() for name, line, example in group}
 
 
-def _overview() -> str:
+def _format_overview() -> str:
     """Return the list of the commands for ``semiring --help``."""
     lines = ["Closures and best paths of networks over any semiring."]
     for group, commands in COMMANDS.items():
@@ -147,7 +147,7 @@ def build_parser() -> Parser:
     parser = Parser(
         prog="semiring",
         usage="semiring COMMAND [OPTIONS]",
-        description=_overview(),
+        description=_format_overview(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -304,7 +304,7 @@ def _add_tune(commands: argparse._SubParsersAction[Parser]) -> None:
         epilog=f"example: {_LINES['tune'][1]}",
         allow_abbrev=False,
     )
-    parser.add_argument("--threads", type=_count, metavar="N", help="how many threads (default: all cores)")
+    parser.add_argument("--threads", type=_parse_count, metavar="N", help="how many threads (default: all cores)")
     parser.add_argument("--dry-run", action="store_true", help="print the measurements, and store nothing")
     parser.set_defaults(run=_runner("tune"))
 
@@ -374,10 +374,10 @@ def _add_work(parser: argparse.ArgumentParser, result_name: str, no_check_help: 
         "-o", "--output", metavar="FILE", help=f"write the {result_name} ({', '.join(FORMATS)}; - for csv)"
     )
     parser.add_argument("--plot", metavar="FILE", help="draw a picture (.png, .svg, .pdf); needs matplotlib")
-    parser.add_argument("--threads", type=_count, metavar="N", help="how many threads (default: all cores)")
+    parser.add_argument("--threads", type=_parse_count, metavar="N", help="how many threads (default: all cores)")
     parser.add_argument(
         "--device",
-        type=_device,
+        type=_parse_device,
         metavar="NAME",
         help="where to compute: cpu (the default), cuda, cuda:1, several GPUs as cuda:0,cuda:1, or cuda:* for all. A "
         "GPU that is not there is an error, and so is a method that does not run there",
@@ -400,7 +400,7 @@ def _add_definition(parser: argparse.ArgumentParser) -> None:
     own.add_argument("--domain", metavar="INTERVAL", help="the elements, such as '[0, inf)' (default: all numbers)")
 
 
-def _device(text: str) -> str | tuple[str, ...] | None:
+def _parse_device(text: str) -> str | tuple[str, ...] | None:
     """Return the value of ``device=`` for a text; None for the CPU, whose memory holds the arrays of the command."""
     if text == "cpu":
         return None
@@ -412,7 +412,7 @@ def _device(text: str) -> str | tuple[str, ...] | None:
     return names if len(names) > 1 else text
 
 
-def _count(text: str) -> int:
+def _parse_count(text: str) -> int:
     if not is_count(text) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number of threads, 1 or more")
     return int(text)

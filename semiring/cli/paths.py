@@ -18,14 +18,14 @@ from semiring.algebra.catalogue import as_semiring
 from semiring.cli.common import (
     Report,
     check_outputs,
-    introduce,
+    find_vertex,
+    format_with_unit,
     load,
-    name_of,
-    printable,
+    remove_control_characters,
+    report_network,
     save_matrix,
     vertex_key,
-    vertex_of,
-    with_unit,
+    vertex_name,
 )
 from semiring.cli.cycles import input_name, restate_cycles
 from semiring.cli.parser import KINDS
@@ -60,13 +60,13 @@ class PathQuery:
         return _VALUE_NAMES[self.kind][0]
 
     def name(self, vertex: int) -> str:
-        return name_of(self.network, vertex)
+        return vertex_name(self.network, vertex)
 
     def vertex_key(self, vertex: int) -> Any:
         return vertex_key(self.network, vertex)
 
     def format_value(self, value: Any) -> str:
-        return with_unit(value, self.network.unit)
+        return format_with_unit(value, self.network.unit)
 
 
 def run(arguments: argparse.Namespace, report: Report) -> int:
@@ -89,9 +89,9 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
         network = load(arguments, semiring, sparse=some and arguments.device is None)
     if arguments.without:
         network = _remove_edges(network, semiring, arguments.without)
-    ends = [None if end is None else vertex_of(network, end) for end in (arguments.source, arguments.target)]
+    ends = [None if end is None else find_vertex(network, end) for end in (arguments.source, arguments.target)]
     query = PathQuery(network, semiring, arguments.kind, *ends)
-    introduce(report, network, semiring)
+    report_network(report, network, semiring)
     named = [None if end is None else query.vertex_key(end) for end in ends]
     report.add_facts(kind=arguments.kind, **dict(zip(("from", "to"), named, strict=True)))
     with ProgressBar("paths") as progress, restate_cycles(network.names, input_name(arguments.input)):
@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
             device=arguments.device,
             progress=progress,
         )
-    route = _route(query, result)
+    route = _find_route(query, result)
     _print_answer(report, query, result, route)
     if route is None and _has_reverse_path(query, function):
         report("edges lead one way, and a path leads back: --undirected takes each edge in both directions")
@@ -146,14 +146,14 @@ def _remove_edges(network: Network, semiring: Semiring, vertex_pairs: Sequence[S
 
     Raises `SemiringError` where there is no such edge.
     """
-    edges = [(vertex_of(network, tail), vertex_of(network, head)) for tail, head in vertex_pairs]
+    edges = [(find_vertex(network, tail), find_vertex(network, head)) for tail, head in vertex_pairs]
     edges = list({edge if network.directed else frozenset(edge): edge for edge in reversed(edges)}.values())[::-1]
     matrix = network.matrix.copy()
     zero = semiring.zero_for(matrix.dtype)
     for row, column in edges if network.directed else dict.fromkeys([*edges, *((j, i) for i, j in edges)]):
-        entry = _entry(matrix, row, column)
+        entry = _find_entry(matrix, row, column)
         if entry is None or entry == zero:
-            ends = f"from {name_of(network, row)} to {name_of(network, column)}"
+            ends = f"from {vertex_name(network, row)} to {vertex_name(network, column)}"
             raise SemiringError(f"no edge leads {ends}: leave out --without for it")
         entry[...] = zero
     arrow = " → " if network.directed else " ↔ "
@@ -161,7 +161,7 @@ def _remove_edges(network: Network, semiring: Semiring, vertex_pairs: Sequence[S
     return replace(network, matrix=matrix, title=f"{network.title} without {', '.join(edge_names)}")
 
 
-def _entry(matrix: Any, row: int, column: int) -> Any:
+def _find_entry(matrix: Any, row: int, column: int) -> Any:
     """Return a view of one entry, or None where a sparse matrix stores none.
 
     The indexing of a sparse matrix would return 0, which is also a weight.
@@ -173,7 +173,7 @@ def _entry(matrix: Any, row: int, column: int) -> Any:
     return matrix.data[place, ...] if place < stop and matrix.indices[place] == column else None
 
 
-def _route(query: PathQuery, paths: Any) -> list[int] | None:
+def _find_route(query: PathQuery, paths: Any) -> list[int] | None:
     """Return the vertices of the requested path, or None where none was requested or exists."""
     if query.source is None or query.target is None:
         return None
@@ -316,4 +316,6 @@ def _note_missing_positions(query: PathQuery, route: Sequence[int]) -> None:
     if nowhere:
         nowhere.sort(key=lambda vertex: vertex not in route)
         names = ", ".join(map(query.name, nowhere[:8])) + (" …" if len(nowhere) > 8 else "")
-        print(printable(f"semiring: note: not drawn, as they have no position: {names}"), file=sys.stderr)
+        print(
+            remove_control_characters(f"semiring: note: not drawn, as they have no position: {names}"), file=sys.stderr
+        )

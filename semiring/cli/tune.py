@@ -27,12 +27,12 @@ def run(arguments: argparse.Namespace, report: Report) -> int:
     report(f"starting from the settings of {machine}", "")
     threads = arguments.threads or get_threads()
 
-    def say(step: Step) -> None:
+    def print_step(step: Step) -> None:
         what = ", ".join(f"{name} {value}" for name, value in zip(step.names, step.values, strict=True))
         times = f"{1e3 * step.seconds:8.3f} ms against {1e3 * step.best_seconds:8.3f}"
         report(f"  {what:<36} {times}{'  taken' if step.is_accepted else ''}")
 
-    speed = tune(threads, say)
+    speed = tune(threads, print_step)
     changed = {name: value for name, value in asdict(speed).items() if value != getattr(machine.speed, name)}
     report("", f"faster than before: {changed}" if changed else "no setting was clearly faster than before")
     report.add_facts(machine=machine.name, measured=machine.measurement_day or None, faster=changed)

@@ -262,7 +262,7 @@ def closure(
         shared = {"method": method, "reflexive": reflexive, "check": check, "threads": threads, "structure": structure}
         shared |= {"directed": directed, "compute_dtype": compute_dtype}
         return _close_stack_by_gpus(several, A, out, explain, semiring=semiring, **shared)
-    options = _options(semiring, method, threads, check, structure, several, compute_dtype)
+    options = _make_options(semiring, method, threads, check, structure, several, compute_dtype)
     progress = as_progress(progress)
     rare = device, memory, journal, pivots, weight, directed, columns
     plain = not explain and not profiling.active and rare.count(None) == len(rare)
@@ -336,7 +336,7 @@ def _close_stack_by_gpus(devices: tuple[int, ...], A: Any, out: Any, explain: bo
     return close_stack_on_devices(devices, A, out, partial(closure, **options))
 
 
-def _options(
+def _make_options(
     semiring: Any,
     method: str,
     threads: int | None,
@@ -349,15 +349,15 @@ def _options(
 
     Raises `UnknownNameError` for a method or a rule, and `DTypeError` for a dtype of the arithmetic.
     """
-    algebra, allowed = as_semiring(semiring), allowed_rules(structure)
+    algebra, allowed = as_semiring(semiring), select_rules(structure)
     if method != "auto" and method not in METHODS:
         raise UnknownNameError("closure method", method, METHODS, methods_by_device(METHODS))
     count = get_threads() if threads is None else check_threads(threads)
     structures = frozenset() if devices else allowed
-    return Options(algebra, method, count, bool(check), structures, _compute_dtype(compute_dtype))
+    return Options(algebra, method, count, bool(check), structures, _parse_compute_dtype(compute_dtype))
 
 
-def _compute_dtype(name: Any) -> np.dtype[Any] | None:
+def _parse_compute_dtype(name: Any) -> np.dtype[Any] | None:
     """Return the dtype of ``compute_dtype=``; raise `DTypeError` for a dtype that cannot be requested."""
     if name is None:
         return None
@@ -389,7 +389,7 @@ def _split_device(device: Any) -> tuple[Any, tuple[int, ...]]:
 _ALL_RULES = frozenset(STRUCTURES)
 
 
-def allowed_rules(structure: bool | str | Iterable[str]) -> frozenset[str]:
+def select_rules(structure: bool | str | Iterable[str]) -> frozenset[str]:
     """Return the names of the rules that ``structure=`` allows. Raises `UnknownNameError` for another name."""
     if structure is True:
         return _ALL_RULES
@@ -415,7 +415,7 @@ def closure_of_rounded(
     """
     if rounded_to == A.dtype:
         return closure(A, semiring, reflexive=reflexive, check=check, threads=threads)
-    options = _options(semiring, "auto", threads, check, True, None)
+    options = _make_options(semiring, "auto", threads, check, True, None)
     return _close(Request(operand=A, options=options, plus=not reflexive, rounded_to=rounded_to))
 
 
@@ -443,7 +443,7 @@ def closure_with_predecessors(
         names = matrix_methods()
         raise UnknownNameError("closure method with predecessors", method, names, methods_by_device(names))
     inspection, several = Inspection(), _split_device(device)[1]
-    options = _options(semiring, method, threads, check, structure, several)
+    options = _make_options(semiring, method, threads, check, structure, several)
     request = Request(
         operand=A, options=options, devices=several, rounded_to=rounded_to, progress=progress, inspection=inspection
     )

@@ -69,7 +69,7 @@ def close_distributed(
     work = plan_pieces(Call.from_array(matrix, options, strips=strips, rounded_to=request.rounded_to))
     pieces = work.pieces_on(tiles, matrix.rows, matrix.columns)
     agree(matrix.ranks, partial(pieces.encode, 0, tiles))
-    engine = work.method().engine()
+    engine = work.method().make_engine()
     vertex = close(engine, transport, matrix.grid, tiles, diverges=may_diverge(engine.plan), progress=progress)
     if vertex >= 0:
         raise divergence_error(semiring, vertex)

@@ -90,7 +90,7 @@ class VertexMap(EntryMap):
         VertexMap.__init__(other, move(self.tails[rows]), move(self._heads[columns]))
         return other
 
-    def _numbers(self, index: Index) -> tuple[Array, Array]:
+    def _vertex_numbers(self, index: Index) -> tuple[Array, Array]:
         return self.tails[index][..., None], self._heads[index[:-1]][..., None, :]
 
 
@@ -101,19 +101,19 @@ class PotentialShift(VertexMap):
 
     def encode(self, rows: Array, index: Index | None, out: Array) -> Array:
         xp = array_namespace(rows)
-        xp.add(rows, self._shift(index), out=out)
+        xp.add(rows, self._compute_shift(index), out=out)
         xp.maximum(out, 0, out=out)
         if out.dtype.kind == "f":
             out += 0.0  # no sign bit: -0.0 becomes 0.0, and ∞ stays
         return out
 
     def decode(self, rows: Array, index: Index, out: Array) -> Array:
-        return array_namespace(rows).subtract(rows, self._shift(index), out=out)
+        return array_namespace(rows).subtract(rows, self._compute_shift(index), out=out)
 
-    def _shift(self, index: Index | None) -> Any:
+    def _compute_shift(self, index: Index | None) -> Any:
         if index is None:
             return 0
-        tails, heads = self._numbers(index)
+        tails, heads = self._vertex_numbers(index)
         return tails - heads
 
 
@@ -128,13 +128,13 @@ class FactorScaling(VertexMap):
 
     def encode(self, rows: Array, index: Index | None, out: Array) -> Array:
         if index is not None:
-            tails, heads = self._numbers(index)
+            tails, heads = self._vertex_numbers(index)
             rows = rows * tails / heads
         xp = array_namespace(rows)
         return (xp.minimum if self._is_max_times else xp.maximum)(rows, 1, out=out)
 
     def decode(self, rows: Array, index: Index, out: Array) -> Array:
-        tails, heads = self._numbers(index)
+        tails, heads = self._vertex_numbers(index)
         return rows * heads / tails
 
 

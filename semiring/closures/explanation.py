@@ -213,12 +213,12 @@ class Explanation:
             labels = without_reason if link.step in _OTHER_INPUT else reasons.setdefault(link.why, [])
             if (label := _label(link.step)) not in labels:
                 labels.append(label)
-        lines = [f"✓ {_label(link.step)}: {link.why}{self._cost_of(link)}" for link in applied]
+        lines = [f"✓ {_label(link.step)}: {link.why}{self._format_link_cost(link)}" for link in applied]
         lines += [f"· {', '.join(labels)}: {why}" for why, labels in reasons.items()]
         lines += [f"· for other input: {', '.join(without_reason)}"] if without_reason else []
         below = {link.why for link in applied} | set(reasons)
         because = [reason for reason in self.reasons if reason not in below]
-        return "\n".join([*self._summary(because), "  rules", *(f"    {line}" for line in lines)])
+        return "\n".join([*self._format_summary(because), "  rules", *(f"    {line}" for line in lines)])
 
     def _repr_html_(self) -> str:
         """Return the text as HTML for a notebook."""
@@ -230,36 +230,36 @@ class Explanation:
         if self.full:
             return self.rules
         more = advice("print(why.rules) lists the rules", "--explain-full lists the rules")
-        return "\n".join([*self._summary(self.reasons), *([f"  more     {more}"] if self.chain else [])])
+        return "\n".join([*self._format_summary(self.reasons), *([f"  more     {more}"] if self.chain else [])])
 
-    def _summary(self, reasons: Sequence[str]) -> list[str]:
+    def _format_summary(self, reasons: Sequence[str]) -> list[str]:
         """Return the lines of the summary with these reasons, at most five lines."""
         size = " × ".join(map(str, self.shape))
         first, rest = reasons[:1], reasons[1:]
         return [
             f"{self.subject or f'closure of a {size} {self.dtype} matrix'} in {self.semiring}",
-            f"  method   {self.method}, on the {self._device()}{self._storage()}",
+            f"  method   {self.method}, on the {self._format_device()}{self._format_storage()}",
             *(f"  because  {reason}" for reason in (*first, "; ".join(rest)) if reason),
-            *([f"  cost     {self._cost()}"] if self.costs else []),
+            *([f"  cost     {self._format_cost()}"] if self.costs else []),
         ]
 
-    def _cost_of(self, link: Link) -> str:
+    def _format_link_cost(self, link: Link) -> str:
         """Return the cost of a link in brackets, with labels, without the costs that the line of the cost shows."""
         has_few_costs = len(self.costs) <= 2
         parts = [part for part in link.cost.split("; ") if part and not (has_few_costs and part.endswith(" pairs"))]
         return f"  [{re.sub(r'[a-z]+(?= [0-9])', lambda name: _label(name[0]), '; '.join(parts))}]" if parts else ""
 
-    def _device(self) -> str:
+    def _format_device(self) -> str:
         if self.devices:
             return f"GPUs {', '.join(gpu_names(self.devices))}"
         if self.backend == "cuda":
             return "GPU"
         return f"CPU with {self.threads} thread{'s' * (self.threads > 1)}"
 
-    def _storage(self) -> str:
+    def _format_storage(self) -> str:
         return f", in {self.storage}" if self.storage != "elements" else ""
 
-    def _cost(self) -> str:
+    def _format_cost(self) -> str:
         dense, least = self.costs["dense"], min(self.costs.values())
         unit = "pairs of ⊗ and ⊕ predicted"
         if least < dense:

@@ -54,7 +54,7 @@ from semiring.out_of_core.layout import MemoryLimits, StripLayout, format_bytes,
 from semiring.out_of_core.run import HostArrayRun, Run, complete, open_for_writing
 from semiring.out_of_core.stored_matrix import PIVOT, StoredMatrix, as_stored, is_npy_name, new_file, new_pivot_file
 
-__all__ = ["SYSTEM", "close_file", "needs_files", "refuse_options_of_files"]
+__all__ = ["SYSTEM", "close_file", "needs_files", "reject_file_options"]
 
 _Close: TypeAlias = Callable[[Request], Any]
 
@@ -84,8 +84,8 @@ def close_file(request: Request, close: _Close) -> Any:
     """
     source = as_stored(request.operand)
     if source is not None:
-        return _close_stored(request, source, _target_of(request.out, source), close)
-    refuse_options_of_files(request)
+        return _close_stored(request, source, _open_target(request.out, source), close)
+    reject_file_options(request)
     if request.memory is not None or not is_npy_name(request.out):
         return _close_array(request, close)
     request.explain("files", "in memory", quiet=True)
@@ -93,7 +93,7 @@ def close_file(request: Request, close: _Close) -> Any:
     return _save(os.fspath(request.out), closed.matrix if isinstance(closed, Network) else closed)
 
 
-def refuse_options_of_files(request: Request) -> None:
+def reject_file_options(request: Request) -> None:
     """Raise `StorageError` for a matrix in memory with an option that needs a file."""
     named = isinstance(request.operand, str | os.PathLike)
     where = "another kind of file" if named else "memory"
@@ -125,12 +125,12 @@ def _is_too_large_for_gpu(request: Request) -> bool:
     return A.nbytes + _WORKSPACE > free_device_memory()
 
 
-def _limits(request: Request) -> MemoryLimits:
+def _memory_limits(request: Request) -> MemoryLimits:
     """Return the memory limits of a call."""
     return limits_of(request.memory, None if request.device is None else free_device_memory)
 
 
-def _target_of(out: Any, source: StoredMatrix) -> StoredMatrix | None:
+def _open_target(out: Any, source: StoredMatrix) -> StoredMatrix | None:
     """Return the file of ``out``: a mapped file, the file of A, or a new file; None if the result stays in memory."""
     if not is_npy_name(out) or (os.path.exists(out) and os.path.samefile(out, source.path)):
         return as_stored(out, "out")
@@ -145,7 +145,7 @@ def _close_stored(request: Request, source: StoredMatrix, target: StoredMatrix |
         _check_pivots(request)
         if source.n == 0:
             _save(os.fsdecode(request.pivots), np.empty((0, 0), PIVOT))
-    limits = _limits(request)
+    limits = _memory_limits(request)
     needed = _bytes_in_memory(request, source.n, source.dtype)
     needs_strips = request.journal is not None or request.pivots is not None
     fits = not needs_strips and needed <= limits.computing and source.size + _WORKSPACE <= limits.host
@@ -172,10 +172,10 @@ def _bytes_in_memory(request: Request, n: int, dtype: np.dtype[Any]) -> int:
     semiring = request.semiring
     copies = (dtype.itemsize if request.plus and not semiring.idempotent else 0) + 24 * is_tropical(semiring)
     copies += 4 if is_half(dtype) else 0  # a copy in float32
-    return (dtype.itemsize + copies) * n * n + _workspace(request)
+    return (dtype.itemsize + copies) * n * n + _workspace_bytes(request)
 
 
-def _workspace(request: Request) -> int:
+def _workspace_bytes(request: Request) -> int:
     """Return the bytes in addition to the matrices, with the copies that products on many threads make."""
     return _WORKSPACE + max(0, request.options.threads - 2) * layouts.HOST.bit_bytes_per_thread
 
@@ -288,7 +288,7 @@ def _fits_packed(request: Request, source: StoredMatrix, limits: MemoryLimits) -
         return False
     matrices = 1 if request.semiring.idempotent or not request.plus else 2
     rows = max(n, TRUTHS) * 2  # bytes of rows before they are packed, and copies of panels of words
-    return matrices * n * -(-n // WORD_BITS) * 4 + rows + 256 * n + _workspace(request) <= limits.host
+    return matrices * n * -(-n // WORD_BITS) * 4 + rows + 256 * n + _workspace_bytes(request) <= limits.host
 
 
 # ------------------------------------------------------------------------------------------------------------ by strips
@@ -301,7 +301,7 @@ def _close_array(request: Request, close: _Close) -> Any:
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise ShapeError(f"A is {A.shape}: a closure by strips needs one square matrix, shape (n, n)")
     check_star(semiring, A.dtype)
-    limits = _limits(request)
+    limits = _memory_limits(request)
     if _bytes_in_memory(request, len(A), A.dtype) <= limits.device or not A.size:
         method = _METHOD if options.method == "auto" and A.dtype != np.bool_ else options.method
         request.explain("files", "in the memory of the GPU", quiet=True)
@@ -321,12 +321,12 @@ def _close_array(request: Request, close: _Close) -> Any:
     request.explain(
         "files",
         f"an array of {format_bytes(A.nbytes)} in {format_bytes(layout.memory)} of the GPU's memory: "
-        f"{_describe(layout)}",
+        f"{_describe_layout(layout)}",
     )
     return close_by_strips(request, setup.call(request, A, partial(check_by_threads, threads=options.threads)), run)
 
 
-def _describe(layout: StripLayout) -> str:
+def _describe_layout(layout: StripLayout) -> str:
     count = len(layout.rounds)
     traffic = format_bytes(layout.traffic)
     return f"strips of {layout.rows} rows, {traffic} read and written in {count} round{'s' * (count != 1)}"
@@ -355,7 +355,7 @@ class _StripSetup:
     """The backend, storage and memory for a closure by strips of an n × n matrix, and the layout of its strips."""
 
     def __init__(self, request: Request, n: int, dtype: np.dtype[Any], limits: MemoryLimits) -> None:
-        self._n, self._dtype, self._limits, self._ranks = n, dtype, limits, request.communicator.ranks.size
+        self._n, self._dtype, self._memory_limits, self._ranks = n, dtype, limits, request.communicator.ranks.size
         self._needs_cycles = request.plus and request.semiring.idempotent
         semiring = min_plus if is_tropical(request.semiring) else request.semiring
         xp = load_cupy() if limits.device else np
@@ -374,12 +374,12 @@ class _StripSetup:
         copied = not packed and (dtype.itemsize not in (4, 8) or selects(semiring))
         self._copied_itemsize = 8 if limits.device and copied else 0
         self._width, self._entry = width, entry
-        self.threads = self._threads(request.options.threads)
+        self.threads = self._choose_threads(request.options.threads)
 
-    def _threads(self, thread_limit: int) -> int:
+    def _choose_threads(self, thread_limit: int) -> int:
         """Return a number of threads, so that the copies of all but two take at most a quarter of the spare memory."""
         few, copies = min(2, thread_limit), self._costs.thread_bytes(self.storage)
-        spare = self._limits.computing - self._layout_within(0, few)  # type: ignore[operator]  # 0 bytes: the need
+        spare = self._memory_limits.computing - self._layout_within(0, few)  # type: ignore[operator]  # 0 bytes: the need
         return min(thread_limit, few + max(0, spare) // 4 // copies) if copies else thread_limit
 
     def _layout_within(self, memory: int, threads: int) -> StripLayout | int:
@@ -390,7 +390,7 @@ class _StripSetup:
 
     def layout(self) -> StripLayout:
         """Return the layout of the strips. Raises `StorageError` if the memory is too small."""
-        n, memory = self._n, self._limits.computing
+        n, memory = self._n, self._memory_limits.computing
         layout = self._layout_within(memory, self.threads)
         if isinstance(layout, int):
             raise StorageError(
@@ -398,14 +398,14 @@ class _StripSetup:
                 f"are one block of pivots, and some more to work on: it takes {format_bytes(layout)}"
             )
         layout = layout.with_last_round(int(self._needs_cycles))
-        if not self._limits.device:
+        if not self._memory_limits.device:
             return layout
         overhead = layouts.HOST.overhead + 2 * layouts.HOST.bytes_per_thread  # the host scans rows and moves them
-        piece = min(_STAGE, (self._limits.host - overhead) // _STAGES) // layout.row
+        piece = min(_STAGE, (self._memory_limits.host - overhead) // _STAGES) // layout.row
         if piece < 1:
             raise StorageError(
-                f"{format_bytes(self._limits.host)} of the host's memory are too small for {_STAGES} rows of {n} "
-                f"{self._dtype}, which go to the GPU and back: it takes "
+                f"{format_bytes(self._memory_limits.host)} of the host's memory are too small for {_STAGES} rows of "
+                f"{n} {self._dtype}, which go to the GPU and back: it takes "
                 f"{format_bytes(_STAGES * layout.row + overhead)}"
             )
         return replace(layout, piece=piece)
@@ -430,16 +430,16 @@ class _StripSetup:
 
     def buffer_pool(self, layout: StripLayout) -> BufferPool:
         """Return the pool of buffers for a layout."""
-        if self._limits.device:
+        if self._memory_limits.device:
             return DeviceBufferPool(
-                self._width, self._entry, self._limits.device, layout.piece, self._pivot_itemsize > 0
+                self._width, self._entry, self._memory_limits.device, layout.piece, self._pivot_itemsize > 0
             )
         return HostBufferPool(self._width, self._entry, self._pivot_itemsize > 0)
 
     def _copy_bytes(self, rows: int) -> int:
         """Return the bytes of the copies that products with strips of ``rows`` rows make."""
         copies = max(workspace(self._engine, self._n, rows + 1, self._widest)) * self._entry.itemsize
-        if self.storage == "bits" and not self._limits.device:
+        if self.storage == "bits" and not self._memory_limits.device:
             copies += 4 * rows_of_truths(self._n) * self._n  # two stages, and rows that are packed or unpacked
         return copies + self._copied_itemsize * self._n * (rows + 1 + self._widest)
 
@@ -481,5 +481,5 @@ def _close_file_by_strips(request: Request, source: StoredMatrix, target: Stored
     if name is not None:
         layout = with_journal(layout, run.in_place, request.communicator.ranks.size)
     size, memory = format_bytes(source.size), format_bytes(layout.memory)
-    request.explain("files", f"a file of {size} in {memory} of memory: {_describe(layout)}")
+    request.explain("files", f"a file of {size} in {memory} of memory: {_describe_layout(layout)}")
     return close_by_strips(request, call, run)

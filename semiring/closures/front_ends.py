@@ -57,12 +57,12 @@ def close_request(request: Request) -> Any:
 
 
 def _close(request: Request) -> Any:
-    from semiring.closures.files import close_file, needs_files, refuse_options_of_files
+    from semiring.closures.files import close_file, needs_files, reject_file_options
 
     if request.device == "cpu":
         return _close_on_host(request)
     if names_file(request.operand):
-        refuse_options_of_files(request)
+        reject_file_options(request)
         network = request.reading.read_network_file(request.operand, request.semiring)
         return _close(replace(request, operand=network, reading=DEFAULT_READING))
     if needs_files(request):
@@ -125,7 +125,7 @@ def close_array(A: Array, options: Options, out_buffer: Any = None, **fields: An
     return close(Call.from_array(A, options, **fields), out_buffer)
 
 
-def _fields_of_call(request: Request) -> dict[str, Any]:
+def _call_fields(request: Request) -> dict[str, Any]:
     fields = {
         "plus": request.plus,
         "inspection": request.inspection,
@@ -201,7 +201,7 @@ def _close_bits(request: Request, A: BitMatrix, out: Any) -> Any:
         return out
     request.explain("bits", "a BitMatrix stays packed")
     out_buffer = BitMatrix.empty(A.shape, A) if out is None else out
-    call = Call.from_array(A, request.options, **_fields_of_call(request))
+    call = Call.from_array(A, request.options, **_call_fields(request))
     call.depth += request.explanation is not None
     return close(call, out_buffer)
 
@@ -227,7 +227,7 @@ def _close_packed_on_gpu(request: Request) -> Any:
     result = np.empty(A.shape, A.dtype) if out is None else as_output(out, A.shape, A.dtype)
     request.explain("bits", "truth values, packed on the way to the GPU")
     words = BitMatrix(pack_moved(A), A.shape)
-    call = Call.from_array(words, request.options, **_fields_of_call(request))
+    call = Call.from_array(words, request.options, **_call_fields(request))
     call.depth += request.explanation is not None
     closed = close(call, words)
     unpack_moved(closed.words, result)
@@ -253,7 +253,7 @@ def _close_sparse(request: Request) -> Any:
         demand_memory(n * n * dtype.itemsize, f"the closure of {n:,} vertices", fewer_paths_advice())
     else:
         out_buffer = as_output(request.out, A.shape, dtype)
-    call = Call.from_array(A, options, storage="sparse", **_fields_of_call(request))
+    call = Call.from_array(A, options, storage="sparse", **_call_fields(request))
     return close(call, out_buffer)
 
 
@@ -293,7 +293,7 @@ def _close_any_array(request: Request) -> Any:
         elif xp.may_share_memory(out_buffer, array):
             array = array.copy()
     request.explain("arrays", "moved to the GPU" if to_gpu else "an array", quiet=True)
-    fields = _fields_of_call(request)
+    fields = _call_fields(request)
     if request.explanation is not None:
         fields["depth"] += 1
     closed = close_array(array, options, out_buffer, **fields)

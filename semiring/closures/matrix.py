@@ -250,14 +250,14 @@ class EncodedMatrix:
             replace_beyond(D, self.inner, self.none, out, sign=self.sign)  # one kernel for the whole matrix
             return
         if not self._is_recoded and all(map_.is_one_pass for map_ in maps):
-            self._undo(D, (), out)
+            self._undo_maps(D, (), out)
             return
         with np.errstate(over="ignore"):  # a distance beyond the range of floats is ∞, as without potentials
             for index in parts(D.shape, on_device):
                 rows = D[index]
-                self._undo(rows, _shift_index(index, first), rows if D is out else out[index])
+                self._undo_maps(rows, _shift_index(index, first), rows if D is out else out[index])
 
-    def _undo(self, rows: Array, index: Index, out: Array) -> None:
+    def _undo_maps(self, rows: Array, index: Index, out: Array) -> None:
         """Out ← some rows with the maps undone; entries of at least ``inner`` become the caller's "no path"."""
         maps, is_recoded = self._undone_maps, self._is_recoded
         absent = rows >= self.inner if is_recoded else None

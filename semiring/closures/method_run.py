@@ -114,7 +114,7 @@ class MethodRun:
         if self._is_block:
             self._close_block(call, D, original)
             return
-        engine, A, inspection = self.engine(), memory_of(D), None if self.is_packed else inspection
+        engine, A, inspection = self.make_engine(), memory_of(D), None if self.is_packed else inspection
         plan = engine.plan
         input_matrix: Any = None
         more = (A if original is None else memory_of(original),) if self.method.apart else ()
@@ -130,10 +130,10 @@ class MethodRun:
             if more or self._recorder is None:
                 self.method.close(engine, A, *more)
             else:
-                self._recorder.replay(plan, A, self._engine, self.method.close)
+                self._recorder.replay(plan, A, self._make_engine, self.method.close)
         if isinstance(engine, ReportingEngine):
             engine.finish()
-        self._check(call, plan, A)
+        self._check_divergence(call, plan, A)
         if self.is_packed:
             clear_tail(self.draft.semiring, D)
         if inspection is not None:
@@ -146,9 +146,9 @@ class MethodRun:
         plan = self.plan.with_semiring(self.draft.semiring) if self._may_diverge else self.plan
         input_matrix: Any = original if inspection is None or original is not None else D.copy()
         self.backend.close_block(plan, D)
-        self._check(call, plan, D)
+        self._check_divergence(call, plan, D)
         if inspection is not None:
-            inspection.find(self._engine(plan), D, input_matrix)
+            inspection.find(self._make_engine(plan), D, input_matrix)
 
     def read(
         self, matrix: EncodedMatrix, A: Any, D: Any, inspection: Inspection | None
@@ -164,12 +164,12 @@ class MethodRun:
         operand
             The argument of `drop_empty_paths`, if A⁺ is computed, else None.
         """
-        operand, original = self._operand(matrix, A, D) if self.draft.plus else None, None
+        operand, original = self._keep_operand(matrix, A, D) if self.draft.plus else None, None
         if (self.method.apart or inspection is not None) and matrix.is_unchanged and not is_same_memory(A, D):
             original = A
         return D if self.method.apart and original is not None else matrix.encode(A, D), original, operand
 
-    def _operand(self, m: EncodedMatrix, A: Any, D: Any) -> Any:
+    def _keep_operand(self, m: EncodedMatrix, A: Any, D: Any) -> Any:
         """Return the part of A from which A⁺ follows when D, perhaps in A's memory, holds A*.
 
         This is the diagonal if ⊕ is idempotent, else the whole matrix.
@@ -187,37 +187,37 @@ class MethodRun:
                 cycles_from_closure(self.plan, operand, D)
                 return
             D.diagonal()[...] = operand  # the diagonal of an array on a device is writable
-            self._cycles_recorder.replay(self.plan, D, self._engine, cycles_in_place)
+            self._cycles_recorder.replay(self.plan, D, self._make_engine, cycles_in_place)
             return
         irreflexive_product(engine_of(self.plan, memory_of(D)), memory_of(operand), memory_of(D))
         if self.is_packed:
             clear_tail(self.draft.semiring, D)
 
-    def engine(self) -> Engine:
+    def make_engine(self) -> Engine:
         """Return an engine for one call; its kernels write the vertex of a diverging pivot to the plan's status."""
         plan = self.plan.with_semiring(self.draft.semiring)
         if self.on_device and self.may_synchronize and self._may_diverge:
             plan.status.word = self.xp.full(1, -1, np.int32)  # kernels of a device write the vertex here
-        return self._engine(plan)
+        return self._make_engine(plan)
 
-    def _engine(self, plan: KernelPlan) -> Engine:
+    def _make_engine(self, plan: KernelPlan) -> Engine:
         """Return the engine of a plan. A recorded engine must not wait for the device."""
         waits = not self.on_device or (self.may_synchronize and self._recorder is None)
         return Engine(self.backend, plan, self._panel, may_synchronize=waits)
 
-    def _check(self, call: Call, plan: KernelPlan, D: Array) -> None:
+    def _check_divergence(self, call: Call, plan: KernelPlan, D: Array) -> None:
         """Raise `DivergenceError` if a pivot had no star; warn if only the result shows that the sum diverges."""
         semiring, stack = self.kind.options.semiring, call.stack or self.draft.stack
         if self._may_diverge and plan.status.read() >= 0:
             which, vertex = divmod(plan.status.diverged, self.kind.shape[-1])
-            error = self._divergence(call, which, vertex, D)
+            error = self._divergence_error(call, which, vertex, D)
             raise add_matrix_index(error, np.unravel_index(which, stack)) if stack else error
         if self._checks_exponential_sums:
             warn_of_divergence(semiring, D)
         if self._checks_series:
             warn_of_diverging_sum(semiring, D, nonnegative=self.draft.at_least_zero, is_closure=True)
 
-    def _divergence(self, call: Call, number: int, vertex: int, D: Array) -> DivergenceError:
+    def _divergence_error(self, call: Call, number: int, vertex: int, D: Array) -> DivergenceError:
         """Return the error for a vertex whose pivot has no star, with the cycle or the pivot if A still holds it."""
         semiring, check, A, pivot = call.semiring, self.kind.options.check, call.A, None
         if isinstance(A, np.ndarray) and call.strips is None and not is_same_memory(A, D):

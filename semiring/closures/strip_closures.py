@@ -51,7 +51,7 @@ def _close(
     assert call.strips is not None
     try:
         with run.pool:
-            pieces, engine = work.pieces_on(call.strips.sample), work.method().engine()
+            pieces, engine = work.pieces_on(call.strips.sample), work.method().make_engine()
             run.close(engine, pieces.encode, pieces.decode, call.progress, description, vectors, work.last_round)
     except NoStarError as error:
         raise divergence_error(call.semiring, error.vertex) from None

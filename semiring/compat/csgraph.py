@@ -400,7 +400,7 @@ def _select_sources(result: Any, sources: tuple[Array, tuple[int, ...]] | None, 
 def _johnson_dense(D: Array, directed: bool, return_predecessors: bool) -> Any:
     loops = np.flatnonzero(D.diagonal() < 0)
     if loops.size:
-        raise _negative_cycle(f"Negative cycle detected on node {loops[0]}", (int(loops[0]),))
+        raise _negative_cycle_error(f"Negative cycle detected on node {loops[0]}", (int(loops[0]),))
     _clear_loops(D)
     return _close(D, directed, return_predecessors, "Negative cycle detected on node {node}")
 
@@ -431,7 +431,7 @@ def _close(D: Array, directed: bool, return_predecessors: bool, message: str) ->
     except NegativeCycle as error:
         node = error.cycle[0] if error.cycle else 0
         nodes = _vertices_on_negative_cycles(D, error) if "{nodes}" in message else ()
-        raise _negative_cycle(message.format(node=node, nodes=nodes), error.cycle) from error
+        raise _negative_cycle_error(message.format(node=node, nodes=nodes), error.cycle) from error
     if unknown is not None:
         D[unknown] = np.nan
         if P is not None:
@@ -474,7 +474,7 @@ def _vertices_on_negative_cycles(D: Array, error: NegativeCycle | None) -> Array
     return np.array(sorted(result))
 
 
-def _negative_cycle(message: str, cycle: tuple[int, ...]) -> NegativeCycleError:
+def _negative_cycle_error(message: str, cycle: tuple[int, ...]) -> NegativeCycleError:
     error = NegativeCycleError(message)
     error.cycle = cycle  # type: ignore[attr-defined]
     return error
@@ -487,7 +487,7 @@ def _johnson_sparse(graph: Any, directed: bool, rows: Array, shape: tuple[int, .
     if signed and not directed:  # a negative edge and its reverse are a negative cycle
         worst = int(np.argmin(edges.data))
         cycle = tuple(dict.fromkeys((int(edges.row[worst]), int(edges.col[worst]))))
-        raise _negative_cycle(f"Negative cycle detected on node {cycle[0]}", cycle)
+        raise _negative_cycle_error(f"Negative cycle detected on node {cycle[0]}", cycle)
     if not directed:
         ends = np.r_[edges.row, edges.col], np.r_[edges.col, edges.row]
         edges = coo_array((np.r_[edges.data, edges.data], ends), shape=edges.shape)
@@ -496,7 +496,7 @@ def _johnson_sparse(graph: Any, directed: bool, rows: Array, shape: tuple[int, .
         with np.errstate(over="ignore", invalid="ignore"):
             h = edge_potentials(graph_edges) if signed else h
     except NegativeCycle as error:
-        raise _negative_cycle(f"Negative cycle detected on node {error.cycle[0]}", error.cycle) from error
+        raise _negative_cycle_error(f"Negative cycle detected on node {error.cycle[0]}", error.cycle) from error
     D, P = searches(graph_edges, h).table(rows, trees=return_predecessors)
     if signed:
         D += h - h[rows, np.newaxis]

@@ -30,7 +30,7 @@ from semiring.arrays.operands import as_host_operand, as_matrix, require_real_nu
 from semiring.errors import DomainError, FormatError, ShapeError, TooLargeError
 from semiring.io import dimacs, edge_list, matrix_market, node_link, npy
 from semiring.io.atomic import atomic_file
-from semiring.io.files import binary_lines
+from semiring.io.files import open_binary
 from semiring.io.graphs import network_of
 from semiring.io.network import (
     Edges,
@@ -228,7 +228,7 @@ def _read_contents(
         raise FormatError(f"{source}: header=, weight= and columns= are for edge lists, not for {kind}")
     columns = None if columns is None else parse_title_pair(columns)
     name = "<stdin>" if source == "-" else source
-    with binary_lines(source) as stream:
+    with open_binary(source) as stream:
         result: Edges | Entries
         if kind == "npy":
             result = npy.read_npy(cast("BinaryIO", stream), name)

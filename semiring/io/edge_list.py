@@ -349,7 +349,7 @@ def _is_title(text: str) -> bool:
     """
     if _is_measure(text):
         return True
-    letters = "".join(_words(text))
+    letters = "".join(_split_words(text))
     return (
         len(letters) >= 2
         and not any(letter.isdecimal() for letter in text)
@@ -360,10 +360,10 @@ def _is_title(text: str) -> bool:
 
 def _is_measure(text: str) -> bool:
     """Return whether a word of a title is usual for weights."""
-    return any(word.casefold() in WEIGHTS for word in _words(text))
+    return any(word.casefold() in WEIGHTS for word in _split_words(text))
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return re.findall(r"[^\W\d_]+", text)
 
 

@@ -12,11 +12,11 @@ from typing import IO, TextIO, cast
 
 from semiring.errors import FormatError
 
-__all__ = ["binary_lines"]
+__all__ = ["open_binary"]
 
 
 @contextlib.contextmanager
-def binary_lines(source: str) -> Iterator[IO[bytes]]:
+def open_binary(source: str) -> Iterator[IO[bytes]]:
     """Open a file for reading its bytes, decompressed if its name ends in .gz; "-" is standard input.
 
     Raises `OSError`, and `FormatError` for damaged gzip data.

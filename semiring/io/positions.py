@@ -11,7 +11,7 @@ import numpy as np
 
 from semiring.errors import FormatError
 from semiring.io.edge_list import split_line
-from semiring.io.files import binary_lines
+from semiring.io.files import open_binary
 from semiring.io.network import Network
 from semiring.io.text import decode_lines, is_count
 
@@ -47,7 +47,7 @@ def with_positions(network: Network, path: str | os.PathLike[str]) -> Network:
         The table is not valid, or names none of the vertices.
     """
     source = os.fspath(path)
-    with binary_lines(source) as stream:
+    with open_binary(source) as stream:
         lines = decode_lines(stream, source)
         dimacs = source.removesuffix(".gz").endswith(".co")
         first = int(network.names is not None)  # vertices without names count from 0

@@ -94,9 +94,9 @@ def plot_matrix(
     what, nothing = quantity_names(semiring)
     if n:
         _draw(figure, axes, entries, none, f"{what} ({unit})" if unit else what)
-        _legend(figure, what, nothing, none, truths=array.dtype.kind == "b")
+        _add_legend(figure, what, nothing, none, truths=array.dtype.kind == "b")
     labels = [str(vertex) if called is None else str(called[int(vertex)]) for vertex in order]
-    _ticks(axes, labels)
+    _set_ticks(axes, labels)
     axes.set_xlabel("to", color=INK)
     axes.set_ylabel("from", color=INK)
     missing = int(np.count_nonzero(array == zero))
@@ -139,7 +139,7 @@ def _draw(figure: Any, axes: Any, array: Any, none: Any, label: str) -> None:
     add_color_bar(figure, image, axes, label, extend)
 
 
-def _legend(figure: Any, quantity: str, zero_text: str, none: Any, *, truths: bool) -> None:
+def _add_legend(figure: Any, quantity: str, zero_text: str, none: Any, *, truths: bool) -> None:
     from matplotlib.patches import Patch
 
     patches = [Patch(facecolor=VERTEX_COLOR, label=quantity)] if truths else []
@@ -151,7 +151,7 @@ def _legend(figure: Any, quantity: str, zero_text: str, none: Any, *, truths: bo
         figure.legend(handles=patches, loc="outside lower left", frameon=False, fontsize=9, labelcolor=INK, ncols=2)
 
 
-def _ticks(axes: Any, labels: list[str]) -> None:
+def _set_ticks(axes: Any, labels: list[str]) -> None:
     n = len(labels)
     ticks = np.arange(n) if n <= ALL_NAMES else np.unique(np.linspace(0, n - 1, SOME_NAMES).astype(int))
     words = [escape_dollars(labels[i] if len(labels[i]) <= 14 else labels[i][:13] + "…") for i in ticks]

@@ -11,7 +11,7 @@ __all__ = ["arc", "map_center", "project"]
 Array: TypeAlias = np.ndarray[Any, Any]
 
 
-def _unit(points: Array) -> Array:
+def _to_unit_sphere(points: Array) -> Array:
     """Convert degrees of longitude and latitude (n, 2) to points on the unit sphere (n, 3)."""
     across, up = np.radians(points[..., 0]), np.radians(points[..., 1])
     return np.stack([np.cos(up) * np.cos(across), np.cos(up) * np.sin(across), np.sin(up)], axis=-1)
@@ -19,7 +19,7 @@ def _unit(points: Array) -> Array:
 
 def map_center(points: Array) -> Array:
     """Return the longitude and latitude of the middle of the points on the sphere, where the date line is no border."""
-    total = np.nansum(_unit(points), axis=0)
+    total = np.nansum(_to_unit_sphere(points), axis=0)
     if np.linalg.norm(total) < 1e-9:
         return np.zeros(2)
     x, y, z = total / np.linalg.norm(total)
@@ -39,7 +39,7 @@ def project(points: Array, center: Array) -> Array:
 
 def arc(start: Array, end: Array, steps: int = 24) -> Array:
     """Return points (e, steps, 2) of the great circles from ``start`` to ``end``, (e, 2) each, all in degrees."""
-    a, b = _unit(start), _unit(end)
+    a, b = _to_unit_sphere(start), _to_unit_sphere(end)
     angle: Array = np.arccos(np.clip((a * b).sum(-1), -1, 1))[:, None, None]
     part = np.linspace(0, 1, steps)[None, :, None]
     sine = np.maximum(np.sin(angle), 1e-12)

@@ -252,14 +252,14 @@ def check_path(
         return
     if rtol is None:
         rtol = 4 * (len(path) + 2) * epsilon(np.result_type(A.dtype, np.asarray(distance).dtype))
-    total, magnitude = _weight(weights, semiring)
+    total, magnitude = _path_weight(weights, semiring)
     _require(
         is_close(np.asarray(total), np.asarray(distance), np.asarray(rtol * magnitude + atol)),
         f"the path {path} has weight {total}, not {distance}",
     )
 
 
-def _weight(weights: Array, semiring: Semiring) -> tuple[Any, float]:
+def _path_weight(weights: Array, semiring: Semiring) -> tuple[Any, float]:
     """Return the product of the weights, and the magnitude to which its rounding is relative."""
     if semiring.tropical:
         total = math.fsum(weights.tolist()) if is_floating(weights.dtype) else sum(weights.tolist())

@@ -64,10 +64,10 @@ def components_are_several(call: Call) -> bool:
 @question()
 def components_spare_work(call: Call) -> bool:
     """Return whether components save enough work to pay for two permutations."""
-    return bool(_share(call) <= _LARGEST_SHARE)
+    return bool(_work_share(call) <= _LARGEST_SHARE)
 
 
-def _share(call: Call) -> float:
+def _work_share(call: Call) -> float:
     """Return the pairs of a closure by components, as a share of n³."""
     return float(call.structure.components.pairs() / call.n**3)
 
@@ -98,12 +98,13 @@ def components(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     if q.method != "components" and not q.ask(components_spare_work):
         return NotApplicable(
             lambda call: (
-                f"{len(call.structure.components)} strong components, and {_share(call):.0%} of the work would be left"
+                f"{len(call.structure.components)} strong components, and {_work_share(call):.0%} of the work would be "
+                "left"
             )
         )
     dtype = d.dtype
     return Rewrite(
-        lambda call: f"{len(call.structure.components)} strong components: {_share(call):.0%} of the work is left",
+        lambda call: f"{len(call.structure.components)} strong components: {_work_share(call):.0%} of the work is left",
         d.replace(close=partial(_close, lanes, d.plus), plus=False),
         costs=lambda call: compare_costs("components", call.n, dtype, call.structure),
     )
@@ -174,12 +175,12 @@ def close_by_parts(
         except NegativeCycleError:
             raise
         except DivergenceError as error:
-            raise _divergence(call, parts, block.start + (error.vertex or 0)) from None
+            raise _divergence_error(call, parts, block.start + (error.vertex or 0)) from None
         pairs += (block.stop - block.start) ** 3
         closed[np.searchsorted(parts.bounds, block.start)] = True
     join(engine, D, parts, closed)
     if may_diverge(engine.plan) and engine.plan.status.read() >= 0:
-        raise _divergence(call, parts, engine.plan.status.diverged)
+        raise _divergence_error(call, parts, engine.plan.status.diverged)
     reorder(np.argsort(parts.order))
     if call.progress is not None:
         call.progress(call.n**3, call.n**3)
@@ -201,7 +202,7 @@ def _close_by_blocks(engine: Engine, D: Any, parts: Components, closed_mask: Any
 def _component_call(work: Work, rule_name: str, block: Block, view: Any, pairs: int, number: int) -> Call:
     """Return the call for a component, which is closed in place; ``pairs``: the pairs of the earlier components."""
     call, d = work.call, work.draft
-    report = partial(_report, call.progress, pairs, block.stop - block.start, call.n)
+    report = partial(_report_progress, call.progress, pairs, block.stop - block.start, call.n)
     results = dict(block.results)
     if d.may_use_structure:
         results["structure"] = call.structure.component_structure()
@@ -216,11 +217,11 @@ def _component_call(work: Work, rule_name: str, block: Block, view: Any, pairs: 
     )
 
 
-def _report(progress: Any, earlier_pairs: int, size: int, n: int, done: int, total: int) -> None:
+def _report_progress(progress: Any, earlier_pairs: int, size: int, n: int, done: int, total: int) -> None:
     """Report the progress of a component of ``size`` vertices as progress of the whole matrix."""
     progress(earlier_pairs + done * size**3 // max(1, total), n**3)
 
 
-def _divergence(call: Call, parts: Components, row: int) -> DivergenceError:
+def _divergence_error(call: Call, parts: Components, row: int) -> DivergenceError:
     """Return the error for a pivot without a star in a row of the permuted matrix."""
     return divergence_error(call.semiring, int(parts.order[row]))

@@ -19,7 +19,7 @@ from semiring.closures.rules.searches import dijkstra, graph_of
 __all__ = ["edges"]
 
 
-def _graph(call: Call) -> Any:
+def _make_graph(call: Call) -> Any:
     from scipy.sparse import coo_array
 
     rows, columns = np.nonzero(call.none != call.A)
@@ -32,7 +32,7 @@ def edges_have_potentials(call: Call) -> bool:
 
     Raises `NegativeCycleError`, and `DomainError` for sums beyond the range of floats.
     """
-    return call.result_of(_graph)[1] is not None
+    return call.result_of(_make_graph)[1] is not None
 
 
 @rule("edges")
@@ -47,6 +47,6 @@ def edges(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
         why = "an edge has unbounded gain: rkleene closes the matrix without such edges, and they are inserted last"
         return Rewrite(why, d.replace(method="rkleene"))
     if q.ask(edges_have_potentials):
-        return dijkstra(d, _graph)
+        return dijkstra(d, _make_graph)
     why = "weights of very different size: rkleene closes each strong component with potentials of its own"
     return Rewrite(why, d.replace(method="rkleene"))

@@ -27,7 +27,7 @@ from semiring.kernels.engine import make_plan
 __all__ = ["gaining"]
 
 
-def _loop(call: Call) -> Any:
+def _find_loop(call: Call) -> Any:
     """Scan the matrices, and return the backend's loop ``loop(out)``; None if a matrix needs the larger rules."""
     n, options = call.n, call.kind.options
     closures = backend_for(call.A, options.semiring, call.kind.dtype).capabilities.closures
@@ -42,7 +42,7 @@ def _loop(call: Call) -> Any:
 @question()
 def one_loop_takes_them(call: Call) -> bool:
     """Return whether the backend's loop closes these matrices."""
-    return call.result_of(_loop) is not None
+    return call.result_of(_find_loop) is not None
 
 
 @rule("gaining")
@@ -75,7 +75,7 @@ def gaining(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
 
 
 def _close(work: Work, out_buffer: Any) -> Any:
-    A, loop = work.call.A, work.call.result_of(_loop)
+    A, loop = work.call.A, work.call.result_of(_find_loop)
     if work.call.explanation is not None:
         work.call.explanation.set_method(str(work.draft.method), "cpu")
     D = empty_like(A) if out_buffer is None else out_buffer

@@ -32,7 +32,7 @@ def _free_device_memory() -> int:
     return free_device_memory()
 
 
-def _weight(call: Call) -> Any:
+def _edge_weight(call: Call) -> Any:
     """Return the one weight of all edges, as min-plus reads it."""
     return call.sign * call.structure.weight.item()
 
@@ -42,7 +42,7 @@ def edges_have_one_weight(call: Call) -> str:
     """Return "yes" if all edges have one weight above 0, "other" if it is not above 0, "no" for several weights."""
     if call.structure.weight is None:
         return "no"
-    return "yes" if _weight(call) > 0 else "other"
+    return "yes" if _edge_weight(call) > 0 else "other"
 
 
 @question()
@@ -50,7 +50,7 @@ def exact_in(call: Call) -> tuple[str, ...]:
     """Return the dtypes of an encoded matrix in which every sum of the one weight is exact, and not "no path"."""
     dtypes = [call.kind.dtype] if call.kind.dtype.kind == "f" else []
     dtypes += [np.dtype(name) for name in ("int16", "int32", "int64")]
-    return tuple(t.name for t in dtypes if is_exact(_weight(call), call.n, t, inner_zero(min_plus, t)))
+    return tuple(t.name for t in dtypes if is_exact(_edge_weight(call), call.n, t, inner_zero(min_plus, t)))
 
 
 @question()
@@ -85,7 +85,7 @@ def hops(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     if d.has_negative_weight:
         return NotApplicable("a loop has a weight below 0, which is a negative cycle")
     if m.dtype.name not in q.ask(exact_in):
-        return NotApplicable(lambda call: f"sums of {_weight(call)} are rounded")
+        return NotApplicable(lambda call: f"sums of {_edge_weight(call)} are rounded")
     if q.on_device and q.ask(paths_are_long):
         return NotApplicable("paths have more edges than are fast on a GPU")
     if q.on_device and not q.ask(memory_holds_the_reached):
@@ -103,7 +103,7 @@ def hops(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
 
 
 def _reason(call: Call) -> str:
-    return f"all edges have the weight {_weight(call)}: hops, by breadth-first search"
+    return f"all edges have the weight {_edge_weight(call)}: hops, by breadth-first search"
 
 
 def _make_caller_method(call: Call) -> Method:
@@ -113,4 +113,4 @@ def _make_caller_method(call: Call) -> Method:
 
 def _inner_method_maker(inner: Any) -> Any:
     """Return a function of a call that returns the method for an encoded matrix, where ``inner`` is "no path"."""
-    return lambda call: by_hops(_weight(call), inner, call.structure)
+    return lambda call: by_hops(_edge_weight(call), inner, call.structure)

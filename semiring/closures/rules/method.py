@@ -23,7 +23,7 @@ from semiring.kernels.engine import Engine, make_plan
 __all__ = ["method"]
 
 
-def _alternatives(d: Draft, backend: Backend) -> str:
+def _list_alternatives(d: Draft, backend: Backend) -> str:
     """Return the options with the methods that close such a matrix, as a list in words."""
     names = ["auto"]
     for each in (method_named(name) for name in matrix_methods() if name != "auto"):
@@ -53,7 +53,7 @@ def method(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
         if not is_tropical(d.semiring) or m.dtype not in (np.float32, np.float64):
             raise AlgebraError(
                 f"{name} runs Dijkstra's algorithm, which needs weights of min_plus or max_plus in float32 or float64. "
-                f"For {d.semiring.name} on {m.dtype}, pass {_alternatives(d, backend)}"
+                f"For {d.semiring.name} on {m.dtype}, pass {_list_alternatives(d, backend)}"
             )
         if backend.name == "cuda":
             raise DeviceError(

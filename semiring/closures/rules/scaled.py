@@ -20,7 +20,7 @@ from semiring.closures.questions import products_gain
 __all__ = ["scaled"]
 
 
-def _factors(call: Call) -> Any:
+def _find_factors(call: Call) -> Any:
     """Return the factors, or None. Raises `DivergenceError` with the vertices of a cycle that gains."""
     factors = scales(call.A, call.semiring, call.kind.rounded_to)
     if isinstance(factors, list):  # a cycle that gains
@@ -32,7 +32,7 @@ def _factors(call: Call) -> Any:
 @question()
 def products_have_factors(call: Call) -> bool:
     """Return whether the products of all paths stay in the range of float64."""
-    return call.result_of(_factors) is not None
+    return call.result_of(_find_factors) is not None
 
 
 @rule("scaled")
@@ -46,5 +46,5 @@ def scaled(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
         return NotApplicable("no product gains")
     if not q.ask(products_have_factors):
         return NotApplicable("products of paths leave the range of float64")
-    map_ = CallMap(lambda call: FactorScaling(call.result_of(_factors), semiring))
+    map_ = CallMap(lambda call: FactorScaling(call.result_of(_find_factors), semiring))
     return Rewrite("weights that gain: scaled by potentials, so that none does", d.with_map(map_))

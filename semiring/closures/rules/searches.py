@@ -63,7 +63,7 @@ def _search(find: Callable[[Call], tuple[SparseGraph, Any]], work: Work, out_buf
     return D
 
 
-def _costs(call: Call) -> CostEstimate:
+def _predict_costs(call: Call) -> CostEstimate:
     graph, k = call.structure, call.kind
     rivals = {
         "undirected": lambda: graph.is_symmetric,
@@ -77,7 +77,7 @@ def _costs(call: Call) -> CostEstimate:
     return compare_costs("searches", call.n, k.dtype, graph, edges=edges, allowed_rules=k.options.structure, **rivals)
 
 
-def _graph(call: Call) -> tuple[SparseGraph, Any]:
+def _make_graph(call: Call) -> tuple[SparseGraph, Any]:
     from scipy.sparse import csr_array
 
     pattern: Any = call.structure.pattern
@@ -88,7 +88,7 @@ def _graph(call: Call) -> tuple[SparseGraph, Any]:
 @question()
 def searches_are_cheapest(call: Call) -> bool:
     """Return whether Dijkstra's algorithm from every vertex is predicted to be faster than all rivals."""
-    return call.result_of(_costs).cheapest == "searches"
+    return call.result_of(_predict_costs).cheapest == "searches"
 
 
 @question()
@@ -97,7 +97,7 @@ def listed_edges_have_potentials(call: Call) -> bool:
 
     Raises `NegativeCycleError`, and `DomainError` for sums beyond the range of floats.
     """
-    return call.result_of(_graph)[1] is not None
+    return call.result_of(_make_graph)[1] is not None
 
 
 @rule("searches", structure=True)
@@ -123,8 +123,8 @@ def searches(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
         return NotApplicable("Dijkstra from every vertex is predicted to be slower", costs)
     if not q.ask(listed_edges_have_potentials):
         return NotApplicable("weights of very different size: each component gets potentials of its own")
-    return dijkstra(d.replace(method="johnson"), _graph, costs=costs)
+    return dijkstra(d.replace(method="johnson"), _make_graph, costs=costs)
 
 
 def _predicted_costs(call: Call) -> CostEstimate:
-    return call.result_of(_costs)
+    return call.result_of(_predict_costs)

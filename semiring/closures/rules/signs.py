@@ -28,14 +28,14 @@ from semiring.namespaces import array_namespace
 __all__ = ["signs"]
 
 
-def _components(call: Call) -> Components:
+def _find_components(call: Call) -> Components:
     return strong_components(call.A, call.none, call.threads)
 
 
 @question()
 def is_strongly_connected(call: Call) -> bool:
     """Return whether the graph is one strong component."""
-    return len(call.result_of(_components)) == 1
+    return len(call.result_of(_find_components)) == 1
 
 
 @question()
@@ -44,7 +44,7 @@ def components_have_potentials(call: Call) -> bool:
 
     Raises `NegativeCycleError`, and `DomainError` if sums of weights may leave the range of floats.
     """
-    call.result_of(_blocks)
+    call.result_of(_find_blocks)
     return True
 
 
@@ -67,13 +67,13 @@ def signs(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
 
 
 def _reason(call: Call) -> str:
-    parts, blocks = call.result_of(_components), call.result_of(_blocks)
+    parts, blocks = call.result_of(_find_components), call.result_of(_find_blocks)
     return f"{len(parts)} strong components, {len(blocks)} of more than one vertex: each with potentials of its own"
 
 
-def _blocks(call: Call) -> list[Block]:
+def _find_blocks(call: Call) -> list[Block]:
     """Return the components of more than one vertex, with the potentials of those with a weight below 0."""
-    parts, weights, threads = call.result_of(_components), call.weights, call.threads
+    parts, weights, threads = call.result_of(_find_components), call.weights, call.threads
     xp = array_namespace(call.A)
     singletons = parts.order[parts.bounds[:-1][parts.sizes == 1]]
     loops = call.A.diagonal()[xp.asarray(singletons)]
@@ -98,7 +98,7 @@ def _blocks(call: Call) -> list[Block]:
 
 
 def _close(work: Work, D: Any) -> Any:
-    parts, blocks = work.call.result_of(_components), work.call.result_of(_blocks)
+    parts, blocks = work.call.result_of(_find_components), work.call.result_of(_find_blocks)
     return close_by_parts("signs", parts, blocks, partial(_join, work.draft.plus), work, D)
 
 

@@ -33,7 +33,7 @@ __all__ = ["sparse"]
 _LEAST = 256  # vertices: from here on, counting hops takes at most half the time of closing the dense matrix
 
 
-def _structure(call: Call) -> Structure:
+def _find_structure(call: Call) -> Structure:
     """Return the structure of the graph; for few vertices only if all stored weights are equal."""
     A, options = call.A, call.kind.options
     has_kernels = A.dtype.kind in "fiub" and has_loops(A.dtype)
@@ -55,9 +55,9 @@ def _sign(call: Call) -> int:
     return 1 if call.semiring.tropical == "min" else -1
 
 
-def _costs(call: Call) -> CostEstimate:
+def _predict_costs(call: Call) -> CostEstimate:
     """Predict the costs of Dijkstra's algorithm, and of the rules that might close the dense matrix."""
-    k, graph, n = call.kind, call.result_of(_structure), call.n
+    k, graph, n = call.kind, call.result_of(_find_structure), call.n
     weight = 0.0 if graph.weight is None else float(graph.weight) * _sign(call)
     exact = weight > 0 and is_exact(weight, n, k.dtype, np.inf)
     rivals = {
@@ -69,7 +69,7 @@ def _costs(call: Call) -> CostEstimate:
     return compare_costs("searches", n, k.dtype, graph, edges=call.A.nnz, allowed_rules=k.options.structure, **rivals)
 
 
-def _graph(call: Call) -> Any:
+def _make_graph(call: Call) -> Any:
     """Return the edges and their potentials; None if an entry is infinite, and the dense matrix must be closed."""
     rows, columns, stored = stored_entries(call.A)
     if np.isinf(stored).any():
@@ -82,20 +82,20 @@ def _graph(call: Call) -> Any:
 @question()
 def searches_of_stored_edges_are_cheapest(call: Call) -> bool:
     """Return whether Dijkstra's algorithm from every vertex is predicted to be faster than the dense matrix."""
-    return call.result_of(_costs).cheapest == "searches"
+    return call.result_of(_predict_costs).cheapest == "searches"
 
 
 @question()
 def stored_edges_have_potentials(call: Call) -> str:
     """Return "infinite" if an edge has no finite weight, else whether the edges have floating-point potentials."""
-    result = call.result_of(_graph)
+    result = call.result_of(_make_graph)
     return "infinite" if result is None else "no" if result[1] is None else "yes"
 
 
 @question()
 def stored_edges_have_one_exact_weight(call: Call) -> bool:
     """Return whether all edges have one weight above 0 whose sums are exact, and no loop is below 0."""
-    A, weight, dtype = call.A, call.result_of(_structure).weight, call.kind.dtype
+    A, weight, dtype = call.A, call.result_of(_find_structure).weight, call.kind.dtype
     if weight is None or not (weight > 0 and stored_entries(A)[2].min() >= 0):
         return False
     return bool(is_exact(weight.item(), A.shape[0], dtype, min_plus.zero_for(dtype)))
@@ -124,7 +124,7 @@ def sparse(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
         if takes_edges(method):
             potentials = q.ask(stored_edges_have_potentials)
             if potentials == "yes":
-                return dijkstra(d.replace(method=method), _graph, costs=costs, notes=_combine(notes))
+                return dijkstra(d.replace(method=method), _make_graph, costs=costs, notes=_combine(notes))
             if potentials == "no":
                 why = "weights of very different size: closed as a dense matrix, each strong component by itself"
                 notes.append(lambda call: why)
@@ -145,7 +145,7 @@ def sparse(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
 
 
 def _predicted_costs(call: Call) -> CostEstimate:
-    return call.result_of(_costs)
+    return call.result_of(_predict_costs)
 
 
 def _note_of_prediction(cheapest: bool) -> Any:
@@ -158,7 +158,7 @@ def _combine(notes: list[Any]) -> Any:
 
 
 def _hops_reason(call: Call) -> str:
-    return f"all edges have the weight {call.result_of(_structure).weight}: hops, by breadth-first search"
+    return f"all edges have the weight {call.result_of(_find_structure).weight}: hops, by breadth-first search"
 
 
 def _close_by_hops(work: Work, out_buffer: Any) -> Any:
@@ -166,7 +166,7 @@ def _close_by_hops(work: Work, out_buffer: Any) -> Any:
     call, k = work.call, work.plan.kind
     if call.explanation is not None:
         call.explanation.set_method(NAME, "cpu")
-    D, graph = np.empty(k.shape, k.dtype) if out_buffer is None else out_buffer, call.result_of(_structure)
+    D, graph = np.empty(k.shape, k.dtype) if out_buffer is None else out_buffer, call.result_of(_find_structure)
     write_hops(graph.weight, call.none, graph.pattern, None, D, call.threads)
     if call.progress is not None:
         call.progress(call.n**3, call.n**3)
@@ -176,8 +176,8 @@ def _close_by_hops(work: Work, out_buffer: Any) -> Any:
 def _close_dense(work: Work, out_buffer: Any) -> Any:
     """Close the dense matrix, in place except for integers, which may be read again in a wider dtype."""
     call, options = work.call, work.plan.kind.options
-    graph = call.result_of(_structure) if may_analyze(call.n) else NO_STRUCTURE
-    array = _dense(call, graph)
+    graph = call.result_of(_find_structure) if may_analyze(call.n) else NO_STRUCTURE
+    array = _make_dense(call, graph)
     if takes_edges(options.method) and _has_shortest_paths(call.semiring, call.kind.dtype):
         options = options._replace(method="auto")
     check_star(call.semiring, array.dtype)
@@ -190,7 +190,7 @@ def _close_dense(work: Work, out_buffer: Any) -> Any:
     return solve(inner, out_buffer)
 
 
-def _dense(call: Call, graph: Structure) -> Any:
+def _make_dense(call: Call, graph: Structure) -> Any:
     """Return the dense array of a sparse matrix, written in groups of rows by all threads if the edges are sorted.
 
     On one thread the page faults of new memory would take longer than the scan of the structure.

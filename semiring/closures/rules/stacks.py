@@ -124,7 +124,7 @@ def _call_with_index(index: tuple[int, ...], function: Any, *arguments: Any) -> 
 
 
 def _matrix_call(call: Call, number: int, index: tuple[int, ...], is_validated: bool, out_buffer: Any) -> Call:
-    report = call.progress and partial(_report, call.progress, number, prod(call.kind.shape[:-2]))
+    report = call.progress and partial(_report_progress, call.progress, number, prod(call.kind.shape[:-2]))
     results = {"scan": call.scan} if is_validated else {}
     A = call.A[index]
     has_columns = not has_adjacent_elements(out_buffer) and has_adjacent_elements(out_buffer.T)
@@ -139,6 +139,6 @@ def _matrix_call(call: Call, number: int, index: tuple[int, ...], is_validated: 
     )
 
 
-def _report(progress: Any, position: int, count: int, done: int, total: int) -> None:
+def _report_progress(progress: Any, position: int, count: int, done: int, total: int) -> None:
     """Report the progress of one matrix as progress of the whole stack."""
     progress(position * total + done, count * total)

@@ -23,7 +23,7 @@ from semiring.out_of_core.last_round import LastRound
 __all__ = ["unbounded"]
 
 
-def _edges(call: Call) -> dict[int, Any]:
+def _find_edges(call: Call) -> dict[int, Any]:
     """Return the heads of the edges of unbounded gain for each tail.
 
     Raises `NegativeCycleError` if such an edge lies on a cycle.
@@ -42,7 +42,7 @@ def others_are_below_zero(call: Call) -> bool:
 
     Raises `NegativeCycleError` if an edge of unbounded gain lies on a cycle.
     """
-    call.result_of(_edges)
+    call.result_of(_find_edges)
     return bool(finite_range(call.A, call.sign)[0] < 0)
 
 
@@ -66,14 +66,14 @@ def unbounded(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
         _reason,
         inner.replace(stages=(*d.stages, Stage(inner.matrix, _insert))),
         is_rowwise=False,
-        last_round=lambda call: LastRound(edges=call.result_of(_edges)),
-        costs=lambda call: CostEstimate(insertion=float(len(call.result_of(_edges)) * call.n**2)),
+        last_round=lambda call: LastRound(edges=call.result_of(_find_edges)),
+        costs=lambda call: CostEstimate(insertion=float(len(call.result_of(_find_edges)) * call.n**2)),
     )
 
 
 def _reason(call: Call) -> str:
-    return f"{sum(map(len, call.result_of(_edges).values()))} edges of unbounded gain, inserted last"
+    return f"{sum(map(len, call.result_of(_find_edges).values()))} edges of unbounded gain, inserted last"
 
 
 def _insert(call: Call, D: Any) -> None:
-    insert_unbounded(call.result_of(_edges), D)
+    insert_unbounded(call.result_of(_find_edges), D)

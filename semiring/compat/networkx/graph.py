@@ -119,7 +119,7 @@ class ConvertedGraph:
         kinds, weights = self._weights[weight]
         if _Missing not in kinds or weights.kind == "other":
             return weights
-        kind = default_type.__name__ if kinds == {_Missing} else _kind((kinds - {_Missing}) | {default_type})
+        kind = default_type.__name__ if kinds == {_Missing} else _sum_type((kinds - {_Missing}) | {default_type})
         return replace(weights, kind=kind)
 
     def _call_weight_function(self, weight: Callable[[Any, Any, Any], Any]) -> EdgeWeights:
@@ -164,7 +164,7 @@ def _list_parallel_weights(entries: Iterable[Any], attribute: Any) -> tuple[list
     return raw, np.array(starts, np.intp)
 
 
-def _kind(kinds: set[type]) -> str:
+def _sum_type(kinds: set[type]) -> str:
     if kinds <= _INTS:
         return "int"
     if kinds <= _FLOATS:
@@ -185,7 +185,7 @@ def _as_weights(
             [x for x in raw if x is not None],
             kinds - {type(None)},
         )
-    kind = _kind(kinds)
+    kind = _sum_type(kinds)
     try:
         values = np.fromiter(raw if kind != "other" else [], np.int64 if kind == "int" else np.float64)
     except OverflowError:
