@@ -1,4 +1,4 @@
-"""Deprecated: the former name of `semiring.algebra.verify`, kept for one version."""
+"""Forward the former name of `semiring.algebra.verify`, which is deprecated and kept for one version."""
 
 from semiring.deprecated import forward
 

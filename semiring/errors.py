@@ -1,4 +1,4 @@
-"""The errors and warnings of this library, whose messages name the input, the expectation and the remedy."""
+"""Define the errors and warnings of this library, whose messages name the input, the expectation and the remedy."""
 
 from __future__ import annotations
 
@@ -304,7 +304,7 @@ def did_you_mean(name: str, valid: Sequence[str], remarks: Mapping[str, str] | N
     Names with these initials are near, names that contain the name, and names of similar spelling. The ``remarks``
     follow the names.
     """
-    from difflib import get_close_matches  # only for this message: two milliseconds of every import
+    from difflib import get_close_matches  # imported for this message only, because it takes two milliseconds
 
     folded_name = str(name).casefold()
     initials = [valid for valid in valid if "".join(word[:1] for word in valid.split("_")) == str(name)]

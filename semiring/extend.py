@@ -1,4 +1,4 @@
-"""Functions that add closure methods and rewriting rules to the library, and remove them again."""
+"""Add closure methods and rewriting rules to the library, and remove them again."""
 
 from semiring.algorithms.methods import Method, register_method, unregister_method
 from semiring.closures.rules import register_rule, unregister_rule

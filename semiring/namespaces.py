@@ -55,5 +55,5 @@ def is_device_array(array: Any) -> bool:
 
 def is_traced(array: Any) -> bool:
     """Return whether the array is a tracer of JAX, which has a shape and a dtype and no entries."""
-    jax = sys.modules.get("jax")  # not imported: a tracer exists only where JAX is loaded
+    jax = sys.modules.get("jax")  # a tracer exists only if JAX is loaded, so JAX is not imported here
     return jax is not None and library_of(array) == "jax" and isinstance(array, jax.core.Tracer)

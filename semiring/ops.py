@@ -1,4 +1,4 @@
-"""Functions for the operations of a semiring that is defined by Python callables.
+"""Provide functions for the operations of a semiring that is defined by Python callables.
 
 They compute on arrays and scalars. Inside a callable that `Semiring` traces, they are recorded.
 

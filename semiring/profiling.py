@@ -1,4 +1,4 @@
-"""Profiles: `profile` collects a tree of spans, each with a name, a duration, and the bytes and operations.
+"""Collect profiles: a tree of spans, each with a name, a duration, and the bytes and operations.
 
 Code opens a `span` around its work. Outside a profile this does nothing, because `active` is False. Code on which
 tenths of a microsecond count reads `active` first.

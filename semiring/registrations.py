@@ -1,4 +1,4 @@
-"""Callbacks that clear caches when a method or a rule is registered or removed."""
+"""Call the callbacks that clear caches when a method or a rule is registered or removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The output of a terminal or a notebook during the work: a progress bar, and lines about compilations."""
+"""Print on a terminal or in a notebook during the work: a progress bar, and lines about compilations."""
 
 from __future__ import annotations
 

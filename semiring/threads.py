@@ -1,4 +1,4 @@
-"""The number of threads of a call.
+"""Determine the number of threads of a call.
 
 The default is the environment variable NUMBA_NUM_THREADS, else the number of cores of this process. `set_threads`
 changes it for the process, `threads` for a block of code, and the option ``threads=`` of most functions for one call.

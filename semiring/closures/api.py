@@ -1,4 +1,4 @@
-"""`closure`: A* = I ⊕ A ⊕ A² ⊕ …, of dense, packed and sparse matrices, in any semiring with a star.
+"""Compute the closure A* = I ⊕ A ⊕ A² ⊕ … of dense, packed and sparse matrices, in any semiring with a star.
 
 A front end converts the operand to a call on an array, and the planner chooses how the array is closed.
 """

@@ -1,4 +1,4 @@
-"""A call of `closure`: its array, its options, and the results of scans of the entries.
+"""Describe a call of `closure`: its array, its options, and the results of scans of the entries.
 
 A `Kind` describes a call without reading its entries. Calls of one kind differ only in their entries. A *scan* is one
 pass over the entries, or one search in them. A `Call` makes each scan once, when a question first needs its result.

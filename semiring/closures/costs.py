@@ -1,4 +1,4 @@
-"""Predicted costs of the rules that close a matrix, in one unit, so that rules compare and `explain` prints them.
+"""Predict the costs of the rules that close a matrix, in one unit, so that rules compare and `explain` prints them.
 
 The unit is a pair of the dense closure in float64. Costs follow from the graph, the dtype and the rules that the
 caller allows. They never depend on a machine, because the chosen rule decides how results are rounded.

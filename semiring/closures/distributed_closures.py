@@ -1,4 +1,4 @@
-"""Closures by several ranks, by tiles of a distributed matrix, or by strips of a file.
+"""Close a matrix by several ranks, by tiles of a distributed matrix, or by strips of a file.
 
 All ranks plan together, and each rank encodes its own tiles. Scans read the matrix through `DistributedMatrix`, so
 all ranks get the same results, and raise the same errors. Work on tiles may fail on one rank only, so the ranks agree

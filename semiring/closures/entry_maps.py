@@ -1,4 +1,4 @@
-"""The maps that rules add to the encoding of a matrix: changes of all entries, and their inverses."""
+"""Define the maps that rules add to the encoding of a matrix: changes of all entries, and their inverses."""
 
 from __future__ import annotations
 

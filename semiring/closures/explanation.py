@@ -1,4 +1,4 @@
-"""The report of ``explain=True``: the method, what was detected and used, and the predicted cost.
+"""Print the report of ``explain=True``: the method, what was detected and used, and the predicted cost.
 
 The planner fills in an `Explanation` by its methods. This module alone decides the text.
 """

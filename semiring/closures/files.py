@@ -1,4 +1,4 @@
-"""Closures of matrices in files, or larger than the memory of a GPU: as a whole if they fit, else by strips.
+"""Close matrices in files, or larger than the memory of a GPU: as a whole if they fit, else by strips.
 
 A strip is a group of rows in the memory of the kernels. Both ways use blocked Floyd-Warshall, and the result is bitwise
 identical for every amount of memory. The maps of the rules are applied when a strip is first read, and undone when it

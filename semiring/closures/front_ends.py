@@ -1,4 +1,4 @@
-"""Front ends: they convert the operand of `closure` to a call on an array, and the result to the caller's form.
+"""Convert the operand of `closure` to a call on an array, and the result to the caller's form.
 
 There are front ends for a matrix in a file, names of vertices, packed truth values, stored edges, and arrays of other
 libraries and devices. The planner receives a `Call`. The result is bitwise identical to that of the array.

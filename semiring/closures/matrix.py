@@ -1,4 +1,4 @@
-"""The encoding of a matrix's entries, and the two passes over it: the first read and the last write of a call.
+"""Encode the entries of a matrix in the first read of a call, and decode them in the last write.
 
 A rule that only changes how entries are read (their sign, a shift by potentials, another value for "no path") adds a
 map, and nothing is computed. When the method is about to close the matrix, `EncodedMatrix.encode` reads the caller's

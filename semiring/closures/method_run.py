@@ -1,4 +1,4 @@
-"""The run of a method: its kernels, progress, the inputs of the predecessor search, and errors of the kernels."""
+"""Run a method: its kernels, progress, the inputs of the predecessor search, and errors of the kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans for a matrix in pieces (strips or tiles), whose encoding is applied to one piece at a time."""
+"""Plan the closure of a matrix in pieces (strips or tiles), whose encoding is applied to one piece at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans: how to close every matrix whose entries answer the questions of the rules in the same way.
+"""Plan how to close every matrix whose entries answer the questions of the rules in the same way.
 
 A `Draft` holds the decisions of the rules that ran so far. A `Plan` is the last draft: an encoding of the entries, and
 a method that closes them, or a function that closes them by calls on parts. It holds no entries. Potentials,
@@ -45,7 +45,7 @@ class Stage(NamedTuple):
 class Draft:
     """The decisions of the rules that ran so far, which hold for all calls on a path."""
 
-    semiring: Semiring  # in which the matrix is closed: min-plus for max-plus
+    semiring: Semiring  # the semiring in which the matrix is closed: min-plus for max-plus
     matrix: EncodedMatrix
     method: str | Method = ""
     method_of: Callable[[Call], Method] | None = None  # makes the method from the result of a scan

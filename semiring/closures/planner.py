@@ -1,4 +1,4 @@
-"""The planner: a plan is a path in a decision tree of questions.
+"""Find the plan of a call as a path in a decision tree of questions.
 
 A rule reads a call through a `Recorder`: the kind of the call, and answers to questions about the entries. A question
 has a few discrete answers. The questions and answers of a call, in their order, are a path. The path determines the
@@ -262,7 +262,7 @@ def _make_part_draft(q: Recorder, d: Draft) -> Draft:
 
 def _add_plan(call: Call) -> Plan:
     """Run the rules for a new path, and add the plan to the tree of its kind."""
-    trees = _trees  # before the rules are read: see `forget_plans`
+    trees = _trees  # read before the rules, see `forget_plans`
     plan = _make_plan(call)
     if not _may_cache_plans():
         return plan

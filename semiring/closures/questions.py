@@ -1,4 +1,4 @@
-"""Questions about the entries of a matrix, and the questions that several rules share."""
+"""Define questions about the entries of a matrix, and the questions that several rules share."""
 
 from __future__ import annotations
 

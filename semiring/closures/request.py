@@ -1,4 +1,4 @@
-"""The arguments of one public call of `closure`, before a front end has converted its operand."""
+"""Hold the arguments of one public call of `closure`, before a front end has converted its operand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Closures by strips of rows: a strip is encoded when it is first read, and decoded when it is last written.
+"""Close a matrix by strips of rows: a strip is encoded when first read, and decoded when last written.
 
 A journal stores the maps of the plan and the state of its validation, so that a run continues without its input.
 """

@@ -336,7 +336,7 @@ def _has_predecessor_cycle(P: Array) -> bool:
 
 
 def _remove_null_edges(D: Array) -> None:
-    """Write ∞ to the entries that are no edges in a dense array of csgraph: NaN, infinities, and those close to 0."""
+    """Write ∞ to the entries that are no edges in a dense array of csgraph: NaN, infinities, and entries close to 0."""
     for rows in pieces(D):
         part = D[rows]
         null = ~(np.abs(part) > NULL)

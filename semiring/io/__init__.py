@@ -1,4 +1,4 @@
-"""Readers and writers of networks: NumPy, SciPy, Matrix Market, DIMACS, node-link JSON and edge lists.
+"""Read and write networks: NumPy, SciPy, Matrix Market, DIMACS, node-link JSON and edge lists.
 
 >>> import numpy as np
 >>> from semiring.io import read, write

@@ -1,7 +1,8 @@
-"""DIMACS shortest-path files (.gr): ``p sp <vertices> <arcs>``, then ``a <tail> <head> <weight>``, vertices from 1.
+"""Read and write DIMACS shortest-path files (.gr), with a ``p`` line of the sizes, then a line for each arc.
 
-Source: the 9th DIMACS Implementation Challenge, 2006. The challenge's weights are integers; floats are read and written
-as well. Vertices are named by their numbers.
+The line ``p sp <vertices> <arcs>`` comes first, and each arc is ``a <tail> <head> <weight>``. Vertices are named by
+their numbers, from 1 on. Source: the 9th DIMACS Implementation Challenge, 2006. The weights of the challenge are
+integers. Floats are read and written as well.
 """
 
 from __future__ import annotations

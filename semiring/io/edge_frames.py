@@ -1,4 +1,4 @@
-"""Readers of frames of edges, of pandas or Polars, with one edge in each row."""
+"""Read frames of edges, of pandas or Polars, with one edge in each row."""
 
 from __future__ import annotations
 

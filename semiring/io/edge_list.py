@@ -1,4 +1,4 @@
-"""Edge lists: one edge on each line, ``source, target[, weight]``, as csv, tsv or words between blanks.
+"""Read and write edge lists: an edge on each line, ``source, target[, weight]``, as csv, tsv or words between blanks.
 
 * The first line may be a header that names the columns. Then there may be more than three columns in any order, if the
   columns of sources and targets have usual titles or the caller names them. Without usual titles the first two of at

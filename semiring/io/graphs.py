@@ -1,4 +1,4 @@
-"""Conversion of objects to networks: graphs of NetworkX, igraph and rustworkx, frames of edges, and matrices.
+"""Convert objects to networks: graphs of NetworkX, igraph and rustworkx, frames of edges, and matrices.
 
 The module imports none of these libraries, because an object of a library exists only if the library is loaded.
 """

@@ -1,4 +1,4 @@
-"""Conversion of frames, graphs and networks to a matrix and the names of its vertices, and of results back."""
+"""Convert frames, graphs and networks to a matrix and the names of its vertices, and convert results back."""
 
 from __future__ import annotations
 

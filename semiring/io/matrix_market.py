@@ -1,4 +1,4 @@
-"""Matrix Market files (.mtx), by SciPy: ``coordinate`` files list edges, and ``array`` files hold every entry.
+"""Read and write Matrix Market files (.mtx) by SciPy: ``coordinate`` files list edges, ``array`` files all entries.
 
 Source: Boisvert, Pozo, Remington, "The Matrix Market Exchange Formats", NISTIR 5935, 1996. Symmetric files are
 undirected networks; ``pattern`` files have edges of weight 1. Vertices are named by their numbers, from 1 on.
@@ -88,7 +88,7 @@ def _check_lines(content: bytes, kind: str, field: str, source: str) -> None:
     ends = rb"\d++[ \t]++\d++" + (rb"[ \t]++" if value else rb"") if kind == "coordinate" else rb""
     lines = re.compile(rb"(?:[ \t]*+(?:" + ends + rb"(?:" + value + rb")[ \t]*+)?\r?\n)*+")
     body = content[start:] + b"\n"
-    end = lines.match(body).end()  # type: ignore[union-attr]  # no line at all matches too
+    end = lines.match(body).end()  # type: ignore[union-attr]  # the expression also matches an empty text
     if end < len(body):
         number += body.count(b"\n", 0, end)
         line = body[end : body.index(b"\n", end)]

@@ -1,4 +1,4 @@
-"""Networks, and their square matrices over a semiring from the edges or the entries in a file.
+"""Define networks, and assemble their matrices over a semiring from the edges or the entries in a file.
 
 Readers of formats that list edges return `Edges`, and readers of formats that hold a matrix return `Entries`. In the
 matrix an edge that is not listed is 0̄. A listed edge is an edge for every weight, also 0, and edges listed more than

@@ -1,4 +1,4 @@
-"""JSON node-link files, the format of ``networkx.node_link_data`` and D3.
+"""Read and write JSON node-link files, the format of ``networkx.node_link_data`` and D3.
 
 The file is an object with a list of ``nodes`` and a list of ``edges`` (older versions: ``links``). Each node has an
 ``id``, and each edge has ``source`` and ``target``. ``directed`` is true or false, and false if it is missing, as in

@@ -1,4 +1,4 @@
-"""NumPy files .npy and .npz, and SciPy's sparse .npz files, without pickle.
+"""Read and write NumPy files .npy and .npz, and read SciPy's sparse .npz files, without pickle.
 
 A dense .npz file holds the array ``matrix`` (or a single array), and the array ``names`` if vertices have names. NumPy
 pads texts with zero characters, and strips them when it reads. If a name ends in zero characters, the array

@@ -1,4 +1,4 @@
-"""Positions of vertices, from a csv table (name, x, y or longitude, latitude, label) or a DIMACS .co file."""
+"""Read positions of vertices from a csv table (name, x, y or longitude, latitude, label) or a DIMACS .co file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of all text formats: numbered lines, numbers as text, and the places that messages name."""
+"""Provide the functions of all text formats: numbered lines, numbers as text, and the places that messages name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Best paths between all pairs of vertices: shortest, widest, most reliable, longest, or of a semiring of one's own.
+"""Find best paths between all pairs of vertices: shortest, widest, most reliable, longest, or of any own semiring.
 
 Each function closes a matrix of edge weights and returns `Paths`: the distances, and the predecessor of each vertex on
 a best path. The paths are simple, and their weights add up to the distance. The sum is exact for integers, for truth

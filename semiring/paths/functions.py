@@ -1,4 +1,4 @@
-"""Functions for the best paths of a matrix of edge weights: one for every semiring, and five for named semirings."""
+"""Find the best paths of a matrix of edge weights: one function for every semiring, and five for named semirings."""
 
 from __future__ import annotations
 

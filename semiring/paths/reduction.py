@@ -1,4 +1,4 @@
-"""The transitive reduction of an acyclic graph, the fewest edges with the same closure: A without A ⊗ A⁺.
+"""Compute the transitive reduction of an acyclic graph, the fewest edges with the same closure: A without A ⊗ A⁺.
 
 Source: A. V. Aho, M. R. Garey, J. D. Ullman, "The transitive reduction of a directed graph", SIAM J. Comput. 1 (1972).
 """

@@ -1,4 +1,4 @@
-"""`Paths`: the distances and best paths between all pairs of vertices, the result of the functions of paths."""
+"""Hold the distances and best paths between all pairs of vertices: `Paths`, the result of the functions of paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search for the best paths between some vertices, by the cheapest of three methods.
+"""Search for the best paths between some vertices by the cheapest of three methods.
 
 *johnson*: Dijkstra's algorithm from every source, or on the reversed edges from every target, whichever are fewer.
 Weights of the wrong sign are searched under potentials. A search ends when it has reached all requested vertices, or

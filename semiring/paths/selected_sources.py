@@ -1,4 +1,4 @@
-"""`SomePaths`: the result of the functions of paths with ``sources``, ``targets`` or a ``limit``."""
+"""Hold the result of the functions of paths with ``sources``, ``targets`` or a ``limit``: `SomePaths`."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ class SomePaths(Paths):
         return csr_array((weights, edges.indices, edges.starts), shape=(edges.n, edges.n))
 
     def _select_distances(self, source: Any) -> Array | None:
-        """Return the distances (n,) from a source; None if only those to some targets were found."""
+        """Return the distances (n,) from a source; None if only distances to some targets were found."""
         row = self._find_row(source)
         everywhere = self._answer.targets is None and not self._is_sparse
         return to_host_array(self.matrix[row]) if everywhere else None

@@ -1,4 +1,4 @@
-"""The test tools of this library, for tests of your own semirings and algorithms.
+"""Provide the test tools of this library for tests of your own semirings and algorithms.
 
 * `semiring.testing.graphs`: weight matrices, random with an exact number of edges, or structured around a trap;
 * `semiring.testing.strategies`: Hypothesis strategies (extra ``testing``) of semirings, elements and matrices;

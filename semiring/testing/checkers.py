@@ -170,7 +170,7 @@ def check_shortest_paths(A: Any, D: Any, *, rtol: float | None = None) -> None:
         _check_triangles(i, D[i], candidates, max_error[i])
         tight = (candidates <= D[i] + max_error[i]) & (candidates != none)
         reached = _search_vertices(i, tight)
-        reached[i] = True  # by the path without edges
+        reached[i] = True  # the path without edges leads to i
         reject_entries((D[i] != none) & ~reached, D[i], "is attained by no path", row=i)
 
 

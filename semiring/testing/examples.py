@@ -1,4 +1,4 @@
-"""Semirings outside the catalogue, with operands that do not commute, branches, or an unusual zero.
+"""Define semirings outside the catalogue, with operands that do not commute, branches, or an unusual zero.
 
 Run your own code on them too. A product that swaps its operands, or a backend that recognizes the catalogue by name,
 passes on every semiring of the catalogue and fails on these.

@@ -1,4 +1,4 @@
-"""Random and structured weight matrices, for tests and benchmarks of shortest paths.
+"""Generate random and structured weight matrices for tests and benchmarks of shortest paths.
 
 Every generator returns a dense (n, n) array in which the semiring's zero means "no edge". With ``sparse=True`` it
 returns a SciPy CSR array that stores the edges alone (an explicit 0 is an edge of weight 0). ``seed`` is a number or a

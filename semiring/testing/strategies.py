@@ -1,4 +1,4 @@
-"""Hypothesis strategies of semirings, of their elements with extreme values, and of matrices in every memory order.
+"""Define Hypothesis strategies of semirings, of their elements with extreme values, and of matrices in any order.
 
 Hypothesis is imported when a strategy is made. `MissingExtraError` names the extra that installs it.
 """

@@ -1,4 +1,4 @@
-"""The rules of the planner, one in each file, and the order in which they run.
+"""List the rules of the planner, one in each file, and the order in which they run.
 
 The order matters for errors and memory: every error in the data is raised by a scan, before the first write. `RULES`
 has the reason for the place of each rule. `register_rule` adds rules of your own.

@@ -1,4 +1,4 @@
-"""The rule `bottleneck`: bottlenecks of an undirected graph, with ⊕ and ⊗ minimum and maximum, by a spanning tree.
+"""Close undirected bottlenecks, with ⊕ and ⊗ minimum and maximum, by a spanning tree: the rule `bottleneck`.
 
 Cost: O(n²). The entries equal those of ``structure=False``; only the sign of a 0 may differ where 0.0 and -0.0 meet.
 Source: `semiring.algorithms.spanning_tree`.

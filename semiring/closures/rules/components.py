@@ -1,4 +1,4 @@
-"""The rule `components`: each strong component is closed separately, and paths between components are products.
+"""Close each strong component separately, and join them by products: the rule `components`.
 
 The vertices are permuted so that the matrix is block upper triangular, and block diagonal for several weak components.
 Each block on the diagonal of more than `SMALL` vertices is a separate call. Blocks above the diagonal are products of

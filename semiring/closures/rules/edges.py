@@ -1,4 +1,4 @@
-"""The rule `edges`: Dijkstra's algorithm on the edges of a dense matrix, if the caller named such a method.
+"""Run Dijkstra's algorithm on the edges of a dense matrix, if the caller named such a method: the rule `edges`.
 
 It does not support edges of unbounded gain: then R-Kleene closes the matrix without them.
 """

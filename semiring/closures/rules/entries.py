@@ -1,4 +1,4 @@
-"""The rule `entries`: it scans signs, which decide the plan of min-plus and the comparison of floats as integers.
+"""Scan signs, which decide the plan of min-plus and the comparison of floats as integers: the rule `entries`.
 
 Cost: one pass over the entries, which also finds NaN and entries outside the domain.
 """

@@ -1,4 +1,4 @@
-"""The rule `gaining`: one loop of the backend for small matrices with weights that gain.
+"""Close small matrices with weights that gain by one loop of the backend: the rule `gaining`.
 
 Such weights are below 0 in min-plus, or above 1 in max-times. The result is bitwise identical to that of the rules
 `signs`, `reweighted`, `scaled` and `integers` for larger matrices (`semiring.kernels.contract.ClosureKernels`). For few

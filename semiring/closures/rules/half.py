@@ -1,4 +1,4 @@
-"""The rule `half`: float16 and bfloat16 are closed in float32, and rounded once.
+"""Close float16 and bfloat16 in float32, and round once: the rule `half`.
 
 Sums along a long path would lose the few digits of these dtypes. The rule applies on a CPU, a GPU, several GPUs and
 ranks, and to stacks. It has two exceptions. If ⊕ and ⊗ only select, nothing is rounded, and a GPU or a run by strips

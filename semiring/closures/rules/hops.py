@@ -1,4 +1,4 @@
-"""The rule `hops`: breadth-first search from 512 vertices at a time, if all edges have one weight.
+"""Search breadth-first from 512 vertices at a time, if all edges have one weight: the rule `hops`.
 
 It applies only if every sum of the weight is exact, so the result is bitwise identical to that of ``structure=False``.
 Cost: a pass over the edges for every level of the search and 512 vertices; memory 4 bytes for each edge, or a bit for

@@ -1,4 +1,4 @@
-"""The rule `integers`: integers of min-plus, with an inner value for "no path" at half their range.
+"""Close integers of min-plus, with an inner value for "no path" at half their range: the rule `integers`.
 
 No sum of two entries below this value (``inner``) overflows. Integers below 0 are read under potentials of the whole
 graph. These are whole numbers too, so nothing is rounded.

@@ -1,4 +1,4 @@
-"""The rule `method`: it chooses the method by the size, the dtype, the semiring and the backend.
+"""Choose the method by the size, the dtype, the semiring and the backend: the rule `method`.
 
 Methods differ in their rounding, so the choice never depends on threads, on the speed of the machine, or on later
 rules.

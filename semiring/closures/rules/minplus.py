@@ -1,4 +1,4 @@
-"""The rule `minplus`: max-plus is closed as min-plus of the negatives, and kernels need weights without sign bits.
+"""Close max-plus as min-plus of the negatives, and clear the sign bits of zeros for kernels: the rule `minplus`.
 
 Both are maps. If the call must not wait for the signs, a third map makes the result NaN if a weight is below 0.
 

@@ -1,4 +1,4 @@
-"""The rule `narrow`: whole numbers are closed in narrower integers, if every distance provably fits these.
+"""Close whole numbers in narrower integers, if every distance provably fits these: the rule `narrow`.
 
 On a GPU they are several times faster. The result is bitwise identical. Cost, proof and source:
 `semiring.algorithms.narrow_integers`.

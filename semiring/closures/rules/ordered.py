@@ -1,4 +1,4 @@
-"""The rule `ordered`: a GPU closes floats as integers in the same order, if ⊕ and ⊗ only select.
+"""Close floats on a GPU as integers in the same order, if ⊕ and ⊗ only select: the rule `ordered`.
 
 Cost: one pass to encode and one to decode. The result is bitwise identical. See `semiring.algorithms.ordered_integers`.
 """

@@ -1,4 +1,4 @@
-"""The rule `packed`: a bool matrix is closed as packed bits, 32 truth values to a word.
+"""Close a bool matrix as packed bits, 32 truth values to a word: the rule `packed`.
 
 Cost: two passes, n² / 8 bytes. The result is identical.
 """

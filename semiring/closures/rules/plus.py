@@ -1,4 +1,4 @@
-"""The rule `plus`: A⁺, the sum of paths of at least one edge, is computed from A*.
+"""Compute A⁺, the sum of paths of at least one edge, from A*: the rule `plus`.
 
 If ⊕ is idempotent, A⁺ and A* differ only on the diagonal. Otherwise A is kept, and A⁺ = A ⊗ A* is one more product.
 `MethodRun.drop_empty_paths` runs after the method. Cost and source: `semiring.algorithms.irreflexive_closure`.

@@ -1,4 +1,4 @@
-"""The rule `reachability`: packed bits in the order of components, joined by rows on a CPU, by blocks on a GPU.
+"""Join packed bits in the order of components, by rows on a CPU, by blocks on a GPU: the rule `reachability`.
 
 A CPU joins a row to another in the time of 1,024 bit pairs for each word, and a random graph needs about n log n joins.
 Joins depend on one another, and the tensor cores of a GPU compute thousands of times as many pairs. So a GPU multiplies

@@ -1,4 +1,4 @@
-"""The rule `reweighted`: floats below 0 are closed under potentials h, as w[i, j] + h[i] - h[j] ≥ 0.
+"""Close floats below 0 under potentials h, as w[i, j] + h[i] - h[j] ≥ 0: the rule `reweighted`.
 
 Every distance differs by the same shift. Distances are shifted back and rounded once. If potentials in float64 would
 round a weight away, the matrix is closed under exact ones, with copies in float64 and in integers.

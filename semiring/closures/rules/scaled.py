@@ -1,4 +1,4 @@
-"""The rule `scaled`: products of max-times and min-times that gain are closed under factors p.
+"""Close products of max-times and min-times that gain under factors p: the rule `scaled`.
 
 No weight w[i, j] · p[i] / p[j] gains. Products are scaled back and rounded once. Cost: some sweeps over the matrix to
 find factors; the scaling needs no extra pass. Source, rounding and hazards: `semiring.algorithms.potentials.scales`.

@@ -1,4 +1,4 @@
-"""The rule `searches`: Dijkstra's algorithm from every vertex of a dense matrix with few edges, if it is faster.
+"""Run Dijkstra's algorithm from every vertex of a dense matrix with few edges, if it is faster: the rule `searches`.
 
 It adds the weights of a path in float64 from the first edge on, and rounds once. The result is bitwise identical to
 that of ``structure=False`` where sums of weights are exact, else within the same bound. Weights below 0 are searched

@@ -1,4 +1,4 @@
-"""The rule `separators`: sparse elimination for graphs with few edges and small separators.
+"""Eliminate sparsely in graphs with few edges and small separators: the rule `separators`.
 
 Every row of A* takes one sweep through the factors. The rule computes an elimination order if there are at most
 `_EDGES` edges for each vertex (more in large graphs), and no level of a breadth-first search is wide. The order gives

@@ -1,4 +1,4 @@
-"""The rule `signs`: floats below 0 are closed by strong components, each under potentials of its own.
+"""Close floats below 0 by strong components, each under potentials of its own: the rule `signs`.
 
 Potentials of the whole graph would add the weights of one component to those of another, and lose the smaller ones. So
 each component of more than one vertex is a separate call. Blocks above the diagonal are products of closed blocks, in
@@ -72,7 +72,7 @@ def _reason(call: Call) -> str:
 
 
 def _find_blocks(call: Call) -> list[Block]:
-    """Return the components of more than one vertex, with the potentials of those with a weight below 0."""
+    """Return the components of more than one vertex, with potentials for each component that has a weight below 0."""
     parts, weights, threads = call.result_of(_find_components), call.weights, call.threads
     xp = array_namespace(call.A)
     singletons = parts.order[parts.bounds[:-1][parts.sizes == 1]]

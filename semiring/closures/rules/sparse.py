@@ -1,4 +1,4 @@
-"""The rule `sparse`: a sparse matrix is closed by Dijkstra's algorithm or by hops if these are faster, else densely.
+"""Close a sparse matrix by Dijkstra's algorithm or by hops if these are faster, else densely: the rule `sparse`.
 
 Entries that the matrix does not store are no edges. `semiring.algorithms.breadth_first_search` counts hops from the
 stored edges. Cost: O(n (m + n) log n) for m edges, or n³. Rounding and bounds are those of `searches` and `hops`.

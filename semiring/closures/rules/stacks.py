@@ -1,4 +1,4 @@
-"""The rule `stacks`: the matrices of a stack are closed together if their entries allow it, else one after the other.
+"""Close the matrices of a stack together if their entries allow it, else one after the other: the rule `stacks`.
 
 Together they go through the rules as one matrix with one more axis, and a backend closes them by one call. This needs
 A*, not A⁺, and an idempotent ⊕. In min-plus it needs weights ≥ 0, and sums of integers within half their range. The

@@ -1,4 +1,4 @@
-"""The rule `structure`: it allows later rules to use the structure of the graph, and reports the structure.
+"""Allow later rules to use the structure of the graph, and report the structure: the rule `structure`.
 
 The structure is symmetry, few edges, one weight, and components. Cost: on the host a sixteenth of the matrix is read if
 the graph has no structure, else some passes; on a GPU one pass, and a wait. The matrix is not changed.

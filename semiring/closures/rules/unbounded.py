@@ -1,4 +1,4 @@
-"""The rule `unbounded`: the matrix is closed without edges of unbounded gain (-∞ in min-plus), which are inserted last.
+"""Close the matrix without edges of unbounded gain (-∞ in min-plus), and insert these last: the rule `unbounded`.
 
 Cost: O(n²) for every vertex that such an edge leaves. Finite distances are bitwise identical to those of the matrix
 without these edges. See `semiring.algorithms.unbounded_edges`.

@@ -1,4 +1,4 @@
-"""The rule `undirected`: one triangle of a symmetric matrix is closed and mirrored, if ⊗ commutes.
+"""Close one triangle of a symmetric matrix, and mirror it, if ⊗ commutes: the rule `undirected`.
 
 Cost: n³/2 pairs; workspace two panels of pivots. The result is bitwise identical to that of ``structure=False`` where
 ⊗ and ⊕ are exact. Otherwise a path may be added up in another order, with the same bound (docs/rounding.md). Source:
