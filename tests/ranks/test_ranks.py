@@ -373,7 +373,7 @@ def test_an_overflow_of_one_rank_is_one_of_all(rng, monkeypatch):
             raise IntegerOverflowError("a distance does not fit")
 
     spread_of_rank = {}
-    monkeypatch.setattr(distributed_closures, "_undo", undo)
+    monkeypatch.setattr(distributed_closures, "_decode_tiles", undo)
 
     def run(ranks):
         spread = spread_of(ranks, A)
