@@ -11,44 +11,44 @@ from functools import lru_cache
 from semiring.algebra.semiring import Semiring, semiring_with_claims
 from semiring.errors import UnknownNameError
 
-__all__ = ["ALIASES", "CATALOGUE", "as_semiring", "is_proved", "refuse_lawless_sums"]
+__all__ = ["ALIASES", "CATALOGUE", "as_semiring", "check_sum_laws", "is_proved"]
 
-_SELECTIVE = {"idempotent": True, "selective": True, "commutative": True}
+_SELECTIVE_CLAIMS = {"idempotent": True, "selective": True, "commutative": True}
 
 min_plus = semiring_with_claims(
     *("min_plus", "min(x, y)", "x + y", float("inf"), 0, "where(x >= 0, 0, nan)"),
-    claims={**_SELECTIVE, "absorptive": False},
+    claims={**_SELECTIVE_CLAIMS, "absorptive": False},
     description="shortest paths: the least sum of weights; ∞ is no path",
 )
 max_plus = semiring_with_claims(
     *("max_plus", "max(x, y)", "x + y", float("-inf"), 0, "where(x <= 0, 0, nan)"),
-    claims={**_SELECTIVE, "absorptive": False},
+    claims={**_SELECTIVE_CLAIMS, "absorptive": False},
     description="longest (critical) paths: the greatest sum of weights; -∞ is no path",
 )
 boolean = semiring_with_claims(
     *("boolean", "x | y", "x & y", False, True),
-    claims={**_SELECTIVE, "absorptive": True},
+    claims={**_SELECTIVE_CLAIMS, "absorptive": True},
     dtypes=("bool",),
     description="reachability: whether a path exists",
 )
 max_min = semiring_with_claims(
     *("max_min", "max(x, y)", "min(x, y)", float("-inf"), float("inf")),
-    claims={**_SELECTIVE, "absorptive": True},
+    claims={**_SELECTIVE_CLAIMS, "absorptive": True},
     description="widest paths: the greatest capacity of a narrowest edge",
 )
 min_max = semiring_with_claims(
     *("min_max", "min(x, y)", "max(x, y)", float("inf"), float("-inf")),
-    claims={**_SELECTIVE, "absorptive": True},
+    claims={**_SELECTIVE_CLAIMS, "absorptive": True},
     description="minimax paths: the least height of a highest edge",
 )
 max_times = semiring_with_claims(
     *("max_times", "max(x, y)", "x * y", 0, 1, "where(x <= 1, 1, nan)", "[0, inf)"),
-    claims={**_SELECTIVE, "absorptive": False},
+    claims={**_SELECTIVE_CLAIMS, "absorptive": False},
     description="most reliable paths: the greatest product of probabilities; 0 is no path",
 )
 min_times = semiring_with_claims(
     *("min_times", "min(x, y)", "x * y", float("inf"), 1, "where(x >= 1, 1, nan)", "(0, inf]"),
-    claims={**_SELECTIVE, "absorptive": False},
+    claims={**_SELECTIVE_CLAIMS, "absorptive": False},
     description="cheapest exchange: the least product of factors; ∞ is no path",
 )
 plus_times = semiring_with_claims(
@@ -75,7 +75,7 @@ xor_and = semiring_with_claims(
 lukasiewicz = semiring_with_claims(
     *("lukasiewicz", "max(x, y)", "max(0, x + y - 1)", 0, 1),
     domain=(0, 1),
-    claims={**_SELECTIVE, "absorptive": True},
+    claims={**_SELECTIVE_CLAIMS, "absorptive": True},
     description="the Łukasiewicz t-norm: truth degrees, of which a path loses 1 - x on each edge",
 )
 
@@ -130,12 +130,12 @@ def as_semiring(given: Semiring | str) -> Semiring:
     )
 
 
-_PROVED = frozenset(CATALOGUE.values())
+_PROVED_SEMIRINGS = frozenset(CATALOGUE.values())
 
 
 def is_proved(semiring: Semiring) -> bool:
-    """Return whether a semiring equals a semiring of the catalogue, whose laws the tests prove, under any name."""
-    return semiring in _PROVED
+    """Return whether a semiring of any name equals a semiring of the catalogue, whose laws the tests prove."""
+    return semiring in _PROVED_SEMIRINGS
 
 
 @lru_cache(maxsize=64)
@@ -152,7 +152,7 @@ def adds_products(semiring: Semiring) -> bool:
     return texts[0] == texts[1]
 
 
-def refuse_lawless_sums(semiring: Semiring) -> None:
+def check_sum_laws(semiring: Semiring) -> None:
     """Raise `AlgebraError` unless ⊕ is associative and commutative with neutral 0̄, as every product requires."""
     if is_proved(semiring):
         return

@@ -1,4 +1,4 @@
-"""The domain of a semiring: the interval of elements on which its laws hold."""
+"""Domains of semirings, the intervals of elements on which their laws hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operations ⊕, ⊗ and star of a semiring, as functions of scalars and arrays."""
+"""Operations ⊕, ⊗ and star of a semiring, as functions of scalars and arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algebra.expressions import Expression
-from semiring.algebra.expressions.tree import scalar_beside
+from semiring.algebra.expressions.tree import scalar_like
 from semiring.errors import DTypeError, IntegerOverflowError, MissingExtraError, ShapeError
 from semiring.namespaces import array_namespace
 
@@ -76,7 +76,7 @@ class Operation:
         if xp is np:
             dtype = self._semiring.common_dtype(*operands)
             self._semiring.check_dtype(dtype)
-            arrays = [_as_dtype(operand, dtype, self._semiring) for operand in operands]
+            arrays = [_convert_operand(operand, dtype, self._semiring) for operand in operands]
             try:
                 np.broadcast_shapes(*(array.shape for array in arrays))
             except ValueError:
@@ -86,10 +86,10 @@ class Operation:
             arrays = list(operands)
             dtype = numpy_dtype(arrays[0].dtype)
             self._semiring.check_dtype(dtype)
-        result = self.on_arrays(*arrays)
+        result = self.apply_to_arrays(*arrays)
         return result[()] if xp is np else result
 
-    def on_arrays(self, *arrays: Any, check: bool = True) -> Any:
+    def apply_to_arrays(self, *arrays: Any, check: bool = True) -> Any:
         """Return the result on arrays of one library and one dtype on which the semiring is defined.
 
         Parameters
@@ -113,15 +113,15 @@ class Operation:
         dtype, xp = numpy_dtype(arrays[0].dtype), array_namespace(*arrays)
         result = self.expression.evaluate(dict(zip(self._variables, arrays, strict=True)), dtype, xp)
         if self._annihilates:
-            zero = scalar_beside(arrays[0], self._semiring.zero_for(dtype))
-            absorbed = (arrays[0] == zero) | (arrays[1] == zero)
+            zero = scalar_like(arrays[0], self._semiring.zero_for(dtype))
+            has_zero_operand = (arrays[0] == zero) | (arrays[1] == zero)
             if self._semiring.tropical and dtype.kind == "i" and check:
-                _check_sum(arrays[0], arrays[1], result, absorbed, zero, dtype)
-            fresh = xp is np and self.expression.args and type(result) is np.ndarray
-            if fresh and result.shape == absorbed.shape and result.dtype == dtype:
-                np.copyto(result, zero, where=absorbed)
+                _check_sum(arrays[0], arrays[1], result, has_zero_operand, zero, dtype)
+            may_overwrite = xp is np and self.expression.args and type(result) is np.ndarray
+            if may_overwrite and result.shape == has_zero_operand.shape and result.dtype == dtype:
+                np.copyto(result, zero, where=has_zero_operand)
             else:
-                result = xp.where(absorbed, zero, result)
+                result = xp.where(has_zero_operand, zero, result)
         return result
 
     def __str__(self) -> str:
@@ -132,7 +132,7 @@ class Operation:
 
 
 def numpy_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return the dtype of an array of any library as NumPy's, bfloat16 as that of ml_dtypes."""
+    """Return the NumPy dtype that equals the dtype of an array of any library, with bfloat16 from ml_dtypes."""
     if isinstance(dtype, np.dtype):
         return dtype
     name: Any = str(dtype).removeprefix("torch.")
@@ -143,8 +143,8 @@ def numpy_dtype(dtype: Any) -> np.dtype[Any]:
     return result
 
 
-def _as_dtype(operand: Any, dtype: np.dtype[Any], semiring: Semiring) -> Any:
-    """Return an operand as an array of the common dtype, or raise an error for a number that it does not represent."""
+def _convert_operand(operand: Any, dtype: np.dtype[Any], semiring: Semiring) -> Any:
+    """Return an operand as an array of the common dtype, or raise `DTypeError` if the dtype does not hold it."""
     if hasattr(operand, "dtype"):
         array = np.asarray(operand)
         if array.dtype == dtype:
@@ -162,8 +162,11 @@ def _as_dtype(operand: Any, dtype: np.dtype[Any], semiring: Semiring) -> Any:
         raise DTypeError(f"{str(operand)[:80]} does not fit {dtype}: give both operands a wider dtype") from None
 
 
-def _check_sum(x: Any, y: Any, total: Any, absorbed: Any, zero: Any, dtype: np.dtype[Any]) -> None:
-    """Raise an error if a sum of two integers wraps or equals the value that means "no path"."""
+def _check_sum(x: Any, y: Any, total: Any, has_zero_operand: Any, zero: Any, dtype: np.dtype[Any]) -> None:
+    """Raise `IntegerOverflowError` if a sum of two integers wraps, or equals the value that means "no path".
+
+    ``has_zero_operand`` is true where x or y is the zero of the semiring. Such a sum is not checked.
+    """
     wrapped = ((x ^ total) & (y ^ total)) < 0
-    if bool(((wrapped | (total == zero)) & ~absorbed).any()):
+    if bool(((wrapped | (total == zero)) & ~has_zero_operand).any()):
         raise IntegerOverflowError(f"a sum does not fit {dtype}: use a wider dtype (float64 holds every sum, rounded)")

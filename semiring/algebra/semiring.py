@@ -18,8 +18,8 @@ import numpy as np
 from semiring.advice import advice, argument, option, truth_values_advice
 from semiring.algebra.domains import Domain
 from semiring.algebra.expressions import Constant, Expression, parse, trace, typed_constant
+from semiring.algebra.expressions.nan_conditions import nan_by_evaluation, nan_condition, replace_nan
 from semiring.algebra.expressions.tree import as_operation, constant, is_floating
-from semiring.algebra.expressions.undefined import nan_by_evaluation, nan_condition, replace_nan
 from semiring.algebra.operations import Operation, numpy_dtype
 from semiring.errors import AlgebraError, DTypeError, ExpressionError, no_star
 from semiring.namespaces import array_namespace
@@ -32,9 +32,9 @@ __all__ = ["DTYPES", "Domain", "Operation", "Semiring"]
 #: The element types of the CPU backend, by name. float16 and bfloat16 are computed in float32 there.
 DTYPES = ("float32", "float64", "int16", "int32", "int64", "uint8", "bool")
 
-_LEAVES = "can leave its range"
+_OUT_OF_RANGE = "can leave its range"
 
-_REQUIRED = ("name", "add", "mul", "zero", "one")
+_REQUIRED_ARGUMENTS = ("name", "add", "mul", "zero", "one")
 _EXAMPLE = "Semiring('safest', add='max(x, y)', mul='x * y', zero=0, one=1, domain=(0, 1))"
 _P = ParamSpec("_P")
 
@@ -42,22 +42,22 @@ OperationLike: TypeAlias = Callable[..., Any] | str | Expression
 _X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
 
 
-def _naming_arguments(init: Callable[_P, None]) -> Callable[_P, None]:
-    """Wrap the initializer of `Semiring`: a `TypeError` about its arguments says which are meant, with an example."""
+def _explain_missing_arguments(init: Callable[_P, None]) -> Callable[_P, None]:
+    """Wrap the initializer of `Semiring`: its `TypeError` names the missing arguments, and shows an example."""
 
     @wraps(init)
-    def checked(*arguments: _P.args, **options: _P.kwargs) -> None:
+    def wrapper(*arguments: _P.args, **options: _P.kwargs) -> None:
         if options.keys() & {"plus", "times"}:
             raise TypeError(f"⊕ and ⊗ are add= and mul=, such as {_EXAMPLE}")
-        missing = [name for name in _REQUIRED[len(arguments) - 1 :] if name not in options]
+        missing = [name for name in _REQUIRED_ARGUMENTS[len(arguments) - 1 :] if name not in options]
         if missing:
             raise TypeError(
-                f"Semiring misses {' and '.join(missing)}: the arguments are {', '.join(_REQUIRED)}, and the first is "
-                f"the name of the semiring, such as {_EXAMPLE}"
+                f"Semiring misses {' and '.join(missing)}: the arguments are {', '.join(_REQUIRED_ARGUMENTS)}, "
+                f"and the first is the name of the semiring, such as {_EXAMPLE}"
             )
         init(*arguments, **options)
 
-    return checked
+    return wrapper
 
 
 class Semiring:
@@ -112,7 +112,7 @@ class Semiring:
     (np.float64(0.5), np.float64(0.125))
     """
 
-    @_naming_arguments
+    @_explain_missing_arguments
     def __init__(
         self,
         name: str,
@@ -132,19 +132,19 @@ class Semiring:
         description: str = "",
     ) -> None:
         self.name, self.description, self.contract = str(name), description, bool(contract)
-        with _naming("add"):
-            self.add = Operation(_operation(add, ("x", "y")), self)
-        with _naming("mul"):
-            self.mul = Operation(_operation(mul, ("x", "y")), self, annihilates=True)
-        with _naming("zero"):
-            self.zero = _element(zero)
-        with _naming("one"):
-            self.one = _element(one)
-        with _naming("star"):
-            self._star = None if star is None else _operation(star, ("x",), allow_nan=True)
-        with _naming("domain"):
+        with _name_argument_in_errors("add"):
+            self.add = Operation(_parse_operation(add, ("x", "y")), self)
+        with _name_argument_in_errors("mul"):
+            self.mul = Operation(_parse_operation(mul, ("x", "y")), self, annihilates=True)
+        with _name_argument_in_errors("zero"):
+            self.zero = _parse_element(zero)
+        with _name_argument_in_errors("one"):
+            self.one = _parse_element(one)
+        with _name_argument_in_errors("star"):
+            self._star = None if star is None else _parse_operation(star, ("x",), allow_nan=True)
+        with _name_argument_in_errors("domain"):
             self.domain = Domain.of(domain)
-        self._dtypes = None if dtypes is None else _dtype_names(dtypes)
+        self._dtypes = None if dtypes is None else _sort_dtype_names(dtypes)
         self._claims = {
             key: bool(claim)
             for key, claim in {
@@ -159,9 +159,9 @@ class Semiring:
             raise DTypeError(
                 f"{self.name} is defined on no dtype: {argument('add')} {add} and {argument('mul')} {mul} with "
                 f"{argument('zero')} {self.zero} and {argument('one')} {self.one} fit none of {', '.join(DTYPES)} "
-                f"(on float64: {self._refusal(np.dtype('float64'))})"
+                f"(on float64: {self._unsupported_reason(np.dtype('float64'))})"
             )
-        self._refuse_swapped()
+        self._check_neutral_elements()
         for key, claim in self._claims.items():
             if (key, claim) not in _TRUSTED_CLAIMS.get(self.definition, ()):
                 self._verify_claim(key, claim)
@@ -170,7 +170,7 @@ class Semiring:
 
     @cached_property
     def definition(self) -> tuple[Any, ...]:
-        """What makes two semirings equal: everything but the name, the description and the claims."""
+        """The attributes that decide equality, which are all except the name, the description and the claims."""
         star = self._star.text if self._star else None
         return (
             self.add.expression.text,
@@ -190,7 +190,7 @@ class Semiring:
         return self._hash
 
     @cached_property
-    def _hash(self) -> int:  # kept: a small product looks up four things by its semiring
+    def _hash(self) -> int:  # cached, because a small product looks up four values by its semiring
         return hash(self.definition)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -246,7 +246,7 @@ class Semiring:
         DTypeError
             If no dtype remains.
         """
-        return self._with(domain=domain)
+        return self._replace(domain=domain)
 
     def with_star(self, star: OperationLike | None) -> Semiring:
         """Return the semiring of the same operations, elements and domain with another star, without claims.
@@ -266,11 +266,11 @@ class Semiring:
         ExpressionError
             If ``star`` cannot be traced or parsed.
         """
-        return self._with(star=star)
+        return self._replace(star=star)
 
-    def _with(self, **changes: Any) -> Semiring:
-        """Return the semiring with these arguments changed, and with nothing claimed."""
-        own: dict[str, Any] = {
+    def _replace(self, **changes: Any) -> Semiring:
+        """Return the semiring with some arguments of its initializer replaced, and without claims."""
+        arguments: dict[str, Any] = {
             "add": self.add.expression,
             "mul": self.mul.expression,
             "zero": self.zero,
@@ -281,7 +281,7 @@ class Semiring:
             "dtypes": self._dtypes,
             "description": self.description,
         }
-        return Semiring(self.name, **(own | changes))
+        return Semiring(self.name, **(arguments | changes))
 
     def latex(self) -> str:
         """Return the definition as LaTeX.
@@ -303,7 +303,7 @@ class Semiring:
     @cached_property
     def dtypes(self) -> tuple[str, ...]:
         """The CPU dtypes on which the semiring is defined, by name."""
-        return tuple(name for name in DTYPES if self._refusal(np.dtype(name)) is None)
+        return tuple(name for name in DTYPES if self._unsupported_reason(np.dtype(name)) is None)
 
     def supports(self, dtype: Any) -> bool:
         """Return whether the semiring is defined on a dtype.
@@ -318,7 +318,7 @@ class Semiring:
         bool
             True if `check_dtype` raises no error.
         """
-        return self._refusal(np.dtype(dtype)) is None
+        return self._unsupported_reason(np.dtype(dtype)) is None
 
     def check_dtype(self, dtype: np.dtype[Any]) -> None:
         """Raise an error unless the semiring is defined on a dtype.
@@ -333,7 +333,7 @@ class Semiring:
         DTypeError
             If the semiring is not defined on ``dtype``, with the reason and the dtypes on which it is.
         """
-        reason = self._refusal(dtype)
+        reason = self._unsupported_reason(dtype)
         if reason is not None:
             remedy = f"Use one of {', '.join(self.dtypes)}" + advice("", f" for {option('dtype')}")
             if self.dtypes == ("bool",):
@@ -343,12 +343,12 @@ class Semiring:
             elif dtype.kind in "iu" and (wider := [name for name in self.dtypes if np.can_cast(dtype, name)]):
                 nearest = min(wider, key=lambda name: (np.dtype(name).kind != "i", np.dtype(name).itemsize))
                 remedy += advice(f", as by A.astype(np.{nearest})", f", such as {nearest}")
-            if reason.endswith(_LEAVES):
+            if reason.endswith(_OUT_OF_RANGE):
                 reason += advice(" (a semiring of your own accepts that where its dtypes= name it)", "")
             raise DTypeError(f"{self.name} is not defined on {dtype}: {reason}. {remedy}")
 
-    def _refusal(self, dtype: np.dtype[Any]) -> str | None:
-        return _refusal(self, dtype)
+    def _unsupported_reason(self, dtype: np.dtype[Any]) -> str | None:
+        return _unsupported_reason(self, dtype)
 
     def common_dtype(self, *operands: Any) -> np.dtype[Any]:
         """Return the common dtype of the operands, which is NumPy's promotion of the arrays.
@@ -389,7 +389,7 @@ class Semiring:
         NumPy scalar
             0̄ as a scalar of ``dtype``: for min_plus ∞ in a float dtype, and the largest value of an integer dtype.
         """
-        return _typed(self.zero, np.dtype(dtype))
+        return _evaluate_element(self.zero, np.dtype(dtype))
 
     def one_for(self, dtype: Any) -> Any:
         """Return the element 1̄ in a dtype.
@@ -404,7 +404,7 @@ class Semiring:
         NumPy scalar
             1̄ as a scalar of ``dtype``.
         """
-        return _typed(self.one, np.dtype(dtype))
+        return _evaluate_element(self.one, np.dtype(dtype))
 
     # ------------------------------------------------------------------------------------------------- properties
 
@@ -419,31 +419,31 @@ class Semiring:
     @cached_property
     def idempotent(self) -> bool:
         """Whether x ⊕ x = x on the domain."""
-        return self._property("idempotent")
+        return self._has_property("idempotent")
 
     @cached_property
     def selective(self) -> bool:
         """Whether x ⊕ y is always one of x and y: then every entry of a product has a witness."""
-        return self._property("selective")
+        return self._has_property("selective")
 
     @cached_property
     def commutative(self) -> bool:
         """Whether x ⊗ y = y ⊗ x on the domain."""
-        return self._property("commutative")
+        return self._has_property("commutative")
 
     @cached_property
     def absorptive(self) -> bool:
         """Whether 1 ⊕ x = 1 on the domain: then every star is 1 and every closure exists."""
-        return self._property("absorptive")
+        return self._has_property("absorptive")
 
-    def _property(self, key: str) -> bool:
+    def _has_property(self, key: str) -> bool:
         if key in self._claims:
             return self._claims[key]
         from semiring.algebra.verify import derive_property
 
         return bool(derive_property(self, key))
 
-    def _refuse_swapped(self) -> None:
+    def _check_neutral_elements(self) -> None:
         """Raise `AlgebraError` if the zero is neutral for ⊗ and the one is neutral for ⊕, instead of the reverse."""
         dtype = np.dtype("float64" if self.supports("float64") else self.dtypes[-1])  # bool has too few values
         add, mul, zero, one = self.add.expression, self.mul.expression, self.zero_for(dtype), self.one_for(dtype)
@@ -457,7 +457,7 @@ class Semiring:
             raise AlgebraError(
                 f"zero and one of {self.name} are swapped: {self.zero} is not neutral for ⊕, {add.text}, but "
                 f"{self.one} is, and {self.one} is not neutral for ⊗, {mul.text}, but {self.zero} is. "
-                f"Give {option('zero', _plain(self.one))}, {option('one', _plain(self.zero))}"
+                f"Give {option('zero', _number_or_text(self.one))}, {option('one', _number_or_text(self.zero))}"
             )
 
     def _verify_claim(self, key: str, claim: bool) -> None:
@@ -545,7 +545,7 @@ class Semiring:
         return check_axioms(self, dtype, **options)
 
 
-#: The claims that are not verified again: the tests prove those of the catalogue.
+#: The claims that are not verified again, by the definition of the semiring. The tests prove those of the catalogue.
 _TRUSTED_CLAIMS: dict[tuple[Any, ...], frozenset[tuple[str, bool]]] = {}
 
 
@@ -565,8 +565,8 @@ def _rebuild(arguments: tuple[Any, ...], options: dict[str, Any], claims: dict[s
 
 
 @contextmanager
-def _naming(key: str) -> Iterator[None]:
-    """Name the argument of the definition in an error about it: ``add`` in Python, ``--add`` in the command."""
+def _name_argument_in_errors(key: str) -> Iterator[None]:
+    """Prefix errors of the block with the name of an argument: ``add`` in Python, ``--add`` in the command."""
     try:
         yield
     except ExpressionError as error:
@@ -575,7 +575,7 @@ def _naming(key: str) -> Iterator[None]:
         raise AlgebraError(f"{argument(key)}: {error}") from error.__cause__
 
 
-def _operation(operation: OperationLike, variables: tuple[str, ...], *, allow_nan: bool = False) -> Expression:
+def _parse_operation(operation: OperationLike, variables: tuple[str, ...], *, allow_nan: bool = False) -> Expression:
     if isinstance(operation, Expression):
         expression = as_operation(operation, allow_nan)
     elif isinstance(operation, str):
@@ -595,7 +595,7 @@ def _operation(operation: OperationLike, variables: tuple[str, ...], *, allow_na
     return expression
 
 
-def _element(value: Constant | str | Expression) -> Expression:
+def _parse_element(value: Constant | str | Expression) -> Expression:
     if isinstance(value, str):
         return parse(value, ())
     element = as_operation(value if isinstance(value, Expression) else constant(value), allow_nan=False)
@@ -604,37 +604,37 @@ def _element(value: Constant | str | Expression) -> Expression:
     return element
 
 
-def _plain(element: Expression) -> Constant | str:
-    """Return the element as a definition takes it: a finite number, or else its text, such as inf or ~0."""
+def _number_or_text(element: Expression) -> Constant | str:
+    """Return a finite element as a number, and any other element as its text, such as inf or ~0."""
     finite = element.op == "const" and math.isfinite(element.leaf)  # type: ignore[arg-type]  # a const's leaf
     return element.leaf if finite else element.text  # type: ignore[return-value]  # a const's leaf is a Constant
 
 
 def _literal(element: Expression) -> str:
     """Return the element as Python source: 0, 'inf', '~0'."""
-    return repr(_plain(element))
+    return repr(_number_or_text(element))
 
 
-def _dtype_names(dtypes: Iterable[str]) -> tuple[str, ...]:
+def _sort_dtype_names(dtypes: Iterable[str]) -> tuple[str, ...]:
     """Return the sorted names of dtypes, because their order has no meaning."""
     if isinstance(dtypes, str):
         raise DTypeError(f"dtypes={dtypes!r} is a text: give a tuple of names, ({dtypes!r},)")
     try:
-        # NumPy knows bfloat16 once ml_dtypes is loaded.
+        # NumPy accepts the name bfloat16 only after ml_dtypes was imported.
         return tuple(sorted({"bfloat16" if dtype == "bfloat16" else np.dtype(dtype).name for dtype in dtypes}))
     except TypeError as error:
         raise DTypeError(f"{error}: the dtypes are {', '.join(DTYPES)}, float16 and bfloat16") from None
 
 
 @lru_cache(maxsize=1024)
-def _typed(element: Expression, dtype: np.dtype[Any]) -> Any:
+def _evaluate_element(element: Expression, dtype: np.dtype[Any]) -> Any:
     if element.op == "const":
         return typed_constant(element.leaf, dtype)  # type: ignore[arg-type]  # a const's leaf is a Constant
     return dtype.type(element.evaluate({}, dtype))
 
 
 @lru_cache(maxsize=1024)
-def _refusal(semiring: Semiring, dtype: np.dtype[Any]) -> str | None:
+def _unsupported_reason(semiring: Semiring, dtype: np.dtype[Any]) -> str | None:
     """Return the reason why the semiring is not defined on the dtype, or None if it is defined."""
     if dtype.kind not in "fiub" and not is_floating(dtype):
         return f"{dtype} is not a real number type"
@@ -646,7 +646,7 @@ def _refusal(semiring: Semiring, dtype: np.dtype[Any]) -> str | None:
     if bounded and arithmetic and semiring._dtypes is None:
         trees = {"⊕": semiring.add.expression, "⊗": semiring.mul.expression}
         leaving = [f"{sign}, {tree.text}," for sign, tree in trees.items() if tree.operations & arithmetic]
-        return f"{' and '.join(leaving)} {_LEAVES}"
+        return f"{' and '.join(leaving)} {_OUT_OF_RANGE}"
     try:
         for expression in (semiring.add.expression, semiring.mul.expression, semiring.zero, semiring.one):
             expression.check_dtype(dtype)

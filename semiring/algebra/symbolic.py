@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from semiring.algebra.expressions import Constant, Expression
-from semiring.algebra.expressions.undefined import is_nan
+from semiring.algebra.expressions.nan_conditions import is_nan
 
 if TYPE_CHECKING:
     from semiring.algebra import Semiring
@@ -73,6 +73,7 @@ def to_sympy(expression: Expression) -> Any:
 
 
 def _sympy_number(value: Any) -> Any:
+    """Return a constant as an exact SymPy number."""
     import sympy
 
     if isinstance(value, float) and not math.isfinite(value):
@@ -81,7 +82,7 @@ def _sympy_number(value: Any) -> Any:
     return sympy.Rational(exact.numerator, exact.denominator)
 
 
-_INFIX = {
+_INFIX_FORMS = {
     "add": (r"{} + {}", 60),
     "sub": (r"{} - {}", 60),
     "mul": (r"{} \, {}", 70),
@@ -95,8 +96,8 @@ _INFIX = {
     "eq": (r"{} = {}", 30),
     "ne": (r"{} \ne {}", 30),
 }
-_LOGIC = {"and": (r"{} \land {}", 20), "xor": (r"{} \mathbin{{\veebar}} {}", 15), "or": (r"{} \lor {}", 10)}
-_AROUND = {
+_LOGICAL_FORMS = {"and": (r"{} \land {}", 20), "xor": (r"{} \mathbin{{\veebar}} {}", 15), "or": (r"{} \lor {}", 10)}
+_ENCLOSING_FORMS = {
     "div": r"\frac{{{}}}{{{}}}",
     "abs": r"\left|{}\right|",
     "min": r"\min\left({}, {}\right)",
@@ -108,26 +109,28 @@ _AROUND = {
     "sqrt": r"\sqrt{{{}}}",
     "floor": r"\left\lfloor {} \right\rfloor",
 }
-_ATOM = 100
+_ATOM_PRECEDENCE = 100
 
 
 def to_latex(expression: Expression) -> str:
-    """Return the expression as LaTeX, in the order in which it is written. Needs no SymPy."""
-    text: str = expression.fold(lambda leaf: _leaf(leaf.leaf), _operation)[0]
+    """Return the expression as LaTeX, in the order in which it is written. The function does not need SymPy."""
+    text: str = expression.fold(lambda leaf: _leaf_latex(leaf.leaf), _operation_latex)[0]
     return text
 
 
-def _leaf(leaf: Constant | str | None) -> tuple[str, int]:
+def _leaf_latex(leaf: Constant | str | None) -> tuple[str, int]:
+    """Return the LaTeX and the precedence of a variable or a constant."""
     if isinstance(leaf, bool):
-        return (r"\mathrm{true}" if leaf else r"\mathrm{false}"), _ATOM
+        return (r"\mathrm{true}" if leaf else r"\mathrm{false}"), _ATOM_PRECEDENCE
     if isinstance(leaf, int | float):
         if abs(leaf) == math.log(2):
             return (r"\log 2", 75) if leaf > 0 else (r"-\log 2", 35)
-        return _number(leaf), 35 if leaf < 0 else _ATOM  # 35: bare beside a comparison, in parentheses elsewhere
-    return str(leaf), _ATOM
+        # Precedence 35 puts a negative number in parentheses, except beside a comparison.
+        return _number_latex(leaf), 35 if leaf < 0 else _ATOM_PRECEDENCE
+    return str(leaf), _ATOM_PRECEDENCE
 
 
-def _number(value: Constant) -> str:
+def _number_latex(value: Constant) -> str:
     if value != value:
         return r"\text{undefined}"
     if math.isinf(value):
@@ -136,25 +139,29 @@ def _number(value: Constant) -> str:
     return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if exponent else mantissa
 
 
-def _operation(node: Expression, args: list[tuple[str, int]]) -> tuple[str, int]:
+def _operation_latex(node: Expression, args: list[tuple[str, int]]) -> tuple[str, int]:
+    """Return the LaTeX and the precedence of an operation; ``args`` are those of its arguments."""
     texts = [text for text, _ in args]
     if node.op == "where":
         truth, chosen, other = texts
         return rf"\begin{{cases}} {chosen} & {truth} \\ {other} & \text{{otherwise}} \end{{cases}}", 65
     if node.op == "log1p" and texts[0].startswith("-"):
-        return rf"\log\left(1 {texts[0]}\right)", _ATOM
-    if node.op in _AROUND:
-        return _AROUND[node.op].format(*texts), _ATOM
+        return rf"\log\left(1 {texts[0]}\right)", _ATOM_PRECEDENCE
+    if node.op in _ENCLOSING_FORMS:
+        return _ENCLOSING_FORMS[node.op].format(*texts), _ATOM_PRECEDENCE
     if node.op in ("neg", "invert"):
         sign = "-" if node.op == "neg" else r"\lnot " if node.kind == "truth" else r"{\sim}"
-        return f"{sign}{_within(args[0], 80)}", 62 if node.op == "neg" else 80
-    form, own = _LOGIC[node.op] if node.kind == "truth" and node.op in _LOGIC else _INFIX[node.op]
-    return form.format(_within(args[0], own), _within(args[1], own + 1)), own
+        return f"{sign}{_parenthesize(args[0], 80)}", 62 if node.op == "neg" else 80
+    form, precedence = (
+        _LOGICAL_FORMS[node.op] if node.kind == "truth" and node.op in _LOGICAL_FORMS else _INFIX_FORMS[node.op]
+    )
+    return form.format(_parenthesize(args[0], precedence), _parenthesize(args[1], precedence + 1)), precedence
 
 
-def _within(arg: tuple[str, int], precedence: int) -> str:
-    text, own = arg
-    return rf"\left({text}\right)" if own < precedence else text
+def _parenthesize(arg: tuple[str, int], precedence: int) -> str:
+    """Return the text of an argument, in parentheses if its own precedence is below ``precedence``."""
+    text, inner_precedence = arg
+    return rf"\left({text}\right)" if inner_precedence < precedence else text
 
 
 def semiring_latex(semiring: Semiring) -> str:
@@ -180,6 +187,6 @@ def _domain_latex(semiring: Semiring) -> str:
     if integral and domain.everything:
         return r"\mathbb{Z}"
     left, right = "(" if domain.lower_open else "[", ")" if domain.upper_open else "]"
-    return rf"\left{left}{_number(domain.lower)}, {_number(domain.upper)}\right{right}" + (
+    return rf"\left{left}{_number_latex(domain.lower)}, {_number_latex(domain.upper)}\right{right}" + (
         r" \cap \mathbb{Z}" if integral else ""
     )

@@ -1,6 +1,7 @@
 """Truth tables of boolean operations, and equivalent bit operations on whole words.
 
-On {0̄, 1̄} there are few operations. `truth_table` identifies one, and `to_bitwise` writes it with ``& | ^ ~`` alone.
+An operation on {0̄, 1̄} is one of a few boolean functions. `truth_table` identifies the function, and `to_bitwise`
+expresses it with ``& | ^ ~`` alone.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ import numpy as np
 from semiring.algebra.expressions import Expression
 from semiring.errors import ExpressionError
 
-__all__ = ["polynomial", "to_bitwise", "truth_table"]
+__all__ = ["to_bitwise", "truth_table", "zhegalkin_coefficients"]
 
-_MAX_VARIABLES = 5  # of a truth table: 2⁵ rows
+_MAX_VARIABLES = 5  # variables of a truth table, which then has 2⁵ rows
 
 
 def truth_table(expression: Expression, variables: Sequence[str]) -> int:
     """Return the boolean function of an expression, as bits: bit r is its value where variable v is bit v of r.
 
     So ``x & y`` over ("x", "y") is 0b1000. For three variables it is the immediate of a three-input logic instruction
-    up to the order of the variables. A truth (a comparison) counts as the bit it is.
-    Raises `DTypeError` where an operation or a constant means nothing on bool.
+    up to the order of the variables. A truth (a comparison) is read as a bit.
+    Raises `DTypeError` if an operation or a constant is not defined on bool.
 
     >>> from semiring.algebra.expressions import parse
     >>> bin(truth_table(parse("max(x, y)", ("x", "y")), ("x", "y")))
@@ -60,29 +61,34 @@ def to_bitwise(expression: Expression) -> Expression:
     table = truth_table(expression, names)
     arguments = [Expression("var", (), name) for name in names]
     if len(names) == 2:
-        return _TWO[table].substitute({"x": arguments[0], "y": arguments[1]})
-    return _normal_form(table, arguments)
+        return _BINARY_FUNCTIONS[table].substitute({"x": arguments[0], "y": arguments[1]})
+    return _algebraic_normal_form(table, arguments)
 
 
-def _not(x: Expression) -> Expression:
+def _complement(x: Expression) -> Expression:
     return Expression("invert", (x,))
 
 
-def _of(op: str, x: Expression, y: Expression) -> Expression:
+def _combine(op: str, x: Expression, y: Expression) -> Expression:
     return Expression(op, (x, y))
 
 
-_NONE = Expression("const", (), 0)
+_ZERO = Expression("const", (), 0)
 #: The sixteen functions of two variables, by truth table (bit 2·y + x).
-_TWO = (
-    *(_NONE, _not(_of("or", _X, _Y)), _of("and", _X, _not(_Y)), _not(_Y)),
-    *(_of("and", _not(_X), _Y), _not(_X), _of("xor", _X, _Y), _not(_of("and", _X, _Y))),
-    *(_of("and", _X, _Y), _not(_of("xor", _X, _Y)), _X, _of("or", _X, _not(_Y))),
-    *(_Y, _of("or", _not(_X), _Y), _of("or", _X, _Y), _not(_NONE)),
+_BINARY_FUNCTIONS = (
+    *(_ZERO, _complement(_combine("or", _X, _Y)), _combine("and", _X, _complement(_Y)), _complement(_Y)),
+    *(
+        _combine("and", _complement(_X), _Y),
+        _complement(_X),
+        _combine("xor", _X, _Y),
+        _complement(_combine("and", _X, _Y)),
+    ),
+    *(_combine("and", _X, _Y), _complement(_combine("xor", _X, _Y)), _X, _combine("or", _X, _complement(_Y))),
+    *(_Y, _combine("or", _complement(_X), _Y), _combine("or", _X, _Y), _complement(_ZERO)),
 )
 
 
-def polynomial(table: int, variables: int) -> list[int]:
+def zhegalkin_coefficients(table: int, variables: int) -> list[int]:
     """Return the coefficients of the Zhegalkin polynomial of a truth table, by the Möbius transform over GF(2).
 
     Coefficient r, 0 or 1, belongs to the product of the variables whose bits are set in r. The function is the
@@ -97,17 +103,17 @@ def polynomial(table: int, variables: int) -> list[int]:
     return coefficients
 
 
-def _normal_form(table: int, arguments: Sequence[Expression]) -> Expression:
-    coefficients = polynomial(table, len(arguments))
+def _algebraic_normal_form(table: int, arguments: Sequence[Expression]) -> Expression:
+    coefficients = zhegalkin_coefficients(table, len(arguments))
     result: Expression | None = None
     for row in range(1, len(coefficients)):
         if coefficients[row]:
             product: Expression | None = None
             for v, argument in enumerate(arguments):
                 if row >> v & 1:
-                    product = argument if product is None else _of("and", product, argument)
+                    product = argument if product is None else _combine("and", product, argument)
             assert product is not None  # row is not 0
-            result = product if result is None else _of("xor", result, product)
+            result = product if result is None else _combine("xor", result, product)
     if result is None:
-        return _not(_NONE) if coefficients[0] else _NONE
-    return _not(result) if coefficients[0] else result
+        return _complement(_ZERO) if coefficients[0] else _ZERO
+    return _complement(result) if coefficients[0] else result

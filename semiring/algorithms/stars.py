@@ -93,9 +93,9 @@ def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:
     _check_laws(semiring)  # first, because no star helps where a law is broken
     star = semiring.star_expression
     if star is None:
-        from semiring.algebra.verify.check import known_star  # only for this message
+        from semiring.algebra.verify.check import common_star  # only for this message
 
-        suggestion = known_star(semiring)
+        suggestion = common_star(semiring)
         example = f", such as {option('star', suggestion)}" if suggestion else ""
         raise AlgebraError(
             f"{no_star(semiring.name, ', so it has no closure')}, the value of a* = 1 ⊕ a ⊕ a² ⊕ …, or nan{example}. "

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from semiring.advice import truth_values_advice
 from semiring.algebra.catalogue import boolean
-from semiring.algebra.truth_tables import polynomial, to_bitwise, truth_table
+from semiring.algebra.truth_tables import to_bitwise, truth_table, zhegalkin_coefficients
 from semiring.arrays.encoding import convert
 from semiring.arrays.labels import is_graph
 from semiring.arrays.memory import demand_memory
@@ -29,7 +29,7 @@ from semiring.arrays.sparse import check_sparse, is_sparse, stored_entries
 from semiring.errors import DeviceError, DomainError, DTypeError, ShapeError, VertexError
 from semiring.namespaces import array_namespace, is_device_array
 
-__all__ = ["WORD_BITS", "BitMatrix", "pack", "polynomial", "to_bitwise", "truth_table"]
+__all__ = ["WORD_BITS", "BitMatrix", "pack", "to_bitwise", "truth_table", "zhegalkin_coefficients"]
 
 WORD_BITS = 32
 _PACKED_ENTRIES = 1 << 22  # entries that are packed at a time

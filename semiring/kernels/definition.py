@@ -12,8 +12,8 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.expressions import Expression
+from semiring.algebra.expressions.nan_conditions import is_nan
 from semiring.algebra.expressions.tree import float_limits, is_floating
-from semiring.algebra.expressions.undefined import is_nan
 from semiring.kernels.contract import KernelPlan
 
 __all__ = ["KernelDefinition", "define", "has_unit_star"]

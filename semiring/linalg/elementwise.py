@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from semiring.algebra import Operation, Semiring
-from semiring.algebra.catalogue import as_semiring, refuse_lawless_sums
+from semiring.algebra.catalogue import as_semiring, check_sum_laws
 from semiring.algebra.expressions import Expression
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.encoding import Scan, check_entries, check_operands, round_to_dtype, to_compute_dtype
@@ -324,7 +324,7 @@ def _apply(semiring: Semiring, operation_name: str, left: Array, right: Array, c
         result = entrywise.apply(semiring, operation_name, left, right)
         if result is not None:
             return result
-    result = operation.on_arrays(left, right, check=check)
+    result = operation.apply_to_arrays(left, right, check=check)
     return result.astype(left.dtype, copy=False)  # CuPy computes bfloat16 as float32
 
 
@@ -422,7 +422,7 @@ def reduce(
     (np.float64(1.0), array([3., 5.]))
     """
     semiring = as_semiring(semiring)
-    refuse_lawless_sums(semiring)
+    check_sum_laws(semiring)
     operand = as_array(A, semiring, device=device, check=check)
     scan = check_operands(semiring, {"A": operand})[0] if check else Scan()
     array = to_compute_dtype(operand, semiring)

@@ -23,7 +23,7 @@ from semiring.algebra.expressions import parse
 from semiring.algebra.verify import AXIOMS, PROPERTIES, AxiomReport, Verdict, check_axioms, derive_property
 from semiring.algebra.verify.case_splits import Cases
 from semiring.algebra.verify.extended_reals import DecimalNumbers, ExactNumbers
-from semiring.algebra.verify.feasibility import contradicts, find_point, simplest_between
+from semiring.algebra.verify.feasibility import find_point, is_infeasible, simplest_between
 from semiring.algebra.verify.intervals import ScalarAlgebra, prove
 from semiring.algebra.verify.polynomials import Polynomial, UndecidedError
 from semiring.errors import AlgebraError, DTypeError, SemiringError, UnknownNameError
@@ -461,7 +461,7 @@ def test_a_dtype_restricts_the_elements():
     report = define(*halves, dtypes=("int32",)).check_axioms()
     assert report.unrefuted
     assert report["mul_associative"].outcome == "sampled"
-    assert "it fails between the integers" in str(report["mul_associative"])
+    assert "the counterexample is not integral" in str(report["mul_associative"])
     assert "the integers" in report.summary
     with pytest.raises(DTypeError):
         sr.min_plus.check_axioms("uint8")
@@ -599,7 +599,7 @@ SMALL = st.integers(-3, 3)
 def linear(coefficients, constant):
     polynomial = Polynomial.constant(constant, len(coefficients))
     for i, coefficient in enumerate(coefficients):
-        polynomial = polynomial + Polynomial.variable(i, len(coefficients)).scaled(coefficient)
+        polynomial = polynomial + Polynomial.variable(i, len(coefficients)).scale(coefficient)
     return polynomial
 
 
@@ -671,8 +671,8 @@ def test_polynomials_agree_with_sympy(a, b):
     ):
         assert sympy.expand(to_sympy(ours) - theirs) == 0
     if q:
-        assert (p * q).divided(q) == p
-        quotient = p.divided(q)
+        assert (p * q).divide(q) == p
+        quotient = p.divide(q)
         assert (quotient is not None) == (sympy.reduced(to_sympy(p), [to_sympy(q)], *sympy.symbols("x:3"))[1] == 0)
 
 
@@ -713,15 +713,15 @@ def test_a_contradiction_is_never_claimed_of_a_system_with_a_solution(rows, gene
         if value < 0:
             polynomial = -polynomial
         constraints.append((polynomial, strict and value != 0))
-    assert not contradicts(constraints)
+    assert not is_infeasible(constraints)
 
 
 def test_contradictions_that_need_products_are_found():
     x, y = Polynomial.variable(0, 2), Polynomial.variable(1, 2)
     one = Polynomial.constant(1, 2)
     unit = [(x, True), (one - x, False), (y, True), (one - y, False)]
-    assert contradicts([*unit, (x * y - x - y, False)])  # x + y - xy > 0 on (0, 1]²
-    assert not contradicts([*unit, (x * y - Polynomial.constant(Fraction(1, 2), 2), False)])
+    assert is_infeasible([*unit, (x * y - x - y, False)])  # x + y - xy > 0 on (0, 1]²
+    assert not is_infeasible([*unit, (x * y - Polynomial.constant(Fraction(1, 2), 2), False)])
 
 
 def test_cases_go_through_every_order_of_three_numbers():
@@ -729,7 +729,7 @@ def test_cases_go_through_every_order_of_three_numbers():
 
     def run():
         x, y, z = (cases.unknown(i) for i in range(3))
-        return cases.less(x, y), cases.less(y, z), cases.less(x, z)
+        return cases.is_less(x, y), cases.is_less(y, z), cases.is_less(x, z)
 
     found = set(cases.explore(run))
     points = [(x < y, y < z, x < z) for x, y, z in itertools.product(range(3), repeat=3)]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import semiring as sr
 from semiring.algebra.expressions import OPERATIONS, Expression, Traced, parse, trace, typed_constant
-from semiring.algebra.expressions.undefined import nan_condition, replace_nan
+from semiring.algebra.expressions.nan_conditions import nan_condition, replace_nan
 from semiring.errors import DTypeError, ExpressionError
 
 XY = ("x", "y")

@@ -55,13 +55,16 @@ def parse(text: str, variables: tuple[str, ...], *, allow_nan: bool = False) -> 
 
 
 class _ExpressionParser:
+    """The translation of Python syntax trees to expressions, which rejects all syntax outside the whitelist."""
+
     def __init__(self, text: str, variables: tuple[str, ...]) -> None:
         self.text, self.variables = text, variables
 
-    def reject(self, node: ast.expr, why: str) -> ExpressionError:
+    def reject(self, node: ast.expr, reason: str) -> ExpressionError:
+        """Return the error that quotes the rejected part of the text."""
         source = ast.get_source_segment(self.text.strip(), node) or type(node).__name__
         where = "" if source == self.text.strip() else f"{source[:80]!r} in "
-        return ExpressionError(f"{where}{self.text[:200]!r}: {why}")
+        return ExpressionError(f"{where}{self.text[:200]!r}: {reason}")
 
     def visit(self, node: ast.expr) -> Expression:
         match node:
@@ -126,6 +129,7 @@ class _ExpressionParser:
         raise self.reject(node, "only numbers, variables, operators, comparisons and known functions are allowed")
 
     def chain(self, op: str, terms: list[Expression]) -> Expression:
+        """Return the terms joined by a binary operation from left to right."""
         result = terms[0]
         for term in terms[1:]:
             result = Expression(op, (result, term))

@@ -27,7 +27,7 @@ __all__ = [
 
 
 class Traced:
-    """A value inside a callable that is being traced: its operators record what is done to it.
+    """A value inside a callable that is being traced, whose operators record the operations on it.
 
     It has no truth value, so Python's ``if``, ``and``, ``min`` on it raise `ExpressionError`: use `where`, ``&``,
     `minimum`.
@@ -194,7 +194,7 @@ TypeError
 """
 
 
-def _dispatch(
+def _make_function(
     op: str, numpy_name: str, summary: str, result: str, operands: str = "The value x."
 ) -> Callable[..., Any]:
     def function(*args: Any) -> Any:
@@ -209,20 +209,24 @@ def _dispatch(
     return function
 
 
-_TWO = "The two values x and y, whose shapes broadcast."
-_NAN = "If one value is NaN, it is the other value."
+_TWO_VALUES = "The two values x and y, whose shapes broadcast."
+_NAN_RULE = "If one value is NaN, it is the other value."
 
-minimum = _dispatch("min", "minimum", "Return the smaller of two values.", f"The smaller value. {_NAN}", _TWO)
-maximum = _dispatch("max", "maximum", "Return the larger of two values.", f"The larger value. {_NAN}", _TWO)
-where = _dispatch(
+minimum = _make_function(
+    "min", "minimum", "Return the smaller of two values.", f"The smaller value. {_NAN_RULE}", _TWO_VALUES
+)
+maximum = _make_function(
+    "max", "maximum", "Return the larger of two values.", f"The larger value. {_NAN_RULE}", _TWO_VALUES
+)
+where = _make_function(
     *("where", "where", "Return one value where a truth holds, and another value elsewhere."),
     "The value ``a`` where the truth holds, and the value ``b`` elsewhere.",
     "The arguments ``truth``, ``a`` and ``b``, whose shapes broadcast.",
 )
-exp = _dispatch("exp", "exp", "Return the exponential of a value.", "The power eˣ.")
-expm1 = _dispatch("expm1", "expm1", "Return the exponential of a value, minus 1.", "eˣ - 1, accurate near x = 0.")
-log = _dispatch("log", "log", "Return the natural logarithm of a value.", "The logarithm.")
-log1p = _dispatch("log1p", "log1p", "Return the natural logarithm of 1 + x.", "log(1 + x), accurate near x = 0.")
-sqrt = _dispatch("sqrt", "sqrt", "Return the square root of a value.", "The root.")
-absolute = _dispatch("abs", "absolute", "Return the absolute value of a value.", "The value without its sign.")
-floor = _dispatch("floor", "floor", "Return the largest integer that is not above a value.", "The integer.")
+exp = _make_function("exp", "exp", "Return the exponential of a value.", "The power eˣ.")
+expm1 = _make_function("expm1", "expm1", "Return the exponential of a value, minus 1.", "eˣ - 1, accurate near x = 0.")
+log = _make_function("log", "log", "Return the natural logarithm of a value.", "The logarithm.")
+log1p = _make_function("log1p", "log1p", "Return the natural logarithm of 1 + x.", "log(1 + x), accurate near x = 0.")
+sqrt = _make_function("sqrt", "sqrt", "Return the square root of a value.", "The root.")
+absolute = _make_function("abs", "absolute", "Return the absolute value of a value.", "The value without its sign.")
+floor = _make_function("floor", "floor", "Return the largest integer that is not above a value.", "The integer.")

@@ -29,16 +29,16 @@ __all__ = [
     "is_half",
     "plain_number",
     "plain_text",
-    "scalar_beside",
+    "scalar_like",
     "typed_constant",
 ]
 
 Kind: TypeAlias = Literal["value", "truth"]
 Constant: TypeAlias = bool | int | float
 
-MAX_SIZE = 1_000  # nodes of a tree, shared ones counted each time they occur
+MAX_SIZE = 1_000  # nodes of a tree, where a shared node counts once for each occurrence
 MAX_DEPTH = 100
-MAX_BITS = 1_023  # of an integer constant: the largest that is a float64
+MAX_BITS = 1_023  # bits of an integer constant, so that it fits float64
 
 
 @dataclass(frozen=True)
@@ -49,27 +49,28 @@ class NodeType:
     arity: int
     form: str  # a format string over {0}, {1}, ... with the precedences of Python
     precedence: int
-    result: Kind | None = "value"  # None: the kind of the arguments
-    arguments: tuple[Kind | None, ...] = ()  # () means all "value"; None admits either, but all alike
-    domain: Literal["any", "arithmetic", "float", "bits"] = "any"  # the dtypes on which it means something
+    result: Kind | None = "value"  # None means the kind of the arguments
+    #: The kind of each argument. () means that all are "value". None admits both kinds, but the same for all arguments.
+    arguments: tuple[Kind | None, ...] = ()
+    domain: Literal["any", "arithmetic", "float", "bits"] = "any"  # the dtypes on which the operation is defined
 
 
-_CALL = 100
-_TABLE = [
+_CALL_PRECEDENCE = 100
+_NODE_TYPES = [
     NodeType("add", 2, "{0} + {1}", 60, domain="arithmetic"),
     NodeType("sub", 2, "{0} - {1}", 60, domain="arithmetic"),
     NodeType("mul", 2, "{0} * {1}", 70, domain="arithmetic"),
     NodeType("div", 2, "{0} / {1}", 70, domain="float"),
     NodeType("neg", 1, "-{0}", 80, domain="arithmetic"),
-    NodeType("abs", 1, "abs({0})", _CALL, domain="arithmetic"),
-    NodeType("min", 2, "min({0}, {1})", _CALL),
-    NodeType("max", 2, "max({0}, {1})", _CALL),
-    NodeType("exp", 1, "exp({0})", _CALL, domain="float"),
-    NodeType("expm1", 1, "expm1({0})", _CALL, domain="float"),
-    NodeType("log", 1, "log({0})", _CALL, domain="float"),
-    NodeType("log1p", 1, "log1p({0})", _CALL, domain="float"),
-    NodeType("sqrt", 1, "sqrt({0})", _CALL, domain="float"),
-    NodeType("floor", 1, "floor({0})", _CALL, domain="float"),
+    NodeType("abs", 1, "abs({0})", _CALL_PRECEDENCE, domain="arithmetic"),
+    NodeType("min", 2, "min({0}, {1})", _CALL_PRECEDENCE),
+    NodeType("max", 2, "max({0}, {1})", _CALL_PRECEDENCE),
+    NodeType("exp", 1, "exp({0})", _CALL_PRECEDENCE, domain="float"),
+    NodeType("expm1", 1, "expm1({0})", _CALL_PRECEDENCE, domain="float"),
+    NodeType("log", 1, "log({0})", _CALL_PRECEDENCE, domain="float"),
+    NodeType("log1p", 1, "log1p({0})", _CALL_PRECEDENCE, domain="float"),
+    NodeType("sqrt", 1, "sqrt({0})", _CALL_PRECEDENCE, domain="float"),
+    NodeType("floor", 1, "floor({0})", _CALL_PRECEDENCE, domain="float"),
     NodeType("and", 2, "{0} & {1}", 50, None, (None, None), "bits"),
     NodeType("xor", 2, "{0} ^ {1}", 45, None, (None, None), "bits"),
     NodeType("or", 2, "{0} | {1}", 40, None, (None, None), "bits"),
@@ -80,14 +81,14 @@ _TABLE = [
     NodeType("ge", 2, "{0} >= {1}", 30, "truth"),
     NodeType("eq", 2, "{0} == {1}", 30, "truth"),
     NodeType("ne", 2, "{0} != {1}", 30, "truth"),
-    NodeType("where", 3, "where({0}, {1}, {2})", _CALL, "value", ("truth", "value", "value")),
+    NodeType("where", 3, "where({0}, {1}, {2})", _CALL_PRECEDENCE, "value", ("truth", "value", "value")),
 ]
-OPERATIONS: Mapping[str, NodeType] = {operation.name: operation for operation in _TABLE}
+OPERATIONS: Mapping[str, NodeType] = {operation.name: operation for operation in _NODE_TYPES}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Expression:
-    """One node: a variable (``op="var"``), a constant (``op="const"``) or an operation of `OPERATIONS` on ``args``.
+    """A node, which is a variable (``op="var"``), a constant (``op="const"``) or an operation of `OPERATIONS`.
 
     Immutable, hashable and equal by structure. ``str(expression)`` is text that `parse` turns back into the same tree,
     and the key under which compiled kernels are cached.
@@ -160,17 +161,24 @@ class Expression:
 
     def _argument_text(self, index: int, operation: NodeType) -> str:
         arg = self.args[index]
-        if operation.precedence == _CALL:
+        if operation.precedence == _CALL_PRECEDENCE:
             return arg.text
         if self.op == "neg" and arg.op == "const" and not isinstance(arg.leaf, bool):
-            return f"(+{arg.text})"  # -2 is the constant, -(+2) its negation
+            return f"(+{arg.text})"  # the text -2 is a constant, and -(+2) the negation of the constant 2
         own = operation.precedence + (1 if index or operation.result == "truth" else 0)  # left-associative
-        inner = _CALL if arg.op == "var" else OPERATIONS[arg.op].precedence if arg.op != "const" else _CALL
+        inner = (
+            _CALL_PRECEDENCE
+            if arg.op == "var"
+            else OPERATIONS[arg.op].precedence
+            if arg.op != "const"
+            else _CALL_PRECEDENCE
+        )
         if arg.op == "const" and arg.text.startswith("-"):
             inner = 0
         return f"({arg.text})" if inner < own else arg.text
 
-    # Text and tree determine each other, so the text, made once, is the identity (and tells 0.0 from -0.0, 1 from 1.0).
+    # Text and tree determine each other, so the cached text decides equality. It distinguishes 0.0 from -0.0, and 1
+    # from 1.0.
     def __eq__(self, other: object) -> bool:
         return self.text == other.text if isinstance(other, Expression) else NotImplemented
 
@@ -209,20 +217,20 @@ class Expression:
         return Expression(self.op, tuple(arg.substitute(replacements) for arg in self.args))
 
     def fold(self, leaf: Callable[[Expression], Any], node: Callable[[Expression, list[Any]], Any]) -> Any:
-        """Translate the tree bottom-up: ``leaf`` makes variables and constants, ``node`` the operations.
+        """Translate the tree bottom-up: ``leaf`` translates variables and constants, ``node`` the operations.
 
-        Equal subtrees are translated once. This is how every backend lowers an expression.
+        Equal subtrees are translated once. Every backend lowers expressions with this method.
         """
         return _fold(self, leaf, node, {})
 
-    def may_be_nan(self, undefined: str = "") -> bool:
+    def may_be_nan(self, nan_variables: str = "") -> bool:
         """Return whether a floating-point evaluation can give NaN if only the variables ``undefined`` can be NaN.
 
         Each letter of ``undefined`` is the name of a variable.
         """
         if not self.args:
-            return str(self.leaf) in undefined if self.op == "var" else self.leaf != self.leaf
-        inner = [arg.may_be_nan(undefined) for arg in self.args]
+            return str(self.leaf) in nan_variables if self.op == "var" else self.leaf != self.leaf
+        inner = [arg.may_be_nan(nan_variables) for arg in self.args]
         if self.op in ("min", "max"):
             return all(inner)
         if self.op == "where":
@@ -231,17 +239,17 @@ class Expression:
             return inner[0]
         return self.kind == "value"
 
-    def never_nan_argument(self, undefined: str = "") -> int | None:
+    def never_nan_argument(self, nan_variables: str = "") -> int | None:
         """Return the index of the first argument of this minimum or maximum that is never NaN, or None.
 
-        CUDA kernels compare the other argument with it, and select. So they drop a NaN without an additional
+        CUDA kernels compare the other argument with that argument, and select. So they drop a NaN without an additional
         instruction.
         """
-        defined = [not arg.may_be_nan(undefined) for arg in self.args]
+        defined = [not arg.may_be_nan(nan_variables) for arg in self.args]
         return defined.index(True) if any(defined) else None
 
     def check_dtype(self, dtype: np.dtype[Any]) -> None:
-        """Raise `DTypeError` unless every operation and constant means something on ``dtype``."""
+        """Raise `DTypeError` unless every operation and constant is defined on ``dtype``."""
         kind = "f" if is_floating(dtype) else dtype.kind
         for node in self.walk():
             if node.op == "const":
@@ -272,7 +280,7 @@ class Expression:
                 elif node.op == "var":
                     results.append(values[str(node.leaf)])
                 else:
-                    results.append(scalar_beside(like, typed_constant(node.leaf, dtype)))  # type: ignore[arg-type]
+                    results.append(scalar_like(like, typed_constant(node.leaf, dtype)))  # type: ignore[arg-type]
                 for i in used:
                     results[i] = None
         return results[-1]
@@ -339,17 +347,17 @@ def array_functions(xp: Any) -> Mapping[str, Callable[..., Any]]:
 
 
 def is_floating(dtype: np.dtype[Any]) -> bool:
-    """Return whether the dtype is a floating one: NumPy's own, or bfloat16 of the package ml_dtypes."""
+    """Return whether the dtype is a float dtype of NumPy, or bfloat16 of the package ml_dtypes."""
     return dtype.kind == "f" or is_bfloat16(dtype)
 
 
 def is_bfloat16(dtype: np.dtype[Any]) -> bool:
     """Return whether the dtype is bfloat16 of the package ml_dtypes."""
-    return dtype.kind == "V" and dtype.name == "bfloat16"  # to form a name takes 2 µs
+    return dtype.kind == "V" and dtype.name == "bfloat16"  # the kind comes first, because the name takes 2 µs
 
 
 def is_half(dtype: np.dtype[Any]) -> bool:
-    """Return whether the dtype is a floating one of two bytes: float16 or bfloat16."""
+    """Return whether the dtype is float16 or bfloat16."""
     return dtype.char == "e" or is_bfloat16(dtype)
 
 
@@ -383,15 +391,15 @@ def typed_constant(value: Constant, dtype: np.dtype[Any]) -> Any:
     return dtype.type(int(value))
 
 
-def scalar_beside(array: Any, value: Any) -> Any:
-    """Return a typed number in the form that functions accept beside the array, which is a tensor for PyTorch."""
+def scalar_like(array: Any, value: Any) -> Any:
+    """Return a typed number as an operand for an array of any library, which is a tensor for PyTorch."""
     if hasattr(array, "new_tensor"):
         return array.new_tensor(float(value) if array.is_floating_point() else int(value))
     return value
 
 
 def constant(value: Any) -> Expression:
-    """Return a constant from a number of any library that is exactly one of Python's."""
+    """Return a constant for a number of any library that equals a Python number exactly."""
     number = plain_number(value)
     if number is not None:
         return Expression("const", (), number)
@@ -433,7 +441,7 @@ def plain_text(text: str) -> str:
 
 
 def as_operation(expression: Expression, allow_nan: bool) -> Expression:
-    """Return the expression itself, if it is a value and, unless ``allow_nan``, holds no NaN."""
+    """Return the expression itself, or raise `ExpressionError` if it is a truth, or holds NaN without ``allow_nan``."""
     if not allow_nan and any(node.op == "const" and node.leaf != node.leaf for node in expression.walk()):
         raise ExpressionError(f"{expression} holds NaN, which is no element of any semiring")
     if expression.kind == "truth":

@@ -1,10 +1,11 @@
-"""Proofs by case splits, which evaluate an expression on unknowns branch by branch.
+"""Prove laws by case splits, which evaluate an expression on unknowns branch by branch.
 
 A value is a rational function of the unknowns, or the logarithm of one. In log-plus an element is x = log u, so that
 exp and log cancel. If the evaluation depends on a comparison, both outcomes are explored, unless the earlier
-comparisons exclude one. Linear feasibility decides that exactly for linear forms. For polynomial forms the signs of
-their factors decide it, with a certificate of infeasibility for a factor that is not linear. Every remaining branch
-satisfies the law identically or yields a counterexample. If neither can be shown, `UndecidedError` is raised.
+comparisons exclude one. Linear feasibility decides exactly whether an outcome is possible for linear forms. For
+polynomial forms the signs of their factors decide, with a certificate of infeasibility for a factor that is not linear.
+Every remaining branch satisfies the law identically or yields a counterexample. If neither can be proved,
+`UndecidedError` is raised.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.verify.extended_reals import Numbers, Value
-from semiring.algebra.verify.feasibility import Constraint, contradicts, find_point
+from semiring.algebra.verify.feasibility import Constraint, find_point, is_infeasible
 from semiring.algebra.verify.polynomials import Polynomial, UndecidedError
 
 __all__ = ["Cases", "Effort", "LogRatio", "Ratio"]
@@ -45,22 +46,22 @@ class Ratio:
 class LogRatio:
     """The logarithm of a ratio that is positive in the current branch."""
 
-    of: Ratio
+    ratio: Ratio
 
 
 @dataclass
 class _Decision:
-    """One comparison on the way to a branch: its outcome, and a point of the branch if one is known."""
+    """A comparison on the way to a branch, with its outcome, and with a point of the branch if one is known."""
 
     outcome: bool
     constraint: Constraint | None  # None if the earlier comparisons imply the outcome
     point: Point | None
-    other: tuple[Constraint, Point | None] | None  # the opposite branch if it is not explored yet
+    opposite: tuple[Constraint, Point | None] | None  # the opposite branch, or None if it is impossible or explored
 
 
 @dataclass
 class Effort:
-    """The number of steps of a proof over all the cases of a law; the proof stops beyond fixed limits."""
+    """The number of steps of a proof over all cases of a law. The proof stops beyond fixed limits."""
 
     decisions: int = 0
     certificates: int = 0
@@ -72,10 +73,10 @@ class _EmptyBranchError(Exception):
 
 @dataclass
 class Cases(Numbers):
-    """Explores the branches of a computation on ``width`` unknowns.
+    """Numbers that depend on ``width`` unknowns, with a record of the comparisons that lead to the current branch.
 
-    ``logarithmic``: an unknown stands for x = log u with u > 0, and constants that are the float of log 2, log 3, ...
-    are read as these logarithms (``readings`` lists them). ``effort`` may be shared by several explorations.
+    If ``logarithmic``, an unknown stands for x = log u with u > 0. Constants that are the float of log 2, log 3, ...
+    are then read as these logarithms, and ``readings`` lists them. Several explorations may share one ``effort``.
     """
 
     width: int
@@ -85,7 +86,7 @@ class Cases(Numbers):
     branches: int = 0
 
     def __post_init__(self) -> None:
-        self._script: list[_Decision] = []
+        self._decisions: list[_Decision] = []
         self._position = 0
         self._constraints: list[Constraint] = []
         self._domains: dict[tuple[Constraint, ...], tuple[bool, Point | None]] = {}
@@ -94,52 +95,52 @@ class Cases(Numbers):
 
     # --------------------------------------------------------------------------------------------------- branching
 
-    def explore(self, run: Callable[[], Any]) -> Iterator[Any]:
-        """Yield the outcome of ``run`` on every branch; ``point`` then lies in that branch.
+    def explore(self, compute: Callable[[], Any]) -> Iterator[Any]:
+        """Yield the outcome of ``compute`` on every branch, while ``point`` lies in that branch.
 
-        ``run`` is repeated from its start for each branch, so it must depend on nothing but the decisions.
+        ``compute`` starts again for each branch, so its course must depend on the decisions alone.
         """
-        self._script = []
+        self._decisions = []
         while True:
             self._position, self._constraints = 0, []
             self.point = (Fraction(0),) * self.width
             try:
-                outcome = run()
+                outcome = compute()
             except _EmptyBranchError:
                 pass
             else:
                 self.branches += 1
                 yield outcome
-            while self._script and self._script[-1].other is None:
-                self._script.pop()
-            if not self._script:
+            while self._decisions and self._decisions[-1].opposite is None:
+                self._decisions.pop()
+            if not self._decisions:
                 return
-            last = self._script.pop()
-            assert last.other is not None
-            self._script.append(_Decision(not last.outcome, *last.other, None))
+            last = self._decisions.pop()
+            assert last.opposite is not None
+            self._decisions.append(_Decision(not last.outcome, *last.opposite, None))
 
     def assume(self, x: Value, *, strict: bool) -> None:
-        """Restrict the branch to x > 0 (or x ≥ 0)."""
+        """Restrict the branch to x > 0, or to x ≥ 0 if not ``strict``."""
         polynomial = self._polynomial(x)
         if polynomial.value is None:
             self._constraints.append((polynomial, strict))
             key = tuple(self._constraints)
             if key not in self._domains:
-                self._domains[key] = self._search(key)
+                self._domains[key] = self._find_solution(key)
             possible, self.point = self._domains[key]
             if not possible:
                 raise UndecidedError("the domain has no element")
 
-    def positive(self, x: Value) -> bool:
+    def is_positive(self, x: Value) -> bool:
         return self._decide(self._polynomial(x), True)
 
-    def nonnegative(self, x: Value) -> bool:
+    def is_nonnegative(self, x: Value) -> bool:
         return self._decide(self._polynomial(x), False)
 
     def _polynomial(self, x: Value) -> Polynomial:
         """Return the polynomial that has the sign of x."""
         if isinstance(x, LogRatio):
-            return x.of.numerator - x.of.denominator
+            return x.ratio.numerator - x.ratio.denominator
         numerator: Polynomial = x.numerator
         return numerator
 
@@ -151,9 +152,9 @@ class Cases(Numbers):
             factor, factors = polynomial.factors
             if len(factors) > 1 or factors[0][1] > 1:
                 return self._decide_product(factor, factors, strict)
-        if self._position == len(self._script):
-            self._script.append(self._branch(polynomial, strict))
-        decision = self._script[self._position]
+        if self._position == len(self._decisions):
+            self._decisions.append(self._new_decision(polynomial, strict))
+        decision = self._decisions[self._position]
         self._position += 1
         if decision.constraint is not None:
             self._constraints.append(decision.constraint)
@@ -169,7 +170,7 @@ class Cases(Numbers):
                 sign *= (-1) ** power
         return sign > 0
 
-    def _branch(self, polynomial: Polynomial, strict: bool) -> _Decision:
+    def _new_decision(self, polynomial: Polynomial, strict: bool) -> _Decision:
         self.effort.decisions += 1
         if self.effort.decisions > MAX_DECISIONS:
             raise UndecidedError(f"it takes more than {MAX_DECISIONS} comparisons")
@@ -179,7 +180,7 @@ class Cases(Numbers):
             if value is not None and self.point is not None and (value > 0 if strict else value >= 0) == outcome:
                 sides.append((outcome, constraint, self.point))
                 continue
-            possible, point = self._search([*self._constraints, constraint])
+            possible, point = self._find_solution([*self._constraints, constraint])
             if possible:
                 sides.append((outcome, constraint, point))
         if not sides:
@@ -189,7 +190,7 @@ class Cases(Numbers):
             return _Decision(outcome, None, point, None)
         return _Decision(outcome, constraint, point, sides[1][1:])
 
-    def _search(self, constraints: Sequence[Constraint]) -> tuple[bool, Point | None]:
+    def _find_solution(self, constraints: Sequence[Constraint]) -> tuple[bool, Point | None]:
         """Return whether the constraints may have a common solution (False is proved), and a solution or None."""
         linear = [constraint for constraint in constraints if constraint[0].degree <= 1]
         point = find_point(linear, self.width)
@@ -197,115 +198,118 @@ class Cases(Numbers):
             return False, None
         if len(linear) == len(constraints) or _satisfies(point, constraints):
             return True, point
-        candidates = np.flatnonzero(np.logical_and.reduce([self._on_grid(*constraint) for constraint in constraints]))
+        candidates = np.flatnonzero(
+            np.logical_and.reduce([self._holds_on_grid(*constraint) for constraint in constraints])
+        )
         if candidates.size:
             return True, _grid_point(int(candidates[0]), self.width)
-        for candidate in _on_surfaces(constraints, self.width):
+        for candidate in _points_on_surfaces(constraints, self.width):
             if _satisfies(candidate, constraints):
                 return True, candidate
         self.effort.certificates += 1
         if self.effort.certificates > MAX_CERTIFICATES:
             raise UndecidedError(f"it takes more than {MAX_CERTIFICATES} systems of polynomial inequalities")
-        return not contradicts(constraints), None
+        return not is_infeasible(constraints), None
 
-    def _on_grid(self, polynomial: Polynomial, strict: bool) -> Any:
-        """Return at which points of the grid of `_CANDIDATES` a constraint holds."""
+    def _holds_on_grid(self, polynomial: Polynomial, strict: bool) -> Any:
+        """Return for each point of the grid of `_CANDIDATES` whether a constraint holds."""
         if polynomial not in self._grid_values:
-            self._grid_values[polynomial] = _values_on_grid(polynomial)
+            self._grid_values[polynomial] = _evaluate_on_grid(polynomial)
         values = self._grid_values[polynomial]
         return np.asarray(values > 0 if strict else values >= 0, dtype=bool)
 
     # ----------------------------------------------------------------------------------------------------- numbers
 
     def unknown(self, index: int) -> Value:
-        """Return the unknown with that index, which is any finite number; only ``run`` may call it."""
-        ratio = Ratio(Polynomial.variable(index, self.width), self._one())
+        """Return the unknown with that index, which is any finite number. Only the explored computation may call it."""
+        ratio = Ratio(Polynomial.variable(index, self.width), self._constant_one())
         if self.logarithmic:
             self.assume(ratio, strict=True)
             return LogRatio(ratio)
         return ratio
 
-    def _one(self) -> Polynomial:
+    def _constant_one(self) -> Polynomial:
         return Polynomial.constant(1, self.width)
 
-    def finite(self, value: int | Fraction) -> Ratio:
-        return Ratio(Polynomial.constant(value, self.width), self._one())
+    def from_rational(self, value: int | Fraction) -> Ratio:
+        return Ratio(Polynomial.constant(value, self.width), self._constant_one())
 
     def finite_add(self, x: Value, y: Value) -> Value:
         if isinstance(x, LogRatio) or isinstance(y, LogRatio):
-            return LogRatio(self._times(self._as_log(x).of, self._as_log(y).of))
+            return LogRatio(self._multiply(self._as_log(x).ratio, self._as_log(y).ratio))
         if x.denominator == y.denominator:
-            return _reduced(x.numerator + y.numerator, x.denominator)
+            return _cancel_factors(x.numerator + y.numerator, x.denominator)
         numerator = x.numerator * y.denominator + y.numerator * x.denominator
-        return _reduced(numerator, x.denominator * y.denominator)
+        return _cancel_factors(numerator, x.denominator * y.denominator)
 
     def finite_neg(self, x: Value) -> Value:
         if isinstance(x, LogRatio):
-            return LogRatio(Ratio(x.of.denominator, x.of.numerator))
+            return LogRatio(Ratio(x.ratio.denominator, x.ratio.numerator))
         return Ratio(-x.numerator, x.denominator)
 
     def finite_mul(self, x: Value, y: Value) -> Value:
         if isinstance(x, LogRatio) or isinstance(y, LogRatio):
-            power, logarithm = (_rational(y), x) if isinstance(x, LogRatio) else (_rational(x), y)
+            power, logarithm = (_constant_value(y), x) if isinstance(x, LogRatio) else (_constant_value(x), y)
             if power is None or power.denominator != 1 or abs(power) > 8:
-                raise UndecidedError("a logarithm is multiplied by what is no small integer")
-            result = self.finite(0)
+                raise UndecidedError("a logarithm is multiplied by a number that is not a small integer")
+            result = self.from_rational(0)
             for _ in range(abs(int(power))):
                 result = self.finite_add(result, logarithm if power > 0 else self.finite_neg(logarithm))
             return result
-        return self._times(x, y)
+        return self._multiply(x, y)
 
-    def _times(self, x: Ratio, y: Ratio) -> Ratio:
-        left, right = _reduced(x.numerator, y.denominator), _reduced(y.numerator, x.denominator)
+    def _multiply(self, x: Ratio, y: Ratio) -> Ratio:
+        left, right = _cancel_factors(x.numerator, y.denominator), _cancel_factors(y.numerator, x.denominator)
         return Ratio(left.numerator * right.numerator, left.denominator * right.denominator)
 
     def finite_div(self, x: Value, y: Value) -> Value:
         if isinstance(y, LogRatio):
             raise UndecidedError("a division by a logarithm")
         inverse = Ratio(y.denominator, y.numerator)
-        if not self.positive(y):  # its sign is known: only the denominator has to become positive
+        if not self.is_positive(y):  # y is not 0 here, and the denominator of a ratio must be positive
             inverse = Ratio(-y.denominator, -y.numerator)
         return self.finite_mul(x, inverse)
 
     def finite_function(self, op: str, x: Value) -> Value:
         if op in ("exp", "expm1"):
-            ratio = self._as_log(x).of
-            return ratio if op == "exp" else self.finite_add(ratio, self.finite(-1))
+            ratio = self._as_log(x).ratio
+            return ratio if op == "exp" else self.finite_add(ratio, self.from_rational(-1))
         if op in ("log", "log1p") and not isinstance(x, LogRatio):
-            return LogRatio(x if op == "log" else self.finite_add(x, self.finite(1)))
-        value = _rational(x)
+            return LogRatio(x if op == "log" else self.finite_add(x, self.from_rational(1)))
+        value = _constant_value(x)
         if value is not None and op == "floor":
-            return self.finite(math.floor(value))
+            return self.from_rational(math.floor(value))
         raise UndecidedError(f"{op} of an unknown")
 
     def _as_log(self, x: Value) -> LogRatio:
         """Return a value as a logarithm: 0 is log 1, and 0.6931471805599453 is read as log 2."""
         if isinstance(x, LogRatio):
             return x
-        value = _rational(x)
+        value = _constant_value(x)
         if value == 0:
-            return LogRatio(self.finite(1))
+            return LogRatio(self.from_rational(1))
         for k in range(2, 17):
             for sign in (1, -1):
                 if value == sign * Fraction(math.log(k)):
                     self.readings.add(f"{math.log(k)} is read as log {k}")
-                    return LogRatio(self.finite(Fraction(k) ** sign))
-        raise UndecidedError("a logarithm meets a number that is none")
+                    return LogRatio(self.from_rational(Fraction(k) ** sign))
+        raise UndecidedError("a logarithm is combined with a number that is not the logarithm of a small integer")
 
 
-def _reduced(numerator: Polynomial, denominator: Polynomial) -> Ratio:
+def _cancel_factors(numerator: Polynomial, denominator: Polynomial) -> Ratio:
+    """Return the ratio with denominator 1 if the division has a polynomial quotient, else the unchanged ratio."""
     constant = denominator.value
     if constant is not None:
-        scaled = numerator if constant == 1 else numerator.scaled(1 / constant)
-        return Ratio(scaled, denominator.scaled(1 / constant))
-    quotient = numerator.divided(denominator)
+        scaled = numerator if constant == 1 else numerator.scale(1 / constant)
+        return Ratio(scaled, denominator.scale(1 / constant))
+    quotient = numerator.divide(denominator)
     if quotient is not None:
         return Ratio(quotient, Polynomial.constant(1, denominator.width))
     return Ratio(numerator, denominator)
 
 
-def _rational(x: Ratio | LogRatio) -> Fraction | None:
-    """Return the value of a constant that is no logarithm, or None."""
+def _constant_value(x: Ratio | LogRatio) -> Fraction | None:
+    """Return the value of a constant ratio, or None for a logarithm and for a ratio that depends on unknowns."""
     if isinstance(x, LogRatio):
         return None
     numerator, denominator = x.numerator.value, x.denominator.value
@@ -317,7 +321,7 @@ def _satisfies(point: Point, constraints: Sequence[Constraint]) -> bool:
     return all(value > 0 or (value == 0 and not strict) for value, strict in values)
 
 
-def _on_surfaces(constraints: Sequence[Constraint], width: int) -> Iterator[Point]:
+def _points_on_surfaces(constraints: Sequence[Constraint], width: int) -> Iterator[Point]:
     """Yield points on the surfaces p = 0 among the constraints, if p is linear in one of the unknowns."""
     weak = [polynomial for polynomial, strict in constraints if not strict and polynomial.degree > 1]
     for polynomial in weak:
@@ -332,7 +336,7 @@ def _on_surfaces(constraints: Sequence[Constraint], width: int) -> Iterator[Poin
                     yield (*others[:i], values[0] / (values[0] - values[1]), *others[i:])
 
 
-def _values_on_grid(polynomial: Polynomial) -> Any:
+def _evaluate_on_grid(polynomial: Polynomial) -> Any:
     """Return the exact values of a polynomial at all tuples of candidates, scaled to Python integers."""
     degree, scale = polynomial.degree, lcm(*(c.denominator for c in polynomial.terms.values()))
     quarters = np.array([int(4 * value) for value in _CANDIDATES], dtype=object)
@@ -351,7 +355,8 @@ def _grid_point(index: int, width: int) -> Point:
     return tuple(_CANDIDATES[int(i)] for i in np.unravel_index(index, (len(_CANDIDATES),) * width))
 
 
-#: Numbers that are tried where no linear method finds a point; multiples of 1/4.
+#: Coordinates of the points that are tried if the solution of the linear constraints violates another constraint. All
+#: are multiples of 1/4.
 _CANDIDATES = tuple(
     Fraction(n, d) for n, d in ((0, 1), (1, 1), (1, 2), (2, 1), (-1, 1), (3, 1), (1, 4), (3, 4), (-2, 1))
 )

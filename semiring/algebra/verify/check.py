@@ -1,4 +1,4 @@
-"""The functions `derive_property` and `check_axioms`, which select a method for each law and make the report.
+"""Functions `derive_property` and `check_axioms`, which select a method for each law and make the report.
 
 `Semiring` derives its properties with this module, so the module does not import `Semiring`.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from semiring.algebra.expressions import Expression
-from semiring.algebra.verify.dtype_laws import dtype_verdict, rounding
+from semiring.algebra.verify.dtype_laws import dtype_verdict, measure_rounding
 from semiring.algebra.verify.intervals import expressions_of, real_verdict, star_of
 from semiring.algebra.verify.laws import AXIOMS, PROPERTIES, STAR_LAWS, SUM_LAWS, Law
 from semiring.algebra.verify.polynomials import UndecidedError
@@ -23,17 +23,17 @@ from semiring.errors import AlgebraError, DTypeError, ExpressionError, UnknownNa
 if TYPE_CHECKING:
     from semiring.algebra import Semiring
 
-__all__ = ["check_axioms", "check_sums", "derive_property", "known_star"]
+__all__ = ["check_axioms", "check_sums", "common_star", "derive_property"]
 
 _SAMPLES, _SEED = 500, 0
-_POINTS = 4  # at which a star may be infinite and still be mended
+_MAX_POLES = 4  # points at which a star may be infinite, and a hint still suggests a star that is NaN there
 
-#: Domains on which a definition given without one is tried again, to say where its laws would hold.
-_FINITE = "(-inf, inf)"
-_SUGGESTED = ("[0, inf]", "[0, inf)", "(0, inf]", _FINITE, "[-inf, inf)", "(-inf, inf]", "[0, 1]")
+#: Domains on which a refuted definition without a domain is verified again, for a hint where its laws would hold.
+_FINITE_DOMAIN = "(-inf, inf)"
+_SUGGESTED_DOMAINS = ("[0, inf]", "[0, inf)", "(0, inf]", _FINITE_DOMAIN, "[-inf, inf)", "(-inf, inf]", "[0, 1]")
 
-#: Stars of sums and products, for definitions without one: of all finite numbers, and of non-negative numbers.
-_STARS = ("where(x == 1, nan, 1 / (1 - x))", "where(x < 1, 1 / (1 - x), nan)")
+#: Stars of ⊕ = + and ⊗ = ·, suggested for definitions without a star: on all finite, and on non-negative numbers.
+_COMMON_STARS = ("where(x == 1, nan, 1 / (1 - x))", "where(x < 1, 1 / (1 - x), nan)")
 
 
 @lru_cache(maxsize=1024)
@@ -72,17 +72,17 @@ def derive_property(semiring: Semiring, key: str) -> Verdict:
     """
     if key not in PROPERTIES:
         raise UnknownNameError("property", key, PROPERTIES)
-    return _verdict(semiring, PROPERTIES[key], semiring.dtypes, _SAMPLES, _SEED)
+    return _decide_law(semiring, PROPERTIES[key], semiring.dtypes, _SAMPLES, _SEED)
 
 
 @lru_cache(maxsize=1024)
 def check_sums(semiring: Semiring) -> AxiomReport:
-    """Return the report on what a product needs: ⊕ associative, commutative, with neutral 0̄.
+    """Return the report on the laws that a product needs: ⊕ is associative and commutative, with neutral 0̄.
 
-    Its terms are added up in the order that suits the kernels, and zeros may be among them.
+    Kernels add the terms of a product in any order, and zeros may be among the terms.
     """
-    verdicts = [_verdict(semiring, law, semiring.dtypes, _SAMPLES, _SEED) for law in SUM_LAWS]
-    return _report(semiring, semiring.dtypes, _widest(semiring), verdicts)
+    verdicts = [_decide_law(semiring, law, semiring.dtypes, _SAMPLES, _SEED) for law in SUM_LAWS]
+    return _make_report(semiring, semiring.dtypes, _widest_dtype(semiring), verdicts)
 
 
 def check_axioms(
@@ -119,44 +119,46 @@ def check_axioms(
         There is no such dtype.
     """
     try:
-        chosen = np.dtype(dtype if dtype is not None else _widest(semiring))
+        chosen = np.dtype(dtype if dtype is not None else _widest_dtype(semiring))
     except TypeError:
         raise UnknownNameError("dtype", str(dtype), semiring.dtypes) from None
     semiring.check_dtype(chosen)
     names = semiring.dtypes if dtype is None or chosen.kind == "f" else (chosen.name,)
     verdicts = []
     for law in (*AXIOMS, *(STAR_LAWS if star_of(semiring) is not None else ())):
-        verdict = _verdict(semiring, law, names, samples, seed)
+        verdict = _decide_law(semiring, law, names, samples, seed)
         if law.key == "annihilation":
-            verdict = _by_definition(verdict)
+            verdict = _annihilation_verdict(verdict)
         if verdict and law.arity:
-            verdict = replace(verdict, rounding=_rounding(semiring, law, chosen, samples, seed))
+            verdict = replace(verdict, rounding=_measure_rounding(semiring, law, chosen, samples, seed))
         verdicts.append(verdict)
-    return _report(semiring, names, chosen.name, verdicts, suggest=suggest)
+    return _make_report(semiring, names, chosen.name, verdicts, suggest=suggest)
 
 
-def _report(
+def _make_report(
     semiring: Semiring, names: tuple[str, ...], dtype: str, verdicts: list[Verdict], *, suggest: bool = True
 ) -> AxiomReport:
-    report = AxiomReport(semiring.name, repr(semiring), _elements(semiring, names), dtype, tuple(verdicts))
+    report = AxiomReport(semiring.name, repr(semiring), _describe_elements(semiring, names), dtype, tuple(verdicts))
     if not (suggest and report.refuted):
         return report
     laws = [verdict.law for verdict in verdicts]
     if semiring.domain.everything:
-        return replace(report, **_suggested(semiring, laws, _mended_stars(semiring) if laws[-1].starred else ()))
+        return replace(
+            report, **_suggest_domain(semiring, laws, _stars_undefined_at_poles(semiring) if laws[-1].starred else ())
+        )
     refuted = {verdict.law.key for verdict in report.refuted}
     if refuted <= {law.key for law in STAR_LAWS}:
-        stars = _mended_stars(semiring)
+        stars = _stars_undefined_at_poles(semiring)
         if not stars and refuted == {"star_closed"}:  # 1 / (1 - x) above 1, and NaN at 1
-            stars = tuple(filter(None, (known_star(semiring.with_star(None)),)))
+            stars = tuple(filter(None, (common_star(semiring.with_star(None)),)))
         for star in stars:
             mended = semiring.with_star(star)
-            if all(_verdict(mended, law, names, _SAMPLES, _SEED) for law in STAR_LAWS):
+            if all(_decide_law(mended, law, names, _SAMPLES, _SEED) for law in STAR_LAWS):
                 return replace(report, star=star)
     return report
 
 
-def _elements(semiring: Semiring, names: tuple[str, ...]) -> str:
+def _describe_elements(semiring: Semiring, names: tuple[str, ...]) -> str:
     """Return the description of the elements in the report."""
     kinds = {np.dtype(name).kind for name in names}
     if kinds == {"b"}:
@@ -166,11 +168,11 @@ def _elements(semiring: Semiring, names: tuple[str, ...]) -> str:
     return "the integers" if semiring.domain.everything else f"the integers in {semiring.domain}"
 
 
-def _widest(semiring: Semiring) -> str:
+def _widest_dtype(semiring: Semiring) -> str:
     return "float64" if "float64" in semiring.dtypes else semiring.dtypes[0]
 
 
-def _verdict(semiring: Semiring, law: Law, names: tuple[str, ...], samples: int, seed: int) -> Verdict:
+def _decide_law(semiring: Semiring, law: Law, names: tuple[str, ...], samples: int, seed: int) -> Verdict:
     """Return the verdict of the strongest method that applies, on the dtypes with these names."""
     expressions = expressions_of(semiring, law)
     if acts_on_bits(*expressions):
@@ -184,48 +186,48 @@ def _verdict(semiring: Semiring, law: Law, names: tuple[str, ...], samples: int,
     return real_verdict(semiring, law, samples, seed, integral="f" not in kinds)
 
 
-def _by_definition(verdict: Verdict) -> Verdict:
-    """Return the verdict that 0̄ annihilates by definition, with a note if the expression alone does not have this."""
+def _annihilation_verdict(verdict: Verdict) -> Verdict:
+    """Return the verdict that 0̄ annihilates by definition, with a note if the expression alone violates that law."""
     if verdict:
         return replace(verdict, outcome="proved", how=f"definition, and {verdict.how}")
     note = f"a note, no error: 0̄ ⊗ x is defined as 0̄. Without this definition, {verdict.counterexample}"
     return Verdict(verdict.law, "proved", "definition", note=note)
 
 
-def _rounding(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, seed: int) -> Any:
+def _measure_rounding(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, seed: int) -> Any:
     try:
-        return rounding(semiring, law, dtype, samples, seed)
-    except DTypeError:  # a star that does not exist on integers
+        return measure_rounding(semiring, law, dtype, samples, seed)
+    except DTypeError:  # the star does not exist on integers
         return None
 
 
-def _suggested(semiring: Semiring, laws: list[Law], stars: tuple[str, ...]) -> dict[str, Any]:
+def _suggest_domain(semiring: Semiring, laws: list[Law], stars: tuple[str, ...]) -> dict[str, Any]:
     """Return the fields of a report that suggest a domain on which the laws of a refuted definition are proved, or {}.
 
     ``stars`` are those of `_mended_stars`, one of which is suggested if the laws need it. If the semiring has no star
     on that domain, the suggestion includes a common star.
     """
     for star in ("", *stars):
-        for text in _SUGGESTED:
+        for text in _SUGGESTED_DOMAINS:
             try:
                 candidate = semiring.on_domain(text)
                 candidate = candidate.with_star(star) if star else candidate
-            except (AlgebraError, DTypeError, ExpressionError):  # where zero and one have changed places, for one
+            except (AlgebraError, DTypeError, ExpressionError):  # for example where zero and one are swapped
                 continue
             if all(law.key == "annihilation" or real_verdict(candidate, law, 0, _SEED).proved for law in laws):
                 if len(laws) > len(SUM_LAWS) and candidate.star_expression is None:
-                    return {"suggested": text, "star": known_star(candidate), "is_starless": True}
+                    return {"suggested": text, "star": common_star(candidate), "is_starless": True}
                 return {"suggested": text, "star": star}
     return {}
 
 
 @lru_cache(maxsize=256)
-def known_star(semiring: Semiring) -> str:
+def common_star(semiring: Semiring) -> str:
     """Return the text of a common star that is proved to be a star of the semiring, or "".
 
     The candidates are the star of sums and products, and for a selective ⊕ the star that is 1̄ where 1̄ ⊕ x = 1̄.
     """
-    one, stars = semiring.one, list(_STARS)
+    one, stars = semiring.one, list(_COMMON_STARS)
     if semiring.selective:
         absorbed = semiring.add.expression.substitute({"x": one, "y": Expression("var", (), "x")})
         stars.append(f"where({absorbed} == {one}, {one}, nan)")
@@ -239,7 +241,7 @@ def known_star(semiring: Semiring) -> str:
     return ""
 
 
-def _mended_stars(semiring: Semiring) -> tuple[str, ...]:
+def _stars_undefined_at_poles(semiring: Semiring) -> tuple[str, ...]:
     """Return texts of the semiring's star with NaN at, or beyond, the points where it is infinite.
 
     1 / (1 - x) is infinite at 1, where the sum of all powers of 1 diverges: a star says so by NaN. Above 1 it is
@@ -251,9 +253,9 @@ def _mended_stars(semiring: Semiring) -> tuple[str, ...]:
     star_text = text = semiring.given_star.text
     points: list[Any] = []
     try:
-        finite = semiring.on_domain(_FINITE)  # where ∞ is no element
-        while len(points) <= _POINTS:
-            failure = _verdict(finite, law, semiring.dtypes, _SAMPLES, _SEED).counterexample
+        finite = semiring.on_domain(_FINITE_DOMAIN)  # a domain without ∞
+        while len(points) <= _MAX_POLES:
+            failure = _decide_law(finite, law, semiring.dtypes, _SAMPLES, _SEED).counterexample
             if failure is None:
                 break
             if failure.left.lstrip("-") != "∞":

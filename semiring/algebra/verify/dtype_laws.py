@@ -1,4 +1,4 @@
-"""Checks of laws in the arithmetic of a dtype, on every element of a small dtype, and on samples of a large one."""
+"""Check laws in the arithmetic of a dtype, on every element of a small dtype, or on samples of a large one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from semiring.algebra.verify.intervals import Clash, counterexample
+from semiring.algebra.verify.intervals import Violation, make_counterexample
 from semiring.algebra.verify.laws import Law
 from semiring.algebra.verify.polynomials import UndecidedError
 from semiring.algebra.verify.report import Rounding, Verdict
@@ -19,9 +19,9 @@ from semiring.errors import IntegerOverflowError
 if TYPE_CHECKING:
     from semiring.algebra import Semiring
 
-__all__ = ["dtype_verdict", "rounding"]
+__all__ = ["dtype_verdict", "measure_rounding"]
 
-MAX_TUPLES = 1 << 17  # an exhaustive check looks at no more tuples of elements than this
+MAX_TUPLES = 1 << 17  # tuples of elements in an exhaustive check
 
 
 class ArrayAlgebra:
@@ -49,26 +49,26 @@ def dtype_verdict(semiring: Semiring, law: Law, names: Sequence[str], samples: i
     every, sampled, count = [], [], 0
     for name in sorted(names, key=lambda name: (np.dtype(name).itemsize, np.dtype(name).kind)):
         dtype = np.dtype(name)
-        elements = _every_element(semiring, dtype)
+        elements = _list_elements(semiring, dtype)
         if elements is not None and len(elements) ** law.arity <= MAX_TUPLES:
             columns = [
                 np.asarray(column, dtype) for column in zip(*itertools.product(elements, repeat=law.arity), strict=True)
             ]
             every.append(name)
         else:
-            columns = _columns(semiring, law, dtype, samples, seed)
+            columns = _draw_columns(semiring, law, dtype, samples, seed)
             sampled.append(name)
             count += samples
-        first_clash = _first_clash(semiring, law, dtype, columns)
+        first_clash = _first_violation(semiring, law, dtype, columns)
         if first_clash is not None:
             values, clash = first_clash
-            return Verdict(law, "refuted", f"values of {name}", counterexample(law, values, clash))
+            return Verdict(law, "refuted", f"values of {name}", make_counterexample(law, values, clash))
     parts = [f"all values of {', '.join(every)}"] if every else []
     parts += [f"{count} samples of {', '.join(sampled)}"] if sampled else []
     return Verdict(law, "sampled" if sampled else "proved", " and ".join(parts))
 
 
-def _every_element(semiring: Semiring, dtype: np.dtype[Any]) -> Any:
+def _list_elements(semiring: Semiring, dtype: np.dtype[Any]) -> Any:
     """Return the elements of the domain in a dtype, or None if they are too many."""
     domain = semiring.domain
     elements = np.array([False, True])
@@ -83,14 +83,14 @@ def _every_element(semiring: Semiring, dtype: np.dtype[Any]) -> Any:
     return elements[domain.contains(elements)]
 
 
-def _first_clash(
+def _first_violation(
     semiring: Semiring, law: Law, dtype: np.dtype[Any], columns: list[Any]
-) -> tuple[list[Any], Clash] | None:
-    """Return the simplest tuple that breaks the law, with its sides."""
+) -> tuple[list[Any], Violation] | None:
+    """Return the simplest tuple that violates the law, with the statement and its sides, or None."""
     algebra = ArrayAlgebra(semiring, dtype)
     for statement, left, right in law.demands(algebra, *columns):
         if right:
-            holds = np.logical_or.reduce([_same(left, side) for side in right])
+            holds = np.logical_or.reduce([_equal_or_nan(left, side) for side in right])
         else:
             holds = semiring.domain.contains(np.asarray(left))
         if law.starred:
@@ -102,25 +102,27 @@ def _first_clash(
                 size += np.abs(column[failures].astype(np.float64))
             chosen = failures[np.argmin(size)]
 
-            def pick(side: Any, chosen: Any = chosen) -> int:
-                return int(side if np.ndim(side) == 0 else side[chosen])
+            def entry(side: Any, index: Any = chosen) -> int:
+                return int(side if np.ndim(side) == 0 else side[index])
 
-            return [int(column[chosen]) for column in columns], (statement, pick(left), tuple(map(pick, right)))
+            return [int(column[chosen]) for column in columns], (statement, entry(left), tuple(map(entry, right)))
     return None
 
 
-def _same(left: Any, right: Any) -> Any:
+def _equal_or_nan(left: Any, right: Any) -> Any:
+    """Return entry by entry whether two sides are equal, or are both NaN."""
     left, right = np.asarray(left), np.asarray(right)
     return (left == right) | ((left != left) & (right != right))
 
 
 def _star_exists(semiring: Semiring, x: Any) -> Any:
+    """Return entry by entry whether the star exists."""
     if semiring.divergence is None:
         return np.ones(np.shape(x), dtype=bool)
     return ~np.asarray(semiring.divergence.evaluate({"x": x}, np.asarray(x).dtype))
 
 
-def _columns(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, seed: int) -> list[Any]:
+def _draw_columns(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, seed: int) -> list[Any]:
     """Return an array of random elements of the domain, with corner values, for each variable of a law."""
     generator = np.random.default_rng([seed, zlib.crc32(law.key.encode())])
     domain = semiring.domain
@@ -162,16 +164,16 @@ def _columns(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, s
     return columns
 
 
-def rounding(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, seed: int) -> Rounding:
+def measure_rounding(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, seed: int) -> Rounding:
     """Return the largest deviation between the sides of an exact law in the arithmetic of ``dtype``."""
-    columns = _columns(semiring, law, dtype, samples, seed)
+    columns = _draw_columns(semiring, law, dtype, samples, seed)
     worst, overflow = 0.0, ""
     try:
         for statement, left, right in law.demands(ArrayAlgebra(semiring, dtype), *columns):
             if not right or law.key == "annihilation":
                 continue
             operands = [*columns, *([semiring.one_for(dtype)] if "1̄" in statement else [])]
-            distance, is_lost = _distance(left, right, operands, dtype)
+            distance, is_lost = _ulp_distance(left, right, operands, dtype)
             if law.starred:
                 exists = _star_exists(semiring, columns[0])
                 distance, is_lost = np.where(exists, distance, 0.0), is_lost & exists
@@ -185,20 +187,23 @@ def rounding(semiring: Semiring, law: Law, dtype: np.dtype[Any], samples: int, s
     return Rounding(dtype.name, samples, worst, overflow)
 
 
-def _overflow_message(law: Law, statement: str, left: Any, columns: Sequence[Any], lost: Any) -> str:
-    """Return the message about a side of a law that is not finite, with the smallest values that cause it."""
-    chosen = lost[np.argmin(sum(np.abs(column[lost].astype(np.float64)) for column in columns))]
+def _overflow_message(law: Law, statement: str, left: Any, columns: Sequence[Any], failures: Any) -> str:
+    """Return the message about a side of a law that is not finite, with the smallest values that cause it.
+
+    ``failures`` are the positions of such values in the columns.
+    """
+    chosen = failures[np.argmin(sum(np.abs(column[failures].astype(np.float64)) for column in columns))]
     values = ", ".join(f"{name} = {column[chosen]:.6g}" for name, column in zip(law.variables, columns, strict=True))
     left_values = np.broadcast_to(np.asarray(left), columns[0].shape)[chosen]
     detail = "" if np.isfinite(left_values) else f", where the left side is {left_values}"
     return f"{statement} leaves the range at {values}{detail}"
 
 
-def _distance(left: Any, right: Sequence[Any], operands: list[Any], dtype: np.dtype[Any]) -> tuple[Any, Any]:
-    """Return the distance in ulp of the largest operand or result, and where exactly one side is finite."""
+def _ulp_distance(left: Any, right: Sequence[Any], operands: list[Any], dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """Return the distance of the sides in ulp of the largest operand or result, and where their finiteness differs."""
     shape = np.shape(operands[0])
     sides = [np.broadcast_to(np.asarray(side), shape) for side in (left, *right)]
-    same = np.logical_or.reduce([_same(sides[0], side) for side in sides[1:]])
+    same = np.logical_or.reduce([_equal_or_nan(sides[0], side) for side in sides[1:]])
     if dtype.kind != "f":
         return np.zeros(shape), ~same
     finite = np.logical_and.reduce([np.isfinite(side) for side in sides])

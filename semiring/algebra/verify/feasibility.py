@@ -1,6 +1,6 @@
-"""Feasibility of linear inequalities over the rationals, with simple solutions, by Fourier–Motzkin elimination.
+"""Decide whether inequalities have a solution over the rationals, by Fourier–Motzkin elimination.
 
-`find_point` decides systems in a few variables, with strict and non-strict inequalities, exactly. `contradicts` is a
+`find_point` decides systems in a few variables, with strict and non-strict inequalities, exactly. `is_infeasible` is a
 sufficient test for polynomial inequalities. It searches for non-negative multipliers under which products of the
 constraints add up to a contradiction (Handelman 1988, Motzkin's transposition theorem), by an exact simplex method.
 
@@ -15,12 +15,13 @@ from fractions import Fraction
 
 from semiring.algebra.verify.polynomials import Polynomial, UndecidedError
 
-__all__ = ["Constraint", "contradicts", "find_point", "simplest_between"]
+__all__ = ["Constraint", "find_point", "is_infeasible", "simplest_between"]
 
 #: A polynomial, and whether it is > 0 (True) or ≥ 0 (False).
 Constraint = tuple[Polynomial, bool]
-System = dict[tuple[int, ...], tuple[Fraction, bool]]  # coefficients → (constant, strict), the tightest of each
-Row = tuple[tuple[int, ...], Fraction, bool]  # one of them
+#: The coefficients of each inequality, with the constant and the strictness of the tightest one.
+System = dict[tuple[int, ...], tuple[Fraction, bool]]
+Row = tuple[tuple[int, ...], Fraction, bool]  # an inequality of a system: its coefficients, constant and strictness
 
 MAX_ROWS = 2_000
 MAX_PRODUCTS = 90
@@ -63,14 +64,14 @@ def _solve(system: System, width: int) -> list[Fraction] | None:
     if values is None:
         return None
 
-    def bound(coefficients: tuple[int, ...], constant: Fraction) -> Fraction:
-        others = sum(
+    def evaluate_bound(coefficients: tuple[int, ...], constant: Fraction) -> Fraction:
+        known_terms = sum(
             (c * v for i, (c, v) in enumerate(zip(coefficients, values, strict=True)) if i != chosen), constant
         )
-        return -others / coefficients[chosen]
+        return -known_terms / coefficients[chosen]
 
-    low = max(((bound(c, constant), strict) for c, constant, strict in lower), default=None)
-    high = min(((bound(c, constant), not strict) for c, constant, strict in upper), default=None)
+    low = max(((evaluate_bound(c, constant), strict) for c, constant, strict in lower), default=None)
+    high = min(((evaluate_bound(c, constant), not strict) for c, constant, strict in upper), default=None)
     values[chosen] = simplest_between(
         None if low is None else low[0],
         None if high is None else high[0],
@@ -81,7 +82,7 @@ def _solve(system: System, width: int) -> list[Fraction] | None:
 
 
 def _cheapest_variable(system: System, width: int) -> int | None:
-    """Return the variable whose elimination adds the fewest rows; None where no row has any."""
+    """Return the variable whose elimination adds the fewest rows, or None if no row has a variable."""
     counts = [[0, 0] for _ in range(width)]
     for coefficients in system:
         for i, coefficient in enumerate(coefficients):
@@ -91,11 +92,14 @@ def _cheapest_variable(system: System, width: int) -> int | None:
     return min(present, key=lambda i: counts[i][0] * counts[i][1] - sum(counts[i]), default=None)
 
 
-def _combine(reduced: System, lower: list[Row], upper: list[Row], chosen: int) -> bool:
-    """Add each lower bound of a variable to each upper one, so that it cancels; False if two contradict each other."""
+def _combine(system: System, lower: list[Row], upper: list[Row], variable: int) -> bool:
+    """Add to a system the sum of each lower and each upper bound of a variable, in which the variable cancels.
+
+    Returns False if two bounds contradict each other.
+    """
     for below, below_constant, below_strict in lower:
         for above, above_constant, above_strict in upper:
-            p, q = -above[chosen], below[chosen]
+            p, q = -above[variable], below[variable]
             combined = [p * a + q * b for a, b in zip(below, above, strict=True)]
             constant, strict = p * below_constant + q * above_constant, below_strict or above_strict
             divisor = math.gcd(*combined)
@@ -103,7 +107,7 @@ def _combine(reduced: System, lower: list[Row], upper: list[Row], chosen: int) -
                 if constant < 0 or (strict and constant == 0):
                     return False
             else:
-                _tighten(reduced, tuple(c // divisor for c in combined), constant / divisor, strict)
+                _tighten(system, tuple(c // divisor for c in combined), constant / divisor, strict)
     return True
 
 
@@ -121,7 +125,7 @@ def simplest_between(
     if high is not None and high <= 0:
         return -simplest_between(-high, None if low is None else -low, low_open=high_open, high_open=low_open)
     assert low is not None
-    # Positive from here on: walk the continued fractions of the ends (Stern–Brocot).
+    # The interval is positive from here on. The recursion follows the continued fractions of its ends (Stern–Brocot).
     whole = math.floor(low)
     least = Fraction(whole if low == whole and not low_open else whole + 1)
     if high is None or least < high or (least == high and not high_open):
@@ -135,8 +139,8 @@ def simplest_between(
     return whole + 1 / rest
 
 
-def contradicts(constraints: Sequence[Constraint]) -> bool:
-    """Return whether it is *proved* that polynomial constraints have no common solution; False proves nothing.
+def is_infeasible(constraints: Sequence[Constraint]) -> bool:
+    """Return whether polynomial constraints are *proved* to have no common solution, where False proves nothing.
 
     Each monomial counts as a variable of its own. The linear system has the constraints and the products of pairs of
     constraints, which they imply. This relaxed system is infeasible exactly if there are non-negative multipliers with
@@ -160,11 +164,12 @@ def contradicts(constraints: Sequence[Constraint]) -> bool:
 def _has_nonnegative_solution(rows: list[list[Fraction]], right: list[Fraction]) -> bool:
     """Return whether rows · λ = right has a solution λ ≥ 0, for right ≥ 0.
 
-    It is phase one of the simplex method with Bland's rule.
+    The function runs phase one of the simplex method with Bland's rule.
     """
     n = len(rows[0])
-    table = [[*row, value] for row, value in zip(rows, right, strict=True)]  # artificial columns are left out: they
-    basis = [n + i for i in range(len(table))]  # never come back, so only their number in the basis is kept
+    # The table has no artificial columns: they never enter the basis again, so ``basis`` holds only their numbers.
+    table = [[*row, value] for row, value in zip(rows, right, strict=True)]
+    basis = [n + i for i in range(len(table))]
     cost = [sum((row[j] for row in table), Fraction(0)) for j in range(n + 1)]
     for _ in range(500):
         entering = next((j for j in range(n) if cost[j] > 0), None)

@@ -1,4 +1,4 @@
-"""Verification of laws on an interval of the extended reals, by corner values, case splits and samples."""
+"""Verify laws on an interval of the extended reals, by corner values, case splits and samples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from semiring.algebra.verify.case_splits import Cases, Effort
-from semiring.algebra.verify.extended_reals import DecimalNumbers, Numbers, Value, is_nan, numbers_for, readable
+from semiring.algebra.verify.extended_reals import DecimalNumbers, Numbers, Value, format_value, is_nan, numbers_for
 from semiring.algebra.verify.laws import Law
 from semiring.algebra.verify.polynomials import UndecidedError
 from semiring.algebra.verify.report import Counterexample, Verdict
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ScalarAlgebra", "prove", "real_verdict"]
 
-Clash = tuple[str, Value, tuple[Value, ...]]
+#: A statement that fails, the value of its left side, and the values that the left side may have.
+Violation = tuple[str, Value, tuple[Value, ...]]
 _SIMPLE = ("0", "1", "-1", "2", "1/2", "-2", "3", "1/4", "3/4", "-1/2", "5/2", "-3", "10", "1/8")
 _MAX_CORNERS = 800  # tuples of corner values that are tried on one law
 
@@ -55,7 +56,7 @@ class ScalarAlgebra:
         return self.numbers.evaluate(self.semiring.mul.expression, {"x": x, "y": y})
 
     def mul(self, x: Value, y: Value) -> Value:
-        if self.numbers.equal(x, self.zero) or self.numbers.equal(y, self.zero):
+        if self.numbers.is_equal(x, self.zero) or self.numbers.is_equal(y, self.zero):
             return self.zero
         return self.raw_mul(x, y)
 
@@ -65,25 +66,27 @@ class ScalarAlgebra:
         return self.numbers.evaluate(expression, {"x": x})
 
     def contains(self, x: Value) -> bool:
-        """Return whether x lies in the domain (on decimals: to within their tolerance)."""
+        """Return whether x lies in the domain, up to the tolerance of decimals at the ends."""
         domain, numbers = self.semiring.domain, self.numbers
         lower, upper = numbers.constant(domain.lower), numbers.constant(domain.upper)
         if isinstance(numbers, DecimalNumbers) and not isinstance(x, float):
             closed = (
-                not domain.lower_open and numbers.same(lower, x),
-                not domain.upper_open and numbers.same(x, upper),
+                not domain.lower_open and numbers.is_same_outcome(lower, x),
+                not domain.upper_open and numbers.is_same_outcome(x, upper),
             )
         else:
             closed = (False, False)
-        above = closed[0] or (numbers.less(lower, x) if domain.lower_open else numbers.less_equal(lower, x))
-        return above and (closed[1] or (numbers.less(x, upper) if domain.upper_open else numbers.less_equal(x, upper)))
+        above = closed[0] or (numbers.is_less(lower, x) if domain.lower_open else numbers.is_less_or_equal(lower, x))
+        return above and (
+            closed[1] or (numbers.is_less(x, upper) if domain.upper_open else numbers.is_less_or_equal(x, upper))
+        )
 
-    def clash(self, law: Law, values: Sequence[Value]) -> Clash | None:
-        """Return the first statement of the law that the values violate, with its sides, or None."""
+    def find_violation(self, law: Law, values: Sequence[Value]) -> Violation | None:
+        """Return the first statement of the law that fails for the values, with its sides, or None."""
         for statement, left, right in law.demands(self, *values):
             if law.starred and is_nan(left):
                 continue
-            if any(self.numbers.same(left, side) for side in right) if right else self.contains(left):
+            if any(self.numbers.is_same_outcome(left, side) for side in right) if right else self.contains(left):
                 continue
             return statement, left, right
         return None
@@ -94,8 +97,8 @@ def real_verdict(semiring: Semiring, law: Law, samples: int, seed: int, *, integ
     numbers = numbers_for(*expressions_of(semiring, law))
     algebra = ScalarAlgebra(semiring, numbers)
     precision = "60 digits" if isinstance(numbers, DecimalNumbers) else "exact"
-    corners = _corner_tuples(_corners(semiring, law, integral), law.arity)
-    refuted, _ = _try(law, algebra, corners)
+    corners = _corner_tuples(_corner_values(semiring, law, integral), law.arity)
+    refuted, _ = _find_counterexample(law, algebra, corners)
     if refuted is not None:
         return Verdict(law, "refuted", f"corner values ({precision})", refuted)
     try:
@@ -103,40 +106,41 @@ def real_verdict(semiring: Semiring, law: Law, samples: int, seed: int, *, integ
     except UndecidedError as reason:
         why = str(reason)
     generator = random.Random(f"{seed} {law.key}")
-    draws = (tuple(_draw(semiring.domain, generator, integral) for _ in law.variables) for _ in range(samples))
-    refuted, tried = _try(law, algebra, itertools.chain(corners, draws))
+    draws = (tuple(_draw_element(semiring.domain, generator, integral) for _ in law.variables) for _ in range(samples))
+    refuted, tried = _find_counterexample(law, algebra, itertools.chain(corners, draws))
     if refuted is not None:
         return Verdict(law, "refuted", f"samples ({precision})", refuted)
     return Verdict(law, "sampled", f"{tried} samples ({precision}): {why}")
 
 
-def _try(
+def _find_counterexample(
     law: Law, algebra: ScalarAlgebra, tuples: Iterable[tuple[float | Fraction, ...]]
 ) -> tuple[Counterexample | None, int]:
-    """Return the first counterexample among the tuples, and how many could be evaluated."""
+    """Return the first counterexample among the tuples, or None, and the number of tuples that were evaluated."""
     tried = 0
     for values in tuples:
         try:
-            clash = algebra.clash(law, [algebra.numbers.constant(value) for value in values])
+            clash = algebra.find_violation(law, [algebra.numbers.constant(value) for value in values])
         except UndecidedError:
             continue
         tried += 1
         if clash is not None:
-            return counterexample(law, values, clash), tried
+            return make_counterexample(law, values, clash), tried
     return None, tried
 
 
-def counterexample(law: Law, values: Sequence[Any], clash: Clash) -> Counterexample:
-    statement, left, right = clash
+def make_counterexample(law: Law, values: Sequence[Any], violation: Violation) -> Counterexample:
+    """Return the counterexample with the text of its values, from the sides of the violated statement."""
+    statement, left, right = violation
     named = dict(zip(law.variables, values, strict=True))
-    text = ", ".join(f"{name} = {readable(value)}" for name, value in named.items())
-    return Counterexample(named, statement, readable(left), tuple(readable(side) for side in right), text)
+    text = ", ".join(f"{name} = {format_value(value)}" for name, value in named.items())
+    return Counterexample(named, statement, format_value(left), tuple(format_value(side) for side in right), text)
 
 
 # ------------------------------------------------------------------------------------------------------------ elements
 
 
-def _corners(semiring: Semiring, law: Law, integral: bool) -> list[float | Fraction]:
+def _corner_values(semiring: Semiring, law: Law, integral: bool) -> list[float | Fraction]:
     """Return elements to try, simple ones first: small numbers, ends of the domain, constants of the operations."""
     domain = semiring.domain
     candidates: list[float | Fraction] = [Fraction(text) for text in _SIMPLE]
@@ -172,7 +176,8 @@ def _corner_tuples(corners: list[float | Fraction], arity: int) -> list[tuple[fl
     return [tuple(corners[i] for i in tuple_) for tuple_ in indices]
 
 
-def _draw(domain: Domain, generator: random.Random, integral: bool) -> float | Fraction:
+def _draw_element(domain: Domain, generator: random.Random, integral: bool) -> float | Fraction:
+    """Return a random element of the domain, or raise `UndecidedError` if a hundred draws find none."""
     infinities = [end for end in (-math.inf, math.inf) if _in_domain(domain, end)]
     if infinities and generator.random() < 0.06:
         return generator.choice(infinities)
@@ -198,6 +203,8 @@ def _draw(domain: Domain, generator: random.Random, integral: bool) -> float | F
 
 @dataclass
 class _Proof:
+    """The number of branches of a proof, the constants that it read as logarithms, and its effort."""
+
     branches: int = 0
     readings: set[str] = field(default_factory=set)
     effort: Effort = field(default_factory=Effort)
@@ -211,7 +218,7 @@ def prove(semiring: Semiring, law: Law, *, integral: bool = False) -> Verdict:
     domain = semiring.domain
     kinds = [math.nan, *(end for end in (math.inf, -math.inf) if _in_domain(domain, end))]  # NaN marks a finite unknown
     for ends in itertools.product(kinds, repeat=law.arity):
-        refutation = _explore(semiring, law, ends, logarithmic, integral, proof)
+        refutation = _refute_by_cases(semiring, law, ends, logarithmic, integral, proof)
         if refutation is not None:
             return Verdict(law, "refuted", "case splits", refutation)
     how = "case splits (1 case)" if proof.branches == 1 else f"case splits ({proof.branches} cases)"
@@ -221,16 +228,19 @@ def prove(semiring: Semiring, law: Law, *, integral: bool = False) -> Verdict:
     return Verdict(law, "proved", how, note=note)
 
 
-def _explore(
+def _refute_by_cases(
     semiring: Semiring, law: Law, ends: tuple[float, ...], logarithmic: bool, integral: bool, proof: _Proof
 ) -> Counterexample | None:
-    """Return all cases in which the variables are the infinities in ``ends``, or finite where these are NaN."""
+    """Return a counterexample of the cases that ``ends`` describes, or None if the law holds in all of them.
+
+    A variable is the infinity in ``ends``, or any finite element if its entry is NaN.
+    """
     finite = [i for i, end in enumerate(ends) if end != end]
     cases = Cases(len(finite), logarithmic, proof.readings, proof.effort)
     algebra = ScalarAlgebra(semiring, cases)
     domain = semiring.domain
 
-    def run() -> Clash | None:
+    def evaluate_law() -> Violation | None:
         values: list[Value] = list(ends)
         for position, i in enumerate(finite):
             values[i] = unknown = cases.unknown(position)
@@ -238,20 +248,20 @@ def _explore(
                 cases.assume(cases.add(unknown, cases.neg(cases.constant(domain.lower))), strict=domain.lower_open)
             if math.isfinite(domain.upper):
                 cases.assume(cases.add(cases.constant(domain.upper), cases.neg(unknown)), strict=domain.upper_open)
-        return algebra.clash(law, values)
+        return algebra.find_violation(law, values)
 
-    for refutation in cases.explore(run):
+    for refutation in cases.explore(evaluate_law):
         if refutation is None:
             continue
         if cases.point is None:
-            raise UndecidedError("a case could be shown neither empty nor inhabited")
+            raise UndecidedError("the method can neither prove that a case is impossible nor find an element of it")
         values: list[Any] = list(ends)
         for position, i in enumerate(finite):
             coordinate = cases.point[position]
             values[i] = _logarithm(coordinate) if logarithmic else coordinate
         if integral and any(isinstance(value, Fraction) and value.denominator != 1 for value in values):
-            raise UndecidedError("it fails between the integers")
-        return _confirmed(semiring, law, values)
+            raise UndecidedError("the counterexample is not integral")
+        return _confirm_counterexample(semiring, law, values)
     proof.branches += cases.branches
     return None
 
@@ -261,10 +271,10 @@ def _logarithm(value: Fraction) -> Fraction:
     return Fraction(context.ln(context.divide(Decimal(value.numerator), Decimal(value.denominator))))
 
 
-def _confirmed(semiring: Semiring, law: Law, values: list[float | Fraction]) -> Counterexample:
-    """Return the counterexample, evaluated again on numbers."""
+def _confirm_counterexample(semiring: Semiring, law: Law, values: list[float | Fraction]) -> Counterexample:
+    """Return the counterexample that these values are, after the law was evaluated on them as numbers."""
     algebra = ScalarAlgebra(semiring, numbers_for(*expressions_of(semiring, law)))
-    refutation, _ = _try(law, algebra, [tuple(values)])
+    refutation, _ = _find_counterexample(law, algebra, [tuple(values)])
     if refutation is None:
         raise UndecidedError("a counterexample could not be confirmed")
     return refutation

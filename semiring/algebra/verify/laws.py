@@ -1,4 +1,4 @@
-"""The laws and properties of a semiring as functions of elements, in which `+` is ⊕ and `*` is ⊗.
+"""Laws and properties of a semiring as functions of elements, in which `+` is ⊕ and `*` is ⊗.
 
 The `Algebra` of an `Element` defines its values: exact numbers, unknowns of a case split, or arrays of a dtype.
 """
@@ -13,7 +13,7 @@ __all__ = ["AXIOMS", "PROPERTIES", "STAR_LAWS", "SUM_LAWS", "Algebra", "Element"
 
 
 class Algebra(Protocol):
-    """⊕, ⊗ (with 0̄ ⊗ x = 0̄), the star and the two elements, on whatever values there are."""
+    """The operations ⊕, ⊗ (with 0̄ ⊗ x = 0̄) and star, and the elements 0̄ and 1̄, on any type of values."""
 
     zero: Any
     one: Any

@@ -17,13 +17,14 @@ MAX_BITS = 4_000
 
 
 class UndecidedError(Exception):
-    """A question is beyond the exact methods, or too large for them: the law is sampled instead."""
+    """Raised where the exact methods do not apply, or exceed their limits. The law is then sampled instead."""
 
 
 class Polynomial:
-    """A polynomial as {exponents: coefficient}; immutable, hashable, without zero coefficients.
+    """A polynomial as {exponents: coefficient}, immutable, hashable, and without zero coefficients.
 
-    Products beyond 400 terms, degree 24 or 4,000-bit coefficients raise `UndecidedError`: nothing here runs for long.
+    Products beyond 400 terms, degree 24 or 4,000-bit coefficients raise `UndecidedError`, which bounds the time of
+    every operation.
     """
 
     __slots__ = ("__dict__", "terms", "width")
@@ -74,7 +75,7 @@ class Polynomial:
                 terms[exponents] = terms.get(exponents, Fraction(0)) + product
         return Polynomial(terms, self.width)
 
-    def scaled(self, factor: Fraction | int) -> Polynomial:
+    def scale(self, factor: Fraction | int) -> Polynomial:
         return Polynomial(
             {exponents: coefficient * factor for exponents, coefficient in self.terms.items()}, self.width
         )
@@ -113,7 +114,7 @@ class Polynomial:
         divisor = gcd(*integers)
         return tuple(i // divisor for i in integers), constant * common / divisor
 
-    def divided(self, divisor: Polynomial) -> Polynomial | None:
+    def divide(self, divisor: Polynomial) -> Polynomial | None:
         """Return the quotient if it is a polynomial, else None."""
         if not divisor:
             return None
@@ -132,7 +133,7 @@ class Polynomial:
     def factors(self) -> tuple[Fraction, list[tuple[Polynomial, int]]]:
         """A constant and the irreducible factors with their multiplicities, whose product is the polynomial.
 
-        This property factors monomials and polynomials that are linear in a variable. SymPy factors the rest.
+        This property factors monomials and polynomials that are linear in a variable. SymPy factors all others.
         """
         shared = tuple(min(exponents[i] for exponents in self.terms) for i in range(self.width))
         powers = [(Polynomial.variable(i, self.width), power) for i, power in enumerate(shared) if power]
@@ -146,7 +147,7 @@ class Polynomial:
         return constant, powers + others
 
     def _linear_factors(self) -> tuple[Fraction, list[tuple[Polynomial, int]]] | None:
-        """Return the factors of a·v + b for a variable v; None if no variable occurs to the first power alone.
+        """Return the factors of a·v + b for a variable v, or None if no variable occurs to the first power alone.
 
         Such a polynomial is irreducible unless a factor of a divides b.
         """
@@ -155,8 +156,8 @@ class Polynomial:
                 continue
             a, b = self._coefficients(i)
             for factor, _ in a.factors[1] if a.degree else ():
-                if b.divided(factor) is not None:
-                    rest = self.divided(factor)
+                if b.divide(factor) is not None:
+                    rest = self.divide(factor)
                     assert rest is not None
                     constant, others = rest.factors
                     return constant, [(factor, 1), *others]

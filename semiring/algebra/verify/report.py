@@ -1,4 +1,4 @@
-"""The results of the checks: a verdict for each law, and the report that `check_axioms` returns."""
+"""Results of the checks: a verdict for each law, and the report that `check_axioms` returns."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Rounding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of the check of a law, and the method; it is true in a condition unless the law is refuted.
+    """The outcome of the check of a law, and the method. A verdict is true in a condition unless the law is refuted.
 
     Parameters
     ----------
@@ -126,14 +126,16 @@ class Verdict:
         return f"{self.law.text} {verb} {self.how}{rounding}{'; ' if self.note else ''}{self.note}"
 
 
-def _either(names: Sequence[str]) -> str:
+def _join_choices(names: Sequence[str]) -> str:
     """Return the names as a choice in words: a, b or c."""
     return " or ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
 
 
 @dataclass(frozen=True)
 class AxiomReport:
-    """The verdicts on the laws of a semiring; it is true in a condition if no law is refuted, and prints as a table.
+    """The verdicts on the laws of a semiring, which print as a table.
+
+    A report is true in a condition if no law is refuted.
 
     Parameters
     ----------
@@ -164,7 +166,7 @@ class AxiomReport:
 
     @property
     def hint(self) -> str:
-        """The sentence that suggests this domain and star; "" where none was found."""
+        """The sentence that suggests this domain and star, or "" if none was found."""
         star = option("star", self.star) if self.star else ""
         if not self.suggested:
             return f"A star is nan where it does not exist: give {star}." if star else ""
@@ -243,13 +245,13 @@ class AxiomReport:
             The error, which is not raised.
         """
         defined = f", defined by {option('add')}, {option('mul')}, {option('zero')} and {option('one')},"
-        hint = self.hint or advice("", f"Change {_either([option(key) for key in failure.law.arguments])}.")
+        hint = self.hint or advice("", f"Change {_join_choices([option(key) for key in failure.law.arguments])}.")
         message = f"{name}{advice('', defined)} is no semiring on {self.domain}, so {consequence}: {failure}. {hint}"
         return AlgebraError(f"{message.rstrip()} See {advice(f'{name}.check_axioms()', 'semiring check')}")
 
     @property
     def summary(self) -> str:
-        """One line: how many laws are proved, tried on samples without a counterexample, or refuted."""
+        """A line with the numbers of laws that are proved, tried on samples without a counterexample, or refuted."""
         if self.proved:
             return f"{self.name} is a semiring on {self.domain}: every law is proved"
         counts = [
@@ -276,10 +278,10 @@ class AxiomReport:
 
     def __str__(self) -> str:
         head, rows = self._table()
-        widths = [max(map(_width, column)) for column in zip(head, *rows, strict=True)]
+        widths = [max(map(_display_width, column)) for column in zip(head, *rows, strict=True)]
         lines = [self.summary, self.definition, ""]
         lines += [
-            "  ".join(cell + " " * (w - _width(cell)) for cell, w in zip(row, widths, strict=True)).rstrip()
+            "  ".join(cell + " " * (w - _display_width(cell)) for cell, w in zip(row, widths, strict=True)).rstrip()
             for row in (head, tuple("─" * width for width in widths), *rows)
         ]
         return "\n".join([*lines, *self._remarks()])
@@ -306,6 +308,6 @@ class AxiomReport:
         return f"<p>{html.escape(self.summary)}</p><table>{line(head, 'th')}{body}</table>{remarks}"
 
 
-def _width(text: str) -> int:
+def _display_width(text: str) -> int:
     """Return the columns of a text on a terminal, where the bars of 0̄ and 1̄ combine with the digits."""
     return len(text) - text.count("\u0304")

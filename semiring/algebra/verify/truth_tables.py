@@ -1,4 +1,4 @@
-"""Proofs of laws of bit operations for every width at once, because each bit of a result depends on one position.
+"""Prove laws of bit operations for every width at once, because each bit of a result depends on one position.
 
 Each variable is the eight-row column of a truth table, and a constant contributes one of its bits at every position. A
 law that holds for each combination of constant bits that occurs holds for every word of every width.
@@ -42,7 +42,7 @@ class _TableAlgebra:
         def leaf(node: Expression) -> int:
             if node.op == "var":
                 return values[str(node.leaf)]
-            return _FULL * (_integer(node) >> self.position & 1)
+            return _FULL * (_integer_constant(node) >> self.position & 1)
 
         def operation(node: Expression, args: list[int]) -> int:
             if node.op == "invert":
@@ -71,7 +71,7 @@ class _TableAlgebra:
 
 
 def prove_bits(semiring: Semiring, law: Law, star: Expression | None) -> Verdict:
-    """Return a proof for words of every width, and raise `UndecidedError` if the law fails or mixes bit positions."""
+    """Return a proof for words of every width, or raise `UndecidedError` if the law fails or mixes bit positions."""
     expressions = [semiring.add.expression, semiring.mul.expression, semiring.zero, semiring.one]
     if any(not expression.operations <= _BIT_OPERATIONS for expression in expressions):
         raise UndecidedError("the operations are not bit operations alone")
@@ -81,26 +81,28 @@ def prove_bits(semiring: Semiring, law: Law, star: Expression | None) -> Verdict
     if law.starred and star is not None:
         branches = _star_branches(star)
         expressions += [branch for branch, _ in branches if branch is not None]
-    constants = {_integer(node) for expression in expressions for node in expression.walk() if node.op == "const"}
+    constants = {
+        _integer_constant(node) for expression in expressions for node in expression.walk() if node.op == "const"
+    }
     constants |= {point for _, point in branches if point is not None}
-    positions = _positions(constants)
+    positions = _distinct_positions(constants)
     for position, (branch, point) in itertools.product(positions, branches):
         algebra = _TableAlgebra(semiring, position, branch)
         columns = [_FULL * (point >> position & 1)] if point is not None else list(_COLUMNS[: law.arity])
         demands = list(law.demands(algebra, *columns))
         if any(right and not any(left == side for side in right) for _, left, right in demands):
-            raise UndecidedError("it does not hold bit by bit")
+            raise UndecidedError("the law does not hold bit by bit")
     return Verdict(law, "proved", "truth tables, for every width")
 
 
-def _integer(node: Expression) -> int:
+def _integer_constant(node: Expression) -> int:
     if not isinstance(node.leaf, int):
         raise UndecidedError(f"{node} has no bits")
     return int(node.leaf)
 
 
-def _positions(constants: set[int]) -> list[int]:
-    """Return bit positions with every combination of the constants' bits, also that of the sign bits."""
+def _distinct_positions(constants: set[int]) -> list[int]:
+    """Return bit positions that cover every combination of the constants' bits, including that of the sign bits."""
     width = max((constant.bit_length() for constant in constants), default=0) + 1
     patterns: dict[tuple[int, ...], int] = {}
     for position in range(width):
@@ -123,7 +125,7 @@ def _star_branches(star: Expression) -> list[tuple[Expression | None, int | None
         constants = [side for side in sides if side.op == "const"]
         if condition.op not in ("eq", "ne") or x not in sides or len(constants) != 1:
             raise UndecidedError("the star is not decided by equality with constants")
-        branches.append((chosen, _integer(constants[0])))
+        branches.append((chosen, _integer_constant(constants[0])))
         star = other
     branches.append((star, None))
     defined_branches = [(expression, point) for expression, point in branches if not _is_nan(expression)]

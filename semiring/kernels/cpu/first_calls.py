@@ -194,7 +194,7 @@ def _keeps_bits(plan: KernelPlan) -> bool:
     if plan.dtype.kind in "iub":
         return True
     x = np.ldexp(1 / 3, -np.arange(8)).astype(plan.dtype)
-    return bool((plan.semiring.mul.on_arrays(np.full_like(x, plan.one), x) == x).all())
+    return bool((plan.semiring.mul.apply_to_arrays(np.full_like(x, plan.one), x) == x).all())
 
 
 def _has_negative_zeros(A: Array) -> bool:

@@ -36,8 +36,10 @@ def nan_condition(expression: Expression) -> Expression | bool:
     inner = [nan_condition(arg) for arg in expression.args]
     if expression.op == "where":
         condition = expression.args[0]
-        return _or(_and(condition, inner[1]), _and(Expression("invert", (condition,)), inner[2]))
-    return reduce(_and if expression.op in ("min", "max") else _or, inner)
+        return _disjunction(
+            _conjunction(condition, inner[1]), _conjunction(Expression("invert", (condition,)), inner[2])
+        )
+    return reduce(_conjunction if expression.op in ("min", "max") else _disjunction, inner)
 
 
 def nan_by_evaluation(expression: Expression, condition: Expression | bool, samples: Any) -> Expression | bool:
@@ -53,10 +55,10 @@ def nan_by_evaluation(expression: Expression, condition: Expression | bool, samp
     if isinstance(condition, Expression):
         is_undefined = is_undefined & ~np.broadcast_to(condition.evaluate({"x": samples}, dtype), samples.shape)
     is_new = condition is not True and is_undefined.any()
-    return _or(condition, Expression("ne", (expression, expression))) if is_new else condition
+    return _disjunction(condition, Expression("ne", (expression, expression))) if is_new else condition
 
 
-def _and(left: Expression | bool, right: Expression | bool) -> Expression | bool:
+def _conjunction(left: Expression | bool, right: Expression | bool) -> Expression | bool:
     if isinstance(left, Expression) and isinstance(right, Expression):
         return Expression("and", (left, right))
     if isinstance(left, Expression):
@@ -64,7 +66,7 @@ def _and(left: Expression | bool, right: Expression | bool) -> Expression | bool
     return right if left else False
 
 
-def _or(left: Expression | bool, right: Expression | bool) -> Expression | bool:
+def _disjunction(left: Expression | bool, right: Expression | bool) -> Expression | bool:
     if isinstance(left, Expression) and isinstance(right, Expression):
         return Expression("or", (left, right))
     if isinstance(left, Expression):
