@@ -1,1 +1,1 @@
-"""The structure of the graph of a matrix: strong components, symmetry and equal weights, which save work."""
+"""Structure of the graph of a matrix: strong components, symmetry and equal weights, which save work."""

@@ -42,8 +42,8 @@ __all__ = [
     "bits_of",
     "component_ranges",
     "edge_words",
+    "has_compiled_loops",
     "has_kernels",
-    "has_loops",
     "join_components",
     "permute",
     "reachable_fraction",
@@ -55,16 +55,18 @@ __all__ = [
     "transpose_bits",
 ]
 
-_FRONTIER, _ROUNDS = 32, 4  # the rows in a round of the breadth-first search, and its rounds before it gives up
-_SWEEPS = 4  # the backward sweeps through packed edges before they are transposed
-_PANEL = 512  # the rows or columns that a device permutes at a time
-_CHAINS = 16  # the chains of rows that move concurrently
-_WORDS_PER_EDGE = 16  # lists are faster than bits if there are at least as many words to an edge
-_SAMPLE_STEP = 16  # one row of as many is sampled
-_ENTRIES = 1 << 18  # the entries that are packed at a time
-SMALL = 192  # the most vertices of a component that one kernel closes as a whole
-_RUN, _LEAF = 64, 128  # the most rows of a triangular block that is closed, and multiplied, as a full block
-_FACTOR = 512  # the same for a product, by kernels that skip the zeros below the diagonal
+_FRONTIER = 32  # rows in a round of the breadth-first search
+_ROUNDS = 4  # rounds of the breadth-first search
+_SWEEPS = 4  # backward sweeps through packed edges before they are transposed
+_PANEL = 512  # rows or columns of a panel that a device permutes in one step
+_CHAINS = 16  # chains of rows that move concurrently
+_WORDS_PER_EDGE = 16  # lists are faster than bits if there are at least this many words for each edge
+_SAMPLE_STEP = 16  # one of this number of rows is sampled
+_ENTRIES = 1 << 18  # entries of a piece of rows that is packed in one step
+SMALL = 192  # vertices up to which one kernel closes a component as a whole
+_RUN = 64  # rows up to which a triangular block is closed as a full block
+_LEAF = 128  # rows up to which a triangular block is multiplied as a full block
+_FACTOR = 512  # the limit of `_LEAF` for kernels that skip the zeros below the diagonal
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class Components:
         return np.diff(self.bounds)
 
     def groups(self) -> list[Array]:
-        """Return for each size of a component, in ascending order, the positions (count, size) of these components."""
+        """Return the positions (count, size) of all components of a size, for each size in ascending order."""
         starts = self.bounds[:-1]
         return [starts[self.sizes == size][:, np.newaxis] + np.arange(size) for size in np.unique(self.sizes)]
 
@@ -109,7 +111,8 @@ class Components:
         return int((self.sizes * before * after).sum())
 
 
-def _one(n: int) -> Components:
+def _single_component(n: int) -> Components:
+    """Return n vertices as one component, or no component if n is 0."""
     ends = np.array([0, n] if n else [0])
     return Components(np.arange(n), ends, np.arange(len(ends)))
 
@@ -127,11 +130,11 @@ def strong_components(A: Any, none: Any, threads: int | None = None, graphs: Gra
     """
     n = A.shape[0]
     if n < 2:
-        return _one(n)
+        return _single_component(n)
     if isinstance(A, BitMatrix):
-        return _of_bits(to_host_array((~A if none else A).words), n, threads)
+        return _components_of_bits(to_host_array((~A if none else A).words), n, threads)
     if _reaches_all(A, none) and _reaches_all(A.T, none):
-        return _one(n)
+        return _single_component(n)
     if graphs is not None:
         return strong_components_of_words(to_host_array(graphs.edge_words(A, none)), n, threads)
     if has_kernels(A):
@@ -160,7 +163,7 @@ def bits_of(value: Any, dtype: np.dtype[Any]) -> Any:
     return np.asarray(value, dtype).view(f"u{dtype.itemsize}")[()]
 
 
-def _of_bits(words: Array, n: int, threads: int | None) -> Components:
+def _components_of_bits(words: Array, n: int, threads: int | None) -> Components:
     """Return the strong components of packed edges, by lists if a sample of the rows shows few edges."""
     few = words.size // _WORDS_PER_EDGE
     if int(np.bitwise_count(words[::_SAMPLE_STEP]).sum()) * _SAMPLE_STEP > few:
@@ -173,14 +176,14 @@ def _of_bits(words: Array, n: int, threads: int | None) -> Components:
     )
 
 
-def _compressed_rows(words: Array, most: int, threads: int | None) -> tuple[Array, Array] | None:
-    """Return the edges as compressed rows, (n + 1,) and (m,), or None if a strip of rows has more than ``most``."""
+def _compressed_rows(words: Array, max_edges: int, threads: int | None) -> tuple[Array, Array] | None:
+    """Return the edges as compressed rows (n + 1,) and (m,), or None if a strip of rows exceeds ``max_edges``."""
     from semiring.kernels.graphs.scan import list_edges
 
     result: dict[int, tuple[Array, Array]] = {}
 
     def note(rows: slice) -> None:
-        result[rows.start] = list_edges(words[rows], most)
+        result[rows.start] = list_edges(words[rows], max_edges)
 
     run_strips(note, len(words), threads)
     lists = [result[start] for start in sorted(result)]
@@ -193,10 +196,10 @@ def _compressed_rows(words: Array, most: int, threads: int | None) -> tuple[Arra
 def strong_components_of_lists(starts: Array, heads: Array) -> Components:
     """Return the strong components of a graph whose edges are compressed rows, (n + 1,) and (m,)."""
     if len(starts) < 2:
-        return _one(0)
+        return _single_component(0)
     from semiring.kernels.graphs.components import components_of_lists
 
-    return _by_number(*components_of_lists(starts, heads))
+    return _group_vertices(*components_of_lists(starts, heads))
 
 
 def reachable_fraction(components: Components, starts: Array, heads: Array) -> float:
@@ -223,13 +226,13 @@ def strong_components_of_words(words: Array, n: int, threads: int | None = None)
     Bit b of word w of a row is the edge to vertex 32·w + b.
     """
     if n == 0:
-        return _one(n)
+        return _single_component(n)
     from semiring.kernels.graphs.components import components_of_words, is_strongly_connected
 
     if is_strongly_connected(words, n, _SWEEPS):
-        return _one(n)
+        return _single_component(n)
     number, weak, count, _ = components_of_words(words, transpose_bits(words, threads), n)
-    return _by_number(number, weak, count)
+    return _group_vertices(number, weak, count)
 
 
 def strong_components_of_sparse(matrix: Any) -> Components:
@@ -238,14 +241,14 @@ def strong_components_of_sparse(matrix: Any) -> Components:
 
     n = matrix.shape[0]
     if n == 0:
-        return _one(n)
+        return _single_component(n)
     count, label = connected_components(matrix, connection="strong")
     _, weak = connected_components(matrix, connection="weak")
     # SciPy's labels are those of Tarjan's algorithm, which numbers a component after all components that it reaches.
-    return _by_number(count - 1 - label.astype(np.int64), weak.astype(np.int64), count)
+    return _group_vertices(count - 1 - label.astype(np.int64), weak.astype(np.int64), count)
 
 
-def _by_number(number: Array, weak: Array, count: int) -> Components:
+def _group_vertices(number: Array, weak: Array, count: int) -> Components:
     """Return the components, given the numbers (n,) of each vertex's strong component and weak component."""
     key = weak * count + number
     order = np.argsort(key, kind="stable")
@@ -255,7 +258,7 @@ def _by_number(number: Array, weak: Array, count: int) -> Components:
 
 
 def _reaches_all(A: Array, none: Any) -> bool:
-    """Return whether a search of few rounds proves that vertex 0 reaches every other vertex; False may be wrong."""
+    """Return whether a search of few rounds proves that vertex 0 reaches every other vertex; False proves nothing."""
     xp, n = array_namespace(A), A.shape[0]
     reached = np.zeros(n, np.bool_)
     reached[0] = True
@@ -324,10 +327,10 @@ def permute(
 
 def has_kernels(A: Array) -> bool:
     """Return whether A is an array of the host whose entries compiled loops can read."""
-    return not is_device_array(A) and has_loops(A.dtype)
+    return not is_device_array(A) and has_compiled_loops(A.dtype)
 
 
-def has_loops(dtype: np.dtype[Any]) -> bool:
+def has_compiled_loops(dtype: np.dtype[Any]) -> bool:
     """Return whether compiled loops can read entries of a dtype, which excludes long doubles of 16 bytes."""
     return dtype.itemsize <= 8
 
@@ -346,36 +349,36 @@ def transpose_bits(words: Array, threads: int | None = None, out: Array | None =
     return result
 
 
-def run_strips(do: Callable[[slice], None], n: int, threads: int | None, unit: int = 1) -> None:
-    """Call ``do(strip)`` for slices that cover 0 … n - 1, on several threads; they begin at multiples of ``unit``."""
+def run_strips(task: Callable[[slice], None], n: int, threads: int | None, unit: int = 1) -> None:
+    """Call ``task(strip)`` on several threads, for slices that cover 0 … n - 1 and begin at multiples of ``unit``."""
     step = -(-max(1, n // 8) // unit) * unit
-    run_parallel(do, [(slice(start, min(n, start + step)),) for start in range(0, n, step)], threads)
+    run_parallel(task, [(slice(start, min(n, start + step)),) for start in range(0, n, step)], threads)
 
 
-def run_parallel(do: Callable[..., None], tasks: list[tuple[Any, ...]], threads: int | None) -> None:
-    """Call ``do(*task)`` for every task, on ``threads`` threads, by default on `get_threads` threads."""
+def run_parallel(function: Callable[..., None], tasks: list[tuple[Any, ...]], threads: int | None) -> None:
+    """Call ``function(*task)`` for every task, on ``threads`` threads, by default on `get_threads` threads."""
     from semiring.kernels.cpu.threads.pool import run_tasks
 
-    run_tasks(do, tasks, get_threads() if threads is None else threads)
+    run_tasks(function, tasks, get_threads() if threads is None else threads)
 
 
 # ----------------------------------------------------------------------------------------------------------- closures
 
 
-def component_ranges(components: Components, least: int) -> list[tuple[int, int]]:
-    """Return ranges of component numbers that consist of whole weak components and have at least ``least`` vertices.
+def component_ranges(components: Components, min_vertices: int) -> list[tuple[int, int]]:
+    """Return ranges of component numbers that consist of whole weak components.
 
-    The last range may have fewer vertices.
+    Each range has at least ``min_vertices`` vertices, except that the last range may have fewer.
     """
     parts, first = [], 0
     for last in components.weak[1:].tolist():
-        if components.bounds[last] - components.bounds[first] >= least or last == len(components):
+        if components.bounds[last] - components.bounds[first] >= min_vertices or last == len(components):
             parts.append((first, last))
             first = last
     return parts
 
 
-def join_components(engine: Any, D: Array, components: Components, closed: Array) -> None:
+def join_components(engine: Any, D: Array, components: Components, is_closed: Array) -> None:
     """Close a block upper triangular matrix in place, D ← D*, by recursive halves.
 
     For two halves, D₁₂ ← D₁₁ ⊗ D₁₂ ⊗ D₂₂. This step divides nothing and reads no pivot. So if all components with a
@@ -392,68 +395,69 @@ def join_components(engine: Any, D: Array, components: Components, closed: Array
         (n, n): the matrix, in the order of the components.
     components
         The components of D.
-    closed
-        (count,) bool: which components are closed already. Each other component has at most `SMALL` vertices, and one
-        kernel closes it, or several small components together.
+    is_closed
+        (count,) bool: whether each component is closed already. Every other component has at most `SMALL` vertices,
+        and one kernel closes it, or several small components together.
     """
-    join = _Join(engine, D, components.bounds, closed)
+    join = _ComponentJoin(engine, D, components.bounds, is_closed)
     for first, last in zip(components.weak[:-1].tolist(), components.weak[1:].tolist(), strict=True):
         if not join.close(first, last):
             return
 
 
-class _Join:
+class _ComponentJoin:
     """The recursion of `join_components` on ranges of components."""
 
-    def __init__(self, engine: Any, D: Array, bounds: Array, closed: Array) -> None:
+    def __init__(self, engine: Any, D: Array, bounds: Array, is_closed: Array) -> None:
         self.engine, self.D, self.bounds, self.sizes = engine, D, bounds, np.diff(bounds)
         self.leaf = _FACTOR if engine.capabilities.provides("multiply_upper") else _LEAF
-        self.closed_before = np.concatenate([[0], np.cumsum(closed)])  # the closed components before each one
+        #: The number of closed components before each component, and of all components.
+        self.closed_counts = np.concatenate([[0], np.cumsum(is_closed)])
 
     def close(self, first: int, last: int) -> bool:
         """Close the components ``first`` … ``last`` - 1, and return whether every pivot has a star."""
         engine, low, high = self.engine, int(self.bounds[first]), int(self.bounds[last])
-        if low == high or (last - first == 1 and self.closed_before[last] > self.closed_before[first]):
+        if low == high or (last - first == 1 and self.closed_counts[last] > self.closed_counts[first]):
             return True
-        if last - first == 1 or (high - low <= _RUN and self.closed_before[last] == self.closed_before[first]):
+        if last - first == 1 or (high - low <= _RUN and self.closed_counts[last] == self.closed_counts[first]):
             engine.close_block(self._block(low, high, low, high), low)
             return not has_diverged(engine.plan, low, engine.plan.semiring.divergence is None)
-        half = self._half(first, last)
+        half = self._middle_component(first, last)
         middle = int(self.bounds[half])
         if not self.close(first, half) or not self.close(half, last):
             return False
         C = self._block(low, middle, middle, high)
-        self._left(first, half, C)
-        self._right(half, last, C)
+        self._multiply_left(first, half, C)
+        self._multiply_right(half, last, C)
         return True
 
-    def _left(self, first: int, last: int, C: Array) -> None:
+    def _multiply_left(self, first: int, last: int, C: Array) -> None:
         """Multiply in place C ← D[rows, rows] ⊗ C, where the rows of some components have a triangular block."""
         low, high = int(self.bounds[first]), int(self.bounds[last])
         if last - first == 1 or high - low <= self.leaf:
-            self.engine.multiply_left(self._block(low, high, low, high), C, subdiagonals=self._below(first, last))
+            self.engine.multiply_left(self._block(low, high, low, high), C, subdiagonals=self._subdiagonals(first, last))
             return
-        half = self._half(first, last)
+        half = self._middle_component(first, last)
         middle = int(self.bounds[half])
         upper, lower = C[: middle - low], C[middle - low :]
-        self._left(first, half, upper)
+        self._multiply_left(first, half, upper)
         self.engine.multiply_add(upper, self._block(low, middle, middle, high), lower)
-        self._left(half, last, lower)
+        self._multiply_left(half, last, lower)
 
-    def _right(self, first: int, last: int, C: Array) -> None:
+    def _multiply_right(self, first: int, last: int, C: Array) -> None:
         """Multiply in place C ← C ⊗ D[columns, columns], for the columns of some components."""
         low, high = int(self.bounds[first]), int(self.bounds[last])
         if last - first == 1 or high - low <= self.leaf:
-            self.engine.multiply_right(C, self._block(low, high, low, high), subdiagonals=self._below(first, last))
+            self.engine.multiply_right(C, self._block(low, high, low, high), subdiagonals=self._subdiagonals(first, last))
             return
-        half = self._half(first, last)
+        half = self._middle_component(first, last)
         middle = int(self.bounds[half])
         left, right = C[:, : middle - low], C[:, middle - low :]
-        self._right(half, last, right)
+        self._multiply_right(half, last, right)
         self.engine.multiply_add(right, left, self._block(low, middle, middle, high))
-        self._right(first, half, left)
+        self._multiply_right(first, half, left)
 
-    def _half(self, first: int, last: int) -> int:
+    def _middle_component(self, first: int, last: int) -> int:
         """Return the component after the first whose start is nearest to the middle vertex."""
         low, high = int(self.bounds[first]), int(self.bounds[last])
         half = int(np.searchsorted(self.bounds, (low + high) // 2))
@@ -461,8 +465,8 @@ class _Join:
             half -= 1
         return min(max(first + 1, half), last - 1)
 
-    def _below(self, first: int, last: int) -> int:
-        """Return how many diagonals below the main diagonal may have edges, in the rows of some components."""
+    def _subdiagonals(self, first: int, last: int) -> int:
+        """Return the number of diagonals below the main diagonal that may have edges in the rows of some components."""
         return int(self.sizes[first:last].max()) - 1
 
     def _block(self, r0: int, r1: int, c0: int, c1: int) -> Array:

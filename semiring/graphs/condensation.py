@@ -1,6 +1,6 @@
-"""The condensation of a graph: its strong components and the acyclic graph of the edges between them.
+"""Condensation of a graph: its strong components and the acyclic graph of the edges between them.
 
-It answers reachability for graphs whose closure, n² bits, is too large.
+A condensation answers reachability for graphs whose closure, n² bits, is too large.
 
 Source: R. E. Tarjan, SIAM J. Comput. 1 (1972), in SciPy's implementation. Cost: O(n + m log m) for m edges. A query
 from 64 sources takes O(c + d) for c components with d edges between them.
@@ -28,7 +28,7 @@ from semiring.io.network import convert_network
 
 __all__ = ["Condensation", "condensation"]
 
-_WORDS = 8  # the words of 64 sources that one pass follows
+_WORDS = 8  # words of 64 sources that one pass over the edges follows
 
 
 class Condensation:
@@ -192,7 +192,7 @@ def condensation(A: Any) -> Condensation:
     """
     if is_graph(A) or is_edge_frame(A):
         listed = list_edges(A)
-        if listed is None:  # a Network
+        if listed is None:  # A is a Network
             tails, heads = np.nonzero(convert_network(A, boolean).matrix)
             return Condensation(A.matrix.shape[0], tails, heads, A.names)
         ends = [listed.rows, listed.columns]
@@ -201,13 +201,13 @@ def condensation(A: Any) -> Condensation:
             listed.size, tails.astype(np.int64), heads.astype(np.int64), tuple(listed.names) if listed.names else None
         )
     A, names = labelled_square(A)[:2] if is_frame(A) else (A, None)
-    tails, heads, shape = _edges_of(A)
+    tails, heads, shape = _list_edges(A)
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ShapeError(f"A is {shape}: a graph needs a square matrix")
     return Condensation(shape[0], tails, heads, names)
 
 
-def _edges_of(A: Any) -> tuple[Any, Any, tuple[int, ...]]:
+def _list_edges(A: Any) -> tuple[Any, Any, tuple[int, ...]]:
     if is_sparse(A):
         rows, columns, stored = stored_entries(as_host_operand(A))
         edges = stored if stored.dtype == np.bool_ else slice(None)

@@ -1,7 +1,7 @@
-"""Detection of the structure of a graph in one scan of its matrix: symmetry, few edges, one weight, components.
+"""Detect the structure of a graph in one scan of its matrix: symmetry, few edges, one weight, components.
 
 The scan reads bits in the memory of the host. It stops when the matrix can have no such structure any more, after about
-a sixteenth of a dense matrix. Cost: O(n²) at most; workspace n² / 4 bits if there are several components.
+a sixteenth of a dense matrix. Cost: O(n²) at most, and a workspace of n² / 4 bits if there are several components.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # these modules load the compiler, which small calls do not n
 __all__ = ["FEW", "NO_STRUCTURE", "Structure", "structure_of", "structure_of_sparse", "structure_on_device"]
 
 FEW = 50  # edges are few if there are at most n² / 50
-_STRIPS = 16  # a scan reads as many strips; the first strip often shows that the matrix has no structure
+_STRIPS = 16  # strips of a scan, of which the first often shows that the matrix has no structure
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +50,9 @@ class Structure:
     is_symmetric
         Whether A and Aᵀ are bitwise identical.
     edges
-        The number of edges, with loops; None if there are more than n² / `FEW`, or the number is unknown.
+        The number of edges, including loops, or None if there are more than n² / `FEW`, or the number is unknown.
     weight
-        The weight that all edges except loops have, as an entry of the matrix; None if they differ or it is unknown.
+        The weight of all edges except loops, as an entry of the matrix, or None if weights differ or are unknown.
     search
         A function that returns the components, or None if no search is possible.
     words
@@ -73,20 +73,20 @@ class Structure:
 
     @cached_property
     def components(self) -> Components:
-        """The components, which the first access computes; the structure must have a search."""
+        """The components, which the first access computes. The structure must have a search."""
         assert self.search is not None
         return self.search()
 
     @cached_property
     def mean_reach(self) -> float:
-        """The fraction of all vertices that a vertex reaches on average; 1 if there is no pattern."""
+        """The fraction of all vertices that a vertex reaches on average, and 1 without a pattern."""
         if self.pattern is None or len(self.components) < 2:
             return 1.0
         return reachable_fraction(self.components, self.pattern.starts, self.pattern.indices)
 
     @cached_property
     def analysis(self) -> Analysis:
-        """The symbolic analysis of a sparse elimination; the structure must have a pattern."""
+        """The symbolic analysis of a sparse elimination. The structure must have a pattern."""
         assert self.pattern is not None
         from semiring.sparse.symbolic import analyse
 
@@ -94,7 +94,10 @@ class Structure:
 
     @cached_property
     def widest_level(self) -> int:
-        """The vertices of the widest level of a search, without hubs and trees; the structure must have a pattern."""
+        """The number of vertices of the widest level of a search, without hubs and trees.
+
+        The structure must have a pattern.
+        """
         assert self.pattern is not None
         from semiring.sparse.symbolic import widest_level_of_core
 
@@ -120,13 +123,13 @@ def structure_of(A: Any, none: Any, threads: int) -> Structure:
     """Return the structure of a matrix (n, n) or a `BitMatrix`, whose edges are the entries that are not ``none``."""
     search = partial(strong_components, A, none, threads)
     if isinstance(A, BitMatrix):
-        return Structure(_is_mirrored_words(A, threads), search=search)
-    words, edges, weight = _edges(A, none, threads)
+        return Structure(_is_symmetric_words(A, threads), search=search)
+    words, edges, weight = _scan_edges(A, none, threads)
     if words is not None:
         search = partial(strong_components_of_words, words, A.shape[0], threads)
     if edges is None:
-        return Structure(_is_mirrored(A, threads), None, weight, search, words)
-    pattern = _listed(words, edges)
+        return Structure(_is_symmetric_matrix(A, threads), None, weight, search, words)
+    pattern = _make_pattern(words, edges)
     symmetric = pattern.is_symmetric(as_unsigned(A)[pattern.rows, pattern.indices])
     return Structure(symmetric, edges, weight, search, words, pattern)
 
@@ -136,7 +139,7 @@ def structure_on_device(A: Any, none: Any, threads: int, graphs: GraphKernels) -
     symmetric, below, edges, weight = graphs.scan_structure(A, none)
     n, pattern = A.shape[0], None
     if edges * FEW <= n * n:
-        pattern = _listed(to_host_array(graphs.edge_words(A, none)), edges)
+        pattern = _make_pattern(to_host_array(graphs.edge_words(A, none)), edges)
     if not below:
         search: Callable[[], Components] = partial(acyclic_components, n)
     elif pattern is None:
@@ -180,14 +183,15 @@ def structure_of_sparse(matrix: Any) -> Structure | None:
     )
 
 
-def _listed(words: Any, edges: int) -> Pattern:
+def _make_pattern(words: Any, edges: int) -> Pattern:
+    """Return the pattern of packed edges, whose number is ``edges``."""
     from semiring.kernels.graphs.scan import list_edges
     from semiring.sparse.symbolic import Pattern
 
     return Pattern(len(words), *list_edges(words, edges))
 
 
-def _edges(A: Any, none: Any, threads: int) -> tuple[Any, int | None, Any]:
+def _scan_edges(A: Any, none: Any, threads: int) -> tuple[Any, int | None, Any]:
     """Return the edges as bits, the number of edges, and the one weight of all edges.
 
     The bits are None if there are many edges of several weights. The number is None if it is more than n² / `FEW`. The
@@ -198,25 +202,26 @@ def _edges(A: Any, none: Any, threads: int) -> tuple[Any, int | None, Any]:
     entries, absent, n = as_unsigned(A), bits_of(none, A.dtype), A.shape[0]
     has_edge, bits = find_first_edge(entries, absent, 0)
     weight, words = entries.dtype.type(bits), np.empty((n, -(-n // WORD)), np.uint32)
-    counted: list[int] = []  # the edges of each scanned strip, to which threads append
-    others: list[bool] = []
+    edge_counts: list[int] = []  # the numbers of edges of the scanned strips, to which threads append
+    has_other_weight: list[bool] = []
 
     def note(rows: slice) -> None:
-        if not any(others) or sum(counted) * FEW <= n * n:
-            others.append(mark_edges(entries, absent, weight, words, rows.start, rows.stop))
-            counted.append(int(np.bitwise_count(words[rows]).sum()))
+        if not any(has_other_weight) or sum(edge_counts) * FEW <= n * n:
+            has_other_weight.append(mark_edges(entries, absent, weight, words, rows.start, rows.stop))
+            edge_counts.append(int(np.bitwise_count(words[rows]).sum()))
 
     first = max(1, -(-n // _STRIPS))
     note(slice(0, min(n, first)))
     run_parallel(note, [(slice(start, min(n, start + first)),) for start in range(first, n, first)], threads)
-    edges, same = sum(counted), not any(others)
+    edges, same = sum(edge_counts), not any(has_other_weight)
     if edges * FEW > n * n and not same:
         return None, None, None
     one = weight.reshape(1).view(A.dtype)[0] if has_edge and same else None
     return words, (edges if edges * FEW <= n * n else None), one
 
 
-def _is_mirrored(A: Any, threads: int) -> bool:
+def _is_symmetric_matrix(A: Any, threads: int) -> bool:
+    """Return whether A and its transpose are bitwise identical."""
     from semiring.kernels.graphs.scan import is_mirrored
 
     entries, n = as_unsigned(A), A.shape[0]
@@ -231,7 +236,8 @@ def _is_mirrored(A: Any, threads: int) -> bool:
     return not differ
 
 
-def _is_mirrored_words(A: BitMatrix, threads: int) -> bool:
+def _is_symmetric_words(A: BitMatrix, threads: int) -> bool:
+    """Return whether a matrix of packed bits is symmetric."""
     n, words = A.shape[0], A.words
     for row in range(min(n, 32)):  # the first 32 columns are bits of one word in each row
         column = (words[:, 0] >> np.uint32(row)) & np.uint32(1)

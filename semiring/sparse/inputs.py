@@ -19,7 +19,7 @@ from semiring.arrays.scatter import add_duplicates
 from semiring.arrays.sparse import is_ascending, is_sparse, stored_entries, warn_of_duplicates
 from semiring.arrays.zero_conventions import warn_of_other_zeros
 from semiring.errors import DomainError, DTypeError, ShapeError, TooLargeError
-from semiring.graphs.components import has_loops
+from semiring.graphs.components import has_compiled_loops
 from semiring.io.inputs import DEFAULT_READING, Reading, convert_input, list_edges
 from semiring.io.network import symmetrize, weighted_edges
 from semiring.kernels.cpu.elimination import symbolic
@@ -45,7 +45,7 @@ class SparseEntries:
     @property
     def closure_only_reason(self) -> str:
         """The reason why only a closure accepts these edges, or "" if elimination and searches accept them too."""
-        if not has_loops(self.values.dtype):
+        if not has_compiled_loops(self.values.dtype):
             return "floats of 16 bytes, which only the dense closure supports"
         return "an edge of unbounded gain, which only the dense closure accepts" if self.unbounded_edge >= 0 else ""
 

@@ -25,7 +25,7 @@ from semiring.closures.planner import Recorder, question, rule, solve
 from semiring.closures.rules.searches import dijkstra, graph_of
 from semiring.closures.rules.separators import has_few_edges, may_separate
 from semiring.closures.rules.structure import may_analyze
-from semiring.graphs.components import has_loops, run_strips
+from semiring.graphs.components import has_compiled_loops, run_strips
 from semiring.graphs.structure import NO_STRUCTURE, Structure, structure_of_sparse
 
 __all__ = ["sparse"]
@@ -36,7 +36,7 @@ _LEAST = 256  # vertices: from here on, counting hops takes at most half the tim
 def _find_structure(call: Call) -> Structure:
     """Return the structure of the graph; for few vertices only if all stored weights are equal."""
     A, options = call.A, call.kind.options
-    has_kernels = A.dtype.kind in "fiub" and has_loops(A.dtype)
+    has_kernels = A.dtype.kind in "fiub" and has_compiled_loops(A.dtype)
     if options.method != "auto" or not options.structure or not has_kernels:
         return NO_STRUCTURE
     if not may_analyze(A.shape[0]):
@@ -48,7 +48,7 @@ def _find_structure(call: Call) -> Structure:
 
 def _has_shortest_paths(semiring: Semiring, dtype: np.dtype[Any]) -> bool:
     """Return whether Dijkstra's algorithm computes closures of this semiring and dtype."""
-    return is_tropical(semiring) and dtype.kind == "f" and has_loops(dtype) and semiring.supports(dtype)
+    return is_tropical(semiring) and dtype.kind == "f" and has_compiled_loops(dtype) and semiring.supports(dtype)
 
 
 def _sign(call: Call) -> int:

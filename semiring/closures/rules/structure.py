@@ -10,7 +10,7 @@ from semiring.algorithms.schedule import schedule_for
 from semiring.closures.call import Call
 from semiring.closures.plan import Draft, NotApplicable, Rewrite
 from semiring.closures.planner import Recorder, rule
-from semiring.graphs.components import has_loops
+from semiring.graphs.components import has_compiled_loops
 
 __all__ = ["may_analyze", "structure"]
 
@@ -42,7 +42,7 @@ def structure(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
         backend = q.backend(d.semiring, m.dtype, m.storage)
         is_block = q.n <= schedule_for(backend.name, m.dtype, m.storage, d.semiring).leaf
         return NotApplicable(why, note="" if is_block else why)
-    if not has_loops(d.dtype):
+    if not has_compiled_loops(d.dtype):
         return NotApplicable("no kernels analyse floats of 16 bytes")
     if q.on_device and k.devices:
         return NotApplicable("several GPUs close the matrix without structure analysis")
