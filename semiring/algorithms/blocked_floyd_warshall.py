@@ -17,7 +17,7 @@ later pivots, and "above" are the rows of earlier ones::
 
     chain  A_KL ← A_KK A_KL    A_LL ← A_LL ⊕ A_LK A_KL    A_LL ← A_LL*
     right  A_KR ← A_KK A_KR    A_LR ← A_LR ⊕ A_LK A_KR
-    left   the same of the columns up to K, and of A_LK last of all
+    left   the same for the columns up to K, and finally for A_LK
     below  the rows after L                  above  the rows before K
 
 The chain from one pivot block to the next is two products of blocks and a closure. No task waits for the rows above,
@@ -25,17 +25,16 @@ so they fill the idle parts of the device. The order of the pivots of an entry d
 may end before its tasks are enqueued, so it has fewer tasks: chain, right and left are one. The same holds for a block
 triangular matrix, where the rows of a block do not wait for an earlier block.
 
-Cost: n³ pairs in n / block rounds; workspace O(n × block). It reads the matrix n / block times where R-Kleene reads it
-O(log n) times.
+Cost: n³ pairs in n / block rounds, and a workspace of O(n × block). The algorithm reads the matrix n / block times,
+R-Kleene O(log n) times.
 
 *Strips and tiles.* A task updates some rows. It reads the rows of the pivots after their block was closed, and the
-columns of the pivots before it was closed. `Rows` is this interface. Rows, or tiles of them, may therefore be
-distributed; only the rows and columns of the pivots are communicated.
+columns of the pivots before it was closed. `Rows` is this interface. Rows, or tiles of rows, may therefore be
+distributed, and only the rows and columns of the pivots are communicated.
 
-Pivots: every entry meets every pivot exactly once, and the blocks of pivots in increasing order.
+Pivots: every entry meets every pivot exactly once, and meets the blocks of pivots in increasing order.
 
-What it does not compute: A⁺ (see `irreflexive_closure`), predecessors (see `predecessors`). Hazards: those of
-`rkleene`.
+It computes neither A⁺ (see `irreflexive_closure`) nor predecessors (see `predecessors`). Hazards: those of `rkleene`.
 """
 
 from __future__ import annotations
@@ -91,14 +90,14 @@ def blocked_floyd_warshall(
     packed = plan.storage == "bits"
     if packed and width:
         width = -(-width // WORD) * WORD
-    elimination = Elimination(_InMemory(A), n, start, speed.strip, bounds=bounds)
+    elimination = Elimination(_InMemoryRows(A), n, start, speed.strip, bounds=bounds)
     blocks = schedule.blocks(n, width) if blocks is None else blocks
     widest = max((stop - start for start, stop in blocks), default=0)
     lanes = engine.lanes() if len(blocks) > 1 else None
     if lanes is not None:
         across, _ = workspace(engine, n, n, widest)
         by_rows = packed or bounds is not None
-        tasks = _rows_ahead if by_rows else _look_ahead
+        tasks = _look_ahead_by_rows if by_rows else _look_ahead
         for number, entries in {_CHAIN: across if by_rows else widest**2, _RIGHT: across, _LEFT: across}.items():
             lanes.reserve(number, entries)
         shape = n, columns_of(plan, 0, widest).stop
@@ -112,43 +111,43 @@ def blocked_floyd_warshall(
         rkleene(engine, *elimination.block(engine, pivots), start=start + pivots[0])
         if plan.status.diverged >= 0:
             return
-        elimination.panels_of(engine, pivots)
+        elimination.update_panels(engine, pivots)
         first, last = elimination.reach(pivots)
         for others in ((0, pivots[0]), (pivots[1], last)):
             elimination.eliminate(engine, pivots, others, (first, n))
 
 
 def _look_ahead(lanes: StreamLanes, elimination: Elimination, blocks: Sequence[Range]) -> None:
-    """Run all rounds; each task follows the tasks that it must not overtake."""
+    """Run all rounds, where each task waits for the tasks that write its operands or still read its output."""
     n = blocks[-1][1]
-    panel, eliminate = elimination.panel, elimination.eliminate
+    panel, eliminate = elimination.update_panel, elimination.eliminate
     closed = lanes.run(_CHAIN, lambda lane: elimination.close(lane, blocks[0]))
-    right: Any = None
-    below: Any = None
+    right_task: Any = None
+    below_task: Any = None
     for K, L in zip(blocks, (*blocks[1:], (n, n)), strict=True):
 
-        def task(do: Callable[..., None], *ranges: Range, K: Range = K) -> Callable[[Engine], None]:
-            return lambda lane: do(lane, K, *ranges)
+        def task(function: Callable[..., None], *ranges: Range, K: Range = K) -> Callable[[Engine], None]:
+            return lambda lane: function(lane, K, *ranges)
 
         before, after = (0, K[0]), (L[1], n)
-        corner = lanes.run(_CHAIN, task(panel, L), right)
-        updated = lanes.run(_CHAIN, task(eliminate, L, L), below)
+        corner = lanes.run(_CHAIN, task(panel, L), right_task)
+        updated = lanes.run(_CHAIN, task(eliminate, L, L), below_task)
         following = lanes.run(_CHAIN, lambda lane, L=L: elimination.close(lane, L))  # type: ignore[misc]
         beside = lanes.run(_RIGHT, task(panel, after), closed)
-        right = lanes.run(_RIGHT, task(eliminate, L, after), below)
+        right_task = lanes.run(_RIGHT, task(eliminate, L, after), below_task)
         across = lanes.run(_LEFT, task(panel, before), closed)
-        lanes.run(_LEFT, task(eliminate, L, (0, K[1])), updated, right)
-        earlier = below
-        below = lanes.run(_BELOW, task(eliminate, after, (0, n)), corner, beside, across)
+        lanes.run(_LEFT, task(eliminate, L, (0, K[1])), updated, right_task)
+        earlier = below_task
+        below_task = lanes.run(_BELOW, task(eliminate, after, (0, n)), corner, beside, across)
         lanes.run(_ABOVE, task(eliminate, before, (0, n)), corner, beside, across, earlier)
         closed = following
 
 
-def _rows_ahead(lanes: StreamLanes, elimination: Elimination, blocks: Sequence[Range]) -> None:
+def _look_ahead_by_rows(lanes: StreamLanes, elimination: Elimination, blocks: Sequence[Range]) -> None:
     """Run all rounds as in `_look_ahead`, with all rows of the next pivot block as one task."""
     n = elimination.n
     closed = lanes.run(_CHAIN, lambda lane: elimination.close_rows(lane, blocks[0]))
-    below: Any = None
+    below_task: Any = None
     for K, L in zip(blocks, (*blocks[1:], (n, n)), strict=True):
         first, last = elimination.reach(K)
 
@@ -156,56 +155,56 @@ def _rows_ahead(lanes: StreamLanes, elimination: Elimination, blocks: Sequence[R
             elimination.eliminate(lane, K, (L[0], min(L[1], last)), (first, n))
             elimination.close_rows(lane, L)
 
-        def others(*rows: Range, K: Range = K, first: int = first) -> Callable[[Engine], None]:
+        def update_rows(*rows: Range, K: Range = K, first: int = first) -> Callable[[Engine], None]:
             def task(lane: Engine) -> None:
                 for part in rows:
                     elimination.eliminate(lane, K, part, (first, n))
 
             return task
 
-        following, earlier = lanes.run(_CHAIN, close_next, below), below
-        below = lanes.run(_BELOW, others((K[1], min(L[0], last)), (L[1], last)), closed)
-        lanes.run(_ABOVE, others((0, K[0])), closed, earlier)
+        following, earlier = lanes.run(_CHAIN, close_next, below_task), below_task
+        below_task = lanes.run(_BELOW, update_rows((K[1], min(L[0], last)), (L[1], last)), closed)
+        lanes.run(_ABOVE, update_rows((0, K[0])), closed, earlier)
         closed = following
 
 
 class Rows:
-    """The rows of a matrix that one place holds while the matrix is closed, with all columns by default.
+    """The rows of a matrix that one process or device holds while the matrix is closed.
 
-    Ranges of pivots and of vertices count in the whole matrix. Ranges of rows and of columns count from the first row
-    and column in this place.
+    By default the rows have all columns. Ranges of pivots and of vertices are positions in the whole matrix. Ranges of
+    rows and of columns are local positions, counted from the first local row and column.
     """
 
-    def own_rows(self, vertices: Range) -> Range:
-        """Return the rows of some vertices in this place; the range is empty where it has none."""
+    def local_rows(self, vertices: Range) -> Range:
+        """Return the local rows of some vertices; the range is empty without local rows."""
         return vertices
 
-    def own_columns(self, vertices: Range) -> Range:
-        """Return the columns of some vertices in this place."""
+    def local_columns(self, vertices: Range) -> Range:
+        """Return the local columns of some vertices."""
         return vertices
 
     def strip(self, rows: Range) -> tuple[Array, Array | None]:
-        """Return some rows, which a task reads and writes, and their pivots where those are recorded."""
+        """Return some local rows, which a task reads and writes, and their part of P if pivots are recorded."""
         raise NotImplementedError
 
     def pivots(self, pivots: Range) -> Array:
         """Return the rows of a block of pivots after the block was closed; tasks read them."""
         raise NotImplementedError
 
-    def closed(self, pivots: Range) -> Array | None:
-        """Return A_KK after it was closed, where it is not part of the rows of the pivots."""
+    def closed_pivots(self, pivots: Range) -> Array | None:
+        """Return A_KK after it was closed, or None if the local rows of the pivots contain it."""
         return None
 
-    def through(self, pivots: Range, rows: slice) -> Array | None:
-        """Return the columns of a block of pivots in some rows, before the block was closed.
+    def pivot_columns(self, pivots: Range, rows: slice) -> Array | None:
+        """Return the columns of a block of pivots in some local rows, before the block was closed.
 
-        None means that the rows still hold those columns.
+        None means that the rows still hold these columns.
         """
         return None
 
 
-class _InMemory(Rows):
-    """Rows of one array, in which the rows of pivots stay unchanged until the next block is closed."""
+class _InMemoryRows(Rows):
+    """Rows of one array, where the rows of pivots stay unchanged until the next block is closed."""
 
     def __init__(self, A: Array) -> None:
         self._A = A
@@ -218,25 +217,25 @@ class _InMemory(Rows):
 
 
 def workspace(engine: Engine, n: int, rows: int, widest: int) -> tuple[int, int]:
-    """Return the entries of the largest copies: of rows of pivots, and of their columns in ``rows`` rows."""
+    """Return the numbers of entries of the largest copies of pivot rows, and of pivot columns in ``rows`` rows."""
     plan = engine.plan
     return widest * columns_of(plan, 0, min(n, engine.panel)).stop, rows * columns_of(plan, 0, widest).stop
 
 
 @dataclass(frozen=True)
 class Elimination:
-    """The tasks of an elimination; ranges are of vertices, counted from the first row of the matrix."""
+    """The tasks of an elimination, whose ranges are vertices, counted from the first row of the matrix."""
 
     matrix: Rows
     n: int
     start: int
-    rows: int  # rows of the remainder at a time
-    #: The workspace for copies of column panels, shared by the tasks of all lanes; row i of a copy is in row i. A task
-    #: that copies the panel of a row reads no copy of another row. It follows all earlier tasks on that row, and later
-    #: tasks on the row follow it, so no two copies overlap in time. With a workspace for each lane, copies would grow
+    rows: int  # rows of the remainder that one product updates
+    #: The workspace for copies of column panels, shared by the tasks of all lanes. Row i of a copy is in row i. A task
+    #: that copies the panel of a row reads no copy of another row. It runs after all earlier tasks on that row, and
+    #: before all later tasks on it, so no two copies overlap in time. With a workspace for each lane, copies would grow
     #: from round to round, and an allocator would keep all sizes.
     panels: Array | None = None
-    bounds: Any = None  # of the blocks on the diagonal of a block upper triangular matrix
+    bounds: Any = None  # bounds of the blocks on the diagonal of a block upper triangular matrix
 
     def reach(self, pivots: Range) -> Range:
         """Return the first column in which rows of the pivots have entries, and the end of the rows that reach them."""
@@ -258,50 +257,51 @@ class Elimination:
         """Compute A_KK ← A_KK* and the remaining columns of its rows, unless a pivot has no star."""
         self.close(engine, pivots)
         if engine.plan.status.diverged < 0:
-            self.panels_of(engine, pivots)
+            self.update_panels(engine, pivots)
 
-    def panels_of(self, engine: Engine, pivots: Range) -> None:
+    def update_panels(self, engine: Engine, pivots: Range) -> None:
         """Multiply the rows of the pivots by A_KK, except for the columns of A_KK itself."""
-        for others in ((self.reach(pivots)[0], pivots[0]), (pivots[1], self.n)):
-            self.panel(engine, pivots, others)
+        for columns in ((self.reach(pivots)[0], pivots[0]), (pivots[1], self.n)):
+            self.update_panel(engine, pivots, columns)
 
-    def panel(self, engine: Engine, pivots: Range, others: Range) -> None:
+    def update_panel(self, engine: Engine, pivots: Range, columns: Range) -> None:
         """Compute A_KR ← A_KK A_KR for some columns of the rows of the pivots."""
-        own_range = self.matrix.own_columns(others)
+        own_range = self.matrix.local_columns(columns)
         if pivots[0] < pivots[1] and own_range[0] < own_range[1]:
-            A_KK = self.matrix.closed(pivots)
+            A_KK = self.matrix.closed_pivots(pivots)
             if A_KK is None:
                 A_KK, _ = self._pivot_rows(engine, pivots, pivots)
-            engine.multiply_left(A_KK, *self._pivot_rows(engine, pivots, others), pivots[0])
+            engine.multiply_left(A_KK, *self._pivot_rows(engine, pivots, columns), pivots[0])
 
     def _pivot_rows(self, engine: Engine, pivots: Range, columns: Range) -> tuple[Array, Array | None]:
         """Return some columns of the rows of the pivots."""
-        (A_K, P_K), own_range = self.matrix.strip(self.matrix.own_rows(pivots)), self.matrix.own_columns(columns)
+        (A_K, P_K), own_range = self.matrix.strip(self.matrix.local_rows(pivots)), self.matrix.local_columns(columns)
         return A_K[:, columns_of(engine.plan, *own_range)], None if P_K is None else P_K[:, slice(*own_range)]
 
     def eliminate(self, engine: Engine, pivots: Range, rows: Range, columns: Range) -> None:
         """Update the remainder in some rows and columns, a few rows at a time.
 
-        The column panel is updated too where it is among the columns.
+        The column panel is updated too if the columns include it.
         """
-        own_range = self.matrix.own_columns(columns)
+        own_range = self.matrix.local_columns(columns)
         if own_range[0] < own_range[1]:
-            for strip in split_range(*self.matrix.own_rows(rows), self.rows):
+            for strip in split_range(*self.matrix.local_rows(rows), self.rows):
                 self._eliminate(engine, pivots, strip, own_range)
 
     def _eliminate(self, engine: Engine, pivots: Range, rows: slice, columns: Range) -> None:
-        """Multiply by the rows of the pivots once, in some rows and columns of this place."""
-        plan, J, K = engine.plan, columns_of(engine.plan, *columns), self.matrix.own_columns(pivots)
+        """Multiply by the rows of the pivots once, in some local rows and columns."""
+        plan, J, K = engine.plan, columns_of(engine.plan, *columns), self.matrix.local_columns(pivots)
         (A_R, P_R), A_K = self.matrix.strip((rows.start, rows.stop)), self.matrix.pivots(pivots)
-        panel, factor = A_R[:, columns_of(plan, *K)], self.matrix.through(pivots, rows)
+        panel, pivot_columns = A_R[:, columns_of(plan, *K)], self.matrix.pivot_columns(pivots, rows)
         replaced = columns[0] < K[1] and K[0] < columns[1]
-        if factor is None:
-            factor = panel
+        if pivot_columns is None:
+            pivot_columns = panel
             if replaced and not engine.can_overlap(A_R.shape[0], J.stop - J.start, pivots[1] - pivots[0]):
-                factor = engine.copy_panel(panel, None if self.panels is None else self.panels[rows, : panel.shape[1]])
+                out = None if self.panels is None else self.panels[rows, : panel.shape[1]]
+                pivot_columns = engine.copy_panel(panel, out)
         if replaced and not plan.semiring.idempotent:  # for an idempotent ⊕, A_RK does not improve on A_RK A_KK*
             panel[...] = zero_item(plan)
         if P_R is None:
-            engine.multiply_add(A_R[:, J], factor, A_K[:, J])
-        else:  # an idempotent ⊕: the columns keep their entries, so that P records improvements only
-            engine.multiply_add_pivots(A_R[:, J], P_R[:, slice(*columns)], factor, A_K[:, J], pivots[0])
+            engine.multiply_add(A_R[:, J], pivot_columns, A_K[:, J])
+        else:  # ⊕ is idempotent here, and the columns keep their entries, so that P records improvements only
+            engine.multiply_add_pivots(A_R[:, J], P_R[:, slice(*columns)], pivot_columns, A_K[:, J], pivots[0])

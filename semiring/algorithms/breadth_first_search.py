@@ -1,9 +1,9 @@
 """Compute distances of edges of equal weight by breadth-first search, for 512 targets at a time.
 
-Sources and algorithm: `semiring.kernels.graphs.breadth_first`. Cost: a pass over the edges for every level and 512
-vertices; in a dense graph, the pass reads a few heads of each vertex. The workspace is some 3 KB a vertex, and more
-where paths have more than 15 edges. The edges take 16 bytes each, or a bit an entry. The module computes neither
-weights whose multiples are rounded (`is_exact`) nor pivots for predecessors. Results are exact.
+`semiring.kernels.graphs.breadth_first` states the sources and the algorithm. Cost: a pass over the edges for every
+level and 512 vertices. In a dense graph, the pass reads a few heads of each vertex. The workspace is some 3 KB for each
+vertex, and more if paths have more than 15 edges. An edge takes 16 bytes, or an entry takes a bit. The module does not
+accept weights whose multiples are rounded (`is_exact`), and computes no pivots for predecessors. Results are exact.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from semiring.kernels.engine import Engine
 if TYPE_CHECKING:  # the elimination loads the compiler, which small calls avoid
     from semiring.sparse.symbolic import Pattern
 
-__all__ = ["NAME", "by_hops", "is_exact", "write_hops"]
+__all__ = ["NAME", "breadth_first_method", "is_exact", "write_hops"]
 
-_TOGETHER = 8  # searches, of 512 targets each
+_CONCURRENT_SEARCHES = 8  # searches between two passes that write results; each has 512 targets
 
 NAME = "breadth_first_search"
 
@@ -43,8 +43,8 @@ def is_exact(weight: Any, n: int, dtype: np.dtype[Any], none: Any) -> bool:
     return bits + n.bit_length() <= np.finfo(dtype).nmant + 1 and in_range
 
 
-def by_hops(weight: Any, none: Any, structure: Structure) -> Method:
-    """Return the method that closes a matrix whose edges all have this weight, not 0.
+def breadth_first_method(weight: Any, none: Any, structure: Structure) -> Method:
+    """Return the method that closes a matrix whose edges all have the same weight, which is not 0.
 
     Loops that do not gain may have other weights.
     """
@@ -71,19 +71,19 @@ def _close(weight: Any, none: Any, structure: Structure, engine: Engine, D: Arra
 def write_hops(weight: Any, none: Any, pattern: Pattern | None, words: Any, D: Array, threads: int) -> None:
     """Write into D (n, n) the weight times the fewest edges between two vertices, or ``none`` without a path.
 
-    The edges are those of the ``pattern``, or without one those of the ``words``.
+    The edges are those of the ``pattern``, or those of the ``words`` if the pattern is None.
     """
     from semiring.kernels.graphs.breadth_first import DIGITS, TARGETS, search_levels, write_levels
 
     n, none = D.shape[0], D.dtype.type(none)
-    threads = threads if n > TARGETS else 1  # one search, with its rows, ends before a second thread has started
+    threads = threads if n > TARGETS else 1  # a single search ends before a second thread would start
     starts, heads, order = np.empty(0, np.int64), np.empty(0, np.int32), np.arange(n, dtype=np.int32)
     number = order
     if pattern is not None:
-        starts, heads, order, number = _by_degree(pattern)
+        starts, heads, order, number = _sort_by_degree(pattern)
         words = np.empty((0, 0), np.uint32)
     # Whole rows of new memory are written fastest, so several searches precede the rounds that write them.
-    together = min(max(_TOGETHER, threads), -(-n // TARGETS))
+    together = min(max(_CONCURRENT_SEARCHES, threads), -(-n // TARGETS))
     workspace = np.empty((together, n, 1 + DIGITS, 8), np.uint64)
 
     def write_columns(t0: int, t1: int) -> None:
@@ -104,10 +104,10 @@ def write_hops(weight: Any, none: Any, pattern: Pattern | None, words: Any, D: A
         write_columns(t0, min(n, t0 + TARGETS * together))
 
 
-def _by_degree(pattern: Pattern) -> tuple[Array, Array, Array, Array]:
+def _sort_by_degree(pattern: Pattern) -> tuple[Array, Array, Array, Array]:
     """Return the edge lists of a graph whose vertices are sorted by degree, the sorted vertices, and their numbers.
 
-    A loop over as many heads as its predecessor is faster than a loop whose end the processor mispredicts.
+    Consecutive vertices then have loops of equal length, whose end the processor predicts.
     """
     counts = np.diff(pattern.starts)
     order = np.argsort(counts, kind="stable").astype(np.int32)

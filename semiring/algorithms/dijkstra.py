@@ -1,9 +1,10 @@
 """Run Dijkstra's algorithm from some vertices of a sparse graph, with the sources distributed over threads.
 
-Sources, and the cost: `semiring.kernels.cpu.dijkstra`. The algorithm takes any semiring whose ⊕ selects, and weights of
-which none improves on 1̄ (`never_improves`). These are min-plus from 0 up, max-plus from 0 down, max-min, min-max,
-max-times up to 1, and truth values. It does not compute sums over paths. Values do not depend on the number of threads,
-nor on the order in which vertices are settled. The order of the edges decides which of several best paths is found.
+`semiring.kernels.cpu.dijkstra` states the sources and the cost. The algorithm accepts any semiring whose ⊕ selects, if
+no weight improves on 1̄ (`never_improves`). These are min-plus with weights ≥ 0, max-plus with weights ≤ 0, max-min,
+min-max, max-times with weights ≤ 1, and truth values. It does not compute sums over paths. Values do not depend on the
+number of threads, nor on the order in which vertices are settled. The order of the edges decides which of several best
+paths is found.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ def never_improves(semiring: Semiring, weights: Array) -> bool:
 class Searches:
     """A graph (n vertices, m edges) in the form that Dijkstra's algorithm reads.
 
-    ``is_reversed``: the edges are reversed, so paths are combined from their ends on, w ⊗ x.
+    If ``is_reversed``, the edges are reversed, so a path is combined from its end, as w ⊗ x.
     """
 
-    plan: KernelPlan  # its number of threads holds for every call
-    starts: Array  # (n + 1,) int64: where the edges of each vertex begin
+    plan: KernelPlan  # the kernel plan, whose number of threads holds for every call
+    starts: Array  # (n + 1,) int64: the position of the first edge of each vertex
     heads: Array  # (m,) int32
-    weights: Array  # (m,) of the plan's dtype, none better than 1̄, in the encoding of the kernels
+    weights: Array  # (m,) of the plan's dtype, not better than 1̄, in the encoding of the kernels
     is_reversed: bool = False
 
     @property
@@ -48,15 +49,15 @@ class Searches:
         """Return the number of vertices."""
         return int(self.starts.size - 1)
 
-    def table(
+    def search_table(
         self, sources: Array, targets: Array | None = None, *, trees: bool = False, out: Array | None = None
     ) -> tuple[Array, Array | None]:
-        """Return (p, q): the best value from each of p sources to each of q targets; 0̄ where there is no path.
+        """Return the best values (p, q) from each of p sources to each of q targets, 0̄ without a path.
 
         Without ``targets``, the targets are all vertices. ``out`` (p, q) in C order receives the values. Its dtype may
-        be a narrower float; values are then rounded once. With ``trees`` the function also returns (p, n) int32, the
-        predecessor of each vertex on a best path, -9999 for none. With targets, the trees may end where the last target
-        was reached.
+        be a narrower float; values are then rounded once. With ``trees`` the function also returns the predecessor of
+        each vertex on a best path, or -9999, as an array (p, n) int32. With targets, the trees may have no vertices
+        beyond the last target.
         """
         ends = np.arange(self.n) if targets is None else targets
         values = np.empty((sources.size, ends.size), self.plan.dtype) if out is None else out
@@ -66,13 +67,13 @@ class Searches:
             kernels.search_table(self.plan, self._graph, sources, ends, values, before)
         else:
             for i, source in enumerate(sources.tolist()):
-                labels, tree = self._sweeps(source)
+                labels, tree = self._search_by_sweeps(source)
                 values[i] = labels[ends]
                 before[i : i + 1] = tree
         return values, before if trees else None
 
-    def near(self, sources: Array, limit: Any, targets: Array | None = None) -> tuple[Array, Array, Array]:
-        """Return the targets no worse than a limit from each source: compressed rows, as starts, heads, values.
+    def search_near(self, sources: Array, limit: Any, targets: Array | None = None) -> tuple[Array, Array, Array]:
+        """Return the targets within a limit of each source as compressed rows: starts, heads and values.
 
         Without ``targets``, the targets are all vertices. The cost is that of the vertices within the limit.
         """
@@ -83,7 +84,7 @@ class Searches:
         bound = self.plan.dtype.type(limit)
         if kernels is not None and has_operation(kernels, "search_near"):
             return kernels.search_near(self.plan, self._graph, sources, is_target, bound)
-        rows = [self._sweeps(source)[0] for source in sources.tolist()]
+        rows = [self._search_by_sweeps(source)[0] for source in sources.tolist()]
         add, zero = self.plan.semiring.add, self.plan.zero
         targets_of_rows = [np.flatnonzero(is_target & (row != zero) & (add(row, bound) == row)) for row in rows]
         counts = [0, *(targets_of_row.size for targets_of_row in targets_of_rows)]
@@ -95,7 +96,7 @@ class Searches:
     def _graph(self) -> tuple[Any, ...]:
         return self.starts, self.heads, self.weights, self.is_reversed
 
-    def _sweeps(self, source: int) -> tuple[Array, Array]:
+    def _search_by_sweeps(self, source: int) -> tuple[Array, Array]:
         """Return labels (n,) and predecessors by Bellman-Ford, for a backend without a search kernel."""
         semiring, order = self.plan.semiring, np.argsort(self.heads, kind="stable")
         tails = np.repeat(np.arange(self.n), np.diff(self.starts))[order]

@@ -5,7 +5,7 @@ path leads over one of them (`multiply_add_pivots`). The pivot k is the one with
 m edges takes m - 1 such steps. Each step reads a run of entries in a row and in a column of D and of P, for any n.
 
 If edges do not make paths worse, ties may lead in a circle. In that case, and where the edges do not add up to the
-distance, the result is None. The caller then searches the whole row (`nearest_tree` of `DirectEdges`, O(n²)).
+distance, `expand_path` returns None. The caller then searches the whole row (`nearest_tree` of `DirectEdges`, O(n²)).
 Source: R. W. Floyd, "Algorithm 97: shortest path", CACM 5 (1962), which defines these pivots.
 """
 
@@ -18,18 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semiring.algebra.expressions.tree import float_limits, is_floating
-from semiring.algorithms.predecessors import missed
+from semiring.algorithms.predecessors import measure_deviations
 from semiring.kernels.contract import Facts, KernelPlan
 from semiring.kernels.tolerance import Tolerance, tolerance_for
 
-__all__ = ["DirectEdges", "expanded"]
+__all__ = ["DirectEdges", "expand_path"]
 
 Array: TypeAlias = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class DirectEdges:
-    """The edges that are best paths themselves, read lazily from D and P (n, n); 0̄ elsewhere."""
+    """The edges that are themselves best paths, read lazily from D and P (n, n), and 0̄ for all other pairs."""
 
     D: Array
     P: Array
@@ -47,12 +47,12 @@ class DirectEdges:
         return np.asarray(self[:], dtype)
 
 
-def expanded(plan: KernelPlan, D: Array, P: Array, source: int, target: int) -> list[int] | None:
-    """Return the vertices of a best path between two different vertices, or None where the search fails.
+def expand_path(plan: KernelPlan, D: Array, P: Array, source: int, target: int) -> list[int] | None:
+    """Return the vertices of a best path between two different vertices, or None if the search fails.
 
-    D is A*, and P are its pivots.
+    D is A*, and P holds its pivots.
     """
-    #: As if all weights were ≥ 0: whether ⊗ is exact, and how errors are measured, without a look at all of D.
+    # The tolerance is that of weights ≥ 0, so it needs no scan of D.
     tolerance = tolerance_for(replace(plan, facts=Facts(nonnegative=True)), D[:0])
     path, edges, visited = [source], [plan.one], set()
     waiting = [(source, target)]
@@ -62,26 +62,27 @@ def expanded(plan: KernelPlan, D: Array, P: Array, source: int, target: int) -> 
             path.append(v)
             edges.append(D[u, v])
             continue
-        k = None if (u, v) in visited else _between(plan, D, P, u, v, tolerance)
+        k = None if (u, v) in visited else _find_intermediate(plan, D, P, u, v, tolerance)
         if k is None:
             return None
         visited.add((u, v))
         waiting += [(k, v), (u, k)]
-    if not _adds_up(plan, np.array(edges, plan.dtype), D[source, target], 0.0 if tolerance.is_exact else 4.0 * len(D)):
+    units = 0.0 if tolerance.is_exact else 4.0 * len(D)
+    if not _has_length(plan, np.array(edges, plan.dtype), D[source, target], units):
         return None
-    return _without_loops(path)
+    return _remove_cycles(path)
 
 
-def _between(plan: KernelPlan, D: Array, P: Array, u: int, v: int, tolerance: Tolerance) -> int | None:
+def _find_intermediate(plan: KernelPlan, D: Array, P: Array, u: int, v: int, tolerance: Tolerance) -> int | None:
     """Return a vertex on a best path from u to v, or None.
 
-    Of several such vertices, the function returns one whose two halves were found first.
+    Of several such vertices, the function returns the one whose two halves improved at the earliest pivots.
     """
     first = int(P[u, v])
     run = slice(first, min(len(D), first + plan.pivot_chunk))
     before, after = np.array(D[u, run]), np.array(D[run, v])
     products = plan.semiring.mul.expression.evaluate({"x": before, "y": after}, plan.dtype)
-    misses = missed(products, np.broadcast_to(D[u, v], products.shape), tolerance)
+    misses = measure_deviations(products, np.broadcast_to(D[u, v], products.shape), tolerance)
     misses[(before == plan.zero) | (after == plan.zero)] = np.inf
     for end in (u, v):
         if run.start <= end < run.stop:
@@ -90,7 +91,7 @@ def _between(plan: KernelPlan, D: Array, P: Array, u: int, v: int, tolerance: To
     return None if misses[best] == np.inf else first + best
 
 
-def _adds_up(plan: KernelPlan, edges: Array, distance: Any, units: float) -> bool:
+def _has_length(plan: KernelPlan, edges: Array, distance: Any, units: float) -> bool:
     """Return whether consecutive edges have the given distance.
 
     ``units`` is the tolerance, in roundings of weights of the size of the edges.
@@ -107,16 +108,16 @@ def _adds_up(plan: KernelPlan, edges: Array, distance: Any, units: float) -> boo
     return bool(abs(float(total[0]) - float(distance)) <= units * rounding)
 
 
-def _without_loops(path: list[int]) -> list[int]:
+def _remove_cycles(path: list[int]) -> list[int]:
     """Return the path without its cycles: every vertex occurs once."""
     simple: list[int] = []
-    where: dict[int, int] = {}
+    positions: dict[int, int] = {}
     for vertex in path:
-        if vertex in where:
-            for removed in simple[where[vertex] + 1 :]:
-                del where[removed]
-            del simple[where[vertex] + 1 :]
+        if vertex in positions:
+            for removed in simple[positions[vertex] + 1 :]:
+                del positions[removed]
+            del simple[positions[vertex] + 1 :]
         else:
-            where[vertex] = len(simple)
+            positions[vertex] = len(simple)
             simple.append(vertex)
     return simple

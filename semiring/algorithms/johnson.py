@@ -3,8 +3,9 @@
 Sources: D. B. Johnson, "Efficient algorithms for shortest paths in sparse networks", JACM 24 (1977); Buluç, Gilbert,
 Budak 2010, section 4.4, for the comparison with dense elimination.
 
-Cost: O(n (m + n) log n) for m edges, in float64, the sources distributed over threads; the result is dense. The
-algorithm pays for sparse graphs only: a dense closure does some thousand pairs in the time of one vertex (`schedule`).
+Cost: O(n (m + n) log n) for m edges, in float64, with the sources distributed over threads. The result is dense. The
+algorithm is faster only for sparse graphs: a dense closure computes some thousand pairs in the time of one settled
+vertex (`schedule`).
 
 It does not compute other semirings than min-plus and max-plus, integer dtypes, or pivots. Its hazards are those of
 `potentials`, including the treatment of rounding and of negative cycles. Edges of unbounded gain raise an error.
@@ -22,7 +23,7 @@ from semiring.algebra.catalogue import max_plus, min_plus
 from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.dijkstra import Searches
-from semiring.algorithms.potentials.rounding import covers
+from semiring.algorithms.potentials.rounding import is_shift_accurate
 from semiring.algorithms.potentials.sweeps import cycle_error
 from semiring.algorithms.potentials.weights import check_range, roundings, weight_rounding
 from semiring.algorithms.views import Array
@@ -33,23 +34,31 @@ from semiring.errors import DomainError
 from semiring.kernels.engine import make_plan
 from semiring.threads import get_threads
 
-__all__ = ["SparseGraph", "edge_graph", "edge_potentials", "graph_potentials", "johnson", "searches", "sparse_graph"]
+__all__ = [
+    "SparseGraph",
+    "edge_graph",
+    "edge_potentials",
+    "graph_potentials",
+    "johnson",
+    "make_searches",
+    "sparse_graph",
+]
 
-_ORDERED = 2000  # vertices from which sweeps begin in the order of the components
-_ENTRIES = 1 << 22  # distances computed at a time, in float64
+_MIN_ORDERED = 2000  # vertices of the smallest graph whose first pass follows the order of the components
+_ENTRIES = 1 << 22  # float64 distances that one call of Dijkstra's algorithm computes
 
 
 @dataclass(frozen=True)
 class SparseGraph:
-    """The edges of a min-plus graph, sorted by head, without parallel edges; weights in float64."""
+    """The edges of a min-plus graph, sorted by head, without parallel edges, and with weights in float64."""
 
     n: int
     tails: Array
     heads: Array
     weights: Array
     sign: int
-    epsilon: float  # relative rounding of a weight, 0 where all are whole numbers
-    is_reversed: bool = False  # whether the edges are the caller's, reversed
+    epsilon: float  # relative rounding of a weight, or 0 if all weights are whole numbers
+    is_reversed: bool = False  # whether the edges are the reversed edges of the caller
 
 
 def sparse_graph(matrix: Any, sign: int, rounded_to: Any = None) -> SparseGraph:
@@ -57,23 +66,23 @@ def sparse_graph(matrix: Any, sign: int, rounded_to: Any = None) -> SparseGraph:
     return edge_graph(matrix.shape[0], *stored_entries(matrix), sign, rounded_to)
 
 
-def edge_graph(n: int, tails: Array, heads: Array, stored: Array, sign: int, rounded_to: Any = None) -> SparseGraph:
-    """Return the graph of n vertices with these edges; the best of parallel edges remains.
+def edge_graph(n: int, tails: Array, heads: Array, entries: Array, sign: int, rounded_to: Any = None) -> SparseGraph:
+    """Return the graph of n vertices with these edges, where only the best of parallel edges remains.
 
-    ``tails``, ``heads`` and ``stored`` (m,) are the ends and the weights of the edges. ``rounded_to`` is the dtype to
-    which the weights were rounded, by default their own. Raises `DomainError` for NaN, as `check_entries` does, and for
-    an edge of unbounded gain.
+    ``tails``, ``heads`` and ``entries`` (m,) are the ends and the weights of the edges. ``rounded_to`` is the dtype to
+    which the weights were rounded, by default the dtype of ``entries``. Raises `DomainError` for NaN, as
+    `check_entries` does, and for an edge of unbounded gain.
     """
-    tails, heads, weights = tails.astype(np.int64), heads.astype(np.int64), sign * stored.astype(np.float64)
+    tails, heads, weights = tails.astype(np.int64), heads.astype(np.int64), sign * entries.astype(np.float64)
     try:
-        check_entries(stored, min_plus if sign > 0 else max_plus)
+        check_entries(entries, min_plus if sign > 0 else max_plus)
     except DomainError as error:
         (entry,) = error.position
         raise error.at(int(tails[entry]), int(heads[entry])) from None
     if (gaining := np.flatnonzero(weights == -np.inf)).size:
         tail, head = int(tails[gaining[0]]), int(heads[gaining[0]])
         raise DomainError(
-            f"A[{tail}, {head}] is {stored[gaining[0]]}, an edge of unbounded gain, which Dijkstra's algorithm "
+            f"A[{tail}, {head}] is {entries[gaining[0]]}, an edge of unbounded gain, which Dijkstra's algorithm "
             "does not accept: use method='rkleene'",
             (tail, head),
         )
@@ -84,15 +93,15 @@ def edge_graph(n: int, tails: Array, heads: Array, stored: Array, sign: int, rou
     is_first[1:] = (tails[1:] != tails[:-1]) | (heads[1:] != heads[:-1])
     tails, heads, weights = tails[is_first], heads[is_first], weights[is_first]
     whole = bool((weights == np.rint(weights)).all()) and float(np.abs(weights).max(initial=0)) * n < 2**49
-    rounds = is_floating(stored.dtype) and not whole
-    epsilon = weight_rounding(stored.dtype, rounded_to) if rounds else 0.0
+    rounds = is_floating(entries.dtype) and not whole
+    epsilon = weight_rounding(entries.dtype, rounded_to) if rounds else 0.0
     return SparseGraph(n, tails, heads, weights, sign, epsilon)
 
 
 def graph_potentials(graph: SparseGraph, dtype: np.dtype[Any]) -> Array | None:
     """Return potentials h (n,) float64 under which no edge is negative, for distances of ``dtype``.
 
-    The result is None where the weights differ so much in size that potentials would drown one
+    The result is None if the weights differ so much in size that the rounding of potentials would drown a weight
     (`semiring.algorithms.potentials.rounding`). The dense closure handles such graphs.
 
     Raises `NegativeCycleError`, and `DomainError` where sums of weights may leave the range of the dtype.
@@ -103,12 +112,12 @@ def graph_potentials(graph: SparseGraph, dtype: np.dtype[Any]) -> Array | None:
         h = edge_potentials(graph)
     check_range(h, float(graph.weights.min()), float(graph.weights.max()), dtype)
     sizes = np.abs(graph.weights)
-    return h if not graph.epsilon or covers(h, sizes.min(initial=np.inf, where=sizes > 0)) else None
+    return h if not graph.epsilon or is_shift_accurate(h, sizes.min(initial=np.inf, where=sizes > 0)) else None
 
 
-def searches(graph: SparseGraph, h: Array, threads: int | None = None) -> Searches:
+def make_searches(graph: SparseGraph, h: Array, threads: int | None = None) -> Searches:
     """Return the edges for Dijkstra's algorithm, with the weights max(w[i, j] + h[i] - h[j], 0), for h (n,)."""
-    order = np.argsort(graph.tails, kind="stable")  # heads stay sorted
+    order = np.argsort(graph.tails, kind="stable")  # the heads of each tail stay sorted
     tails, heads = graph.tails[order], graph.heads[order]
     reduced = np.maximum(graph.weights[order] + (h[tails] - h[heads]), 0.0)
     starts = np.searchsorted(tails, np.arange(graph.n + 1)).astype(np.int64)
@@ -118,13 +127,13 @@ def searches(graph: SparseGraph, h: Array, threads: int | None = None) -> Search
 
 def johnson(graph: SparseGraph, h: Array, out: Array, *, reflexive: bool = True, progress: Any = None) -> None:
     """Write all distances into out (n, n), with the sign applied; h (n,) are `graph_potentials`."""
-    n, sign, own = graph.n, graph.sign, searches(graph, h)
+    n, sign, own = graph.n, graph.sign, make_searches(graph, h)
     step, has_potentials = max(1, _ENTRIES // max(1, n)), bool(h.any())
     direct = not has_potentials and out.flags.c_contiguous and out.dtype in (np.float32, np.float64)
     for start in range(0, n, step):
         rows = slice(start, min(n, start + step))
         with np.errstate(over="ignore"):  # a distance beyond the range of the dtype is ∞
-            distances, _ = own.table(np.arange(rows.start, rows.stop), out=out[rows] if direct else None)
+            distances, _ = own.search_table(np.arange(rows.start, rows.stop), out=out[rows] if direct else None)
             if has_potentials:
                 distances += h - h[rows, np.newaxis]
             if sign < 0:
@@ -142,11 +151,11 @@ def johnson(graph: SparseGraph, h: Array, out: Array, *, reflexive: bool = True,
 
 
 def edge_potentials(graph: SparseGraph) -> Array:
-    """Return potentials h (n,) of a sparse graph, as `potentials.potentials` does; a sweep relaxes all edges at once.
+    """Return potentials h (n,) of a sparse graph, as `potentials.potentials` does, by sweeps over all edges at once.
 
-    For a large graph, one pass in the order of the components comes first. If the graph is acyclic, as a plan is,
-    nothing improves after it. Sweeps alone would be as many as the longest path has edges. The sweeps then lower h to
-    the same numbers.
+    For a large graph, one pass in the order of the components comes first. In an acyclic graph, such as a plan, no
+    potential improves after this pass. Sweeps alone would take as many passes as the longest path has edges. The result
+    is the same with and without the first pass.
 
     Raises `NegativeCycleError` with the vertices of a negative cycle.
     """
@@ -166,10 +175,10 @@ def edge_potentials(graph: SparseGraph) -> Array:
         offered_by[graph.heads[attains]] = graph.tails[attains]
         return best, offered_by
 
-    if graph.n >= _ORDERED and graph.tails.size:
-        from semiring.kernels.graphs.bellman_ford import relax_edges  # compiled: small graphs avoid Numba
+    if graph.n >= _MIN_ORDERED and graph.tails.size:
+        from semiring.kernels.graphs.bellman_ford import relax_edges  # imported here, because small graphs avoid Numba
 
-        order = np.argsort(_components_from_the_sources(graph)[graph.tails], kind="stable")
+        order = np.argsort(_topological_components(graph)[graph.tails], kind="stable")
         relax_edges(graph.tails[order], graph.heads[order], raised[order], h, 1 - margin)
     while cycle := bellman_ford(Labels(h, relax)):
         walked = cycle[::-1] if graph.is_reversed else cycle
@@ -185,8 +194,8 @@ def edge_potentials(graph: SparseGraph) -> Array:
     return h
 
 
-def _components_from_the_sources(graph: SparseGraph) -> Array:
-    """Return the strong component of each vertex, (n,); edges between two components lead to the higher number."""
+def _topological_components(graph: SparseGraph) -> Array:
+    """Return the strong component of each vertex (n,), numbered so that edges lead to equal or higher numbers."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

@@ -28,7 +28,7 @@ from semiring.algorithms.papers.harish_narayanan import harish_narayanan
 from semiring.algorithms.papers.katz_kider import katz_kider
 from semiring.algorithms.progress import total_pairs
 from semiring.algorithms.rkleene import rkleene
-from semiring.algorithms.squaring import most_pairs, squaring
+from semiring.algorithms.squaring import max_pairs, squaring
 from semiring.algorithms.staged import staged
 from semiring.algorithms.views import WORD
 from semiring.errors import AlgebraError, DeviceError, MethodError, UnknownNameError
@@ -53,13 +53,13 @@ __all__ = [
     "unregister_method",
 ]
 
-AUTO = "auto"  # not a method: the planner chooses one
+AUTO = "auto"  # the name by which a caller leaves the choice of a method to the planner
 
 Storage: TypeAlias = Literal["elements", "bits"]
 
 _STORAGES: tuple[Storage, ...] = ("elements", "bits")
 _DEVICES = ("cpu", "cuda")
-_GROUP = "semiring.methods"  # of entry points
+_GROUP = "semiring.methods"  # the group of entry points
 
 
 @dataclass(frozen=True)
@@ -144,12 +144,12 @@ class Method:
         self._check("needs", valid, "a tuple of optional operations of the kernel contract, such as 'close'")
         self._check("takes", self.takes in ("matrix", "edges"), "'matrix' or 'edges'")
         walks = self.takes == "edges" or not set(self.needs) - {"can_close", "close"}
-        expected = f"a function pairs(n, width){', or None' if walks else ''}"
-        self._check("pairs", callable(self.pairs) or (self.pairs is None and walks), expected)
+        remedy = f"a function pairs(n, width){', or None' if walks else ''}"
+        self._check("pairs", callable(self.pairs) or (self.pairs is None and walks), remedy)
 
-    def _check(self, trait: str, valid: object, expected: str) -> None:
+    def _check(self, trait: str, valid: object, remedy: str) -> None:
         if not valid:
-            raise MethodError(f"the closure method {self.name!r} has {trait}={getattr(self, trait)!r}: give {expected}")
+            raise MethodError(f"the closure method {self.name!r} has {trait}={getattr(self, trait)!r}: give {remedy}")
 
     def check(self, backend: Backend, storage: str) -> None:
         """Raise an error unless the method can run on this backend and storage.
@@ -206,25 +206,25 @@ class Method:
         return self.pairs(n, columns * (WORD if engine.plan.storage == "bits" else 1))
 
 
-_SEARCHED = "min_plus and max_plus"
+_TROPICAL = "min_plus and max_plus"
 _UNIT_STAR = "an idempotent ⊕ whose star is 1 wherever it exists"
 _HARISH = "doi:10.1007/978-3-540-77220-0_21"
 _LUND = "arXiv:1001.4108"
 _GAIOSO = "doi:10.5753/wscad.2013.16769"
 
 
-def _cubic(n: int, width: int) -> int:
-    """Return n³, the pairs of an elimination whose kernels are not walked through."""
+def _cubic_pairs(n: int, width: int) -> int:
+    """Return n³, the pairs of an elimination whose pairs are not counted by running it."""
     return n * n * width
 
 
-def _of_a_paper(name: str, close: Callable[..., object], source: str, launches: str, reference: str = "") -> Method:
+def _paper_method(name: str, close: Callable[..., object], source: str, launches: str, reference: str = "") -> Method:
     """Return the method of a paper's kernel on a GPU."""
     return Method(
         name,
         close,
         needs=("close_as",),
-        pairs=_cubic,
+        pairs=_cubic_pairs,
         source=source,
         reference=reference,
         semirings=_UNIT_STAR,
@@ -233,7 +233,7 @@ def _of_a_paper(name: str, close: Callable[..., object], source: str, launches: 
     )
 
 
-def _found_by_a_rule(engine: Engine, A: Any) -> None:
+def _refuse_without_structure(engine: Engine, A: Any) -> None:
     """Raise `MethodError`, because a matrix must be scanned before this method can close it."""
     raise MethodError("this method needs the structure of the graph: closure(A, method=...) finds it, and closes A")
 
@@ -265,7 +265,7 @@ _BUILT_IN = (
         "squaring",
         squaring,
         storages=_STORAGES,
-        pairs=most_pairs,
+        pairs=max_pairs,
         source="Aho, Hopcroft and Ullman 1974, section 5.9",
         semirings="a selective ⊕, or 1 ⊕ a = 1",
         cost="at most n³ log n pairs, and a copy of the matrix",
@@ -279,27 +279,27 @@ _BUILT_IN = (
         devices=("cuda",),
         cost="n³ pairs in a few launches",
     ),
-    _of_a_paper(
+    _paper_method(
         *("harish_narayanan", harish_narayanan, "Harish and Narayanan 2007, a thread for each cell"),
         *("n launches", _HARISH),
     ),
-    _of_a_paper("katz_kider", katz_kider, "Katz and Kider 2008, three phases of 32 × 32 tiles", "3 ⌈n/32⌉ launches"),
-    _of_a_paper(
+    _paper_method("katz_kider", katz_kider, "Katz and Kider 2008, three phases of 32 × 32 tiles", "3 ⌈n/32⌉ launches"),
+    _paper_method(
         *("lund_smith_unrolled", lund_smith.lund_smith_unrolled, "Lund and Smith 2010, section 4"),
         *("3 ⌈n/32⌉ launches", _LUND),
     ),
-    _of_a_paper(
+    _paper_method(
         *("lund_smith_registers", lund_smith.lund_smith_registers, "Lund and Smith 2010, section 4.1, figure 3"),
         *("3 ⌈n/32⌉ launches", _LUND),
     ),
-    _of_a_paper(
+    _paper_method(
         *("lund_smith", lund_smith.lund_smith, "Lund and Smith 2010, sections 4.2 and 4.3, figures 4 to 6"),
         *("3 ⌈n/32⌉ + 2 launches, and a copy of the matrix", _LUND),
     ),
-    _of_a_paper(
+    _paper_method(
         *("gaioso", gaioso, "Gaioso and others 2013, algorithm 3, figures 4 to 6", "2 ⌈n/32⌉ launches", _GAIOSO)
     ),
-    _of_a_paper(
+    _paper_method(
         *("buluc_iterative", buluc.buluc_iterative, "Buluç, Gilbert and Budak 2010, figure 2, rank-one updates"),
         "n launches",
     ),
@@ -307,17 +307,17 @@ _BUILT_IN = (
         "rkleene_plain",
         buluc.rkleene_plain,
         needs=("multiply_add_plain",),
-        pairs=_cubic,
+        pairs=_cubic_pairs,
         source="Buluç, Gilbert and Budak 2010, figure 3, with plain products",
         cost="n³ pairs in O(n/64) plain products",
     ),
-    _of_a_paper("bertoldi_cuda_shared", bertoldi.bertoldi_cuda_shared, "Bertoldi, algorithm 4", "n launches"),
-    _of_a_paper("bertoldi_cuda", bertoldi.bertoldi_cuda, "Bertoldi, algorithm 5", "n launches"),
+    _paper_method("bertoldi_cuda_shared", bertoldi.bertoldi_cuda_shared, "Bertoldi, algorithm 4", "n launches"),
+    _paper_method("bertoldi_cuda", bertoldi.bertoldi_cuda, "Bertoldi, algorithm 5", "n launches"),
     Method(
         "bertoldi_openmp",
         bertoldi.bertoldi_openmp,
         needs=("close_as",),
-        pairs=_cubic,
+        pairs=_cubic_pairs,
         source="Bertoldi, algorithm 3, dynamic schedule",
         devices=("cpu",),
         cost="n³ pairs, a barrier for each pivot",
@@ -326,7 +326,7 @@ _BUILT_IN = (
         "bertoldi_openmp_static",
         bertoldi.bertoldi_openmp_static,
         needs=("close_as",),
-        pairs=_cubic,
+        pairs=_cubic_pairs,
         source="Bertoldi, algorithm 3, static schedule",
         devices=("cpu",),
         cost="n³ pairs, a barrier for each pivot",
@@ -334,7 +334,7 @@ _BUILT_IN = (
     Method(
         "row_broadcast",
         bertoldi.row_broadcast,
-        pairs=_cubic,
+        pairs=_cubic_pairs,
         source="Bertoldi, algorithms 2, 6 and 7; several ranks under mpiexec",
         semirings=_UNIT_STAR,
         cost="n³ pairs in n rank-one products and broadcasts",
@@ -344,28 +344,28 @@ _BUILT_IN = (
         johnson,
         takes="edges",
         source="Johnson 1977",
-        semirings=_SEARCHED,
+        semirings=_TROPICAL,
         dtypes="float16, bfloat16, float32, float64",
         devices=("cpu",),
         cost="O(n (m + n) log n) for m edges",
     ),
     Method(
         "components",
-        _found_by_a_rule,
+        _refuse_without_structure,
         structure="several strong components",
         source="Sharir 1981; Tarjan 1972, for the components",
         cost="n³/6 pairs without cycles, n³ in one component",
     ),
     Method(
         "undirected",
-        _found_by_a_rule,
+        _refuse_without_structure,
         structure="an undirected graph, and ⊗ that commutes",
         source="blocked Floyd-Warshall on one triangle",
         cost="n³/2 pairs",
     ),
     Method(
         "spanning_tree",
-        _found_by_a_rule,
+        _refuse_without_structure,
         structure="an undirected graph",
         source="Hu 1961; Prim 1957 on a CPU, Borůvka 1926 on a GPU",
         semirings="⊕ and ⊗ that are minimum and maximum",
@@ -373,16 +373,16 @@ _BUILT_IN = (
     ),
     Method(
         "breadth_first_search",
-        _found_by_a_rule,
+        _refuse_without_structure,
         structure="edges of one weight above 0, whose sums are exact",
         source="Then et al. 2014",
-        semirings=_SEARCHED,
+        semirings=_TROPICAL,
         dtypes="integers, float32, float64",
         cost="a pass over the edges for each level and 512 vertices",
     ),
     Method(
         "supernodal",
-        _found_by_a_rule,
+        _refuse_without_structure,
         structure="few edges",
         source="Sao et al. 2020",
         semirings="an idempotent ⊕, and weights that do not gain",
@@ -390,7 +390,7 @@ _BUILT_IN = (
     ),
     Method(
         "purdom",
-        _found_by_a_rule,
+        _refuse_without_structure,
         storages=("bits",),
         structure="a graph of truth values",
         source="Purdom 1970; Nuutila 1994",
@@ -401,7 +401,7 @@ _BUILT_IN = (
     ),
     Method(
         "triangular",
-        _found_by_a_rule,
+        _refuse_without_structure,
         storages=("bits",),
         structure="a graph of truth values",
         source="Purdom 1970, Kahn 1962; Fleischer, Hendrickson and Pınar 2000",
@@ -418,10 +418,10 @@ class MethodNames(Collection[str]):
     """The values that ``method=`` accepts: ``"auto"``, and the names of all registered methods."""
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and (name == AUTO or name in _methods or name in _installed())
+        return isinstance(name, str) and (name == AUTO or name in _methods or name in _find_installed())
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys((AUTO, *_methods, *_installed())))
+        return iter(dict.fromkeys((AUTO, *_methods, *_find_installed())))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -470,7 +470,7 @@ def register_method(name: str, method: Method | Callable[..., object], **traits:
     """
     if traits.pop("keeps_pivots", None) is not None:
         _warn_of_pivots(3)
-    new_method = _made(name, method, traits)
+    new_method = _make_method(name, method, traits)
     if name in METHODS:
         raise MethodError(f"{name!r} is a closure method already: choose another name")
     _methods[name] = new_method
@@ -503,10 +503,10 @@ def method_named(name: str | Method) -> Method:
     Raises `UnknownNameError`, which lists the valid names, and `MethodError` where an entry point cannot be imported or
     is no method.
     """
-    if isinstance(name, Method):  # built by a rule, from the scans of one graph
+    if isinstance(name, Method):  # a rule has built it from the scans of one graph
         return name
     entry = _methods.get(name)
-    return _loaded(name) if entry is None else entry
+    return _load_method(name) if entry is None else entry
 
 
 def takes_edges(name: str | Method) -> bool:
@@ -539,13 +539,13 @@ def methods_for(device: str) -> list[str]:
 def methods_by_device(names: Iterable[str]) -> dict[str, list[str]]:
     """Return the names that run on the CPU and those that run on a GPU, as `UnknownNameError` lists them."""
     names = set(names)
-    return {where: sorted(names & set(methods_for(device))) for where, device in _WHERE.items()}
+    return {where: sorted(names & set(methods_for(device))) for where, device in _DEVICE_NAMES.items()}
 
 
-_WHERE = {"on the CPU": "cpu", "on a GPU": "cuda"}
+_DEVICE_NAMES = {"on the CPU": "cpu", "on a GPU": "cuda"}
 
 
-def _made(name: str, method: Any, traits: dict[str, Any]) -> Method:
+def _make_method(name: str, method: Any, traits: dict[str, Any]) -> Method:
     names = [field.name for field in fields(Method)[2:]]
     unknown = sorted(set(traits) - set(names))
     if unknown:
@@ -554,23 +554,23 @@ def _made(name: str, method: Any, traits: dict[str, Any]) -> Method:
 
 
 @cache
-def _installed() -> dict[str, EntryPoint]:
-    """Return the methods that installed packages name.
+def _find_installed() -> dict[str, EntryPoint]:
+    """Return the entry points of methods of installed packages, by name.
 
-    The search takes some milliseconds, so it runs only when a name is unknown.
+    The search takes some milliseconds, so it runs only for a name that is not registered.
     """
     from importlib.metadata import entry_points
 
     return {entry.name: entry for entry in entry_points(group=_GROUP)}
 
 
-def _loaded(name: str) -> Method:
+def _load_method(name: str) -> Method:
     """Load the method of another package, and register it."""
-    if name not in _installed():
+    if name not in _find_installed():
         raise UnknownNameError("closure method", name, METHODS, methods_by_device(METHODS))
-    entry = _installed()[name]
+    entry = _find_installed()[name]
     try:
-        method = _methods[name] = _made(name, entry.load(), {})
-    except Exception as error:  # whatever the code of another package raises
+        method = _methods[name] = _make_method(name, entry.load(), {})
+    except Exception as error:  # the code of another package may raise any exception
         raise MethodError(f"the closure method {name!r} cannot be loaded from {entry.value}: {error}") from error
     return method

@@ -1,16 +1,16 @@
-"""Close whole-number min-plus matrices in a narrower integer dtype, where every distance provably fits it.
+"""Find a narrower integer dtype that provably holds every distance of a whole-number min-plus matrix.
 
 On a GPU the cost of a product depends on its dtype: float64 costs some nine times as much as int16. If the edges are
 whole numbers ≥ 0, and no distance exceeds a bound below the "no path" of a narrower dtype, the closure in that dtype is
 identical. Two bounds are computed, the cheaper one first. The first bound is n times the greatest edge. The second, for
 one vertex v, is the longest distance to v plus the longest distance from v. docs/narrow.md has the proof and the gain.
 
-The narrow matrix lies in the memory of the result, row by row at the start of its rows, so there is no second matrix.
+The rule `narrow` (`semiring.closures.rules.narrow`) closes the matrix in that dtype, in the memory of the result, row
+by row at the start of its rows. So there is no second matrix.
 
 Cost: one pass over floats, or over `_SAMPLE` rows if these hold a fraction. The second bound takes a few sweeps of
-Bellman-Ford in either direction. Narrowing and widening take a pass each. The module does not treat weights below 0,
-nor graphs of several components whose edges are too large for the first bound. Without a proof, the matrix is not
-changed.
+Bellman-Ford in either direction. The module does not treat weights below 0, nor graphs of several components whose
+edges are too large for the first bound. The matrix is not changed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.bellman_ford import swept
+from semiring.algorithms.bellman_ford import sweep_lengths
 from semiring.algorithms.potentials.weights import Weights
 from semiring.algorithms.views import Array
 from semiring.arrays.encoding import inner_zero
@@ -30,23 +30,23 @@ from semiring.kernels import backend_for
 from semiring.kernels.contract import PassKernels
 from semiring.namespaces import array_namespace
 
-__all__ = ["narrower"]
+__all__ = ["find_narrow_dtype"]
 
-_SWEEPS = 8  # in one direction: random graphs of n = 16384 with 60, 16 and 8 edges a vertex take 3, 5 and 6
-_SAMPLE = 32  # rows that are scanned first: most matrices with fractions have one there
+_SWEEPS = 8  # sweeps in one direction; random graphs of n = 16384 with 60, 16 and 8 edges a vertex take 3, 5 and 6
+_SAMPLE = 32  # rows that are scanned first, because they show a fraction in most matrices with fractions
 
 
-def narrower(
+def find_narrow_dtype(
     A: Array, sign: int, largest: int | None, candidates: Sequence[np.dtype[Any]]
 ) -> tuple[np.dtype[Any], int] | None:
-    """Return the narrowest integer dtype that provably holds every distance, and its bound; None without a proof.
+    """Return the narrowest integer dtype that provably holds every distance, and a bound on the distances.
 
     A (n, n) holds weights ≥ 0 (≤ 0 for max-plus, sign -1) and "no path". ``candidates`` are integer dtypes, the
-    narrowest first. ``largest`` is the greatest edge of integers, and None for floats. The result is None where an edge
-    is no whole number, or no dtype is proven to suffice. The function waits for a device twice for floats, twice before
-    the first sweep and once after each.
+    narrowest first. ``largest`` is the greatest edge of integers, and None for floats. The result is None if an edge is
+    not a whole number, or no dtype is proved to suffice. The function waits for a device twice for floats, twice before
+    the first sweep, and once after each sweep.
     """
-    if not candidates or A.shape[0] < 2:  # a loop alone is on no walk to another vertex
+    if not candidates or A.shape[0] < 2:  # a single vertex has no path to another vertex
         return None
     passes = backend_for(A, min_plus, A.dtype).capabilities.passes
     if largest is None:
@@ -60,12 +60,12 @@ def narrower(
         limit = int(inner_zero(min_plus, dtype)) - 1
         if n * largest <= limit:
             return dtype, n * largest
-        if ends is None:  # the way in first: it reads rows
+        if ends is None:  # the transpose comes first, because its sweeps read rows
             ends = _Lengths(A.T, sign, passes), _Lengths(A, sign, passes)
         bound = 0.0
         for lengths in ends:
             if bound <= limit:
-                bound += lengths.farthest(limit)
+                bound += lengths.find_greatest_length(limit)
         if bound <= limit:
             return dtype, int(bound)
     return None
@@ -93,7 +93,7 @@ class _Lengths:
         self._lengths = A[0].astype(np.float64) * sign
         self._lengths[0] = 0.0
 
-    def farthest(self, limit: int) -> float:
+    def find_greatest_length(self, limit: int) -> float:
         """Return the greatest length, after sweeps until it is at most half the ``limit``.
 
         The sweeps stop early if they make too little progress. Every sweep must double the vertices within the limit,
@@ -114,4 +114,4 @@ class _Lengths:
 
     def sweep(self) -> None:
         """Improve the lengths by one sweep."""
-        self._lengths = swept(self._lengths, self._weights, self._passes)
+        self._lengths = sweep_lengths(self._lengths, self._weights, self._passes)

@@ -13,9 +13,9 @@ from semiring.algorithms.views import WORD, Array
 from semiring.arrays.bits import BitMatrix
 from semiring.namespaces import array_namespace
 
-__all__ = ["clear_tail", "loops", "set_cycles"]
+__all__ = ["clear_tail", "diagonal_bits", "set_cycles"]
 
-_AT_A_TIME = 1024  # intermediate vertices of cycles at a time: a multiple of 32
+_CHUNK = 1024  # intermediate vertices of cycles in one step; a multiple of 32
 
 
 def clear_tail(semiring: Semiring, packed: BitMatrix) -> None:
@@ -24,7 +24,7 @@ def clear_tail(semiring: Semiring, packed: BitMatrix) -> None:
         packed.words[:, -1] &= packed.tail
 
 
-def loops(packed: BitMatrix) -> Array:
+def diagonal_bits(packed: BitMatrix) -> Array:
     """Return the diagonal (n,) of a packed matrix, as bool."""
     vertices = array_namespace(packed.words).arange(packed.shape[0])
     bits = packed.words[vertices, vertices // WORD] >> (vertices % WORD).astype(np.uint32)
@@ -32,7 +32,7 @@ def loops(packed: BitMatrix) -> Array:
 
 
 def set_cycles(semiring: Semiring, packed: BitMatrix, loops: Array) -> None:
-    """Set the diagonal of A⁺, as `cycles_from_closure` does.
+    """Set the diagonal of A⁺, as `make_irreflexive` does.
 
     An idempotent ⊕ of truth values is "or", or "and" where 0̄ is True.
     """
@@ -40,11 +40,12 @@ def set_cycles(semiring: Semiring, packed: BitMatrix, loops: Array) -> None:
     dual = bool(semiring.zero_for(np.bool_))
     vertices = xp.arange(n)
     word, bit = vertices // WORD, xp.left_shift(np.uint32(1), (vertices % WORD).astype(np.uint32))
-    words[vertices, word] = words[vertices, word] | bit if dual else words[vertices, word] & ~bit  # no empty path
+    # A⁺ excludes the empty path, so the diagonal begins without edges.
+    words[vertices, word] = words[vertices, word] | bit if dual else words[vertices, word] & ~bit
     cycles = loops != dual
-    for start in range(0, n, _AT_A_TIME):
-        others = slice(start, min(n, start + _AT_A_TIME))
-        forward, backward = (packed, packed.T) if n <= _AT_A_TIME else (packed[:, others], packed[others].T)
+    for start in range(0, n, _CHUNK):
+        others = slice(start, min(n, start + _CHUNK))
+        forward, backward = (packed, packed.T) if n <= _CHUNK else (packed[:, others], packed[others].T)
         two_way = (~forward).words & (~backward).words if dual else forward.words & backward.words
         cycles |= two_way.any(axis=1)
     words[vertices, word] &= ~bit

@@ -1,8 +1,8 @@
 """Compute the predecessors of a closure: for every pair (i, j) the vertex before j on one best path from i.
 
-An edge p → j is *direct* where the closure D = A* left its entry alone: the edge is itself a best path. An edge that
-is not is strictly worse than a path that replaces it, so in exact arithmetic there is a best path of direct edges
-alone for every pair. Comparing D with the matrix before the closure shows which edges are direct.
+An edge p → j is *direct* if the closure D = A* did not change its entry: the edge is itself a best path. Every other
+edge is strictly worse than a path that replaces it. So in exact arithmetic every pair has a best path of direct edges
+alone. A comparison of D with the matrix before the closure shows which edges are direct.
 
 The result is pred (n, n) int32 by SciPy's convention: pred[i, j] is the vertex before j, -9999 where there is none
 and on the diagonal. Row i is a tree with root i, whatever ties and zero-weight cycles there are. An edge p → j is
@@ -28,7 +28,7 @@ measured (distances in the plane, of half of the pairs). The bound is O(n·m) fo
 edges matter is from D. R. Karger, D. Koller, S. J. Phillips, "Finding the hidden path: time bounds for all-pairs
 shortest paths", SIAM J. Comput. 22 (1993).
 
-`reference` applies step 4 alone in plain NumPy, for backends without a search kernel, and as an oracle.
+`reference_predecessors` applies step 4 alone in plain NumPy, for backends without a search kernel, and as an oracle.
 """
 
 from __future__ import annotations
@@ -47,12 +47,19 @@ from semiring.kernels.engine import Engine
 from semiring.kernels.tolerance import Tolerance, tolerance_for, unattained_distance
 from semiring.namespaces import array_namespace
 
-__all__ = ["Inspection", "attach_unbounded", "nearest_tree", "path_sums", "predecessors", "reference"]
+__all__ = [
+    "PredecessorSearch",
+    "correct_unbounded_rows",
+    "nearest_tree",
+    "path_sums",
+    "predecessors",
+    "reference_predecessors",
+]
 
 Array: TypeAlias = NDArray[Any]
 
 
-def predecessors(backend: Backend, plan: KernelPlan, D: Array, before: Array) -> Array:
+def predecessors(backend: Backend, plan: KernelPlan, D: Array, weights: Array) -> Array:
     """Return the predecessors (n, n) int32 of D = A* (n, n), on the device of D.
 
     Parameters
@@ -61,8 +68,8 @@ def predecessors(backend: Backend, plan: KernelPlan, D: Array, before: Array) ->
         The kernels, and the plan of the closure.
     D
         The closure (n, n), of a selective semiring. It is not changed.
-    before
-        The matrix A (n, n) that was closed; its diagonal is not read as edges.
+    weights
+        The matrix A (n, n) before the closure; its diagonal is not read as edges.
 
     Raises
     ------
@@ -75,17 +82,17 @@ def predecessors(backend: Backend, plan: KernelPlan, D: Array, before: Array) ->
     """
     tolerance = tolerance_for(plan, D)
     if tolerance.is_exact or plan.semiring.tropical is None or plan.facts.nonnegative:
-        return _search(backend, plan, D, before, tolerance)
-    return _search_mixed_signs(backend, plan, D, before, tolerance)
+        return _search(backend, plan, D, weights, tolerance)
+    return _search_mixed_signs(backend, plan, D, weights, tolerance)
 
 
-def _search(backend: Backend, plan: KernelPlan, D: Array, before: Array, tolerance: Tolerance) -> Array:
-    """Compute predecessors by the backend's search kernel, or by `reference` where it has none."""
+def _search(backend: Backend, plan: KernelPlan, D: Array, weights: Array, tolerance: Tolerance) -> Array:
+    """Compute predecessors by the backend's search kernel, or by `reference_predecessors` where it has none."""
     search = backend.capabilities.paths
     if search is not None and D.size:
-        pred: Array = search.find_predecessors(plan, D, tolerance, before)
+        pred: Array = search.find_predecessors(plan, D, tolerance, weights)
         return pred
-    result: Array = array_namespace(D).asarray(reference(plan, to_host_array(D), to_host_array(before), tolerance))
+    result: Array = array_namespace(D).asarray(reference_predecessors(plan, to_host_array(D), to_host_array(weights), tolerance))
     return result
 
 
@@ -94,8 +101,8 @@ def _search_mixed_signs(backend: Backend, plan: KernelPlan, D: Array, weights: A
 
     The tolerance is in units of the largest distance. If it may exceed some edge, each path is added up and compared in
     units of its own weights. The same happens if the search reports that a distance is not the weight of any path.
-    Cycles that gain by the rounding of their entries alone, such as float16 entries, shift distances from the paths by
-    as much.
+    Cycles that gain only because their entries are rounded, such as float16 entries, shift distances by as much as they
+    gain.
 
     Cost: O(n²) for each row that fails.
     """
@@ -107,9 +114,9 @@ def _search_mixed_signs(backend: Backend, plan: KernelPlan, D: Array, weights: A
         pred = np.full(D.shape, NO_PREDECESSOR, np.int32)
     xp, n = array_namespace(D), D.shape[0]
     closed, edges, pred = to_host_array(D), to_host_array(weights), to_host_array(pred)
-    allowed = 4 * n * float(np.finfo(plan.dtype).eps)
+    relative_tolerance = 4 * n * float(np.finfo(plan.dtype).eps)
     for i in range(n):
-        if not _adds_up(plan, edges, closed[i], pred[i], i, allowed):
+        if not _has_lengths(plan, edges, closed[i], pred[i], i, relative_tolerance):
             pred[i] = nearest_tree(plan, edges, closed[i], i, tolerance)
     result: Array = xp.asarray(pred)
     return result
@@ -127,8 +134,13 @@ def _is_too_coarse(D: Array, weights: Array) -> bool:
     return bool(shift_bound(D.shape[0], largest) >= float(least_magnitude(weights)))
 
 
-def _adds_up(plan: KernelPlan, weights: Array, distances: Array, pred: Array, source: int, allowed: float) -> bool:
-    """Return whether the paths of a tree have the lengths ``distances``, relative to the size of their weights."""
+def _has_lengths(
+    plan: KernelPlan, weights: Array, distances: Array, pred: Array, source: int, tolerance: float
+) -> bool:
+    """Return whether the paths of a tree have the lengths ``distances``.
+
+    The tolerance is relative to the magnitude of the distance plus the sum of the magnitudes of the weights.
+    """
     try:
         sums = path_sums(plan, weights, pred, source)
         sizes = path_sums(plan, np.abs(weights), pred, source)
@@ -137,11 +149,11 @@ def _adds_up(plan: KernelPlan, weights: Array, distances: Array, pred: Array, so
     reached = np.isfinite(distances)
     if not np.array_equal(reached, np.isfinite(sums)):
         return False
-    missed = np.abs(sums[reached] - distances[reached])
-    return bool((missed <= allowed * (sizes[reached] + np.abs(distances[reached]))).all())
+    deviations = np.abs(sums[reached] - distances[reached])
+    return bool((deviations <= tolerance * (sizes[reached] + np.abs(distances[reached]))).all())
 
 
-def reference(plan: KernelPlan, D: Array, weights: Array, tolerance: Tolerance) -> Array:
+def reference_predecessors(plan: KernelPlan, D: Array, weights: Array, tolerance: Tolerance) -> Array:
     """Compute `predecessors` in NumPy, by one single-source run for each row.
 
     weights (n, n) has an edge where it is not 0̄; edges that no best path needs are allowed. Cost: O(n³), in array
@@ -156,11 +168,11 @@ def reference(plan: KernelPlan, D: Array, weights: Array, tolerance: Tolerance) 
     return pred
 
 
-def attach_unbounded(plan: KernelPlan, A: Array, D: Array, pred: Array) -> None:
+def correct_unbounded_rows(plan: KernelPlan, A: Array, D: Array, pred: Array) -> None:
     """Correct the rows of pred that reach an edge of unbounded gain (-∞ in min-plus, +∞ in max-plus).
 
-    Such edges are inserted into a closure last (`unbounded_edges`), without potentials. Cost: a scan of D, and O(n²) a
-    row.
+    Such edges are inserted after the closure (`unbounded_edges`), without potentials. Cost: a scan of D, and O(n²) for
+    each such row.
     """
     gain = -plan.semiring.zero_for(plan.dtype)
     if not D.size or (D.min() if gain < 0 else D.max()) != gain:
@@ -177,7 +189,7 @@ def path_sums(plan: KernelPlan, weights: Array, pred: Array, source: int) -> Arr
     Floats are added in float64 or wider. Raises `RuntimeError` where pred (n,) is no tree with that root.
     """
     n = pred.shape[0]
-    wide = _wide(plan.dtype)
+    wide = _wide_dtype(plan.dtype)
     mul = plan.semiring.mul.expression
     sums = np.full(n, plan.zero, wide)
     sums[source] = plan.one
@@ -198,17 +210,17 @@ def path_sums(plan: KernelPlan, weights: Array, pred: Array, source: int) -> Arr
     return sums
 
 
-class Inspection:
-    """The predecessors of a matrix, computed when it is closed.
+class PredecessorSearch:
+    """A search for predecessors that runs when a matrix has been closed, and holds the result.
 
     The search runs on the encoded matrix, before the encoding is undone. ``predecessors`` is None before the search.
     """
 
     predecessors: Any = None
 
-    def find(self, engine: Engine, closed: Array, before: Array) -> None:
-        """Compute the predecessors of a closed matrix from a copy of the matrix before the closure."""
-        self.predecessors = predecessors(engine.backend, engine.plan, closed, before)
+    def find(self, engine: Engine, D: Array, weights: Array) -> None:
+        """Compute the predecessors of a closed matrix D from ``weights``, the matrix before the closure."""
+        self.predecessors = predecessors(engine.backend, engine.plan, D, weights)
 
 
 def nearest_tree(plan: KernelPlan, weights: Array, distances: Array, source: int, tolerance: Tolerance) -> Array:
@@ -237,26 +249,26 @@ def nearest_tree(plan: KernelPlan, weights: Array, distances: Array, source: int
             continue
         goal = distances[edges]
         reached = mul.evaluate({"x": np.broadcast_to(distances[p], goal.shape), "y": weights[p, edges]}, plan.dtype)
-        total = length[p] + missed(reached, goal, tolerance)
+        total = length[p] + measure_deviations(reached, goal, tolerance)
         better = (total < length[edges]) | ((total == length[edges]) & (total < np.inf) & (hops[p] + 1 < hops[edges]))
         chosen = edges[better]
         length[chosen], hops[chosen], pred[chosen] = total[better], hops[p] + 1, p
     return pred
 
 
-def missed(reached: Array, goal: Array, tolerance: Tolerance) -> Array:
-    """Return how far each value ``reached`` is from the ``goal``, 0 where equal, ∞ where not comparable."""
+def measure_deviations(values: Array, goal: Array, tolerance: Tolerance) -> Array:
+    """Return the deviation of each value from the ``goal``: 0 if they are equal, ∞ if they are not comparable."""
     if tolerance.is_exact:
-        return np.where(reached == goal, 0.0, np.inf)
+        return np.where(values == goal, 0.0, np.inf)
     with np.errstate(all="ignore"):
-        wide = _wide(reached.dtype)
-        x, y = reached.astype(wide), goal.astype(wide)
-        missed = np.abs(x - y)
+        wide = _wide_dtype(values.dtype)
+        x, y = values.astype(wide), goal.astype(wide)
+        deviations = np.abs(x - y)
         if tolerance.is_relative:
-            missed = missed / np.maximum(np.abs(y), np.finfo(np.float64).tiny)
-    return np.where(reached == goal, 0.0, np.where(np.isnan(missed), np.inf, missed))
+            deviations = deviations / np.maximum(np.abs(y), np.finfo(np.float64).tiny)
+    return np.where(values == goal, 0.0, np.where(np.isnan(deviations), np.inf, deviations))
 
 
-def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def _wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype in which path weights are summed and compared: float64 or wider for floats."""
     return np.promote_types(dtype, np.float64) if is_floating(dtype) else dtype

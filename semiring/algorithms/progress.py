@@ -15,7 +15,7 @@ from semiring.kernels.engine import Engine
 
 __all__ = ["Progress", "ReportingEngine", "as_progress", "total_pairs"]
 
-#: Called as ``progress(done, total)``, with ``done`` never falling and equal to ``total`` at the end.
+#: A function that is called as ``progress(done, total)``. ``done`` never falls, and equals ``total`` at the end.
 Progress: TypeAlias = Callable[[int, int], None]
 
 
@@ -37,7 +37,7 @@ def as_progress(progress: Progress | bool | None, label: str = "closure") -> Pro
     return progress
 
 
-_AHEAD = 64  # kernels that may be enqueued on a device while the host continues
+_MAX_ENQUEUED = 64  # kernels that may be enqueued on a device while the host continues
 
 
 class _Meter:
@@ -48,34 +48,38 @@ class _Meter:
 
     def __init__(self, progress: Progress, total: int, mark: Callable[[], Any] | None) -> None:
         self.progress, self.total, self._mark = progress, total, mark
-        self.done = self._seen = 0
-        self._waiting: deque[tuple[Any, int]] = deque()  # marks in the order of the work, and the pairs done by then
+        self.completed_pairs = self._reported_pairs = 0
+        #: The marks of enqueued kernels in the order of the work, with the pairs that are complete at each mark.
+        self._enqueued: deque[tuple[Any, int]] = deque()
 
     def count(self, pairs: int) -> None:
-        self.done += pairs
+        """Add the pairs of a kernel that has run or was enqueued, and report the pairs that are complete."""
+        self.completed_pairs += pairs
         if self._mark is None:
-            self.report(self.done)
+            self.report(self.completed_pairs)
             return
-        self._waiting.append((self._mark(), self.done))
-        if len(self._waiting) > _AHEAD:
-            self._waiting[0][0].synchronize()
+        self._enqueued.append((self._mark(), self.completed_pairs))
+        if len(self._enqueued) > _MAX_ENQUEUED:
+            self._enqueued[0][0].synchronize()
         ended = 0
-        while self._waiting and self._waiting[0][0].done:
-            ended = self._waiting.popleft()[1]
+        while self._enqueued and self._enqueued[0][0].done:
+            ended = self._enqueued.popleft()[1]
         if ended:
             self.report(ended)
 
     def finish(self) -> None:
-        while self._waiting:
-            mark, pairs = self._waiting.popleft()
+        """Wait for all enqueued kernels, and report the total."""
+        while self._enqueued:
+            mark, pairs = self._enqueued.popleft()
             mark.synchronize()
             self.report(pairs)
-        if self._seen < self.total or not self.total:
+        if self._reported_pairs < self.total or not self.total:
             self.progress(self.total, self.total)
 
-    def report(self, done: int) -> None:
-        self._seen = max(self._seen, min(done, self.total))
-        self.progress(self._seen, self.total)
+    def report(self, pairs: int) -> None:
+        """Call the callback with the number of complete pairs, at most the total."""
+        self._reported_pairs = max(self._reported_pairs, min(pairs, self.total))
+        self.progress(self._reported_pairs, self.total)
 
 
 class ReportingEngine(Engine):
@@ -111,9 +115,9 @@ class ReportingEngine(Engine):
             meter=meter,
         )
 
-    def report(self, done: int, total: int) -> None:
-        """Add ``done`` of ``total`` units of work that other engines completed."""
-        self._meter.report(done * self._meter.total // max(1, total))
+    def report(self, units: int, total: int) -> None:
+        """Report that other engines have completed some ``units`` of work, out of a ``total``."""
+        self._meter.report(units * self._meter.total // max(1, total))
 
     def finish(self) -> None:
         """Report the total, for an algorithm that stopped early or had no work."""
@@ -160,10 +164,9 @@ class ReportingEngine(Engine):
 
 
 class _NoKernels(ClosureKernels):
-    """A backend whose kernels do nothing, which serves to count the pairs of an algorithm.
+    """A backend whose kernels do nothing, for counting the pairs of an algorithm.
 
-    It closes the same whole matrices as the given backend. It provides no other optional operation, and does not count
-    one.
+    It closes the same whole matrices as the given backend, and provides no other optional operation.
     """
 
     stacks = False
@@ -179,17 +182,17 @@ class _NoKernels(ClosureKernels):
     def can_close(self, plan: KernelPlan, n: int) -> bool:
         return self._closures is not None and self._closures.can_close(plan, n)
 
-    def _nothing(self, *_: Any, **__: Any) -> None: ...
+    def _do_nothing(self, *_: Any, **__: Any) -> None: ...
 
-    multiply = multiply_add = multiply_add_witness = multiply_add_pivots = _nothing
-    close = close_block = close_block_pivots = _nothing
+    multiply = multiply_add = multiply_add_witness = multiply_add_pivots = _do_nothing
+    close = close_block = close_block_pivots = _do_nothing
 
 
 class _Outline(np.ndarray[Any, Any]):
     """A matrix with a shape and views, but one repeated entry: copies and assignments do not touch memory."""
 
     @classmethod
-    def of(cls, shape: tuple[int, int], dtype: Any) -> _Outline:
+    def create(cls, shape: tuple[int, int], dtype: Any) -> _Outline:
         return np.lib.stride_tricks.as_strided(np.zeros(1, dtype), shape, (0, 0)).view(cls)
 
     def copy(self, order: Any = "C") -> _Outline:
@@ -207,7 +210,7 @@ class _Counter(ReportingEngine):
 
     @property
     def pairs(self) -> int:
-        return self._meter.done
+        return self._meter.completed_pairs
 
     def copy_panel(self, view: Array, out: Array | None = None) -> Array:
         return view
@@ -219,5 +222,5 @@ def total_pairs(method: Callable[..., object], engine: Engine, n: int, columns: 
     The function runs the method without kernels. The work of the method must depend on n alone, not on the entries.
     """
     counter = _Counter(engine.backend, engine.plan, engine.panel)
-    method(counter, _Outline.of((n, columns), np.uint32 if engine.plan.storage == "bits" else engine.plan.dtype))
+    method(counter, _Outline.create((n, columns), np.uint32 if engine.plan.storage == "bits" else engine.plan.dtype))
     return counter.pairs

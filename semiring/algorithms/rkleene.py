@@ -5,7 +5,8 @@ P. D'Alberto, A. Nicolau, "R-Kleene: a high-performance divide-and-conquer algor
 densely connected networks", Algorithmica 47 (2007).
 
 The order of lines 7-8 and 11-12 of figure 3 is swapped within each pair, so that A₂₂ ⊕ A₂₁ A₁₁* A₁₂ meets A₁₁* once and
-not twice. For an idempotent ⊕ that changes nothing; with it one algorithm serves every semiring that has a star::
+not twice. For an idempotent ⊕ the result is the same. With the swap one algorithm serves every semiring that has a
+star::
 
     A₁₁ ← A₁₁*    A₁₂ ← A₁₁ A₁₂    A₂₂ ← A₂₂ ⊕ A₂₁ A₁₂    A₂₁ ← A₂₁ A₁₁
     A₂₂ ← A₂₂*    A₂₁ ← A₂₂ A₂₁    A₁₁ ← A₁₁ ⊕ A₁₂ A₂₁    A₁₂ ← A₁₂ A₂₂
@@ -17,9 +18,9 @@ Pivots: every entry meets every pivot exactly once. The pivots of the first half
 increasing order within a product. P therefore holds the run of pivots that last improved an entry, as in
 Floyd-Warshall.
 
-What it does not compute: A⁺ (see `irreflexive_closure`), predecessors (see `predecessors`). Hazards: a pivot without a
-star stops the recursion and leaves A undefined; with mixed signs in floating point, zero-weight cycles turn into false
-negative ones by rounding (see `potentials`).
+The module computes neither A⁺ (see `irreflexive_closure`) nor predecessors (see `predecessors`). Hazards: a pivot
+without a star stops the recursion and leaves A undefined. With mixed signs in floating point, rounding makes some
+zero-weight cycles negative (see `potentials`).
 """
 
 from __future__ import annotations
@@ -66,11 +67,11 @@ def rkleene(
         else:
             engine.close_block_pivots(A, P, k0, start)
         return not has_diverged(plan, start, plan.semiring.divergence is None)
-    if P is None and not leaf and n <= schedule.whole and engine.can_close(n):
+    if P is None and not leaf and n <= schedule.whole_limit and engine.can_close(n):
         engine.close(A, start)
         return not has_diverged(plan, start, plan.semiring.divergence is None)
 
-    h = _split(n, WORD if packed else schedule.grain)
+    h = _middle_row(n, WORD if packed else schedule.grain)
     engine.reserve(min(h, engine.panel) * columns_of(plan, 0, h).stop)
     first, second = (0, h), (h, n)
     A11, A12 = block(plan, A, first, first), block(plan, A, first, second)
@@ -90,10 +91,10 @@ def rkleene(
     return True
 
 
-def _split(n: int, grain: int) -> int:
-    """Return the row at which n is split, near the middle.
+def _middle_row(n: int, grain: int) -> int:
+    """Return the row near the middle at which the recursion splits n rows.
 
-    It is a multiple of the kernels' tiles where n is large, and otherwise a multiple of a word.
+    It is a multiple of the kernels' tiles if n is large, and otherwise a multiple of a word.
     """
     half = -(-n // 2)
     unit = grain if n >= 4 * grain else WORD
@@ -102,7 +103,7 @@ def _split(n: int, grain: int) -> int:
 
 
 def _accumulate(engine: Engine, C: Array, P: Array | None, A: Array, B: Array, k0: int) -> None:
-    """Compute C ← C ⊕ A ⊗ B, and record pivots where there is a P."""
+    """Compute C ← C ⊕ A ⊗ B, and record pivots in P unless it is None."""
     if P is None:
         engine.multiply_add(C, A, B)
     else:

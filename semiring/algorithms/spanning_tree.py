@@ -1,4 +1,4 @@
-"""Compute bottlenecks of an undirected graph from a spanning tree: ⊕ and ⊗ are join and meet of one order.
+"""Compute bottlenecks of an undirected graph from a spanning tree, if ⊕ and ⊗ are join and meet of one order.
 
 The tree comes from Prim's algorithm on the host, and from Borůvka's on a GPU. Sources:
 `semiring.kernels.graphs.spanning_tree`. Cost: O(n²), which is some passes over the matrix, log n of them on a GPU. The
@@ -31,7 +31,7 @@ def spanning_tree(engine: Engine, D: Array, A: Array) -> None:
         order, which = order_forest(n, tails[best], heads[best])
         graphs.fill_bottlenecks(D, order, np.append(weights[best], zero)[which], one, largest)
         return
-    if A.dtype == np.float16:  # the compiler has no float16; float32 holds all its values
+    if A.dtype == np.float16:  # the compiler has no float16, and float32 holds all values of float16
         wide = A.astype(np.float32)
         spanning_tree(engine, wide, wide)
         D[...] = wide

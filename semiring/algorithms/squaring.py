@@ -2,15 +2,15 @@
 
 Source: A. V. Aho, J. E. Hopcroft, J. D. Ullman, "The Design and Analysis of Computer Algorithms" (1974), section 5.9.
 
-Cost: at most ⌈log₂ n⌉ products of n³ pairs; workspace n². The method stops as soon as a squaring changes nothing, so it
-needs fewer products where the longest path has few edges. Every product has the full size, so the kernels run at their
-peak rate. The method pays where paths have few edges, and it checks the eliminations independently.
+Cost: at most ⌈log₂ n⌉ products of n³ pairs, and a workspace of n². The method stops as soon as a squaring changes
+nothing, so it needs fewer products if the longest path has few edges. Every product has the full size, so the kernels
+run at their peak rate. The method is useful for paths of few edges, and as an independent check of the eliminations.
 
-A best path then has no cycle, and so at most n - 1 edges: where ⊕ is selective (a choice of the best), and where
-1 ⊕ a = 1. An idempotent ⊕ is not enough: of relations, the union of walks that go round may be more than 1̄.
+If ⊕ is selective (a choice of the best), or 1 ⊕ a = 1, a best path has no cycle, and so at most n - 1 edges. An
+idempotent ⊕ is not enough: for relations, the union of walks around a cycle may be more than 1̄.
 
-What it does not compute: closures of any other ⊕, pivots, A⁺ (see `irreflexive_closure`). Hazards: a cycle that
-improves on 1̄ shows on the diagonal after the last squaring and not before.
+The module does not compute closures of any other ⊕, nor pivots, nor A⁺ (see `irreflexive_closure`). Hazards: a cycle
+that improves on 1̄ shows on the diagonal after the last squaring and not before.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from semiring.kernels.contract import KernelPlan
 from semiring.kernels.engine import Engine
 from semiring.namespaces import array_namespace
 
-__all__ = ["most_pairs", "seed_diagonal", "squaring"]
+__all__ = ["max_pairs", "seed_diagonal", "squaring"]
 
 
 def squaring(engine: Engine, A: Array) -> None:
@@ -57,7 +57,7 @@ def squaring(engine: Engine, A: Array) -> None:
         _check_diagonal(plan, A)
 
 
-def most_pairs(n: int, width: int) -> int:
+def max_pairs(n: int, width: int) -> int:
     """Return the pairs of all squarings for n rows of ``width`` entries; most matrices need fewer."""
     return max(0, n - 1).bit_length() * n * n * width
 

@@ -34,8 +34,8 @@ __all__ = [
     "divergence_error",
     "exact_product",
     "gain_error",
-    "lost_pivot",
     "may_diverge",
+    "pivot_without_star",
     "vertex_without_star",
     "warn_of_divergence",
     "warn_of_diverging_sum",
@@ -43,14 +43,15 @@ __all__ = [
 
 
 _SILENCE = 'warnings.simplefilter("ignore", semiring.errors.DivergenceWarning)'
-_ELIMINATED = 512  # vertices up to which a message recomputes the value of a pivot, which takes 0.2 s
-_FAR = 100  # units in the last place: three digits of float64's sixteen
-_NEAR = 8  # units in the last place for each of √n sums: the error of the exponentials of all walks back to a vertex
+_MAX_ELIMINATED = 512  # vertices up to which a message recomputes the value of a pivot, which takes 0.2 s
+_MAX_ULPS = 100  # units in the last place of a deviation without a warning: three digits of float64's sixteen
+#: Units in the last place for each of √n sums: the error of the exponentials of all walks back to a vertex.
+_SUM_ULPS = 8
 
 
 def _check_laws(semiring: Semiring) -> None:
     """Raise `AlgebraError` where a law of semirings is refuted."""
-    report = None if is_proved(semiring) else _laws(semiring)
+    report = None if is_proved(semiring) else _axiom_report(semiring)
     if report is not None and report.refuted:
         consequence = "its closures are not the sums over all paths"
         raise report.refusal(semiring.name, report.refuted[0], consequence)
@@ -60,9 +61,9 @@ def _warn_of_rounding(semiring: Semiring) -> None:
     """Warn where rounding in a dtype breaks a law by more than `_FAR` units in the last place."""
     if is_proved(semiring):
         return
-    report = _laws(semiring)
-    rounded = max((v for v in report if v.rounding is not None), key=lambda v: _size(v.rounding), default=None)
-    if rounded is not None and _size(rounded.rounding) > _FAR:
+    report = _axiom_report(semiring)
+    rounded = max((v for v in report if v.rounding is not None), key=lambda v: _deviation(v.rounding), default=None)
+    if rounded is not None and _deviation(rounded.rounding) > _MAX_ULPS:
         how, loss = "rounding", "closures may be wrong by as much"
         if rounded.rounding.overflow:
             how, loss = "its range", "so may closures of weights of this size"
@@ -74,23 +75,25 @@ def _warn_of_rounding(semiring: Semiring) -> None:
         )
 
 
-def _size(rounding: Any) -> float:
+def _deviation(rounding: Any) -> float:
     return float("inf") if rounding.overflow else rounding.ulp
 
 
 @lru_cache(maxsize=256)
-def _laws(semiring: Semiring) -> Any:
+def _axiom_report(semiring: Semiring) -> Any:
     return semiring.check_axioms()
 
 
 @lru_cache(maxsize=256)
 def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:
-    """Raise unless the semiring has closures on ``dtype``.
+    """Raise an error unless the semiring has closures on ``dtype``.
 
-    `AlgebraError` where it has no star or breaks a law, `DTypeError` on another dtype, of its entries or of its star.
+    Raises `DTypeError` if the semiring or its star is not defined on ``dtype``, and `AlgebraError` if a law is refuted
+    or the star is missing. Warns if rounding breaks a law (`RoundingWarning`). The result is cached, so the warning
+    appears once for each semiring and dtype.
     """
     semiring.check_dtype(dtype)
-    _check_laws(semiring)  # first, because no star helps where a law is broken
+    _check_laws(semiring)  # comes before the star, because no star helps if a law is broken
     star = semiring.star_expression
     if star is None:
         from semiring.algebra.verify.check import common_star  # only for this message
@@ -109,11 +112,11 @@ def check_star(semiring: Semiring, dtype: np.dtype[Any]) -> None:
             f"the star of {semiring.name}, {star}, does not exist on {dtype} ({error}): "
             f"use {' or '.join(floats) or 'another dtype'}"
         ) from None
-    _warn_of_rounding(semiring)  # last, so that a call that fails does not also warn
+    _warn_of_rounding(semiring)  # comes last, so that a call that fails does not also warn
 
 
 def may_diverge(plan: KernelPlan) -> bool:
-    """Return whether a pivot may have no star; in min-plus with weights ≥ 0 every pivot has one."""
+    """Return whether a pivot may have no star. In min-plus with weights ≥ 0 every pivot has a star."""
     is_bounded = plan.facts.nonnegative and plan.semiring.tropical == "min"
     return plan.semiring.divergence is not None and not is_bounded
 
@@ -132,13 +135,13 @@ def vertex_without_star(plan: KernelPlan, A: Any) -> int:
 
 
 def warn_of_divergence(semiring: Semiring, D: Any) -> None:
-    """Warn where a closure D (..., n, n) that adds exponentials is rounding error only.
+    """Warn if an entry of a closure D (..., n, n) that adds exponentials is rounding error only.
 
     The loop at a vertex is -log(1 - s), where s sums the exponentials of all walks back to the vertex. The warning
     appears where 1 - s is below the precision of s.
     """
     loops, n = D.diagonal(0, -2, -1).reshape(-1), D.shape[-1]
-    index, unknown = int(loops.argmax()), _NEAR * n**0.5 * np.finfo(D.dtype).eps
+    index, unknown = int(loops.argmax()), _SUM_ULPS * n**0.5 * np.finfo(D.dtype).eps
     if loops[index] > -np.log(unknown):
         warnings.warn(
             f"the closure of {matrix_name('this matrix')} may not exist in {semiring.name}: the exponentials of all "
@@ -165,7 +168,7 @@ def warn_of_diverging_sum(semiring: Semiring, values: Any, *, nonnegative: bool,
         diverges = bool(values.min() < 0)
     elif is_closure:
         n = values.shape[-1]
-        least = n / 2 - _NEAR * n * np.finfo(values.dtype).eps
+        least = n / 2 - _SUM_ULPS * n * np.finfo(values.dtype).eps
         diverges = bool((values.diagonal(0, -2, -1).sum(-1) < least).any())
     else:
         return
@@ -174,13 +177,13 @@ def warn_of_diverging_sum(semiring: Semiring, values: Any, *, nonnegative: bool,
             f"the sum over all paths of {matrix_name('this matrix')} diverges in {semiring.name}, as its spectral "
             "radius is above 1. The "
             "result is made of (I - A)⁻¹, which is not a sum of paths. Scale the weights so that the sum converges. If "
-            f"(I - A)⁻¹ is meant, {_silenced(is_closure)}",
+            f"(I - A)⁻¹ is meant, {_silencing_advice(is_closure)}",
             DivergenceWarning,
             stacklevel=stacklevel_of_caller(),
         )
 
 
-def _silenced(is_closure: bool) -> str:
+def _silencing_advice(is_closure: bool) -> str:
     """Return the advice that silences the warning for callers that need (I - A)⁻¹."""
     check = f"pass {option('check', False)}" if is_closure else ""
     return advice(f"{check}{', or ' * is_closure}call {_SILENCE}", check or "ignore this warning")
@@ -210,17 +213,17 @@ def exact_product(weights: Sequence[float]) -> Fraction | float:
 def _product_text(exact: Fraction | float) -> str:
     """Format a product in six digits, also beyond the range of floats."""
     if isinstance(exact, float):
-        return _shown(exact)
+        return _format_number(exact)
     with localcontext(prec=17, Emax=MAX_EMAX, Emin=MIN_EMIN):
         rounded = Decimal(exact.numerator) / Decimal(exact.denominator)
         is_float = not exact or sys.float_info.min <= abs(rounded) <= sys.float_info.max
     if is_float:
-        return _shown(float(exact))
+        return _format_number(float(exact))
     digits, exponent = f"{rounded:.5e}".split("e")
     return f"{digits.rstrip('0').rstrip('.')}e{exponent}"
 
 
-def _shown(value: Any) -> str:
+def _format_number(value: Any) -> str:
     """Format a number with six digits, or with all its digits where six digits would print 1."""
     if not isinstance(value, float | np.floating):
         return str(value)
@@ -228,13 +231,14 @@ def _shown(value: Any) -> str:
     return short if short != "1" or value == 1 else repr(float(value))
 
 
-def lost_pivot(A: Any, semiring: Semiring, vertex: int) -> Any:
-    """Return the pivot of a vertex that has no star, by eliminating the vertices before it; None where it has a star.
+def pivot_without_star(A: Any, semiring: Semiring, vertex: int) -> Any:
+    """Recompute the pivot of ``vertex``, at which a closure has failed, by eliminating the vertices before it.
 
-    A (n, n) is a matrix in the memory of the host. The cost is vertex³/3 pairs, in NumPy. Beyond 512 vertices the
-    function returns None. Rounding may differ from that of the closure, and so may the existence of the star.
+    Returns None if that pivot has a star: rounding may differ from that of the closure, and so may the existence of the
+    star. Also returns None beyond 512 vertices. A (n, n) is a matrix in the memory of the host. The cost is vertex³/3
+    pairs, in NumPy.
     """
-    if vertex >= _ELIMINATED or semiring.divergence is None:
+    if vertex >= _MAX_ELIMINATED or semiring.divergence is None:
         return None
     T = A[: vertex + 1, : vertex + 1].copy()
     with np.errstate(all="ignore"):
@@ -265,6 +269,6 @@ def divergence_error(
         if nowhere is not None and nowhere.op == "invert":
             where = f" (x has one where {nowhere.args[0]})"
         sums = "the sum of the cycles through it over earlier vertices"
-        has_none = "has no star" if pivot is None else f"is {_shown(pivot)}, which has no star"
+        has_none = "has no star" if pivot is None else f"is {_format_number(pivot)}, which has no star"
         why = f"at the pivot of vertex {vertex}, {sums} {has_none}{where}"
     return DivergenceError(f"the closure of this matrix does not exist in {semiring.name}: {why}", vertex)

@@ -3,8 +3,8 @@
 Sources: P. Sao et al., "A supernodal all-pairs shortest path algorithm", PPoPP 2020; `semiring.sparse`, which computes
 the factors. Every row of A* is one sweep up and down the elimination tree; 32 rows are computed together.
 
-Cost: the pairs of the factors, which `operations` predicts, and twice the entries of the factors for every row. The
-workspace is that of the factors. The module does not compute pivots for predecessors.
+Cost: the pairs of the factors, which `predict_operations` predicts, and twice the entries of the factors for every row.
+The workspace is that of the factors. The module does not compute pivots for predecessors.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from semiring.kernels.engine import Engine
 if TYPE_CHECKING:  # the elimination loads the compiler, which small calls avoid
     from semiring.sparse.symbolic import Analysis, FactorLayout
 
-__all__ = ["WRITTEN", "by_separators", "operations"]
+__all__ = ["PAIRS_PER_WRITE", "predict_operations", "supernodal_method"]
 
-_FACTORED, WRITTEN = 5, 100  # pairs of a closure in the time of a pair of the factors, and of writing an entry
+_PAIRS_PER_FACTOR_PAIR = 5  # the time of a pair of the factors, in pairs of a dense closure
+PAIRS_PER_WRITE = 100  # the time of writing an entry of the result, in pairs of a dense closure
 
 
-def operations(analysis: Analysis, symmetric: bool) -> float:
-    """Return the cost of the closure, in pairs of a closure by products."""
+def predict_operations(analysis: Analysis, symmetric: bool) -> float:
+    """Predict the cost of the closure, in (⊕, ⊗) pairs of a dense closure."""
     factors = float(analysis.pairs(symmetric).sum())
     numbers = float((analysis.pivots**2 + 2 * analysis.pivots * analysis.depths).sum())
-    return _FACTORED * factors + analysis.n * numbers + WRITTEN * analysis.n**2
+    return _PAIRS_PER_FACTOR_PAIR * factors + analysis.n * numbers + PAIRS_PER_WRITE * analysis.n**2
 
 
-def by_separators(analysis: Analysis, symmetric: bool, A: Array) -> Method:
-    """Return the method that closes a matrix with the edges of an analysed pattern, on the device of A."""
+def supernodal_method(analysis: Analysis, symmetric: bool, A: Array) -> Method:
+    """Return the method that closes a matrix on the device of A, from the symbolic analysis of its pattern."""
     from semiring.sparse.placement import placement_of
 
     placement, layout = placement_of(A), analysis.layout(symmetric)

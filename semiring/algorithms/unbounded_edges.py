@@ -35,7 +35,7 @@ def check_unbounded(A: Array, edges: dict[int, Array], semiring: Semiring) -> No
     """Raise `NegativeCycleError` if an unbounded edge lies on a cycle."""
     none = semiring.zero_for(A.dtype)
     for tail, heads in edges.items():
-        path = _path(A, heads, tail, none)
+        path = _find_path(A, heads, tail, none)
         if path:
             cycle = [tail, *path[:-1]]
             cycle_text = " → ".join(map(str, (*cycle, tail)))
@@ -46,8 +46,8 @@ def check_unbounded(A: Array, edges: dict[int, Array], semiring: Semiring) -> No
             )
 
 
-def _path(A: Array, sources: Array, target: int, none: Any) -> list[int]:
-    """Return the vertices of a path of fewest edges from one of ``sources`` to ``target``; [] without one."""
+def _find_path(A: Array, sources: Array, target: int, none: Any) -> list[int]:
+    """Return the vertices of a path of fewest edges from one of ``sources`` to ``target``, or [] without a path."""
     previous = np.full(A.shape[0], -2)
     previous[sources] = -1
     queue = deque(int(vertex) for vertex in sources)
@@ -65,7 +65,7 @@ def _path(A: Array, sources: Array, target: int, none: Any) -> list[int]:
 
 
 def insert_unbounded(edges: dict[int, Array], D: Array) -> Array:
-    """Insert the unbounded edges into D, the min-plus closure of the other edges, in place, and return D."""
+    """Insert the unbounded edges in place into D, the min-plus closure of the remaining edges, and return D."""
     xp = array_namespace(D)
     for tail, head_list in edges.items():
         heads = xp.asarray(head_list)

@@ -24,7 +24,7 @@ from semiring.namespaces import array_namespace
 
 __all__ = ["UNDIRECTED", "undirected"]
 
-_CHAIN, _REST = 0, 3  # lanes; the lower number has the higher priority
+_CHAIN, _REST = 0, 3  # lanes, of which the lower number has the higher priority
 
 
 def undirected(engine: Engine, A: Array) -> None:
@@ -48,86 +48,89 @@ def undirected(engine: Engine, A: Array) -> None:
 
 
 def _look_ahead(lanes: StreamLanes, panels: list[_PivotPanels]) -> None:
-    """Run all rounds; the next pivots and their panels are closed while the remainder is multiplied."""
-    closed: Any = None
-    rest: Any = None
-    for each, following in zip((None, *panels), (*panels, None), strict=True):
+    """Run all rounds, where the next pivots and their panels are closed while the remainder is multiplied."""
+    closing: Any = None
+    elimination: Any = None
+    for current, following in zip((None, *panels), (*panels, None), strict=True):
 
         def close_next(
-            lane: Engine, each: _PivotPanels | None = each, following: _PivotPanels | None = following
+            lane: Engine, current: _PivotPanels | None = current, following: _PivotPanels | None = following
         ) -> None:
             if following is not None:
-                if each is not None:
-                    each.prepare(lane, following.stop)
+                if current is not None:
+                    current.eliminate_next(lane, following.stop)
                 following.close(lane)
 
-        def remainder(
-            lane: Engine, each: _PivotPanels | None = each, following: _PivotPanels | None = following
+        def eliminate_remainder(
+            lane: Engine, current: _PivotPanels | None = current, following: _PivotPanels | None = following
         ) -> None:
-            if each is not None:
-                each.eliminate(lane, each.stop if following is None else following.stop)
+            if current is not None:
+                current.eliminate(lane, current.stop if following is None else following.stop)
 
-        after = lanes.run(_CHAIN, close_next, rest)
-        rest = lanes.run(_REST, remainder, closed)
-        closed = after
+        next_closing = lanes.run(_CHAIN, close_next, elimination)
+        elimination = lanes.run(_REST, eliminate_remainder, closing)
+        closing = next_closing
 
 
 class _PivotPanels:
     """A block of pivots K = ``start`` … ``stop`` - 1, and the panels that multiply the remainder."""
 
-    def __init__(self, A: Array, start: int, stop: int, across: Array, along: Array) -> None:
+    def __init__(self, A: Array, start: int, stop: int, column_buffer: Array, row_buffer: Array) -> None:
         self.A, self.start, self.stop = A, start, stop
-        self.before, self.closed = across[:, : stop - start], along[: stop - start]
+        self.column_panel, self.row_panel = column_buffer[:, : stop - start], row_buffer[: stop - start]
 
     def close(self, engine: Engine) -> bool:
-        """Compute both panels, and the final rows and columns of the pivots.
+        """Compute both panels and the final rows and columns of the pivots, and return whether every pivot has a star.
 
-        Returns whether every pivot has a star.
+        The result is False at the first pivot without a star; the matrix is then undefined.
         """
-        A, before, closed, K = self.A, self.before, self.closed, slice(self.start, self.stop)
+        A, column_panel, row_panel, K = self.A, self.column_panel, self.row_panel, slice(self.start, self.stop)
         pivots, start, stop = A[K, K], self.start, self.stop
         _mirror(engine, pivots)
         # Gather the column panel before its pivots are closed. Its part below the pivots is stored in their rows.
-        engine.copy_panel(A[:start, K], before[:start])
-        _transpose(engine, A[K, stop:], before[stop:])
+        engine.copy_panel(A[:start, K], column_panel[:start])
+        _transpose(engine, A[K, stop:], column_panel[stop:])
         if not rkleene(engine, pivots, start=start):
             return False
         if start:
-            engine.multiply(closed[:, :start], pivots, before[:start].T)
-            _transpose(engine, closed[:, :start], A[:start, K])
+            engine.multiply(row_panel[:, :start], pivots, column_panel[:start].T)
+            _transpose(engine, row_panel[:, :start], A[:start, K])
         if stop < len(A):
-            engine.multiply(closed[:, stop:], pivots, A[K, stop:])
-            engine.copy_panel(closed[:, stop:], A[K, stop:])
+            engine.multiply(row_panel[:, stop:], pivots, A[K, stop:])
+            engine.copy_panel(row_panel[:, stop:], A[K, stop:])
         return True
 
-    def prepare(self, engine: Engine, end: int) -> None:
+    def eliminate_next(self, engine: Engine, end: int) -> None:
         """Multiply the rows and columns of the next pivots, up to ``end``."""
         L, stop = slice(self.stop, end), self.stop
         if self.start:
             self._multiply(engine, slice(self.start), L)
-        engine.multiply_add(self.A[L, stop:], self.before[L], self.closed[:, stop:])
+        engine.multiply_add(self.A[L, stop:], self.column_panel[L], self.row_panel[:, stop:])
 
     def eliminate(self, engine: Engine, end: int) -> None:
         """Multiply the upper triangle of the remainder, before the pivots and from ``end`` on."""
         before, after = slice(self.start), slice(end, len(self.A))
         for part in (before, after):
-            engine.multiply_add_upper(self.A[part, part], self.before[part], self.closed[:, part])
+            engine.multiply_add_upper(self.A[part, part], self.column_panel[part], self.row_panel[:, part])
         self._multiply(engine, before, after)
 
     def _multiply(self, engine: Engine, rows: slice, columns: slice) -> None:
-        engine.multiply_add(self.A[rows, columns], self.before[rows], self.closed[:, columns])
+        engine.multiply_add(self.A[rows, columns], self.column_panel[rows], self.row_panel[:, columns])
 
 
 def _transpose(engine: Engine, A: Array, out: Array) -> None:
+    """Write the transpose of A into out."""
     if (graphs := engine.capabilities.graphs) is not None:
         graphs.transpose(A, out)
         return
     from semiring.kernels.graphs.permutation import transpose_entries
 
-    source, target = as_unsigned(A), as_unsigned(out)
-    run_strips(
-        lambda rows: transpose_entries(source, target, rows.start, rows.stop), len(out), engine.plan.threads, unit=16
-    )
+    entries, transposed = as_unsigned(A), as_unsigned(out)
+
+    def write(rows: slice) -> None:
+        transpose_entries(entries, transposed, rows.start, rows.stop)
+
+    run_strips(write, len(out), engine.plan.threads, unit=16)
 
 
 def _mirror(engine: Engine, A: Array) -> None:

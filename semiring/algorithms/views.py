@@ -43,7 +43,7 @@ def has_diverged(plan: KernelPlan, start: int, cannot_diverge: bool) -> bool:
 
     Kernels count pivots from the block's first row; the function converts the index to the vertex. ``cannot_diverge``:
     the star of the semiring exists for every element. Kernels of a device leave a pivot in ``plan.status.word``, which
-    is read once, at the end.
+    is read once, at the end of the closure.
     """
     if cannot_diverge or plan.status.diverged < 0:
         return False

@@ -17,7 +17,7 @@ from semiring.algebra import Semiring
 from semiring.algebra.catalogue import as_semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.algorithms.methods import METHODS, matrix_methods, methods_by_device, takes_edges
-from semiring.algorithms.predecessors import Inspection, attach_unbounded
+from semiring.algorithms.predecessors import PredecessorSearch, correct_unbounded_rows
 from semiring.algorithms.progress import Progress, as_progress
 from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import BitMatrix
@@ -442,7 +442,7 @@ def closure_with_predecessors(
     if method not in METHODS or takes_edges(method):
         names = matrix_methods()
         raise UnknownNameError("closure method with predecessors", method, names, methods_by_device(names))
-    inspection, several = Inspection(), _split_device(device)[1]
+    inspection, several = PredecessorSearch(), _split_device(device)[1]
     options = _make_options(semiring, method, threads, check, structure, several)
     request = Request(
         operand=A, options=options, devices=several, rounded_to=rounded_to, progress=progress, inspection=inspection
@@ -451,5 +451,5 @@ def closure_with_predecessors(
     if inspection.predecessors is None:  # closed as packed bits, or empty
         inspection.find(engine_of(make_plan(semiring, D.dtype, threads=options.threads), D), D, A)
     if is_tropical(semiring) and is_floating(D.dtype):
-        attach_unbounded(make_plan(semiring, D.dtype, threads=options.threads), A, D, inspection.predecessors)
+        correct_unbounded_rows(make_plan(semiring, D.dtype, threads=options.threads), A, D, inspection.predecessors)
     return D, inspection.predecessors

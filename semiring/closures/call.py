@@ -16,7 +16,7 @@ from semiring import profiling
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.potentials.exact_arithmetic import ExactComponentPotentials
-from semiring.algorithms.potentials.reweighting import reweighting
+from semiring.algorithms.potentials.reweighting import choose_potentials
 from semiring.algorithms.potentials.weights import Weights, finite_range
 from semiring.arrays.encoding import inner_zero
 from semiring.arrays.entries import check_by_threads, check_entries
@@ -28,7 +28,7 @@ from semiring.namespaces import is_device_array
 
 if TYPE_CHECKING:
     from semiring.algorithms.methods import Method
-    from semiring.algorithms.predecessors import Inspection
+    from semiring.algorithms.predecessors import PredecessorSearch
     from semiring.closures.explanation import Explanation
 
 __all__ = ["Call", "Kind", "Options", "Part", "Strips", "is_tropical"]
@@ -139,7 +139,7 @@ class Call:
     """
 
     progress: Callable[[int, int], None] | None = None
-    inspection: Inspection | None = None
+    inspection: PredecessorSearch | None = None
     explanation: Explanation | None = None  # None: no explanation was requested
     strips: Strips | None = None
     depth = 0  # the indentation of the lines of an explanation
@@ -351,7 +351,7 @@ class Call:
         else:
             low, high = int(self.least_weight), int(self.greatest_weight)
         unbounded = k.part is None and bool(self.least_weight == -np.inf)
-        return Weights.of(self.A, self.sign, self.none, low, high, unbounded, k.is_transposed, k.rounded_to)
+        return Weights.from_matrix(self.A, self.sign, self.none, low, high, unbounded, k.is_transposed, k.rounded_to)
 
     @_CachedScan
     def potentials(self) -> Array | ExactComponentPotentials:
@@ -359,7 +359,7 @@ class Call:
 
         Raises `NegativeCycleError`; `DomainError` where sums of weights may leave the range of floats.
         """
-        return reweighting(self.weights, self.threads, in_memory=self.strips is None)
+        return choose_potentials(self.weights, self.threads, in_memory=self.strips is None)
 
     @_CachedScan
     def structure(self) -> Structure:

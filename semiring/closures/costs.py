@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.schedule import analysis_operations, dense_operations, search_operations
-from semiring.algorithms.supernodal import WRITTEN, operations
+from semiring.algorithms.supernodal import PAIRS_PER_WRITE, predict_operations
 from semiring.graphs.structure import NO_STRUCTURE, Structure
 
 __all__ = ["CostEstimate", "compare_costs"]
@@ -77,7 +77,7 @@ def compare_costs(
 
 def _lower_bound(name: str, n: int, edges: int) -> float:
     """Return a lower bound of the cost of a rule, with the time for predicting it."""
-    return WRITTEN * n * n + analysis_operations(n, edges) if name == "separators" else 0.0
+    return PAIRS_PER_WRITE * n * n + analysis_operations(n, edges) if name == "separators" else 0.0
 
 
 def _cost(name: str, n: int, dtype: np.dtype[Any], structure: Structure, edges: int) -> float:
@@ -86,7 +86,7 @@ def _cost(name: str, n: int, dtype: np.dtype[Any], structure: Structure, edges: 
         case "searches":
             return search_operations(n, edges, share=structure.mean_reach)
         case "separators":
-            return operations(structure.analysis, structure.is_symmetric)
+            return predict_operations(structure.analysis, structure.is_symmetric)
         case "components":
             return dense * (_COMPONENTS + (1 - _COMPONENTS) * structure.components.pairs() / n**3)
         case "undirected":

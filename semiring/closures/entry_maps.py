@@ -11,7 +11,7 @@ import numpy as np
 
 from semiring.algebra import Semiring
 from semiring.algebra.catalogue import max_times
-from semiring.algorithms.ordered_integers import in_order
+from semiring.algorithms.ordered_integers import map_in_order
 from semiring.arrays.parts import clear_zeros, negate
 from semiring.closures.matrix import EntryMap, Index
 from semiring.kernels.contract import PassKernels
@@ -178,11 +178,11 @@ class OrderedIntegers(EntryMap):
         self._semiring = semiring
 
     def encode(self, rows: Array, index: Index | None, out: Array) -> Array:
-        in_order(rows, self._semiring, out)
+        map_in_order(rows, self._semiring, out)
         return out
 
     def decode(self, rows: Array, index: Index, out: Array) -> Array:
-        in_order(rows, self._semiring, out, back=True)
+        map_in_order(rows, self._semiring, out, inverse=True)
         return out
 
 

@@ -27,7 +27,7 @@ from semiring.algebra.catalogue import min_plus
 from semiring.algebra.expressions.tree import is_half
 from semiring.algorithms.blocked_floyd_warshall import workspace
 from semiring.algorithms.methods import method_named
-from semiring.algorithms.ordered_integers import selects
+from semiring.algorithms.ordered_integers import has_min_and_max
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import check_star
 from semiring.arrays.bits import WORD_BITS, BitMatrix
@@ -371,7 +371,7 @@ class _StripSetup:
         panel = closure_speed(self.backend.name, dtype).panel
         self._engine = Engine(self.backend, make_plan(semiring, dtype, storage=self.storage), panel)
         # Products of a GPU copy narrow elements into words, and floats into integers of their order.
-        copied = not packed and (dtype.itemsize not in (4, 8) or selects(semiring))
+        copied = not packed and (dtype.itemsize not in (4, 8) or has_min_and_max(semiring))
         self._copied_itemsize = 8 if limits.device and copied else 0
         self._width, self._entry = width, entry
         self.threads = self._choose_threads(request.options.threads)

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from semiring.algorithms.packed_bits import loops as packed_loops
+from semiring.algorithms.packed_bits import diagonal_bits as packed_loops
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.encoding import clamp, first_unrepresentable
 from semiring.arrays.operands import has_adjacent_elements, is_same_memory

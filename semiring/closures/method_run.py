@@ -11,19 +11,19 @@ import numpy as np
 from semiring import profiling
 from semiring.algebra.catalogue import adds_exponentials, adds_products, max_times, min_times
 from semiring.algebra.expressions.tree import is_half
-from semiring.algorithms.irreflexive_closure import cycles_from_closure, cycles_in_place, irreflexive_product
+from semiring.algorithms.irreflexive_closure import irreflexive_product, make_irreflexive, make_irreflexive_from_loops
 from semiring.algorithms.methods import Method, method_named
 from semiring.algorithms.packed_bits import clear_tail
-from semiring.algorithms.potentials.scales import scales, weights_around
-from semiring.algorithms.predecessors import Inspection
+from semiring.algorithms.potentials.scales import cycle_weights, scales
+from semiring.algorithms.predecessors import PredecessorSearch
 from semiring.algorithms.progress import ReportingEngine
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import (
     divergence_error,
     gain_error,
-    lost_pivot,
     may_diverge,
+    pivot_without_star,
     warn_of_divergence,
     warn_of_diverging_sum,
 )
@@ -151,7 +151,7 @@ class MethodRun:
             inspection.find(self._make_engine(plan), D, input_matrix)
 
     def read(
-        self, matrix: EncodedMatrix, A: Any, D: Any, inspection: Inspection | None
+        self, matrix: EncodedMatrix, A: Any, D: Any, inspection: PredecessorSearch | None
     ) -> tuple[Any, Array | None, Any]:
         """D ← the encoded entries of A.
 
@@ -184,10 +184,10 @@ class MethodRun:
         """D ← A⁺ where D holds A*; ``operand`` is the third result of `read`."""
         if self.draft.semiring.idempotent:
             if self._cycles_recorder is None:
-                cycles_from_closure(self.plan, operand, D)
+                make_irreflexive(self.plan, operand, D)
                 return
             D.diagonal()[...] = operand  # the diagonal of an array on a device is writable
-            self._cycles_recorder.replay(self.plan, D, self._make_engine, cycles_in_place)
+            self._cycles_recorder.replay(self.plan, D, self._make_engine, make_irreflexive_from_loops)
             return
         irreflexive_product(engine_of(self.plan, memory_of(D)), memory_of(operand), memory_of(D))
         if self.is_packed:
@@ -225,9 +225,9 @@ class MethodRun:
             if semiring in (max_times, min_times):
                 cycle = scales(A, semiring, self.kind.rounded_to)
                 if isinstance(cycle, list):
-                    return gain_error(semiring, call.to_caller_direction(cycle), weights_around(A, cycle), check=check)
+                    return gain_error(semiring, call.to_caller_direction(cycle), cycle_weights(A, cycle), check=check)
             elif not is_half(A.dtype):
-                pivot = lost_pivot(A.T if self.kind.is_transposed else A, semiring, vertex)
+                pivot = pivot_without_star(A.T if self.kind.is_transposed else A, semiring, vertex)
         return divergence_error(semiring, vertex, pivot=pivot, check=check)
 
 

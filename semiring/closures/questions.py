@@ -10,7 +10,7 @@ import numpy as np
 
 from semiring import profiling
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.potentials.scales import gains
+from semiring.algorithms.potentials.scales import may_gain
 from semiring.arrays.encoding import inner_zero
 from semiring.closures.call import Call, is_tropical
 
@@ -71,14 +71,14 @@ def signs(call: Call) -> Literal["clear", "zero", "below", "unbounded"]:
 def products_gain(call: Call) -> bool:
     """Return whether a weight of max-times or min-times gains."""
     part = call.kind.part
-    return gains(call.semiring if part is None else part.semiring, call.scan.low, call.scan.high)
+    return may_gain(call.semiring if part is None else part.semiring, call.scan.low, call.scan.high)
 
 
 @question(default=True)
 def sums_are_safe(call: Call) -> bool:
     """Return whether no weight of a stack gains, and no sum of integers comes near "no path"."""
     if not is_tropical(call.semiring):
-        return not gains(call.semiring, call.scan.low, call.scan.high)
+        return not may_gain(call.semiring, call.scan.low, call.scan.high)
     if call.least_weight is None or call.least_weight < 0:
         return False
     if call.kind.dtype.kind != "i":

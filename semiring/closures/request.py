@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from semiring.algebra import Semiring
-from semiring.algorithms.predecessors import Inspection
+from semiring.algorithms.predecessors import PredecessorSearch
 from semiring.closures.call import Options
 from semiring.closures.explanation import Explanation
 from semiring.distributed.transports import SINGLE_RANK, Communicator
@@ -34,7 +34,7 @@ class Request:
     reading: Reading = DEFAULT_READING  # how edges are read
     rounded_to: Any = None  # the dtype to which the entries were rounded, if it differs from their own
     progress: Callable[[int, int], None] | None = None
-    inspection: Inspection | None = None  # finds predecessors from the closed matrix, before it is decoded
+    inspection: PredecessorSearch | None = None  # finds predecessors from the closed matrix, before it is decoded
     explanation: Explanation | None = None  # None: no explanation was requested
     depth: int = 0  # the indentation of the lines of the explanation
 

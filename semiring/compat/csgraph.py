@@ -29,7 +29,7 @@ from scipy.sparse.csgraph import NegativeCycleError
 from scipy.sparse.csgraph._validation import validate_graph as _validate_graph
 
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.johnson import edge_potentials, searches, sparse_graph
+from semiring.algorithms.johnson import edge_potentials, make_searches, sparse_graph
 from semiring.algorithms.schedule import dense_is_faster
 from semiring.arrays.labels import is_frame
 from semiring.arrays.parts import pieces
@@ -497,7 +497,7 @@ def _johnson_sparse(graph: Any, directed: bool, rows: Array, shape: tuple[int, .
             h = edge_potentials(graph_edges) if signed else h
     except NegativeCycle as error:
         raise _negative_cycle_error(f"Negative cycle detected on node {error.cycle[0]}", error.cycle) from error
-    D, P = searches(graph_edges, h).table(rows, trees=return_predecessors)
+    D, P = make_searches(graph_edges, h).search_table(rows, trees=return_predecessors)
     if signed:
         D += h - h[rows, np.newaxis]
     return D.reshape(shape) if P is None else (D.reshape(shape), P.reshape(shape))

@@ -143,10 +143,10 @@ class _Tiles(Rows):
         self._panels: dict[Range, _ReceivedPanels] = {}
         self._count = 0
 
-    def own_rows(self, vertices: Range) -> Range:
+    def local_rows(self, vertices: Range) -> Range:
         return self._rows.held_range(vertices)
 
-    def own_columns(self, vertices: Range) -> Range:
+    def local_columns(self, vertices: Range) -> Range:
         return self._columns.held_range(vertices)
 
     def strip(self, rows: Range) -> tuple[Array, Array | None]:
@@ -154,12 +154,12 @@ class _Tiles(Rows):
 
     def pivots(self, pivots: Range) -> Array:
         rows = self._panels[pivots].rows
-        return self._A[slice(*self.own_rows(pivots))] if rows is None else rows
+        return self._A[slice(*self.local_rows(pivots))] if rows is None else rows
 
-    def closed(self, pivots: Range) -> Array | None:
+    def closed_pivots(self, pivots: Range) -> Array | None:
         return self._panels[pivots].closed
 
-    def through(self, pivots: Range, rows: slice) -> Array:
+    def pivot_columns(self, pivots: Range, rows: slice) -> Array:
         return self._panels[pivots].columns[rows]
 
     def allocate(self, pivots: Range, holder: tuple[int, int]) -> _ReceivedPanels:
@@ -181,7 +181,7 @@ class _Tiles(Rows):
 
     def column_panel(self, pivots: Range) -> Array:
         """Return the columns of a block with their current entries."""
-        return self._A[:, columns_of(self._plan, *self.own_columns(pivots))]
+        return self._A[:, columns_of(self._plan, *self.local_columns(pivots))]
 
 
 class _DivergenceWord:
@@ -252,7 +252,7 @@ class _RankTasks:
                 engine.copy_panel(tiles.column_panel(L), panels.columns)
             if all(is_holder):
                 self._elimination.close(engine, L)
-                block = tiles.column_panel(L)[slice(*tiles.own_rows(L))]
+                block = tiles.column_panel(L)[slice(*tiles.local_rows(L))]
                 engine.copy_panel(block, panels.closed)
                 if word is not None:
                     word.record()
@@ -274,7 +274,7 @@ class _RankTasks:
         tiles, transport, p = self._tiles, self._transport, self._grid.holder(L)[0]
         closed = begun
         if tiles.place[0] == p:
-            others = [(self._elimination.panel, (L, rest)) for rest in ((0, L[0]), (L[1], self._n))]
+            others = [(self._elimination.update_panel, (L, rest)) for rest in ((0, L[0]), (L[1], self._n))]
             closed = self._run_tasks(PANELS, others, begun)
         return self._lanes.run(COMMUNICATION, lambda lane: transport.broadcast(tiles.pivots(L), p, "column"), closed)
 

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from semiring.algorithms.irreflexive_closure import cycles_of_loops, cycles_through
+from semiring.algorithms.irreflexive_closure import add_cycles, close_loops
 from semiring.arrays.bits import WORD_BITS, pack
 from semiring.arrays.parts import to_host_array
 from semiring.kernels.contract import KernelPlan
@@ -118,14 +118,14 @@ def _compute_cycles(
     ``rows`` (p, n) and ``tile`` are buffers. The first one holds p rows at a time, and the second one the same columns
     of some later rows.
     """
-    best, n, flat = cycles_of_loops(plan, loops), loops.shape[0], tile.reshape(-1)
+    best, n, flat = close_loops(plan, loops), loops.shape[0], tile.reshape(-1)
     for first in range(0, n, len(rows)):
         last = min(n, first + len(rows))
         own_vertices, width, own_rows = slice(first, last), last - first, rows[: last - first]
         pool.read(store, first, own_rows)
         square = own_rows[:, own_vertices]
         for part in _pieces(width, width):
-            best[own_vertices][part] = cycles_through(
+            best[own_vertices][part] = add_cycles(
                 plan, best[own_vertices][part], square[part], square[:, part].T, part.start
             )
         columns, height = store.columns(first, last), flat.size // width
@@ -134,10 +134,10 @@ def _compute_cycles(
             pool.read(columns, start, own_columns)
             for part in _pieces(len(own_columns), width):
                 other_vertices = slice(start + part.start, start + part.stop)
-                best[own_vertices] = cycles_through(
+                best[own_vertices] = add_cycles(
                     plan, best[own_vertices], own_rows[:, other_vertices], own_columns[part].T
                 )
-                best[other_vertices] = cycles_through(
+                best[other_vertices] = add_cycles(
                     plan, best[other_vertices], own_columns[part], own_rows[:, other_vertices].T
                 )
     return best

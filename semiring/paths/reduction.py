@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from semiring.algebra.catalogue import boolean
-from semiring.algorithms.packed_bits import loops
+from semiring.algorithms.packed_bits import diagonal_bits
 from semiring.arrays.bits import BitMatrix, pack
 from semiring.arrays.labels import may_name_vertices
 from semiring.closures import closure
@@ -70,7 +70,7 @@ def _reduce(edges: BitMatrix, names: Sequence[Hashable] | None, threads: int | N
     if edges.shape[0] != edges.shape[1]:
         raise ShapeError(f"A is {edges.shape}: a graph needs a square matrix")
     reached = closure(edges, boolean, reflexive=False, threads=threads)
-    cycles = loops(reached)
+    cycles = diagonal_bits(reached)
     if bool(cycles.any()):
         first = int(cycles.argmax())
         vertex = first if names is None else names[first]

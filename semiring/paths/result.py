@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from semiring.advice import fewer_paths_advice
 from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_floating
-from semiring.algorithms.expansion import DirectEdges, expanded
+from semiring.algorithms.expansion import DirectEdges, expand_path
 from semiring.algorithms.predecessors import nearest_tree, path_sums
 from semiring.arrays.bits import BitMatrix
 from semiring.arrays.folds import farthest_entries, fold_rows
@@ -369,7 +369,7 @@ class Paths:
         none = self._pivots is None or source == target or source in self._trees
         if none or distances[source, target] == self.semiring.zero_for(distances.dtype):
             return None
-        return expanded(self._plan_and_weights[0], distances, self._pivots, source, target)
+        return expand_path(self._plan_and_weights[0], distances, self._pivots, source, target)
 
     def _trace(self, tree: Array, source: int, target: int) -> list[int] | None:
         vertices = [target]

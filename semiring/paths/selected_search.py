@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_floating, is_half
 from semiring.algorithms.dijkstra import Searches, never_improves
-from semiring.algorithms.johnson import SparseGraph, edge_graph, graph_potentials, searches
+from semiring.algorithms.johnson import SparseGraph, edge_graph, graph_potentials, make_searches
 from semiring.algorithms.schedule import (
     analysis_operations,
     dense_operations,
@@ -100,7 +100,7 @@ class _DijkstraGraph:
 
     def find(self, i: int, j: int) -> list[int]:
         """Return the vertices of a best path, by one search."""
-        values, trees = self.forward.table(np.array([i]), np.array([j]), trees=True)
+        values, trees = self.forward.search_table(np.array([i]), np.array([j]), trees=True)
         assert trees is not None
         return _trace(trees[0], i, j) if values[0, 0] != self.forward.plan.zero else []
 
@@ -148,7 +148,7 @@ def _graph_for_dijkstra(edges: SparseEntries, semiring: Semiring, threads: int) 
         return _DijkstraGraph(edges, semiring, Searches(plan, starts, heads, weights))
     graph = _graph_for_potentials(edges, semiring)
     h = None if graph is None else graph_potentials(graph, np.dtype(np.float64) if dtype.kind == "i" else dtype)
-    return None if graph is None or h is None else _DijkstraGraph(edges, semiring, searches(graph, h, threads), h)
+    return None if graph is None or h is None else _DijkstraGraph(edges, semiring, make_searches(graph, h, threads), h)
 
 
 def _graph_for_potentials(edges: SparseEntries, semiring: Semiring) -> SparseGraph | None:
@@ -334,10 +334,10 @@ class _SelectedSearch:
         begins, ends = (self.columns, sources) if is_backward else (self.rows, targets)
         others = self.rows if is_backward else self.columns
         if self.limit is not None:
-            near = search.near(begins, graph.search_bound(self.limit, self.rows, targets), ends)
+            near = search.search_near(begins, graph.search_bound(self.limit, self.rows, targets), ends)
             return PathTable(self.sparse_table(graph, *near, is_backward), None, graph.find)
         has_trees = self.predecessors and targets is None and not is_backward
-        values, trees = search.table(begins, ends, trees=has_trees)
+        values, trees = search.search_table(begins, ends, trees=has_trees)
         pairs = (others, begins[:, None]) if is_backward else (begins[:, None], others)
         weights = graph.to_caller_weights(values, *pairs)
         return PathTable(np.ascontiguousarray(weights.T) if is_backward else weights, trees, graph.find)

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from semiring.algorithms.bellman_ford import Labels, bellman_ford
 from semiring.algorithms.johnson import SparseGraph
-from semiring.algorithms.potentials.exact_arithmetic import SPREAD, common_unit, rounded, whole
+from semiring.algorithms.potentials.exact_arithmetic import SPREAD, common_unit, from_units, to_units
 from semiring.algorithms.potentials.sweeps import cycle_error
 from semiring.algorithms.potentials.weights import check_range
 from semiring.errors import DomainError
@@ -51,9 +51,9 @@ class ExactPotentials:
         self.n, self.sign, self.tails, self.heads = graph.n, graph.sign, graph.tails, graph.heads
         bits = -int(log2(graph.epsilon)) if graph.epsilon else 0  # ε w is a whole number of units too
         self.unit = common_unit(graph.weights) - bits
-        weights = whole(graph.weights, self.unit)
+        weights = to_units(graph.weights, self.unit)
         for lengths in (weights, weights + (abs(weights) >> bits)) if graph.epsilon else (weights,):
-            self.h = whole(h, self.unit)
+            self.h = to_units(h, self.unit)
             relax = exact_minimum(self.n, self.tails, self.heads, lengths, self.h)
             cycle = bellman_ford(Labels(self.h, relax))
             if not cycle:
@@ -64,7 +64,7 @@ class ExactPotentials:
             assert error is not None  # sums are exact, so the rounding of the weights does not explain this cycle
             raise error
         ends = graph.weights.min(initial=0), graph.weights.max(initial=0)
-        check_range(rounded(self.h, self.unit), float(ends[0]), float(ends[1]), np.dtype(np.float64))
+        check_range(from_units(self.h, self.unit), float(ends[0]), float(ends[1]), np.dtype(np.float64))
         self.weights = np.maximum(weights + self.h[self.tails] - self.h[self.heads], 0)
         self._outgoing_edges: list[list[tuple[int, int]]] | None = None
         self._incoming_edges: list[list[tuple[int, int]]] | None = None
@@ -74,7 +74,7 @@ class ExactPotentials:
 
     def reduced_weights(self) -> Array:
         """Return the weights of the edges, ≥ 0, each rounded once to float64."""
-        return np.asarray(rounded(self.weights, self.unit))
+        return np.asarray(from_units(self.weights, self.unit))
 
     def row_distances(self, sources: Array, targets: Array, reduced_distances: Array) -> Array:
         """Return distances (p, q) in float64.
@@ -84,7 +84,7 @@ class ExactPotentials:
         is_finite = np.isfinite(reduced_distances)
         r = np.where(is_finite, self.sign * reduced_distances, 0.0)
         shift = self.h[sources][:, np.newaxis] - self.h[targets]
-        D = rounded(whole(r, self.unit) - shift, self.unit)
+        D = from_units(to_units(r, self.unit) - shift, self.unit)
         far = is_finite & (np.abs(D) < r / SPREAD)  # r / SPREAD is in range for any size of r
         D = np.where(is_finite, D, np.inf)
         for row in np.flatnonzero(far.any(axis=1)).tolist():
@@ -115,7 +115,7 @@ class ExactPotentials:
             ends = np.flatnonzero(np.isfinite(b))
             unit = min(self.unit, common_unit(b[ends])) if ends.size else self.unit
             exponent = self.unit - unit
-            begin = whole(b[ends], unit) + (shift[ends] << exponent)
+            begin = to_units(b[ends], unit) + (shift[ends] << exponent)
             labels, _ = self._search(dict(zip(ends.tolist(), begin.tolist(), strict=True)), not transposed, exponent)
             solution[:, column] = self.sign * self._lengths(labels, shift << exponent, unit)
         return solution
@@ -133,7 +133,7 @@ class ExactPotentials:
     def _lengths(self, labels: list[int | None], shift: Array, unit: int | None = None) -> Array:
         has_label = np.array([label is not None for label in labels], np.bool_)
         numbers = np.array([0 if label is None else label for label in labels], object)
-        return np.where(has_label, rounded(numbers - shift, self.unit if unit is None else unit), np.inf)
+        return np.where(has_label, from_units(numbers - shift, self.unit if unit is None else unit), np.inf)
 
     def _search(
         self, initial_labels: dict[int, int], is_reversed: bool = False, unit_shift: int = 0

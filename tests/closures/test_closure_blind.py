@@ -18,7 +18,7 @@ from tiers import each_value, full, quick
 
 import semiring as sr
 from semiring.algorithms.methods import Method, matrix_methods, method_named
-from semiring.algorithms.ordered_integers import selects
+from semiring.algorithms.ordered_integers import has_min_and_max
 from semiring.algorithms.predecessors import nearest_tree
 from semiring.algorithms.schedule import BLOCKED, schedule_for
 from semiring.arrays import device as memory
@@ -457,16 +457,16 @@ def test_the_measured_method_depends_on_what_a_pair_costs():
     """What only selects stays with the staged kernels longer, in 4 bytes, up to where they may copy the matrix."""
     schedule = schedule_for("cuda", np.dtype("float32"))
     for n, usual, selecting in ((100, "staged", "staged"), (4096, BLOCKED, "staged"), (4097, BLOCKED, BLOCKED)):
-        assert (schedule.method(n), schedule.method(n, selecting=True)) == (usual, selecting)
+        assert (schedule.method(n), schedule.method(n, is_selective=True)) == (usual, selecting)
     wide = schedule_for("cuda", np.dtype("float64"))
     for n, usual, selecting in ((3328, "staged", "staged"), (3329, BLOCKED, "staged"), (4097, BLOCKED, BLOCKED)):
-        assert (wide.method(n), wide.method(n, selecting=True)) == (usual, selecting)
+        assert (wide.method(n), wide.method(n, is_selective=True)) == (usual, selecting)
     half, byte = (schedule_for("cuda", np.dtype(dtype)) for dtype in ("int16", "uint8"))
     for n, usual, selecting in ((1408, "staged", "staged"), (1409, "staged", BLOCKED), (2048, BLOCKED, BLOCKED)):
-        assert (half.method(n), half.method(n, selecting=True)) == (usual, selecting)
-        assert byte.method(n, selecting=True) == usual
-    assert schedule_for("cpu", np.dtype("float32")).method(300, selecting=True) == BLOCKED
-    assert [name for name, semiring in sr.CATALOGUE.items() if selects(semiring)] == ["max_min", "min_max"]
+        assert (half.method(n), half.method(n, is_selective=True)) == (usual, selecting)
+        assert byte.method(n, is_selective=True) == usual
+    assert schedule_for("cpu", np.dtype("float32")).method(300, is_selective=True) == BLOCKED
+    assert [name for name, semiring in sr.CATALOGUE.items() if has_min_and_max(semiring)] == ["max_min", "min_max"]
 
 
 def test_the_host_closes_what_lives_on_a_device(rng):

@@ -63,7 +63,7 @@ def test_truths_a_few_at_a_time(monkeypatch, rng, n):
     for module, name, entries in (
         (bits, "_PACKED_ENTRIES", 100),
         (bits, "_UNPACKED_ENTRIES", 100),
-        (packing, "_AT_A_TIME", 32),
+        (packing, "_CHUNK", 32),
     ):
         monkeypatch.setattr(module, name, entries)
     A = rng.random((n, n)) < 1.2 / n

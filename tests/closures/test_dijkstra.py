@@ -73,17 +73,17 @@ def test_every_semiring_against_its_closure(rng, name, backend, monkeypatch):
         graph, A, semiring = drawn(rng, n, m, name)
         expected = closed(A, semiring)
         sources = rng.integers(0, n, 2 * n) if n else np.empty(0, np.int64)
-        values, trees = graph.table(sources, trees=True)
+        values, trees = graph.search_table(sources, trees=True)
         np.testing.assert_allclose(values.astype(float), expected[sources].astype(float), rtol=1e-12)
         check_trees(values, trees, A, semiring, sources)
         targets = rng.integers(0, n, 3) if n else sources
-        some, none = graph.table(sources, targets)
+        some, none = graph.search_table(sources, targets)
         assert none is None
         np.testing.assert_array_equal(some, values[:, targets])
         if n:
             limit = rng.choice(values.ravel())
             for ends in (None, targets):
-                starts, heads, near = graph.near(sources, limit, ends)
+                starts, heads, near = graph.search_near(sources, limit, ends)
                 for i, row in enumerate(values):
                     within = semiring.add(row, limit) == row
                     wanted = np.flatnonzero(within & (row != semiring.zero_for(row.dtype)))
@@ -99,7 +99,7 @@ def test_an_own_product_that_does_not_commute_is_combined_from_either_end():
     plan = make_plan(first, "float64")
     graph = Searches(plan, np.array([0, 1, 2, 2]), np.array([1, 2], np.int32), np.array([3.0, 7.0]))
     turned = Searches(plan, np.array([0, 0, 1, 2]), np.array([0, 1], np.int32), np.array([3.0, 7.0]), is_reversed=True)
-    np.testing.assert_array_equal(graph.table(np.arange(3))[0], turned.table(np.arange(3))[0].T)
+    np.testing.assert_array_equal(graph.search_table(np.arange(3))[0], turned.search_table(np.arange(3))[0].T)
 
 
 @pytest.mark.full
@@ -130,8 +130,8 @@ def test_what_a_search_touched_is_forgotten(rng):
     for source in range(40):
         order = np.full(40, source)
         order[::2] = rng.integers(0, 40, 20)
-        np.testing.assert_allclose(graph.table(order, np.array([source]))[0][:, 0], D[order, source])
-        starts, _, _ = graph.near(order, 1.0)
+        np.testing.assert_allclose(graph.search_table(order, np.array([source]))[0][:, 0], D[order, source])
+        starts, _, _ = graph.search_near(order, 1.0)
         np.testing.assert_array_equal(np.diff(starts), (D[order] <= 1.0).sum(axis=1))
 
 
@@ -176,5 +176,5 @@ def test_an_acyclic_graph_settles_in_one_sweep_and_every_other_at_the_same_poten
     )
     graph = algorithm.sparse_graph(given, 1)
     found = algorithm.edge_potentials(graph)
-    monkeypatch.setattr(algorithm, "_ORDERED", n + 1)
+    monkeypatch.setattr(algorithm, "_MIN_ORDERED", n + 1)
     assert algorithm.edge_potentials(graph).tobytes() == found.tobytes()

@@ -91,7 +91,7 @@ def matrix(rng, name, n):
     ("n", "width"),
     quick(lambda n, width: n in (97, 64, 5), [(97, 32), (160, 32), (130, 64), (65, 64), (64, 64), (5, 1)]),
 )
-@pytest.mark.parametrize("tasks", [algorithm._look_ahead, algorithm._rows_ahead])
+@pytest.mark.parametrize("tasks", [algorithm._look_ahead, algorithm._look_ahead_by_rows])
 def test_no_task_overtakes_what_it_needs(rng, monkeypatch, name, n, width, order, tasks):
     monkeypatch.setattr(algorithm, "_look_ahead", tasks)
     A = matrix(rng, name, n)
@@ -218,7 +218,7 @@ def test_who_copies_into_one_memory_is_ordered(rng, monkeypatch, kind, n, width)
     monkeypatch.setattr(Engine, "copy_panel", remembered)
     monkeypatch.setattr(WithLanes, "lanes", lambda self, plan: lanes)
     if kind == "rows ahead":
-        monkeypatch.setattr(algorithm, "_look_ahead", algorithm._rows_ahead)
+        monkeypatch.setattr(algorithm, "_look_ahead", algorithm._look_ahead_by_rows)
     name = "xor_and" if kind == "xor_and" else "min_plus"
     A = matrix(rng, name, n)
     plan = make_plan(sr.as_semiring(name), A.dtype)

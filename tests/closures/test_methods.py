@@ -307,9 +307,9 @@ def installed(monkeypatch, tmp_path):
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(methods, "_methods", dict(methods._methods))
-    methods._installed.cache_clear()
+    methods._find_installed.cache_clear()
     yield
-    methods._installed.cache_clear()
+    methods._find_installed.cache_clear()
     sys.modules.pop("others_methods", None)
 
 
@@ -331,11 +331,11 @@ def test_methods_of_other_packages(installed, graph):
 
 
 def test_nobody_looks_for_them_where_the_name_is_known(monkeypatch, graph):
-    methods._installed.cache_clear()
+    methods._find_installed.cache_clear()
     monkeypatch.setattr(metadata, "entry_points", lambda **_: pytest.fail("some milliseconds"))
     for name in BUILT_IN[:4]:
         assert sr.closure(graph, method=name).shape == (40, 40)
-    methods._installed.cache_clear()
+    methods._find_installed.cache_clear()
 
 
 # ------------------------------------------------------------------------------------- methods that need some structure

@@ -15,7 +15,13 @@ from tiers import full, quick
 import semiring as sr
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.potentials.exact_arithmetic import ExactComponentPotentials
-from semiring.algorithms.potentials.rounding import covers, distance_bound, least_magnitude, least_weight, shift_bound
+from semiring.algorithms.potentials.rounding import (
+    distance_bound,
+    is_shift_accurate,
+    least_magnitude,
+    least_weight,
+    shift_bound,
+)
 from semiring.algorithms.potentials.sweeps import potentials
 from semiring.algorithms.potentials.weights import Weights
 from semiring.errors import DomainError, NegativeCycleError
@@ -272,15 +278,15 @@ def test_ordinary_data_is_covered(rng):
             ):
                 A = A.astype(dtype)
                 finite = A[np.isfinite(A)]
-                weights = Weights.of(A, 1, INF, finite.min(), finite.max())
-                assert covers(potentials(weights), least_weight(weights))
+                weights = Weights.from_matrix(A, 1, INF, finite.min(), finite.max())
+                assert is_shift_accurate(potentials(weights), least_weight(weights))
 
 
 def test_bounds():
-    assert covers(np.zeros(0), 1.0)
-    assert covers(np.zeros(5), 1e-300)
-    assert covers(np.array([0.0, -1e10]), 1.0)
-    assert not covers(np.array([0.0, -1e17]), 1.0)
+    assert is_shift_accurate(np.zeros(0), 1.0)
+    assert is_shift_accurate(np.zeros(5), 1e-300)
+    assert is_shift_accurate(np.array([0.0, -1e10]), 1.0)
+    assert not is_shift_accurate(np.array([0.0, -1e17]), 1.0)
     assert shift_bound(3, 1e17) > 1
     assert distance_bound(10, 0.0, 0.0, 3.0, -4.0) == 0
     assert distance_bound(10, 0.5, 0.0, 3.0, -4.0, 2.0) == 71

@@ -13,7 +13,7 @@ from strict_arrays import installed, on_device
 
 import semiring as sr
 from semiring.algorithms import narrow_integers
-from semiring.algorithms.narrow_integers import narrower
+from semiring.algorithms.narrow_integers import find_narrow_dtype
 from semiring.arrays import parts
 from semiring.closures import closure, closure_with_predecessors
 from semiring.errors import DomainError
@@ -227,7 +227,7 @@ def test_what_is_proven_holds(data):
     n = data.draw(st.integers(1, 7))
     weight = st.one_of(st.integers(0, 20), st.integers(0, 1 << 15), st.integers(0, 1 << 31), st.just(np.inf))
     A = np.array(data.draw(st.lists(st.lists(weight, min_size=n, max_size=n), min_size=n, max_size=n)), np.float64)
-    found = narrower(on_device(A), 1, None, [np.dtype(np.int16), np.dtype(np.int32)])
+    found = find_narrow_dtype(on_device(A), 1, None, [np.dtype(np.int16), np.dtype(np.int32)])
     expected, cycles = closure(A), closure(A, reflexive=False)
     if found is not None:
         dtype, bound = found

@@ -113,19 +113,19 @@ def test_weights_of_both_signs(rng, closed, dtype):
 @pytest.mark.full
 def test_ties_and_circles_of_weight_0(monkeypatch, rng, closed):
     """Where pivots lead in a circle a search finds the path; both ways are taken here."""
-    counted, whole = [], expansion.expanded
+    counted, whole = [], expansion.expand_path
 
     def counting(*arguments):
         counted.append(whole(*arguments))
         return counted[-1]
 
-    monkeypatch.setattr("semiring.paths.result.expanded", counting)
+    monkeypatch.setattr("semiring.paths.result.expand_path", counting)
     for low, dtype in ((0, "int32"), (0, "float32")):
         A = rng.integers(low, 3, (45, 45)).astype(dtype)
         A[rng.random(A.shape) < 0.9] = sr.min_plus.zero_for(A.dtype)
         check_paths(*closed(A), A, "min_plus")
     assert any(found is not None and len(found) > 3 for found in counted)
-    monkeypatch.setattr("semiring.paths.result.expanded", lambda *arguments: None)
+    monkeypatch.setattr("semiring.paths.result.expand_path", lambda *arguments: None)
     check_paths(*closed(A), A, "min_plus")
 
 

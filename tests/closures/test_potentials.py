@@ -396,7 +396,7 @@ def test_sweeps_over_whole_matrices_do_what_sweeps_over_rows_do(rng, monkeypatch
         for sign in (1, -1):
             shown = A if sign > 0 else np.where(edges, -A, -none)
             low, high = (A[edges].min(), A[edges].max()) if edges.any() else (0, 0)
-            weights = Weights.of(shown, sign, sign * none, low, high)
+            weights = Weights.from_matrix(shown, sign, sign * none, low, high)
             h = algorithm.potentials(weights, close if eliminating else None)
             tails, heads = np.nonzero(edges)
             W = A[tails, heads].astype(np.float64)
@@ -406,7 +406,7 @@ def test_sweeps_over_whole_matrices_do_what_sweeps_over_rows_do(rng, monkeypatch
                 cycle = shown.copy()
                 cycle[0, 1], cycle[1, 0] = -200 * sign, 199 * sign
                 with pytest.raises(NegativeCycleError) as error:
-                    algorithm.potentials(Weights.of(cycle, sign, sign * none, -200, 200))
+                    algorithm.potentials(Weights.from_matrix(cycle, sign, sign * none, -200, 200))
                 around = [*error.value.cycle, error.value.cycle[0]]
                 assert sum(Fraction(float(cycle[pair])) * sign for pair in pairwise(around)) < 0
     assert bool(asked) == eliminating

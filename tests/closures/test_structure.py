@@ -35,7 +35,7 @@ def of_few(monkeypatch):
     monkeypatch.setattr(algorithm, "_LEAF", 6)
     monkeypatch.setattr(algorithm, "_FACTOR", 6)
     monkeypatch.setattr(algorithm, "_CHAINS", 3)
-    monkeypatch.setattr(costs, "operations", lambda *_: 0.0)
+    monkeypatch.setattr(costs, "predict_operations", lambda *_: 0.0)
     monkeypatch.setattr(sys.modules["semiring.graphs.structure"], "FEW", 5)
     monkeypatch.setattr(sys.modules["semiring.closures.rules.separators"], "_WIDTHS", 1)
     monkeypatch.setattr(sys.modules["semiring.closures.rules.undirected"], "_LEAST", 0)
@@ -234,7 +234,7 @@ def test_paths_through_bottlenecks(rng, of_few):
 )
 def test_rows_of_bits_are_joined(rng, of_few, part, listed, monkeypatch):
     """With no joins allowed R-Kleene closes what is left; with all of them none is left; and edges in lists."""
-    monkeypatch.setattr(sys.modules["semiring.algorithms.joined_rows"], "_PART", part)
+    monkeypatch.setattr(sys.modules["semiring.algorithms.joined_rows"], "_MAX_JOINS", part)
     monkeypatch.setattr(algorithm, "_WORDS_PER_EDGE", listed)
     dual = sr.Semiring("dual", "x & y", "x | y", True, False, dtypes=("bool",))
     for kind in ("sparse", "acyclic", "apart", "tail", "undirected sparse", "empty", "dense"):
@@ -338,7 +338,7 @@ def test_hops_along_a_path_longer_than_its_digits(of_few):
 @pytest.mark.full
 @pytest.mark.parametrize("together", [1, 8])
 def test_hops_of_more_targets_than_a_word_has(rng, of_few, monkeypatch, together):
-    monkeypatch.setattr(sys.modules["semiring.algorithms.breadth_first_search"], "_TOGETHER", together)
+    monkeypatch.setattr(sys.modules["semiring.algorithms.breadth_first_search"], "_CONCURRENT_SEARCHES", together)
     for density in (0.001, 0.004, 0.05, 0.7):
         edges = rng.random((1030, 1030)) < density
         A = np.where(edges, np.float32(0.5), np.float32(np.inf))

@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 import semiring as sr
 from semiring import boolean, pack
 from semiring.algorithms import purdom
-from semiring.algorithms.purdom import close_in_order, order_of, pivot_blocks
+from semiring.algorithms.purdom import close_in_order, find_order, pivot_blocks
 from semiring.algorithms.schedule import schedule_for
 from semiring.kernels import get_backend
 from semiring.kernels.contract import Capabilities
@@ -26,7 +26,7 @@ WIDTH = 64
 @pytest.fixture
 def narrow(monkeypatch):
     """Blocks of 64 pivots, and sets that are split down to 40 vertices."""
-    schedule = replace(schedule_for("cpu", np.dtype(bool), "bits"), pivots=((0, WIDTH),), first=((0, WIDTH),))
+    schedule = replace(schedule_for("cpu", np.dtype(bool), "bits"), pivots=((0, WIDTH),), first_widths=((0, WIDTH),))
     monkeypatch.setattr(purdom, "schedule_for", lambda *_: schedule)
     monkeypatch.setattr(purdom, "_SPLIT", 40)
     monkeypatch.setattr(purdom, "_SWEEPS", 1e9)
@@ -73,7 +73,7 @@ def test_closures_in_an_order_that_is_found(n, few, narrow, monkeypatch, rng):
             A_ = A[np.ix_(order, order)]
             words, expected = pack(A_).words, reachable(A_)
             relations = OnHost()
-            found = order_of(relations, words)
+            found = find_order(relations, words)
             if found is None:
                 assert few == 0
                 continue
@@ -93,7 +93,7 @@ def test_components_of_few_edges_are_all_found(narrow, monkeypatch, rng):
     """As many as SciPy counts."""
     monkeypatch.setattr(purdom, "_LISTED", 1)
     A = rng.random((300, 300)) < 0.008
-    found = order_of(OnHost(), pack(A).words)
+    found = find_order(OnHost(), pack(A).words)
     assert len(found.strong) == connected_components(A, connection="strong")[0]
     assert found.strong.all()
 
@@ -108,7 +108,7 @@ def test_a_look_stops(narrow, monkeypatch, rng):
         monkeypatch.setattr(purdom, "_SWEEPS", allowed / 300)
         monkeypatch.setattr(purdom, "_CALL", 300.0**2)
         relations = OnHost()
-        found = order_of(relations, pack(A).words)
+        found = find_order(relations, pack(A).words)
         counts.append(0 if found is None else len(found.strong))
         assert relations.sweeps <= allowed + 1
     assert counts[0] == 0
@@ -138,7 +138,7 @@ def test_fewer_pairs_of_an_acyclic_graph(narrow):
         Counting(get_backend("cpu"), make_plan(boolean, "bool", storage="bits")),
         OnHost(),
         words,
-        order_of(OnHost(), words),
+        find_order(OnHost(), words),
     )
     np.testing.assert_array_equal(entries(words), np.triu(np.ones((n, n), bool)))
     assert counted < 0.25 * n**3

@@ -152,7 +152,7 @@ def test_nothing_waits_without_a_check(rng, cupy):
 
 def test_large_matrices_go_one_by_one(rng, cupy, monkeypatch):
     A, expected = stack_of(rng, 3, 150, "min_plus", "float32")
-    monkeypatch.setattr(type(schedule_for("cuda", A.dtype)), "together", lambda self, n: 4)
+    monkeypatch.setattr(type(schedule_for("cuda", A.dtype)), "min_stack", lambda self, n: 4)
     for count in (3, 5):
         closed, why = closure(cupy.asarray(A.repeat(2, axis=0)[:count]), explain=True)
         same(closed, expected.repeat(2, axis=0)[:count])

@@ -30,7 +30,7 @@ def of_few(monkeypatch):
     monkeypatch.setattr(steps["undirected"], "_LEAST", 0)
     monkeypatch.setattr(steps["separators"], "_LEAST_ON_DEVICE", 0)
     monkeypatch.setattr(steps["separators"], "_WIDTHS_ON_DEVICE", 1)
-    monkeypatch.setattr(costs, "operations", lambda *_: 0.0)
+    monkeypatch.setattr(costs, "predict_operations", lambda *_: 0.0)
     small = {name: schedule.replace(each, triangle=128) for name, each in schedule._TABLE.items()}
     monkeypatch.setattr(schedule, "_TABLE", small)
 

@@ -37,7 +37,7 @@ def gpus(monkeypatch):
     monkeypatch.setattr(several_gpus, "get_backend", lambda name: get_backend("cpu"))
     make_small(monkeypatch)
     for name in ("cuda", "cuda, 8 bytes", "cuda, 2 bytes", "cuda, 1 bytes", "cuda, bits"):
-        table = replace(schedule._TABLE[name], pivots=((0, 32),), first=((0, 32),))
+        table = replace(schedule._TABLE[name], pivots=((0, 32),), first_widths=((0, 32),))
         monkeypatch.setitem(schedule._TABLE, name, table)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from semiring.algorithms.purdom import _set_of
+from semiring.algorithms.purdom import _pack_vertices
 from semiring.arrays.bits import pack
 
 
@@ -56,7 +56,7 @@ class OnHost:
         words = self.host(words)
         self.sweeps += 1
         found = ((words & vertices) != 0).any(axis=1) & entries(asked)[: len(words)]
-        return _set_of(np.flatnonzero(found), words.shape[1])
+        return _pack_vertices(np.flatnonzero(found), words.shape[1])
 
     def permute_bits(self, words, order):
         words = self.host(words)
@@ -64,7 +64,7 @@ class OnHost:
 
     def fill_component(self, words, start, stop):
         words = self.host(words)
-        row = np.bitwise_or.reduce(words[start:stop], axis=0) | _set_of(range(start, stop), words.shape[1])
+        row = np.bitwise_or.reduce(words[start:stop], axis=0) | _pack_vertices(range(start, stop), words.shape[1])
         words[start:stop] = row
         A = entries(words)[:, : len(words)]
         A[:start][A[:start, start:stop].any(axis=1), start:stop] = True

@@ -1,11 +1,11 @@
-"""Floyd-Warshall with the rows shared out: among threads, ranks and thread blocks.
+"""Close a matrix by Floyd-Warshall with its rows distributed over threads, ranks or thread blocks.
 
 Source: D. Bertoldi, "Parallelization of the Floyd-Warshall algorithm", University of Milano-Bicocca, without a year.
 
 - `row_broadcast`, algorithms 2, 6 and 7 (sections 3.2, 3.5 and 3.6): each rank has some rows, and the row of every
   pivot is broadcast. With one thread for each rank it is algorithm 2 (MPI), with several threads algorithm 6 (MPI and
-  OpenMP), on GPUs algorithm 7 (MPI and CUDA). What differs is the engine that does C ← C ⊕ A_RK ⊗ A_K for one k. In
-  one process there is one rank; `semiring.mpi.closure` and the command under ``mpiexec`` have several.
+  OpenMP), on GPUs algorithm 7 (MPI and CUDA). They differ only in the engine that computes C ← C ⊕ A_RK ⊗ A_K for one
+  k. In one process there is one rank. `semiring.mpi.closure` and the command under ``mpiexec`` have several.
 - `bertoldi_openmp`, algorithm 3 (section 3.3): all threads share a copy of the pivot row, and take rows one at a time
   (``schedule(dynamic)``). `bertoldi_openmp_static` gives each thread an equal number of adjacent rows
   (``schedule(static)``).
@@ -16,16 +16,17 @@ Cost: n³ pairs, of which each rank or thread has its share. The matrix is read 
 broadcasts or barriers, for which all ranks or threads wait. A GPU takes n launches. Workspace: a row for each rank, and
 a column.
 
-Deviations: the paper's comparison ``M_ij < M_ik + K_j`` is the wrong way round in algorithms 2 to 6. Here ⊕ compares.
+Deviations: the comparison ``M_ij < M_ik + K_j`` of the paper has the wrong direction in algorithms 2 to 6. Here ⊕
+compares.
 In algorithm 3 threads may read the copy of the pivot row before the master has made it, because ``omp master`` ends
 without a barrier. Here the threads wait. The library's threads take the rows, in place of OpenMP's. The loop serves
 every semiring with a star, because it multiplies the pivot row by the star of the pivot. On a GPU row k and column k
 are not written, because they would keep their values.
 
-What they do not close: packed bits; all but the OpenMP loops semirings whose ⊕ is not idempotent or whose star is not
-1̄.
+The methods do not close packed bits. All except the OpenMP loops do not close semirings whose ⊕ is not idempotent or
+whose star is not 1̄.
 
-Then and now, and a picture: ``docs/papers.md``, section "Bertoldi".
+``docs/papers.md``, section "Bertoldi", compares the results of the paper with measurements, and has a picture.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def bertoldi_openmp(engine: Engine, A: Array) -> None:
 
 
 def bertoldi_openmp_static(engine: Engine, A: Array) -> None:
-    """Close A in place, A ← A*, as `bertoldi_openmp`, each thread by its share of adjacent rows.
+    """Close A in place, A ← A*, as `bertoldi_openmp` does, with an equal share of adjacent rows for each thread.
 
     Explained and measured in ``docs/papers.md``, section "Bertoldi".
     """
@@ -84,7 +85,7 @@ def bertoldi_cuda_shared(engine: Engine, A: Array) -> None:
 def bertoldi_cuda(engine: Engine, A: Array) -> None:
     """Close A in place, A ← A*, by thread blocks one row high in which every thread reads A[i, k].
 
-    Raises what `bertoldi_cuda_shared` does.
+    Raises the same errors as `bertoldi_cuda_shared`.
 
     Explained and measured in ``docs/papers.md``, section "Bertoldi".
     """
@@ -92,10 +93,10 @@ def bertoldi_cuda(engine: Engine, A: Array) -> None:
 
 
 def row_broadcast(engine: Engine, A: Array) -> None:
-    """Close A in place, A ← A*, by the algorithm of ranks with a single one.
+    """Close A in place, A ← A*, by the algorithm of ranks with a single rank.
 
-    A vertex on a cycle without a star goes to ``plan.status.diverged``; an engine that must not wait does not look.
-    Raises `AlgebraError` where ⊕ is not idempotent, where a star may differ from 1̄, and for packed bits.
+    If a cycle has no star, ``plan.status.diverged`` is set to one of its vertices, unless the engine must not wait for
+    its device. Raises `AlgebraError` if ⊕ is not idempotent, if a star may differ from 1̄, and for packed bits.
 
     Explained and measured in ``docs/papers.md``, section "Bertoldi".
     """
@@ -116,14 +117,14 @@ def close_rows(
     diverges: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> int:
-    """A ← the rows of the closure that belong to this rank, in place; as `semiring.distributed.closing.close_tiles`.
+    """Compute the rows of the closure that belong to this rank, in place, as `close_tiles` of `distributed` does.
 
-    ``links``, ``grid``: the `Transport` and the `Grid` of `semiring.distributed`, a grid of one column. Returns -1.
-    Raises `AlgebraError` where ⊕ is not idempotent, or a pivot may have no star or another one than 1̄.
+    ``links`` and ``grid`` are the `Transport` and the `Grid` of `semiring.distributed`; the grid has one column. The
+    result is -1. Raises `AlgebraError` if ⊕ is not idempotent, or a pivot may have no star or a star other than 1̄.
     """
     plan, n = engine.plan, grid.n
     if diverges or not _needs_no_star(plan):
-        raise _needs_stars(plan, isinstance(links, _OneRank), array_namespace(A) is np)
+        raise _star_error(plan, isinstance(links, _OneRank), array_namespace(A) is np)
     rows, xp = grid.rows(links.rank), array_namespace(A)
     pivot, column = xp.empty((1, n), A.dtype), xp.empty((len(A), 1), A.dtype)
     numbers = xp.arange(len(A))
@@ -152,8 +153,8 @@ def _needs_no_star(plan: KernelPlan) -> bool:
     return plan.semiring.idempotent and has_unit_star(plan.semiring, plan.dtype)
 
 
-def _needs_stars(plan: KernelPlan, is_one_rank: bool, is_on_host: bool) -> AlgebraError:
-    """Return the error for pivots that may need a star, with the methods that close such matrices there."""
+def _star_error(plan: KernelPlan, is_one_rank: bool, is_on_host: bool) -> AlgebraError:
+    """Return the error for pivots that may need a star, which names the methods that close such matrices."""
     name = plan.semiring.name
     if _needs_no_star(plan):
         reason = f"row_broadcast needs pivots without a star, and the weights in {name} may need one"
@@ -165,7 +166,7 @@ def _needs_stars(plan: KernelPlan, is_one_rank: bool, is_on_host: bool) -> Algeb
 
 
 class _OneSlab:
-    """The `Grid` of one rank, which has all n rows."""
+    """The `Grid` of a single rank, which has all n rows."""
 
     def __init__(self, n: int) -> None:
         self.n, self.blocks, self.vertices = n, [(0, n)], np.arange(n)
@@ -178,7 +179,7 @@ class _OneSlab:
 
 
 class _OneRank:
-    """The `Transport` of one rank: nothing travels."""
+    """The `Transport` of a single rank, which sends nothing."""
 
     rank = 0
 
@@ -190,7 +191,7 @@ class _OneRank:
 
 
 class _OneLane:
-    """Lanes of an engine that does one thing after the other."""
+    """The lanes of a single rank, which run each task at once."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

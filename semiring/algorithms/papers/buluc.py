@@ -1,23 +1,25 @@
-"""Closures by rank-one updates, and by recursion over plain products.
+"""Close a matrix by rank-one updates, or by recursion over plain products.
 
 Source: A. Buluç, J. R. Gilbert, C. Budak, "Solving path problems on the GPU", Parallel Computing 36 (2010).
 
 - `buluc_iterative`, figure 2: A ← A ⊕ A(:, k) ⊗ A(k, :) for every k, by a kernel with a thread block for each 64 × 64
-  submatrix. The same on a CPU is `semiring.algorithms.floyd_warshall`.
-- `rkleene_plain`, figure 3: R-Kleene as `semiring.algorithms.rkleene` has it, with the plainest product, a thread for
-  each entry, where the method ``rkleene`` has the library's. The paper adapts the product of Volkov and Demmel, whose
-  rate lies between the rates of these two.
+  submatrix. `semiring.algorithms.floyd_warshall` is the same algorithm on a CPU.
+- `rkleene_plain`, figure 3: R-Kleene as in `semiring.algorithms.rkleene`, but with a plain product, which has a thread
+  for each entry, in place of the library's product. The paper adapts the product of Volkov and Demmel, whose rate lies
+  between the rates of these two.
 
-Cost: n³ pairs. The iterative version takes n launches. The recursive one takes O(n/64): six products for each cut in
-halves, and copies of panels. Workspace: none, and of the recursion a panel of the engine.
+Cost: n³ pairs. The iterative version takes n launches. The recursive version takes O(n/64) launches: six products for
+each split into halves, and copies of panels. Workspace: a panel of the engine for the recursion, and none for the
+iterative version.
 
 Deviations: the iterative version does not write row k and column k, which changes no value. The recursion has lines
 7-8 and 11-12 of figure 3 swapped within each pair, so that it serves every semiring with a star. Its smallest blocks
 have 64 rows, and one kernel closes them.
 
-What the iterative version does not close: semirings whose ⊕ is not idempotent or whose star is not 1̄; packed bits.
+The iterative version does not close packed bits, nor semirings whose ⊕ is not idempotent or whose star is not 1̄.
 
-Then and now, and a picture: ``docs/papers.md``, section "Buluç, Gilbert and Budak".
+``docs/papers.md``, section "Buluç, Gilbert and Budak", compares the results of the paper with measurements, and has a
+picture.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ def buluc_iterative(engine: Engine, A: Array) -> None:
 
 
 def rkleene_plain(engine: Engine, A: Array) -> None:
-    """Close A in place, A ← A*, by R-Kleene over the plainest product; divergence as in `rkleene`.
+    """Close A in place, A ← A*, by R-Kleene over plain products, with divergence as in `rkleene`.
 
     Raises `DeviceError` where the backend has no plain product.
 

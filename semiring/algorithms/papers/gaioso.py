@@ -1,20 +1,21 @@
-"""Blocked Floyd-Warshall in two phases, by thread blocks that persist.
+"""Close a matrix by blocked Floyd-Warshall in two phases, by persistent thread blocks.
 
 Source: Gaioso and others, "Paralelização do Algoritmo Floyd–Warshall usando GPU", WSCAD 2013,
 doi:10.5753/wscad.2013.16769; algorithm 3, figures 4 to 6. The first phase has a multiple of the blocks that run at
-once. Each closes the diagonal tile for itself, in place of a launch of its own, and goes on with its share of the
-tiles of the row and the column. The second phase has a block for each other tile, 1,024 threads for 32 × 32 entries.
+once. Each block closes its own copy of the diagonal tile, which saves a launch, and then updates its share of the tiles
+of the row and the column. The second phase has a block for each other tile, 1,024 threads for 32 × 32 entries.
 
 Cost: n³ pairs in 2 ⌈n/32⌉ launches. Workspace: one tile, and a padded copy of the matrix where 32 does not divide n.
 
-What deviates: all replicas start from the same unclosed tile, and one block puts the closed tile aside until the
-second phase. In the paper that block writes the tile while other blocks may still read it, and a float tile that is
-closed twice differs by rounding. The variant ``gaioso_256`` of `semiring.kernels.cuda.closing.papers.launches` is
-ours: 256 threads of four entries, in the second phase in registers.
+Deviations: all copies start from the same unclosed tile, and one block stores the closed tile in the workspace until
+the second phase. In the paper that block writes the tile while other blocks may still read it, and a float tile that is
+closed twice differs by rounding. The library adds the variant ``gaioso_256`` of
+`semiring.kernels.cuda.closing.papers.launches`, which has 256 threads of four entries, in registers in the second
+phase.
 
-What it does not close: semirings whose ⊕ is not idempotent or whose star is not 1̄; packed bits.
+The method does not close packed bits, nor semirings whose ⊕ is not idempotent or whose star is not 1̄.
 
-Then and now, and a picture: ``docs/papers.md``, section "Gaioso and others".
+``docs/papers.md``, section "Gaioso and others", compares the results of the paper with measurements, and has a picture.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-"""Floyd-Warshall with a thread for each cell of the matrix.
+"""Close a matrix by Floyd-Warshall with a thread for each cell of the matrix.
 
 Source: P. Harish, P. J. Narayanan, "Accelerating large graph algorithms on the GPU using CUDA", HiPC 2007,
-doi:10.1007/978-3-540-77220-0_21. As Lund and Smith describe it (section 3.1), and Gaioso and others (algorithm 2,
-blocks of 16 × 16).
+doi:10.1007/978-3-540-77220-0_21. The code follows the descriptions of Lund and Smith (section 3.1), and of Gaioso and
+others (algorithm 2, blocks of 16 × 16).
 
 Cost: n³ pairs in n launches, each of which reads and writes the whole matrix: 16 bytes for each pair of float32.
 Workspace: none.
 
-What deviates: row k and column k are not written when k is the pivot, because they would keep their values. So no
-thread reads an entry that another one writes, and results are the same run after run.
+Deviations: row k and column k are not written when k is the pivot, because they would keep their values. So no thread
+reads an entry that another thread writes, and every run gives the same result.
 
-What it does not close: semirings whose ⊕ is not idempotent or whose star is not 1̄; packed bits.
+The method does not close packed bits, nor semirings whose ⊕ is not idempotent or whose star is not 1̄.
 
-Then and now, and a picture: ``docs/papers.md``, section "Lund and Smith".
+``docs/papers.md``, section "Lund and Smith", compares the results of the paper with measurements, and has a picture.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""Blocked Floyd-Warshall with fewer instructions, and with tiles in registers and panels in slices.
+"""Close a matrix by blocked Floyd-Warshall with fewer instructions, with tiles in registers and panels in slices.
 
 Source: B. D. Lund, J. W. Smith, "A multi-stage CUDA kernel for Floyd-Warshall", arXiv:1001.4108 (2010). The paper
 improves on Katz and Kider in three steps, each of which is a method:
 
 - `lund_smith_unrolled`, section 4 ("optimized and blocked"): shifts in place of divisions, loops unrolled.
-- `lund_smith_registers`, section 4.1, figure 3: the doubly dependent tile in registers, no gain by itself.
+- `lund_smith_registers`, section 4.1, figure 3: the doubly dependent tile in registers, which alone is not faster.
 - `lund_smith`, sections 4.2 and 4.3, figures 4 to 6 ("staged load"): panels in slices of four pivots. It has 64 threads
   of 16 entries, the doubly tiled order of the matrix, and the cyclic order of pivots.
 
 Cost: n³ pairs in 3 ⌈n/32⌉ launches, and 2 more with staged load. Workspace: a padded copy of the matrix where 32 does
 not divide n; with staged load a copy in the tiled order.
 
-What deviates: figure 2 of the paper runs its loops to n/s inclusive, and over the tiles of earlier phases; here they
-do neither. The first two phases, of which the paper says little, are the same in all three methods. `staged` is our
-own successor.
+Deviations: figure 2 of the paper runs its loops to n/s inclusive, and over the tiles of earlier phases. Here they do
+neither. The first two phases, of which the paper says little, are the same in all three methods. `staged` is the
+library's successor of these methods.
 
 The machine code of the variants ``lund_smith_…`` of `semiring.kernels.cuda.closing.papers.launches` was compared for
 sm_90a. Counts are for a pair in float32 min-plus. Staged load as first compiled here (``lund_smith_reread``) read
@@ -23,9 +23,9 @@ threads. `lund_smith` reads the rows that two tiles share once, with 0.6 reads a
 staged load. ``_wide`` reads four elements at a time (0.1 reads). ``_slices`` and ``_async`` have fewer barriers, and
 ``_all`` combines these changes.
 
-What they do not close: semirings whose ⊕ is not idempotent or whose star is not 1̄; packed bits.
+The methods do not close packed bits, nor semirings whose ⊕ is not idempotent or whose star is not 1̄.
 
-Then and now, and a picture: ``docs/papers.md``, section "Lund and Smith".
+``docs/papers.md``, section "Lund and Smith", compares the results of the paper with measurements, and has a picture.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def lund_smith_unrolled(engine: Engine, A: Array) -> None:
 
 
 def lund_smith_registers(engine: Engine, A: Array) -> None:
-    """Close A in place, A ← A*, as `lund_smith_unrolled` with the doubly dependent tile in registers.
+    """Close A in place, A ← A*, as `lund_smith_unrolled` does, with the doubly dependent tile in registers.
 
     Explained and measured in ``docs/papers.md``, section "Lund and Smith".
     """
@@ -57,7 +57,7 @@ def lund_smith_registers(engine: Engine, A: Array) -> None:
 def lund_smith(engine: Engine, A: Array) -> None:
     """Close A in place, A ← A*, by staged load: tiles in registers, panels in slices, cyclic order.
 
-    Raises what `lund_smith_unrolled` does.
+    Raises the same errors as `lund_smith_unrolled`.
 
     Explained and measured in ``docs/papers.md``, section "Lund and Smith".
     """

@@ -3,12 +3,11 @@
 Weights of very different size may occur in one component. Potentials in float64 then round the small weights away, so
 edges are lost, and so are negative cycles. In this module weights are whole numbers of a common unit, of any length:
 
-1. Potentials by Bellman-Ford, exactly. If every weight w is raised to w + ε |w|, a cycle becomes negative if and only
-if
-   the rounding of its own weights does not explain its sum. Every such cycle is found, and no other.
+1. Potentials are computed by Bellman-Ford, exactly. If every weight w is raised to w + ε |w|, a cycle becomes negative
+   if and only if the rounding of its own weights does not explain its sum. Every such cycle is found, and no other.
 2. Under these potentials h the weights are ≥ 0. They are rounded once to float64 and closed by the kernels. The result
-   has a relative error of at most n 2⁻⁵² in r[i, j] = D[i, j] + h[i] - h[j]. D is r shifted back exactly, and rounded
-   once.
+   has a relative error of at most n 2⁻⁵² in r[i, j] = D[i, j] + h[i] - h[j]. Then r is shifted back exactly to D, and
+   rounded once.
 3. Where r[i, j] is more than `SPREAD` times |D[i, j]|, its rounding could be visible in D. Row i is then recomputed by
    Dijkstra's algorithm on the exact weights.
 
@@ -33,9 +32,9 @@ from semiring.algorithms.potentials.sweeps import cycle_error
 from semiring.algorithms.potentials.weights import roundings
 from semiring.algorithms.views import Array
 
-__all__ = ["SPREAD", "ExactComponentPotentials", "common_unit", "rounded", "whole"]
+__all__ = ["SPREAD", "ExactComponentPotentials", "common_unit", "from_units", "to_units"]
 
-SPREAD = 2.0**20  # times a distance: beyond this ratio, the rounding of a shift could be visible in the distance
+SPREAD = 2.0**20  # a ratio of shift and distance, beyond which the rounding of the shift could show in the distance
 
 
 class ExactComponentPotentials:
@@ -50,41 +49,41 @@ class ExactComponentPotentials:
         edges = np.isfinite(W)
         shifts = [-int(log2(fine)) if fine else 0 for fine in roundings(epsilon)]
         self._unit = common_unit(W[edges]) - shifts[0]  # ε w is a whole number of units too
-        weights, none = self._whole(W, edges)
+        weights, none = self._weights_in_units(W, edges)
         for bits in shifts:
             raised = np.where(edges, weights + (np.abs(weights) >> bits) if bits else weights, none)
-            self.h = whole(h, self._unit)
+            self.h = to_units(h, self._unit)
             cycle = bellman_ford(Labels(self.h, _relaxation(raised, self.h)))
             if not cycle:
                 break
         if cycle:
             error = cycle_error(cycle, lambda i, j: Fraction(float(W[i, j])), 1, epsilon)
-            assert error is not None  # raised weights were summed exactly
+            assert error is not None  # sums are exact, so the rounding of the weights does not explain this cycle
             raise error
 
-    def _whole(self, W: Array, edges: Array) -> tuple[Array, int]:
-        """Return the weights in units, 0 where there is no edge, and a number longer than any path."""
-        weights = whole(np.where(edges, W, 0.0), self._unit)
+    def _weights_in_units(self, W: Array, edges: Array) -> tuple[Array, int]:
+        """Return the weights in units, 0 for an absent edge, and a number that exceeds the length of every path."""
+        weights = to_units(np.where(edges, W, 0.0), self._unit)
         return weights, 4 * (len(W) + 1) * (1 + max(-weights.min(), weights.max()))
 
     def distances(self, W: Array, close: Callable[[Array], object]) -> Array:
-        """Return the distances (n, n) in float64 of the same weights W, which are not changed.
+        """Return the distances (n, n) in float64.
 
-        ``close(R)`` closes a float64 matrix ≥ 0 in place. The diagonal of the result is the one that ``close``
-        computes.
+        W is the matrix that was given to the constructor; it is not changed. ``close(R)`` closes a float64 matrix ≥ 0
+        in place. The diagonal of the result is the one that ``close`` computes.
         """
         edges = np.isfinite(W)
-        weights, none = self._whole(W, edges)
+        weights, none = self._weights_in_units(W, edges)
         shift = self.h[:, np.newaxis] - self.h
         reduced = np.where(edges, np.maximum(weights + shift, 0), none)
-        R = np.where(edges, rounded(reduced, self._unit), inf)
+        R = np.where(edges, from_units(reduced, self._unit), inf)
         close(R)
-        D = rounded(whole(R, self._unit) - shift, self._unit)
+        D = from_units(to_units(R, self._unit) - shift, self._unit)
         far = SPREAD * np.abs(D) < R
         np.fill_diagonal(far, False)
         for row in np.flatnonzero(far.any(axis=1)):
             loop = D[row, row]
-            D[row] = rounded(_single_source(reduced, int(row)) - shift[row], self._unit)
+            D[row] = from_units(_single_source(reduced, int(row)) - shift[row], self._unit)
             D[row, row] = loop
         return D
 
@@ -101,21 +100,21 @@ def _relaxation(weights: Array, labels: Array) -> Callable[[Array], tuple[Array,
 
 
 def common_unit(values: Array) -> int:
-    """Return an e for which all values are whole numbers of 2ᵉ."""
+    """Return an exponent e such that every value is a whole multiple of 2ᵉ."""
     mantissas, exponents = np.frexp(values)
     return int(exponents.min(initial=1024, where=mantissas != 0)) - 53
 
 
-def whole(values: Array, unit: int) -> Array:
-    """Return values as Python integers in units of 2ᵉ, truncated below a unit."""
+def to_units(values: Array, unit: int) -> Array:
+    """Convert floats to Python integers in units of 2ᵉ, truncated below a unit; ``unit`` is e."""
     mantissas, exponents = np.frexp(values)
     numbers = (mantissas * 2.0**53).astype(np.int64).astype(object)
     shifts = np.where(mantissas == 0, 0, exponents.astype(np.int64) - 53 - unit)
     return (numbers << np.maximum(shifts, 0).astype(object)) >> np.maximum(-shifts, 0).astype(object)
 
 
-def rounded(numbers: Array, unit: int) -> Array:
-    """Return the inverse of `whole`: floats, each rounded once, and ±∞ beyond the range of floats."""
+def from_units(numbers: Array, unit: int) -> Array:
+    """Convert Python integers in units of 2ᵉ to floats, each rounded once, and ±∞ beyond the range of floats."""
     scale = 1 << abs(unit)
 
     def as_float(number: int) -> float:

@@ -11,9 +11,9 @@ import numpy as np
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.potentials.exact_arithmetic import ExactComponentPotentials
-from semiring.algorithms.potentials.rounding import covers, least_weight
+from semiring.algorithms.potentials.rounding import is_shift_accurate, least_weight
 from semiring.algorithms.potentials.small_matrices import SMALL, small_potentials
-from semiring.algorithms.potentials.sweeps import potentials, verified
+from semiring.algorithms.potentials.sweeps import exact_cycle_error, potentials
 from semiring.algorithms.potentials.weights import Weights, check_range
 from semiring.algorithms.rkleene import rkleene
 from semiring.algorithms.views import Array
@@ -22,12 +22,12 @@ from semiring.errors import DomainError, NegativeCycleError
 from semiring.kernels.engine import engine_of, make_plan
 from semiring.namespaces import array_namespace
 
-__all__ = ["reweighting", "swept_potentials"]
+__all__ = ["choose_potentials", "potentials_by_sweeps"]
 
-_SWEEPS = 8  # the most sweeps over a matrix that is not in memory; an elimination would need a float64 copy of it
+_SWEEPS = 8  # limit of the sweeps over a matrix that is not in memory, where an elimination would need a float64 copy
 
 
-def reweighting(weights: Weights, threads: int, *, in_memory: bool = True) -> Array | ExactComponentPotentials:
+def choose_potentials(weights: Weights, threads: int, *, in_memory: bool = True) -> Array | ExactComponentPotentials:
     """Return potentials (n,) of a strong component: int64 for integers, float64 or exact ones for floats.
 
     Raises `NegativeCycleError` with the vertices in the caller's numbering. Raises `DomainError` where sums of floats
@@ -35,13 +35,14 @@ def reweighting(weights: Weights, threads: int, *, in_memory: bool = True) -> Ar
     """
     A, h = weights.A, None
     if A.dtype.kind == "i":
-        return swept_potentials(weights, threads, in_memory=in_memory).astype(np.int64)  # whole numbers in any case
-    if weights.n <= SMALL and not weights.unbounded and array_namespace(A) is np:
+        # The potentials are whole numbers, in either work dtype.
+        return potentials_by_sweeps(weights, threads, in_memory=in_memory).astype(np.int64)
+    if weights.n <= SMALL and not weights.has_unbounded and array_namespace(A) is np:
         with np.errstate(over="ignore", invalid="ignore"):
-            h = small_potentials(np.asarray(A) if weights.plain else weights.rows(slice(None)))
-    potentials = swept_potentials(weights, threads, in_memory=in_memory) if h is None else h
+            h = small_potentials(np.asarray(A) if weights.is_plain else weights.rows(slice(None)))
+    potentials = potentials_by_sweeps(weights, threads, in_memory=in_memory) if h is None else h
     check_range(potentials, *weights.range, A.dtype)
-    if h is not None or not weights.epsilon or covers(to_host_array(potentials), least_weight(weights)):
+    if h is not None or not weights.epsilon or is_shift_accurate(to_host_array(potentials), least_weight(weights)):
         return potentials
     if not in_memory:
         raise DomainError(
@@ -53,21 +54,21 @@ def reweighting(weights: Weights, threads: int, *, in_memory: bool = True) -> Ar
             to_host_array(weights.rows(slice(None))), weights.epsilon, to_host_array(potentials)
         )
     except NegativeCycleError as error:
-        raise verified(weights, weights.named(list(error.cycle))) or error from None
+        raise exact_cycle_error(weights, weights.original_vertices(list(error.cycle))) or error from None
 
 
-def swept_potentials(weights: Weights, threads: int, *, in_memory: bool = True) -> Array:
+def potentials_by_sweeps(weights: Weights, threads: int, *, in_memory: bool = True) -> Array:
     """Return potentials (n,) of any graph, float64 or int64, by sweeps; raises `NegativeCycleError`."""
     with np.errstate(over="ignore", invalid="ignore"):  # `check_range` reports an overflow
         if in_memory:
             return potentials(weights, lambda D: _close(D, threads))
-        return potentials(weights, most=_SWEEPS)
+        return potentials(weights, max_passes=_SWEEPS)
 
 
 def _close(D: Array, threads: int) -> bool:
     """Close a min-plus matrix D of float64, with any signs, in place.
 
-    Returns False where a pivot is negative; D is then undefined.
+    Returns whether no pivot is negative. If a pivot is negative, D is undefined.
     """
     plan = make_plan(min_plus, D.dtype, threads=threads)
     engine = engine_of(plan, D)

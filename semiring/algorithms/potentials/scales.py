@@ -1,20 +1,21 @@
-"""Compute potentials of products: factors for all vertices under which no weight gains, or a cycle that forbids them.
+"""Compute potentials of products, factors for all vertices under which no weight gains, or a cycle that forbids them.
 
-In max-times a weight above 1 gains, in min-times one below 1. A cycle whose weights have a product beyond 1 gains with
-every round. Exchange rates and other ratios have cycles of product exactly 1, which rounding makes 1 ± some ulp. An
-elimination would treat them as gains, and multiply the rounding errors.
+In max-times a weight above 1 gains, in min-times a weight below 1. A cycle whose weights have a product beyond 1 gains
+with every round. Exchange rates and other ratios have cycles of product exactly 1, which rounding makes 1 ± some ulp.
+An elimination would treat such cycles as gains, and multiply the rounding errors.
 
 The factors p > 0 are the greatest (in min-times the least) products of paths that end in each vertex. The reweighted
-entry w[i, j] · p[i] / p[j] is then at most (at least) 1 except for rounding, which is cut off. The product of every
-path from i to j is multiplied by p[i] / p[j], and every cycle keeps its product.
+entry w[i, j] · p[i] / p[j] is then at most (at least) 1, and an entry that rounding moves beyond 1 is set to 1. The
+product of every path from i to j is multiplied by p[i] / p[j], and every cycle keeps its product.
 
 Source: Johnson 1977, as in `potentials`, with products for sums. **Rounding.** If a cycle gains by rounding alone, the
 sweeps lower each weight by its possible rounding error ε. A cycle of k edges gains if and only if its product is beyond
 (1 + ε)ᵏ. An exact product confirms this before the cycle is reported. No sums cancel, so weights of different
 magnitudes do not interfere: the relative error of products is about 4 n ε.
 
-Cost: one pass over the matrix a sweep, a handful of sweeps; a pass there and one back. Workspace: some rows. Hazard: a
-product below the least normal float times max p / min p is rounded to a subnormal or to 0, "no path" of max-times.
+Cost: a few sweeps of one pass over the matrix each, a pass that scales the matrix, and a pass that scales the result.
+Workspace: some rows. Hazard: a product below the least normal float times max p / min p is rounded to a subnormal or to
+0, the "no path" of max-times.
 """
 
 from __future__ import annotations
@@ -35,14 +36,17 @@ from semiring.kernels import backend_for
 from semiring.kernels.engine import make_plan
 from semiring.namespaces import array_namespace
 
-__all__ = ["gains", "scales", "weights_around"]
+__all__ = ["cycle_weights", "may_gain", "scales"]
 
 
-def gains(semiring: Semiring, least: Any, greatest: Any) -> bool:
-    """Return whether some weight in this range gains in max-times or min-times, and potentials of products exist."""
+def may_gain(semiring: Semiring, lowest: Any, highest: Any) -> bool:
+    """Return whether a weight from ``lowest`` to ``highest`` may gain in max-times or min-times.
+
+    The result is False for all other semirings, which have no potentials of products.
+    """
     if semiring == max_times:
-        return greatest is not None and bool(greatest > 1)
-    return semiring == min_times and least is not None and bool(least < 1)
+        return highest is not None and bool(highest > 1)
+    return semiring == min_times and lowest is not None and bool(lowest < 1)
 
 
 def scales(A: Array, semiring: Semiring, rounded_to: Any = None) -> Array | list[int] | None:
@@ -52,10 +56,10 @@ def scales(A: Array, semiring: Semiring, rounded_to: Any = None) -> Array | list
     it then says nothing about cycles. ``rounded_to`` is the dtype to which the entries were rounded, by default that of
     A.
     """
-    xp, n, most = array_namespace(A), A.shape[0], semiring == max_times
+    xp, n, is_maximum = array_namespace(A), A.shape[0], semiring == max_times
     closures, plan = backend_for(A, semiring, A.dtype).capabilities.closures, make_plan(semiring, A.dtype)
     if closures is not None and rounded_to is None and n <= closures.gaining_rows(plan):
-        factors = closures.survey_gaining(plan, A[:][np.newaxis])  # of ranks: the rows of all
+        factors = closures.survey_gaining(plan, A[:][np.newaxis])  # the slice gathers the rows of all ranks
         if factors is not None:
             return factors[0]
     epsilon = weight_rounding(A.dtype, rounded_to)
@@ -63,38 +67,38 @@ def scales(A: Array, semiring: Semiring, rounded_to: Any = None) -> Array | list
     step = next(pieces(A)).stop
 
     def relax(tails: Array) -> tuple[Array, Array]:
-        own = p[tails] * (1 - lowered if most else 1 + lowered)
-        best, offered_by = np.full(n, 0.0 if most else np.inf), np.full(n, -1)
+        own = p[tails] * (1 - lowered if is_maximum else 1 + lowered)
+        best, offered_by = np.full(n, 0.0 if is_maximum else np.inf), np.full(n, -1)
         for start in range(0, len(tails), step):
             part = tails[start : start + step]
             products = A[xp.asarray(part)] * xp.asarray(own[start : start + step, np.newaxis])
-            first = products.argmax(axis=0) if most else products.argmin(axis=0)
+            first = products.argmax(axis=0) if is_maximum else products.argmin(axis=0)
             offers = to_host_array(products[first, xp.arange(n)])
-            better = offers > best if most else offers < best
+            better = offers > best if is_maximum else offers < best
             best[better], offered_by[better] = offers[better], part[to_host_array(first)[better]]
         return best, offered_by
 
     while True:
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            cycle = bellman_ford(Labels(p, relax, np.greater if most else np.less))
-        if cycle and _is_beyond(A, cycle, epsilon, most):
+            cycle = bellman_ford(Labels(p, relax, np.greater if is_maximum else np.less))
+        if cycle and _is_beyond(A, cycle, epsilon, is_maximum):
             return cycle
         if not (np.isfinite(p).all() and p.all()):
             return None
         if not cycle:
             return xp.asarray(p)
-        lowered = epsilon + margin  # rounding alone closed this cycle
+        lowered = epsilon + margin  # only rounding makes this cycle gain
         margin *= 16
         p[:] = 1
 
 
-def _is_beyond(A: Array, cycle: list[int], epsilon: float, most: bool) -> bool:
+def _is_beyond(A: Array, cycle: list[int], epsilon: float, is_maximum: bool) -> bool:
     """Return whether the exact product around a cycle is beyond the rounding of its entries."""
-    product, allowed = exact_product(weights_around(A, cycle)), (1 + Fraction(epsilon)) ** len(cycle)
-    return product > allowed if most else product * allowed < 1
+    product, allowed = exact_product(cycle_weights(A, cycle)), (1 + Fraction(epsilon)) ** len(cycle)
+    return product > allowed if is_maximum else product * allowed < 1
 
 
-def weights_around(A: Array, cycle: list[int]) -> list[float]:
+def cycle_weights(A: Array, cycle: list[int]) -> list[float]:
     """Return the weights of the edges of a cycle, in order."""
     xp = array_namespace(A)
     values = to_host_array(A[xp.asarray(cycle), xp.asarray([*cycle[1:], cycle[0]])])

@@ -15,14 +15,14 @@ import numpy as np
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.potentials.rounding import least_magnitude, shift_bound
-from semiring.algorithms.potentials.weights import negligible
+from semiring.algorithms.potentials.weights import negligible_amount
 from semiring.algorithms.views import Array
 from semiring.kernels import backend_for
 from semiring.kernels.engine import make_plan
 
 __all__ = ["SMALL", "small_potentials"]
 
-SMALL = 160  # rows up to which one thread and one block are as fast as anything
+SMALL = 160  # rows up to which no method is faster than one block on one thread
 
 _FLOAT64 = np.dtype(np.float64)
 _least, _greatest = np.minimum.reduce, np.maximum.reduce  # the methods of an array cost more than the scan itself
@@ -38,7 +38,7 @@ def small_potentials(A: Array) -> Array | None:
         return None
     h: Array = _least(D, 0)
     low = float(_least(h, None))
-    if not low > -negligible(A.dtype):  # sums might leave the range of the dtype
+    if not low > -negligible_amount(A.dtype):  # sums may leave the range of the dtype
         return None
     np.add(A, h[:, np.newaxis] - h, out=D)
     if not _least(D, None) >= _ROUNDING * low:

@@ -36,7 +36,7 @@ from fractions import Fraction
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.bellman_ford import bellman_ford, rounded_up, swept
+from semiring.algorithms.bellman_ford import bellman_ford, raise_by_margin, sweep_lengths
 from semiring.algorithms.potentials.weights import Weights, relative_rounding, roundings
 from semiring.algorithms.views import Array
 from semiring.arrays.parts import to_host_array
@@ -46,17 +46,17 @@ from semiring.kernels import backend_for
 from semiring.kernels.contract import PassKernels
 from semiring.namespaces import array_namespace
 
-__all__ = ["cycle_error", "potentials", "verified"]
+__all__ = ["cycle_error", "exact_cycle_error", "potentials"]
 
-_CHUNK = 1 << 15  # entries relaxed at a time: the temporary stays in the second-level cache
+_CHUNK = 1 << 15  # entries of a chunk of rows, whose temporary stays in the second-level cache
 _ROUNDS = 8  # rounds of improvements among the rows of a chunk
-_SWEEPS_BEFORE_TREE = 2  # sweeps without the tree of predecessors: it costs an argmin, and most matrices settle first
+_SWEEPS_BEFORE_TREE = 2  # sweeps without the tree of predecessors, whose argmin most matrices avoid, as they settle
 _SMALL = 256  # up to this size an elimination costs less than the sweeps
-_TOGETHER = 4  # sweeps between two reads of the result, on a device with a kernel for sweeps
-_PATIENCE = 6  # sweeps' worth of relaxed rows, after which an elimination begins
+_SWEEPS_PER_READ = 4  # sweeps between two reads of the result, on a device with a kernel for sweeps
+_PATIENCE = 6  # an elimination begins after this number of relaxed rows, in multiples of n
 
 
-def potentials(weights: Weights, close: Callable[[Array], bool] | None = None, most: int | None = None) -> Array:
+def potentials(weights: Weights, close: Callable[[Array], bool] | None = None, max_passes: int | None = None) -> Array:
     """Return potentials h (n,) in the ``work`` dtype, with h ≤ 0 and w[i, j] + h[i] - h[j] ≥ -ε |w[i, j]|.
 
     Parameters
@@ -66,42 +66,42 @@ def potentials(weights: Weights, close: Callable[[Array], bool] | None = None, m
     close
         ``close(D)`` closes a min-plus float64 matrix in place, and returns whether every pivot was ≥ 0. Without it,
         only sweeps are used.
-    most
-        The most passes over the matrix, by default unlimited.
+    max_passes
+        The limit of the passes over the matrix, by default none.
 
     Raises
     ------
     NegativeCycleError
         With the vertices of a negative cycle, in the numbering of A.
     DomainError
-        After ``most`` passes.
+        After ``max_passes`` passes.
     """
     loops = np.flatnonzero(_diagonal(weights) < 0)
-    if loops.size and (error := verified(weights, weights.named([int(loops[0])]))):
+    if loops.size and (error := exact_cycle_error(weights, weights.original_vertices([int(loops[0])]))):
         raise error
     *finer, _ = roundings(weights.epsilon)
     for epsilon in finer:
-        sweeps = _sweeps(replace(weights, epsilon=epsilon), close, most)
+        sweeps = _make_sweeps(replace(weights, epsilon=epsilon), close, max_passes)
         if not bellman_ford(sweeps):
             return sweeps.h
-    sweeps = _sweeps(weights, close, most)
+    sweeps = _make_sweeps(weights, close, max_passes)
     while cycle := bellman_ford(sweeps):
-        error = verified(weights, weights.named(cycle))
+        error = exact_cycle_error(weights, weights.original_vertices(cycle))
         if error is not None:
             raise error
-        sweeps.widen_margin()  # rounding alone closed this cycle
+        sweeps.widen_margin()  # only rounding makes this cycle negative
     return sweeps.h
 
 
-def _sweeps(weights: Weights, close: Callable[[Array], bool] | None, most: int | None) -> _Potentials:
+def _make_sweeps(weights: Weights, close: Callable[[Array], bool] | None, max_passes: int | None) -> _Potentials:
     capabilities = backend_for(weights.A, min_plus, weights.work).capabilities
-    if capabilities.streams is not None:  # a sweep costs little there, compared with an elimination on the host
-        return _WholeSweeps(weights, capabilities.passes, close, most)
-    return _RowSweeps(weights, close, most)
+    if capabilities.streams is not None:  # on a GPU a sweep costs little, compared with an elimination on the host
+        return _WholeSweeps(weights, capabilities.passes, close, max_passes)
+    return _RowSweeps(weights, close, max_passes)
 
 
 def _diagonal(weights: Weights) -> Array:
-    """Return the loops, with 0 where there is none or one of unbounded gain."""
+    """Return the weights of the loops, with 0 for an absent loop and for a loop of unbounded gain."""
     diagonal = to_host_array(weights.diagonal())
     loops = np.where(diagonal == weights.none, 0, diagonal.astype(weights.work) * weights.sign)
     return np.where(np.isneginf(loops), 0, loops) if weights.work.kind == "f" else loops
@@ -110,44 +110,50 @@ def _diagonal(weights: Weights) -> Array:
 class _Potentials(ABC):
     """The potentials h (n,) on the device of the matrix, lowered by sweeps; see `bellman_ford.Sweeps`.
 
-    An elimination provides new labels when more than ``budget`` rows have been relaxed. From the sweep ``before_tree``
-    on, the vertex that improved each potential is recorded.
+    An elimination provides new labels when more than ``budget`` rows have been relaxed. After ``sweeps_before_tree``
+    sweeps, each sweep records the vertex that improved each potential.
     """
 
     def __init__(
-        self, weights: Weights, budget: int, before_tree: int, close: Callable[[Array], bool] | None, most: int | None
+        self,
+        weights: Weights,
+        budget: int,
+        sweeps_before_tree: int,
+        close: Callable[[Array], bool] | None,
+        max_passes: int | None,
     ) -> None:
         self.weights = weights
         self.h: Array = array_namespace(weights.A).zeros(weights.n, weights.work)
         # The margin covers a product and a sum, each rounded once.
         self.margin = 2 * relative_rounding(np.float64) if weights.epsilon else 0.0
-        self._close, self._most, self._budget, self._before_tree = close, most, budget, before_tree
-        self._relaxed = self._sweeps = 0
+        self._close, self._max_passes = close, max_passes
+        self._budget, self._sweeps_before_tree = budget, sweeps_before_tree
+        self._relaxed_rows = self._sweeps = 0
         self._tree: Array | None = None
 
     @property
     @abstractmethod
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Return whether no edge can improve a potential."""
 
     @property
-    def previous(self) -> Array:
-        """Return the vertex that improved each potential last, -1 for none; (n,) on the host."""
+    def predecessors(self) -> Array:
+        """Return the vertex that improved each potential last, or -1, as an array (n,) on the host."""
         return np.full(len(self.h), -1) if self._tree is None else to_host_array(self._tree)
 
     def sweep(self) -> None:
         """Relax the rows that improved, after an elimination where the budget of rows is spent."""
-        if self._close is not None and self._relaxed > self._budget:
+        if self._close is not None and self._relaxed_rows > self._budget:
             self._start_from_closure(self._close)
             self._close = None
-        if self._most is not None and self._relaxed > self._most * self.weights.n:
+        if self._max_passes is not None and self._relaxed_rows > self._max_passes * self.weights.n:
             raise DomainError(
-                f"no potentials for the weights below 0 were found in {self._most} passes over the matrix: close it "
-                "in the memory of one process"
+                f"no potentials for the weights below 0 were found in {self._max_passes} passes over the matrix: "
+                "close it in the memory of one process"
             )
-        if self._tree is None and self._sweeps >= self._before_tree:
+        if self._tree is None and self._sweeps >= self._sweeps_before_tree:
             self._tree = array_namespace(self.h).full(len(self.h), -1, np.int64)
-        self._relaxed += self._sweep(self._tree)
+        self._relaxed_rows += self._sweep(self._tree)
         self._sweeps += 1
 
     def widen_margin(self) -> None:
@@ -172,7 +178,7 @@ class _Potentials(ABC):
         integers = weights.work.kind == "i"
         D = xp.empty((weights.n, weights.n), np.float64)
         for rows in weights.pieces():
-            part = weights.raised(rows, None if integers else D[rows])
+            part = weights.raised_rows(rows, None if integers else D[rows])
             if integers:
                 D[rows] = xp.where(part == weights.no_edge, np.inf, part)
         if self.margin:  # a tolerance for the rounding of the pivots
@@ -187,7 +193,7 @@ class _Potentials(ABC):
 
 
 class _WholeSweeps(_Potentials):
-    """Sweeps over whole matrices, for devices whose kernels are enqueued: selecting rows would need a wait.
+    """Sweeps over whole matrices, for devices whose kernels are enqueued, where a selection of rows would need a wait.
 
     The host reads whether a sweep improved h after each sweep, or after `_TOGETHER` sweeps where one kernel does a
     sweep. A sweep reads the matrix once. A sweep that records a tree forms some float64 temporaries of a piece. A path
@@ -195,42 +201,46 @@ class _WholeSweeps(_Potentials):
     """
 
     def __init__(
-        self, weights: Weights, passes: PassKernels | None, close: Callable[[Array], bool] | None, most: int | None
+        self,
+        weights: Weights,
+        passes: PassKernels | None,
+        close: Callable[[Array], bool] | None,
+        max_passes: int | None,
     ) -> None:
         n = weights.n
-        super().__init__(weights, max(_PATIENCE, n // 100) * n, max(_PATIENCE, n // 400), close, most)
-        self._unsettled = n > 0
+        super().__init__(weights, max(_PATIENCE, n // 100) * n, max(_PATIENCE, n // 400), close, max_passes)
+        self._may_improve = n > 0
         floating = weights.vertices is None and weights.A.dtype.kind == "f" and weights.A.dtype.itemsize >= 4
         self._passes = passes if floating else None
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Return whether the last sweeps improved no potential."""
-        return not self._unsettled
+        return not self._may_improve
 
     def _restart(self) -> None:
-        self._unsettled = True
+        self._may_improve = True
 
     def _sweep(self, tree: Array | None) -> int:
         before = self.h
-        for _ in range(1 if self._passes is None or tree is not None else _TOGETHER):
-            self.h = swept(self.h, self.weights, self._passes, self.margin, tree)
-        self._unsettled = bool((self.h < before).any())
+        for _ in range(1 if self._passes is None or tree is not None else _SWEEPS_PER_READ):
+            self.h = sweep_lengths(self.h, self.weights, self._passes, self.margin, tree)
+        self._may_improve = bool((self.h < before).any())
         return len(before)
 
 
 class _RowSweeps(_Potentials):
     """Sweeps over the rows that improved since they were last relaxed, on the host, in chunks of rows."""
 
-    def __init__(self, weights: Weights, close: Callable[[Array], bool] | None, most: int | None) -> None:
+    def __init__(self, weights: Weights, close: Callable[[Array], bool] | None, max_passes: int | None) -> None:
         n = weights.n
-        super().__init__(weights, -1 if n <= _SMALL else _PATIENCE * n, _SWEEPS_BEFORE_TREE, close, most)
+        super().__init__(weights, -1 if n <= _SMALL else _PATIENCE * n, _SWEEPS_BEFORE_TREE, close, max_passes)
         self._dirty = np.ones(n, bool)
         self._step = min(n, max(1, _CHUNK // max(1, n)))
         self._rows, self._scratch = np.empty((2, self._step, n), weights.work)
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Return whether all rows have been relaxed since they last improved."""
         return not self._dirty.any()
 
@@ -250,11 +260,11 @@ class _RowSweeps(_Potentials):
 
     def _relax(self, rows: slice | Array, index: Array, tree: Array | None) -> None:
         h = self.h
-        candidates = self.weights.raised(rows, self._rows, self._scratch)
+        candidates = self.weights.raised_rows(rows, self._rows, self._scratch)
         self._dirty[index] = False
         if index.size > 1:
             self._settle(candidates[:, rows], index, tree)
-        candidates += rounded_up(h[index], self.margin)[:, np.newaxis]
+        candidates += raise_by_margin(h[index], self.margin)[:, np.newaxis]
         best = candidates.min(axis=0)
         improved = np.flatnonzero(best < h)
         if improved.size:
@@ -264,10 +274,10 @@ class _RowSweeps(_Potentials):
                 tree[improved] = index[candidates[:, improved].argmin(axis=0)]
 
     def _settle(self, inner: Array, index: Array, tree: Array | None) -> None:
-        """Relax the edges within a chunk of rows first: a path inside the chunk needs no second sweep."""
+        """Relax the edges within a chunk of rows first, so that a path inside the chunk needs no second sweep."""
         local = self.h[index]
         for _ in range(min(_ROUNDS, index.size)):
-            candidates = inner + rounded_up(local, self.margin)[:, np.newaxis]
+            candidates = inner + raise_by_margin(local, self.margin)[:, np.newaxis]
             best = candidates.min(axis=0)
             improved = np.flatnonzero(best < local)
             if not improved.size:
@@ -278,7 +288,7 @@ class _RowSweeps(_Potentials):
         self.h[index] = local
 
 
-def verified(weights: Weights, cycle: list[int]) -> NegativeCycleError | None:
+def exact_cycle_error(weights: Weights, cycle: list[int]) -> NegativeCycleError | None:
     """Return the error for a cycle whose exact sum is below its rounding, or None.
 
     The cycle consists of vertices of A; the error lists them in the direction of the caller's edges.
@@ -286,7 +296,7 @@ def verified(weights: Weights, cycle: list[int]) -> NegativeCycleError | None:
     if weights.is_reversed:
         weights, cycle = replace(weights, A=weights.A.T), cycle[::-1]
     heads = [*cycle[1:], cycle[0]]
-    exact = dict(zip(zip(cycle, heads, strict=True), weights.exact(cycle, heads), strict=True))
+    exact = dict(zip(zip(cycle, heads, strict=True), weights.exact_weights(cycle, heads), strict=True))
     A, hint = weights.A, ""
     if weights.sign > 0 and isinstance(A, np.ndarray) and not (A.diagonal() < 0).any():
         hint = minus_one_hint(A, integers=A.dtype.kind == "i")

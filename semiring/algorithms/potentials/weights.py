@@ -20,14 +20,14 @@ __all__ = [
     "Weights",
     "check_range",
     "finite_range",
-    "negligible",
+    "negligible_amount",
     "relative_rounding",
     "roundings",
     "weight_rounding",
 ]
 
-# A potential is at least -n |w|, w being the most negative weight, and at most some ten times that before a negative
-# cycle closes the tree: with these limits no sum is rounded in float64, and none wraps in int64.
+# A potential is at least -n |w|, where w is the most negative weight. Before a negative cycle shows in the tree, it may
+# be some ten times that. With these limits no sum is rounded in float64, and no sum wraps in int64.
 _EXACT_FLOAT = 2.0**49
 _EXACT_INTEGER = 2**58
 _LARGEST_INTEGER = 2**61
@@ -43,23 +43,23 @@ class Weights:
 
     A: Array
     sign: int  # +1 for min-plus, -1 for max-plus
-    none: Any  # "no edge" in A
+    none: Any  # the entry of A that means "no edge"
     work: np.dtype[Any]  # float64 or int64
-    epsilon: float  # relative rounding of an entry; 0 where every entry is exact
-    unbounded: bool = False  # whether A has edges of unbounded gain
+    epsilon: float  # relative rounding of an entry, or 0 if every entry is exact
+    has_unbounded: bool = False  # whether A has edges of unbounded gain
     range: tuple[Any, Any] = (0, 0)  # the least and the greatest weight, without edges of unbounded gain
-    vertices: Any = None  # (n,) on the device of A: the rows and columns used; None is all of A, in order
-    is_reversed: bool = False  # whether the edges of A are the caller's, reversed
+    vertices: Any = None  # (n,) on the device of A: the rows and columns of the graph, or None for all in order
+    is_reversed: bool = False  # whether the edges of A are the reversed edges of the caller
 
     @classmethod
-    def of(
+    def from_matrix(
         cls,
         A: Array,
         sign: int,
         none: Any,
         low: Any,
         high: Any,
-        unbounded: bool = False,
+        has_unbounded: bool = False,
         is_reversed: bool = False,
         rounded_to: Any = None,
     ) -> Weights:
@@ -71,7 +71,7 @@ class Weights:
         work: np.dtype[Any] = np.dtype(np.float64)
         epsilon = 0.0
         if A.dtype.kind != "i":
-            if not (exact_in_float and _whole_numbers(A)):
+            if not (exact_in_float and _has_whole_numbers(A)):
                 epsilon = weight_rounding(A.dtype, rounded_to)
         elif not exact_in_float:
             work = np.dtype(np.int64)
@@ -80,10 +80,10 @@ class Weights:
                 raise IntegerOverflowError(
                     f"paths of {n} edges of weights from {least} to {greatest} leave the range of int64: use float64"
                 )
-        return cls(A, sign, none, work, epsilon, unbounded, (low, high), is_reversed=is_reversed)
+        return cls(A, sign, none, work, epsilon, has_unbounded, (low, high), is_reversed=is_reversed)
 
     @property
-    def plain(self) -> bool:
+    def is_plain(self) -> bool:
         """Return whether the weights equal the entries of A."""
         return self.vertices is None and self.sign > 0
 
@@ -102,39 +102,40 @@ class Weights:
             if rows.start < self.n:
                 yield slice(rows.start, min(rows.stop, self.n))
 
-    def part(self, index: slice | Array) -> Array:
-        """Return some rows with the entries of A."""
+    def entries(self, index: slice | Array) -> Array:
+        """Return the entries of some rows of the graph, as A stores them."""
         return self.A[index] if self.vertices is None else self.A[self.vertices[index]][:, self.vertices]
 
     def diagonal(self) -> Array:
-        """Return the loops with the entries of A."""
+        """Return the entries of the loops, as A stores them."""
         return self.A.diagonal() if self.vertices is None else self.A[self.vertices, self.vertices]
 
-    def named(self, vertices: list[int]) -> list[int]:
+    def original_vertices(self, vertices: list[int]) -> list[int]:
         """Return vertices in the numbering of A."""
         return vertices if self.vertices is None else [int(self.vertices[vertex]) for vertex in vertices]
 
     def rows(self, index: slice | Array, out: Array | None = None) -> Array:
         """Return the weights of some rows, in a new array or in the first rows of ``out``."""
-        part = self.part(index)
+        part = self.entries(index)
         xp = array_namespace(part)
         rows = xp.empty(part.shape, self.work) if out is None else out[: part.shape[0]]
         if self.A.dtype.kind == "i":
             rows[...] = part
             if self.sign < 0:
-                xp.subtract(0, rows, out=rows)  # no -0.0; the least int64 stays itself: "no edge", or `of` refused it
+                # The least int64 stays the same. It means "no edge", or `from_matrix` refused it.
+                xp.subtract(0, rows, out=rows)
             rows[part == self.none] = self.no_edge
             return rows
         if self.sign > 0:
             rows[...] = part
         else:
-            xp.subtract(0, part, out=rows)  # of 0 not -0.0, which first calls leave to compiled kernels
-        if self.unbounded:
+            xp.subtract(0, part, out=rows)  # gives 0.0 for 0, because first calls leave -0.0 to compiled kernels
+        if self.has_unbounded:
             rows[rows == -np.inf] = np.inf
         return rows
 
-    def raised(self, index: slice | Array, out: Array | None = None, scratch: Array | None = None) -> Array:
-        """Return `rows` with each weight w raised to w + ε |w|."""
+    def raised_rows(self, index: slice | Array, out: Array | None = None, scratch: Array | None = None) -> Array:
+        """Return some rows as `rows` does, with each weight w raised to w + ε |w|."""
         rows = self.rows(index, out)
         if self.epsilon:
             xp = array_namespace(rows)
@@ -143,18 +144,18 @@ class Weights:
             xp.maximum(rows, other, out=rows)
         return rows
 
-    def exact(self, tails: list[int], heads: list[int]) -> list[int | Fraction]:
-        """Return some weights exactly; the vertices are in the numbering of A."""
+    def exact_weights(self, tails: list[int], heads: list[int]) -> list[int | Fraction]:
+        """Return the exact weights of some edges, whose vertices are in the numbering of A."""
         xp = array_namespace(self.A)
         values = to_host_array(self.A[xp.asarray(tails), xp.asarray(heads)]).tolist()
-        # `Fraction` takes no long doubles, which `tolist` leaves as they are.
+        # `Fraction` does not accept long doubles, which `tolist` does not convert.
         return [
             self.sign * (value if isinstance(value, int) else Fraction(*value.as_integer_ratio())) for value in values
         ]
 
 
-def _whole_numbers(A: Array) -> bool:
-    """Return whether every finite entry is a whole number; on the host the scan stops early."""
+def _has_whole_numbers(A: Array) -> bool:
+    """Return whether every finite entry is a whole number, by a scan that stops early on the host."""
     rint = array_namespace(A).rint
     return not any_true((A[rows] != rint(A[rows])).any() for rows in pieces(A))
 
@@ -189,40 +190,40 @@ def finite_range(A: Array, sign: int) -> tuple[float, float]:
     xp = array_namespace(A)
     ends = xp.asarray([np.inf, -np.inf])
     for rows in pieces(A):
-        least, greatest = _ends(A[rows])
+        least, greatest = _finite_ends(A[rows])
         ends[0], ends[1] = xp.minimum(ends[0], least), xp.maximum(ends[1], greatest)
-    low, high = to_host_array(ends).tolist()  # one wait for all pieces
+    low, high = to_host_array(ends).tolist()  # the only wait for a device
     if low > high:
         return 0.0, 0.0
     return (low, high) if sign > 0 else (-high, -low)
 
 
-def _ends(part: Array) -> tuple[Any, Any]:
-    """Return the least and the greatest finite entry, ∞ and -∞ without one; does not wait for a device."""
+def _finite_ends(part: Array) -> tuple[Any, Any]:
+    """Return the least and the greatest finite entry, or ∞ and -∞, without a wait for a device."""
     xp = array_namespace(part)
     if xp is np:
         least, greatest = part.min(), part.max()
-        if np.isfinite(least) and np.isfinite(greatest):  # a quarter of the time
+        if np.isfinite(least) and np.isfinite(greatest):  # finite entries take a quarter of the time
             return least, greatest
     finite = xp.isfinite(part)
     return xp.where(finite, part, np.inf).min(), xp.where(finite, part, -np.inf).max()
 
 
 @cache
-def negligible(dtype: np.dtype[Any]) -> float:
+def negligible_amount(dtype: np.dtype[Any]) -> float:
     """Return a bound on the amount that can be added to any finite float of the dtype within its range."""
     limits = np.finfo(dtype)
     return float(limits.max) * float(limits.eps) / 8
 
 
 def check_range(h: Array, low: float, high: float, dtype: np.dtype[Any]) -> None:
-    """Raise `DomainError` where weights from ``low`` to ``high`` under potentials h ≤ 0 might leave a float's range.
+    """Raise `DomainError` if weights from ``low`` to ``high`` under potentials h ≤ 0 may leave the range of a float.
 
     float16 and bfloat16 are computed in float32; results beyond their own range become ∞ at the end.
     """
     dtype = np.dtype(np.float32) if is_half(dtype) else dtype
     least = float(h.min()) if h.size else 0.0  # at most 0
-    if least >= -negligible(dtype) or max(high, 0.0) / 2 - least / 2 < float(np.finfo(dtype).max) / 2:
+    if least >= -negligible_amount(dtype) or max(high, 0.0) / 2 - least / 2 < float(np.finfo(dtype).max) / 2:
         return
     raise DomainError(
         f"weights of both signs up to {max(-low, high):.4g} in size: their sums leave the range of {dtype}. "

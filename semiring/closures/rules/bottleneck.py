@@ -6,7 +6,7 @@ Source: `semiring.algorithms.spanning_tree`.
 
 from __future__ import annotations
 
-from semiring.algorithms.ordered_integers import selects
+from semiring.algorithms.ordered_integers import has_min_and_max
 from semiring.algorithms.spanning_tree import SPANNING_TREE
 from semiring.closures.costs import compare_costs
 from semiring.closures.plan import Draft, NotApplicable, Rewrite
@@ -19,7 +19,7 @@ __all__ = ["bottleneck"]
 @rule("bottleneck", structure=True, methods=("spanning_tree",))
 def bottleneck(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     """Close an undirected bottleneck matrix by the paths of a spanning tree."""
-    if not selects(d.semiring) or d.matrix.storage == "bits":
+    if not has_min_and_max(d.semiring) or d.matrix.storage == "bits":
         return NotApplicable("⊕ and ⊗ are not minimum and maximum of numbers")
     if not q.ask(is_symmetric):
         return NotApplicable("not known to be undirected")

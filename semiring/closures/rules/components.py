@@ -21,7 +21,7 @@ import numpy as np
 
 from semiring.algebra.catalogue import min_plus
 from semiring.algorithms.blocked_floyd_warshall import blocked_floyd_warshall
-from semiring.algorithms.irreflexive_closure import cycles_from_closure
+from semiring.algorithms.irreflexive_closure import make_irreflexive
 from semiring.algorithms.schedule import schedule_for
 from semiring.algorithms.stars import divergence_error, may_diverge
 from semiring.arrays.operands import has_adjacent_elements, is_same_memory
@@ -133,7 +133,7 @@ def _close(lanes: bool, plus: bool, work: Work, D: Any) -> Any:
     join = _close_by_blocks if lanes else join_components
     D = close_by_parts("components", parts, [] if lanes else blocks, join, work, D)
     if loops is not None:
-        cycles_from_closure(work.plan.kernel_plan, loops, D)
+        make_irreflexive(work.plan.kernel_plan, loops, D)
     return D
 
 

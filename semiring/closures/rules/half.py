@@ -15,7 +15,7 @@ import numpy as np
 
 from semiring.advice import option
 from semiring.algebra.expressions.tree import is_half
-from semiring.algorithms.ordered_integers import selects
+from semiring.algorithms.ordered_integers import has_min_and_max
 from semiring.arrays.encoding import decode
 from semiring.arrays.zero_conventions import warn_of_other_zeros_on_device
 from semiring.closures.call import Options
@@ -28,7 +28,7 @@ __all__ = ["half", "stays_float16"]
 
 def stays_float16(dtype: np.dtype[Any], options: Options) -> bool:
     """Return whether kernels for float16 may close the matrix: nothing is rounded, or the caller requested it."""
-    return dtype == np.float16 and (options.compute_dtype is not None or selects(options.semiring))
+    return dtype == np.float16 and (options.compute_dtype is not None or has_min_and_max(options.semiring))
 
 
 @rule("half")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.breadth_first_search import by_hops, is_exact
+from semiring.algorithms.breadth_first_search import breadth_first_method, is_exact
 from semiring.algorithms.methods import Method
 from semiring.arrays.encoding import inner_zero
 from semiring.closures.call import Call
@@ -108,9 +108,9 @@ def _reason(call: Call) -> str:
 
 def _make_caller_method(call: Call) -> Method:
     """Return the method that writes the caller's numbers directly."""
-    return by_hops(call.structure.weight, call.none, call.structure)
+    return breadth_first_method(call.structure.weight, call.none, call.structure)
 
 
 def _inner_method_maker(inner: Any) -> Any:
     """Return a function of a call that returns the method for an encoded matrix, where ``inner`` is "no path"."""
-    return lambda call: by_hops(_edge_weight(call), inner, call.structure)
+    return lambda call: breadth_first_method(_edge_weight(call), inner, call.structure)

@@ -10,7 +10,7 @@ import numpy as np
 
 from semiring.advice import option
 from semiring.algorithms.methods import matrix_methods, method_named, takes_edges
-from semiring.algorithms.ordered_integers import selects
+from semiring.algorithms.ordered_integers import has_min_and_max
 from semiring.algorithms.schedule import BLOCKED, schedule_for
 from semiring.closures.call import is_tropical
 from semiring.closures.explanation import gpu_names
@@ -61,7 +61,7 @@ def method(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
             )
     elif q.may_choose_method:
         schedule = schedule_for(backend.name, m.dtype, m.storage, d.semiring)
-        name = schedule.method(q.n, selecting=selects(d.semiring))
+        name = schedule.method(q.n, is_selective=has_min_and_max(d.semiring))
         whole = "close" in method_named(name).needs
         if whole and not Engine(backend, make_plan(d.semiring, m.dtype)).can_close(q.n):
             name = BLOCKED

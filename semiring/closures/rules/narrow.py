@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algebra.catalogue import min_plus
-from semiring.algorithms.narrow_integers import narrower
+from semiring.algorithms.narrow_integers import find_narrow_dtype
 from semiring.algorithms.schedule import dense_operations
 from semiring.arrays.encoding import inner_zero
 from semiring.closures.call import Call
@@ -32,7 +32,7 @@ def _faster_dtypes(call: Call) -> Any:
 def _find_narrower_dtype(call: Call) -> Any:
     """Return the narrowest integers that hold every distance, and a bound of the distances; or None."""
     greatest = call.greatest_weight if call.kind.dtype.kind == "i" else None
-    return narrower(call.A, call.sign, greatest, _faster_dtypes(call))
+    return find_narrow_dtype(call.A, call.sign, greatest, _faster_dtypes(call))
 
 
 @question()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiring.algorithms.ordered_integers import has_order
+from semiring.algorithms.ordered_integers import has_integer_order
 from semiring.closures.entry_maps import OrderedIntegers
 from semiring.closures.plan import Draft, NotApplicable, Rewrite
 from semiring.closures.planner import Recorder, rule
@@ -18,7 +18,7 @@ __all__ = ["ordered"]
 @rule("ordered")
 def ordered(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     """Close floats as int32 in the same order, if ⊕ and ⊗ only select and a sign bit is set."""
-    if d.matrix.storage == "bits" or not has_order(d.semiring, d.dtype):
+    if d.matrix.storage == "bits" or not has_integer_order(d.semiring, d.dtype):
         return NotApplicable("⊕ and ⊗ do not only select one of two floats")
     if q.kind.strips is not None:
         return NotApplicable("the matrix is closed by strips, which keep its dtype")

@@ -11,7 +11,7 @@ GPU: a scan of at most a tenth of the closure's time, and four passes over the b
 
 from __future__ import annotations
 
-from semiring.algorithms.joined_rows import by_blocks, by_components
+from semiring.algorithms.joined_rows import purdom_method, triangular_method
 from semiring.algorithms.methods import Method, method_named
 from semiring.closures.call import Call
 from semiring.closures.plan import Draft, NotApplicable, Rewrite
@@ -37,7 +37,7 @@ def reachability(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     threads = k.options.threads
 
     def method_of(call: Call) -> Method:
-        return by_components(call.structure.components, threads)
+        return purdom_method(call.structure.components, threads)
 
     return Rewrite(_reason, d.replace(method_of=method_of, structural_method="purdom"))
 
@@ -57,7 +57,7 @@ def _on_device(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     otherwise = method_named(d.method)
 
     def method_of(call: Call) -> Method:
-        return by_blocks(graphs, otherwise, call.note)
+        return triangular_method(graphs, otherwise, call.note)
 
     why = "the order of the vertices decides between rows and blocks"
     return Rewrite(why, d.replace(method_of=method_of, structural_method="triangular"), quiet=True)

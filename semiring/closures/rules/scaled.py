@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from semiring.algebra.catalogue import max_times, min_times
-from semiring.algorithms.potentials.scales import scales, weights_around
+from semiring.algorithms.potentials.scales import cycle_weights, scales
 from semiring.algorithms.stars import gain_error
 from semiring.closures.call import Call
 from semiring.closures.entry_maps import CallMap, FactorScaling
@@ -24,7 +24,7 @@ def _find_factors(call: Call) -> Any:
     """Return the factors, or None. Raises `DivergenceError` with the vertices of a cycle that gains."""
     factors = scales(call.A, call.semiring, call.kind.rounded_to)
     if isinstance(factors, list):  # a cycle that gains
-        weights = weights_around(call.A, factors)
+        weights = cycle_weights(call.A, factors)
         raise gain_error(call.semiring, call.to_caller_direction(factors), weights, check=call.kind.options.check)
     return factors
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from semiring.algorithms.methods import Method
-from semiring.algorithms.supernodal import by_separators
+from semiring.algorithms.supernodal import supernodal_method
 from semiring.closures.call import Call
 from semiring.closures.costs import CostEstimate, compare_costs
 from semiring.closures.plan import Draft, NotApplicable, Rewrite
@@ -94,7 +94,7 @@ def separators(q: Recorder, d: Draft) -> NotApplicable | Rewrite:
     commutative = d.semiring.commutative
 
     def method_of(call: Call) -> Method:
-        return by_separators(call.structure.analysis, call.structure.is_symmetric and commutative, call.A)
+        return supernodal_method(call.structure.analysis, call.structure.is_symmetric and commutative, call.A)
 
     return Rewrite("small separators", d.replace(method_of=method_of, structural_method="supernodal"), costs=costs)
 

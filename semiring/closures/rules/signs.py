@@ -14,8 +14,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from semiring.algorithms.potentials.reweighting import reweighting, swept_potentials
-from semiring.algorithms.potentials.weights import check_range, negligible
+from semiring.algorithms.potentials.reweighting import choose_potentials, potentials_by_sweeps
+from semiring.algorithms.potentials.weights import check_range, negligible_amount
 from semiring.arrays.scans import Scan
 from semiring.closures.call import Call
 from semiring.closures.plan import Draft, NotApplicable, Rewrite, Work
@@ -79,12 +79,13 @@ def _find_blocks(call: Call) -> list[Block]:
     loops = call.A.diagonal()[xp.asarray(singletons)]
     if call.sign < 0:
         loops = xp.subtract(0, loops)
-    if singletons.size and float(loops.min()) < 0:  # a negative cycle: `reweighting` raises its error
-        reweighting(replace(weights, vertices=xp.asarray(singletons[[int(loops.argmin())]])), threads)
+    if singletons.size and float(loops.min()) < 0:  # a negative cycle: `choose_potentials` raises its error
+        choose_potentials(replace(weights, vertices=xp.asarray(singletons[[int(loops.argmin())]])), threads)
     least, dtype = float(weights.range[0]), call.kind.dtype
-    if not call.n * least > -negligible(dtype):  # a path through several components may leave the range of floats
+    # A path through several components may leave the range of floats.
+    if not call.n * least > -negligible_amount(dtype):
         low, high = weights.range
-        check_range(swept_potentials(weights, threads), low, high, dtype)
+        check_range(potentials_by_sweeps(weights, threads), low, high, dtype)
     blocks = []
     for start, stop in spans(parts):
         if stop - start > 1:
@@ -92,7 +93,7 @@ def _find_blocks(call: Call) -> list[Block]:
             least = min(float(part.rows(rows).min()) for rows in part.pieces())
             results: dict[str, Any] = {"scan": Scan(least, None, nonnegative=False)}
             if least < 0:
-                results["potentials"] = reweighting(part, threads)
+                results["potentials"] = choose_potentials(part, threads)
             blocks.append(Block(start, stop, results))
     return blocks
 

@@ -71,7 +71,7 @@ def _close_together(q: Recorder, d: Draft, is_validated: bool) -> Rewrite | str:
         return "the weights of each matrix need a validation of their own"
     tropical = is_tropical(d.semiring)
     plan = make_plan(min_plus, m.dtype, nonnegative=True) if tropical else d.kernel_plan(q.kind.options.threads)
-    count, least = prod(shape[:-2]), schedule_for(backend.name, m.dtype).together(n)
+    count, least = prod(shape[:-2]), schedule_for(backend.name, m.dtype).min_stack(n)
     why = "small matrices: closed side by side by one launch"
     if n > closures.stack_rows(plan):
         if count < least:
