@@ -140,7 +140,7 @@ def _number_latex(value: Constant) -> str:
 
 
 def _operation_latex(node: Expression, args: list[tuple[str, int]]) -> tuple[str, int]:
-    """Return the LaTeX and the precedence of an operation; ``args`` are those of its arguments."""
+    """Return the LaTeX and the precedence of an operation, from those of its arguments, ``args``."""
     texts = [text for text, _ in args]
     if node.op == "where":
         truth, chosen, other = texts

@@ -1,4 +1,4 @@
-"""Improve labels of vertices over edges until none improves, or until the improvements form a cycle (Bellman-Ford).
+"""Improve labels of vertices over edges until no label improves, or improvements form a cycle (Bellman-Ford).
 
 Sources: R. Bellman, "On a routing problem", Quart. Appl. Math. 16 (1958). After every sweep, the tree of predecessors
 is searched for a cycle, after B. V. Cherkassky and A. V. Goldberg, "Negative-cycle detection algorithms", Math.
@@ -56,9 +56,9 @@ def bellman_ford(sweeps: Sweeps) -> list[int]:
 
 
 def find_cycle(predecessors: Array) -> list[int]:
-    """Return the vertices of one cycle of the graph v ← predecessors[v] (-1: none), or [] without a cycle.
+    """Return the vertices of one cycle of the graph v ← predecessors[v], or [] without a cycle.
 
-    The vertices are in the order of the edges.
+    The vertices are in the order of the edges. A vertex without a predecessor has -1.
     """
     n = len(predecessors)
     jump = np.append(np.where(predecessors < 0, n, predecessors), n)

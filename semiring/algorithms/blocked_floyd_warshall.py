@@ -7,13 +7,13 @@ With K the pivot block and R all other vertices, in the order that also serves a
 
     A_KK ← A_KK*    A_KR ← A_KK A_KR    A_RR ← A_RR ⊕ A_RK A_KR    A_RK ← A_RK A_KK
 
-The last two are one product: the columns K are copied and set to 0̄. Then (copy of A_RK) ⊗ A_K* is added to the rows R;
-the columns K of A_K* hold A_KK*.
+The last two steps are one product: the columns K are copied and set to 0̄. Then (copy of A_RK) ⊗ A_K* is added to the
+rows R. The columns K of A_K* hold A_KK*.
 
 *Look-ahead.* The closure of one block leaves nearly all of a device idle. An engine therefore has lanes, for concurrent
-work. A round consists of tasks. A task waits only for the tasks that write its operands, and for those that still read
-its output. L is the next pivot block. "Right" and "left" are the columns of all other vertices. "Below" are the rows of
-later pivots, and "above" are the rows of earlier ones::
+work. A round consists of tasks. A task waits only for the tasks that write its operands, and for the tasks that still
+read its output. L is the next pivot block. "Right" and "left" are the columns of all other vertices. "Below" are the
+rows of later pivots, and "above" are the rows of earlier pivots::
 
     chain  A_KL ← A_KK A_KL    A_LL ← A_LL ⊕ A_LK A_KL    A_LL ← A_LL*
     right  A_KR ← A_KK A_KR    A_LR ← A_LR ⊕ A_LK A_KR

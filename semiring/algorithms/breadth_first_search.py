@@ -30,10 +30,10 @@ _CONCURRENT_SEARCHES = 8  # searches between two passes that write results; each
 NAME = "breadth_first_search"
 
 
-def is_exact(weight: Any, n: int, dtype: np.dtype[Any], none: Any) -> bool:
-    """Return whether sums of up to n weights are exact in a dtype, and differ from ``none``."""
+def is_exact(weight: Any, n: int, dtype: np.dtype[Any], no_edge: Any) -> bool:
+    """Return whether sums of up to n weights are exact in a dtype, and differ from the value of ``no_edge``."""
     if dtype.kind == "i":
-        return int(weight) * n < int(none)
+        return int(weight) * n < int(no_edge)
     if not isfinite(weight):
         return False
     mantissa = frexp(float(weight))[0]
@@ -43,15 +43,15 @@ def is_exact(weight: Any, n: int, dtype: np.dtype[Any], none: Any) -> bool:
     return bits + n.bit_length() <= np.finfo(dtype).nmant + 1 and in_range
 
 
-def breadth_first_method(weight: Any, none: Any, structure: Structure) -> Method:
+def breadth_first_method(weight: Any, no_edge: Any, structure: Structure) -> Method:
     """Return the method that closes a matrix whose edges all have the same weight, which is not 0.
 
     Loops that do not gain may have other weights.
     """
-    return Method(NAME, partial(_close, weight, none, structure), apart=True, pairs=_pairs)
+    return Method(NAME, partial(_close, weight, no_edge, structure), apart=True, pairs=_pairs)
 
 
-def _close(weight: Any, none: Any, structure: Structure, engine: Engine, D: Array, A: Array) -> None:
+def _close(weight: Any, no_edge: Any, structure: Structure, engine: Engine, D: Array, A: Array) -> None:
     graphs, pattern, words, threads = (
         engine.capabilities.graphs,
         structure.pattern,
@@ -59,23 +59,23 @@ def _close(weight: Any, none: Any, structure: Structure, engine: Engine, D: Arra
         engine.plan.threads,
     )
     if pattern is None and words is None:
-        words = edge_words(A, none, threads) if graphs is None else graphs.edge_words(A, none)
+        words = edge_words(A, no_edge, threads) if graphs is None else graphs.edge_words(A, no_edge)
     if graphs is None:
-        write_hops(weight, none, pattern, words, D, threads)
+        write_hops(weight, no_edge, pattern, words, D, threads)
     elif pattern is not None:
-        graphs.count_hops(D, pattern.starts, pattern.indices, None, weight, D.dtype.type(none))
+        graphs.count_hops(D, pattern.starts, pattern.indices, None, weight, D.dtype.type(no_edge))
     else:
-        graphs.count_hops(D, None, None, words, weight, D.dtype.type(none))
+        graphs.count_hops(D, None, None, words, weight, D.dtype.type(no_edge))
 
 
-def write_hops(weight: Any, none: Any, pattern: Pattern | None, words: Any, D: Array, threads: int) -> None:
-    """Write into D (n, n) the weight times the fewest edges between two vertices, or ``none`` without a path.
+def write_hops(weight: Any, no_edge: Any, pattern: Pattern | None, words: Any, D: Array, threads: int) -> None:
+    """Write into D (n, n) the weight times the fewest edges between two vertices, or ``no_edge`` without a path.
 
     The edges are those of the ``pattern``, or those of the ``words`` if the pattern is None.
     """
     from semiring.kernels.graphs.breadth_first import DIGITS, TARGETS, search_levels, write_levels
 
-    n, none = D.shape[0], D.dtype.type(none)
+    n, no_edge = D.shape[0], D.dtype.type(no_edge)
     threads = threads if n > TARGETS else 1  # a single search ends before a second thread would start
     starts, heads, order = np.empty(0, np.int64), np.empty(0, np.int32), np.arange(n, dtype=np.int32)
     number = order
@@ -97,7 +97,7 @@ def write_hops(weight: Any, none: Any, pattern: Pattern | None, words: Any, D: A
             searched[block] = levels.ctypes.data, levels.strides[0], int(rounds).bit_length(), stop - start
 
         run_parallel(search, [(block,) for block in range(len(searched))], threads)
-        write = partial(write_levels, searched, number, D.dtype.type(weight), none, D)
+        write = partial(write_levels, searched, number, D.dtype.type(weight), no_edge, D)
         run_strips(lambda rows: write(rows.start, rows.stop, t0), n, threads)
 
     for t0 in range(0, n, TARGETS * together):

@@ -537,7 +537,7 @@ def methods_for(device: str) -> list[str]:
 
 
 def methods_by_device(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return the names that run on the CPU and those that run on a GPU, as `UnknownNameError` lists them."""
+    """Group names of methods by the devices on which they run, as `UnknownNameError` lists them."""
     names = set(names)
     return {where: sorted(names & set(methods_for(device))) for where, device in _DEVICE_NAMES.items()}
 

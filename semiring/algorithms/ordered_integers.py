@@ -53,8 +53,8 @@ def _map_identities(semiring: Semiring, inverse: bool) -> tuple[tuple[Any, Any],
 def map_in_order(A: Array, semiring: Semiring, out: Array, *, inverse: bool = False) -> None:
     """Write into out the integers in the order of the floats A, or with ``inverse`` the floats of the integers A.
 
-    A and out are float32 and int32 arrays of one shape, and may share memory. The zero and the one of the semiring
-    become those of its integers.
+    A and out are float32 and int32 arrays of one shape, and may share memory. The zero and the one of the semiring in
+    float32 become its zero and one in int32.
     """
     bits, out, pairs = A.view(np.int32), out.view(np.int32), _map_identities(semiring, inverse)
     passes = backend_for(bits, semiring, bits.dtype).capabilities.passes

@@ -1,7 +1,7 @@
 """Set the diagonal of A⁺ and clear the tail bits of matrices that are packed 32 entries to a word.
 
-The tail bits of a row are those beyond the last column. The algorithms are those of dense matrices: a recursion that
-splits at multiples of 32 works on the words in place. Cost: O(n²).
+The tail bits of a row are the bits beyond the last column. The closure algorithms are those of dense matrices, because
+a recursion that splits at multiples of 32 works on the words in place. Cost: O(n²).
 """
 
 from __future__ import annotations

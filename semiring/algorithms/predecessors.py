@@ -4,11 +4,11 @@ An edge p → j is *direct* if the closure D = A* did not change its entry: the 
 edge is strictly worse than a path that replaces it. So in exact arithmetic every pair has a best path of direct edges
 alone. A comparison of D with the matrix before the closure shows which edges are direct.
 
-The result is pred (n, n) int32 by SciPy's convention: pred[i, j] is the vertex before j, -9999 where there is none
-and on the diagonal. Row i is a tree with root i, whatever ties and zero-weight cycles there are. An edge p → j is
-*tight* in row i if D[i, p] ⊗ w(p, j) = D[i, j]. Four steps, of which docs/predecessors.md proves that they suffice:
+The result is pred (n, n) int32 by SciPy's convention: pred[i, j] is the vertex before j, or -9999 without a path and
+on the diagonal. Row i is a tree with root i, even with ties and zero-weight cycles. An edge p → j is *tight* in row i
+if D[i, p] ⊗ w(p, j) = D[i, j]. There are four steps, and docs/predecessors.md proves that they suffice:
 
-1. Where i → j is direct, pred[i, j] = i.
+1. If i → j is direct, pred[i, j] = i.
 2. If no edge improves on 1̄, p may precede j if p → j is direct and tight and D[i, p] is strictly better than D[i, j].
    Pointers then never lead in a circle. The direct edges into a vertex are tried. A CPU tries a fixed number of them;
    if there are more, it searches for an intermediate vertex k with D[i, k] ⊗ D[k, j] = D[i, j].
@@ -92,7 +92,9 @@ def _search(backend: Backend, plan: KernelPlan, D: Array, weights: Array, tolera
     if search is not None and D.size:
         pred: Array = search.find_predecessors(plan, D, tolerance, weights)
         return pred
-    result: Array = array_namespace(D).asarray(reference_predecessors(plan, to_host_array(D), to_host_array(weights), tolerance))
+    result: Array = array_namespace(D).asarray(
+        reference_predecessors(plan, to_host_array(D), to_host_array(weights), tolerance)
+    )
     return result
 
 

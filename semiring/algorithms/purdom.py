@@ -13,7 +13,7 @@ components of the graph by Tarjan's algorithm.
 
 If there are many edges, sets of vertices are split around a pivot vertex. One set is reachable from the pivot (each row
 of bits is read once); another set reaches the pivot (some sweeps over all rows). Their intersection is a strong
-component. The other sets are split again, down to the size of a block of pivots, in which any order is as good. Once
+component. The other sets are split again, down to the size of a block of pivots, where no order is cheaper. Once
 the sweeps have taken a tenth of the time of n³ pairs, no set is split further. The result is then the same, at a higher
 cost.
 

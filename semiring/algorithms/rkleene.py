@@ -14,8 +14,8 @@ star::
 Cost: n³ pairs, of which all but n·leaf² are in products of blocks of at least about leaf / 2 rows. The workspace is
 n/2 × panel of the engine.
 
-Pivots: every entry meets every pivot exactly once. The pivots of the first half come before those of the second, in
-increasing order within a product. P therefore holds the run of pivots that last improved an entry, as in
+Pivots: every entry meets every pivot exactly once. The pivots of the first half come before the pivots of the second
+half, and in increasing order within a product. P therefore holds the run of pivots that last improved an entry, as in
 Floyd-Warshall.
 
 The module computes neither A⁺ (see `irreflexive_closure`) nor predecessors (see `predecessors`). Hazards: a pivot

@@ -58,7 +58,7 @@ def _check_laws(semiring: Semiring) -> None:
 
 
 def _warn_of_rounding(semiring: Semiring) -> None:
-    """Warn where rounding in a dtype breaks a law by more than `_FAR` units in the last place."""
+    """Warn where rounding in a dtype breaks a law by more than `_MAX_ULPS` units in the last place."""
     if is_proved(semiring):
         return
     report = _axiom_report(semiring)
@@ -192,7 +192,7 @@ def _silencing_advice(is_closure: bool) -> str:
 def gain_error(semiring: Semiring, cycle: Sequence[int], weights: Sequence[float], *, check: bool) -> DivergenceError:
     """Return the error of max_times or min_times for a cycle that gains.
 
-    ``weights`` are those of the edges of the cycle, in order.
+    ``weights`` are the weights of the edges of the cycle, in order.
     """
     first = cycle.index(min(cycle))
     cycle = [*cycle[first:], *cycle[:first]]

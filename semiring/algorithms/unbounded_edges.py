@@ -33,20 +33,20 @@ def unbounded_edges(A: Array, sign: int) -> dict[int, Array]:
 
 def check_unbounded(A: Array, edges: dict[int, Array], semiring: Semiring) -> None:
     """Raise `NegativeCycleError` if an unbounded edge lies on a cycle."""
-    none = semiring.zero_for(A.dtype)
+    no_edge = semiring.zero_for(A.dtype)
     for tail, heads in edges.items():
-        path = _find_path(A, heads, tail, none)
+        path = _find_path(A, heads, tail, no_edge)
         if path:
             cycle = [tail, *path[:-1]]
             cycle_text = " → ".join(map(str, (*cycle, tail)))
             raise (PositiveCycleError if semiring.tropical == "max" else NegativeCycleError)(
                 f"the first edge of the cycle {cycle_text} has the weight {float(A[tail, path[0]])}: {NO_CLOSURE} "
-                f"(no edge in {semiring.name} is {none})",
+                f"(no edge in {semiring.name} is {no_edge})",
                 cycle,
             )
 
 
-def _find_path(A: Array, sources: Array, target: int, none: Any) -> list[int]:
+def _find_path(A: Array, sources: Array, target: int, no_edge: Any) -> list[int]:
     """Return the vertices of a path of fewest edges from one of ``sources`` to ``target``, or [] without a path."""
     previous = np.full(A.shape[0], -2)
     previous[sources] = -1
@@ -58,7 +58,7 @@ def _find_path(A: Array, sources: Array, target: int, none: Any) -> list[int]:
             while previous[path[-1]] >= 0:
                 path.append(int(previous[path[-1]]))
             return path[::-1]
-        new = np.flatnonzero(to_host_array(A[vertex] != none) & (previous == -2))
+        new = np.flatnonzero(to_host_array(A[vertex] != no_edge) & (previous == -2))
         previous[new] = vertex
         queue.extend(int(other) for other in new)
     return []

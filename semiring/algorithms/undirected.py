@@ -1,12 +1,12 @@
 """Close a symmetric matrix by blocked Floyd-Warshall on one triangle, which is mirrored at the end.
 
-Where A = Aᵀ and ⊗ commutes, every intermediate matrix is symmetric. For a block of pivots K, the row panel A_KR is
+If A = Aᵀ and ⊗ commutes, every intermediate matrix is symmetric. For a block of pivots K, the row panel A_KR is
 gathered from both sides of the diagonal. Of the remainder, only the entries on and above the diagonal are multiplied.
-The source is that of `blocked_floyd_warshall`. Where the engine has lanes, the rows and columns of the next pivots are
+The source is that of `blocked_floyd_warshall`. If the engine has lanes, the rows and columns of the next pivots are
 multiplied first. The next pivots are closed while the remainder is multiplied.
 
-Cost: n³/2 pairs, and half a tile for every column. The workspace is two panels of pivots, four where there are lanes.
-A pivot has no star here if and only if it has none in the closure of the whole matrix. The module does not compute
+Cost: n³/2 pairs, and half a tile for every column. The workspace is two panels of pivots, or four panels with lanes.
+A pivot has no star here if and only if it has no star in the closure of the whole matrix. The module does not compute
 pivots for predecessors.
 """
 

@@ -122,37 +122,39 @@ def acyclic_components(n: int) -> Components:
     return Components(np.arange(n), np.arange(n + 1), np.array([0, n] if n else [0]))
 
 
-def strong_components(A: Any, none: Any, threads: int | None = None, graphs: GraphKernels | None = None) -> Components:
+def strong_components(
+    A: Any, no_edge: Any, threads: int | None = None, graphs: GraphKernels | None = None
+) -> Components:
     """Return the strong components of a matrix (n, n) or a `BitMatrix`.
 
-    The edges are the entries that differ from ``none``. ``graphs`` are the kernels of the device that holds the matrix,
+    The edges are the entries that differ from ``no_edge``. ``graphs`` are the kernels of the device of the matrix,
     and None on the host.
     """
     n = A.shape[0]
     if n < 2:
         return _single_component(n)
     if isinstance(A, BitMatrix):
-        return _components_of_bits(to_host_array((~A if none else A).words), n, threads)
-    if _reaches_all(A, none) and _reaches_all(A.T, none):
+        return _components_of_bits(to_host_array((~A if no_edge else A).words), n, threads)
+    if _reaches_all(A, no_edge) and _reaches_all(A.T, no_edge):
         return _single_component(n)
     if graphs is not None:
-        return strong_components_of_words(to_host_array(graphs.edge_words(A, none)), n, threads)
+        return strong_components_of_words(to_host_array(graphs.edge_words(A, no_edge)), n, threads)
     if has_kernels(A):
-        return strong_components_of_words(edge_words(A, none, threads), n, threads)
+        return strong_components_of_words(edge_words(A, no_edge, threads), n, threads)
     words = np.empty((n, -(-n // WORD)), np.uint32)
     for rows in pieces(A, _ENTRIES):
-        words[rows] = to_host_array(pack(A[rows] != none).words)
+        words[rows] = to_host_array(pack(A[rows] != no_edge).words)
     return strong_components_of_words(words, n, threads)
 
 
-def edge_words(A: Array, none: Any, threads: int | None = None) -> Array:
+def edge_words(A: Array, no_edge: Any, threads: int | None = None) -> Array:
     """Return the edges of A (n, n), an array of the host, as the words (n, ⌈n/32⌉) uint32 of a `BitMatrix`.
 
-    The edges are the entries that differ from ``none``.
+    The edges are the entries that differ from ``no_edge``.
     """
     from semiring.kernels.graphs.scan import mark_edges
 
-    n, entries, absent = A.shape[0], as_unsigned(A), bits_of(none, A.dtype)
+    n, entries, absent = A.shape[0], as_unsigned(A), bits_of(no_edge, A.dtype)
     words = np.empty((n, -(-n // WORD)), np.uint32)
     run_strips(lambda rows: mark_edges(entries, absent, absent, words, rows.start, rows.stop), n, threads)
     return words
@@ -257,7 +259,7 @@ def _group_vertices(number: Array, weak: Array, count: int) -> Components:
     return Components(order, np.append(begins, len(order)), np.append(np.flatnonzero(is_first), count))
 
 
-def _reaches_all(A: Array, none: Any) -> bool:
+def _reaches_all(A: Array, no_edge: Any) -> bool:
     """Return whether a search of few rounds proves that vertex 0 reaches every other vertex; False proves nothing."""
     xp, n = array_namespace(A), A.shape[0]
     reached = np.zeros(n, np.bool_)
@@ -265,7 +267,7 @@ def _reaches_all(A: Array, none: Any) -> bool:
     queue = np.zeros(1, np.int64)
     for _ in range(_ROUNDS):
         frontier, queue = queue[:_FRONTIER], queue[_FRONTIER:]
-        new = to_host_array((A[xp.asarray(frontier)] != none).any(axis=0)) & ~reached
+        new = to_host_array((A[xp.asarray(frontier)] != no_edge).any(axis=0)) & ~reached
         reached |= new
         if reached.all():
             return True
@@ -435,7 +437,9 @@ class _ComponentJoin:
         """Multiply in place C ← D[rows, rows] ⊗ C, where the rows of some components have a triangular block."""
         low, high = int(self.bounds[first]), int(self.bounds[last])
         if last - first == 1 or high - low <= self.leaf:
-            self.engine.multiply_left(self._block(low, high, low, high), C, subdiagonals=self._subdiagonals(first, last))
+            self.engine.multiply_left(
+                self._block(low, high, low, high), C, subdiagonals=self._subdiagonals(first, last)
+            )
             return
         half = self._middle_component(first, last)
         middle = int(self.bounds[half])
@@ -448,7 +452,9 @@ class _ComponentJoin:
         """Multiply in place C ← C ⊗ D[columns, columns], for the columns of some components."""
         low, high = int(self.bounds[first]), int(self.bounds[last])
         if last - first == 1 or high - low <= self.leaf:
-            self.engine.multiply_right(C, self._block(low, high, low, high), subdiagonals=self._subdiagonals(first, last))
+            self.engine.multiply_right(
+                C, self._block(low, high, low, high), subdiagonals=self._subdiagonals(first, last)
+            )
             return
         half = self._middle_component(first, last)
         middle = int(self.bounds[half])

@@ -119,12 +119,12 @@ class Structure:
 NO_STRUCTURE = Structure()  # the structure of a matrix that was not scanned
 
 
-def structure_of(A: Any, none: Any, threads: int) -> Structure:
-    """Return the structure of a matrix (n, n) or a `BitMatrix`, whose edges are the entries that are not ``none``."""
-    search = partial(strong_components, A, none, threads)
+def structure_of(A: Any, no_edge: Any, threads: int) -> Structure:
+    """Return the structure of a matrix (n, n) or a `BitMatrix`, whose edges are the entries other than ``no_edge``."""
+    search = partial(strong_components, A, no_edge, threads)
     if isinstance(A, BitMatrix):
         return Structure(_is_symmetric_words(A, threads), search=search)
-    words, edges, weight = _scan_edges(A, none, threads)
+    words, edges, weight = _scan_edges(A, no_edge, threads)
     if words is not None:
         search = partial(strong_components_of_words, words, A.shape[0], threads)
     if edges is None:
@@ -134,16 +134,16 @@ def structure_of(A: Any, none: Any, threads: int) -> Structure:
     return Structure(symmetric, edges, weight, search, words, pattern)
 
 
-def structure_on_device(A: Any, none: Any, threads: int, graphs: GraphKernels) -> Structure:
+def structure_on_device(A: Any, no_edge: Any, threads: int, graphs: GraphKernels) -> Structure:
     """Return the structure of a matrix (n, n) on a GPU, with one pass for the symmetry, the edges and the weight."""
-    symmetric, below, edges, weight = graphs.scan_structure(A, none)
+    symmetric, below, edges, weight = graphs.scan_structure(A, no_edge)
     n, pattern = A.shape[0], None
     if edges * FEW <= n * n:
-        pattern = _make_pattern(to_host_array(graphs.edge_words(A, none)), edges)
+        pattern = _make_pattern(to_host_array(graphs.edge_words(A, no_edge)), edges)
     if not below:
         search: Callable[[], Components] = partial(acyclic_components, n)
     elif pattern is None:
-        search = partial(strong_components, A, none, threads, graphs)
+        search = partial(strong_components, A, no_edge, threads, graphs)
     else:
         search = partial(strong_components_of_lists, pattern.starts, pattern.indices)
     return Structure(symmetric, None if pattern is None else edges, weight, search, None, pattern)
@@ -191,7 +191,7 @@ def _make_pattern(words: Any, edges: int) -> Pattern:
     return Pattern(len(words), *list_edges(words, edges))
 
 
-def _scan_edges(A: Any, none: Any, threads: int) -> tuple[Any, int | None, Any]:
+def _scan_edges(A: Any, no_edge: Any, threads: int) -> tuple[Any, int | None, Any]:
     """Return the edges as bits, the number of edges, and the one weight of all edges.
 
     The bits are None if there are many edges of several weights. The number is None if it is more than n² / `FEW`. The
@@ -199,7 +199,7 @@ def _scan_edges(A: Any, none: Any, threads: int) -> tuple[Any, int | None, Any]:
     """
     from semiring.kernels.graphs.scan import find_first_edge, mark_edges
 
-    entries, absent, n = as_unsigned(A), bits_of(none, A.dtype), A.shape[0]
+    entries, absent, n = as_unsigned(A), bits_of(no_edge, A.dtype), A.shape[0]
     has_edge, bits = find_first_edge(entries, absent, 0)
     weight, words = entries.dtype.type(bits), np.empty((n, -(-n // WORD)), np.uint32)
     edge_counts: list[int] = []  # the numbers of edges of the scanned strips, to which threads append

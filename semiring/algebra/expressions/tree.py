@@ -224,9 +224,9 @@ class Expression:
         return _fold(self, leaf, node, {})
 
     def may_be_nan(self, nan_variables: str = "") -> bool:
-        """Return whether a floating-point evaluation can give NaN if only the variables ``undefined`` can be NaN.
+        """Return whether a floating-point evaluation can give NaN if only the variables ``nan_variables`` can be NaN.
 
-        Each letter of ``undefined`` is the name of a variable.
+        Each letter of ``nan_variables`` is the name of a variable.
         """
         if not self.args:
             return str(self.leaf) in nan_variables if self.op == "var" else self.leaf != self.leaf

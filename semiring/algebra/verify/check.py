@@ -47,7 +47,7 @@ def derive_property(semiring: Semiring, key: str) -> Verdict:
     semiring : Semiring
         The semiring.
     key : {"idempotent", "selective", "commutative", "absorptive"}
-        The property: of ⊕ the first two, of ⊗ the third, of both operations the last.
+        The property. The first two are properties of ⊕, the third of ⊗, and the last of both operations.
 
     Returns
     -------
@@ -101,7 +101,8 @@ def check_axioms(
     samples, seed : int
         The number of random tuples of elements for laws that are not proved and for the rounding, and their seed.
     suggest : bool
-        Whether a refuted definition without a domain of its own is tried on the usual ones, for the hint of the report.
+        Whether a refuted definition without a domain of its own is verified on the usual domains, for the hint of the
+        report.
 
     Returns
     -------
@@ -204,8 +205,8 @@ def _measure_rounding(semiring: Semiring, law: Law, dtype: np.dtype[Any], sample
 def _suggest_domain(semiring: Semiring, laws: list[Law], stars: tuple[str, ...]) -> dict[str, Any]:
     """Return the fields of a report that suggest a domain on which the laws of a refuted definition are proved, or {}.
 
-    ``stars`` are those of `_mended_stars`, one of which is suggested if the laws need it. If the semiring has no star
-    on that domain, the suggestion includes a common star.
+    ``stars`` is the result of `_stars_undefined_at_poles`, and one of them is suggested if the laws need it. If the
+    semiring has no star on that domain, the suggestion includes a common star.
     """
     for star in ("", *stars):
         for text in _SUGGESTED_DOMAINS:
@@ -244,7 +245,7 @@ def common_star(semiring: Semiring) -> str:
 def _stars_undefined_at_poles(semiring: Semiring) -> tuple[str, ...]:
     """Return texts of the semiring's star with NaN at, or beyond, the points where it is infinite.
 
-    1 / (1 - x) is infinite at 1, where the sum of all powers of 1 diverges: a star says so by NaN. Above 1 it is
+    1 / (1 - x) is infinite at 1, where the sum of all powers of 1 diverges, so a star must be NaN there. Above 1 it is
     negative, which is outside the domain of non-negative numbers.
     """
     if semiring.given_star is None:

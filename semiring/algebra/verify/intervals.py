@@ -141,7 +141,7 @@ def make_counterexample(law: Law, values: Sequence[Any], violation: Violation) -
 
 
 def _corner_values(semiring: Semiring, law: Law, integral: bool) -> list[float | Fraction]:
-    """Return elements to try, simple ones first: small numbers, ends of the domain, constants of the operations."""
+    """Return elements to try, simple elements first: small numbers, ends of the domain, constants of the operations."""
     domain = semiring.domain
     candidates: list[float | Fraction] = [Fraction(text) for text in _SIMPLE]
     ends = [Fraction(end) for end in (domain.lower, domain.upper) if math.isfinite(end)]
@@ -166,7 +166,7 @@ def _in_domain(domain: Domain, value: float | Fraction) -> bool:
 
 
 def _corner_tuples(corners: list[float | Fraction], arity: int) -> list[tuple[float | Fraction, ...]]:
-    """Return tuples of corner values, simple ones first, so that the first counterexample is simple."""
+    """Return tuples of corner values, simple tuples first, so that the first counterexample is simple."""
     count = len(corners)
     while count > 1 and count**arity > _MAX_CORNERS:
         count -= 1

@@ -49,9 +49,9 @@ class ExactComponentPotentials:
         edges = np.isfinite(W)
         shifts = [-int(log2(fine)) if fine else 0 for fine in roundings(epsilon)]
         self._unit = common_unit(W[edges]) - shifts[0]  # ε w is a whole number of units too
-        weights, none = self._weights_in_units(W, edges)
+        weights, no_edge = self._weights_in_units(W, edges)
         for bits in shifts:
-            raised = np.where(edges, weights + (np.abs(weights) >> bits) if bits else weights, none)
+            raised = np.where(edges, weights + (np.abs(weights) >> bits) if bits else weights, no_edge)
             self.h = to_units(h, self._unit)
             cycle = bellman_ford(Labels(self.h, _relaxation(raised, self.h)))
             if not cycle:
@@ -73,9 +73,9 @@ class ExactComponentPotentials:
         in place. The diagonal of the result is the one that ``close`` computes.
         """
         edges = np.isfinite(W)
-        weights, none = self._weights_in_units(W, edges)
+        weights, no_edge = self._weights_in_units(W, edges)
         shift = self.h[:, np.newaxis] - self.h
-        reduced = np.where(edges, np.maximum(weights + shift, 0), none)
+        reduced = np.where(edges, np.maximum(weights + shift, 0), no_edge)
         R = np.where(edges, from_units(reduced, self._unit), inf)
         close(R)
         D = from_units(to_units(R, self._unit) - shift, self._unit)

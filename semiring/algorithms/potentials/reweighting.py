@@ -1,7 +1,7 @@
 """Choose the potentials under which one strong component is closed: the cheapest that are accurate enough.
 
 A small matrix of floats first tries the potentials of one elimination (`small_potentials`). Any other matrix takes
-sweeps of Bellman-Ford (`potentials`). If potentials in float64 would drown a weight, exact ones replace them
+sweeps of Bellman-Ford (`potentials`). If potentials in float64 would drown a weight, exact potentials replace them
 (`exact_arithmetic`).
 """
 
@@ -28,7 +28,7 @@ _SWEEPS = 8  # limit of the sweeps over a matrix that is not in memory, where an
 
 
 def choose_potentials(weights: Weights, threads: int, *, in_memory: bool = True) -> Array | ExactComponentPotentials:
-    """Return potentials (n,) of a strong component: int64 for integers, float64 or exact ones for floats.
+    """Return potentials (n,) of a strong component, in int64 for integers, and in float64 or exact for floats.
 
     Raises `NegativeCycleError` with the vertices in the caller's numbering. Raises `DomainError` where sums of floats
     may leave their range, and where a matrix that is not ``in_memory`` needs more than `_SWEEPS` sweeps.

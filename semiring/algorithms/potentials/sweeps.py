@@ -20,8 +20,9 @@ matrices do not settle within some sweeps, for example if a shortest path visits
 These and small matrices are closed once by elimination in float64, with a copy of the matrix. The sweeps then only
 correct the rounding of the elimination.
 
-Hazards: a negative cycle of very many edges in a dense matrix is found only after about as many sweeps. A cycle is not
-found if its weight is below the rounding of the potentials of its own vertices, 10⁻¹⁶ of a path that leads there.
+Hazards: a negative cycle of very many edges in a dense matrix is found only after about one sweep for each edge. A
+cycle is not found if its weight is below the rounding of the potentials of its own vertices, which is 10⁻¹⁶ times the
+length of a path to the cycle.
 Closures therefore treat each strong component separately (`components`), and use `exact_arithmetic` where that rounding
 could drown a weight.
 """
@@ -103,7 +104,7 @@ def _make_sweeps(weights: Weights, close: Callable[[Array], bool] | None, max_pa
 def _diagonal(weights: Weights) -> Array:
     """Return the weights of the loops, with 0 for an absent loop and for a loop of unbounded gain."""
     diagonal = to_host_array(weights.diagonal())
-    loops = np.where(diagonal == weights.none, 0, diagonal.astype(weights.work) * weights.sign)
+    loops = np.where(diagonal == weights.no_edge_entry, 0, diagonal.astype(weights.work) * weights.sign)
     return np.where(np.isneginf(loops), 0, loops) if weights.work.kind == "f" else loops
 
 
@@ -195,9 +196,9 @@ class _Potentials(ABC):
 class _WholeSweeps(_Potentials):
     """Sweeps over whole matrices, for devices whose kernels are enqueued, where a selection of rows would need a wait.
 
-    The host reads whether a sweep improved h after each sweep, or after `_TOGETHER` sweeps where one kernel does a
+    The host reads whether h has improved after each sweep, or after `_SWEEPS_PER_READ` sweeps if one kernel computes a
     sweep. A sweep reads the matrix once. A sweep that records a tree forms some float64 temporaries of a piece. A path
-    of h edges settles within h sweeps, most within a few.
+    of h edges settles within h sweeps, and most paths settle within a few.
     """
 
     def __init__(

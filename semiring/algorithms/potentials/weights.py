@@ -43,7 +43,7 @@ class Weights:
 
     A: Array
     sign: int  # +1 for min-plus, -1 for max-plus
-    none: Any  # the entry of A that means "no edge"
+    no_edge_entry: Any  # the entry of A that means "no edge"
     work: np.dtype[Any]  # float64 or int64
     epsilon: float  # relative rounding of an entry, or 0 if every entry is exact
     has_unbounded: bool = False  # whether A has edges of unbounded gain
@@ -56,7 +56,7 @@ class Weights:
         cls,
         A: Array,
         sign: int,
-        none: Any,
+        no_edge_entry: Any,
         low: Any,
         high: Any,
         has_unbounded: bool = False,
@@ -80,7 +80,7 @@ class Weights:
                 raise IntegerOverflowError(
                     f"paths of {n} edges of weights from {least} to {greatest} leave the range of int64: use float64"
                 )
-        return cls(A, sign, none, work, epsilon, has_unbounded, (low, high), is_reversed=is_reversed)
+        return cls(A, sign, no_edge_entry, work, epsilon, has_unbounded, (low, high), is_reversed=is_reversed)
 
     @property
     def is_plain(self) -> bool:
@@ -124,7 +124,7 @@ class Weights:
             if self.sign < 0:
                 # The least int64 stays the same. It means "no edge", or `from_matrix` refused it.
                 xp.subtract(0, rows, out=rows)
-            rows[part == self.none] = self.no_edge
+            rows[part == self.no_edge_entry] = self.no_edge
             return rows
         if self.sign > 0:
             rows[...] = part
@@ -176,10 +176,10 @@ def weight_rounding(dtype: np.dtype[Any], rounded_to: Any = None) -> float:
 
 
 def roundings(epsilon: float) -> tuple[float, ...]:
-    """Return the ε by which successive searches raise weights, until no cycle gains; ``epsilon`` is the last.
+    """Return each ε by which successive searches raise weights until no cycle gains, of which ``epsilon`` is the last.
 
-    float16 and bfloat16 try the ε of float32 first, because they are computed in float32. Results under their own ε may
-    be wrong by as much.
+    float16 and bfloat16 try the ε of float32 first, because they are computed in float32. Results under the ε of
+    float16 or bfloat16 may have a relative error of that size.
     """
     computed = min(epsilon, relative_rounding(np.float32))
     return (computed, epsilon) if computed < epsilon else (epsilon,)
