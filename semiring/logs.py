@@ -1,4 +1,4 @@
-"""Log messages under the logger ``semiring``: a line for each compilation, and for each choice of a method.
+"""Log messages under the logger ``semiring``: a line for each compilation, and for each new plan of a closure.
 
 The library installs no handler that writes. ``logging.basicConfig(level=logging.INFO)`` shows the lines on standard
 error. Without a handler, compilations are announced on a terminal and in a notebook, unless the logger has a level of
@@ -17,7 +17,10 @@ from semiring.terminal import announce
 if TYPE_CHECKING:
     from logging import Logger
 
-__all__ = ["CACHED_SECONDS", "Compilation", "log_choice", "logger"]
+__all__ = ["CACHED_SECONDS", "INFO", "Compilation", "log_choice", "logger"]
+
+#: The level `logging.INFO`, without loading `logging`.
+INFO = 20
 
 #: Seconds within which CuPy loads a kernel from its disk cache. CuPy does not report whether it compiles.
 CACHED_SECONDS = 0.1

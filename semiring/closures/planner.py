@@ -32,6 +32,7 @@ from semiring.closures.questions import Question, question, signs
 from semiring.errors import AlgebraError, MethodError
 from semiring.kernels import backend_for
 from semiring.kernels.contract import Backend
+from semiring.logs import INFO, log_choice, logger
 from semiring.registrations import register_callback
 
 __all__ = [
@@ -264,6 +265,8 @@ def _add_plan(call: Call) -> Plan:
     """Run the rules for a new path, and add the plan to the tree of its kind."""
     trees = _trees  # read before the rules, see `forget_plans`
     plan = _make_plan(call)
+    if logger().isEnabledFor(INFO):
+        _log_plan(plan, call)
     if not _may_cache_plans():
         return plan
     if len(trees) >= KINDS:
@@ -280,6 +283,15 @@ def _add_plan(call: Call) -> Plan:
         branches, key = node.branches, answer
     cached_plan: Plan = branches.setdefault(key, plan)  # another thread may have added a plan
     return cached_plan
+
+
+def _log_plan(plan: Plan, call: Call) -> None:
+    """Log the method of a new plan, or the rule that closes without one, and the reasons."""
+    applied = [(name, answer) for name, answer in plan.answers if isinstance(answer, Rewrite)]
+    reasons = [reason_text(answer.why, call) for _, answer in applied if not answer.quiet]
+    choice = plan.method_for(call).method.name if plan.draft.close is None else applied[-1][0]
+    shape = " × ".join(map(str, call.kind.shape))
+    log_choice(f"closure of {shape} {call.kind.dtype} in {call.kind.name}", choice, "; ".join(reasons))
 
 
 def _may_cache_plans() -> bool:

@@ -9,8 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from semiring import closure
+from semiring.closures.planner import forget_plans
 from semiring.kernels.cuda.compile import cubins
 from semiring.kernels.cuda.product.specification import Fold, Product, Search
 from semiring.kernels.cuda.product.words import WordFormat
@@ -43,7 +46,7 @@ TILE = """
 import semiring as sr
 from semiring.kernels.cpu import kernels
 from semiring.kernels.engine import make_plan
-assert kernels.kernels_for(make_plan(sr.max_min, "int16"))._tile
+assert kernels.kernels_for(make_plan(sr.max_min, "int16"))._tile_address
 """
 
 
@@ -94,6 +97,20 @@ def test_a_choice_says_why(caplog):
     with caplog.at_level(logging.INFO, "semiring"):
         log_choice("closure of 300 × 300 float32", "rkleene", "it was measured fastest")
     assert caplog.messages == ["closure of 300 × 300 float32: rkleene, because it was measured fastest"]
+
+
+@pytest.mark.parametrize("n", [40, 300])
+def test_a_new_plan_of_a_closure_is_logged_once(caplog, rng, n):
+    A = rng.random((n, n), np.float32)
+    forget_plans()
+    with caplog.at_level(logging.INFO, "semiring"):
+        _, explanation = closure(A, explain=True)
+        closure(A, explain=True)
+        closure(A)
+    lines = [message for message in caplog.messages if message.startswith("closure of")]
+    choice = f"closure of {n} × {n} float32 in min_plus: {explanation.method}, because "
+    assert [line.partition(", because ")[0] + ", because " for line in lines] == [choice]
+    assert lines[0].removeprefix(choice).split("; ")[0] in explanation.reasons
 
 
 @pytest.mark.parametrize(
