@@ -52,7 +52,7 @@ from semiring.distributed.cost_model import row_broadcast_bytes
 from semiring.distributed.launcher import is_under_mpiexec
 from semiring.kernels import get_backend
 from semiring.kernels.contract import Capabilities
-from semiring.kernels.cuda.closing.papers.launches import launches
+from semiring.kernels.cuda.closing.papers.launches import count_launches
 from semiring.kernels.engine import Engine, make_plan
 from semiring.testing import uniform_graph
 
@@ -417,7 +417,9 @@ def buluc_launches(options: argparse.Namespace) -> Table:
     for n in _sizes(options, _SIZES):
         counted, tiles = _recursive_calls(n, leaf), -(-n // leaf)
         row = [n, tiles, counted.products, counted.blocks, tiles**3 + tiles]
-        rows.append([*row, launches("katz_kider", n), launches("gaioso", n), launches("buluc_iterative", n)])
+        rows.append(
+            [*row, count_launches("katz_kider", n), count_launches("gaioso", n), count_launches("buluc_iterative", n)]
+        )
     columns = ["vertices", "n/B", "recursive: products", "recursive: blocks", "a launch for each product of blocks"]
     columns += ["katz_kider", "gaioso", "buluc_iterative"]
     return Table(f"Buluç et al., section 2.2: launches, B = {leaf}", columns, rows)

@@ -116,7 +116,7 @@ def transposes(options: argparse.Namespace) -> Table:
     rows = []
     for n in (*options.sizes, *options.wide):
         B = cupy.random.randint(0, 2**32, (DEPTH, n // 32), dtype=np.uint32)
-        fill = Panel(DEPTH, n // 32).filled(B)
+        fill = Panel(DEPTH, n // 32).prepare_fill(B)
         taken, other = _seconds(lambda: fill(0), f"transpose, {DEPTH} × {n}"), cupy.empty_like(B)  # noqa: B023
         copied = _seconds(lambda: other.data.copy_from_device_async(B.data, B.nbytes))  # noqa: B023
         rows.append([f"{DEPTH} × {n}", taken * 1e6, *(2 * B.nbytes / seconds / 1e12 for seconds in (taken, copied))])

@@ -54,11 +54,11 @@ class LimitKernel(GemmKernel):
         row0 = (warp // warps_n) * 8 * TM + V * (lane % 8)
         col0 = (warp % warps_n) * 4 * TN + V * (lane // 8)
         for kt in cutlass.range(iterations, unroll=1):
-            if const_expr(t.rolled):
+            if const_expr(t.is_rolled):
                 for k in cutlass.range(BK // 2, unroll=1):
-                    self.pairs(sA, sB, rA, rB, rC, row0, col0, kt % 2, 2 * k, one)
+                    self.compute_pairs(sA, sB, rA, rB, rC, row0, col0, kt % 2, 2 * k, one)
             else:
                 for k in cutlass.range_constexpr(0, BK, 2):
-                    self.pairs(sA, sB, rA, rB, rC, row0, col0, kt % 2, k, one)
+                    self.compute_pairs(sA, sB, rA, rB, rC, row0, col0, kt % 2, k, one)
         for i in cutlass.range_constexpr(TM * TN):
             own[i] = rC[i]

@@ -59,7 +59,7 @@ def _entries(product: Product, words: int) -> Any:
     import cupy
 
     format_ = product.words
-    values = cupy.random.random(words * (2 if format_.lanes == 2 else 1)) * (1 if format_.floating else 1000)
+    values = cupy.random.random(words * (2 if format_.lanes == 2 else 1)) * (1 if format_.is_floating else 1000)
     if format_.bits:
         return (values * 2**31 / 1000).astype(np.int32)
     return values.astype(format_.numpy_word if format_.lanes == 1 else format_.dtype)
@@ -76,7 +76,7 @@ def _rate(product: Product, tile: Tile) -> float:
     blocks = device.attributes["MultiProcessorCount"] * tile.min_blocks
     data = _entries(product, blocks * tile.tile_m * tile.tile_n)
     iterations = 2000
-    prepared = kernel.prepared(blocks, data.data.ptr, iterations, 1)
+    prepared = kernel.prepare_launch(blocks, data.data.ptr, iterations, 1)
     times = [device_milliseconds(lambda: prepared()) for _ in range(6)]
     words = blocks * iterations * tile.tile_m * tile.tile_n * tile.tile_k
     rate: Any = words * product.words.lanes / np.median(times[1:]) / 1e9

@@ -235,7 +235,7 @@ def clamp(array: Array, bound: Any, is_minimum: bool, out: Array, sign: int = 1)
     if is_device_array(array):
         from semiring.kernels.cuda.entries import elementwise as kernels
 
-        kernels.replace_beyond(array, bound, sign * bound, out, least=is_minimum, sign=sign)
+        kernels.replace_beyond(array, bound, sign * bound, out, is_least=is_minimum, sign=sign)
         return
     (np.minimum if is_minimum else np.maximum)(array, bound, out=out)
     if sign < 0:
@@ -271,7 +271,7 @@ def decode(
     if is_device_array(array) and dtype == array.dtype:
         from semiring.kernels.cuda.entries import elementwise as kernels
 
-        kernels.replace_beyond(array, bound, outer, out, least=semiring.tropical == "min")
+        kernels.replace_beyond(array, bound, outer, out, is_least=semiring.tropical == "min")
         return out
     for source, target in _paired_rows(array, out):
         absent = source >= bound if semiring.tropical == "min" else source <= bound

@@ -34,9 +34,9 @@ def check_entries(array: Array, semiring: Semiring, name: str = "A") -> Scan:
     a MiB of workspace. An array on a GPU is read there, and the call waits for the result.
     """
     if type(array) is not np.ndarray and is_device_array(array):
-        from semiring.kernels.cuda.entries.scan import look
+        from semiring.kernels.cuda.entries.scan import scan_array
 
-        return look(array, semiring, name)
+        return scan_array(array, semiring, name)
     rule = rule_for(semiring, array.dtype)
     if rule.needs_no_scan or array.size == 0:
         return Scan(nonnegative=True)
@@ -82,9 +82,9 @@ def check_operands(semiring: Semiring, arrays: Mapping[str, Array]) -> list[Scan
     """Scan several arrays as `check_entries` does, with one wait for all arrays on a GPU."""
     if not any(map(is_device_array, arrays.values())):
         return [check_entries(array, semiring, name) for name, array in arrays.items()]
-    from semiring.kernels.cuda.entries.scan import look_at
+    from semiring.kernels.cuda.entries.scan import scan_arrays
 
-    result = look_at(semiring, {name: array for name, array in arrays.items() if is_device_array(array)})
+    result = scan_arrays(semiring, {name: array for name, array in arrays.items() if is_device_array(array)})
     return [result[name] if name in result else check_entries(array, semiring, name) for name, array in arrays.items()]
 
 

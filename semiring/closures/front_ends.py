@@ -220,17 +220,17 @@ def _is_packed_for_gpu(request: Request) -> bool:
 
 def _close_packed_on_gpu(request: Request) -> Any:
     """Pack a bool matrix of the host while it is copied to a GPU, which then holds n²/8 bytes instead of n²."""
-    from semiring.kernels.cuda.entries.packing import pack_moved, unpack_moved
+    from semiring.kernels.cuda.entries.packing import pack_from_host, unpack_to_host
 
     A, out = request.operand, request.out
     check_star(request.semiring, A.dtype)
     result = np.empty(A.shape, A.dtype) if out is None else as_output(out, A.shape, A.dtype)
     request.explain("bits", "truth values, packed on the way to the GPU")
-    words = BitMatrix(pack_moved(A), A.shape)
+    words = BitMatrix(pack_from_host(A), A.shape)
     call = Call.from_array(words, request.options, **_call_fields(request))
     call.depth += request.explanation is not None
     closed = close(call, words)
-    unpack_moved(closed.words, result)
+    unpack_to_host(closed.words, result)
     return result
 
 

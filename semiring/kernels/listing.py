@@ -107,9 +107,9 @@ def code(
 
         return tile_code(plan, language, target, whole)
     if language == "cuda":
-        from semiring.kernels.cuda.listing import functions
+        from semiring.kernels.cuda.listing import closure_source
 
-        return functions(plan, whole)
+        return closure_source(plan, whole)
     from semiring.kernels.cuda.listing import product_code
 
     return product_code(plan, language, target, whole)

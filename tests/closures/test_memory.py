@@ -260,7 +260,7 @@ def products(monkeypatch):
     monkeypatch.delitem(sys.modules, "semiring.kernels.cuda.product.operations", raising=False)
     module = importlib.import_module("semiring.kernels.cuda.product.operations")
     monkeypatch.setattr(module, "_STRIP", 4096)
-    by_columns = lambda C: SimpleNamespace(column_major=C.strides[-1] > C.strides[-2])  # noqa: E731
+    by_columns = lambda C: SimpleNamespace(is_column_major=C.strides[-1] > C.strides[-2])  # noqa: E731
     monkeypatch.setattr(module, "Placement", SimpleNamespace(of=by_columns))
 
     def multiply(plan, call, C, A, B, accumulate):
@@ -280,7 +280,11 @@ def test_copies_of_narrow_elements_are_of_few_sizes(rng, products, route, accumu
     plan = make_plan(sr.max_min, "uint8" if route == "wider" else "int16")
     call = SimpleNamespace(accumulate=accumulate)
     call.transposed = call  # max-min commutes
-    through = partial(module._through, call, np.int16) if route == "wider" else partial(module._through_pairs, call)
+    through = (
+        partial(module._multiply_widened, call, np.int16)
+        if route == "wider"
+        else partial(module._multiply_as_pairs, call)
+    )
     k, n = 3, 65
     for m in range(1, 321, 8):
         A, B, C = (rng.integers(0, 99, shape).astype(plan.dtype) for shape in ((m, k), (k, n), (m, n)))
@@ -299,7 +303,7 @@ def test_stacks_of_narrow_elements(rng, products, count):
     module, _ = products
     call = SimpleNamespace(accumulate=False)
     A, B = (rng.integers(0, 99, (count, *shape)).astype(np.int16) for shape in ((90, 5), (5, 65)))
-    for through in (partial(module._through, call, np.int32), partial(module._through_pairs, call)):
+    for through in (partial(module._multiply_widened, call, np.int32), partial(module._multiply_as_pairs, call)):
         C = np.empty((count, 90, 65), np.int16)
         through(None, C, A, B)
         np.testing.assert_array_equal(C, np.minimum(A[..., None], B[:, None]).max(-2))

@@ -11,7 +11,7 @@ from tiers import full
 
 import semiring as sr
 from semiring import CATALOGUE
-from semiring.kernels.cuda.listing import disassembled, disassembler
+from semiring.kernels.cuda.listing import disassemble, find_disassembler
 from semiring.kernels.cuda.product import bit_kernels
 from semiring.kernels.cuda.product.calls import call_for
 from semiring.kernels.cuda.product.words import WordFormat
@@ -47,10 +47,10 @@ def test_the_product_fits_its_registers_and_uses_the_tensor_cores(slabs, parity,
     assert [int(count) for count in re.findall(r"Used (\d+) registers", log)] == [168]
     assert "serializ" not in log  # of tensor core instructions, where the compiler cannot tell registers apart
     assert bit_kernels.shared_bytes(slabs) <= 227 << 10
-    tool = disassembler()
+    tool = find_disassembler()
     if tool is None:
         return
-    text = disassembled(code, tool)
+    text = disassemble(code, tool)
     assert len(re.findall(r"\bBGMMA\.64x256x256\.AND\.POPC", text)) == 4 * slabs
 
 
@@ -61,19 +61,21 @@ def test_the_transpose_keeps_its_bits_in_registers(width):
     _, log = compile_for("sm_90a", bit_kernels.transpose_source(), options)
     assert re.findall(r"(\d+) bytes spill stores", log) == ["0"]
     assert all(int(count) <= 64 for count in re.findall(r"Used (\d+) registers", log))  # of 1024 threads
-    assert bit_kernels.transpose_shared(width) * (1024 // (width * width // 2)) <= 227 << 10
+    assert bit_kernels.transpose_shared_bytes(width) * (1024 // (width * width // 2)) <= 227 << 10
 
 
 def test_which_products_go_to_the_tensor_cores():
     for name in ("boolean", "max_min", "xor_and"):
-        assert bit_kernels.takes(call(name), 8192, 256, 8192, "sm_90a"), name
-        assert bit_kernels.takes(call(name, accumulate=False), 8192, 256, 8192, "sm_90a"), name
-        assert not bit_kernels.takes(call(name), 8192, 256, 8192, "sm_80"), name
-        assert not bit_kernels.takes(call(name), 64, 2, 64, "sm_90a"), name
-    assert not bit_kernels.takes(call("min_max"), 8192, 256, 8192, "sm_90a")  # ⊕ is and, ⊗ is or
-    assert not bit_kernels.takes(call("boolean", record=True), 8192, 256, 8192, "sm_90a")
+        assert bit_kernels.uses_tensor_cores(call(name), 8192, 256, 8192, "sm_90a"), name
+        assert bit_kernels.uses_tensor_cores(call(name, accumulate=False), 8192, 256, 8192, "sm_90a"), name
+        assert not bit_kernels.uses_tensor_cores(call(name), 8192, 256, 8192, "sm_80"), name
+        assert not bit_kernels.uses_tensor_cores(call(name), 64, 2, 64, "sm_90a"), name
+    assert not bit_kernels.uses_tensor_cores(call("min_max"), 8192, 256, 8192, "sm_90a")  # ⊕ is and, ⊗ is or
+    assert not bit_kernels.uses_tensor_cores(call("boolean", record=True), 8192, 256, 8192, "sm_90a")
     floats = make_plan(sr.min_plus, "float32")
-    assert not bit_kernels.takes(call_for(floats, WordFormat("float32"), accumulate=True), 8192, 8192, 8192, "sm_90a")
+    assert not bit_kernels.uses_tensor_cores(
+        call_for(floats, WordFormat("float32"), accumulate=True), 8192, 8192, 8192, "sm_90a"
+    )
 
 
 def test_what_the_product_is():

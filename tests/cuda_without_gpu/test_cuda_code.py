@@ -21,7 +21,7 @@ import pytest
 import tiers
 from tiers import full
 
-from semiring.kernels.cuda.listing import disassembled, disassembler
+from semiring.kernels.cuda.listing import disassemble, find_disassembler
 from semiring.kernels.loops import steady_loop
 
 pytestmark = pytest.mark.skipif(
@@ -113,7 +113,7 @@ def _names(sass: str) -> collections.Counter:
 @pytest.fixture(scope="module")
 def codes(tmp_path_factory) -> Callable[[str], dict[str, Code]]:
     """The kernels of an architecture by name, compiled when first asked for."""
-    tool = disassembler()
+    tool = find_disassembler()
     if tool is None:
         pytest.skip("nvdisasm is not installed: pip install nvidia-cuda-nvdisasm")
 
@@ -125,7 +125,7 @@ def codes(tmp_path_factory) -> Callable[[str], dict[str, Code]]:
         command = [sys.executable, "-c", COMPILE, str(folder), target, *(KERNELS[name] for name in names)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-4000:]
-        listings = (disassembled((folder / f"{index}.cubin").read_bytes(), tool) for index in range(len(names)))
+        listings = (disassemble((folder / f"{index}.cubin").read_bytes(), tool) for index in range(len(names)))
         return dict(zip(names, map(read, listings), strict=True))
 
     return of

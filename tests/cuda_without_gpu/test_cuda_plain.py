@@ -17,7 +17,7 @@ from semiring.kernels import disk, sources
 from semiring.kernels.cuda.compile import cubins
 from semiring.kernels.cuda.product import tiles
 from semiring.kernels.cuda.product.calls import call_for, format_of
-from semiring.kernels.cuda.product.layouts import Placement, is_nonnegative, on_pairs, pieces, without_neutral
+from semiring.kernels.cuda.product.layouts import Placement, drop_neutral, is_nonnegative, pieces, selects_bits
 from semiring.kernels.cuda.product.specification import Fold
 from semiring.kernels.cuda.product.tiles import Tile, parts_for, tile_for
 from semiring.kernels.cuda.product.words import WordFormat, numpy_dtype
@@ -95,7 +95,7 @@ def test_the_parts_of_k_cover_it_and_fill_the_gpu_at_most_once():
 @pytest.mark.parametrize("words", FORMATS, ids=str)
 def test_words_hold_their_elements(words):
     assert words.word_bytes == 8 if words.dtype in ("float64", "int64") else 4
-    if words.bits:
+    if words.has_bits:
         assert (words.constant(True), words.constant(False)) == (-1, 0)
         return
     one = np.asarray(words.constant(1), words.numpy_word)
@@ -196,7 +196,11 @@ def test_stacks():
     assert placed(aligned((64, 5, 66), np.float32).swapaxes(0, 1)[:, :, :64]).copy == "any"  # the second on 8 bytes
     halves = aligned((5, 64, 64), np.int16)
     assert placed(halves).holds_pairs
-    assert (placed(halves).pairs.step, placed(halves).pairs.shape, placed(halves).pairs.itemsize) == (2048, (64, 32), 4)
+    assert (placed(halves).as_pairs.step, placed(halves).as_pairs.shape, placed(halves).as_pairs.itemsize) == (
+        2048,
+        (64, 32),
+        4,
+    )
     assert placed(halves).splat == "pieces"
     uneven = np.lib.stride_tricks.as_strided(halves, (5, 32, 32), (2 * 2049, 128, 2))
     assert not placed(uneven).holds_pairs
@@ -205,9 +209,9 @@ def test_stacks():
 
 def test_when_a_product_is_transposed():
     matrix = aligned((64, 64), np.float32)
-    assert not placed(matrix).column_major
-    assert placed(matrix.T).column_major
-    assert not placed(matrix.T[:1]).column_major
+    assert not placed(matrix).is_column_major
+    assert placed(matrix.T).is_column_major
+    assert not placed(matrix.T[:1]).is_column_major
     assert placed(matrix.T).transposed == placed(matrix)
 
 
@@ -243,7 +247,7 @@ def test_when_floats_may_be_compared_as_integers(add, mul, expected, rng):
 
 def test_a_neutral_that_was_seen_is_left_out(rng):
     add, mul = (CATALOGUE["lukasiewicz"].add.expression, CATALOGUE["lukasiewicz"].mul.expression)
-    shorter = without_neutral(add, mul, np.float32(0))
+    shorter = drop_neutral(add, mul, np.float32(0))
     assert shorter == operation("x + y - 1")
     c, x, y = rng.integers(0, 9, (3, 1000)) / 8
     total = {
@@ -252,7 +256,7 @@ def test_a_neutral_that_was_seen_is_left_out(rng):
     }
     np.testing.assert_array_equal(total[mul], total[shorter])
     for kept_add, kept_mul in (("max(x, y)", "max(1, x + y)"), ("min(x, y)", "max(0, x + y)"), ("x + y", "max(0, x)")):
-        assert without_neutral(operation(kept_add), operation(kept_mul), 0) == operation(kept_mul)
+        assert drop_neutral(operation(kept_add), operation(kept_mul), 0) == operation(kept_mul)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +264,7 @@ def test_a_neutral_that_was_seen_is_left_out(rng):
     [("max(x, y)", True), ("x ^ y", True), ("x + y", False), ("~x", False), ("min(x, 3)", False), ("x * y", False)],
 )
 def test_which_operations_bytes_do_on_wider_integers(text, expected, rng):
-    assert on_pairs(operation(text)) is expected
+    assert selects_bits(operation(text)) is expected
     if expected:
         x, y = rng.integers(0, 256, (2, 1000)).astype(np.uint8)
         narrow = operation(text).evaluate({"x": x, "y": y}, np.dtype(np.uint8))

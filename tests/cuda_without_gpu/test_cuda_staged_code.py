@@ -20,7 +20,7 @@ from semiring.kernels.cuda.closing.papers.launches import KERNELS
 from semiring.kernels.cuda.closing.sources import arithmetic_of, source
 from semiring.kernels.cuda.entries import elementwise as device_kernels
 from semiring.kernels.cuda.entries import passes, scan
-from semiring.kernels.cuda.listing import disassembled, disassembler
+from semiring.kernels.cuda.listing import disassemble, find_disassembler
 from semiring.kernels.engine import make_plan
 
 
@@ -58,10 +58,10 @@ def compiled(file, arithmetic, defines=(), target="sm_90a"):
 
 
 def instructions(cubin):
-    tool = disassembler()
+    tool = find_disassembler()
     if tool is None:
         pytest.skip("nvdisasm is not installed: pip install nvidia-cuda-nvdisasm")
-    text = disassembled(cubin, tool)
+    text = disassemble(cubin, tool)
     return collections.Counter(re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?(\w+)", text, re.MULTILINE))
 
 
@@ -83,10 +83,10 @@ def test_the_kernels_of_the_papers(file, defines):
 
 def instructions_of(cubin, kernel):
     """The instructions of one kernel, with their widths."""
-    tool = disassembler()
+    tool = find_disassembler()
     if tool is None:
         pytest.skip("nvdisasm is not installed: pip install nvidia-cuda-nvdisasm")
-    text = disassembled(cubin, tool)
+    text = disassemble(cubin, tool)
     start = text.index(f".text.{kernel}:")
     body = text[start : text.find(".section", start)]
     return collections.Counter(re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([\w.]+)", body, re.MULTILINE))
@@ -142,9 +142,9 @@ def test_passes(which):
     for target, size in (*((target, 4) for target in OTHERS), *(("sm_90a", size) for size in (1, 2, 8, 4))):
         cubin, log = compile_for(target, passes.source(which, np.dtype(f"{which.kind}{size}")), ("-std=c++17",))
         assert "0 bytes spill stores" in log
-    tool = disassembler()
+    tool = find_disassembler()
     if tool is not None:
-        memory = re.findall(r"(?:LDG|STG)\.E\.128", disassembled(cubin, tool))
+        memory = re.findall(r"(?:LDG|STG)\.E\.128", disassemble(cubin, tool))
         assert memory[:4] == ["LDG.E.128"] * 4
 
 
@@ -196,7 +196,7 @@ def test_look_ahead(name, dtype, n, expected, spills):
     ((registers, spilled),) = kernels.values()
     assert registers <= 128  # 512 threads on a multiprocessor
     assert spilled <= spills
-    assert shape.shared(make_plan(CATALOGUE[name], dtype).dtype.itemsize) <= (227 << 10) // shape.blocks
+    assert shape.shared_bytes(make_plan(CATALOGUE[name], dtype).dtype.itemsize) <= (227 << 10) // shape.blocks
     code = instructions(cubin)
     assert all(code[instruction] >= count for instruction, count in expected.items())
     assert code["DSETP"] <= code["DADD"] + 64  # one comparison drops a NaN too; the diagonal meets 1
@@ -262,7 +262,7 @@ def test_stacks(name, dtype, expected, spills):
     blocks = 2 if dtype == "float64" else 4
     assert all(registers <= 65_536 // 256 // blocks for registers, _ in kernels.values())
     assert all(spilled <= spills for _, spilled in kernels.values())
-    assert stacks.shared(make_plan(CATALOGUE[name], dtype).dtype.itemsize) <= (227 << 10) // blocks
+    assert stacks.shared_bytes(make_plan(CATALOGUE[name], dtype).dtype.itemsize) <= (227 << 10) // blocks
     code = instructions(cubin)
     assert all(code[instruction] >= count for instruction, count in expected.items())
     assert code["LDGSTS"] >= 4  # the copies are asynchronous

@@ -70,9 +70,9 @@ def streams(main):
 def backend(streams):
     """The backend without kernels; cuBLAS takes plus_times."""
     backend = object.__new__(CudaBackend)
-    backend._classical = SimpleNamespace(takes=lambda plan: plan.semiring.name == "plus_times")
-    backend._staged = importlib.import_module("semiring.kernels.cuda.closing")
-    backend._logs = SimpleNamespace(may_take=lambda *_: False)
+    backend._classical = SimpleNamespace(supports=lambda plan: plan.semiring.name == "plus_times")
+    backend._closing = importlib.import_module("semiring.kernels.cuda.closing")
+    backend._log_sums = SimpleNamespace(may_use_cublas=lambda *_: False)
     backend._squares = SimpleNamespace(fits=lambda plan, n: n > 128)  # as on a GPU with tensor cores for bits
     return backend
 
@@ -142,7 +142,7 @@ def test_a_workspace_belongs_to_one_stream(backend, main):
 def test_a_lane_closes_beside_other_work(backend, main):
     """In half multiprocessors, where elements have 4 bytes and there is one tile for each."""
     engine, asked = Engine(backend, make_plan(CATALOGUE["min_plus"], "float32")), []
-    backend._staged = SimpleNamespace(close=lambda plan, A, *, has_concurrent_work: asked.append(has_concurrent_work))
+    backend._closing = SimpleNamespace(close=lambda plan, A, *, has_concurrent_work: asked.append(has_concurrent_work))
     engine.close(None)
     with engine.lanes() as lanes:
         lanes.run(0, lambda lane: lane.close(None))
@@ -150,8 +150,8 @@ def test_a_lane_closes_beside_other_work(backend, main):
     cases = [("float32", 512, True), ("int32", 65, True), ("float64", 512, False), ("int32", 2048, False)]
     for dtype, n, narrow in cases:
         arithmetic = arithmetic_of(make_plan(CATALOGUE["min_plus"], dtype))
-        assert kernels.look_ahead_shape(n, arithmetic, has_concurrent_work=True).narrow is narrow
-        assert not kernels.look_ahead_shape(n, arithmetic).narrow
+        assert kernels.look_ahead_shape(n, arithmetic, has_concurrent_work=True).is_narrow is narrow
+        assert not kernels.look_ahead_shape(n, arithmetic).is_narrow
 
 
 def test_products_of_cublas_keep_to_one_stream_and_are_not_recorded(backend, main):
@@ -171,9 +171,9 @@ def test_a_device_that_grants_little_shared_memory(backend, monkeypatch, dtype, 
     """
     plan = make_plan(CATALOGUE["min_plus"], dtype)
     for beside in (False, True):
-        assert kernels.goes_in_stages(arithmetic_of(plan), 99 << 10, beside) is (plan.dtype.itemsize == 8)
+        assert kernels.is_closed_in_stages(arithmetic_of(plan), 99 << 10, beside) is (plan.dtype.itemsize == 8)
     for granted, expected in ((48 << 10, least), (99 << 10, True), (163 << 10, True)):
-        monkeypatch.setattr(limits, "granted", lambda granted=granted: granted)
+        monkeypatch.setattr(limits, "max_shared_memory", lambda granted=granted: granted)
         for n, found in ((0, False), (1, True), (104, True), (129, expected), (1024, expected), (5000, expected)):
             assert backend.can_close(plan, n) is found, (granted, n)
     assert not backend.can_close(make_plan(CATALOGUE["plus_times"], "float32"), 100)
@@ -182,7 +182,7 @@ def test_a_device_that_grants_little_shared_memory(backend, monkeypatch, dtype, 
 
 
 def test_staged_says_what_it_lacks(backend, monkeypatch):
-    monkeypatch.setattr(limits, "granted", lambda: 48 << 10)
+    monkeypatch.setattr(limits, "max_shared_memory", lambda: 48 << 10)
     engine = Engine(backend, make_plan(CATALOGUE["min_plus"], "float64"))
     with pytest.raises(DeviceError, match="too little shared memory to close float64: use rkleene"):
         staged(engine, np.zeros((300, 300)))
@@ -208,10 +208,10 @@ def test_shared_memory_is_granted_on_every_device(monkeypatch):
     ours = arithmetic_of(make_plan(CATALOGUE["min_plus"], "float32"))
     for number in (0, 1, 0, 1):
         device = number
-        modules.kernel("no file", "a kernel", ours, (), 60 << 10)
+        modules.compile_kernel("no file", "a kernel", ours, (), 60 << 10)
     assert granted == [(device, "max_dynamic_shared_size_bytes", 60 << 10) for device in (0, 1)]
     for shared in (100 << 10, 50 << 10):  # a launch that needs less takes nothing from one that needs more
-        modules.kernel("no file", "a kernel", ours, (), shared)
+        modules.compile_kernel("no file", "a kernel", ours, (), shared)
     modules._kernel.cache_clear()
     assert functions[1].max_dynamic_shared_size_bytes == 100 << 10
 
@@ -220,22 +220,22 @@ def test_a_size_is_cut_for_each_device_once(monkeypatch):
     """As many tiles as it has multiprocessors, as large as it grants shared memory."""
     devices, compiled = {0: (132, 227 << 10), 1: (20, 99 << 10)}, []
     monkeypatch.setattr(kernels, "multiprocessors", lambda: devices[current][0])
-    monkeypatch.setattr(kernels, "granted", lambda: devices[current][1])
+    monkeypatch.setattr(kernels, "max_shared_memory", lambda: devices[current][1])
     monkeypatch.setattr(kernels, "resident_blocks", lambda *_: devices[current][0])
-    monkeypatch.setattr(kernels, "compiled", lambda *given, **_: compiled.append((current, given[3])) or current)
+    monkeypatch.setattr(kernels, "compile_kernel", lambda *given, **_: compiled.append((current, given[3])) or current)
     arithmetic = arithmetic_of(make_plan(CATALOGUE["min_plus"], "float32"))
-    kernels.cut_for.cache_clear()
+    kernels.launch_configuration.cache_clear()
     cuts = []
     for number in (0, 1, 0, 1):
         current = number
-        cuts.append(kernels.cut_for(arithmetic, 1000, current))
-    kernels.cut_for.cache_clear()
+        cuts.append(kernels.launch_configuration(arithmetic, 1000, current))
+    kernels.launch_configuration.cache_clear()
     assert cuts[:2] == cuts[2:]
     assert [device for device, _ in compiled] == [cut.kernel for cut in cuts[:2]] == [0, 1]
     assert compiled[0][1] != compiled[1][1], "tiles are held where there is one for each multiprocessor"
     for cut, (processors, granted) in zip(cuts, devices.values(), strict=False):
         assert cut.blocks <= processors
-        assert cut.shared <= granted
+        assert cut.shared_bytes <= granted
         assert cut.sizes[0] % cut.tile == 0
         assert cut.sizes[0] >= 1000
 

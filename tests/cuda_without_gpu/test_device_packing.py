@@ -38,10 +38,10 @@ def on_host(monkeypatch):
         return each
 
     monkeypatch.setattr(packing, "load_cupy", lambda: SimpleNamespace(empty=np.empty, ElementwiseKernel=elementwise))
-    for kernel in (packing._packing, packing._unpacking):
+    for kernel in (packing._pack_kernel, packing._unpack_kernel):
         kernel.cache_clear()
     yield
-    for kernel in (packing._packing, packing._unpacking):
+    for kernel in (packing._pack_kernel, packing._unpack_kernel):
         kernel.cache_clear()
 
 

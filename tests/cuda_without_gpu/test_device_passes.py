@@ -58,9 +58,9 @@ def launches(monkeypatch):
 
         return launch
 
-    monkeypatch.setattr(passes, "_dense", dense)
-    monkeypatch.setattr(passes, "Prepared", PreparedOnHost)
-    passes._prepared.cache_clear()
+    monkeypatch.setattr(passes, "_dense_kernel", dense)
+    monkeypatch.setattr(passes, "PreparedLaunch", PreparedOnHost)
+    passes._prepare_launch.cache_clear()
 
     def elementwise(inputs, outputs, code, name):
         """As CuPy declares things: inputs cannot be written."""
@@ -165,7 +165,7 @@ def test_statements_about_integers(dtype, launches, rng):
             for least, sign in ((True, 1), (True, -1), (False, 1), (False, -1)):
                 A[...] = given
                 end = bound if least else -bound
-                kernels.replace_beyond(A, end, 17, A, least=least, sign=sign)
+                kernels.replace_beyond(A, end, 17, A, is_least=least, sign=sign)
                 assert launches[-1] == ("replace_beyond", rows)
                 beyond = given >= end if least else given <= end
                 np.testing.assert_array_equal(A, np.where(beyond, 17, np.dtype(dtype).type(sign) * given))

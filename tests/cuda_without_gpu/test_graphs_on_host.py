@@ -73,7 +73,7 @@ def graphs(monkeypatch, compiled):
 
     monkeypatch.setattr(module, "_kernel", kernel)
     monkeypatch.setattr(module, "current_device", lambda: 0)
-    monkeypatch.setattr(module, "granted", lambda: 2000)  # bytes: rows of 600 entries do not fit
+    monkeypatch.setattr(module, "max_shared_memory", lambda: 2000)  # bytes: rows of 600 entries do not fit
     monkeypatch.setattr(module, "set_bits", set_bits)
     yield module
     sys.modules.pop("semiring.kernels.cuda.graphs")

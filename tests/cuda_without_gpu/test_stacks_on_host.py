@@ -65,8 +65,8 @@ def host(monkeypatch):
     def prepared(function, blocks, threads, parameters, shared):
         return PreparedOnHost(function, blocks, threads, parameters)
 
-    monkeypatch.setattr(stacks, "kernel", kernel)
-    monkeypatch.setattr(stacks, "Prepared", prepared)
+    monkeypatch.setattr(stacks, "compile_kernel", kernel)
+    monkeypatch.setattr(stacks, "PreparedLaunch", prepared)
     monkeypatch.setattr(stacks, "current_device", lambda: 0)
     cuda = SimpleNamespace(get_current_stream=nullcontext)
     cupy = SimpleNamespace(cuda=cuda, full=lambda *given: np.full(*given).view(OnHost))
@@ -188,7 +188,7 @@ def test_the_first_pivot_without_a_star_is_named(host, n, monkeypatch):
 def test_one_matrix_goes_the_way_that_is_fastest(host, rng, monkeypatch):
     """Of 8 bytes by two launches a stage: but not beside products, nor where a kernel is named; a few rows in one."""
     host.looks, others = False, []
-    monkeypatch.setattr(kernels, "granted", lambda: 227 << 10)
+    monkeypatch.setattr(kernels, "max_shared_memory", lambda: 227 << 10)
     monkeypatch.setattr(kernels, "close_block", lambda plan, A: others.append("block"))
     look_ahead = lambda plan, A, arithmetic, has_concurrent_work: others.append("look ahead")  # noqa: E731
     monkeypatch.setattr(kernels, "_look_ahead", look_ahead)
@@ -220,7 +220,7 @@ def test_one_matrix_goes_the_way_that_is_fastest(host, rng, monkeypatch):
         kernels.close(make_plan(semiring, dtype), np.empty((n, n), dtype), **options)
         assert others == [expected], (semiring.name, dtype, n, options)
     assert not host.launches
-    monkeypatch.setattr(kernels, "granted", lambda: 99 << 10)  # too little for the look-ahead kernel
+    monkeypatch.setattr(kernels, "max_shared_memory", lambda: 99 << 10)  # too little for the look-ahead kernel
     kernels.close(plan, aligned(A), has_concurrent_work=True)
     assert len(host.launches) == 9
 

@@ -14,8 +14,8 @@ from tiers import full
 from semiring import CATALOGUE, Semiring
 from semiring.algorithms.methods import method_named
 from semiring.kernels.cuda.closing.blocks import block_kernel
-from semiring.kernels.cuda.closing.look_ahead import FILE, Shape
-from semiring.kernels.cuda.closing.papers.launches import KERNELS, METHODS, Closing, launches
+from semiring.kernels.cuda.closing.look_ahead import FILE, LookAheadTiles
+from semiring.kernels.cuda.closing.papers.launches import KERNELS, METHODS, Closing, count_launches
 from semiring.kernels.cuda.closing.sources import arithmetic_of, source
 from semiring.kernels.engine import make_plan
 from semiring.kernels.reference import ReferenceBackend
@@ -149,7 +149,7 @@ class LookAhead:
         """A (n, n), n a multiple of the tile. Returns the status word."""
         n, stride, word = len(A), np.int64(A.strides[0] // A.itemsize), np.array([-1], np.int32)
         barrier, aside = np.zeros(3, np.uint32), np.empty(4 * 64 * 64, A.dtype)
-        workers = self.shape.tiles(n) if self.shape.held else blocks
+        workers = self.shape.tiles(n) if self.shape.is_in_registers else blocks
         arguments = (A, stride, np.int32(n), np.int32(n // 64), word, np.uint32(0), barrier, aside)
         order = {"backwards": backwards, "cooperative": True}
         self.kernels.launch("all_stages", (workers + 1, 1, 1), (self.shape.threads, 1, 1), arguments, **order)
@@ -180,7 +180,7 @@ class Paper:
             start = -memory.ctypes.data % 16
             return memory[start : start + size * A.itemsize].view(A.dtype)
 
-        self.chosen.run(Closing(launch, A, self.chosen.tile, lambda name, threads: blocks, empty))
+        self.chosen.launch_all(Closing(launch, A, self.chosen.tile, lambda name, threads: blocks, empty))
         return count
 
 
@@ -188,20 +188,20 @@ class Paper:
 @pytest.mark.parametrize(
     ("name", "dtype", "n", "shape"),
     [
-        ("min_plus", "float32", 256, Shape(128, 64, False)),
-        ("min_plus", "float32", 256, Shape(128, 64, True, narrow=True)),
-        ("min_plus", "int32", 256, Shape(128, 128, True)),
+        ("min_plus", "float32", 256, LookAheadTiles(128, 64, False)),
+        ("min_plus", "float32", 256, LookAheadTiles(128, 64, True, is_narrow=True)),
+        ("min_plus", "int32", 256, LookAheadTiles(128, 128, True)),
         *(
             pytest.param(*case, marks=pytest.mark.exhaustive)
             for case in (
-                ("min_plus", "float32", 128, Shape(128, 64, False)),
-                ("min_plus", "float32", 256, Shape(128, 64, True)),
-                ("min_plus", "float32", 256, Shape(128, 128, False)),
-                ("min_plus", "float32", 512, Shape(256, 128, True)),
-                ("min_plus", "int32", 384, Shape(192, 128, True)),
-                ("max_times", "float64", 128, Shape(128, 64, True)),
-                ("max_min", "int16", 128, Shape(64, 64, False)),
-                ("boolean", "bool", 256, Shape(128, 64, True)),
+                ("min_plus", "float32", 128, LookAheadTiles(128, 64, False)),
+                ("min_plus", "float32", 256, LookAheadTiles(128, 64, True)),
+                ("min_plus", "float32", 256, LookAheadTiles(128, 128, False)),
+                ("min_plus", "float32", 512, LookAheadTiles(256, 128, True)),
+                ("min_plus", "int32", 384, LookAheadTiles(192, 128, True)),
+                ("max_times", "float64", 128, LookAheadTiles(128, 64, True)),
+                ("max_min", "int16", 128, LookAheadTiles(64, 64, False)),
+                ("boolean", "bool", 256, LookAheadTiles(128, 64, True)),
             )
         ),
     ],
@@ -236,7 +236,7 @@ def test_look_ahead(name, dtype, n, shape, rng):
 def test_the_kernels_of_papers(kernel, name, dtype, n, rng):
     plan = make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus")
     A = inside(entries(rng, name, dtype, (n, n), tame=True), name)
-    check_closing(Paper(kernel, arithmetic_of(plan)), plan, A, plan.one, launches(kernel, n), rng)
+    check_closing(Paper(kernel, arithmetic_of(plan)), plan, A, plan.one, count_launches(kernel, n), rng)
 
 
 def check_closing(closing, plan, A, diagonal, returned, rng):
@@ -287,7 +287,7 @@ def test_launches_are_those_that_the_registry_says():
                 "3 ⌈n/32⌉": 3 * stages,
                 "3 ⌈n/32⌉ + 2": 3 * stages + 2,
             }[text]
-            assert launches(name, n) == expected
+            assert count_launches(name, n) == expected
 
 
 @pytest.mark.full
@@ -311,18 +311,18 @@ def test_look_ahead_names_a_pivot_without_a_star():
     plan = make_plan(CATALOGUE["min_plus"], "float32")
     A = np.full((256, 256), np.inf, np.float32)
     A[70, 70] = A[100, 100] = -1
-    assert LookAhead(arithmetic_of(plan), Shape(128, 64, False)).close(A, backwards=False) == 70
+    assert LookAhead(arithmetic_of(plan), LookAheadTiles(128, 64, False)).close(A, backwards=False) == 70
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("shape", "workers"),
     full(
-        lambda shape, workers: shape == Shape(128, 64, True),
+        lambda shape, workers: shape == LookAheadTiles(128, 64, True),
         [  # of a matrix of 256: fewer blocks than tiles, more, and one for each tile
-            (Shape(128, 64, False), (3, 12, 3)),
-            (Shape(128, 64, True), (8, 11)),
-            (Shape(128, 128, True), (4, 4)),
+            (LookAheadTiles(128, 64, False), (3, 12, 3)),
+            (LookAheadTiles(128, 64, True), (8, 11)),
+            (LookAheadTiles(128, 128, True), (4, 4)),
         ],
     ),
 )
@@ -350,7 +350,7 @@ def test_blocks_of_look_ahead_read_nothing_that_others_write(shape, workers, rng
         assert not (words[:2] & 0x7FFFFFFF).any()
         found = {(array, e // n // 64, e % n // 64, by == count, is_write) for array, e, is_write, by, _ in races}
         discarded = {(0, L, L, chain, chain) for L in range(1, stages) for chain in (False, True)}
-        assert found <= (set() if shape.held else discarded)
+        assert found <= (set() if shape.is_in_registers else discarded)
 
 
 RACES = """
@@ -389,7 +389,7 @@ def test_a_star_that_one_has_not(rng):
     """Cycles of length 0 are refused here: the closure must not begin with 1 on the diagonal."""
     strict = Semiring("strict", "min(x, y)", "x + y", "inf", 0, star="where(x > 0, 0, nan)")
     plan = make_plan(strict, "float32")
-    closing = LookAhead(arithmetic_of(plan), Shape(64, 64, False))
+    closing = LookAhead(arithmetic_of(plan), LookAheadTiles(64, 64, False))
     A = rng.integers(1, 1000, (128, 128)).astype(np.float32)
     expected, found = A.copy(), A.copy()
     ReferenceBackend().close_block(plan, expected)

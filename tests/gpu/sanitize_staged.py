@@ -32,7 +32,10 @@ from semiring.testing import check_predecessors
 
 CASES = [("min_plus", "float32", True), ("max_min", "int16", False), ("max_times", "float64", False)]
 HELD = ((128, 64), (128, 128), (192, 128), (256, 128))
-SHAPES = [*(kernels.Shape(*tile, True) for tile in HELD), *(kernels.Shape(*tile, False) for tile in HELD[:2])]
+SHAPES = [
+    *(kernels.LookAheadTiles(*tile, True) for tile in HELD),
+    *(kernels.LookAheadTiles(*tile, False) for tile in HELD[:2]),
+]
 
 
 def case(name: str, dtype: str, nonnegative: bool, n: int) -> tuple[KernelPlan, np.ndarray, np.ndarray]:
@@ -62,7 +65,7 @@ def look_ahead() -> None:
         plan, A, expected = case(name, dtype, nonnegative, 260)
         for shape in SHAPES:
             with patch.object(kernels, "look_ahead_shape", lambda *_, shape=shape: shape):
-                kernels.cut_for.cache_clear()
+                kernels.launch_configuration.cache_clear()
                 found = cupy.asarray(A)
                 staged.close(plan, found, look_ahead=True)
             np.testing.assert_array_equal(found.get(), expected)

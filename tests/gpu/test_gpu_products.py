@@ -136,7 +136,7 @@ def test_a_thread_that_has_touched_no_gpu(backend, rng):
     A = rng.integers(0, 50, (33, 33)).astype(np.float32)
     (a,) = on_device(A)
     c, failures = cupy.empty_like(a), []
-    loading.loaded.cache_clear()
+    loading.load_kernel.cache_clear()
     products._routes.cache_clear()
 
     def work():
@@ -212,13 +212,13 @@ def test_the_tiles_of_large_products(backend, name, dtype, nonnegative, tile, mo
     monkeypatch.setattr(tiles, "_MANY_LARGE", 0)
     monkeypatch.setattr(tiles, "_MANY_OTHERS", 0)
     monkeypatch.setattr(tiles, "_MANY_PACKED", 0)
-    chosen, loaded = [], launches.loaded
+    chosen, load_kernel = [], launches.load_kernel
 
     def load(what, tile, device):
         chosen.append(tile)
-        return loaded(what, tile, device)
+        return load_kernel(what, tile, device)
 
-    monkeypatch.setattr(launches, "loaded", load)
+    monkeypatch.setattr(launches, "load_kernel", load)
     products._routes.cache_clear()
     engine = bind(backend, name, dtype, nonnegative=nonnegative, separate=np.dtype(dtype).kind == "i")
     words = {"float16": 2, "int16": 2, "uint8": 2, "bool": 32}.get(dtype, 1)

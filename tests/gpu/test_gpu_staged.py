@@ -232,7 +232,7 @@ def test_one_matrix_by_two_launches_a_stage(name, dtype, rng, monkeypatch):
         np.testing.assert_array_equal(alone.get()[0], expected, f"n = {n}")
         before = len(taken)
         staged.close(plan, chosen)
-        few = n <= blocks.alone_rows(staged.arithmetic_of(plan))
+        few = n <= blocks.single_block_rows(staged.arithmetic_of(plan))
         assert taken[before:] == ([] if few else [(1, n, n)])  # few rows: by one thread block
         np.testing.assert_array_equal(chosen.get(), expected, f"n = {n}")
 

@@ -141,7 +141,7 @@ def test_the_whole_source_of_a_closure_compiles():
 )
 def test_products_on_a_gpu(words, expected):
     """In a process of its own: the DSL looks at the environment when it is loaded."""
-    if "sass" in words and listing.disassembler() is None:
+    if "sass" in words and listing.find_disassembler() is None:
         pytest.skip("nvdisasm is not installed: pip install '.[code]'")
     if "--target" not in words:
         words = (*words, "--target", "sm_90a")
@@ -183,7 +183,7 @@ def test_what_is_not_installed_is_named_with_its_extra(monkeypatch):
         with pytest.raises(MissingExtraError, match=rf"as {language} needs nvidia-cutlass-dsl.*'\.\[code\]'"):
             sr.code("min_plus", "float32", language, target="sm_90a")
     monkeypatch.setattr(listing, "find_spec", lambda name: name)
-    monkeypatch.setattr(listing, "disassembler", lambda: None)
+    monkeypatch.setattr(listing, "find_disassembler", lambda: None)
     with pytest.raises(MissingExtraError, match=r"needs nvidia-cuda-nvdisasm.*'\.\[code\]'"):
         sr.code("min_plus", "float32", "sass", target="sm_90a")
 

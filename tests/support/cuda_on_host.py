@@ -133,7 +133,7 @@ def _argument(value):
 
 
 class PreparedOnHost:
-    """`semiring.kernels.cuda.entries.prepared_launch.Prepared` of a function of grid, block and parameters."""
+    """`semiring.kernels.cuda.entries.prepared_launch.PreparedLaunch` of a function of grid, block and parameters."""
 
     def __init__(self, function, blocks, threads, parameters):
         self._function, self._sizes, self._parameters = function, (blocks, threads), parameters

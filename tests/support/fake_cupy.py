@@ -349,8 +349,8 @@ def install(monkeypatch: Any) -> tuple[Module, Backend]:
     monkeypatch.setattr(memory, "_probe_cupy", lambda: module)
     monkeypatch.setattr(device_look, "_kernel", lambda name, device: module.RawModule().get_function(name))
     monkeypatch.setattr(device_look, "_rule", device_look._rule.__wrapped__)
-    monkeypatch.setattr(device_look, "_prepared", device_look._prepared.__wrapped__)
-    monkeypatch.setattr(device_look, "Prepared", PreparedOnHost)
+    monkeypatch.setattr(device_look, "_prepare_launch", device_look._prepare_launch.__wrapped__)
+    monkeypatch.setattr(device_look, "PreparedLaunch", PreparedOnHost)
     monkeypatch.setattr(dispatch, "_device_engine", dispatch._device_engine.__wrapped__)
     monkeypatch.setattr(dispatch, "device_backend", lambda *_: backend)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 
-def replace_beyond(x, bound, replacement, out, *, least=True, sign=1):
+def replace_beyond(x, bound, replacement, out, *, is_least=True, sign=1):
     assert x.dtype == out.dtype
-    beyond = x >= bound if least else x <= bound
+    beyond = x >= bound if is_least else x <= bound
     with np.errstate(over="ignore"):
         out[...] = np.where(beyond, x.dtype.type(replacement), x.dtype.type(sign) * x)
 

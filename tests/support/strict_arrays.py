@@ -335,7 +335,7 @@ def installed(monkeypatch):
         backend = StrictBackend()
         real = kernels._backend
         patch.setattr(kernels, "_backend", lambda *a: backend if a[-1] else real(*a))
-        patch.setattr(scan, "look", lambda array, semiring, name="A": check_entries(array.inner, semiring, name))
+        patch.setattr(scan, "scan_array", lambda array, semiring, name="A": check_entries(array.inner, semiring, name))
         patch.setattr(device_kernels, "select", _select)
         passes_on_host.install(patch, _inner)
         patch.setattr(bits, "pack", lambda truths: StrictArray(pack(truths.inner).words))

@@ -43,8 +43,8 @@ from semiring.kernels.tolerance import Tolerance
 __all__ = ["CudaBackend"]
 
 _DTYPES = frozenset(("bfloat16", "float16", "float32", "float64", "int16", "int32", "int64", "uint8", "bool"))
-_NOTHING = contextlib.nullcontext()
-_STRIP = 2048  # columns of a triangle that cuBLAS multiplies at a time
+_NULL_CONTEXT = contextlib.nullcontext()
+_STRIP = 2048  # the columns of a triangle that cuBLAS multiplies at a time
 
 
 class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, GraphKernels, PathKernels):
@@ -65,18 +65,16 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
             if find_spec(package) is None:
                 raise MissingExtraError(distribution, "cuda", "computing on an NVIDIA GPU")
         try:
-            from semiring.kernels.cuda import closing as staged
-            from semiring.kernels.cuda import graphs
+            from semiring.kernels.cuda import closing, graphs
             from semiring.kernels.cuda.closing import relations, squares
             from semiring.kernels.cuda.closing.papers import launches as papers
-            from semiring.kernels.cuda.entries import elementwise as kernels
-            from semiring.kernels.cuda.product import classical, log_sums
+            from semiring.kernels.cuda.entries import elementwise
+            from semiring.kernels.cuda.product import classical, log_sums, witnesses
             from semiring.kernels.cuda.product import operations as products
-            from semiring.kernels.cuda.product import witnesses as recording
         except ImportError as error:
             raise MissingExtraError("CuPy", "cuda", "computing on an NVIDIA GPU") from error
-        self._classical, self._logs, self._products, self._recording = classical, log_sums, products, recording
-        self._staged, self._squares, self._kernels = staged, squares, kernels
+        self._classical, self._log_sums, self._products, self._witnesses = classical, log_sums, products, witnesses
+        self._closing, self._squares, self._entry_kernels = closing, squares, elementwise
         self._relations, self._graphs, self._papers = relations, graphs, papers
 
     @cached_property
@@ -97,32 +95,32 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
 
     def multiply(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
         """Compute C ← A ⊗ B for matrices or stacks; C is not read."""
-        with plan.stream or _NOTHING:
-            if not self._by_cublas(plan, C, A, B, False):
+        with plan.stream or _NULL_CONTEXT:
+            if not self._multiply_by_cublas(plan, C, A, B, False):
                 self._products.multiply(plan, C, A, B)
 
     def multiply_add(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
         """Compute C ← C ⊕ A ⊗ B for matrices or stacks."""
-        with plan.stream or _NOTHING:
-            if not self._by_cublas(plan, C, A, B, True):
+        with plan.stream or _NULL_CONTEXT:
+            if not self._multiply_by_cublas(plan, C, A, B, True):
                 self._products.multiply_add(plan, C, A, B)
 
     def multiply_add_upper(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
         """Compute C ← C ⊕ A ⊗ B on and above the diagonal; tiles of C below it are skipped."""
-        if self._classical.takes(plan) or self._logs.takes(plan):
+        if self._classical.supports(plan) or self._log_sums.supports(plan):
             for columns in split_range(0, C.shape[1], _STRIP):
                 self.multiply_add(plan, C[: columns.stop, columns], A[: columns.stop], B[:, columns])
             return
-        with plan.stream or _NOTHING:
+        with plan.stream or _NULL_CONTEXT:
             self._products.multiply_add(plan, C, A, B, upper=True)
 
-    def _by_cublas(self, plan: KernelPlan, C: Any, A: Any, B: Any, accumulate: bool) -> bool:
+    def _multiply_by_cublas(self, plan: KernelPlan, C: Any, A: Any, B: Any, accumulate: bool) -> bool:
         """Multiply by cuBLAS if the product is one of plus_times or log_plus, and return whether it was."""
-        ways = self._classical.multiply, self._logs.multiply
+        ways = self._classical.multiply, self._log_sums.multiply
         return any(way(plan, C, A, B, accumulate=accumulate) for way in ways)
 
     def can_multiply_in_place(self, plan: KernelPlan, m: int, n: int) -> bool:
-        """Return whether C may be B in `multiply`: tensor cores for bits transpose all of B first."""
+        """Return whether C may be B in `multiply`: kernels for bits on tensor cores transpose all of B first."""
         return plan.storage == "bits" and self._products.replaces(plan, m, n)
 
     def can_overlap(self, plan: KernelPlan, m: int, n: int, k: int) -> bool:
@@ -134,20 +132,20 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
 
     def copy_panel(self, plan: KernelPlan, A: Any, out: Any) -> None:
         """Copy A to out by a kernel."""
-        self._kernels.copy(A, out)
+        self._entry_kernels.copy(A, out)
 
     def multiply_add_witness(self, plan: KernelPlan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
         """Compute `multiply_add`, and the smallest attaining k0 + k where the product is strictly better than C."""
-        with plan.stream or _NOTHING:
-            self._recording.multiply_add_witness(plan, C, W, A, B, k0)
+        with plan.stream or _NULL_CONTEXT:
+            self._witnesses.multiply_add_witness(plan, C, W, A, B, k0)
 
     def multiply_add_pivots(self, plan: KernelPlan, C: Any, P: Any, A: Any, B: Any, k0: int) -> None:
         """Compute `multiply_add`, and record pivots in P.
 
         P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved.
         """
-        with plan.stream or _NOTHING:
-            self._recording.multiply_add_pivots(plan, C, P, A, B, k0)
+        with plan.stream or _NULL_CONTEXT:
+            self._witnesses.multiply_add_pivots(plan, C, P, A, B, k0)
 
     def can_close(self, plan: KernelPlan, n: int) -> bool:
         """Return whether `close` takes a matrix of n rows under this plan.
@@ -156,23 +154,23 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         """
         if plan.storage == "bits":
             return self._squares.fits(plan, n)
-        return plan.semiring.idempotent and n > 0 and self._staged.fits(plan, n)
+        return plan.semiring.idempotent and n > 0 and self._closing.fits(plan, n)
 
     def stack_rows(self, plan: KernelPlan) -> int:
-        """Return the most rows of matrices that `close_stack` closes in one launch; larger ones take several."""
-        return self._staged.fast_rows(self._staged.arithmetic_of(plan))
+        """Return the most rows of matrices that `close_stack` closes in one launch; larger matrices take several."""
+        return self._closing.fast_rows(self._closing.arithmetic_of(plan))
 
     def copy_nonnegative(self, A: Any, out: Any) -> Any:
         """Copy A to out with 0.0 for -0.0, and return a device word that is set where an entry is below 0."""
-        return self._kernels.copy_nonnegative(A, out)
+        return self._entry_kernels.copy_nonnegative(A, out)
 
     def relax(self, A: Any, h: Any, sign: int, epsilon: float) -> Any:
         """Return the minimum over i of h[i] + w[i, j], for weights w = ± A raised by ε |w|."""
-        return self._kernels.relax(A, h, sign, epsilon)
+        return self._entry_kernels.relax(A, h, sign, epsilon)
 
     def largest_whole(self, A: Any) -> float:
         """Return the greatest magnitude of a finite entry, or ∞ where one is no whole number."""
-        return self._kernels.largest_whole(A)
+        return self._entry_kernels.largest_whole(A)
 
     def copy(self, A: Any, out: Any) -> None:
         """Copy A to out by a kernel.
@@ -180,15 +178,15 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         In a recorded graph, any other copy of contiguous memory is a node without a priority. It may wait for all
         blocks of the concurrent products.
         """
-        self._kernels.copy(A, out)
+        self._entry_kernels.copy(A, out)
 
     def in_order(self, bits: Any, out: Any, replacements: Any, is_inverse: bool) -> None:
-        """Map the bits of floats to integers in their order, or back if ``is_inverse``: see `ordered_integers`."""
-        self._kernels.in_order(bits, out, replacements, is_inverse)
+        """Map the bits of floats to integers in their order, or inversely (`semiring.algorithms.ordered_integers`)."""
+        self._entry_kernels.in_order(bits, out, replacements, is_inverse)
 
     def spoil(self, A: Any, word: Any) -> None:
         """Set all entries of A to NaN if the device word is not 0."""
-        self._kernels.spoil(A, word)
+        self._entry_kernels.spoil(A, word)
 
     def find_predecessors(self, plan: KernelPlan, D: Any, tolerance: Tolerance, A: Any) -> Any:
         """Return the predecessors (n, n) int32 of a closed matrix D: see `semiring.algorithms.predecessors`."""
@@ -273,7 +271,7 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         """
         from semiring.kernels.cuda import streams
 
-        return None if self._classical.takes(plan) or self._logs.may_take(plan) else streams.CudaStreams()
+        return None if self._classical.supports(plan) or self._log_sums.may_use_cublas(plan) else streams.CudaStreams()
 
     def mark(self) -> Mark:
         """Return an event after all work on the current stream, with ``done`` and ``synchronize()``."""
@@ -292,18 +290,18 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         """
         from semiring.kernels.cuda.streams import replay
 
-        if self._classical.takes(plan) or self._logs.may_take(plan, A.shape[-1]):
+        if self._classical.supports(plan) or self._log_sums.may_use_cublas(plan, A.shape[-1]):
             algorithm(engine_of(plan), A)
         else:
             replay(plan, A, engine_of, algorithm)
 
     def close_block(self, plan: KernelPlan, A: Any) -> None:
         """Compute A ← A* in place, fastest for up to 128 rows (see `semiring.kernels.cuda.closing`)."""
-        self._staged.close_block(plan, A)
+        self._closing.close_block(plan, A)
 
     def close_block_pivots(self, plan: KernelPlan, A: Any, P: Any, k0: int) -> None:
         """Compute `close_block`, and set P[i, j] to k0 + k where pivot k changes A[i, j]."""
-        self._staged.close_block(plan, A, P, k0)
+        self._closing.close_block(plan, A, P, k0)
 
     def close(self, plan: KernelPlan, A: Any, *, has_concurrent_work: bool = False) -> None:
         """Compute A ← A* in place by the staged Floyd-Warshall kernels, for an idempotent ⊕.
@@ -311,10 +309,10 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         ``has_concurrent_work``: whether concurrent work keeps the device busy.
         """
         if plan.storage == "bits":
-            with plan.stream or _NOTHING:
+            with plan.stream or _NULL_CONTEXT:
                 self._squares.close(plan, A)
         else:
-            self._staged.close(plan, A, has_concurrent_work=has_concurrent_work)
+            self._closing.close(plan, A, has_concurrent_work=has_concurrent_work)
 
     def paper_names(self) -> tuple[str, ...]:
         """Return the names of the methods of papers that have kernels in this backend."""
@@ -330,4 +328,4 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
 
     def close_stack(self, plan: KernelPlan, A: Any) -> None:
         """Close all matrices of A (count, n, n) together; pivots without a star are numbered across matrices."""
-        self._staged.close(plan, A)
+        self._closing.close(plan, A)

@@ -13,7 +13,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from semiring.kernels.cuda.closing.modules import current_device, granted
+from semiring.kernels.cuda.closing.modules import current_device, max_shared_memory
 from semiring.kernels.cuda.entries.packing import set_bits
 from semiring.logs import CACHED_SECONDS, Compilation
 
@@ -23,19 +23,19 @@ __all__ = [
 ]
 
 _THREADS = 256
-_PANEL = 512  # rows or columns that are copied at a time
-_GROUP = 256  # words of targets that a block searches from
-_UNSEEN = 8  # levels between two tests for new vertices
+_PANEL = 512  # the rows or columns that are copied at a time
+_GROUP = 256  # the words of target vertices that one block processes
+_LEVELS_PER_TEST = 8  # the levels between two tests for new vertices, each of which waits
 
 
 def scan_structure(A: Any, none: Any) -> tuple[bool, bool, int, Any]:
     """Return whether A = Aᵀ bitwise, whether an edge lies below the diagonal, the number of edges, and their weight.
 
-    ``none`` is no edge. The weight is None unless all edges between two vertices have it. The cost is one pass, and a
-    wait.
+    ``none`` is the entry of no edge. The weight is None unless all edges between two vertices have it. Cost: one pass,
+    and a wait.
     """
     tiles, result = -(-len(A) // 32), cupy.zeros(4, np.uint64)
-    _launch(A, "look", (tiles, tiles), *_matrix(A), _bits(none, A), result)
+    _launch(A, "look", (tiles, tiles), *_matrix_arguments(A), _bits(none, A), result)
     flags, edges, least, greatest = result.get().tolist()
     low, between = 2**64 - 1 - least, least or greatest
     weight = np.asarray(greatest, f"u{A.itemsize}").view(A.dtype)[()] if between and low == greatest else None
@@ -46,7 +46,7 @@ def edge_words(A: Any, none: Any) -> Any:
     """Return the entries of A (n, n) that differ from ``none`` as bits: words (n, ⌈n/32⌉) uint32."""
     n = len(A)
     words = cupy.empty((n, -(-n // 32)), np.uint32)
-    _launch(A, "edge_words", (n,), *_matrix(A), np.int32(words.shape[1]), _bits(none, A), words)
+    _launch(A, "edge_words", (n,), *_matrix_arguments(A), np.int32(words.shape[1]), _bits(none, A), words)
     return words
 
 
@@ -71,7 +71,7 @@ def permute_columns(D: Any, order: Any) -> None:
     Workspace: none, or a panel of rows where a row does not fit shared memory.
     """
     places = cupy.asarray(order.astype(np.int32))
-    if _is_staged(D):
+    if _fits_shared_memory(D):
         _gather(D, D, None, places)
         return
     for start in range(0, len(D), _PANEL):
@@ -79,15 +79,15 @@ def permute_columns(D: Any, order: Any) -> None:
         rows[...] = _gather(rows, cupy.empty(rows.shape, D.dtype), None, places)
 
 
-def _is_staged(A: Any) -> bool:
+def _fits_shared_memory(A: Any) -> bool:
     """Return whether a row fits the shared memory of a block."""
-    return int(A.shape[1] * A.itemsize) <= granted()
+    return int(A.shape[1] * A.itemsize) <= max_shared_memory()
 
 
 def _gather(A: Any, out: Any, rows: Any, columns: Any) -> Any:
-    staged = columns is not None and _is_staged(A)
+    staged = columns is not None and _fits_shared_memory(A)
     arguments = A, _stride(A), out, _stride(out), np.int32(out.shape[1]), rows, columns, np.int32(staged)
-    _launch(A, "gather", (len(out),), *arguments, shared=A.shape[1] * A.itemsize if staged else 0)
+    _launch(A, "gather", (len(out),), *arguments, shared_bytes=A.shape[1] * A.itemsize if staged else 0)
     return out
 
 
@@ -101,10 +101,10 @@ def mirror(A: Any) -> None:
     _transpose(A, A, 1)
 
 
-def _transpose(A: Any, out: Any, below: int) -> None:
+def _transpose(A: Any, out: Any, only_below: int) -> None:
     m, n = out.shape
     if m and n:
-        sizes = np.int32(m), np.int32(n), np.int32(below)
+        sizes = np.int32(m), np.int32(n), np.int32(only_below)
         _launch(A, "transpose", (-(-n // 32), -(-m // 32)), A, _stride(A), out, _stride(out), *sizes)
 
 
@@ -134,15 +134,15 @@ def count_hops(D: Any, starts: Any, heads: Any, words: Any, weight: Any, none: A
         levels = last, active, following, fresh, reached, D, _stride(D), value, *sizes, np.int32(level), latest
         _launch(D, "hop_level", (n, groups), *lists, words, *levels)
         last, active, following, fresh = following, fresh, last, active
-        if level % _UNSEEN == 0 and int(latest[0]) < level:
+        if level % _LEVELS_PER_TEST == 0 and int(latest[0]) < level:
             break
 
 
 def spanning_edges(A: Any, none: Any, largest: bool) -> tuple[Any, Any, Any]:
     """Return a spanning forest of a symmetric matrix (n, n): tails, heads and weights of its edges, on the host.
 
-    The forest has the greatest or the least weights; ``none`` is no edge. Source: O. Borůvka, Práce Moravské
-    přírodovědecké společnosti 3 (1926). Cost: at most log n passes, and as many waits.
+    The forest has the greatest or the least weights. ``none`` is the entry of no edge. Source: O. Borůvka, Práce
+    Moravské přírodovědecké společnosti 3 (1926). Cost: at most log n passes, and as many waits.
     """
     n, side = len(A), np.int32(largest)
     tree, above = cupy.arange(n, dtype=np.int32), cupy.empty(n, np.int32)
@@ -153,7 +153,7 @@ def spanning_edges(A: Any, none: Any, largest: bool) -> tuple[Any, Any, Any]:
     while True:
         best.fill(2**64 - 1)
         edge.fill(2**64 - 1)
-        _launch(A, "best_edges", (n,), *_matrix(A), _bits(none, A), side, tree, place, head, best)
+        _launch(A, "best_edges", (n,), *_matrix_arguments(A), _bits(none, A), side, tree, place, head, best)
         _launch(A, "first_edges", threads, size, tree, place, head, best, edge)
         _launch(A, "hook", threads, size, tree, edge, above)
         _launch(A, "keep_edges", threads, size, tree, edge, best, above, edges, places, count)
@@ -162,7 +162,7 @@ def spanning_edges(A: Any, none: Any, largest: bool) -> tuple[Any, Any, Any]:
         if edge_count in (before, n - 1):
             break
     low, high = np.divmod(edges[:edge_count].get().astype(np.int64), n)
-    return low, high, _entries_at(places[:edge_count].get(), A.dtype, largest)
+    return low, high, _entries_of_ranks(places[:edge_count].get(), A.dtype, largest)
 
 
 def fill_bottlenecks(D: Any, order: Any, edges: Any, one: Any, largest: bool) -> None:
@@ -174,17 +174,17 @@ def fill_bottlenecks(D: Any, order: Any, edges: Any, one: Any, largest: bool) ->
     n = len(D)
     position = np.empty(n, np.int32)
     position[order] = np.arange(n)
-    worst = [_places_of(edges, largest)]
+    worst = [_ranks_of(edges, largest)]
     while 2 ** len(worst) <= n:
         half, table = 2 ** (len(worst) - 1), worst[-1].copy()
         table[:-half] = np.maximum(table[:-half], worst[-1][half:])
         worst.append(table)
     arguments = cupy.asarray(np.stack(worst)), cupy.asarray(position), _bits(one, D), np.int32(largest)
-    _launch(D, "fill_bottlenecks", (n,), *_matrix(D), *arguments)
+    _launch(D, "fill_bottlenecks", (n,), *_matrix_arguments(D), *arguments)
 
 
-def _places_of(entries: Any, largest: bool) -> Any:
-    """Return the ranks of entries in their order, as `rank_of` in graphs.cu; `_entries_at` is the inverse."""
+def _ranks_of(entries: Any, largest: bool) -> Any:
+    """Return the ranks of entries in their order, as `rank_of` in graphs.cu; `_entries_of_ranks` is the inverse."""
     bits = entries.view(f"u{entries.itemsize}")
     sign = bits.dtype.type(1 << (8 * bits.itemsize - 1))
     kind = _kind(entries.dtype)
@@ -192,7 +192,7 @@ def _places_of(entries: Any, largest: bool) -> Any:
     return ~places if largest else places
 
 
-def _entries_at(places: Any, dtype: Any, largest: bool) -> Any:
+def _entries_of_ranks(places: Any, dtype: Any, largest: bool) -> Any:
     places = places.astype(f"u{dtype.itemsize}")
     places = ~places if largest else places
     sign, kind = places.dtype.type(1 << (8 * places.itemsize - 1)), _kind(dtype)
@@ -213,17 +213,17 @@ def _stride(A: Any) -> Any:
     return np.int64(A.strides[0] // A.itemsize)
 
 
-def _matrix(A: Any) -> tuple[Any, ...]:
+def _matrix_arguments(A: Any) -> tuple[Any, ...]:
     return A, _stride(A), np.int32(len(A))
 
 
-def _launch(A: Any, name: str, grid: tuple[int, ...], *parameters: Any, shared: int = 0) -> None:
+def _launch(A: Any, name: str, grid: tuple[int, ...], *parameters: Any, shared_bytes: int = 0) -> None:
     """Enqueue a kernel for the entry type of A; None is a null array."""
     arguments = [np.uint64(0) if x is None else x for x in parameters]
     kernel = _kernel(name, A.itemsize, _kind(A.dtype), current_device())
-    if shared > 48 << 10:
-        kernel.max_dynamic_shared_size_bytes = max(shared, kernel.max_dynamic_shared_size_bytes)
-    kernel(grid, (_THREADS,), arguments, shared_mem=shared)
+    if shared_bytes > 48 << 10:
+        kernel.max_dynamic_shared_size_bytes = max(shared_bytes, kernel.max_dynamic_shared_size_bytes)
+    kernel(grid, (_THREADS,), arguments, shared_mem=shared_bytes)
 
 
 @lru_cache(maxsize=128)

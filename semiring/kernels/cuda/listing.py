@@ -17,7 +17,7 @@ from semiring.errors import DeviceError, DTypeError, MissingExtraError, UnknownN
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.blocks import block_kernel
 from semiring.kernels.cuda.closing.printer import ELEMENTS
-from semiring.kernels.cuda.closing.sources import arithmetic_of, operations, source
+from semiring.kernels.cuda.closing.sources import arithmetic_of, operations_source, source
 from semiring.kernels.cuda.compile.cubins import cubin
 from semiring.kernels.cuda.product.calls import call_for, format_of
 from semiring.kernels.cuda.product.layouts import Placement
@@ -26,59 +26,61 @@ from semiring.kernels.cuda.product.tiles import Tile
 from semiring.kernels.cuda.product.words import WordFormat
 from semiring.kernels.loops import steady_loop
 
-__all__ = ["ARCHITECTURES", "disassembled", "disassembler", "functions", "product_code"]
+__all__ = ["ARCHITECTURES", "closure_source", "disassemble", "find_disassembler", "product_code"]
 
-_N = 8192  # rows of the operands: enough for the tile of large matrices
-_ROWS = 64  # rows of the block whose closure is shown
+_N = 8192  # the rows of the operands, enough that `tile_for` chooses the tile for large matrices
+_ROWS = 64  # the rows of the block whose closure is shown
 _TARGET = "sm_90a"  # the default without a GPU
 
-#: Architectures whose code can be shown anywhere: those that the backend runs on.
+#: The architectures on which the backend runs. Their code can be shown without a GPU.
 ARCHITECTURES = (
     *("sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103", "sm_103a"),
     *("sm_110", "sm_110a", "sm_120", "sm_120a", "sm_121", "sm_121a"),
 )
 
 
-def functions(plan: KernelPlan, whole: bool) -> str:
-    """Return ⊕, ⊗ and the star in CUDA C++, or the whole source of the kernel that closes a block.
+def closure_source(plan: KernelPlan, is_whole: bool) -> str:
+    """Return ⊕, ⊗ and the star in CUDA C++; if ``is_whole``, the whole source of the kernel that closes a block.
 
-    Raises `DTypeError` on bfloat16, which is closed in float32, and `AlgebraError` for the whole without a star.
+    Raises `DTypeError` on bfloat16, which is closed in float32. Raises `AlgebraError` if ``is_whole`` and the semiring
+    has no star.
     """
     if plan.dtype.name not in ELEMENTS:
         raise DTypeError(f"no kernel in CUDA C++ takes {plan.dtype}: closures of it are those of float32")
-    if not whole:
-        return operations(plan)
+    if not is_whole:
+        return operations_source(plan)
     arithmetic = arithmetic_of(plan)
     chosen = block_kernel(_ROWS, arithmetic)
     return source(chosen.file, arithmetic, chosen.defines)
 
 
-def product_code(plan: KernelPlan, language: str, target: str | None, whole: bool) -> str:
+def product_code(plan: KernelPlan, language: str, target: str | None, is_whole: bool) -> str:
     """Return C ← A ⊗ B of large row-major matrices as ``"ptx"`` or ``"sass"``, with a line that describes the tile.
 
-    Raises `MissingExtraError` without the CUTLASS DSL, and for SASS without nvdisasm. Raises `UnknownNameError` for a
-    target that is not in `ARCHITECTURES`.
+    ``is_whole``: whether the result is the whole kernel, not only its loop over k. Raises `MissingExtraError` without
+    the CUTLASS DSL, and for SASS without nvdisasm. Raises `UnknownNameError` for a target that is not in
+    `ARCHITECTURES`.
     """
     if target is not None and target not in ARCHITECTURES:
         raise UnknownNameError("architecture", target, ARCHITECTURES)
     if find_spec("cutlass") is None:
         raise MissingExtraError("nvidia-cutlass-dsl", "code", f"showing a product as {language}")
-    target = _here() if target is None else target
+    target = _default_architecture() if target is None else target
     product, tile = kernel_of(plan)
     if language == "sass":
-        tool = disassembler()
+        tool = find_disassembler()
         if tool is None:
             raise MissingExtraError("nvidia-cuda-nvdisasm", "code", "showing a product as sass")
-        text = disassembled(cubin(product, tile, target)[1], tool)
+        text = disassemble(cubin(product, tile, target)[1], tool)
     else:
         from semiring.kernels.cuda.compile.compilation import translate
 
         text = translate(product, tile, target)[2]
     config = f"a tile of {tile.tile_m} × {tile.tile_n} words, {tile.thread_m} × {tile.thread_n} a thread"
-    part = "the whole" if whole else f"the loop over k, {tile.tile_k} at a time"
+    part = "the whole" if is_whole else f"the loop over k, {tile.tile_k} at a time"
     words = f"{product.words.lanes} elements to a word, " if product.words.lanes > 1 else ""
     heading = f"// a product in {plan.semiring.name} on {plan.dtype} for {target}: {config}, {words}{part}"
-    return f"{heading}\n{text if whole else steady_loop(text)}"
+    return f"{heading}\n{text if is_whole else steady_loop(text)}"
 
 
 def kernel_of(plan: KernelPlan) -> tuple[Product, Tile]:
@@ -90,7 +92,7 @@ def kernel_of(plan: KernelPlan) -> tuple[Product, Tile]:
     return call.product(A, C, C), call.tile(C)
 
 
-def _here() -> str:
+def _default_architecture() -> str:
     """Return the architecture of the current GPU, or that of an H200."""
     try:
         load_cupy()
@@ -102,7 +104,7 @@ def _here() -> str:
     return architecture(cupy.cuda.runtime.getDevice())
 
 
-def disassembler() -> str | None:
+def find_disassembler() -> str | None:
     """Return the path of nvdisasm, from the package nvidia-cuda-nvdisasm or the search path, or None."""
     for base in map(Path, sys.path):
         for path in (base / "nvidia").glob("*/bin/nvdisasm"):
@@ -110,7 +112,7 @@ def disassembler() -> str | None:
     return shutil.which("nvdisasm")
 
 
-def disassembled(machine_code: bytes, tool: str) -> str:
+def disassemble(machine_code: bytes, tool: str) -> str:
     """Return the SASS of a cubin."""
     with tempfile.TemporaryDirectory(prefix="semiring-") as folder:
         path = Path(folder) / "kernel.cubin"

@@ -17,12 +17,12 @@ from semiring.kernels.cuda.closing.barriers import recorded_words
 
 __all__ = ["CudaStreams", "mark", "replay"]
 
-_KEPT = 4  # cached recordings, each with a matrix and its panels: up to 120 MiB in float32
+_MAX_RECORDINGS = 4  # the most cached recordings; each holds a matrix and its panels, up to 120 MiB in float32
 #: The priorities of the streams by number. The highest is -5; a GPU with fewer priorities uses its highest. Closures of
-#: n = 8192 took 37.3 ms if the last two streams had different priorities, and 37.1 with equal ones.
+#: n = 8192 took 37.3 ms if the last two streams had different priorities, and 37.1 ms with equal priorities.
 _PRIORITIES = (-5, -4, -4, 0, 0)
 
-_local = threading.local()
+_thread_local = threading.local()
 
 
 def mark() -> Any:
@@ -63,7 +63,7 @@ class CudaStreams:
 
 def _stream(number: int) -> Any:
     """Return a stream of this thread on the current device."""
-    devices: dict[int, dict[int, Any]] = _local.__dict__.setdefault("streams", {})
+    devices: dict[int, dict[int, Any]] = _thread_local.__dict__.setdefault("streams", {})
     streams = devices.setdefault(cupy.cuda.Device().id, {})
     if number not in streams:
         streams[number] = cupy.cuda.Stream(non_blocking=True, priority=_PRIORITIES[number])
@@ -74,21 +74,21 @@ def _stream(number: int) -> Any:
 class _Recording:
     """The recorded launches of one closure on its own matrix, and the memory that they use."""
 
-    memo: Any  # the memo of the plan; the reference keeps its identity unique
+    memo: Any  # the memo of the plan; this reference keeps its id from being reused
     uses: int = 0
     matrix: Any = None
-    word: Any = None
+    status_word: Any = None
     graph: Any = None
     engine: Any = None
     pool: Any = None
-    streams: Any = None  # the streams of the recording, which no other work uses
-    words: Any = None  # the barrier words of its kernels
-    end: Any = None  # the end of the last use; other streams must wait for it
+    streams: Any = None  # the streams of the recording, on which no other work runs
+    barrier_words: Any = None  # the barrier words of its kernels
+    end: Any = None  # an event after the last use, for which other streams must wait
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 _recordings: OrderedDict[Any, _Recording] = OrderedDict()
-_guard = threading.Lock()
+_recordings_lock = threading.Lock()
 
 
 def replay(plan: KernelPlan, A: Any, engine_of: Callable[[KernelPlan], Any], algorithm: Callable[..., object]) -> None:
@@ -96,13 +96,13 @@ def replay(plan: KernelPlan, A: Any, engine_of: Callable[[KernelPlan], Any], alg
 
     The graph works on its own matrix, because addresses are part of it. This takes O(n²) more memory, and two copies.
     """
-    key = (id(plan.memo), algorithm, cupy.cuda.runtime.getDevice(), A.shape, A.dtype)  # all plans of a kind share one
-    with _guard:
+    key = (id(plan.memo), algorithm, cupy.cuda.runtime.getDevice(), A.shape, A.dtype)  # plans of a kind share a memo
+    with _recordings_lock:
         recording = _recordings.get(key)
         if recording is None:
             recording = _recordings[key] = _Recording(plan.memo)
         _recordings.move_to_end(key)
-        while len(_recordings) > _KEPT:
+        while len(_recordings) > _MAX_RECORDINGS:
             _recordings.popitem(last=False)
     stream = cupy.cuda.get_current_stream()
     with recording.lock:
@@ -117,7 +117,7 @@ def replay(plan: KernelPlan, A: Any, engine_of: Callable[[KernelPlan], Any], alg
         recording.graph.launch(stream)
         A[...] = recording.matrix
         if plan.status.word is not None:
-            plan.status.word[...] = recording.word
+            plan.status.word[...] = recording.status_word
         stream.record(recording.end)
 
 
@@ -135,24 +135,24 @@ def _record(
     """
     stream, pool = cupy.cuda.Stream(non_blocking=True), cupy.cuda.MemoryPool()
     with cupy.cuda.using_allocator(pool.malloc), _own_streams() as lanes, stream, recorded_words() as words:
-        recording.matrix, recording.word = cupy.empty(A.shape, A.dtype), cupy.empty(1, np.int32)
-        recording.engine = engine_of(replace(plan, status=Status(word=recording.word)))
+        recording.matrix, recording.status_word = cupy.empty(A.shape, A.dtype), cupy.empty(1, np.int32)
+        recording.engine = engine_of(replace(plan, status=Status(word=recording.status_word)))
         stream.begin_capture(cupy.cuda.runtime.streamCaptureModeRelaxed)
         try:
-            recording.word.fill(-1)
+            recording.status_word.fill(-1)
             algorithm(recording.engine, recording.matrix)
         finally:
             graph = stream.end_capture()
         recording.end = mark()
-    recording.graph, recording.pool, recording.streams, recording.words = graph, pool, (stream, lanes), words
+    recording.graph, recording.pool, recording.streams, recording.barrier_words = graph, pool, (stream, lanes), words
 
 
 @contextmanager
 def _own_streams() -> Iterator[dict[int, dict[int, Any]]]:
     """Return a context in which `CudaStreams` of this thread are new ones."""
-    streams = _local.__dict__.get("streams", {})
-    _local.streams = {}
+    outer_streams = _thread_local.__dict__.get("streams", {})
+    _thread_local.streams = {}
     try:
-        yield _local.streams
+        yield _thread_local.streams
     finally:
-        _local.streams = streams
+        _thread_local.streams = outer_streams

@@ -12,31 +12,34 @@ import numpy as np
 __all__ = ["RecordedWords", "recorded_words", "words_of"]
 
 _STREAMS = 8  # the most streams of one recording
-_PER_THREAD = 2  # cudaStreamPerThread
+_PER_THREAD = 2  # the address cudaStreamPerThread
 
 _words: dict[tuple[int, int], Any] = {}
-_local = threading.local()
+_thread_local = threading.local()
 
 
 def words_of(stream: Any) -> Any:
     """Return the barrier words of a stream of the current device.
 
-    A captured launch has other words, because the graph may run while the stream does other work. They are those of
-    `recorded_words`, or new words that the graph zeroes.
+    A captured launch has words of its own, because the graph may run while the stream does other work. These words
+    belong to the context `recorded_words`, or are new words that the graph zeroes.
     """
     import cupy
 
-    key = cupy.cuda.runtime.getDevice(), _place(stream)
+    key = cupy.cuda.runtime.getDevice(), _stream_key(stream)
     if stream.is_capturing():
-        recorded: RecordedWords | None = getattr(_local, "recorded", None)
-        return cupy.zeros(3, np.uint32) if recorded is None else recorded.of(key)
+        own_words: RecordedWords | None = getattr(_thread_local, "recorded_words", None)
+        return cupy.zeros(3, np.uint32) if own_words is None else own_words.words_for(key)
     if key not in _words:
         _words[key] = cupy.zeros(3, np.uint32)
     return _words[key]
 
 
-def _place(stream: Any) -> int:
-    """Return the key of a stream: its address, which is shared by the default streams of all threads."""
+def _stream_key(stream: Any) -> int:
+    """Return the key of a stream: its address, or a key of the thread for its default stream.
+
+    The per-thread default streams of all threads have the same address.
+    """
     return -threading.get_ident() if stream.ptr == _PER_THREAD else int(stream.ptr)
 
 
@@ -49,7 +52,7 @@ class RecordedWords:
         self._all = cupy.zeros((_STREAMS, 32), np.uint32)
         self._places: dict[tuple[int, int], int] = {}
 
-    def of(self, key: tuple[int, int]) -> Any:
+    def words_for(self, key: tuple[int, int]) -> Any:
         """Return the words of a stream of a device in this recording."""
         return self._all[self._places.setdefault(key, len(self._places))]
 
@@ -59,11 +62,12 @@ def recorded_words() -> Iterator[RecordedWords]:
     """Return a context in which this thread captures a graph whose nodes need not zero their barrier words.
 
     The graph must not run twice at the same time. A node that zeroes words has no priority, whatever its stream. It
-    waits until every block of the concurrent products has begun, so the work meant to run beside them runs after them.
-    Enter the context before the capture, on its stream, and keep its value as long as the graph.
+    waits until every block of the concurrent products has begun. So the work that should run concurrently with the
+    products would run after them. Enter the context before the capture, on its stream, and keep its value as long as
+    the graph.
     """
-    _local.recorded = RecordedWords()
+    _thread_local.recorded_words = RecordedWords()
     try:
-        yield _local.recorded
+        yield _thread_local.recorded_words
     finally:
-        _local.recorded = None
+        _thread_local.recorded_words = None

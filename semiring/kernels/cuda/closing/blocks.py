@@ -11,15 +11,15 @@ import numpy as np
 
 from semiring.errors import ShapeError
 from semiring.kernels.contract import KernelPlan
-from semiring.kernels.cuda.closing.modules import current_device, kernel
+from semiring.kernels.cuda.closing.modules import compile_kernel, current_device
 from semiring.kernels.cuda.closing.sources import Arithmetic, arithmetic_of
-from semiring.kernels.cuda.entries.prepared_launch import Prepared
+from semiring.kernels.cuda.entries.prepared_launch import PreparedLaunch
 
-__all__ = ["BlockKernel", "alone_rows", "block_kernel", "close_block", "fast_rows", "strides"]
+__all__ = ["BlockKernel", "block_kernel", "close_block", "fast_rows", "single_block_rows", "strides"]
 
 #: The most rows that the register kernel holds.
 _ROWS = 128
-_NOTHING = nullcontext()
+_NULL_CONTEXT = nullcontext()
 _SHARED = 200 << 10  # bytes of shared memory for a block on all supported devices except consumer cards
 
 
@@ -30,14 +30,14 @@ class BlockKernel:
     file: str
     defines: tuple[str, ...]
     threads: tuple[int, int, int]
-    shared: int = 0
+    shared_bytes: int = 0
 
 
 def fast_rows(arithmetic: Arithmetic, *, pivots: bool = False) -> int:
     """Return the most rows of a block that is closed in registers; packed bits are closed in shared memory.
 
-    A kernel of 128 rows with an expensive ⊕ and ⊗ would compile for 10 s. With elements of 8 bytes and marks, it would
-    spill 700 (NVRTC 13, sm_90a).
+    A kernel of 128 rows with an expensive ⊕ and ⊗ would compile for 10 s. With elements of 8 bytes and ``pivots``, it
+    would spill 700 bytes (NVRTC 13, sm_90a).
     """
     if arithmetic.is_packed:
         return 1024
@@ -46,12 +46,12 @@ def fast_rows(arithmetic: Arithmetic, *, pivots: bool = False) -> int:
 
 @lru_cache(maxsize=1024)
 def block_kernel(n: int, arithmetic: Arithmetic, *, pivots: bool = False) -> BlockKernel:
-    """The kernel for a block of n rows. Raises `ShapeError` where it is too large for one thread block."""
+    """Return the kernel for a block of n rows, or raise `ShapeError` if it is too large for one thread block."""
     marks = ("PIVOTS",) if pivots else ()
     if n <= fast_rows(arithmetic, pivots=pivots) and not arithmetic.is_packed:
         side = max(32, -(-n // 8) * 8)
-        if _in_pairs(arithmetic) and not pivots:
-            return _pairs(side)
+        if _has_paired_pivots(arithmetic) and not pivots:
+            return _paired_kernel(side)
         threads = (side // 4, side // 4 if side <= 64 else side // 8, 1)
         return BlockKernel("close_block.cu", (f"SIDE {side}", *marks), threads)
     itemsize = np.dtype(arithmetic.dtype).itemsize
@@ -61,23 +61,29 @@ def block_kernel(n: int, arithmetic: Arithmetic, *, pivots: bool = False) -> Blo
     return BlockKernel("close_bits.cu" if arithmetic.is_packed else "close_large.cu", marks, (1024, 1, 1), shared)
 
 
-def alone_rows(arithmetic: Arithmetic) -> int:
+def single_block_rows(arithmetic: Arithmetic) -> int:
     """Return the most rows of a matrix that one thread block closes faster than several that synchronize.
 
     Measured on an H200, 2026-11-21, in µs by one block and by the fastest kernel of several blocks. With pairs, float32
     takes 22 and 38 at n = 100, 30 and 32 at 128. Without pairs, float64 takes 29 and 84 at n = 65, 62 and 84 at 100,
     100 and 77 at 128. Without pairs, int16 max-min takes 51 and 63 at n = 100, 79 and 55 at 128.
     """
-    return min(_ROWS if _in_pairs(arithmetic) else 104, fast_rows(arithmetic))
+    return min(_ROWS if _has_paired_pivots(arithmetic) else 104, fast_rows(arithmetic))
 
 
-def _in_pairs(arithmetic: Arithmetic) -> bool:
-    """Return whether two pivots at once are faster; not for an expensive pair, because of the additional pairs."""
+def _has_paired_pivots(arithmetic: Arithmetic) -> bool:
+    """Return whether the kernel that takes two pivots at once is faster.
+
+    It computes additional (⊕, ⊗) pairs, so it is slower if a pair is expensive.
+    """
     return arithmetic.is_plain and np.dtype(arithmetic.dtype).itemsize == 4 and not arithmetic.is_heavy
 
 
-def _pairs(side: int) -> BlockKernel:
-    """Return the kernel with 4 × 4 entries a thread up to 64 rows, 8 × 4 up to 104, then 8 × 8: see close_pairs.cu."""
+def _paired_kernel(side: int) -> BlockKernel:
+    """Return the kernel of close_pairs.cu for ``side`` rows.
+
+    A thread has 4 × 4 entries up to 64 rows, 8 × 4 entries up to 104 rows, and 8 × 8 entries for more rows.
+    """
     places_y, places_x = 1 + (side > 64), 1 + (side > 104)
     threads = side // (4 * places_x), side // (4 * places_y)
     places = f"PLACES_Y {places_y}", f"PLACES_X {places_x}"
@@ -97,7 +103,7 @@ def close_block(plan: KernelPlan, A: Any, P: Any = None, k0: int = 0) -> None:
         return
     word, matrix_stride = plan.status.word, A.strides[0] if A.ndim == 3 else 0
     P_strides = None if P is None else strides(P)
-    with plan.stream or _NOTHING:
+    with plan.stream or _NULL_CONTEXT:
         launch = _launch(
             arithmetic_of(plan), count, n, strides(A), matrix_stride // A.itemsize, P_strides, current_device()
         )
@@ -114,16 +120,16 @@ def _launch(
     matrix_stride: int,
     P_strides: tuple[Any, Any] | None,
     device: int,
-) -> Prepared:
+) -> PreparedLaunch:
     """Return the prepared launch for ``count`` blocks on the current device.
 
     Each launch passes the entries, the status, its first vertex, the pivots, and the number of the first pivot.
     """
     chosen = block_kernel(n, arithmetic, pivots=P_strides is not None)
-    compiled = kernel(chosen.file, "close_block", arithmetic, chosen.defines, chosen.shared)
+    compiled = compile_kernel(chosen.file, "close_block", arithmetic, chosen.defines, chosen.shared_bytes)
     marks = P_strides or (np.int64(0), np.int64(0))
     parameters = (None, *strides, np.int32(n), None, None, None, *marks, None, np.int64(matrix_stride))
-    return Prepared(compiled.kernel, (count,), chosen.threads, parameters, chosen.shared)
+    return PreparedLaunch(compiled.kernel, (count,), chosen.threads, parameters, chosen.shared_bytes)
 
 
 def strides(array: Any) -> tuple[Any, Any]:

@@ -9,24 +9,24 @@ from semiring.errors import MissingExtraError
 from semiring.kernels.cuda.closing.sources import Arithmetic, source
 from semiring.logs import CACHED_SECONDS, Compilation
 
-__all__ = ["compile_for", "current_device", "granted", "kernel", "multiprocessors", "resident_blocks"]
+__all__ = ["compile_for", "compile_kernel", "current_device", "max_shared_memory", "multiprocessors", "resident_blocks"]
 
 
-def kernel(
+def compile_kernel(
     file: str,
     name: str,
     arithmetic: Arithmetic,
     defines: tuple[str, ...] = (),
-    shared: int = 0,
+    shared_bytes: int = 0,
     *,
-    cooperative: bool = False,
+    is_cooperative: bool = False,
 ) -> Any:
-    """Return the function ``name`` of ``file`` as a CuPy kernel for the current device, with ``shared`` bytes.
+    """Return the function ``name`` of ``file`` as a CuPy kernel for the current device.
 
-    It is compiled on first use, in some tenths of a second, and CuPy caches it on disk. ``cooperative``: its launches
-    fail unless all blocks run at the same time.
+    It may use up to ``shared_bytes`` of dynamic shared memory. It is compiled on first use, in some tenths of a second,
+    and CuPy caches it on disk. If ``is_cooperative``, its launches fail unless all blocks run at the same time.
     """
-    return _kernel(file, name, arithmetic, defines, shared, cooperative, current_device())
+    return _kernel(file, name, arithmetic, defines, shared_bytes, is_cooperative, current_device())
 
 
 @lru_cache(maxsize=1024)
@@ -35,38 +35,40 @@ def _kernel(
     name: str,
     arithmetic: Arithmetic,
     defines: tuple[str, ...],
-    shared: int,
-    cooperative: bool,
-    device: int,  # which is current: what a block may have is granted on one
+    shared_bytes: int,
+    is_cooperative: bool,
+    device: int,  # the current device, a part of the cache key: the limit of shared memory is set for one device
 ) -> Any:
     under_way = Compilation(f"{arithmetic.dtype} closure", "this GPU")
-    function = _module(file, arithmetic, defines, cooperative).get_function(name)
+    function = _module(file, arithmetic, defines, is_cooperative).get_function(name)
     under_way.finish(CACHED_SECONDS)
-    if shared > 48 * 1024:  # granted to the function, which the kernels of other sizes launch too
-        function.max_dynamic_shared_size_bytes = max(shared, function.max_dynamic_shared_size_bytes)
+    if shared_bytes > 48 * 1024:  # all values of shared_bytes share the function, so its limit is only raised
+        function.max_dynamic_shared_size_bytes = max(shared_bytes, function.max_dynamic_shared_size_bytes)
     return function
 
 
 @lru_cache(maxsize=512)
-def _module(file: str, arithmetic: Arithmetic, defines: tuple[str, ...], cooperative: bool) -> Any:
+def _module(file: str, arithmetic: Arithmetic, defines: tuple[str, ...], is_cooperative: bool) -> Any:
     import cupy
 
     text = source(file, arithmetic, defines)
-    return cupy.RawModule(code=text, options=arithmetic.options, backend="nvrtc", enable_cooperative_groups=cooperative)
+    return cupy.RawModule(
+        code=text, options=arithmetic.options, backend="nvrtc", enable_cooperative_groups=is_cooperative
+    )
 
 
-def resident_blocks(function: Any, threads: int, shared: int) -> int:
+def resident_blocks(function: Any, threads: int, shared_bytes: int) -> int:
     """Return how many blocks of a kernel the current device runs at once."""
     import cupy
 
-    key = cupy.cuda.runtime.getDevice(), function.kernel.ptr, threads, shared
-    if key not in _resident:
-        one = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(function.kernel.ptr, threads, shared)
-        _resident[key] = int(one) * multiprocessors()
-    return _resident[key]
+    key = cupy.cuda.runtime.getDevice(), function.kernel.ptr, threads, shared_bytes
+    if key not in _resident_blocks:
+        one = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(function.kernel.ptr, threads, shared_bytes)
+        _resident_blocks[key] = int(one) * multiprocessors()
+    return _resident_blocks[key]
 
 
-_resident: dict[tuple[int, int, int, int], int] = {}
+_resident_blocks: dict[tuple[int, int, int, int], int] = {}
 
 
 def current_device() -> int:
@@ -88,13 +90,13 @@ def _multiprocessors(device: int) -> int:
     return int(cupy.cuda.Device(device).attributes["MultiProcessorCount"])
 
 
-def granted() -> int:
-    """Return the most bytes of shared memory of a block on the current device."""
-    return _granted(current_device())
+def max_shared_memory() -> int:
+    """Return the most bytes of shared memory that a block may use on the current device."""
+    return _max_shared_memory(current_device())
 
 
 @lru_cache
-def _granted(device: int) -> int:
+def _max_shared_memory(device: int) -> int:
     from cupy.cuda import runtime
 
     return int(runtime.deviceGetAttribute(runtime.cudaDevAttrMaxSharedMemoryPerBlockOptin, device))
@@ -114,7 +116,7 @@ def compile_for(architecture: str, text: str, options: tuple[str, ...]) -> tuple
     flags = [f"--gpu-architecture={architecture}".encode(), b"--ptxas-options=-v", *(o.encode() for o in options)]
     (code,) = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
     _, size = nvrtc.nvrtcGetProgramLogSize(program)
-    log = bytearray(size)  # no bytes: NVRTC writes into it, and all of Python shares one object for a single byte
+    log = bytearray(size)  # not bytes: NVRTC writes into the buffer, and Python shares all bytes objects of length 1
     nvrtc.nvrtcGetProgramLog(program, log)
     message = log.rstrip(b"\0").decode()
     if code != nvrtc.nvrtcResult.NVRTC_SUCCESS:

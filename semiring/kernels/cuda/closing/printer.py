@@ -12,9 +12,9 @@ import numpy as np
 
 from semiring.algebra.expressions import Expression, typed_constant
 
-__all__ = ["ELEMENTS", "constant", "function"]
+__all__ = ["ELEMENTS", "constant", "print_function"]
 
-#: The C++ type of an element, by dtype. ``words`` holds 32 truth values.
+#: The C++ type of an element, by dtype. A ``word_t`` holds 32 truth values.
 ELEMENTS = {
     "float16": "half_t",
     "float32": "float",
@@ -43,21 +43,21 @@ def constant(value: Any, dtype: np.dtype[Any]) -> str:
     return f"({ELEMENTS[dtype.name]}){bits:#x}{'ull' if dtype.itemsize == 8 else 'u'}"
 
 
-def function(
+def print_function(
     name: str,
     parameters: str,
     expression: Expression,
     dtype: np.dtype[Any],
     *,
-    ordered: bool = False,
-    undefined: str | None = None,
+    has_ordered_bits: bool = False,
+    nan_variables: str | None = None,
 ) -> str:
     """Return an inline device function ``name`` of one-letter ``parameters``, all elements of ``dtype``.
 
-    ``ordered``: no operand ever has its sign bit set, so that a minimum or maximum of floats may compare their bits.
-    ``undefined``: the parameters that may be NaN, by default all.
+    ``has_ordered_bits``: whether no operand ever has its sign bit set, so that a minimum or maximum of floats may
+    compare their bits. ``nan_variables``: the parameters that may be NaN, by default all of them.
     """
-    undefined = parameters if undefined is None else undefined
+    nan_variables = parameters if nan_variables is None else nan_variables
     element = ELEMENTS[dtype.name]
     lines: list[str] = []
 
@@ -67,12 +67,12 @@ def function(
     def operation(node: Expression, arguments: list[str]) -> str:
         called = node.op + "_" * (node.op in _KEYWORDS)
         if node.op in ("min", "max"):
-            position = node.never_nan_argument(undefined) if dtype == np.float64 else None
-            if ordered:
+            never_nan = node.never_nan_argument(nan_variables) if dtype == np.float64 else None
+            if has_ordered_bits:
                 called += "ordered"
-            elif position is not None:
+            elif never_nan is not None:
                 called += "defined"
-                arguments = arguments[position:] + arguments[:position]
+                arguments = arguments[never_nan:] + arguments[:never_nan]
         result, kind = f"t{len(lines)}", "bool" if node.kind == "truth" else element
         lines.append(f"    const {kind} {result} = {called}({', '.join(arguments)});")
         return result

@@ -10,7 +10,7 @@ import cupy
 import numpy as np
 
 from semiring.kernels.contract import KernelPlan
-from semiring.kernels.cuda.closing.modules import current_device, granted
+from semiring.kernels.cuda.closing.modules import current_device, max_shared_memory
 from semiring.kernels.cuda.entries.elementwise import reduction
 from semiring.kernels.cuda.product.bit_kernels import is_reachability
 from semiring.kernels.cuda.product.calls import call_for, format_of
@@ -19,16 +19,16 @@ from semiring.logs import CACHED_SECONDS, Compilation
 __all__ = ["count_edges", "fill_component", "has_edges", "peel", "permute_bits", "sweep_against", "sweep_along"]
 
 _THREADS = 256
-_TOGETHER = 16  # words of a set whose rows one block sweeps along
-_ROWS = 8  # of columns that are moved together, at most
-_STRIP = 64  # a strip of columns whose rows are moved is this part of all
+_TOGETHER = 16  # the words of a set of vertices whose rows one block sweeps along
+_ROWS = 8  # the most rows whose columns one block permutes together
+_STRIP = 64  # the strips of columns in which the rows are permuted
 _U32 = np.dtype(np.uint32)
 
 
 def has_edges(plan: KernelPlan, n: int) -> bool:
     """Return whether ⊕ is or and ⊗ is and, and a row of n bits fits the shared memory of a block."""
     call = call_for(plan, format_of(plan), accumulate=True)
-    return is_reachability(call) and 0 < n <= 8 * granted()
+    return is_reachability(call) and 0 < n <= 8 * max_shared_memory()
 
 
 def count_edges(words: Any) -> tuple[int, bool]:
@@ -45,9 +45,9 @@ def peel(words: Any, edges: int, rounds: int) -> tuple[Any, Any, Any]:
     starts = cupy.zeros(n + 1, _U32)
     cupy.cumsum(degrees, dtype=_U32, out=starts[1:])
     heads, entering = cupy.empty(edges, np.int32), cupy.zeros(n, _U32)
-    _launch("list_edges", (n,), *_where(words), starts[:-1].copy(), heads, entering)
+    _launch("list_edges", (n,), *_matrix_arguments(words), starts[:-1].copy(), heads, entering)
     order, count = cupy.empty(n, np.int32), cupy.zeros(1, _U32)
-    _kernel("peel", 1, current_device())((1,), (1024,), (starts, heads, entering, order, count, *_ints(n, rounds)))
+    _kernel("peel", 1, current_device())((1,), (1024,), (starts, heads, entering, order, count, *_as_int32(n, rounds)))
     size = int(count[0])
     return order[:size].get().astype(np.int64), starts.get().astype(np.int64), heads.get()
 
@@ -56,32 +56,39 @@ def sweep_along(words: Any, vertices: Any) -> Any:
     """Return the heads of the edges from some vertices, whose rows are read once."""
     target, width = cupy.zeros(words.shape[1], _U32), words.shape[1]
     grid = -(-width // _THREADS), -(-width // _TOGETHER)
-    _launch("sweep_along", grid, *_where(words), cupy.asarray(vertices), target, np.int32(_TOGETHER))
+    _launch("sweep_along", grid, *_matrix_arguments(words), cupy.asarray(vertices), target, np.int32(_TOGETHER))
     return target.get()
 
 
 def sweep_against(words: Any, vertices: Any, candidates: Any) -> Any:
     """Return the candidates from which an edge leads to the vertices; their rows are read once."""
     target = cupy.zeros(words.shape[1], _U32)
-    _launch("sweep_against", (len(words),), *_where(words), cupy.asarray(vertices), cupy.asarray(candidates), target)
+    _launch(
+        "sweep_against",
+        (len(words),),
+        *_matrix_arguments(words),
+        cupy.asarray(vertices),
+        cupy.asarray(candidates),
+        target,
+    )
     return target.get()
 
 
 def permute_bits(words: Any, order: Any) -> None:
     """Permute rows and columns: first each row by itself, then the rows in strips of columns."""
     n, width = words.shape
-    places = np.full(32 * width, n, np.int32)  # behind the last column there is a bit that is 0
+    places = np.full(32 * width, n, np.int32)  # bit n, after the last column, is 0
     places[:n] = order
     columns = cupy.asarray(places)
     rows = _ROWS
-    while rows > 1 and 4 * rows * width > granted():
+    while rows > 1 and 4 * rows * width > max_shared_memory():
         rows //= 2
     kernel = _kernel("move_columns", rows, current_device())
     shared = 4 * rows * width
     if shared > 48 << 10:
         kernel.max_dynamic_shared_size_bytes = max(shared, kernel.max_dynamic_shared_size_bytes)
     stride = np.int64(words.strides[0] // 4)
-    kernel((-(-n // rows),), (512,), (words, stride, *_ints(n, width), columns), shared_mem=shared)
+    kernel((-(-n // rows),), (512,), (words, stride, *_as_int32(n, width), columns), shared_mem=shared)
     step = max(32, width // _STRIP)
     for start in range(0, width, step):
         part = words[:, start : start + step]
@@ -96,21 +103,21 @@ def fill_component(words: Any, start: int, stop: int) -> None:
     row |= cupy.asarray(np.packbits(own, bitorder="little").view(_U32))
     words[start:stop] = row
     if start:
-        _launch("fill_columns", (start,), words, np.int64(words.strides[0] // 4), *_ints(start, stop))
+        _launch("fill_columns", (start,), words, np.int64(words.strides[0] // 4), *_as_int32(start, stop))
 
 
 def _degrees(words: Any) -> tuple[Any, Any]:
     """Return the out-degree of each vertex, and whether an edge leads to an earlier vertex."""
     degrees, backward = cupy.zeros(len(words), _U32), cupy.zeros(1, _U32)
-    _launch("out_degrees", (len(words),), *_where(words), degrees, backward)
+    _launch("out_degrees", (len(words),), *_matrix_arguments(words), degrees, backward)
     return degrees, backward
 
 
-def _where(words: Any) -> tuple[Any, Any, Any]:
+def _matrix_arguments(words: Any) -> tuple[Any, Any, Any]:
     return words, np.int64(words.strides[0] // 4), np.int32(words.shape[1])
 
 
-def _ints(*values: int) -> tuple[Any, ...]:
+def _as_int32(*values: int) -> tuple[Any, ...]:
     return tuple(map(np.int32, values))
 
 

@@ -20,39 +20,41 @@ from semiring.algebra.expressions import Expression, parse
 from semiring.arrays.bits import to_bitwise
 from semiring.errors import DTypeError, no_star
 from semiring.kernels.contract import KernelPlan
-from semiring.kernels.cuda.closing.printer import ELEMENTS, constant, function
+from semiring.kernels.cuda.closing.printer import ELEMENTS, constant, print_function
 from semiring.kernels.cuda.product.layouts import is_nonnegative
 from semiring.kernels.definition import KernelDefinition, define, has_unit_star
 
 _SUM, *_EXTREMA = (parse(text, ("x", "y")) for text in ("x + y", "min(x, y)", "max(x, y)"))
-#: x + y by the multiplier, which has no part in a minimum: gridDim.z is 1, unseen by the compiler. With a third of the
-#: pairs as one instruction that adds and compares, and two thirds as these and a 3-input minimum, all pipes are busy.
+#: x + y as x · gridDim.z + y: gridDim.z is 1, but the compiler does not know it, and emits a multiply-add, which runs
+#: on a pipe that computes no minimum. A third of the pairs use one instruction that adds and compares. Two thirds use
+#: this sum and a 3-input minimum (tiles.cuh). Then all pipes are busy.
 _MULTIPLIED = """#define BALANCED
 INLINE element times_multiplied(element x, element y) { return (element)((unsigned)x * gridDim.z + (unsigned)y); }"""
 _LONG = frozenset({"div", "exp", "expm1", "log", "log1p", "sqrt"})
-#: The folders of the sources.
+#: The packages that contain CUDA sources.
 _FOLDERS = tuple(
     f"semiring.kernels.cuda.{name}" for name in ("closing", "closing.papers", "elimination", "predecessors", "product")
 )
 _INCLUDE = re.compile(r'#include "([^"]+)"\n')
 
-__all__ = ["Arithmetic", "arithmetic_of", "operations", "source", "text_of"]
+__all__ = ["Arithmetic", "arithmetic_of", "operations_source", "source", "text_of"]
 
 
 @dataclass(frozen=True)
 class Arithmetic:
     """The operations ⊕, ⊗ and the star as kernels compute them; equal values give equal sources."""
 
-    dtype: str  # of an element; uint32 for words of 32 truth values
+    dtype: str  # the dtype of an element; uint32 for words of 32 truth values
     plus: Expression
     times: Expression
     zero: Any
     one: Any
     star: Expression | None = None  # None: the star is 1̄ wherever it exists
-    divergence: Expression | None = None
+    divergence: Expression | None = None  # whether an element has no star; None: every element has a star
     idempotent: bool = False
-    ordered: bool = False  # no sign bit is ever set: float32 in the order of its bits
-    contract: bool = False
+    #: Whether ⊕ compares float32 by its bits as integers, because no sign bit is ever set.
+    has_ordered_bits: bool = False
+    contract: bool = False  # whether products and sums may be contracted to fused multiply-adds (--fmad)
 
     @cached_property
     def _hash(self) -> int:
@@ -88,7 +90,7 @@ class Arithmetic:
         return ("--std=c++17", f"--fmad={'true' if self.contract else 'false'}", "--extra-device-vectorization")
 
     @property
-    def operations(self) -> str:
+    def operations_text(self) -> str:
         """Return the source of the element type, 0̄, 1̄, ⊕ and ⊗."""
         dtype = np.dtype(self.dtype)
         return "\n".join(
@@ -96,21 +98,23 @@ class Arithmetic:
                 f"typedef {ELEMENTS[self.dtype]} element;",
                 f"#define ZERO ({constant(self.zero, dtype)})",
                 f"#define ONE ({constant(self.one, dtype)})",
-                function("plus", "xy", self.plus, dtype, ordered=self.ordered, undefined="y"),
-                function("times", "xy", self.times, dtype, undefined=""),
+                print_function(
+                    "plus", "xy", self.plus, dtype, has_ordered_bits=self.has_ordered_bits, nan_variables="y"
+                ),
+                print_function("times", "xy", self.times, dtype, nan_variables=""),
             ]
         )
 
     @property
-    def stars(self) -> str:
-        """Return the source of the star, and of the test where it does not exist."""
+    def star_text(self) -> str:
+        """Return the source of the star, and of the test for elements without a star."""
         dtype = np.dtype(self.dtype)
         star = "INLINE element star(element) { return ONE; }"
         if self.star is not None:
-            star = function("star", "x", self.star, dtype)
+            star = print_function("star", "x", self.star, dtype)
         diverges = "INLINE bool diverges(element) { return false; }"
         if self.divergence is not None:
-            diverges = function("diverges", "x", self.divergence, dtype)
+            diverges = print_function("diverges", "x", self.divergence, dtype)
         return f"{star}\n{diverges}"
 
     @property
@@ -118,11 +122,11 @@ class Arithmetic:
         """Return the text that replaces ``semiring.cuh``."""
         dtype = np.dtype(self.dtype)
         marks = {"bool": "#define BOOLEAN\n", "float16": "#define HALF\n"}.get(self.dtype, "")
-        functions = [self.operations, self.stars]
+        functions = [self.operations_text, self.star_text]
         if self.is_balanced:
             functions.append(_MULTIPLIED)
-        if dtype.kind == "f":  # for paths, which are added up in double precision
-            functions.append(function("times_wide", "xy", self.times, np.dtype(np.float64)))
+        if dtype.kind == "f":  # the search for predecessors adds the weights of a path in double precision
+            functions.append(print_function("times_wide", "xy", self.times, np.dtype(np.float64)))
         scaled = ("x", "x") if self.star is None else ("times(s, x)", "times(x, s)")
         return "\n".join(
             [
@@ -135,14 +139,14 @@ class Arithmetic:
         )
 
 
-def operations(plan: KernelPlan) -> str:
-    """Return ⊕ and ⊗ under a plan as functions, and the star where there is one."""
+def operations_source(plan: KernelPlan) -> str:
+    """Return the C++ source of ⊕ and ⊗ under a plan, and of the star and its test if the semiring has a star."""
     if plan.semiring.star_expression is not None:
         arithmetic = arithmetic_of(plan)
-        return f"{arithmetic.operations}\n{arithmetic.stars}"
+        return f"{arithmetic.operations_text}\n{arithmetic.star_text}"
     definition = define(plan)
     numbers = definition.zero.leaf, definition.one.leaf
-    return Arithmetic(definition.dtype.name, definition.add, definition.mul, *numbers).operations
+    return Arithmetic(definition.dtype.name, definition.add, definition.mul, *numbers).operations_text
 
 
 def arithmetic_of(plan: KernelPlan) -> Arithmetic:
@@ -175,7 +179,7 @@ def _arithmetic(definition: KernelDefinition, semiring: Semiring, bits: bool, no
     strict = divergence is not None and bool(divergence.evaluate(one, definition.dtype))
     if nonnegative and semiring.tropical == "min" and not strict:
         divergence = None  # there is no cycle below 0
-    if bits:  # the star of a truth value is 1 or does not exist
+    if bits:  # a truth value has the star 1 or none
         truth = None if divergence is None else to_bitwise(divergence)
         return Arithmetic(
             "uint32",
@@ -203,15 +207,15 @@ def _arithmetic(definition: KernelDefinition, semiring: Semiring, bits: bool, no
 
 @lru_cache(maxsize=256)
 def source(name: str, arithmetic: Arithmetic, defines: tuple[str, ...] = ()) -> str:
-    """Return the text of the file ``name`` for one arithmetic, with macros defined in front."""
+    """Return the text of the file ``name`` for one arithmetic, after the definitions of the macros ``defines``."""
     body = _INCLUDE.sub(
-        lambda found: arithmetic.header if found[1] == "semiring.cuh" else text_of(found[1]), text_of(name)
+        lambda match: arithmetic.header if match[1] == "semiring.cuh" else text_of(match[1]), text_of(name)
     )
     return "".join(f"#define {define}\n" for define in defines) + body
 
 
 def text_of(name: str) -> str:
-    """Return a file of `_FOLDERS` with its included files inserted."""
+    """Return the text of the file ``name`` in one of `_FOLDERS`, with its included files inserted."""
     folder = next(folder for folder in map(files, _FOLDERS) if folder.joinpath(name).is_file())
     text = folder.joinpath(name).read_text(encoding="utf-8").replace("#pragma once\n", "")
-    return _INCLUDE.sub(lambda found: found[0] if found[1] == "semiring.cuh" else text_of(found[1]), text)
+    return _INCLUDE.sub(lambda match: match[0] if match[1] == "semiring.cuh" else text_of(match[1]), text)

@@ -1,9 +1,9 @@
 """Close blocks of packed truth values by squaring on the tensor cores: A* = (1̄ ⊕ A)^(2^t), 2^t ≥ n - 1.
 
-Squares take ⌈log₂ n⌉ products where elimination takes one, and these are 16 times as fast as LOP3, without a chain of n
-pivots. They are in place. If another thread block has set an entry already, that entry only appears earlier.
-After t squares all entries are set, so the result is the closure in any order. A square that changes nothing has read
-the matrix that it leaves, so A is closed; the squares enqueued after it then do nothing.
+Squaring takes ⌈log₂ n⌉ products, and elimination takes one. But the tensor cores are 16 times as fast as LOP3, and
+squares have no chain of n pivots. The squares are in place. If another thread block has set an entry already, that
+entry only appears earlier. After t squares all entries are set, so the result is the closure in any order. If a square
+changes nothing, its input was already closed, and the squares enqueued after it do nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from semiring.kernels.cuda.product.calls import call_for, format_of
 
 __all__ = ["close", "fits"]
 
-_LEAST, _MOST = 129, bit_kernels.DEPTH  # rows
+_LEAST, _MOST = 129, bit_kernels.DEPTH  # the least and the most rows
 
 
 def fits(plan: KernelPlan, n: int) -> bool:

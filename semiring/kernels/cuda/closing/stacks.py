@@ -1,6 +1,6 @@
 """Close stacks of matrices beyond one thread block each, together: two launches for each stage of 64 pivots.
 
-A single matrix is also a stack. If its elements are wide, this is faster than the look-ahead kernel.
+A single matrix is also a stack. If its elements are wide, these launches are faster than the look-ahead kernel.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from semiring.kernels.contract import KernelPlan
-from semiring.kernels.cuda.closing.modules import current_device, kernel
+from semiring.kernels.cuda.closing.modules import compile_kernel, current_device
 from semiring.kernels.cuda.closing.sources import Arithmetic, arithmetic_of
-from semiring.kernels.cuda.entries.prepared_launch import Prepared
+from semiring.kernels.cuda.entries.prepared_launch import PreparedLaunch
 
-__all__ = ["FILE", "SINGLE_MATRIX_ITEMSIZES", "close_stack", "defines", "shared"]
+__all__ = ["FILE", "SINGLE_MATRIX_ITEMSIZES", "close_stack", "defines", "shared_bytes"]
 
 FILE = "close_stack.cu"
-_NOTHING = nullcontext()
-_WIDTH = 64  # pivots of a stage
+_NULL_CONTEXT = nullcontext()
+_WIDTH = 64  # the pivots of a stage
 _THREADS = 256
-#: Bytes of copies at a time; closing a stack in parts costs some percent.
+#: The bytes of padded copies at a time. Closing a stack in parts takes some percent longer.
 _COPIES = 1 << 28
 #: Element sizes, in bytes, for which a single matrix is closed as a stack. For other sizes the look-ahead kernel is
 #: faster, see docs/benchmarks/thresholds.md.
@@ -39,10 +39,10 @@ def defines(arithmetic: Arithmetic) -> tuple[str, ...]:
     return (f"BLOCKS {2 if np.dtype(arithmetic.dtype).itemsize == 8 else 4}",)
 
 
-def shared(itemsize: int) -> int:
+def shared_bytes(itemsize: int) -> int:
     """Return the bytes of shared memory of a block.
 
-    They hold the operands of a product of 64 x 64 matrices, with padded rows of the left one.
+    It holds the operands of a product of 64 x 64 matrices; the rows of the left operand are padded.
     """
     return itemsize * _WIDTH * (2 * _WIDTH + 4)
 
@@ -59,7 +59,7 @@ def close_stack(plan: KernelPlan, A: Any) -> None:
 
     arithmetic, n = arithmetic_of(plan), A.shape[-1]
     size = -(-n // _WIDTH) * _WIDTH
-    with plan.stream or _NOTHING:
+    with plan.stream or _NULL_CONTEXT:
         if not A.size or _fits(A):
             _close(plan, A, arithmetic, n, 0)
             return
@@ -70,20 +70,21 @@ def close_stack(plan: KernelPlan, A: Any) -> None:
             copy[:, :n, :n] = part
             _close(plan, copy, arithmetic, n, start)
             part[...] = copy[:, :n, :n]
-            del copy  # before the next copy is made, so that there is never more than one
+            del copy  # frees its memory before the next copy is allocated
 
 
 def _fits(A: Any) -> bool:
-    """Return whether the kernels can work on the stack itself."""
+    """Return whether the kernels can read the stack itself, without a padded copy."""
     n, (step, row, column) = A.shape[-1], A.strides
     aligned = row % 16 == 0 and step % 16 == 0 and A.data.ptr % 16 == 0
     return bool(n % _WIDTH == 0 and column == A.itemsize and row >= n * A.itemsize and aligned)
 
 
-def _close(plan: KernelPlan, A: Any, arithmetic: Arithmetic, rows: int, before: int) -> None:
+def _close(plan: KernelPlan, A: Any, arithmetic: Arithmetic, rows: int, preceding_matrices: int) -> None:
     """Close a part of a stack whose sides are multiples of 64.
 
-    ``rows`` are the rows without padding, and ``before`` is the number of preceding matrices.
+    ``rows`` is the number of rows without padding. ``preceding_matrices`` is the number of earlier matrices in the
+    stack.
     """
     stages = A.shape[1] // _WIDTH
     if not (len(A) and stages):
@@ -91,11 +92,11 @@ def _close(plan: KernelPlan, A: Any, arithmetic: Arithmetic, rows: int, before: 
     strides = A.strides[1] // A.itemsize, A.strides[0] // A.itemsize
     launches = _launches(arithmetic, len(A), stages, rows, strides, current_device())
     word = 0 if plan.status.word is None else plan.status.word.data.ptr
-    matrices, status = A.data.ptr, (word, plan.status.first_vertex + before * rows)
-    launches.first(matrices, *status)
+    matrices, status = A.data.ptr, (word, plan.status.first_vertex + preceding_matrices * rows)
+    launches.first_pivots(matrices, *status)
     for stage in range(stages if stages > 1 else 0):
         launches.panels(matrices, stage)
-        (launches.remainders if stage + 1 < stages else launches.last)(matrices, stage, *status)
+        (launches.remainders if stage + 1 < stages else launches.last_remainders)(matrices, stage, *status)
 
 
 class _Launches(NamedTuple):
@@ -104,30 +105,30 @@ class _Launches(NamedTuple):
     Each launch receives the matrices, the stage, the status and its first vertex.
     """
 
-    first: Prepared
-    panels: Prepared
-    remainders: Prepared
-    last: Prepared  # remainders of the last stage, which has no following pivot block
+    first_pivots: PreparedLaunch
+    panels: PreparedLaunch
+    remainders: PreparedLaunch
+    last_remainders: PreparedLaunch  # the remainders of the last stage, after which no pivot block follows
 
 
 @lru_cache(maxsize=256)
 def _launches(
-    arithmetic: Arithmetic, count: int, stages: int, rows: int, apart: tuple[int, int], device: int
+    arithmetic: Arithmetic, count: int, stages: int, rows: int, element_strides: tuple[int, int], device: int
 ) -> _Launches:
-    """Return the launches for ``count`` matrices on the current device, which is ``device``.
+    """Return the launches for ``count`` matrices on ``device``, which must be the current device.
 
-    ``apart``: the strides from row to row and from matrix to matrix, in elements.
+    ``element_strides``: the strides from row to row and from matrix to matrix, in elements.
     """
-    memory = shared(np.dtype(arithmetic.dtype).itemsize)
-    where, size, rest = (None, *map(np.int64, apart)), np.int32(stages * _WIDTH), count * (stages - 1) ** 2
+    memory = shared_bytes(np.dtype(arithmetic.dtype).itemsize)
+    where, size, rest = (None, *map(np.int64, element_strides)), np.int32(stages * _WIDTH), count * (stages - 1) ** 2
 
-    def prepared(name: str, blocks: int, *parameters: Any) -> Prepared:
-        compiled = kernel(FILE, name, arithmetic, defines(arithmetic), memory)
-        return Prepared(compiled.kernel, (blocks,), (_THREADS,), (*where, *parameters), memory)
+    def prepare(name: str, blocks: int, *parameters: Any) -> PreparedLaunch:
+        compiled = compile_kernel(FILE, name, arithmetic, defines(arithmetic), memory)
+        return PreparedLaunch(compiled.kernel, (blocks,), (_THREADS,), (*where, *parameters), memory)
 
     return _Launches(
-        prepared("first_pivots", count, None, None, np.int32(rows)),
-        prepared("panels", count * 2 * (stages - 1), size, None),
-        prepared("remainders", count + rest, size, None, np.int32(count), None, None, np.int32(rows)),
-        prepared("remainders", rest, size, None, np.int32(0), None, None, np.int32(rows)),
+        prepare("first_pivots", count, None, None, np.int32(rows)),
+        prepare("panels", count * 2 * (stages - 1), size, None),
+        prepare("remainders", count + rest, size, None, np.int32(count), None, None, np.int32(rows)),
+        prepare("remainders", rest, size, None, np.int32(0), None, None, np.int32(rows)),
     )

@@ -28,22 +28,22 @@ __all__ = ["build", "translate"]
 _LOCK = threading.Lock()  # the DSL stores the module under construction in a global variable
 
 
-def build(what: Product | Fold | Search, tile: Tile | None, architecture: str) -> tuple[str, bytes]:
+def build(specification: Product | Fold | Search, tile: Tile | None, architecture: str) -> tuple[str, bytes]:
     """Return the name of a kernel and its cubin for an architecture such as ``"sm_90a"``; takes 0.1 to 3 s."""
-    name, machine_code, _ = translate(what, tile, architecture)
+    name, machine_code, _ = translate(specification, tile, architecture)
     return name, machine_code
 
 
-def translate(what: Product | Fold | Search, tile: Tile | None, architecture: str) -> tuple[str, bytes, str]:
-    """Return the name of a kernel, its cubin, and the PTX that it was compiled from."""
-    if isinstance(what, Product):
+def translate(specification: Product | Fold | Search, tile: Tile | None, architecture: str) -> tuple[str, bytes, str]:
+    """Return the name of a kernel, its cubin, and the PTX from which the cubin was compiled."""
+    if isinstance(specification, Product):
         assert tile is not None
-        kernel: Any = GemmKernel(what, tile)
+        kernel: Any = GemmKernel(specification, tile)
         parameters, addresses = PARAMETERS, 4
-    elif isinstance(what, Fold):
-        kernel, parameters, addresses = FoldKernel(what), FOLD_PARAMETERS, 2
+    elif isinstance(specification, Fold):
+        kernel, parameters, addresses = FoldKernel(specification), FOLD_PARAMETERS, 2
     else:
-        kernel, parameters, addresses = SearchKernel(what), SEARCH_PARAMETERS, 5
+        kernel, parameters, addresses = SearchKernel(specification), SEARCH_PARAMETERS, 5
     wide, narrow = parameters
     arguments = (Int64(0),) * addresses, (Int64(0),) * (wide - addresses), (Int32(0),) * narrow, Int32(1)
     with _LOCK, tempfile.TemporaryDirectory(prefix="semiring-") as folder, warnings.catch_warnings():

@@ -14,40 +14,41 @@ from semiring.kernels.cuda.product.specification import Fold, Product, Search
 from semiring.kernels.cuda.product.tiles import Tile
 from semiring.logs import Compilation
 
-__all__ = ["Source", "cubin", "fingerprint"]
+__all__ = ["Specification", "cubin", "fingerprint"]
 
 #: The specification of a kernel, without its tile.
-Source: TypeAlias = Product | Fold | Search
+Specification: TypeAlias = Product | Fold | Search
 
 _PACKAGES = ("nvidia-cutlass-dsl", "nvidia-cutlass-dsl-libs-cu13", "nvidia-cutlass-dsl-libs-cu12")
 #: The module that compiles machine code.
 _COMPILATION = "semiring.kernels.cuda.compile.compilation"
 
 
-def cubin(what: Source, tile: Tile | None, target: str) -> tuple[str, bytes]:
+def cubin(specification: Specification, tile: Tile | None, target: str) -> tuple[str, bytes]:
     """Return the name and the machine code of a kernel for a target such as ``"sm_90a"``, from disk or compiled."""
-    key = f"{what!r}\n{tile!r}\n{target}"
-    result: tuple[str, bytes] | None = disk.load(fingerprint(), key, _entry)
+    key = f"{specification!r}\n{tile!r}\n{target}"
+    result: tuple[str, bytes] | None = disk.load(fingerprint(), key, _validate_entry)
     if result is None:
         from semiring.kernels.cuda.compile.compilation import build
 
-        under_way = Compilation(_called(what), target)
-        result = build(what, tile, target)
+        under_way = Compilation(_report_name(specification), target)
+        result = build(specification, tile, target)
         under_way.finish()
         disk.save(fingerprint(), key, result)
     return result
 
 
-def _called(what: Source) -> str:
-    """Return the name of a compilation in reports: what the caller computes."""
-    if isinstance(what, Product):
-        return f"{what.words.dtype} product with ⊕ {what.add}, ⊗ {what.mul}"
-    if isinstance(what, Fold):
-        return f"{what.words.dtype} sum with ⊕ {what.add}"
-    return f"{what.words.dtype} product with witnesses, ⊗ {what.mul}"
+def _report_name(specification: Specification) -> str:
+    """Return the name of a compilation in reports, which describes the operation of the caller."""
+    if isinstance(specification, Product):
+        return f"{specification.words.dtype} product with ⊕ {specification.add}, ⊗ {specification.mul}"
+    if isinstance(specification, Fold):
+        return f"{specification.words.dtype} sum with ⊕ {specification.add}"
+    return f"{specification.words.dtype} product with witnesses, ⊗ {specification.mul}"
 
 
-def _entry(state: Any) -> tuple[str, bytes]:
+def _validate_entry(state: Any) -> tuple[str, bytes]:
+    """Return a saved entry, or raise `TypeError` if it is none, so that `disk.load` counts it as missing."""
     name, code = state
     if not (isinstance(name, str) and isinstance(code, bytes)):
         raise TypeError("no kernel")

@@ -7,8 +7,8 @@ from functools import cache, lru_cache
 import cupy
 import numpy as np
 
-from semiring.kernels.cuda.compile.cubins import Source, cubin
-from semiring.kernels.cuda.entries.prepared_launch import Prepared, load
+from semiring.kernels.cuda.compile.cubins import Specification, cubin
+from semiring.kernels.cuda.entries.prepared_launch import PreparedLaunch, load_function
 from semiring.kernels.cuda.product.specification import (
     FOLD_PARAMETERS,
     PARAMETERS,
@@ -19,31 +19,38 @@ from semiring.kernels.cuda.product.specification import (
 )
 from semiring.kernels.cuda.product.tiles import Tile
 
-__all__ = ["Kernel", "architecture", "loaded"]
+__all__ = ["Kernel", "architecture", "load_kernel"]
 
 
 class Kernel:
-    """A kernel on the device on which it was loaded; ``parameters`` are the numbers of 8-byte and of 4-byte ones."""
+    """A kernel that is loaded on one device.
 
-    def __init__(self, name: str, code: bytes, parameters: tuple[int, int], threads: int, shared: int) -> None:
+    ``parameters`` are the numbers of 8-byte and of 4-byte parameters. ``shared_bytes`` is its dynamic shared memory.
+    """
+
+    def __init__(self, name: str, code: bytes, parameters: tuple[int, int], threads: int, shared_bytes: int) -> None:
         wide, narrow = parameters
         self._types = (np.int64,) * wide + (np.int32,) * narrow
-        self._function, self._threads, self._shared = load(code, name, shared), threads, shared
+        self._function, self._threads, self._shared_bytes = (
+            load_function(code, name, shared_bytes),
+            threads,
+            shared_bytes,
+        )
 
-    def prepared(self, blocks: int, *parameters: int | None) -> Prepared:
+    def prepare_launch(self, blocks: int, *parameters: int | None) -> PreparedLaunch:
         """Return the launch of ``blocks`` blocks; None stands for a parameter that each launch passes."""
         typed = [None if x is None else kind(x) for x, kind in zip(parameters, self._types, strict=True)]
-        return Prepared(self._function, (blocks,), (self._threads,), typed, self._shared)
+        return PreparedLaunch(self._function, (blocks,), (self._threads,), typed, self._shared_bytes)
 
 
 @lru_cache(maxsize=1024)
-def loaded(what: Source, tile: Tile | None, device: int) -> Kernel:
-    """Return the kernel on a device, which is the current one."""
-    name, code = cubin(what, tile, architecture(device))
-    if isinstance(what, Product):
+def load_kernel(specification: Specification, tile: Tile | None, device: int) -> Kernel:
+    """Return the kernel on ``device``, which must be the current device."""
+    name, code = cubin(specification, tile, architecture(device))
+    if isinstance(specification, Product):
         assert tile is not None
-        return Kernel(name, code, PARAMETERS, tile.threads, tile.shared_bytes(what.words.word_bytes))
-    return Kernel(name, code, FOLD_PARAMETERS if isinstance(what, Fold) else SEARCH_PARAMETERS, THREADS, 0)
+        return Kernel(name, code, PARAMETERS, tile.threads, tile.shared_bytes(specification.words.word_bytes))
+    return Kernel(name, code, FOLD_PARAMETERS if isinstance(specification, Fold) else SEARCH_PARAMETERS, THREADS, 0)
 
 
 @cache

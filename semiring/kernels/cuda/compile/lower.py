@@ -49,21 +49,21 @@ def constant(type_: ir.Type, value: Any, dtype: np.dtype[Any]) -> ir.Value:
 
 
 def lower(
-    expression: Expression, values: Mapping[str, ir.Value], dtype: np.dtype[Any], undefined: str = ""
+    expression: Expression, values: Mapping[str, ir.Value], dtype: np.dtype[Any], nan_variables: str = ""
 ) -> ir.Value:
     """Lower ``expression`` to MLIR, on operands of one scalar or vector type with elements of ``dtype``.
 
-    ``undefined`` are the variables that may be NaN; other variables never are.
+    ``nan_variables`` are the names of the variables that may be NaN, one letter each. Other variables are never NaN.
     """
-    lowering = _Lowering(values, dtype, undefined)
+    lowering = _Lowering(values, dtype, nan_variables)
     return expression.fold(lowering.leaf, lowering.node)
 
 
 class _Lowering:
-    """The instructions for the nodes of a tree, given its operands."""
+    """Emits the instructions for the nodes of an expression tree from the values of its variables."""
 
-    def __init__(self, values: Mapping[str, ir.Value], dtype: np.dtype[Any], undefined: str) -> None:
-        self.values, self.dtype, self.undefined = values, dtype, undefined
+    def __init__(self, values: Mapping[str, ir.Value], dtype: np.dtype[Any], nan_variables: str) -> None:
+        self.values, self.dtype, self.nan_variables = values, dtype, nan_variables
         self.type = next(iter(values.values())).type
         self.floating, self.signed = is_floating(dtype), dtype.kind == "i"
 
@@ -75,7 +75,7 @@ class _Lowering:
         if op in _ORDERED:
             return self.compare(op, *args)
         if op in ("min", "max"):
-            return self.extremum(op, expression.never_nan_argument(self.undefined), *args)
+            return self.extremum(op, expression.never_nan_argument(self.nan_variables), *args)
         if op == "where":
             return arith.select(*args)
         if op in ("and", "or", "xor"):
@@ -101,34 +101,34 @@ class _Lowering:
             return arith.cmpf(getattr(arith.CmpFPredicate, _ORDERED[op]), x, y)
         return arith.cmpi(getattr(arith.CmpIPredicate, (_SIGNED if self.signed else _UNSIGNED)[op]), x, y)
 
-    def extremum(self, op: str, kept: int | None, x: ir.Value, y: ir.Value) -> ir.Value:
-        """``never_nan_argument``: which of the two is never NaN, or None."""
+    def extremum(self, op: str, never_nan_argument: int | None, x: ir.Value, y: ir.Value) -> ir.Value:
+        """Emit a minimum or maximum; ``never_nan_argument`` is the index of an operand that is never NaN, or None."""
         if not self.floating:
             return getattr(arith, op + ("si" if self.signed else "ui"))(x, y)
         if x.type == ir.F32Type.get():
-            # arith.minnumf becomes FSETP + FSEL on sm_90a, nvvm.fmin FMNMX: half the instructions. Both drop a NaN.
+            # On sm_90a arith.minnumf becomes FSETP and FSEL, and nvvm.fmin becomes FMNMX alone. Both drop a NaN.
             function = cute.arch.fmin if op == "min" else cute.arch.fmax
             return function(Float32(x), Float32(y)).ir_value()
         if ir.VectorType.isinstance(x.type):
-            # ptxas makes HMNMX2 of this, and VHMNMX of two in a row.
+            # ptxas compiles this to HMNMX2, and two consecutive ones to VHMNMX.
             word = ir.IntegerType.get_signless(32)
             operands = [llvm.bitcast(word, value) for value in (x, y)]
             text = f"{op}.{_PTX_TYPES[str(x.type)][0]} $0, $1, $2;"
             return llvm.bitcast(x.type, llvm.inline_asm(word, operands, text, "=r,r,r", has_side_effects=False))
-        if x.type == ir.F64Type.get() and kept is not None:
-            # arith.minnumf becomes DSETP, FSEL, SEL, a LOP3 that makes a NaN quiet, and moves: twice the instructions.
-            first, other = (x, y) if kept == 0 else (y, x)
+        if x.type == ir.F64Type.get() and never_nan_argument is not None:
+            # arith.minnumf takes twice the instructions: DSETP, FSEL, SEL, a LOP3 that makes a NaN quiet, and moves.
+            first, other = (x, y) if never_nan_argument == 0 else (y, x)
             return arith.select(self.compare("lt" if op == "min" else "gt", other, first), other, first)
         return getattr(arith, op + "numf")(x, y)
 
 
 def _rounded_product(x: ir.Value, y: ir.Value) -> ir.Value:
-    """The product, rounded: LLVM fuses a mulf with the addf that takes it, whatever the flags, but leaves PTX alone."""
+    """Emit a product that rounds, as inline PTX, because LLVM fuses a mulf with an addf whatever its flags are."""
     name, letter, bits = _PTX_TYPES[str(x.type)]
-    type_ = ir.IntegerType.get_signless(bits) if letter in "hr" else x.type  # halves travel as integers
+    type_ = ir.IntegerType.get_signless(bits) if letter in "hr" else x.type  # 16-bit floats are passed as integers
     operands = [llvm.bitcast(type_, value) if type_ != x.type else value for value in (x, y)]
     text, constraint = f"mul.rn.{name} $0, $1, $2;", f"={letter},{letter},{letter}"
-    if name.startswith("bf16"):  # multiplies alone from sm_90 on; adding -0 changes no product
+    if name.startswith("bf16"):  # mul.bf16 needs sm_90; fma with -0 gives the same product on all targets
         zero = f"0x{'8000' * (bits // 16)}"
         text = f"{{.reg .b{bits} z; mov.b{bits} z, {zero}; fma.rn.{name} $0, $1, $2, z;}}"
     product = llvm.inline_asm(type_, operands, text, constraint, has_side_effects=False)

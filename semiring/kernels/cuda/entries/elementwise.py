@@ -32,16 +32,16 @@ Array: TypeAlias = Any  # a CuPy array
 
 
 @cache
-def _select() -> Any:
+def _select_kernel() -> Any:
     return load_cupy().ElementwiseKernel("bool absent, T number, T extreme", "T y", "y = absent ? extreme : number")
 
 
 def select(target: Array, absent: Array, numbers: Array, extreme: float) -> None:
     """Write ``extreme`` into the target where ``absent``, and the number elsewhere; the target may be ``numbers``."""
-    _select()(absent, numbers, target.dtype.type(extreme), target)
+    _select_kernel()(absent, numbers, target.dtype.type(extreme), target)
 
 
-#: The fold of two terms, by ⊕. A minimum drops a NaN, as NumPy's fmin does.
+#: The C++ expression that folds two terms, by the name of ⊕. A minimum drops a NaN, as NumPy's fmin does.
 _FOLDS = {
     "min": "(b != b || a < b) ? a : b",
     "max": "(b != b || a > b) ? a : b",
@@ -57,22 +57,22 @@ def reduction(op: str, dtype: np.dtype[Any]) -> Any:
 
     It is called with the array and ``axis=``. float16 and bfloat16 are added in single precision.
     """
-    return _reduction(op, dtype)
+    return _reduction_kernel(op, dtype)
 
 
 @cache
-def _reduction(op: str, dtype: np.dtype[Any]) -> Any:
+def _reduction_kernel(op: str, dtype: np.dtype[Any]) -> Any:
     wide = "float" if op == "add" and dtype.itemsize == 2 and is_floating(dtype) else None
     return load_cupy().ReductionKernel(
-        "T x", "T y", "x", _FOLDS[op], "y = a", _start(op, dtype), f"semiring_reduce_{op}_{dtype.name}", wide
+        "T x", "T y", "x", _FOLDS[op], "y = a", _neutral_literal(op, dtype), f"semiring_reduce_{op}_{dtype.name}", wide
     )
 
 
-def _start(op: str, dtype: np.dtype[Any]) -> str:
-    """Return the C++ literal of the neutral term."""
+def _neutral_literal(op: str, dtype: np.dtype[Any]) -> str:
+    """Return the C++ literal of the neutral element of ⊕."""
     if op in ("add", "or", "xor"):
         return "0"
-    least = op == "max"  # "and" starts with all bits, as a minimum of unsigned integers does
+    least = op == "max"  # "and" starts with all bits set, as a minimum of unsigned integers does
     if is_floating(dtype):
         return f"{'-' if least else ''}__int_as_float(0x7f800000)"
     if dtype.kind == "b" or op == "and":
@@ -102,7 +102,7 @@ _NONNEGATIVE = Pass(
 def copy_nonnegative(A: Array, out: Array) -> Array:
     """Write A, the sign bits of -0.0 and of NaN cleared, into ``out`` (which may be A).
 
-    Returns an int32 word: 1 where an entry was below 0. (A NaN with a sign would sort before all numbers.)
+    Returns a word (1,) int32, which is 1 if an entry was below 0. A NaN with a sign would sort before all numbers.
     """
     word = load_cupy().empty(1, np.int32)
     word.data.memset_async(0, word.nbytes)
@@ -150,44 +150,44 @@ _REPLACE = Pass(
 )
 
 
-def replace_beyond(A: Array, bound: Any, replacement: Any, out: Array, *, least: bool = True, sign: int = 1) -> None:
+def replace_beyond(A: Array, bound: Any, replacement: Any, out: Array, *, is_least: bool = True, sign: int = 1) -> None:
     """Write ``sign`` · A of integers into out, with the replacement for entries ≥ the bound.
 
-    If ``least`` is false, entries ≤ the bound are replaced. ``sign`` is 1 or -1. Out may be A.
+    If ``is_least`` is false, entries ≤ the bound are replaced. ``sign`` is 1 or -1. Out may be A.
     """
-    _REPLACE(A, out, bound, replacement, least, sign)
+    _REPLACE(A, out, bound, replacement, is_least, sign)
 
 
-def _flipped(x: str) -> str:
+def _flip_source(x: str) -> str:
     """Return `semiring.arrays.float_order.flipped` in CUDA C++."""
     return f"{x} ^ (({x} >> 31) & {MAGNITUDE_BITS:#x})"
 
 
-_FLIP = Pass("flip", "i", f"y = {_flipped('x')}")
+_FLIP = Pass("flip", "i", f"y = {_flip_source('x')}")
 
 
 def flip(bits: Array, out: Array) -> None:
-    """Write the bits (int32) of floats into out as integers in the same order, or back, for any strides."""
+    """Write the bits (int32) of floats into out as integers in the same order, or inversely, for any strides."""
     _FLIP(bits, out)
 
 
 _ORDERED = Pass(
     "in_order",
     "i",
-    f"const T from = back ? x : {_flipped('x')};"
+    f"const T from = back ? x : {_flip_source('x')};"
     "const T to = from == before_one ? after_one : from == before_two ? after_two : from;"
-    f"y = back ? {_flipped('to')} : to",
+    f"y = back ? {_flip_source('to')} : to",
     ("back", "before_one", "after_one", "before_two", "after_two"),
 )
 
 
-def in_order(bits: Array, out: Array, replaced: Sequence[tuple[Any, Any]], back: bool) -> None:
-    """Write the bits (int32) of floats into out as integers in the same order, or ``back``, in one pass.
+def in_order(bits: Array, out: Array, replacements: Sequence[tuple[Any, Any]], is_inverse: bool) -> None:
+    """Write the bits (int32) of floats into out as integers in the same order, in one pass; or the inverse map.
 
-    Out may be the bits. The map is that of `semiring.arrays.float_order.flipped`. ``replaced`` has two pairs (before,
-    after) of integers, which are replaced after the map, or before the map back.
+    Out may be the bits. The map is that of `semiring.arrays.float_order.flipped`. ``replacements`` has two pairs
+    (before, after) of integers. They are replaced after the map, or before the inverse map if ``is_inverse``.
     """
-    _ORDERED(bits, out, back, *replaced[0], *replaced[1])
+    _ORDERED(bits, out, is_inverse, *replacements[0], *replacements[1])
 
 
 _INFINITE = "__longlong_as_double(0x7ff0000000000000ll)"
@@ -199,7 +199,7 @@ __device__ double relaxed(double w, double h, double low, double high) {
 
 
 @cache
-def _relax() -> Any:
+def _relax_kernel() -> Any:
     return load_cupy().ReductionKernel(
         "T w, float64 h, float64 sign, float64 low, float64 high",
         "float64 y",
@@ -217,7 +217,7 @@ def relax(A: Array, h: Array, sign: int, epsilon: float) -> Array:
 
     ∞ of either sign is no edge. The function reads A (m, n) of floats once, without a temporary; h is (m,).
     """
-    return _relax()(A, h[:, None], float(sign), 1 - epsilon, 1 + epsilon, axis=0)
+    return _relax_kernel()(A, h[:, None], float(sign), 1 - epsilon, 1 + epsilon, axis=0)
 
 
 _WHOLE = """
@@ -229,15 +229,15 @@ __device__ double graded(double w) {
 
 
 @cache
-def _largest_whole() -> Any:
+def _largest_whole_kernel() -> Any:
     return load_cupy().ReductionKernel(
         "T entry", "float64 y", "graded(double(entry))", "a > b ? a : b", "y = a", "0", "largest_whole", preamble=_WHOLE
     )
 
 
 def largest_whole(A: Array) -> float:
-    """Return the greatest magnitude of a finite entry of A (m, n), 0 without one; ∞ where one is no whole number.
+    """Return the greatest magnitude of the finite entries of A (m, n), or ∞ if one of them is no whole number.
 
-    The function waits for the device.
+    The result is 0 if no entry is finite. The function waits for the device.
     """
-    return float(_largest_whole()(A, axis=1).max())
+    return float(_largest_whole_kernel()(A, axis=1).max())

@@ -10,10 +10,10 @@ import numpy as np
 
 from semiring.arrays.device import load_cupy
 
-__all__ = ["count", "empty_words", "pack", "pack_moved", "set_bits", "unpack", "unpack_moved"]
+__all__ = ["count", "empty_words", "pack", "pack_from_host", "set_bits", "unpack", "unpack_to_host"]
 
 Array: TypeAlias = Any  # a CuPy array
-_MOVED = 1 << 26  # truth values on the GPU at a time, in transfers from or to the host
+_TRANSFERRED = 1 << 26  # the truth values that are unpacked on the GPU at a time, in transfers from or to the host
 
 _PACK = """
 const long long row = i / width, first = i % width * 32;
@@ -25,14 +25,14 @@ word = packed;
 
 
 @cache
-def _packing() -> Any:
+def _pack_kernel() -> Any:
     return load_cupy().ElementwiseKernel(
         "raw bool truths, int64 columns, int64 width", "uint32 word", _PACK, "semiring_pack"
     )
 
 
 @cache
-def _unpacking() -> Any:
+def _unpack_kernel() -> Any:
     text = "truth = words[i / columns * width + i % columns / 32] >> i % columns % 32 & 1"
     return load_cupy().ElementwiseKernel(
         "raw uint32 words, int64 columns, int64 width", "bool truth", text, "semiring_unpack"
@@ -40,14 +40,14 @@ def _unpacking() -> Any:
 
 
 @cache
-def _counting() -> Any:
+def _count_kernel() -> Any:
     return load_cupy().ReductionKernel(
         "uint32 word", "int64 y", "__popc(word)", "a + b", "y = a", "0", "semiring_count"
     )
 
 
 @cache
-def _setting() -> Any:
+def _set_bits_kernel() -> Any:
     text = "atomicOr(&words[row * width + column / 32], 1u << column % 32)"
     return load_cupy().ElementwiseKernel(
         "int64 row, int64 column, int64 width", "raw uint32 words", text, "semiring_set_bits"
@@ -56,7 +56,7 @@ def _setting() -> Any:
 
 def set_bits(words: Array, rows: Array, columns: Array) -> None:
     """Set the bits of contiguous words (m, ⌈n/32⌉) at some rows and columns, int64 (count,) both."""
-    _setting()(rows, columns, words.shape[1], words)
+    _set_bits_kernel()(rows, columns, words.shape[1], words)
 
 
 def empty_words(shape: tuple[int, ...]) -> Array:
@@ -67,18 +67,18 @@ def empty_words(shape: tuple[int, ...]) -> Array:
 def pack(truths: Array) -> Array:
     """Return the words (..., m, ⌈n/32⌉) of a bool array (..., m, n) of any strides; tail bits are zero."""
     words = empty_words(truths.shape)
-    _packing()(truths, truths.shape[-1], words.shape[-1], words)
+    _pack_kernel()(truths, truths.shape[-1], words.shape[-1], words)
     return words
 
 
 def unpack(words: Array, columns: int, out: Array | None = None) -> Array:
     """Return the bool array (..., m, columns) of words (..., m, ⌈columns/32⌉) uint32, or write ``out``; any strides."""
     truths = load_cupy().empty((*words.shape[:-1], columns), np.bool_) if out is None else out
-    _unpacking()(words, columns, words.shape[-1], truths)
+    _unpack_kernel()(words, columns, words.shape[-1], truths)
     return truths
 
 
-def pack_moved(truths: np.ndarray[Any, Any]) -> Array:
+def pack_from_host(truths: np.ndarray[Any, Any]) -> Array:
     """Return the words (m, ⌈n/32⌉) on the current GPU of a bool array (m, n) of the host, copied in strips."""
     words = empty_words(truths.shape)
     for rows in _strips(truths):
@@ -86,17 +86,17 @@ def pack_moved(truths: np.ndarray[Any, Any]) -> Array:
     return words
 
 
-def unpack_moved(words: Array, out: np.ndarray[Any, Any]) -> None:
+def unpack_to_host(words: Array, out: np.ndarray[Any, Any]) -> None:
     """Write the truth values of words (m, ⌈n/32⌉) into out (m, n) on the host, in strips."""
     for rows in _strips(out):
         out[rows] = unpack(words[rows], out.shape[1]).get()
 
 
 def _strips(truths: np.ndarray[Any, Any]) -> Iterator[slice]:
-    step = max(1, _MOVED // max(1, truths.shape[1]))
+    step = max(1, _TRANSFERRED // max(1, truths.shape[1]))
     return (slice(start, start + step) for start in range(0, truths.shape[0], step))
 
 
 def count(words: Array) -> Array:
     """Return the number of bits set in words of any shape, a 0-d int64 array; the function does not wait."""
-    return _counting()(words)
+    return _count_kernel()(words)

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from semiring.arrays.device import load_cupy
-from semiring.kernels.cuda.entries.prepared_launch import Prepared
+from semiring.kernels.cuda.entries.prepared_launch import PreparedLaunch
 from semiring.logs import CACHED_SECONDS, Compilation
 
 __all__ = ["SIZES", "Pass", "source"]
@@ -18,9 +18,9 @@ __all__ = ["SIZES", "Pass", "source"]
 Array: TypeAlias = Any  # a CuPy array
 
 _THREADS = 256  # as in pass.cu
-_BLOCKS = 1056  # eight for each multiprocessor of an H200
+_BLOCKS = 1056  # eight blocks for each multiprocessor of an H200
 _UNROLL = 4  # as in pass.cu
-#: Integers of C++ by their bytes.
+#: The integer types of C++ by their size in bytes.
 SIZES = {1: "char", 2: "short", 4: "int", 8: "long long"}
 
 
@@ -41,9 +41,10 @@ class Pass:
     idle: str = "false"
 
     def __call__(self, A: Array, out: Array, *values: Any) -> None:
-        """Out ← the statement of A, of the same shape and dtype; out is A, or shares no memory with it.
+        """Apply the statement to A, and write the result into out, of the same shape and dtype.
 
-        ``values``: of the parameters, and the word.
+        Out is A, or shares no memory with it. ``values`` are the values of the parameters, and the word if there is
+        one.
         """
         assert (A.dtype, A.shape) == (out.dtype, out.shape)
         if not A.size:
@@ -52,7 +53,7 @@ class Pass:
         start, end = A.data.ptr, out.data.ptr
         if not (start | end) & 15:
             device = load_cupy().cuda.runtime.getDevice()
-            launch = _prepared(self, A.itemsize, A.shape, A.strides, out.strides, numbers, device)
+            launch = _prepare_launch(self, A.itemsize, A.shape, A.strides, out.strides, numbers, device)
             if launch is not None:
                 launch(start, end, *(one.data.ptr for one in word))
                 return
@@ -68,33 +69,33 @@ class Pass:
 
 
 @lru_cache(maxsize=4096)
-def _prepared(
-    which: Pass,
+def _prepare_launch(
+    operation: Pass,
     itemsize: int,
     shape: tuple[int, ...],
     strides: tuple[int, ...],
     out_strides: tuple[int, ...],
     numbers: tuple[Any, ...],
     device: int,
-) -> Prepared | None:
+) -> PreparedLaunch | None:
     """Return the launch for two arrays aligned to 16 bytes; None where rows are unaligned or not contiguous."""
-    rows = _rows(itemsize, shape, strides, out_strides)
+    rows = _contiguous_rows(itemsize, shape, strides, out_strides)
     if rows is None:
         return None
-    integer = np.dtype(f"{which.kind}{itemsize}")
+    integer = np.dtype(f"{operation.kind}{itemsize}")
     packs = rows[0] * rows[1] * itemsize // 16
     blocks = max(1, min(_BLOCKS, -(-packs // (_THREADS * _UNROLL))))
-    parameters = [None, None, *map(np.uint64, rows), *map(integer.type, numbers), *[None] * which.word]
-    return Prepared(_dense(which, integer, device), (blocks,), (_THREADS,), parameters)
+    parameters = [None, None, *map(np.uint64, rows), *map(integer.type, numbers), *[None] * operation.word]
+    return PreparedLaunch(_dense_kernel(operation, integer, device), (blocks,), (_THREADS,), parameters)
 
 
-def _rows(
+def _contiguous_rows(
     itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...], out_strides: tuple[int, ...]
 ) -> tuple[int, int, int, int] | None:
-    """Return two arrays as rows of contiguous elements, in either order of dimensions.
+    """Return the layout of two arrays as rows of contiguous elements, in either order of dimensions.
 
-    The result is the number of rows, their length, and their distances in elements, of the first and of the second
-    array. It is None where there are no such rows, or where a row does not begin at a multiple of 16 bytes.
+    The result is the number of rows, their length, and the row strides of the first and of the second array in
+    elements. It is None if there are no such rows, or if a row does not begin at a multiple of 16 bytes.
     """
     axes = [axis for axis in zip(shape, strides, out_strides, strict=True) if axis[0] > 1]
     axes.sort(key=lambda axis: -axis[1])
@@ -113,22 +114,22 @@ def _rows(
     return count, columns, stride // itemsize, out_stride // itemsize
 
 
-def source(which: Pass, integer: np.dtype[Any]) -> str:
+def source(operation: Pass, integer: np.dtype[Any]) -> str:
     """Return the text of pass.cu for one statement and one element size."""
     text = Path(__file__).with_name("pass.cu").read_text("utf-8")
-    parameters = "".join(f", T {name}" for name in which.parameters) + (", int *word" if which.word else "")
-    before = "" if which.idle == "false" else f"if ({which.idle}) return;"
-    for place, content in (("PARAMETERS", parameters), ("BEFORE", before), ("STATEMENT", which.statement)):
-        head, _, rest = text.rpartition(place)  # the last one, because the comment has some of them too
+    parameters = "".join(f", T {name}" for name in operation.parameters) + (", int *word" if operation.word else "")
+    before = "" if operation.idle == "false" else f"if ({operation.idle}) return;"
+    for place, content in (("PARAMETERS", parameters), ("BEFORE", before), ("STATEMENT", operation.statement)):
+        head, _, rest = text.rpartition(place)  # the last occurrence, because the comment has some of these words too
         text = head + content + rest
-    return f"typedef {'signed' if which.kind == 'i' else 'unsigned'} {SIZES[integer.itemsize]} T;\n{text}"
+    return f"typedef {'signed' if operation.kind == 'i' else 'unsigned'} {SIZES[integer.itemsize]} T;\n{text}"
 
 
 @lru_cache(maxsize=128)
-def _dense(which: Pass, integer: np.dtype[Any], device: int) -> Any:
+def _dense_kernel(operation: Pass, integer: np.dtype[Any], device: int) -> Any:
     """Return the function on the current device, which is ``device``."""
     under_way = Compilation("conversion of entries", "this GPU")
-    module = load_cupy().RawModule(code=source(which, integer), options=("-std=c++17",))
+    module = load_cupy().RawModule(code=source(operation, integer), options=("-std=c++17",))
     function = module.get_function("pass").kernel
     under_way.finish(CACHED_SECONDS)
     return function

@@ -9,32 +9,35 @@ from typing import Any
 
 from semiring.arrays.device import load_cupy
 
-__all__ = ["Prepared", "load"]
+__all__ = ["PreparedLaunch", "load_function"]
 
 _SHARED_BYTES, _CARVEOUT = 8, 9  # CU_FUNC_ATTRIBUTE_{MAX_DYNAMIC,PREFERRED}_SHARED_… of the driver
 
 
-def load(code: bytes, name: str, shared: int = 0) -> Any:
-    """Return the function of a cubin on the current device, with ``shared`` bytes; it keeps the module loaded."""
+def load_function(code: bytes, name: str, shared_bytes: int = 0) -> Any:
+    """Return a function of a cubin on the current device, with ``shared_bytes`` of dynamic shared memory.
+
+    The function keeps the module loaded.
+    """
     cuda = load_cupy().cuda
     module = cuda.function.Module()
     module.load(code)
     function = module.get_function(name)
-    if shared:
-        cuda.driver.funcSetAttribute(function.ptr, _SHARED_BYTES, shared)
+    if shared_bytes:
+        cuda.driver.funcSetAttribute(function.ptr, _SHARED_BYTES, shared_bytes)
         cuda.driver.funcSetAttribute(function.ptr, _CARVEOUT, 100)
     return function
 
 
-class Prepared:
+class PreparedLaunch:
     """A function of CuPy on the current device, with its grid and its parameters.
 
     ``parameters`` are NumPy scalars, or tensor maps of the driver. None stands for an integer of at most 8 bytes, such
-    as an address, that each launch passes. A launch costs 5 µs of the host. CuPy reads all parameters each time, and
-    takes 7 to 8.
+    as an address, that each launch passes. A launch costs 5 µs of the host. CuPy's own launch reads all parameters each
+    time, and takes 7 to 8 µs.
 
-    ``early``: the launch may begin as soon as all blocks of its predecessor in the stream have permitted it, or ended.
-    The kernel itself waits for its predecessor (griddepcontrol).
+    ``may_start_early``: the launch may begin as soon as all blocks of its predecessor in the stream have permitted it,
+    or ended. The kernel itself waits for its predecessor (griddepcontrol).
     """
 
     def __init__(
@@ -43,10 +46,10 @@ class Prepared:
         blocks: tuple[int, ...],
         threads: tuple[int, ...],
         parameters: Sequence[Any],
-        shared: int = 0,
+        shared_bytes: int = 0,
         *,
-        cooperative: bool = False,
-        early: bool = False,
+        is_cooperative: bool = False,
+        may_start_early: bool = False,
     ) -> None:
         driver = load_cupy().cuda.driver
         count = len(parameters)
@@ -58,30 +61,30 @@ class Prepared:
             elif parameter is not None:
                 self._values[i] = int.from_bytes(parameter.tobytes(), "little")
         self._places = (ctypes.c_uint64 * count)(*places)
-        self._given = [i for i, parameter in enumerate(parameters) if parameter is None]
-        self._kept = function, parameters  # keeps the module loaded, and the tensor maps at their addresses
+        self._open_slots = [i for i, parameter in enumerate(parameters) if parameter is None]
+        self._references = function, parameters  # keeps the module loaded, and the tensor maps at their addresses
         dimensions = (*blocks, 1, 1)[:3], (*threads, 1, 1)[:3]
         start = ctypes.addressof(self._places)
-        self._before: tuple[Any, ...] = (function.ptr, *dimensions[0], *dimensions[1], shared)
-        self._behind = (start,) if cooperative else (start, 0)
-        self._launch: Any = driver.launchCooperativeKernel if cooperative else driver.launchKernel
-        if early:
-            self._before, self._launch = (), _EarlyLaunch(function.ptr, *dimensions, shared)
+        self._leading_arguments: tuple[Any, ...] = (function.ptr, *dimensions[0], *dimensions[1], shared_bytes)
+        self._trailing_arguments = (start,) if is_cooperative else (start, 0)
+        self._launch: Any = driver.launchCooperativeKernel if is_cooperative else driver.launchKernel
+        if may_start_early:
+            self._leading_arguments, self._launch = (), _EarlyLaunch(function.ptr, *dimensions, shared_bytes)
         self._stream = load_cupy().cuda.get_current_stream
-        self._lock = Lock()  # the driver reads the parameters after all have been written
+        self._lock = Lock()  # other threads must not write parameters until the driver has read them
 
-    def __call__(self, *given: int) -> None:
-        """Enqueue the launch on the current stream, with the open parameters."""
+    def __call__(self, *arguments: int) -> None:
+        """Enqueue the launch on the current stream, with the values of the parameters that are None."""
         with self._lock:
-            for slot, value in zip(self._given, given, strict=True):
+            for slot, value in zip(self._open_slots, arguments, strict=True):
                 self._values[slot] = value
-            self._launch(*self._before, self._stream().ptr, *self._behind)
+            self._launch(*self._leading_arguments, self._stream().ptr, *self._trailing_arguments)
 
 
 class _EarlyLaunch:
     """A launch that may begin before its predecessor in the stream has ended, which CuPy does not support."""
 
-    def __init__(self, function: int, blocks: tuple[int, ...], threads: tuple[int, ...], shared: int) -> None:
+    def __init__(self, function: int, blocks: tuple[int, ...], threads: tuple[int, ...], shared_bytes: int) -> None:
         from cuda.bindings import driver
 
         attribute = driver.CUlaunchAttribute()
@@ -90,12 +93,12 @@ class _EarlyLaunch:
         config = driver.CUlaunchConfig()
         config.gridDimX, config.gridDimY, config.gridDimZ = blocks
         config.blockDimX, config.blockDimY, config.blockDimZ = threads
-        config.sharedMemBytes, config.attrs, config.numAttrs = shared, [attribute], 1
+        config.sharedMemBytes, config.attrs, config.numAttrs = shared_bytes, [attribute], 1
         self._config, self._function, self._launch = config, driver.CUfunction(function), driver.cuLaunchKernelEx
-        self._fine = driver.CUresult.CUDA_SUCCESS
+        self._success = driver.CUresult.CUDA_SUCCESS
 
     def __call__(self, stream: int, parameters: int, extra: int) -> None:
         self._config.hStream = stream
         (error,) = self._launch(self._config, self._function, parameters, extra)
-        if error != self._fine:
+        if error != self._success:
             raise RuntimeError(f"the driver launched no kernel: {error.name}")

@@ -14,10 +14,10 @@ from semiring.algebra import Semiring
 from semiring.algebra.expressions.tree import is_floating
 from semiring.arrays.device import alignment_error, load_cupy
 from semiring.arrays.scans import Scan, raise_for_entry, rule_for
-from semiring.kernels.cuda.entries.prepared_launch import Prepared
+from semiring.kernels.cuda.entries.prepared_launch import PreparedLaunch
 from semiring.logs import CACHED_SECONDS, Compilation
 
-__all__ = ["MemoryOrder", "key_of", "look", "look_at"]
+__all__ = ["MemoryOrder", "key_of", "scan_array", "scan_arrays"]
 
 Array: TypeAlias = Any  # a CuPy array
 
@@ -27,16 +27,19 @@ _UNSIGNED, _SIGNED, _FLOATING = 0, 1, 2
 _WORDS = 3  # words of the result for one array: the flags, the complement of the least key, the greatest key
 
 
-def look(array: Array, semiring: Semiring, name: str = "A") -> Scan:
-    """Run `semiring.arrays.entries.check_entries` for a CuPy array of any strides; waits and raises as `look_at`."""
-    return look_at(semiring, {name: array})[name]
+def scan_array(array: Array, semiring: Semiring, name: str = "A") -> Scan:
+    """Return the scan of a CuPy array of any strides, as `semiring.arrays.entries.check_entries` does for the host.
+
+    The function waits for the device, and raises as `scan_arrays`.
+    """
+    return scan_arrays(semiring, {name: array})[name]
 
 
-def look_at(semiring: Semiring, arrays: Mapping[str, Array]) -> dict[str, Scan]:
+def scan_arrays(semiring: Semiring, arrays: Mapping[str, Array]) -> dict[str, Scan]:
     """Return the scan of the entries of each array.
 
-    One kernel reads each array, and the host waits once, for some words. Raises `DomainError` for the first entry of
-    the first array that is NaN or outside the domain.
+    One kernel reads each array. The host waits once, for the transfer of three words of each array. Raises
+    `DomainError` for the first entry of the first array that is NaN or outside the domain.
     """
     scans = {name: Scan(nonnegative=True) for name in arrays}
     scan_names = [
@@ -60,18 +63,18 @@ def _scan(words: list[int], array: Array, semiring: Semiring, name: str) -> Scan
         raise_for_entry(array, semiring, name, nan=bool(flags & _IS_NAN))
     low = high = None
     if flags & _IS_NUMBER:
-        low, high = _value(least ^ _ones(array.dtype), array.dtype), _value(greatest, array.dtype)
+        low, high = _value(least ^ _all_ones(array.dtype), array.dtype), _value(greatest, array.dtype)
     return Scan(low, high, bool(flags & _IS_ZERO), nonnegative=not flags & _HAS_SIGN)
 
 
 # ------------------------------------------------------------------------------------------------- elements as keys
 
 
-def _ones(dtype: np.dtype[Any]) -> int:
+def _all_ones(dtype: np.dtype[Any]) -> int:
     return (1 << 8 * dtype.itemsize) - 1
 
 
-def _sign(dtype: np.dtype[Any]) -> int:
+def _sign_bit(dtype: np.dtype[Any]) -> int:
     return 1 << 8 * dtype.itemsize - 1
 
 
@@ -83,15 +86,15 @@ def key_of(value: Any, dtype: np.dtype[Any]) -> int:
     """Return the unsigned integer for a value: keys have the order of the values; -0.0 is just below 0.0."""
     bits = int(np.asarray(value, dtype).view(f"u{dtype.itemsize}"))
     if _kind(dtype) == _FLOATING:
-        return bits ^ _ones(dtype) if bits & _sign(dtype) else bits | _sign(dtype)
-    return bits ^ _sign(dtype) if _kind(dtype) == _SIGNED else bits
+        return bits ^ _all_ones(dtype) if bits & _sign_bit(dtype) else bits | _sign_bit(dtype)
+    return bits ^ _sign_bit(dtype) if _kind(dtype) == _SIGNED else bits
 
 
 def _value(key: int, dtype: np.dtype[Any]) -> Any:
     """Return the value for a key: a NumPy scalar of a floating dtype, otherwise a Python integer."""
-    kind, sign = _kind(dtype), _sign(dtype)
+    kind, sign = _kind(dtype), _sign_bit(dtype)
     if kind == _FLOATING:
-        bits = key ^ sign if key & sign else key ^ _ones(dtype)
+        bits = key ^ sign if key & sign else key ^ _all_ones(dtype)
         return np.asarray(bits, f"u{dtype.itemsize}").view(dtype)[()]
     return key - sign if kind == _SIGNED else key
 
@@ -101,19 +104,19 @@ def _rule(semiring: Semiring, dtype: np.dtype[Any], device: int) -> Array:
     """Return the `Rule` of scan.cu on the device: its words are copied once, not in every launch."""
     cupy = load_cupy()
     rule = cupy.asarray(np.array(_keys(semiring, dtype), np.uint64))
-    cupy.cuda.get_current_stream().synchronize()  # other streams will read it too
+    cupy.cuda.get_current_stream().synchronize()  # work on other streams will read the rule too
     return rule
 
 
 def _keys(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[int, ...]:
     rule = rule_for(semiring, dtype)
     zero, one = (key_of(typed(dtype), dtype) for typed in (semiring.zero_for, semiring.one_for))
-    infinity = key_of(np.inf, dtype) ^ _sign(dtype) if is_floating(dtype) else 0
-    low, high = _ends(semiring, dtype) if rule.is_restricted else (0, _ones(dtype))
+    infinity = key_of(np.inf, dtype) ^ _sign_bit(dtype) if is_floating(dtype) else 0
+    low, high = _domain_keys(semiring, dtype) if rule.is_restricted else (0, _all_ones(dtype))
     return infinity, low, high, zero, one, zero, _kind(dtype), int(rule.tropical is not None)
 
 
-def _ends(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[int, int]:
+def _domain_keys(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[int, int]:
     """Return the keys of the least and the greatest element of the domain; the first is greater if it is empty."""
     domain = semiring.domain
     if is_floating(dtype):
@@ -199,11 +202,13 @@ def _launch(cupy: Any, array: Array, name: str, semiring: Semiring, result: int)
         kernel, where = "strided", [address, sizes[1] if len(sizes) == 3 else 0, sizes[-1], count, s0, s1, s2]
     threads = count * size // 16 if kernel == "dense" else count
     device = cupy.cuda.runtime.getDevice()
-    launch = _prepared(f"scan_{kernel}_{8 * size}", max(1, min(_BLOCKS, -(-threads // _THREADS))), len(where), device)
+    launch = _prepare_launch(
+        f"scan_{kernel}_{8 * size}", max(1, min(_BLOCKS, -(-threads // _THREADS))), len(where), device
+    )
     launch(*where, _rule(semiring, dtype, device).data.ptr, result)
 
 
 @lru_cache(maxsize=1024)
-def _prepared(kernel: str, blocks: int, places: int, device: int) -> Prepared:
-    """Return the launch on the current device; it takes the entries, the rule and the result."""
-    return Prepared(_kernel(kernel, device), (blocks,), (_THREADS,), (None,) * (places + 2))
+def _prepare_launch(kernel: str, blocks: int, places: int, device: int) -> PreparedLaunch:
+    """Return the launch on the current device; each launch passes the entries, the rule and the result."""
+    return PreparedLaunch(_kernel(kernel, device), (blocks,), (_THREADS,), (None,) * (places + 2))

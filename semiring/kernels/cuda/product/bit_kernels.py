@@ -17,36 +17,38 @@ __all__ = [
     "product_source",
     "shared_bytes",
     "slabs_for",
-    "takes",
     "transpose_defines",
-    "transpose_shared",
+    "transpose_shared_bytes",
     "transpose_source",
     "unit_for",
+    "uses_tensor_cores",
     "width_for",
 ]
 
 _X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
 _AND, _OR, _XOR = (Expression(op, (_X, _Y)) for op in ("and", "or", "xor"))
 TARGET = "sm_90a"  # the architecture with the instruction
-DEPTH = 4096  # bits of k at a time: beyond them a sum takes more shared memory than there is
-#: Bit pairs of a product from which on this way is the faster one.
+DEPTH = 4096  # the bits of k at a time: for more bits, a sum needs more shared memory than a block may use
+#: The bit pairs of a product from which on the tensor cores are faster.
 _PAIRS = 1 << 34
-_SLABS = {1: (2, 16), 2: (2, 6), 4: (1, 3)}  # of 1024 bits of k: panels in shared memory, and tiles of A
-#: What the panel of the next unit costs, in pairs of tiles: one of 4 slabs is alone in its memory, and waited for.
+#: By the slabs, of 1024 bits of k: the panels in shared memory, and the tiles of A in shared memory.
+_SLABS = {1: (2, 16), 2: (2, 6), 4: (1, 3)}
+#: By the slabs: the cost of the panel of the next unit, in pairs of tiles. Shared memory holds only one panel of 4
+#: slabs, so a cluster waits for it.
 _BETWEEN = {1: 0.5, 2: 0.3, 4: 1.0}
-_ROUNDS = 64  # units that a cluster takes one after the other, at most
+_ROUNDS = 64  # the most units that a cluster computes one after the other
 
 
-def takes(call: ProductCall, m: int, words: int, k: int, target: str) -> bool:
+def uses_tensor_cores(call: ProductCall, m: int, words: int, k: int, target: str) -> bool:
     """Return whether a product C (m, words) of k steps runs on the tensor cores of the target."""
-    if target != TARGET or not call.words.bits or call.record or call.mul != _AND or call.add not in (_OR, _XOR):
+    if target != TARGET or not call.words.has_bits or call.record or call.mul != _AND or call.add not in (_OR, _XOR):
         return False
     return m * 32 * words * k >= _PAIRS
 
 
 def is_reachability(call: ProductCall) -> bool:
     """Return whether a call on packed bits is the product of relations: or and and."""
-    return call.words.bits and (call.add, call.mul) == (_OR, _AND)
+    return call.words.has_bits and (call.add, call.mul) == (_OR, _AND)
 
 
 def is_parity(call: ProductCall) -> bool:
@@ -55,7 +57,7 @@ def is_parity(call: ProductCall) -> bool:
 
 
 def slabs_for(depth: int) -> int:
-    """Return how many times 1024 bits of k the kernel takes at once."""
+    """Return the slabs of 1024 bits of k that the kernel multiplies at once."""
     return next(slabs for slabs in _SLABS if depth <= 1024 * slabs)
 
 
@@ -65,19 +67,26 @@ def shared_bytes(slabs: int) -> int:
     return panels * slabs * 32768 + stages * slabs * 8192 + 1024 + 512
 
 
-def defines(slabs: int, parity: bool, reads: bool, wide: bool, watched: bool = False) -> tuple[str, ...]:
-    """Return the macros for the compiler of the product."""
-    macros = {"SLABS": slabs, "PARITY": parity, "READS": reads, "WIDE": wide, "WATCHED": watched}
+def defines(slabs: int, has_xor: bool, reads_result: bool, is_wide: bool, is_watched: bool = False) -> tuple[str, ...]:
+    """Return the macros for the compiler of the product.
+
+    ``has_xor``: whether ⊕ is xor, not or. ``reads_result``: whether the kernel reads C. ``is_wide``: whether the kernel
+    reads and writes C in pairs of words. ``is_watched``: whether it reports changes of C.
+    """
+    macros = {"SLABS": slabs, "PARITY": has_xor, "READS": reads_result, "WIDE": is_wide, "WATCHED": is_watched}
     return tuple(f"-D{name}={value:d}" for name, value in macros.items())
 
 
 def width_for(blocks: int, multiprocessors: int) -> int:
-    """Return the words of a row that a block of the transpose reads, given the number of blocks at the widest."""
+    """Return the words of a row that a block of the transpose reads: 32, or 16 if this gives too few blocks.
+
+    ``blocks`` is the number of blocks for 32 words.
+    """
     return 32 if blocks >= multiprocessors else 16
 
 
-def transpose_shared(width: int) -> int:
-    """Return the bytes of a block of the transpose, as in bit_transpose.cu."""
+def transpose_shared_bytes(width: int) -> int:
+    """Return the bytes of shared memory of a block of the transpose, as in bit_transpose.cu."""
     return width * (16 * width + 32 // width) * 4
 
 
@@ -88,7 +97,7 @@ def transpose_defines(width: int) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def unit_for(slabs: int, pairs: int, columns: int, multiprocessors: int) -> int:
-    """Return how many pairs of tiles of 64 rows a cluster of two blocks takes at a time, for the same columns.
+    """Return how many pairs of tiles of 64 rows a cluster of two blocks computes at a time, for the same columns.
 
     The rows are split into parts, and the units of all columns are assigned to the clusters in turn. The result is the
     split whose slowest cluster is predicted to end first.
@@ -96,11 +105,11 @@ def unit_for(slabs: int, pairs: int, columns: int, multiprocessors: int) -> int:
     clusters = max(1, multiprocessors // 2)
     between = _BETWEEN[slabs]
 
-    def predicted(parts: int) -> float:
+    def predict_end(parts: int) -> float:
         return -(-parts * columns // clusters) * (-(-pairs // parts) + between)
 
     most = max(1, min(pairs, _ROUNDS * clusters // columns))
-    return -(-pairs // min(range(1, most + 1), key=predicted))
+    return -(-pairs // min(range(1, most + 1), key=predict_end))
 
 
 @lru_cache(maxsize=1)

@@ -10,7 +10,7 @@ import numpy as np
 from semiring.algebra.expressions import Expression
 from semiring.arrays.bits import to_bitwise
 from semiring.kernels.contract import KernelPlan
-from semiring.kernels.cuda.product.layouts import Placement, is_nonnegative, on_pairs, without_neutral
+from semiring.kernels.cuda.product.layouts import Placement, drop_neutral, is_nonnegative, selects_bits
 from semiring.kernels.cuda.product.specification import Product
 from semiring.kernels.cuda.product.tiles import Tile, parts_for, tile_for
 from semiring.kernels.cuda.product.words import WordFormat
@@ -31,9 +31,9 @@ class ProductCall:
     zero: Any
     words: WordFormat
     accumulate: bool
-    nonnegative: bool
-    contract: bool
-    record: bool = False
+    nonnegative: bool  # whether no entry of the operands is negative
+    contract: bool  # whether x·y + z may round once
+    record: bool = False  # whether the kernel records pivots
     upper: bool = False  # whether tiles below the diagonal of C may be skipped
 
     @property
@@ -59,7 +59,7 @@ class ProductCall:
         return parts_for(self.words, self.nodes, *C.shape, inner)
 
     def product(self, A: Placement, B: Placement, C: Placement) -> Product:
-        """Return the kernel for operands in words, A in elements."""
+        """Return the kernel for B and C in words, and A in elements."""
         return Product(
             self.add.text,
             self.mul.text,
@@ -83,8 +83,8 @@ def format_of(plan: KernelPlan) -> WordFormat:
         return WordFormat("int32", 32)
     if dtype == np.uint8:
         semiring = plan.semiring
-        alike = on_pairs(semiring.add.expression, semiring.mul.expression)
-        return WordFormat("int16", 2) if alike else WordFormat("uint8")
+        selects = selects_bits(semiring.add.expression, semiring.mul.expression)
+        return WordFormat("int16", 2) if selects else WordFormat("uint8")
     return WordFormat(dtype.name, 2 if dtype.itemsize == 2 else 1)
 
 
@@ -92,8 +92,8 @@ def call_for(plan: KernelPlan, words: WordFormat, *, accumulate: bool, record: b
     """Return the computation of a kernel for a plan on words of that format."""
     definition = define(plan)
     add, mul = definition.add, definition.mul
-    if words.bits:
+    if words.has_bits:
         add, mul = to_bitwise(add), to_bitwise(mul)
     else:
-        mul = without_neutral(add, mul, plan.zero)
+        mul = drop_neutral(add, mul, plan.zero)
     return ProductCall(add, mul, plan.zero, words, accumulate, plan.facts.nonnegative, definition.contract, record)

@@ -14,26 +14,27 @@ from semiring.kernels.cuda.closing.sources import Arithmetic
 
 __all__ = ["apply", "source"]
 
-#: What an element is to CuPy, and how it becomes one of `arithmetic.cuh` and back. By default itself.
+#: By dtype: the type of an element for CuPy, and the C++ expressions that convert it to the type of `arithmetic.cuh`
+#: and back. Other dtypes need no conversion.
 _VIEWS = {
     "float16": ("uint16", "half_t{{{}}}", "{}.bits"),
     "bool": ("bool", "(byte_t){}", "{}"),
 }
 
 
-def apply(semiring: Semiring, which: str, x: Any, y: Any) -> Any | None:
-    """Compute x ⊕ y (``"add"``) or x ⊗ y (``"mul"``); arrays and NumPy scalars of one dtype, which broadcast.
+def apply(semiring: Semiring, operation: str, x: Any, y: Any) -> Any | None:
+    """Compute x ⊕ y (``"add"``) or x ⊗ y (``"mul"``) of arrays and NumPy scalars of one dtype, which broadcast.
 
-    None on a dtype that is not printed (bfloat16). Enqueues one kernel on the current stream.
+    The function enqueues one kernel on the current stream. It returns None for a dtype without a C++ type (bfloat16).
     """
     dtype = x.dtype
     if dtype.name not in ELEMENTS:
         return None
     word = np.dtype(_VIEWS.get(dtype.name, (dtype.name,))[0])
-    return _kernel(semiring, which, dtype)(x.view(word), y.view(word)).view(dtype)
+    return _kernel(semiring, operation, dtype)(x.view(word), y.view(word)).view(dtype)
 
 
-def source(semiring: Semiring, which: str, dtype: np.dtype[Any]) -> tuple[str, str]:
+def source(semiring: Semiring, operation: str, dtype: np.dtype[Any]) -> tuple[str, str]:
     """Return the preamble of the kernel, and its statement."""
     X, Y = Expression("var", (), "x"), Expression("var", (), "y")
     add, mul, zero = semiring.add.expression, semiring.mul.expression, semiring.zero
@@ -41,21 +42,21 @@ def source(semiring: Semiring, which: str, dtype: np.dtype[Any]) -> tuple[str, s
         mul = Expression("where", (Expression("eq", (operand, zero)), zero, mul))
     arithmetic = Arithmetic(dtype.name, add, mul, semiring.zero_for(dtype), semiring.one_for(dtype))
     _, read, write = _VIEWS.get(dtype.name, ("", "{}", "{}"))
-    called = f"{'plus' if which == 'add' else 'times'}({read.format('x')}, {read.format('y')})"
+    called = f"{'plus' if operation == 'add' else 'times'}({read.format('x')}, {read.format('y')})"
     return arithmetic.header, f"z = {write.format(called)}"
 
 
 @lru_cache(maxsize=512)
-def _kernel(semiring: Semiring, which: str, dtype: np.dtype[Any]) -> Any:
+def _kernel(semiring: Semiring, operation: str, dtype: np.dtype[Any]) -> Any:
     import cupy
 
-    header, statement = source(semiring, which, dtype)
+    header, statement = source(semiring, operation, dtype)
     word = _VIEWS.get(dtype.name, (dtype.name,))[0]
     return cupy.ElementwiseKernel(
         f"{word} x, {word} y",
         f"{word} z",
         statement,
-        f"semiring_{which}_{dtype.name}",
+        f"semiring_{operation}_{dtype.name}",
         preamble=header,
         options=("--std=c++17", "--fmad=false"),
     )

@@ -28,12 +28,12 @@ class FoldKernel:
     def __call__(
         self, addresses: tuple[Int64, ...], strides: tuple[Int64, ...], sizes: tuple[Int32, ...], blocks: Int32
     ) -> None:
-        """The kernel with its grid, to compile; launches pass `specification.FOLD_PARAMETERS` to the kernel."""
+        """Launch the kernel; this method exists for compilation only."""
         self.kernel(addresses, strides, sizes).launch(grid=[blocks, 1, 1], block=[THREADS, 1, 1])
 
     @cute.kernel
     def kernel(self, addresses: tuple[Int64, ...], strides: tuple[Int64, ...], sizes: tuple[Int32, ...]) -> None:
-        """Parameters as `product.FOLD_PARAMETERS` lists them."""
+        """Run the kernel with the parameters that `specification.FOLD_PARAMETERS` lists."""
         word = self.registers.word
         m, n, parts = sizes
         tid, _, _ = cute.arch.thread_idx()

@@ -10,14 +10,14 @@ import cupy
 from cupy.cuda import runtime
 
 from semiring.kernels.contract import KernelPlan
-from semiring.kernels.cuda.compile.loading import loaded
-from semiring.kernels.cuda.entries.prepared_launch import Prepared
+from semiring.kernels.cuda.compile.loading import load_kernel
+from semiring.kernels.cuda.entries.prepared_launch import PreparedLaunch
 from semiring.kernels.cuda.product.calls import ProductCall
 from semiring.kernels.cuda.product.layouts import Placement
 from semiring.kernels.cuda.product.specification import THREADS, Fold, Product
 from semiring.kernels.cuda.product.tiles import Tile
 
-__all__ = ["Launch", "enter", "prepare"]
+__all__ = ["Launch", "enter_device", "prepare"]
 
 
 @dataclass(frozen=True)
@@ -25,73 +25,73 @@ class Launch:
     """A prepared product, complete except for the addresses and the stream."""
 
     device: int
-    exchanged: bool  # whether B is the kernel's A
+    is_exchanged: bool  # whether the kernel computes Cᵀ ← Bᵀ ⊗' Aᵀ, so that its first operand is B
     product: Product
-    kernel: Prepared  # given the addresses, the strides of P, tiles of a run and the first pivot
+    kernel: PreparedLaunch  # each launch passes the addresses, the strides of P, the tiles of a run and the first pivot
     tile: Tile
-    fold: Prepared | None = None  # of the parts, given the addresses
-    workspace: int = 0  # bytes of the parts
+    fold: PreparedLaunch | None = None  # the fold of the parts; each launch passes the addresses of C and of the parts
+    workspace: int = 0  # the bytes of the parts
 
     def __call__(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
         """Enqueue the product on the current stream."""
-        enter(self.device)
+        enter_device(self.device)
         a, b, c = A.data.ptr, B.data.ptr, C.data.ptr
-        if self.exchanged:
+        if self.is_exchanged:
             a, b = b, a
         if self.fold is None:
             self.kernel(a, b, c, 0, 0, 0, 1, 0)
             return
-        parts = cupy.cuda.alloc(self.workspace)  # of the stream's memory: free for its next work
+        parts = cupy.cuda.alloc(self.workspace)  # memory of the stream, which its next work may reuse
         self.kernel(a, b, parts.ptr, 0, 0, 0, 1, 0)
         self.fold(c, parts.ptr)
 
-    def record(self, C: Any, P: Any, A: Any, B: Any, run: int, first: int) -> None:
-        """Enqueue a product that records pivots: runs of ``run`` k, of which the first is numbered ``first``."""
-        enter(self.device)
-        a, b = (B, A) if self.exchanged else (A, B)
+    def record(self, C: Any, P: Any, A: Any, B: Any, run_length: int, first_pivot: int) -> None:
+        """Enqueue a product that records pivots, for runs of ``run_length`` k, numbered from ``first_pivot`` on."""
+        enter_device(self.device)
+        a, b = (B, A) if self.is_exchanged else (A, B)
         strides = [stride // P.itemsize for stride in P.strides]
-        if self.exchanged:
+        if self.is_exchanged:
             strides.reverse()
         addresses = (a.data.ptr, b.data.ptr, C.data.ptr, P.data.ptr)
-        self.kernel(*addresses, *strides, -(-run // self.tile.tile_k), first)
+        self.kernel(*addresses, *strides, -(-run_length // self.tile.tile_k), first_pivot)
 
 
 def prepare(call: ProductCall, A: Placement, B: Placement, C: Placement, device: int) -> Launch | None:
     """Return the launch of a product, or None where packed pairs are not whole words, so that copies are needed."""
-    enter(device)  # kernels are loaded into the current context, and a new thread has none
-    exchanged = not call.words.bits and C.column_major
+    enter_device(device)  # kernels are loaded into the current context, and a new thread has none
+    exchanged = not call.words.has_bits and C.is_column_major
     if exchanged:
         call = replace(call.transposed, upper=False)
         A, B, C = B.transposed, A.transposed, C.transposed
     if call.words.lanes == 2:
         if not (C.holds_pairs and B.holds_pairs):
             return None
-        B, C = B.pairs, C.pairs
+        B, C = B.as_pairs, C.as_pairs
     (m, n), k = C.shape, B.shape[0]
     tile = call.tile(C)
     parts, part = call.parts(C, k)
     fold, workspace, result = None, 0, C
     if parts > 1:
-        kernel = loaded(Fold(call.add.text, call.words, call.accumulate), None, device)
-        fold = kernel.prepared(m * -(-n // THREADS), None, None, *C.strides, m, n, parts)
+        kernel = load_kernel(Fold(call.add.text, call.words, call.accumulate), None, device)
+        fold = kernel.prepare_launch(m * -(-n // THREADS), None, None, *C.strides, m, n, parts)
         call = replace(call, accumulate=False, upper=False)
         result = Placement(0, (m, n), (n, 1), C.itemsize, parts, m * n)
         workspace = parts * m * n * C.itemsize
-        inner = part // 32 if call.words.bits else part
+        inner = part // 32 if call.words.has_bits else part
         A, B = replace(A, step=inner * A.strides[1]), replace(B, step=part * B.strides[0])
     matrices, product = max(parts, C.count), call.product(A, B, result)
     strides = [stride for operand in (A, B, result) for stride in (*operand.strides, operand.step)]
     sizes = m, n, k, part, part if parts > 1 else 0
     parameters = (*(None,) * 4, *strides, None, None, *sizes, None, None)
-    launch = loaded(product, tile, device).prepared(tile.count(m, n) * matrices, *parameters)
+    launch = load_kernel(product, tile, device).prepare_launch(tile.count(m, n) * matrices, *parameters)
     return Launch(device, exchanged, product, launch, tile, fold, workspace)
 
 
-_thread = threading.local()
+_thread_local = threading.local()
 
 
-def enter(device: int) -> None:
+def enter_device(device: int) -> None:
     """Make the device of the arrays current, and initialize its context in this thread."""
-    if runtime.getDevice() != device or not getattr(_thread, "entered", False):
+    if runtime.getDevice() != device or not getattr(_thread_local, "has_context", False):
         runtime.setDevice(device)
-        _thread.entered = True
+        _thread_local.has_context = True

@@ -9,10 +9,10 @@ from typing import Any
 
 from semiring.arrays.device import alignment_error
 
-__all__ = ["LARGEST", "Placement", "is_nonnegative", "on_pairs", "pieces", "without_neutral"]
+__all__ = ["LARGEST", "Placement", "drop_neutral", "is_nonnegative", "pieces", "selects_bits"]
 
-#: Rows, columns and inner size of one launch: kernels count each of them in 32 bits, and a little beyond. Matrices may
-#: hold any number of elements.
+#: The most rows, columns and inner size of one launch, because kernels count each of them, and a little beyond, in 32
+#: bits. Matrices may hold any number of elements.
 LARGEST = 1 << 30
 
 
@@ -20,12 +20,12 @@ LARGEST = 1 << 30
 class Placement:
     """A matrix or a stack of matrices in memory; strides (of either sign) are in elements of ``itemsize`` bytes."""
 
-    address: int  # modulo 16: what copies depend on
+    address: int  # modulo 16, on which the choice of copies depends
     shape: tuple[int, int]
     strides: tuple[int, int]
     itemsize: int
-    count: int = 1  # matrices
-    step: int = 0  # elements from one to the next
+    count: int = 1  # the number of matrices
+    step: int = 0  # the elements from one matrix to the next
 
     @classmethod
     def of(cls, array: Any) -> Placement:
@@ -42,7 +42,7 @@ class Placement:
         return replace(self, shape=self.shape[::-1], strides=self.strides[::-1])
 
     @property
-    def pairs(self) -> Placement:
+    def as_pairs(self) -> Placement:
         """Return the layout in words of two elements: see `holds_pairs`."""
         row, _ = self.strides
         return replace(
@@ -55,9 +55,10 @@ class Placement:
 
     @property
     def copy(self) -> str:
-        """How an operand (k, columns) is copied into shared memory.
+        """The copy of an operand (k, columns) into shared memory, by a name of `specification.Product`.
 
-        ``"vector"``: columns run fastest, in whole and aligned 16 bytes. ``"word"``: k runs fastest. ``"any"``: else.
+        ``"vector"``: columns run fastest, in whole and aligned 16 bytes. ``"word"``: k runs fastest. ``"any"``: any
+        other layout.
         """
         width = 16 // self.itemsize
         slow, fast = self.strides
@@ -68,9 +69,9 @@ class Placement:
 
     @property
     def splat(self) -> str:
-        """How an operand (rows, k) of 16-bit elements, or of packed truth values, is read to be widened.
+        """The copy of an operand (rows, k) of 16-bit elements or of packed truth values, which widens them.
 
-        ``"pieces"``: k runs fastest, in whole and aligned 16 bytes. ``"splat"``: else.
+        ``"pieces"``: k runs fastest, in whole and aligned 16 bytes. ``"splat"``: any other layout.
         """
         aligned = self.strides[0] % 8 == 0 and self.step % 8 == 0 and self.address % 16 == 0
         return (
@@ -85,7 +86,7 @@ class Placement:
         return fast == 1 and even and self.address % (2 * self.itemsize) == 0
 
     @property
-    def column_major(self) -> bool:
+    def is_column_major(self) -> bool:
         """Return whether C is better computed as its transpose, Cᵀ ← Bᵀ ⊗' Aᵀ, where x ⊗' y is y ⊗ x."""
         return self.shape[0] > 1 and abs(self.strides[1]) > abs(self.strides[0])
 
@@ -97,9 +98,10 @@ def pieces(rows: int, columns: int, inner: int, largest: int = LARGEST) -> Itera
 
 
 def is_nonnegative(mul: Any, add: Any) -> bool:
-    """Whether ⊗ leaves the sign bit clear on operands where it is, so that ⊕ may compare floats as integers.
+    """Return whether ⊗ of operands without a sign bit has no sign bit, so that ⊕ may compare floats as integers.
 
-    A NaN sorts last as an integer: ``min`` drops it, so ⊗ may then be any product (0 · ∞); ``max`` needs a ⊗ without.
+    A NaN sorts last as an integer, and ``min`` drops it. So with ``min`` ⊗ may be a product, although 0 · ∞ is NaN.
+    With ``max`` it may not.
     """
     products = {"mul"} if add.op == "min" else set()
 
@@ -114,8 +116,11 @@ def is_nonnegative(mul: Any, add: Any) -> bool:
     return bool(add.op in ("min", "max") and all(arg.op == "var" for arg in add.args) and mul.fold(leaf, node))
 
 
-def without_neutral(add: Any, mul: Any, zero: Any) -> Any:
-    """⊗ without a 0̄ that ⊕ has seen already: c ⊕ (0̄ ⊕ t) = c ⊕ t. Łukasiewicz's max(0, x + y - 1) becomes x + y - 1."""
+def drop_neutral(add: Any, mul: Any, zero: Any) -> Any:
+    """Return ⊗ without an operand 0̄ of its outer ⊕, which changes no sum: c ⊕ (0̄ ⊕ t) = c ⊕ t.
+
+    Łukasiewicz's max(0, x + y - 1) becomes x + y - 1.
+    """
     if add.op in ("min", "max") and mul.op == add.op and all(arg.op == "var" for arg in add.args):
         for neutral, rest in (mul.args, mul.args[::-1]):
             if neutral.op == "const" and neutral.leaf == zero and rest.args:
@@ -123,12 +128,12 @@ def without_neutral(add: Any, mul: Any, zero: Any) -> Any:
     return mul
 
 
-_ON_PAIRS = frozenset({"min", "max", "and", "or", "xor"})
+_SELECTIONS = frozenset({"min", "max", "and", "or", "xor"})
 
 
-def on_pairs(*expressions: Any) -> bool:
+def selects_bits(*expressions: Any) -> bool:
     """Return whether expressions only select bits, and so are equal on bytes and on 16-bit integers."""
-    return all(expression.operations <= _ON_PAIRS and not _constants(expression) for expression in expressions)
+    return all(expression.operations <= _SELECTIONS and not _constants(expression) for expression in expressions)
 
 
 def _constants(expression: Any) -> bool:

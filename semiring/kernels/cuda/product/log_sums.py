@@ -1,20 +1,21 @@
-"""Products of log_plus on a GPU: c = log Σₖ exp(a + b) by float64 products on tensor cores.
+"""Compute products of log_plus on a GPU, c = log Σₖ exp(a + b), by float64 products on tensor cores.
 
-Small products, and those of a few rows or columns, take an exponential for each pair (`log_sums.cu`). Other products
-use the algorithm of `semiring.kernels.cpu.product.log_sums`. cuBLAS multiplies exponentials as float64, relative to
-whole powers of two: u for each row of A, v for each k, w for each column of B. The results are the logarithms of the
-sums. A sum is left open, as NaN, if a dropped term might be significant, or if fewer than two paths may exist. Rows and
-columns with entries above `_HIGH` are open too. `log_splits.cu` (for float32) and then `log_sums.cu` recompute open
-sums tile by tile, and do nothing where none is open, so the host never waits for their number. Where a single path
-exists, the result is its ⊗, bitwise.
+Small products, and products of a few rows or columns, compute an exponential for each pair (`log_sums.cu`). Other
+products use the algorithm of `semiring.kernels.cpu.product.log_sums`. cuBLAS multiplies exponentials as float64,
+relative to whole powers of two: u for each row of A, v for each k, w for each column of B. The results are the
+logarithms of the sums. A sum is left open, as NaN, if a dropped term might be significant, or if fewer than two paths
+may exist. Rows and columns with entries above `_HIGH` are open too. `log_splits.cu` (for float32) and then
+`log_sums.cu` recompute open sums tile by tile. They do nothing if no sum is open, so the host never waits for the
+number of open sums. If only a single path exists, the result is its ⊗, bitwise.
 
-The same input gives the same bits. In what order cuBLAS adds depends on the shapes, the number of A's rows included.
-Workspace in float64: a panel of B of at most `_DEPTH` by `_COLUMNS`, and panels of A and of sums of `_ROWS` by as much.
-It takes 0.8 GB where n and k exceed 8192. In float32 the exponents and mantissas of as much of A and B are stored
-separately, and take 1 GB.
+The same input gives bitwise identical results. The order in which cuBLAS adds depends on the shapes, including the
+number of rows of A. Workspace in float64: a panel of B of at most `_DEPTH` by `_COLUMNS`, and panels of A and of sums
+with `_ROWS` rows and as many columns. It takes 0.8 GB if n and k exceed 8192. In float32 the exponents and mantissas of
+panels of the same size are stored separately, and take 1 GB.
 
-H200, float32, n = 8192: 27 T pairs/s on ordinary data, 3.2 T where all sums are open. With an exponential for each pair
-it is 1.4 to 2 T from n = 400 on and for stacks of 64 and more. A product with a vector reads the matrix at 1.6 TB/s.
+H200, float32, n = 8192: 27 T pairs/s on ordinary data, and 3.2 T if all sums are open. With an exponential for each
+pair, the rate is 1.4 to 2 T from n = 400 on, and for stacks of 64 and more. A product with a vector reads the matrix at
+1.6 TB/s.
 """
 
 from __future__ import annotations
@@ -30,31 +31,35 @@ from semiring.algebra.expressions.tree import is_floating
 from semiring.kernels.contract import KernelPlan
 from semiring.kernels.cuda.closing.modules import current_device
 from semiring.kernels.cuda.closing.sources import text_of
-from semiring.kernels.cuda.entries.prepared_launch import Prepared
+from semiring.kernels.cuda.entries.prepared_launch import PreparedLaunch
 from semiring.kernels.cuda.product import classical
-from semiring.kernels.cuda.product.launches import enter
+from semiring.kernels.cuda.product.launches import enter_device
 from semiring.logs import CACHED_SECONDS, Compilation
 
-__all__ = ["may_take", "multiply", "source", "takes"]
+__all__ = ["may_use_cublas", "multiply", "source", "supports"]
 
-_PAIRS, _LINES = {"f": 1 << 29, "d": 1 << 27}, 32  # pairs, and rows or columns: up to these what cuBLAS saves is less
-_BLOCKS, _PART = 528, 128  # of small products: k is shared until there are so many; the least steps of a block
-_ROWS, _COLUMNS, _DEPTH = 2048, 8192, 8192  # of panels
-_RUN = {"f": _DEPTH, "d": 256}  # steps of k that are added up in one product: float64 loses a bit for each few
+#: Up to so many pairs, or rows or columns, an exponential for each pair is faster than cuBLAS.
+_PAIRS, _LINES = {"f": 1 << 29, "d": 1 << 27}, 32
+#: Of small products: k is split until there are so many blocks; and the least steps of k of a block.
+_BLOCKS, _PART = 528, 128
+_ROWS, _COLUMNS, _DEPTH = 2048, 8192, 8192  # the sizes of panels
+_RUN = {"f": _DEPTH, "d": 256}  # the steps of k that one product adds; with more steps, float64 loses more bits
 # As in log_sums.cu and log_splits.cu:
 _TILE, _STEPS = (128, 64), 16
-_OPEN_ROWS = {"f": _TILE[0], "d": 64}  # of a tile of log_sums
-_THREADS, _SMALL, _LINE = 256, 32, 256  # of a block; rows and columns of a tile of log_tiles; columns of log_lines
-_TEAM, _LOWEST = 128, -125  # threads, and the exponent that stands for all below
+_OPEN_ROWS = {"f": _TILE[0], "d": 64}  # the rows of a tile of log_sums
+#: The threads of a block, the rows and columns of a tile of log_tiles, and the columns of a block of log_lines.
+_THREADS, _SMALL, _LINE = 256, 32, 256
+_TEAM, _LOWEST = 128, -125  # the threads of a block of add_splits, and the exponent that stands for all lower exponents
 _SHARED = 8 * _TILE[0] * _TILE[1] + 2 * 8 * _STEPS * sum(_TILE)  # sums, and two stages of mantissas and exponents
-_SPLIT = _ROWS * _DEPTH, _DEPTH * _COLUMNS  # entries of A and of B that are split at a time
+_SPLIT = _ROWS * _DEPTH, _DEPTH * _COLUMNS  # the entries of A and of B that are split at a time
 _NUMBERS = KernelPlan(plus_times, np.dtype(np.float64), 0.0, 1.0)
-_WIDE = KernelPlan(log_plus, np.dtype(np.float32), np.float32(-np.inf), np.float32(0))  # what halves are computed in
+#: The plan by which float16 and bfloat16 are multiplied.
+_WIDE = KernelPlan(log_plus, np.dtype(np.float32), np.float32(-np.inf), np.float32(0))
 
-_LOW, _HIGH = -float(1 << 20), float(1 << 19)  # entries whose exponentials are taken
-_LEAST = -510  # exponents below count as 0: products of two exponentials stay normal numbers
-_SPARE = {"f": 26, "d": 54}  # bits by which a sum must exceed all that was taken for 0
-_FEW = (_LOW + _HIGH) + 139  # a result below: a finite entry below `_LOW`, taken for none, might be noticed there
+_LOW, _HIGH = -float(1 << 20), float(1 << 19)  # the range of the entries whose exponentials are computed
+_LEAST = -510  # lower exponents count as 0, so that products of two exponentials are normal numbers
+_SPARE = {"f": 26, "d": 54}  # the bits by which a sum must exceed the sum of all dropped terms
+_FEW = (_LOW + _HIGH) + 139  # a lower result might depend on a finite entry below `_LOW`, which counts as no path
 
 _LIBRARY = """
 #define LOG2_E 1.4426950408889634
@@ -66,8 +71,11 @@ _LIBRARY = """
 
 @cache
 def _kernels() -> dict[str, Any]:
-    """The passes: greatest exponents and numbers of paths along a line, exponentials, and logarithms of sums."""
-    # Of the entries whose exponentials are taken, as `scale` takes them: no exponential exceeds 2.
+    """Return the kernels of the passes by name.
+
+    They compute greatest exponents and numbers of paths along a line, exponentials, and logarithms of sums.
+    """
+    # It selects the same entries as `scale`, so that no exponential exceeds 2.
     greatest = cupy.ReductionKernel(
         "T x, float64 shift",
         "float64 y",
@@ -125,29 +133,29 @@ def _kernels() -> dict[str, Any]:
     return {"greatest": greatest, "paths": paths, "scale": scale, "finish": finish}
 
 
-def takes(plan: KernelPlan) -> bool:
+def supports(plan: KernelPlan) -> bool:
     """Return whether this module computes all products under this plan."""
     fits = plan.storage == "elements" and is_floating(plan.dtype) and plan.zero == -np.inf
     return fits and adds_exponentials(plan.semiring)
 
 
-def may_take(plan: KernelPlan, n: int = 1 << 20) -> bool:
+def may_use_cublas(plan: KernelPlan, n: int = 1 << 20) -> bool:
     """Return whether cuBLAS computes part of some products of n rows and columns under this plan."""
     pairs = _PAIRS["d" if plan.dtype.itemsize == 8 else "f"]
-    return takes(plan) and n**3 > pairs and n > _LINES and classical.takes(_NUMBERS)
+    return supports(plan) and n**3 > pairs and n > _LINES and classical.supports(_NUMBERS)
 
 
 def multiply(plan: KernelPlan, C: Any, A: Any, B: Any, *, accumulate: bool) -> bool:
     """Compute C ← A ⊗ B or C ⊕ A ⊗ B on the current stream; return False where it is not applicable."""
-    if not C.size or not takes(plan):
+    if not C.size or not supports(plan):
         return False
     if plan.dtype.itemsize == 2:
-        result = _widened(C) if accumulate else cupy.empty(C.shape, np.float32)
-        multiply(_WIDE, result, _widened(A), _widened(B), accumulate=accumulate)
+        result = _widen(C) if accumulate else cupy.empty(C.shape, np.float32)
+        multiply(_WIDE, result, _widen(A), _widen(B), accumulate=accumulate)
         _round(result, C)
         return True
     (m, n), k = C.shape[-2:], A.shape[-1]
-    if m * n * k <= _PAIRS[plan.dtype.char] or min(m, n) <= _LINES or not may_take(plan):
+    if m * n * k <= _PAIRS[plan.dtype.char] or min(m, n) <= _LINES or not may_use_cublas(plan):
         _add_terms(C, A, B, accumulate)
         return True
     stacks = zip(C, A, B, strict=True) if C.ndim == 3 else ((C, A, B),)
@@ -156,7 +164,7 @@ def multiply(plan: KernelPlan, C: Any, A: Any, B: Any, *, accumulate: bool) -> b
     return True
 
 
-def _widened(X: Any) -> Any:
+def _widen(X: Any) -> Any:
     """Return float16 and bfloat16 in float32; bfloat16 is converted by its bits, because CuPy may lack the dtype."""
     return X.astype(np.float32) if X.dtype.char == "e" else (X.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
 
@@ -168,12 +176,13 @@ def _round(X: Any, out: Any) -> None:
     else:
         bits = X.view(np.uint32)
         rounded = (bits + ((bits >> 16 & 1) + np.uint32(0x7FFF))) >> 16
-        out.view(np.uint16)[...] = cupy.where(cupy.isnan(X), np.uint32(0x7FC0), rounded)  # a carry may end a NaN
+        # The carry may turn a NaN into a number.
+        out.view(np.uint16)[...] = cupy.where(cupy.isnan(X), np.uint32(0x7FC0), rounded)
 
 
 def _add_terms(C: Any, A: Any, B: Any, accumulate: bool) -> None:
-    """An exponential for each pair: of small products, stacks of them and vectors that is less work than the passes."""
-    enter(C.data.device_id)
+    """Multiply by an exponential for each pair, which is faster than the passes for small products and vectors."""
+    enter_device(C.data.device_id)
     if C.shape[-2] > C.shape[-1]:  # ⊗ commutes
         C, A, B = C.swapaxes(-1, -2), B.swapaxes(-1, -2), A.swapaxes(-1, -2)
     launches, size, parts = _launches(
@@ -197,8 +206,11 @@ def _launches(
     b: tuple[int, ...],
     accumulate: bool,
     device: int,
-) -> tuple[tuple[Prepared, ...], int, int]:
-    """The launches of a product whose operands lie so, entries of their workspace, and how many share k."""
+) -> tuple[tuple[PreparedLaunch, ...], int, int]:
+    """Return the launches of a product for these layouts, the entries of their workspace, and the number of parts of k.
+
+    ``c``, ``a`` and ``b`` are the strides in bytes.
+    """
     (m, n), count = shape[-2:], shape[0] if len(shape) == 3 else 1
     rows, columns, name = (1, _LINE, "log_lines") if m == 1 else (_SMALL, _SMALL, "log_tiles")
     tiles = -(-m // rows) * -(-n // columns) * count
@@ -206,21 +218,24 @@ def _launches(
     part = -(-part // _STEPS) * _STEPS
     parts = max(1, -(-inner // part))
 
-    def strides(of: tuple[int, ...]) -> tuple[np.int64, ...]:
-        return tuple(np.int64(stride // np.dtype(char).itemsize) for stride in (*(0,) * (3 - len(of)), *of))
+    def strides(byte_strides: tuple[int, ...]) -> tuple[np.int64, ...]:
+        return tuple(
+            np.int64(stride // np.dtype(char).itemsize) for stride in (*(0,) * (3 - len(byte_strides)), *byte_strides)
+        )
 
     matrices, sizes = (None, *strides(a), None, *strides(b), None, *strides(c)), (np.int64(m), np.int64(n))
     reads, kernel = np.int32(accumulate), _kernel(name, char, device).kernel
     arguments = (*matrices, *sizes, np.int64(inner), np.int64(part), reads, None, None)
-    launches = [Prepared(kernel, (tiles * parts,), (_THREADS,), arguments)]
+    launches = [PreparedLaunch(kernel, (tiles * parts,), (_THREADS,), arguments)]
     if parts > 1:
         arguments = (None, *strides(c), *sizes, np.int64(count), np.int64(parts), reads, None, None)
         blocks = -(-m * n * count // _THREADS)
-        launches.append(Prepared(_kernel("log_parts", char, device).kernel, (blocks,), (_THREADS,), arguments))
+        launches.append(PreparedLaunch(_kernel("log_parts", char, device).kernel, (blocks,), (_THREADS,), arguments))
     return tuple(launches), m * n * count * parts, parts
 
 
 def _multiply(plan: KernelPlan, C: Any, A: Any, B: Any, accumulate: bool) -> None:
+    """Multiply matrices by cuBLAS, panel by panel, and recompute the open sums of each panel."""
     kernels, (m, n), inner = _kernels(), C.shape, B.shape[0]
     greatest, spare = kernels["greatest"], _SPARE[plan.dtype.char]
     columns = greatest(B, 0.0, axis=0)
@@ -245,14 +260,14 @@ def _multiply(plan: KernelPlan, C: Any, A: Any, B: Any, accumulate: bool) -> Non
             arguments = u[down, None], w[None, across], paths[down, None], others[None, across], tiny, fewest
             marks = cupy.zeros(1, np.int32)
             kernels["finish"](*arguments, accumulate, sums, c, marks)
-            _add_up(sums, A[down], B[:, across], c, marks, accumulate)
+            _compute_open_sums(sums, A[down], B[:, across], c, marks, accumulate)
 
 
-def _add_product(sums: Any, left: Any, right: Any, run: int, accumulate: bool) -> None:
-    """Compute sums ← [sums +] left · right, with the sums of runs of k added one after the other."""
+def _add_product(sums: Any, left: Any, right: Any, run_length: int, accumulate: bool) -> None:
+    """Compute sums ← [sums +] left · right, by one product for each run of ``run_length`` steps of k, in order."""
     partial = None
-    for start in range(0, right.shape[0], run):
-        steps = slice(start, start + run)
+    for start in range(0, right.shape[0], run_length):
+        steps = slice(start, start + run_length)
         if not accumulate and start == 0:
             classical.multiply(_NUMBERS, sums, left[:, steps], right[steps], accumulate=False)
             continue
@@ -261,8 +276,8 @@ def _add_product(sums: Any, left: Any, right: Any, run: int, accumulate: bool) -
         sums += partial
 
 
-def _add_up(sums: Any, A: Any, B: Any, C: Any, open_: Any, accumulate: bool) -> None:
-    """Compute the entries of C whose sums are NaN, if ``open_`` is set."""
+def _compute_open_sums(sums: Any, A: Any, B: Any, C: Any, open_: Any, accumulate: bool) -> None:
+    """Recompute the entries of C whose sums are NaN, if the word ``open_`` is set."""
     if C.dtype.char == "f":
         _add_splits(sums, A, B, C, open_, accumulate)
     m, n = C.shape
@@ -276,7 +291,7 @@ def _add_up(sums: Any, A: Any, B: Any, C: Any, open_: Any, accumulate: bool) -> 
 
 
 def _add_splits(sums: Any, A: Any, B: Any, C: Any, open_: Any, accumulate: bool) -> None:
-    """Compute open entries by separate exponents and mantissas; sums stay NaN in tiles with too large entries."""
+    """Recompute open sums by separate exponents and mantissas; sums stay NaN in tiles whose entries are too large."""
     (m, n), deep = C.shape, -(-A.shape[1] // _STEPS)
     tall, wide = (max(1, most // deep // tile // _STEPS) * tile for most, tile in zip(_SPLIT, _TILE, strict=True))
     add = _kernel("add_splits", "f", current_device())
@@ -293,7 +308,10 @@ def _add_splits(sums: Any, A: Any, B: Any, C: Any, open_: Any, accumulate: bool)
 
 
 def _split(X: Any, tile: int, lowest: int, open_: Any) -> tuple[Any, Any]:
-    """Entries, mantissas times 2^lowest and exponents of lines of X, in whole tiles; and which tiles are left out."""
+    """Split the lines of X in whole tiles, and return the result and the flags (tiles,) of tiles that are left out.
+
+    The result holds the entries, the mantissas times 2^``lowest``, and the exponents.
+    """
     lines, inner = X.shape
     tiles, deep = -(-lines // tile), -(-inner // _STEPS)
     splits, odd = cupy.empty(3 * tiles * tile * deep * _STEPS, np.float32), cupy.zeros(tiles, np.int32)

@@ -24,17 +24,17 @@ from semiring.kernels.cuda.product.words import WordFormat
 
 __all__ = ["multiply", "multiply_add", "overlaps", "replaces", "routes_of"]
 
-#: A way to compute a product for operands of certain layouts: a function of plan, C, A, B.
+#: A function of plan, C, A and B that computes a product for operands of certain layouts.
 Route: TypeAlias = Callable[[KernelPlan, Any, Any, Any], None]
 
 _X, _Y = Expression("var", (), "x"), Expression("var", (), "y")
 _SELECTIONS = (Expression("min", (_X, _Y)), Expression("max", (_X, _Y)))
 
-#: From this m, n and k on, floats are mapped to integers for max-min: three passes of O(n²) to save 25 % of O(n³).
+#: The least m, n and k for which floats are mapped to integers for max-min: three passes of O(n²) save 25 % of O(n³).
 _ORDERED = 256
-#: Entries of C that are copied at a time: enough for the tiles that are fastest.
+#: The entries of C that are copied at a time, enough for the fastest tiles.
 _STRIP = 1 << 24
-#: Routes that plans of one kind remember.
+#: The most routes in the cache of the plans of one kind.
 _ROUTES = 512
 
 
@@ -50,23 +50,23 @@ def multiply_add(plan: KernelPlan, C: Any, A: Any, B: Any, *, upper: bool = Fals
 
 def replaces(plan: KernelPlan, m: int, n: int) -> bool:
     """Return whether C, packed bits (m, n) in words, may be B."""
-    return bit_products.is_read_before(_packed(plan, False), m, n, m)
+    return bit_products.is_read_before(_bit_call(plan, False), m, n, m)
 
 
 def overlaps(plan: KernelPlan, m: int, n: int, k: int) -> bool:
     """Return whether columns of C, packed bits (m, n) in words, may be A (m, k)."""
-    call = _packed(plan, True)
+    call = _bit_call(plan, True)
     return is_reachability(call) and bit_products.is_read_before(call, m, n, k)
 
 
-def _packed(plan: KernelPlan, accumulate: bool) -> ProductCall:
+def _bit_call(plan: KernelPlan, accumulate: bool) -> ProductCall:
     return call_for(plan, format_of(plan), accumulate=accumulate)
 
 
 def _multiply(
     plan: KernelPlan, call: ProductCall | None, C: Any, A: Any, B: Any, accumulate: bool, upper: bool = False
 ) -> None:
-    """Multiply by the route that the plan remembers for these layouts; ``call`` replaces the plan's own call."""
+    """Multiply by the cached route for these layouts; ``call`` replaces the call that the plan defines."""
     memory_c, memory_a, memory_b = C.data, A.data, B.data
     alignment = (memory_c.ptr & 15, memory_a.ptr & 15, memory_b.ptr & 15, memory_c.device_id)
     key = (call, accumulate, upper, C.shape, C.strides, A.strides, B.shape, B.strides, alignment)
@@ -100,22 +100,22 @@ def _route(
     plan: KernelPlan, product_call: ProductCall | None, C: Any, A: Any, B: Any, accumulate: bool, upper: bool
 ) -> Route:
     if not C.size or (not B.shape[-2] and accumulate):
-        return _nothing
+        return _do_nothing
     if not B.shape[-2]:
-        return _all_zero
+        return _fill_zero
     if max(*C.shape[-2:], B.shape[-2]) > LARGEST:
-        return partial(_in_pieces, product_call, accumulate)
+        return partial(_multiply_in_pieces, product_call, accumulate)
     if plan.dtype == np.bool_ and plan.storage != "bits" and product_call is None:
         bits = call_for(plan, WordFormat("int32", 32), accumulate=accumulate)
-        return partial(_through_bits, bits)
+        return partial(_multiply_as_bits, bits)
     call = call_for(plan, format_of(plan), accumulate=accumulate) if product_call is None else product_call
     if product_call is None:
         if plan.dtype.itemsize == 1 and plan.storage != "bits":
-            return partial(_through, call, np.int16 if call.words.lanes == 2 else call.words.numpy_word)
-        if _as_integers(call, C, B):
-            integers = replace(call, words=WordFormat("int32"), zero=_order_of(call.zero))
+            return partial(_multiply_widened, call, np.int16 if call.words.lanes == 2 else call.words.numpy_word)
+        if _is_faster_as_integers(call, C, B):
+            integers = replace(call, words=WordFormat("int32"), zero=_ordered_integer(call.zero))
             if not call.nonnegative:
-                return partial(_through_order, integers)
+                return partial(_multiply_as_integers, integers)
             call = integers
     on_tensor_cores = bit_products.route(call, C, A, B)
     if on_tensor_cores is not None:
@@ -124,42 +124,44 @@ def _route(
     if upper:
         call = replace(call, upper=True)
     launch = prepare(call, Placement.of(A), Placement.of(B), Placement.of(C), C.data.device_id)
-    return partial(_through_pairs, replace(call, upper=False)) if launch is None else launch
+    return partial(_multiply_as_pairs, replace(call, upper=False)) if launch is None else launch
 
 
-def _nothing(plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
+def _do_nothing(plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
     pass
 
 
-def _all_zero(plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
+def _fill_zero(plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
     if plan.storage == "bits":
-        C[...] = 0  # there the zero is False
-    else:  # by its bits: CuPy need not know the dtype
+        C[...] = 0  # the zero of packed bits is False
+    else:  # by the bits of the zero, because CuPy may lack the dtype
         bits = f"i{plan.dtype.itemsize}"
         C.view(bits)[...] = np.asarray(plan.zero, plan.dtype).view(bits)[()]
 
 
-def _in_pieces(product_call: ProductCall | None, accumulate: bool, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
+def _multiply_in_pieces(
+    product_call: ProductCall | None, accumulate: bool, plan: KernelPlan, C: Any, A: Any, B: Any
+) -> None:
     """Multiply in pieces, because a side is too long for one launch."""
-    in_words = plan.storage == "bits" or (product_call is not None and product_call.words.bits)
+    in_words = plan.storage == "bits" or (product_call is not None and product_call.words.has_bits)
     for rows, columns, inner in pieces(C.shape[-2], C.shape[-1], B.shape[-2], LARGEST):
         across = slice(inner.start // 32, inner.stop // 32) if in_words else inner
         parts = C[..., rows, columns], A[..., rows, across], B[..., inner, columns]
         _multiply(plan, product_call, *parts, accumulate or inner.start > 0)
 
 
-def _through_bits(call: ProductCall, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
+def _multiply_as_bits(call: ProductCall, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
     """Multiply truth values as bits, packed 32 to a word."""
     words = pack(C) if call.accumulate else empty_words(C.shape)
-    _multiply(plan, call, words, _each(pack, A), _each(pack, B), call.accumulate)
+    _multiply(plan, call, words, _apply_to_operand(pack, A), _apply_to_operand(pack, B), call.accumulate)
     unpack(words, C.shape[-1], C)
 
 
-def _through(call: ProductCall, wide: Any, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
+def _multiply_widened(call: ProductCall, wide: Any, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
     """Multiply copies of the operands in a wider dtype."""
-    B_ = _each(lambda array: array.astype(wide), B)
+    B_ = _apply_to_operand(lambda array: array.astype(wide), B)
     for rows in _strips(C):
-        part, A_ = C[..., rows, :], _each(lambda array: array.astype(wide), A[..., rows, :])
+        part, A_ = C[..., rows, :], _apply_to_operand(lambda array: array.astype(wide), A[..., rows, :])
         target = _scratch(part.shape, wide)
         if call.accumulate:
             target[...] = part
@@ -167,20 +169,20 @@ def _through(call: ProductCall, wide: Any, plan: KernelPlan, C: Any, A: Any, B: 
         part[...] = target
 
 
-def _through_order(call: ProductCall, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
+def _multiply_as_integers(call: ProductCall, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
     """Multiply float32 mapped to integers in the same order."""
-    target = _flipped(C) if call.accumulate else cupy.empty(C.shape, np.int32)
-    A_, B_ = (_each(_flipped, array) for array in (A, B))
+    target = _flip_copy(C) if call.accumulate else cupy.empty(C.shape, np.int32)
+    A_, B_ = (_apply_to_operand(_flip_copy, array) for array in (A, B))
     _multiply(plan, call, target, A_, B_, call.accumulate)
     flip(target, C.view(np.int32))
 
 
-def _through_pairs(call: ProductCall, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-    """Multiply copies with an even number of columns; padding only meets padding."""
-    C, A, B = (array.view(np.int16) for array in (C, A, B))  # CuPy need not know the dtype
-    if Placement.of(C).column_major:
+def _multiply_as_pairs(call: ProductCall, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
+    """Multiply copies with an even number of columns, whose padding does not change the other columns."""
+    C, A, B = (array.view(np.int16) for array in (C, A, B))  # CuPy may lack the dtype
+    if Placement.of(C).is_column_major:
         call, C, A, B = call.transposed, C.swapaxes(-1, -2), B.swapaxes(-1, -2), A.swapaxes(-1, -2)
-    n, B_ = C.shape[-1], _each(_padded, B)
+    n, B_ = C.shape[-1], _apply_to_operand(_pad_columns, B)
     for rows in _strips(C):
         part = C[..., rows, :]
         target = _scratch((*part.shape[:-1], n + n % 2), C.dtype)
@@ -199,21 +201,21 @@ def _strips(C: Any) -> Iterator[slice]:
 
 
 def _scratch(shape: tuple[int, ...], dtype: Any) -> Any:
-    """An uninitialised copy of a strip. The sizes are few, because an allocator keeps all sizes."""
+    """Allocate an array for a copy of a strip, with a power of two of rows, because CuPy's pool keeps all sizes."""
     if len(shape) > 2:
         return cupy.empty(shape, dtype)
     rows, columns = shape
     return cupy.empty((1 << (rows - 1).bit_length(), columns), dtype)[:rows]
 
 
-def _padded(array: Any) -> Any:
+def _pad_columns(array: Any) -> Any:
     n = array.shape[-1]
     copy = cupy.zeros((*array.shape[:-1], n + n % 2), array.dtype)
     copy[..., :n] = array
     return copy
 
 
-def _each(function: Callable[[Any], Any], array: Any) -> Any:
+def _apply_to_operand(function: Callable[[Any], Any], array: Any) -> Any:
     """Apply the function to an operand, only once for a matrix that is repeated in a stack."""
     if array.ndim == 2 or array.strides[0]:
         return function(array)
@@ -221,22 +223,22 @@ def _each(function: Callable[[Any], Any], array: Any) -> Any:
     return cupy.broadcast_to(once, (array.shape[0], *once.shape[1:]))
 
 
-# ------------------------------------------------------------------------------------------------- what is computed
+# ------------------------------------------------------------------------------------------------- floats as integers
 
 
-def _as_integers(call: ProductCall, C: Any, B: Any) -> bool:
-    """Return whether float32 is better mapped to integers: ⊕ and ⊗ only select, and the map costs less."""
+def _is_faster_as_integers(call: ProductCall, C: Any, B: Any) -> bool:
+    """Return whether a float32 product is faster as integers: ⊕ and ⊗ only select, and m, n and k are large enough."""
     if call.words.dtype != "float32" or call.add not in _SELECTIONS or call.mul not in _SELECTIONS:
         return False
     return call.nonnegative or min(*C.shape[-2:], B.shape[-2]) >= _ORDERED
 
 
-def _flipped(array: Any) -> Any:
-    """Map floats to int32 in their order by one pass, or back."""
+def _flip_copy(array: Any) -> Any:
+    """Return float32 mapped to int32 in the same order, or inversely, by one pass."""
     out = cupy.empty(array.shape, np.int32)
     flip(array.view(np.int32), out)
     return out
 
 
-def _order_of(value: Any) -> int:
+def _ordered_integer(value: Any) -> int:
     return int(flip_negative_bits(int(np.asarray(value, np.float32).view(np.int32))))

@@ -31,7 +31,7 @@ class Registers:
     def __init__(self, words: WordFormat) -> None:
         self.words = words
         self.word = _SCALARS[words.numpy_word.name]  # the type of a word
-        #: The type of an element of A in memory; for truth values the word that holds 32 of a row.
+        #: The type of an element of A in memory; for truth values it is the type of a word, which holds 32 of them.
         self.element = _SCALARS[words.dtype] if words.lanes == 2 else self.word
 
     def splat(self, element: Any) -> Any:
@@ -50,20 +50,20 @@ class Registers:
 
     def unpack(self, word: ir.Value) -> ir.Value:
         """Return the word as the value that expressions are lowered on: a scalar, or a vector of two."""
-        if self.words.wide:
-            if self.words.floating:
+        if self.words.is_wide:
+            if self.words.is_floating:
                 return arith.truncf(_half(self.words), word)
             bits = 1 if self.words.dtype == "bool" else 8 * self.words.element_dtype.itemsize
             return arith.trunci(_integer(bits), word)
         if self.words.lanes != 2:
             return word
-        half = _half(self.words) if self.words.floating else _integer(16)
+        half = _half(self.words) if self.words.is_floating else _integer(16)
         return llvm.bitcast(ir.VectorType.get([2], half), word)
 
     def pack(self, value: ir.Value) -> ir.Value:
         """Return the word of a value, the inverse of `unpack`."""
-        if self.words.wide:
-            if self.words.floating:
+        if self.words.is_wide:
+            if self.words.is_floating:
                 return arith.extf(ir.F32Type.get(), value)
             return (arith.extsi if self.words.dtype.startswith("int") else arith.extui)(_integer(32), value)
         return llvm.bitcast(_integer(32), value) if self.words.lanes == 2 else value

@@ -1,8 +1,8 @@
 """Find witnesses: the smallest k that attains an entry of C, in the run of k that improved it last.
 
 Each entry has one thread. It evaluates ⊗ again for the few k of the run, by the same operations in the same order, and
-takes the first k that equals C. A row of C has n · ``run`` candidates, not n². So a witness costs little more than the
-mark of a run (10.7 against 10.9 T pairs/s, float32 min-plus, n = 8192, H200).
+takes the first k whose term equals C. A row of C has n · ``run_length`` candidates, not n². So a witness costs little
+more than the mark of a run (10.7 against 10.9 T pairs/s, float32 min-plus, n = 8192, H200).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SearchKernel:
     def __call__(
         self, addresses: tuple[Int64, ...], strides: tuple[Int64, ...], sizes: tuple[Int32, ...], blocks: Int32
     ) -> None:
-        """The kernel with its grid, to compile; launches pass `specification.SEARCH_PARAMETERS` to the kernel."""
+        """Launch the kernel; this method exists for compilation only."""
         self.kernel(addresses, strides, sizes).launch(grid=[blocks, 1, 1], block=[THREADS, 1, 1])
 
     @cute.jit
@@ -46,7 +46,10 @@ class SearchKernel:
 
     @cute.kernel
     def kernel(self, addresses: tuple[Int64, ...], strides: tuple[Int64, ...], sizes: tuple[Int32, ...]) -> None:
-        """Parameters as `product.SEARCH_PARAMETERS` lists them, strides in elements; R is int32."""
+        """Run the kernel with the parameters that `specification.SEARCH_PARAMETERS` lists.
+
+        The strides are in elements, and R is int32.
+        """
         m, n, k = sizes
         word, witness_word = self.registers.word, Int64 if self.search.wide_witness else Int32
         mA = self.matrix(word, addresses[0], (m, k), (strides[0], strides[1]))
@@ -63,8 +66,8 @@ class SearchKernel:
             start = mR[i, j]
             if start >= 0:
                 witness = Int32(-1)
-                for q in cutlass.range_constexpr(self.search.run):
-                    kk = start + (self.search.run - 1 - q)  # backwards, so that the smallest is what stays
+                for q in cutlass.range_constexpr(self.search.run_length):
+                    kk = start + (self.search.run_length - 1 - q)  # backwards, so that the smallest k remains
                     if kk < k:
                         witness = self.attains(mA[i, kk], mB[kk, j], mC[i, j], kk, witness)
                 mW[i, j] = mW.element_type(k0 + witness)

@@ -1,8 +1,8 @@
-"""How the product's operands get into shared memory and registers, and its results out of them.
+"""Copy the operands of a product into shared memory and registers, and its results out of registers.
 
-An operand that runs along rows (A) or columns (B) is copied 16 bytes at a time. One whose k runs fastest is transposed
-on the way, by copies of single words; that costs 3 to 4 % (15.2 against 15.7 T pairs/s, float32, n = 8192, H200). An
-operand A whose elements are narrower than a word goes through registers, where it is splatted.
+An operand whose rows (A) or columns (B) run fastest is copied 16 bytes at a time. An operand whose k runs fastest is
+transposed by copies of single words, which costs 3 to 4 % (15.2 against 15.7 T pairs/s, float32, n = 8192, H200). If
+the elements of A are narrower than a word, A passes through registers, where it is splatted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from semiring.kernels.cuda.product.tiles import Tile
 
 __all__ = ["SPLAT", "Staging"]
 
-#: The copies of A that go through registers.
+#: The names of the copies of A that pass through registers.
 SPLAT = ("splat", "pieces")
 
 
@@ -72,17 +72,23 @@ class Staging:
         return cute.make_tensor(pointer, cute.make_layout(shape, stride=(strides[0], 1 if vector else strides[1])))
 
     @cute.jit
-    def place(self, tid: Any, copy: cutlass.Constexpr, size: cutlass.Constexpr) -> Any:
-        """Return the (x, k) of a (size, tile_k) tile that a thread copies first; later ones are at constant offsets."""
+    def first_position(self, tid: Any, copy: cutlass.Constexpr, size: cutlass.Constexpr) -> Any:
+        """Return the first position (x, k) of a (size, tile_k) tile that a thread copies.
+
+        Its other positions are at constant offsets.
+        """
         inner = size // self.vector if const_expr(copy == "vector") else self.tile.tile_k
         fast, slow = tid % inner, tid // inner
         return (fast * self.vector, slow) if const_expr(copy == "vector") else (slow, fast)
 
     @cute.jit
-    def source(self, mX: Any, x0: Any, tid: Any, copy: cutlass.Constexpr, size: cutlass.Constexpr) -> Any:
-        """Return the address of a thread's first word of the tile at k = 0."""
-        x, k = self.place(tid, copy, size)
-        return (mX.iterator + (Int64(x0 + x) * mX.stride[0] + Int64(k) * mX.stride[1])).toint()
+    def source(self, mX: Any, tile_start: Any, tid: Any, copy: cutlass.Constexpr, size: cutlass.Constexpr) -> Any:
+        """Return the address of a thread's first word of the tile at k = 0.
+
+        ``tile_start`` is the first row (A) or column (B) of the tile.
+        """
+        x, k = self.first_position(tid, copy, size)
+        return (mX.iterator + (Int64(tile_start + x) * mX.stride[0] + Int64(k) * mX.stride[1])).toint()
 
     @cute.jit
     def start_copy(
@@ -90,32 +96,36 @@ class Staging:
         source: Any,
         mX: Any,
         sX: Any,
-        x0: Any,
+        tile_start: Any,
         k0: Any,
         stage: Any,
         tid: Any,
         copy: cutlass.Constexpr,
         size: cutlass.Constexpr,
-        left: Any,
-        ragged: cutlass.Constexpr,
+        remaining: Any,
+        is_ragged: cutlass.Constexpr,
     ) -> None:
-        """Start the asynchronous copy of a (size, tile_k) tile from k0 on; ``ragged``: 0̄ after ``left`` of them."""
+        """Start the asynchronous copy of a (size, tile_k) tile from k0 on.
+
+        ``tile_start`` is the first row (A) or column (B) of the tile. If ``is_ragged``, the tile has 0̄ after the
+        ``remaining`` steps of k.
+        """
         W, BK, threads, nbytes = self.word, self.tile.tile_k, self.tile.threads, self.word_bytes
         vector = const_expr(copy == "vector")
         width = self.vector if vector else 1
         step = threads // (size // width if vector else BK)
         atom = cute.make_copy_atom(cute.nvgpu.cpasync.CopyG2SOp(), W, num_bits_per_copy=width * W.width)
         layout = cute.make_layout(width)
-        x, k = self.place(tid, copy, size)
+        x, k = self.first_position(tid, copy, size)
         for p in cutlass.range_constexpr(size * BK // (width * threads)):
             dx, dk = (0, p * step) if vector else (p * step, 0)
-            if x0 + x + dx < mX.shape[0]:
+            if tile_start + x + dx < mX.shape[0]:
                 address = source + (Int64(k0 + dk) * mX.stride[1] + Int64(dx) * mX.stride[0]) * nbytes
                 pointer = cute.make_ptr(W, address, cute.AddressSpace.gmem, assumed_align=width * nbytes)
                 offset = stage * sX.stride[2] + (x + dx) * sX.stride[0] + (k + dk) * sX.stride[1]
                 target = cute.make_tensor((sX.iterator + offset).align(width * nbytes), layout)
-                if const_expr(ragged):
-                    if k + dk < left:
+                if const_expr(is_ragged):
+                    if k + dk < remaining:
                         cute.copy(atom, cute.make_tensor(pointer, layout), target)
                     else:
                         for v in cutlass.range_constexpr(width):
@@ -124,39 +134,39 @@ class Staging:
                     cute.copy(atom, cute.make_tensor(pointer, layout), target)
 
     @cute.jit
-    def read_a(self, mA: Any, staged: Any, m0: Any, k0: Any, tid: Any) -> None:
-        """Read this thread's part of a tile of A, some k of one row: consecutive threads, consecutive rows."""
+    def read_a(self, mA: Any, a_fragment: Any, m0: Any, k0: Any, tid: Any) -> None:
+        """Read this thread's part of a tile of A: some k of one row. Consecutive threads read consecutive rows."""
         BM, count = self.tile.tile_m, self.tile.tile_m * self.tile.tile_k // self.tile.threads
         row, k = m0 + tid % BM, k0 + (tid // BM) * count
         if const_expr(self.product.copy_a == "pieces"):
-            self.read_pieces(mA, staged, row, k, count)
+            self.read_pieces(mA, a_fragment, row, k, count)
         else:
-            self.read_splat(mA, staged, row, k, count)
+            self.read_splat(mA, a_fragment, row, k, count)
 
     @cute.jit
-    def read_splat(self, mA: Any, staged: Any, row: Any, k: Any, count: cutlass.Constexpr) -> None:
-        """Read one element at a time, widened on arrival; truth values stay packed."""
+    def read_splat(self, mA: Any, a_fragment: Any, row: Any, k: Any, count: cutlass.Constexpr) -> None:
+        """Read one element at a time into registers, and splat it; truth values stay packed."""
         K = mA.shape[1]
-        for g in cutlass.range_constexpr(1 if self.product.words.bits else count):
-            staged[g] = self.word(self.zero)
+        for g in cutlass.range_constexpr(1 if self.product.words.has_bits else count):
+            a_fragment[g] = self.word(self.zero)
         if row < mA.shape[0]:
-            if const_expr(self.product.words.bits):
+            if const_expr(self.product.words.has_bits):
                 if k < K:
-                    word = mA[row, k // 32] >> (k % 32)  # count divides 32, so one word holds them all
-                    if const_expr(self.zero != 0):  # noqa: SIM102  (as above)
-                        if K - k < 32:  # where tail bits are no zeros
+                    word = mA[row, k // 32] >> (k % 32)  # count divides 32, so one word holds all bits of this thread
+                    if const_expr(self.zero != 0):  # noqa: SIM102  (the outer condition is decided while compiling)
+                        if K - k < 32:  # the bits after the last k must be 0̄, which is not 0
                             word = word | (Int32(-1) << (K - k))
-                    staged[0] = word
+                    a_fragment[0] = word
             else:
                 for g in cutlass.range_constexpr(count):
                     if k + g < K:
-                        staged[g] = self.registers.splat(mA[row, k + g])
+                        a_fragment[g] = self.registers.splat(mA[row, k + g])
 
     @cute.jit
-    def read_pieces(self, mA: Any, staged: Any, row: Any, k: Any, count: cutlass.Constexpr) -> None:
-        """Read as `read_splat`, by 16 bytes: two elements a word, separated when they are written."""
+    def read_pieces(self, mA: Any, a_fragment: Any, row: Any, k: Any, count: cutlass.Constexpr) -> None:
+        """Read as `read_splat`, but 16 bytes at a time: two elements a word, which `write_splat` separates."""
         for g in cutlass.range_constexpr(count // 2):
-            staged[g] = self.word(self.zero)
+            a_fragment[g] = self.word(self.zero)
         if row < mA.shape[0]:
             piece = const_expr(min(8, count))
             for g in cutlass.range_constexpr(0, count, piece):
@@ -164,20 +174,20 @@ class Staging:
                     address = (mA.iterator + Int64(row) * mA.stride[0] + k + g).toint()
                     pointer = cute.make_ptr(self.word, address, cute.AddressSpace.gmem, assumed_align=2 * piece)
                     layout = cute.make_layout(piece // 2)
-                    registers = cute.make_tensor(staged.iterator + g // 2, layout)
+                    registers = cute.make_tensor(a_fragment.iterator + g // 2, layout)
                     cute.autovec_copy(cute.make_tensor(pointer, layout), registers)
 
     @cute.jit
-    def write_splat(self, staged: Any, sA: Any, stage: Any, tid: Any) -> None:
+    def write_splat(self, a_fragment: Any, sA: Any, stage: Any, tid: Any) -> None:
         """Write the elements of `read_a` into shared memory, widened."""
         BM, count = self.tile.tile_m, self.tile.tile_m * self.tile.tile_k // self.tile.threads
         for g in cutlass.range_constexpr(count):
-            if const_expr(self.product.words.bits):
-                word = (staged[0] << (31 - g)) >> 31
+            if const_expr(self.product.words.has_bits):
+                word = (a_fragment[0] << (31 - g)) >> 31
             elif const_expr(self.product.copy_a == "pieces"):
-                word = self.registers.lane(staged[g // 2], g % 2)
+                word = self.registers.lane(a_fragment[g // 2], g % 2)
             else:
-                word = staged[g]
+                word = a_fragment[g]
             sA[tid % BM, (tid // BM) * count + g, stage] = word
 
     @cute.jit
@@ -224,7 +234,7 @@ class Staging:
         col0: Any,
         first_pivot: Any,
     ) -> None:
-        """Store the marks of a thread that are set; other entries in memory stay unchanged."""
+        """Store the marks of a thread that are not negative; the other entries in memory stay unchanged."""
         t = self.tile
         for i in cutlass.range_constexpr(t.thread_m):
             for j in cutlass.range_constexpr(t.thread_n):

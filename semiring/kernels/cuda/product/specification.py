@@ -9,16 +9,18 @@ from semiring.kernels.cuda.product.words import WordFormat
 
 __all__ = ["FOLD_PARAMETERS", "PARAMETERS", "SEARCH_PARAMETERS", "THREADS", "Fold", "Product", "Search"]
 
-#: Threads of a block in kernels with one thread for each entry.
+#: The threads of a block in kernels with one thread for each entry.
 THREADS = 256
 
-#: The numbers of 8-byte and 4-byte parameters of a product. In order: the addresses of A, B, C, P; (row, column, batch)
-#: strides of A, B, C and (row, column) strides of P; m, n, k; the inner size of one batch and its step; tiles of a run;
-#: the first pivot.
+#: The numbers of 8-byte and of 4-byte parameters of a product. The 8-byte parameters are the addresses of A, B, C and
+#: P, the (row, column, batch) strides of A, B and C, and the (row, column) strides of P. The 4-byte parameters are m,
+#: n, k, the inner size of one batch and its step, the tiles of a run, and the first pivot.
 PARAMETERS = 15, 7
-#: Of the fold of partial results: the addresses of C and the parts; (row, column) strides of C; m, n, parts.
+#: The same of the fold of partial results: the addresses of C and the parts, and the (row, column) strides of C; then
+#: m, n and the number of parts.
 FOLD_PARAMETERS = 4, 3
-#: Of the search for witnesses: the addresses of A, B, C, R, W; their (row, column) strides; k0; m, n, k.
+#: The same of the search for witnesses: the addresses of A, B, C, R and W, their (row, column) strides, and k0; then m,
+#: n and k.
 SEARCH_PARAMETERS = 16, 3
 
 
@@ -39,14 +41,15 @@ class Product:
     mul: str
     zero: int | float
     words: WordFormat
-    accumulate: bool  # C ← C ⊕ A ⊗ B rather than C ← A ⊗ B
+    accumulate: bool  # whether the kernel computes C ← C ⊕ A ⊗ B, not C ← A ⊗ B
     copy_a: str
     copy_b: str
     copy_c: str
-    ordered_bits: bool = False  # float32 without sign bits, compared as integers: one 3-input minimum for two pairs
-    contract: bool = False  # x·y + z may round once
-    record: bool = False  # keep the last run of k in which an entry of C improved
-    upper: bool = False  # skip the tiles of C below its diagonal
+    #: Whether float32 has no sign bits, and is compared as integers: one 3-input minimum for two pairs.
+    ordered_bits: bool = False
+    contract: bool = False  # whether x·y + z may round once
+    record: bool = False  # whether P receives the last run of k in which an entry of C improved
+    upper: bool = False  # whether the kernel skips the tiles of C below its diagonal
 
     @property
     def expressions(self) -> tuple[Expression, Expression]:
@@ -69,5 +72,5 @@ class Search:
 
     mul: str
     words: WordFormat
-    run: int
-    wide_witness: bool  # int64 rather than int32
+    run_length: int
+    wide_witness: bool  # whether witnesses are int64, not int32

@@ -8,13 +8,16 @@ from semiring.kernels.cuda.product.words import WordFormat
 
 __all__ = ["Tile", "parts_for", "tile_for"]
 
-_SHARED_MEMORY = 227 * 1024  # bytes that one block may have, and all of a multiprocessor little less: sm_90
+_SHARED_MEMORY = 227 * 1024  # the bytes for one block on sm_90; several blocks of a multiprocessor share a little less
 _WARP = 32
 
 
 @dataclass(frozen=True)
 class Tile:
-    """A tile of a block, tile_m rows × tile_n words of C; a thread has thread_m × thread_n, tile_k at a time."""
+    """The tile of a block: ``tile_m`` rows × ``tile_n`` words of C, for ``tile_k`` steps of k at a time.
+
+    A thread computes ``thread_m`` × ``thread_n`` words. Shared memory holds ``stages`` tiles of each operand.
+    """
 
     tile_m: int
     tile_n: int
@@ -22,8 +25,8 @@ class Tile:
     thread_m: int
     thread_n: int
     stages: int
-    min_blocks: int  # blocks a multiprocessor must hold: bounds the registers of a thread
-    rolled: bool = False  # whether the k of a tile stay a loop: for operations of many instructions
+    min_blocks: int  # the blocks that a multiprocessor must hold, which bounds the registers of a thread
+    is_rolled: bool = False  # whether the loop over the k of a tile stays a loop: for operations of many instructions
 
     @property
     def threads(self) -> int:
@@ -66,7 +69,7 @@ class Tile:
         )
 
     def _splats_evenly(self) -> bool:
-        """Return whether each thread widens some k of one row of A, all from one word of 32 truth values."""
+        """Return whether each thread widens some k of a single row of A, from a single word of 32 truth values."""
         return self.threads % self.tile_m == 0 and 32 % max(1, self.tile_m * self.tile_k // self.threads) == 0
 
 
@@ -79,41 +82,46 @@ class Tile:
 #   packed bits, n = 32768: 64×256 410 to 444, 128×256 432, 128×128 384.
 #   float64 min-plus, n = 4096: _WIDE 4.9, max-min 3.5, int64 3.1; 8×4 a thread 3.1 to 4.4, 8×8 3.3.
 #   float32 min-plus with pivots 10.9, with witnesses 10.7.
-# Smaller ones on 2026-11-21, float32 min-plus by the 3-input minimum (_LARGE 15.2 at n = 8192):
+# Smaller products on 2026-11-21, float32 min-plus by the 3-input minimum (_LARGE 15.2 at n = 8192):
 #   n = 2048 and 1024: _SMALL 14.1 and 13.0, _LARGE 13.9 and 11.2, _NARROW 14.0 and 11.3; blocks of 64 threads 4 to 6.
 #   n = 512: _SMALL in four parts of k 7.7, in eight 7.2, whole 3.1. m = 64, n = k = 8192: _SMALL in four parts 14.2.
 #   10,000 times 64×64×64: _NARROW 9.3, _TINY 9.5, blocks of 64 threads 6.2 to 7.8, _LARGE 6.0; tile_k 32 8.9.
 #   100,000 times 32×32×32: _MINI 5.4, _TINY 4.8. m = n = 8192, k = 64: _LARGE 10.3, tile_k 32 9.6, _SMALL 9.2.
 _LARGE = Tile(64, 128, 16, 8, 8, 4, 3)
-_LONG = Tile(64, 128, 8, 8, 8, 4, 2)  # three and more instructions a pair: with tile_k 16 the loop overruns its cache
+_LONG = Tile(64, 128, 8, 8, 8, 4, 2)  # three and more instructions a pair: with tile_k 16 the loop exceeds its cache
 _PACKED = Tile(64, 256, 16, 8, 16, 4, 2)
-_SMALL = Tile(64, 128, 16, 8, 4, 4, 2)  # twice the warps for the same C: where there are few tiles
+_SMALL = Tile(64, 128, 16, 8, 4, 4, 2)  # twice the warps for the same C, if there are few tiles
 _NARROW = Tile(64, 64, 16, 8, 4, 4, 4)
 _TINY = Tile(32, 64, 16, 4, 8, 4, 8)
 _MINI = Tile(32, 32, 16, 4, 4, 3, 16)
 _WIDE = Tile(64, 64, 16, 4, 4, 4, 2)  # 8-byte words
-_HEAVY = Tile(32, 32, 16, 4, 4, 3, 2, rolled=True)  # many instructions a pair: unrolled, log_plus compiles for minutes
-_RECORDING = Tile(64, 64, 16, 8, 4, 4, 3)  # three registers an entry of C: the accumulator, the one before, the mark
+_HEAVY = Tile(
+    32, 32, 16, 4, 4, 3, 2, is_rolled=True
+)  # many instructions a pair: unrolled, log_plus compiles for minutes
+_RECORDING = Tile(64, 64, 16, 8, 4, 4, 3)  # three registers an entry of C: the accumulator, its old value, the mark
 
-_SIMPLE = 6  # nodes of two operations on two variables each
-HEAVY = 12  # nodes of ⊕ and ⊗ together from which on they count as heavy
+_SIMPLE = 6  # the nodes of two operations on two variables each
+HEAVY = 12  # from this number of nodes of ⊕ and ⊗ together on, they count as heavy
 
-#: Multiprocessors that are taken to be there: a constant, so that results depend on the sizes alone.
+#: The assumed number of multiprocessors: a constant, so that results depend on the sizes alone.
 _MULTIPROCESSORS = 132
-#: Tiles of _LARGE and of _PACKED from which on they beat _SMALL: the last wave costs less than what they gain. Of words
-#: of one element and few instructions a pair, four tiles a multiprocessor do: m = 3072, n = 4096, k = 512 (1536 tiles)
-#: 14.2 against 13.6, m = 512, n = 8192 (512 tiles) 13.6 against 13.3.
+#: The numbers of tiles from which on _LARGE and _PACKED are faster than _SMALL, because their gain exceeds the cost of
+#: the last wave. For words of one element and few instructions a pair, four tiles a multiprocessor suffice: m = 3072, n
+#: = 4096, k = 512 (1536 tiles) reaches 14.2 against 13.6, and m = 512, n = 8192 (512 tiles) 13.6 against 13.3.
 _MANY_LARGE, _MANY_OTHERS, _MANY_PACKED = 528, 1584, 512
-#: Of C, what a multiprocessor is taken to work on at a time: bytes, and words where operations are heavy.
+#: The assumed part of C that a multiprocessor computes at a time: in bytes, and in words for heavy operations.
 _HELD_BYTES, _HELD_HEAVY = 1 << 16, 1 << 11
-#: The least k of a part, and what parts are multiples of (words of 32 truth values stay whole).
+#: The least k of a part, and the number of which parts are multiples, so that words of 32 truth values stay whole.
 _PART, _PART_STEP = 128, 32
 
 
 def tile_for(
     words: WordFormat, nodes: int, rows: int, columns: int, *, matrices: int = 1, record: bool = False
 ) -> Tile:
-    """The tile for ⊕ and ⊗ of ``nodes`` nodes together, and C of ``rows`` × ``columns`` words, ``matrices`` times."""
+    """Return the tile for a product of ``matrices`` results C of ``rows`` × ``columns`` words.
+
+    ``nodes`` is the number of nodes of ⊕ and ⊗ together. ``record``: whether the kernel records pivots.
+    """
     if nodes >= HEAVY:
         return _HEAVY
     if words.word_bytes == 8:
@@ -122,7 +130,7 @@ def tile_for(
         return _RECORDING
     if columns <= 64:
         return _NARROW if rows > 32 else _TINY if columns > 32 else _MINI
-    integral = words.lanes > 1 and not (words.lanes == 2 and words.floating)
+    integral = words.lanes > 1 and not (words.lanes == 2 and words.is_floating)
     if integral and _PACKED.count(rows, columns) * matrices >= _MANY_PACKED:
         return _PACKED
     many = _MANY_LARGE if words.lanes == 1 and nodes <= _SIMPLE else _MANY_OTHERS
@@ -132,11 +140,11 @@ def tile_for(
 
 
 def parts_for(words: WordFormat, nodes: int, rows: int, columns: int, inner: int) -> tuple[int, int]:
-    """The number of parts to split k into, and the size of each but the last, so that a small C keeps the GPU busy.
+    """Return the number of parts of k that keep the GPU busy if C is small, and the size of each part but the last.
 
     The parts decide the order of sums. So they depend on the problem alone, and on no number of a tile.
 
-    Two parts are not worth the second kernel that joins them (n = 1024: 12.4 against 13.0 T pairs/s).
+    Two parts are slower than one, because a second kernel folds them (n = 1024: 12.4 against 13.0 T pairs/s).
     """
     least = 64 if words.word_bytes == 8 else 32
     height = least if rows <= 32 and columns <= 64 else 64

@@ -1,4 +1,4 @@
-"""Products that remember: the run of k that improved an entry last (pivots), or the k that attains it (witnesses)."""
+"""Compute products that record the last run of k that improved an entry (pivots), or a k that attains it (witness)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import cupy
 import numpy as np
 
 from semiring.kernels.contract import KernelPlan
-from semiring.kernels.cuda.compile.loading import loaded
+from semiring.kernels.cuda.compile.loading import load_kernel
 from semiring.kernels.cuda.entries.packing import pack, unpack
 from semiring.kernels.cuda.product.calls import ProductCall, call_for
-from semiring.kernels.cuda.product.launches import enter, prepare
+from semiring.kernels.cuda.product.launches import enter_device, prepare
 from semiring.kernels.cuda.product.layouts import LARGEST, Placement, pieces
 from semiring.kernels.cuda.product.operations import routes_of
 from semiring.kernels.cuda.product.specification import THREADS, Search
@@ -20,20 +20,23 @@ from semiring.kernels.definition import define
 
 __all__ = ["multiply_add_pivots", "multiply_add_witness"]
 
-#: Length of the runs among which a witness is searched: one tile.
+#: The length of the runs in which a witness is searched: the k of one tile.
 _WITNESS_RUN = 16
 
 
 def multiply_add_pivots(plan: KernelPlan, C: Any, P: Any, A: Any, B: Any, k0: int) -> None:
-    """As `multiply_add`; P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved."""
+    """Compute `multiply_add`, and record pivots in P.
+
+    P becomes k0 + the first k of the last run of ``plan.pivot_chunk`` in which C improved.
+    """
     if C.size and B.shape[0]:
-        C_, A_, B_ = _recordable(plan, C, A, B, P.shape[1])
+        C_, A_, B_ = _as_words(plan, C, A, B, P.shape[1])
         _record(plan, C_, P, A_, B_, k0, plan.pivot_chunk)
-        _put_back(plan, C, C_)
+        _write_back(plan, C, C_)
 
 
 def multiply_add_witness(plan: KernelPlan, C: Any, W: Any, A: Any, B: Any, k0: int) -> None:
-    """As `multiply_add`; W becomes k0 + the smallest attaining k where the product is strictly better than C."""
+    """Compute `multiply_add`, and the smallest attaining k0 + k where the product is strictly better than C."""
     if not C.size or not B.shape[0]:
         return
     if max(*C.shape, B.shape[0]) > LARGEST and plan.storage == "elements":
@@ -41,22 +44,24 @@ def multiply_add_witness(plan: KernelPlan, C: Any, W: Any, A: Any, B: Any, k0: i
             parts = C[rows, columns], W[rows, columns], A[rows, inner], B[inner, columns]
             multiply_add_witness(plan, *parts, k0 + inner.start)
         return
-    C_, A_, B_ = _recordable(plan, C, A, B, W.shape[1])
+    C_, A_, B_ = _as_words(plan, C, A, B, W.shape[1])
     runs = cupy.full(W.shape, -1, np.int32)
     call = _record(plan, C_, runs, A_, B_, 0, _WITNESS_RUN)
     search = Search(define(plan).mul.text, call.words, _WITNESS_RUN, W.dtype == np.int64)
     operands = (A_, B_, C_, runs, W)
     m, n = C_.shape
     strides = [stride // array.itemsize for array in operands for stride in array.strides]
-    kernel = loaded(search, None, C_.data.device_id)
-    launch = kernel.prepared(m * -(-n // THREADS), *(x.data.ptr for x in operands), *strides, k0, m, n, B_.shape[0])
+    kernel = load_kernel(search, None, C_.data.device_id)
+    launch = kernel.prepare_launch(
+        m * -(-n // THREADS), *(x.data.ptr for x in operands), *strides, k0, m, n, B_.shape[0]
+    )
     launch()
-    _put_back(plan, C, C_)
+    _write_back(plan, C, C_)
 
 
-def _recordable(plan: KernelPlan, C: Any, A: Any, B: Any, n: int) -> tuple[Any, Any, Any]:
-    """The operands as words of one element: copies where elements are narrower; n columns of C."""
-    if plan.dtype.name == "bfloat16":  # by bits: CuPy need not know the dtype
+def _as_words(plan: KernelPlan, C: Any, A: Any, B: Any, n: int) -> tuple[Any, Any, Any]:
+    """Return the operands as words of one element; narrower elements are copied. C has n columns."""
+    if plan.dtype.name == "bfloat16":  # by the bits, because CuPy may lack the dtype
         C, A, B = ((array.view(np.int16).astype(np.int32) << 16).view(np.float32) for array in (C, A, B))
         return C, A, B
     word = WordFormat(plan.dtype.name).numpy_word
@@ -66,22 +71,23 @@ def _recordable(plan: KernelPlan, C: Any, A: Any, B: Any, n: int) -> tuple[Any, 
     return C, A, B
 
 
-def _put_back(plan: KernelPlan, C: Any, computed: Any) -> None:
+def _write_back(plan: KernelPlan, C: Any, result: Any) -> None:
+    """Convert the result of `_as_words` to the elements of C, and write it into C unless it is C."""
     if plan.storage == "bits":
-        C[...] = pack(computed != 0).view(C.dtype)
+        C[...] = pack(result != 0).view(C.dtype)
     elif plan.dtype.name == "bfloat16":
-        C.view(np.int16)[...] = computed.view(np.int32) >> 16
-    elif computed is not C:
-        C[...] = computed
+        C.view(np.int16)[...] = result.view(np.int32) >> 16
+    elif result is not C:
+        C[...] = result
 
 
 def _record(plan: KernelPlan, C: Any, P: Any, A: Any, B: Any, k0: int, chunk: int) -> ProductCall:
-    """Run `multiply_add_pivots` on words of one element, and return the computed product."""
+    """Run `multiply_add_pivots` on words of one element, and return the call that defines the product."""
     device = C.data.device_id
-    enter(device)
+    enter_device(device)
     call = call_for(plan, WordFormat(plan.dtype.name), accumulate=True, record=True)
     k, routes = B.shape[0], routes_of(plan)
-    # Runs that are no whole number of tiles take one launch each.
+    # A run that is no whole number of tiles takes a launch of its own.
     length = k if chunk % 16 == 0 else chunk
     for start in range(0, k, length):
         a, b = A[:, start : start + length], B[start : start + length]
@@ -90,7 +96,7 @@ def _record(plan: KernelPlan, C: Any, P: Any, A: Any, B: Any, k0: int, chunk: in
         launch = routes.get(key)
         if launch is None:
             launch = prepare(call, Placement.of(a), Placement.of(b), Placement.of(C), device)
-            assert launch is not None  # words of one element lie anyhow
+            assert launch is not None  # words of one element have no alignment to violate
             routes[key] = launch
         launch.record(C, P, a, b, chunk, k0 + start)
     return call

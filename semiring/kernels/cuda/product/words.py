@@ -1,6 +1,6 @@
-"""How the elements of a product lie in the registers of a kernel: as words of one, two or thirty-two elements.
+"""Define the elements of a product in the registers of a kernel: words of one, two or 32 elements.
 
-Plain data; what a kernel does with words is in `registers`.
+The module has plain data. `registers` has the operations of kernels on words.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["WordFormat", "numpy_dtype"]
 
 @cache
 def numpy_dtype(name: str) -> np.dtype[Any]:
-    """NumPy's dtype of a name; bfloat16 is registered by the package ml_dtypes."""
+    """Return NumPy's dtype of a name; the package ml_dtypes registers bfloat16."""
     if name == "bfloat16":
         import_module("ml_dtypes")
     return np.dtype(name)
@@ -25,40 +25,40 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 
 @dataclass(frozen=True)
 class WordFormat:
-    """One element a word, two (int16, float16, bfloat16), or 32 truth values.
+    """The format of a word: one element, two elements (int16, float16, bfloat16), or 32 truth values.
 
-    A word runs along the columns of B and C. An element of A meets whole words, so where there are two or 32 it is
-    *splatted*: repeated in every lane while it is staged. One element narrower than a word is *wide*: it lies in memory
-    as a float32 or an int32, and is computed on in its own type.
+    A word runs along the columns of B and C. An element of A is combined with whole words. So with two or 32 lanes it
+    is *splatted*: repeated in every lane while it is staged. A single element narrower than a word is *wide*: memory
+    holds it as a float32 or an int32, and the expressions compute on its own type.
     """
 
-    dtype: str  # what the expressions compute on; int32 for packed truth values, all of whose operations are bitwise
+    dtype: str  # the dtype of the expressions; int32 for packed truth values, on which all operations are bitwise
     lanes: int = 1
 
     @property
     def element_dtype(self) -> np.dtype[Any]:
-        """The dtype that the expressions compute on."""
+        """Return the dtype on which the expressions compute."""
         return numpy_dtype(self.dtype)
 
     @property
-    def floating(self) -> bool:
+    def is_floating(self) -> bool:
         return "float" in self.dtype
 
     @property
-    def bits(self) -> bool:
+    def has_bits(self) -> bool:
         """Return whether a word holds 32 truth values."""
         return self.lanes == 32
 
     @property
-    def wide(self) -> bool:
-        """Whether a word holds one element narrower than itself."""
+    def is_wide(self) -> bool:
+        """Return whether a word holds a single element that is narrower than the word."""
         return self.lanes == 1 and self.element_dtype.itemsize < 4
 
     @property
     def numpy_word(self) -> np.dtype[Any]:
-        """The dtype of a word in memory."""
-        if self.wide:
-            return np.dtype(np.float32 if self.floating else np.int32)
+        """Return the dtype of a word in memory."""
+        if self.is_wide:
+            return np.dtype(np.float32 if self.is_floating else np.int32)
         return np.dtype(np.int32 if self.lanes > 1 else self.dtype)
 
     @property
@@ -66,8 +66,8 @@ class WordFormat:
         return self.numpy_word.itemsize
 
     def constant(self, value: Any) -> int | float:
-        """A word all of whose lanes are ``value``, as a Python number."""
-        if self.bits:
+        """Return a word with ``value`` in every lane, as a Python number."""
+        if self.has_bits:
             return -1 if value else 0
         if self.lanes == 2:
             pattern = int(np.asarray(value, self.element_dtype).view(np.uint16))

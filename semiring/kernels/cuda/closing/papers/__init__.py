@@ -1,1 +1,1 @@
-"""The kernels of papers, under the names of their methods: baselines to compare with. `launches` has the table."""
+"""Close matrices by the kernels of papers, as baselines for comparisons. `launches` has the table of the kernels."""
