@@ -49,9 +49,9 @@ from semiring.kernels.machines import closure_speed
 from semiring.out_of_core import layout as layouts
 from semiring.out_of_core.buffer_pools import BufferPool, DeviceBufferPool, HostBufferPool
 from semiring.out_of_core.disk import TRUTHS, File, Memory, PackedRows, RowStore, System, rows_of_truths
-from semiring.out_of_core.journal import with_journal
+from semiring.out_of_core.journal import add_journal
 from semiring.out_of_core.layout import MemoryLimits, StripLayout, format_bytes, limits_of
-from semiring.out_of_core.run import HostArrayRun, Run, complete, open_for_writing
+from semiring.out_of_core.run import FileRun, HostArrayRun, complete_file, open_for_writing
 from semiring.out_of_core.stored_matrix import PIVOT, StoredMatrix, as_stored, is_npy_name, new_file, new_pivot_file
 
 __all__ = ["SYSTEM", "close_file", "needs_files", "reject_file_options"]
@@ -265,7 +265,7 @@ def _write(target: StoredMatrix, communicator: Communicator, result: Any) -> Any
         with open_for_writing(SYSTEM, target) as file:
             rows = result.T if target.is_column_major and not is_packed else result
             _row_store(file, target, is_packed).write(0, np.ascontiguousarray(memory_of(rows)))
-            complete(file, target)
+            complete_file(file, target)
 
     if communicator.is_first:
         communicator.begin(write)  # the other ranks wait until the file exists
@@ -274,7 +274,7 @@ def _write(target: StoredMatrix, communicator: Communicator, result: Any) -> Any
 
 def _row_store(file: File, matrix: StoredMatrix, is_packed: bool) -> RowStore:
     rows = matrix.rows(file)
-    return PackedRows.all([rows], matrix.n)[0] if is_packed else rows
+    return PackedRows.for_stores([rows], matrix.n)[0] if is_packed else rows
 
 
 def _fits_packed(request: Request, source: StoredMatrix, limits: MemoryLimits) -> bool:
@@ -334,7 +334,7 @@ def _describe_layout(layout: StripLayout) -> str:
 
 def _scan_file(source: StoredMatrix, view: Any, semiring: Semiring) -> Scan:
     """Return `check_entries` of a file, in a fifth of the time that reading its memory map takes."""
-    scan, rows = Scan(nonnegative=True), max(1, _SCAN // source.row)
+    scan, rows = Scan(nonnegative=True), max(1, _SCAN // source.row_bytes)
     if rule_for(semiring, source.dtype).needs_no_scan:
         return scan
     memory = Memory(min(rows, source.n), source.n, source.dtype)
@@ -401,12 +401,12 @@ class _StripSetup:
         if not self._memory_limits.device:
             return layout
         overhead = layouts.HOST.overhead + 2 * layouts.HOST.bytes_per_thread  # the host scans rows and moves them
-        piece = min(_STAGE, (self._memory_limits.host - overhead) // _STAGES) // layout.row
+        piece = min(_STAGE, (self._memory_limits.host - overhead) // _STAGES) // layout.row_bytes
         if piece < 1:
             raise StorageError(
                 f"{format_bytes(self._memory_limits.host)} of the host's memory are too small for {_STAGES} rows of "
                 f"{n} {self._dtype}, which go to the GPU and back: it takes "
-                f"{format_bytes(_STAGES * layout.row + overhead)}"
+                f"{format_bytes(_STAGES * layout.row_bytes + overhead)}"
             )
         return replace(layout, piece=piece)
 
@@ -457,7 +457,7 @@ def _close_file_by_strips(request: Request, source: StoredMatrix, target: Stored
     journal = None if name is None else find_journal(SYSTEM, name, request, source, target, backend.name)
     if journal is not None:
         pool, communicator = setup.buffer_pool(journal.layout), request.communicator
-        run = Run(SYSTEM, source, target, journal.layout, pool, name, journal, communicator, pivots)
+        run = FileRun(SYSTEM, source, target, journal.layout, pool, name, journal, communicator, pivots)
         if request.memory is not None and journal.layout.memory > limits.computing and not journal.state.is_finished:
             journal.close()
             raise StorageError(
@@ -477,9 +477,11 @@ def _close_file_by_strips(request: Request, source: StoredMatrix, target: Stored
         return close_by_strips(request, call, run)
     layout = setup.layout()
     communicator = request.communicator
-    run = Run(SYSTEM, source, target, layout, setup.buffer_pool(layout), name, communicator=communicator, pivots=pivots)
+    run = FileRun(
+        SYSTEM, source, target, layout, setup.buffer_pool(layout), name, communicator=communicator, pivots=pivots
+    )
     if name is not None:
-        layout = with_journal(layout, run.in_place, request.communicator.ranks.size)
+        layout = add_journal(layout, run.is_in_place, request.communicator.ranks.size)
     size, memory = format_bytes(source.size), format_bytes(layout.memory)
     request.explain("files", f"a file of {size} in {memory} of memory: {_describe_layout(layout)}")
     return close_by_strips(request, call, run)

@@ -33,13 +33,13 @@ from semiring.out_of_core.disk import System
 from semiring.out_of_core.journal import Journal, open_journal
 from semiring.out_of_core.last_round import LastRound
 from semiring.out_of_core.rounds import NoStarError
-from semiring.out_of_core.run import HostArrayRun, Run
+from semiring.out_of_core.run import FileRun, HostArrayRun
 from semiring.out_of_core.stored_matrix import StoredMatrix, new_pivot_file, release_pages
 
 __all__ = ["close_by_strips", "find_journal"]
 
 Array: TypeAlias = Any
-AnyRun: TypeAlias = Run | HostArrayRun
+AnyRun: TypeAlias = FileRun | HostArrayRun
 
 _HEADS = "heads of "  # the name of a vector in a journal begins so, and the number of a tail follows
 

@@ -1,4 +1,4 @@
-"""Buffers for strips of rows, in the memory of the host or of a GPU, and the transfers from and to storage.
+"""Allocate buffers for strips of rows in the memory of the host or of a GPU, and transfer rows from and to storage.
 
 A GPU reaches the memory of the host at full speed, 55 GB/s each way on an H200, only if that memory is pinned. So rows
 pass through *stages*, which are buffers of pinned memory. Each direction has two stages. While one stage is filled
@@ -61,17 +61,20 @@ class BufferPool(Protocol):
         """Return a mark behind the work that was enqueued so far."""
         ...
 
-    def read(self, store: RowStore, first: int, rows: Array) -> None:
-        """Copy the rows from ``first`` on out of the store into a buffer. Only one thread may read."""
+    def read(self, store: RowStore, first_row: int, rows: Array) -> None:
+        """Copy the rows from ``first_row`` on out of the store into a buffer. Only one thread may read."""
         ...
 
-    def write(self, store: RowStore, first: int, rows: Array) -> None:
-        """Copy a buffer to the rows of the store from ``first`` on. Only one thread may write, beside the reader."""
+    def write(self, store: RowStore, first_row: int, rows: Array) -> None:
+        """Copy a buffer to the rows of the store from ``first_row`` on.
+
+        Only one thread may write, and it may write while another thread reads.
+        """
         ...
 
 
 class _CompletedMark:
-    """The mark behind synchronous work, which has ended before the mark exists."""
+    """A mark behind synchronous work, which has ended before the mark exists."""
 
     done = True
 
@@ -96,11 +99,11 @@ class HostBufferPool:
     def mark(self) -> Mark:
         return _CompletedMark()
 
-    def read(self, store: RowStore, first: int, rows: Array) -> None:
-        store.read(first, rows)
+    def read(self, store: RowStore, first_row: int, rows: Array) -> None:
+        store.read(first_row, rows)
 
-    def write(self, store: RowStore, first: int, rows: Array) -> None:
-        store.write(first, rows)
+    def write(self, store: RowStore, first_row: int, rows: Array) -> None:
+        store.write(first_row, rows)
 
 
 class DeviceBufferPool:
@@ -123,23 +126,25 @@ class DeviceBufferPool:
     def __init__(self, n: int, dtype: np.dtype[Any], limit: int, piece: int, has_pivots: bool = False) -> None:
         self._cupy = load_cupy()
         self._n, self._dtype, self._limit, self._piece, self._has_pivots = n, dtype, limit, piece, has_pivots
-        self._widest = max(dtype, _PIVOT, key=lambda each: each.itemsize) if has_pivots else dtype
-        self._row = n * self._widest.itemsize
+        self._widest_dtype = max(dtype, _PIVOT, key=lambda candidate: candidate.itemsize) if has_pivots else dtype
+        self._row_bytes = n * self._widest_dtype.itemsize
         self._device = self._cupy.cuda.runtime.getDevice()
 
     def __enter__(self) -> DeviceBufferPool:
-        cuda, self._open = self._cupy.cuda, ExitStack()
+        cuda, self._contexts = self._cupy.cuda, ExitStack()
         self.pool = cuda.MemoryPool()
         self.pool.set_limit(size=self._limit)
-        self._open.enter_context(cuda.using_allocator(self.pool.malloc))
-        self._main = cuda.get_current_stream()
-        self._coming, self._going = (_Stages(self._cupy, self._piece, self._n, self._widest) for _ in range(2))
+        self._contexts.enter_context(cuda.using_allocator(self.pool.malloc))
+        self._main_stream = cuda.get_current_stream()
+        self._read_stages, self._write_stages = (
+            _Stages(self._cupy, self._piece, self._n, self._widest_dtype) for _ in range(2)
+        )
         return self
 
     def __exit__(self, *error: Any) -> None:
-        for stream in (self._main, self._coming.stream, self._going.stream):
+        for stream in (self._main_stream, self._read_stages.stream, self._write_stages.stream):
             stream.synchronize()  # the exit below frees the memory that these streams use
-        self._open.close()
+        self._contexts.close()
 
     def memory(self, rows: int) -> RowBuffer:
         values = _DeviceRows(self._cupy.empty((rows, self._n), self._dtype))
@@ -148,51 +153,51 @@ class DeviceBufferPool:
         return MemoryWithPivots(values, _DeviceRows(self._cupy.empty((rows, self._n), _PIVOT)))
 
     def mark(self) -> Mark:
-        mark: Mark = self._main.record(self._cupy.cuda.Event(disable_timing=True))
+        mark: Mark = self._main_stream.record(self._cupy.cuda.Event(disable_timing=True))
         return mark
 
-    def read(self, store: Any, first: int, rows: Array) -> None:
+    def read(self, store: Any, first_row: int, rows: Array) -> None:
         if isinstance(rows, RowsWithPivots):
-            self.read(store.values, first, rows.values)
-            self.read(store.pivots, first, rows.pivots)
+            self.read(store.values, first_row, rows.values)
+            self.read(store.pivots, first_row, rows.pivots)
             return
-        stages = self._coming
+        stages = self._read_stages
         with self._cupy.cuda.Device(self._device):
-            for which, part in self._parts(rows):
-                stages.events[which].synchronize()  # the copy of the previous rows out of this stage has ended
-                stage = stages.rows_at(which, store, first + part.start, rows[part])
-                store.read(first + part.start, stage)
+            for stage_number, part in self._parts(rows):
+                stages.events[stage_number].synchronize()  # the copy of the previous rows out of this stage has ended
+                stage = stages.rows_at(stage_number, store, first_row + part.start, rows[part])
+                store.read(first_row + part.start, stage)
                 rows[part].data.copy_from_host_async(stage.ctypes.data, stage.nbytes, stages.stream)
-                stages.record_copy(which)
+                stages.record_copy(stage_number)
             stages.stream.synchronize()
 
-    def write(self, store: Any, first: int, rows: Array) -> None:
+    def write(self, store: Any, first_row: int, rows: Array) -> None:
         if isinstance(rows, RowsWithPivots):
-            self.write(store.values, first, rows.values)
-            self.write(store.pivots, first, rows.pivots)
+            self.write(store.values, first_row, rows.values)
+            self.write(store.pivots, first_row, rows.pivots)
             return
-        stages = self._going
+        stages = self._write_stages
         with self._cupy.cuda.Device(self._device):
             copies: list[tuple[int, slice, Array]] = []
-            for which, part in self._parts(rows):
-                stage = stages.rows_at(which, store, first + part.start, rows[part])
+            for stage_number, part in self._parts(rows):
+                stage = stages.rows_at(stage_number, store, first_row + part.start, rows[part])
                 rows[part].data.copy_to_host_async(stage.ctypes.data, stage.nbytes, stages.stream)
-                stages.record_copy(which)
-                copies.append((which, part, stage))
+                stages.record_copy(stage_number)
+                copies.append((stage_number, part, stage))
                 if len(copies) == 2:
-                    self._store(store, first, *copies.pop(0))
+                    self._store_stage(store, first_row, *copies.pop(0))
             for copy in copies:
-                self._store(store, first, *copy)
+                self._store_stage(store, first_row, *copy)
 
-    def _store(self, store: RowStore, first: int, which: int, part: slice, stage: Array) -> None:
+    def _store_stage(self, store: RowStore, first_row: int, stage_number: int, part: slice, stage: Array) -> None:
         """Write a stage to the store when its copy from the GPU has ended."""
-        self._going.events[which].synchronize()
-        store.write(first + part.start, stage)
+        self._write_stages.events[stage_number].synchronize()
+        store.write(first_row + part.start, stage)
 
     def _parts(self, rows: Array) -> Iterator[tuple[int, slice]]:
-        """Yield the number of a stage, 0 and 1 in turns, and the rows that pass through it."""
+        """Yield the number of a stage, alternately 0 and 1, and the rows that pass through it."""
         row = rows.shape[1] * rows.itemsize
-        step = self._piece if row == self._row else max(1, self._piece * self._row // max(1, row))
+        step = self._piece if row == self._row_bytes else max(1, self._piece * self._row_bytes // max(1, row))
         for number, start in enumerate(range(0, len(rows), step)):
             yield number % 2, slice(start, min(len(rows), start + step))
 
@@ -212,19 +217,19 @@ class _Stages:
 
     def __init__(self, cupy: Any, rows: int, n: int, dtype: np.dtype[Any]) -> None:
         cuda = cupy.cuda
-        self._memories = [Memory(rows, n, dtype, _pinned(cuda)) for _ in range(2)]
+        self._memories = [Memory(rows, n, dtype, _pinned_allocator(cuda)) for _ in range(2)]
         self.stream = cuda.Stream(non_blocking=True)
         self.events = [cuda.Event(disable_timing=True) for _ in range(2)]
 
-    def rows_at(self, which: int, store: RowStore, first: int, rows: Array) -> Array:
-        """Return memory in stage ``which`` for rows of the store from ``first`` on."""
-        return self._memories[which].array_at(store.page_offset(first), rows.shape, rows.dtype)
+    def rows_at(self, stage_number: int, store: RowStore, first_row: int, rows: Array) -> Array:
+        """Return memory in stage ``stage_number`` for rows of the store from ``first_row`` on."""
+        return self._memories[stage_number].array_at(store.page_offset(first_row), rows.shape, rows.dtype)
 
-    def record_copy(self, which: int) -> None:
-        """Record that a copy from or to stage ``which`` was enqueued."""
-        self.events[which].record(self.stream)
+    def record_copy(self, stage_number: int) -> None:
+        """Record that a copy from or to stage ``stage_number`` was enqueued."""
+        self.events[stage_number].record(self.stream)
 
 
-def _pinned(cuda: Any) -> Callable[[int], Array]:
+def _pinned_allocator(cuda: Any) -> Callable[[int], Array]:
     """Return an allocator of pinned memory outside CuPy's pool, which never returns memory to the system."""
     return lambda size: np.frombuffer(cuda.PinnedMemoryPointer(cuda.PinnedMemory(size), 0), np.uint8, size)

@@ -1,6 +1,6 @@
-"""Reads and writes of matrix rows in a file by position, past the page cache where the file system allows it.
+"""Read and write matrix rows in a file by position, past the page cache where the file system allows it.
 
-A closure by strips computes while it reads and writes, so it loses the processor time of copies to the page cache. On a
+A closure by strips computes while it reads and writes, and copies to the page cache take processor time from it. On a
 virtual machine of two cores a write through the cache takes 3 s of processor time for each GiB, at 0.4 GB/s. A write
 past the cache takes 0.02 s, at 2.3 GB/s. Reads take 0.2 s at 2.0 GB/s through the cache, and 0.02 s at 1.5 GB/s past
 it.
@@ -51,10 +51,10 @@ __all__ = [
 
 Array: TypeAlias = Any
 
-#: The threads that copy at the same time. A closure by strips of an array of 16 GiB on an H200, whose host has 64
-#: cores, took 20.1 s with 8 threads, 21.3 s with 16 and 34.6 s with 64, 2026-11-22. With 64, each copies four rows of
-#: a stage.
-_COPIERS = 8
+#: The most threads that copy at the same time. A closure by strips of an array of 16 GiB on an H200, whose host has 64
+#: cores, took 20.1 s with 8 threads, 21.3 s with 16 and 34.6 s with 64, 2026-11-22. With 64, each copies four rows of a
+#: stage.
+_MAX_COPIERS = 8
 PAGE = 4096  # bytes: the granularity of transfers past the page cache
 
 TRUTHS = 1 << 20  # the truth values that are packed or unpacked at a time
@@ -123,7 +123,10 @@ class System:
         os.ftruncate(file, size)
 
     def lock(self, file: int) -> bool:
-        """Lock the file against other processes until it is closed; return False if another process has the lock."""
+        """Lock the file against other processes until it is closed. Return False if another process has the lock.
+
+        On Windows, and on file systems without locks, nothing is locked and the result is True.
+        """
         if fcntl is not None:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -180,7 +183,7 @@ class File:
 
     def __init__(self, system: System, path: str, flags: int) -> None:
         self._system, self.path = system, path
-        self.number = system.open(path, flags)
+        self.descriptor = system.open(path, flags)
         self._past_cache = -1
         if hasattr(os, "O_DIRECT"):
             with contextlib.suppress(OSError):
@@ -203,16 +206,16 @@ class File:
     def sync(self) -> None:
         """Force all written bytes to the disk."""
         with self._name_errors():
-            self._system.sync(self.number)
+            self._system.sync(self.descriptor)
 
     def allocate(self, size: int) -> None:
         """Extend the file to a size in bytes."""
         with self._name_errors():
-            self._system.allocate(self.number, size)
+            self._system.allocate(self.descriptor, size)
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""
-        files, self.number, self._past_cache = (self._past_cache, self.number), -1, -1
+        files, self.descriptor, self._past_cache = (self._past_cache, self.descriptor), -1, -1
         for file in files:
             if file >= 0:
                 self._system.close(file)
@@ -259,7 +262,7 @@ class File:
     def _move_part(self, call: Any, view: memoryview, position: int) -> None:
         count = 0
         while count < len(view):
-            step = call(self.number, view[count:], position + count)
+            step = call(self.descriptor, view[count:], position + count)
             if not step:
                 raise OSError(
                     errno.EIO, f"the file ends at byte {position + count}, {len(view) - count} too soon", self.path
@@ -268,23 +271,23 @@ class File:
 
 
 class FileRows:
-    """A `RowStore` of adjacent rows in a file, from the byte ``start`` on, with ``row`` bytes each."""
+    """A `RowStore` of adjacent rows of n entries in a file: ``row_bytes`` bytes each, from the byte ``start`` on."""
 
-    def __init__(self, file: File, start: int, row: int, n: int) -> None:
-        self.file, self._start, self._row, self._n = file, start, row, n
+    def __init__(self, file: File, start: int, row_bytes: int, n: int) -> None:
+        self.file, self._start, self._row_bytes, self._n = file, start, row_bytes, n
 
     def page_offset(self, row: int) -> int:
-        return (self._start + row * self._row) % PAGE
+        return (self._start + row * self._row_bytes) % PAGE
 
     def read(self, row: int, memory: Array) -> None:
-        self.file.read(self._start + row * self._row, memory)
+        self.file.read(self._start + row * self._row_bytes, memory)
 
     def write(self, row: int, memory: Array) -> None:
-        self.file.write(self._start + row * self._row, memory)
+        self.file.write(self._start + row * self._row_bytes, memory)
 
     def columns(self, start: int, stop: int) -> FileColumns:
-        itemsize = self._row // self._n
-        return FileColumns(self.file, self._start + start * itemsize, self._row, self._n)
+        itemsize = self._row_bytes // self._n
+        return FileColumns(self.file, self._start + start * itemsize, self._row_bytes, self._n)
 
 
 class FileColumns(FileRows):
@@ -302,12 +305,12 @@ class FileColumns(FileRows):
 class ShiftedRows:
     """A `RowStore` of n rows that are shifted down by ``shift`` rows.
 
-    Row i is row i + ``shift`` of ``rows`` if that exists. Otherwise it is row i + ``shift`` - n of ``beyond``, which
-    continues ``rows``.
+    Row i is row i + ``shift`` of ``rows`` if that row exists. Otherwise it is row i + ``shift`` - n of
+    ``continuation``, which continues ``rows``.
     """
 
-    def __init__(self, rows: FileRows, beyond: FileRows, n: int, shift: int) -> None:
-        self._rows, self._beyond, self._n, self._shift = rows, beyond, n, shift
+    def __init__(self, rows: FileRows, continuation: FileRows, n: int, shift: int) -> None:
+        self._rows, self._continuation, self._n, self._shift = rows, continuation, n, shift
 
     def page_offset(self, row: int) -> int:
         return self._rows.page_offset(row + self._shift)
@@ -321,16 +324,18 @@ class ShiftedRows:
             rows.write(first, part)
 
     def columns(self, start: int, stop: int) -> ShiftedRows:
-        return ShiftedRows(self._rows.columns(start, stop), self._beyond.columns(start, stop), self._n, self._shift)
+        return ShiftedRows(
+            self._rows.columns(start, stop), self._continuation.columns(start, stop), self._n, self._shift
+        )
 
     def _parts(self, row: int, memory: Array) -> Iterator[tuple[FileRows, int, Array]]:
-        """Yield the store, the first row there and the memory of the parts in ``rows`` and in ``beyond``."""
+        """Yield the store, its first row and the memory of the parts in ``rows`` and in ``continuation``."""
         row += self._shift
         inside = min(len(memory), max(0, self._n - row))
         if inside:
             yield self._rows, row, memory[:inside]
         if inside < len(memory):
-            yield self._beyond, row + inside - self._n, memory[inside:]
+            yield self._continuation, row + inside - self._n, memory[inside:]
 
 
 class PackedRows:
@@ -341,26 +346,26 @@ class PackedRows:
 
     def __init__(self, truths: RowStore, n: int, stages: tuple[Memory, Memory]) -> None:
         self.truths, self._step = truths, rows_of_truths(n)
-        self._coming, self._going = stages
+        self._read_stage, self._write_stage = stages
 
     @classmethod
-    def all(cls, stores: Sequence[RowStore], n: int) -> list[RowStore]:
+    def for_stores(cls, stores: Sequence[RowStore], n: int) -> list[RowStore]:
         """Return a store of words over each store of truth values; all of them share two stages."""
-        coming, going = (Memory(rows_of_truths(n), n, np.dtype(np.bool_)) for _ in range(2))
-        return [cls(store, n, (coming, going)) for store in stores]
+        read_stage, write_stage = (Memory(rows_of_truths(n), n, np.dtype(np.bool_)) for _ in range(2))
+        return [cls(store, n, (read_stage, write_stage)) for store in stores]
 
     def page_offset(self, row: int) -> int:
         return 0
 
     def read(self, row: int, memory: Array) -> None:
         for first, words in self._parts(row, memory):
-            truths = self._coming.rows_at(self.truths.page_offset(first), len(words))
+            truths = self._read_stage.rows_at(self.truths.page_offset(first), len(words))
             self.truths.read(first, truths)
             words[...] = pack(truths).words
 
     def write(self, row: int, memory: Array) -> None:
         for first, words in self._parts(row, memory):
-            truths = self._going.rows_at(self.truths.page_offset(first), len(words))
+            truths = self._write_stage.rows_at(self.truths.page_offset(first), len(words))
             truths[...] = BitMatrix._view(words, truths.shape).unpack()  # bits beyond the last column may be set
             self.truths.write(first, truths)
 
@@ -373,13 +378,13 @@ class PackedRows:
 
 
 class HostRows:
-    """A `RowStore` of an array in the memory of the host, which at most `_COPIERS` threads copy.
+    """A `RowStore` of an array in the memory of the host, which at most `_MAX_COPIERS` threads copy.
 
     The copies of one core are slower than the link to a GPU.
     """
 
     def __init__(self, array: Array, threads: int, pool: ThreadPoolExecutor | None = None) -> None:
-        self._array, self._threads = array, min(threads, _COPIERS)
+        self._array, self._threads = array, min(threads, _MAX_COPIERS)
         self._pool = pool or ThreadPoolExecutor(self._threads, "copier")
 
     def page_offset(self, row: int) -> int:

@@ -1,4 +1,4 @@
-"""The journal of a closure by strips, with which the same call resumes after a kill, a full disk or a power cut.
+"""Record a closure by strips in a journal, from which it resumes after a kill, a full disk or a power cut.
 
 A resumed run gives a bitwise identical result.
 
@@ -85,22 +85,22 @@ __all__ = [
     "ChecksummedRowsWithPivots",
     "Journal",
     "JournalState",
+    "add_checksum",
+    "add_journal",
     "checksum",
     "checksums",
     "create_journal",
     "open_journal",
     "row_shifts",
-    "with_checksum",
-    "with_journal",
 ]
 
 Array: TypeAlias = Any
 
 _MAGIC = b"semiring journal 2\n\0"
-_HEAD = struct.Struct("<20sQI")  # magic, and the length and the checksum of the JSON text after it
+_HEADER = struct.Struct("<20sQI")  # magic, and the length and the checksum of the JSON text after it
 #: The checksum of the bytes after it, number, round, panel logged, strips done, panel checksum, finished, time.
 _RECORD = struct.Struct("<IQIIIIIq")
-_NEW = ".new"  # the suffix of an unfinished journal
+_UNFINISHED_SUFFIX = ".new"  # added to the name of a journal until it is complete
 
 
 class ResumePoint(NamedTuple):
@@ -114,15 +114,16 @@ class ResumePoint(NamedTuple):
     strips_done: int
 
 
-def checksum(rows: Array, before: int = 0) -> int:
+def checksum(rows: Array, preceding_sum: int = 0) -> int:
     """Return a checksum of adjacent rows: the CRC-32 of the sums of their pages, at the speed of memory.
 
-    ``before`` is the checksum of the preceding rows. Checksums are comparable only for rows in equally sized parts.
+    ``preceding_sum`` is the checksum of the preceding rows. Checksums are comparable only for rows in equally sized
+    parts.
     """
     data = rows.reshape(-1).view(np.uint8)
     whole = data.size // PAGE * PAGE
     pages = data[:whole].view(np.uint64).reshape(-1, PAGE // 8).sum(axis=1)
-    return zlib.crc32(data[whole:].tobytes(), zlib.crc32(pages.tobytes(), before))
+    return zlib.crc32(data[whole:].tobytes(), zlib.crc32(pages.tobytes(), preceding_sum))
 
 
 class ChecksummedRows:
@@ -159,7 +160,7 @@ class ChecksummedRowsWithPivots(RowStoreWithPivots):
         return zlib.crc32(self._pivots.sum.to_bytes(4, "little"), self._values.sum)
 
 
-def with_checksum(store: RowStore) -> ChecksummedRows | ChecksummedRowsWithPivots:
+def add_checksum(store: RowStore) -> ChecksummedRows | ChecksummedRowsWithPivots:
     """Return a store that transfers to and from ``store`` and accumulates a checksum."""
     return ChecksummedRowsWithPivots(store) if isinstance(store, RowStoreWithPivots) else ChecksummedRows(store)
 
@@ -170,18 +171,18 @@ def checksums(stores: Iterable[RowStore], layout: StripLayout) -> Array:
     sums = np.zeros(len(strips), np.uint32)
     tallest = max((stop - start for start, stop in strips), default=0)
     rows = min(tallest, layout.piece)
-    memory: Any = Memory(rows, layout.width, np.dtype(f"u{layout.entry}"))
+    memory: Any = Memory(rows, layout.width, np.dtype(f"u{layout.entry_bytes}"))
     if layout.pivots:
         memory = MemoryWithPivots(memory, Memory(rows, layout.n, np.dtype(np.int32)))
     for which, (store, (start, stop)) in enumerate(zip(stores, strips, strict=True)):
-        checksummed = with_checksum(store)
+        checksummed = add_checksum(store)
         for first in range(start, stop, layout.piece):
             checksummed.read(first, memory.rows_at(store.page_offset(first), min(layout.piece, stop - first)))
         sums[which] = checksummed.sum
     return sums
 
 
-def with_journal(layout: StripLayout, in_place: bool, ranks: int = 1) -> StripLayout:
+def add_journal(layout: StripLayout, is_in_place: bool, ranks: int = 1) -> StripLayout:
     """Return the layout with a shift of the rows, and for a closure in place with an even number of rounds."""
     n, tallest = layout.n, max((stop - start for start, stop in layout.strips), default=0)
     # Rows that are shifted by whole pages can bypass the page cache.
@@ -189,7 +190,7 @@ def with_journal(layout: StripLayout, in_place: bool, ranks: int = 1) -> StripLa
     least = max(2 * tallest * ranks, n // 16)  # each rank can write two strips before all ranks wait for a record
     rounded = -(-least // step) * step
     rounds = list(layout.rounds)
-    if in_place and len(rounds) % 2:
+    if is_in_place and len(rounds) % 2:
         widest = max(range(len(rounds)), key=lambda k: len(rounds[k]))
         blocks = rounds[widest]
         half = len(blocks) // 2  # a round without blocks only shifts the rows back
@@ -197,13 +198,13 @@ def with_journal(layout: StripLayout, in_place: bool, ranks: int = 1) -> StripLa
     return replace(layout, rounds=tuple(rounds), shift=rounded if rounded <= n else min(n, least))
 
 
-def row_shifts(layout: StripLayout, in_place: bool) -> list[int]:
+def row_shifts(layout: StripLayout, is_in_place: bool) -> list[int]:
     """Return by how many rows the matrix is shifted before each round and after the last; 0 without a journal."""
     count = len(layout.rounds)
     shifts = [layout.shift * ((count - number) % 2) for number in range(count + 1)]
-    if in_place:
+    if is_in_place:
         return shifts
-    return [layout.shift - shifts[1], *shifts[1:]]  # with another file the first direction is free
+    return [layout.shift - shifts[1], *shifts[1:]]  # with another file the first round may go in either direction
 
 
 @dataclass(frozen=True)
@@ -211,8 +212,8 @@ class JournalState:
     """The contents of a record.
 
     ``strips_done`` counts the finished strips of the round, in the order of the round. ``panel`` is the checksum of the
-    panel. ``modified`` is the time of the last change of a finished file in nanoseconds. ``sums`` (strips,) are the
-    checksums of all strips.
+    panel. ``modification_time`` is the time of the last change of a finished file in nanoseconds. ``sums`` (strips,)
+    are the checksums of all strips.
     """
 
     number: int = 0
@@ -221,7 +222,7 @@ class JournalState:
     strips_done: int = 0
     panel: int = 0
     is_finished: bool = False
-    modified: int = 0
+    modification_time: int = 0
     sums: Array = field(default_factory=lambda: np.zeros(0, np.uint32))
 
     def to_bytes(self) -> bytes:
@@ -233,7 +234,7 @@ class JournalState:
             self.strips_done,
             self.panel,
             self.is_finished,
-            self.modified,
+            self.modification_time,
         )
         body: bytes = _RECORD.pack(0, *map(int, numbers))[4:] + self.sums.astype("<u4").tobytes()
         return struct.pack("<I", zlib.crc32(body)) + body
@@ -252,33 +253,33 @@ class JournalState:
 class _JournalOffsets:
     """The byte offsets of the parts of a journal.
 
-    ``slots`` is the offset of the records, and ``slot`` the size of a record. ``panels`` and ``spares`` are the offsets
-    of the panels and of the rows behind the file: for the values, and for the pivots if the run stores them. ``size``
-    is the size of the journal.
+    ``slots`` is the offset of the records, and ``slot_size`` the size of a record. ``panels`` and ``spare_rows`` are
+    the offsets of the panels and of the rows behind the file: for the values, and for the pivots if the run stores
+    them. ``size`` is the size of the journal.
     """
 
     slots: int
-    slot: int
+    slot_size: int
     panels: tuple[int, ...]
-    spares: tuple[int, ...]
+    spare_rows: tuple[int, ...]
     size: int
 
     @classmethod
-    def of(cls, head: int, layout: StripLayout, page_offsets: Sequence[int]) -> _JournalOffsets:
+    def for_layout(cls, head: int, layout: StripLayout, page_offsets: Sequence[int]) -> _JournalOffsets:
         """Return the offsets of a journal; ``page_offsets`` are the offsets of row n in each file, modulo a page."""
-        slot, slots = _RECORD.size + 4 * len(layout.strips), _pages(head)
-        end, panels, spares = slots + 2 * _pages(slot), [], []
-        for row in (layout.entry * layout.width, layout.pivots * layout.n)[: len(page_offsets)]:
+        slot, slots = _RECORD.size + 4 * len(layout.strips), _round_to_pages(head)
+        end, panels, spare_rows = slots + 2 * _round_to_pages(slot), [], []
+        for row in (layout.entry_bytes * layout.width, layout.pivots * layout.n)[: len(page_offsets)]:
             panels.append(end)
-            end = _pages(end + max(1, layout.panel) * row) + PAGE
+            end = _round_to_pages(end + max(1, layout.panel) * row) + PAGE
         for page_offset, entry in zip(page_offsets, (layout.itemsize, layout.pivots), strict=False):
             end += (page_offset - end) % PAGE  # these rows then continue the alignment of the rows in the file
-            spares.append(end)
+            spare_rows.append(end)
             end += layout.shift * layout.n * entry
-        return cls(slots, slot, tuple(panels), tuple(spares), end)
+        return cls(slots, slot, tuple(panels), tuple(spare_rows), end)
 
 
-def _pages(size: int) -> int:
+def _round_to_pages(size: int) -> int:
     """Return a size in bytes, rounded up to whole pages."""
     return -(-size // PAGE) * PAGE
 
@@ -303,41 +304,42 @@ class Journal:
         self._system, self._file, self._offsets = system, file, offsets
         self.state = JournalState()
         self.layout = StripLayout.from_json(about["layout"])
-        self._targets: Sequence[File] = ()
+        self._files_to_sync: Sequence[File] = ()
         self._descending: Sequence[bool] = ()
         self._sums: Array = None
-        self._new: dict[int, int] = {}  # the checksums of strips that this rank has written since the last record
+        #: The checksums of the strips that this rank has written since the last record.
+        self._unrecorded_sums: dict[int, int] = {}
         self._resume_point = ResumePoint(0, False, 0)
 
-    # ------------------------------------------------------------------------------------------------------- at rest
+    # ------------------------------------------------------------------------------------------ begin, finish, close
 
-    def spares(self) -> list[FileRows]:
+    def spare_rows(self) -> list[FileRows]:
         """Return the stores of the rows behind the file, and behind the file of the pivots if the run stores them."""
         n, entries = self.layout.n, (self.layout.itemsize, self.layout.pivots)
-        starts = self._offsets.spares
+        starts = self._offsets.spare_rows
         return [FileRows(self._file, start, n * entry, n) for start, entry in zip(starts, entries, strict=False)]
 
-    def begin(self, targets: Sequence[File], descending: Sequence[bool]) -> None:
+    def begin(self, files_to_sync: Sequence[File], descending: Sequence[bool]) -> None:
         """Begin or resume the run at the last record.
 
-        ``targets`` are the files to sync before a record. ``descending`` holds for each round whether it goes from the
-        last strip to the first.
+        All ``files_to_sync`` are synced before each record. ``descending`` holds for each round whether it goes from
+        the last strip to the first.
         """
         state = self.state
-        self._targets, self._descending, self._sums = targets, descending, state.sums.copy()
-        self._new = {}
+        self._files_to_sync, self._descending, self._sums = files_to_sync, descending, state.sums.copy()
+        self._unrecorded_sums = {}
         self._resume_point = ResumePoint(state.round, state.has_panel, state.strips_done)
 
-    def finish(self, modified: int) -> None:
+    def finish(self, modification_time: int) -> None:
         """Record the end of the run and the time of the file's last change, and free the space of panels and rows."""
-        self._record(replace(self.state, is_finished=True, modified=modified))
-        self._system.truncate(self._file.number, self._offsets.panels[0])
+        self._record(replace(self.state, is_finished=True, modification_time=modification_time))
+        self._system.truncate(self._file.descriptor, self._offsets.panels[0])
 
     def close(self) -> None:
         """Close the file of the journal."""
         self._file.close()
 
-    # ------------------------------------------------------------------------------------------------ while strips move
+    # ------------------------------------------------------------------------------------------- events of the writer
 
     @property
     def resume_point(self) -> ResumePoint:
@@ -356,8 +358,8 @@ class Journal:
             return FileRows(self._file, start + (page_offset - start) % PAGE, entry * width, width)
 
         if not layout.pivots:
-            return ChecksummedRows(rows(self._offsets.panels[0], page_offset, layout.entry, layout.width))
-        both = zip(self._offsets.panels, page_offset, (layout.entry, layout.pivots), strict=True)
+            return ChecksummedRows(rows(self._offsets.panels[0], page_offset, layout.entry_bytes, layout.width))
+        both = zip(self._offsets.panels, page_offset, (layout.entry_bytes, layout.pivots), strict=True)
         return ChecksummedRowsWithPivots(RowStoreWithPivots(*(rows(*each, layout.n) for each in both)))
 
     def check_panel(self, panel: ChecksummedRows | ChecksummedRowsWithPivots) -> None:
@@ -365,15 +367,15 @@ class Journal:
         if panel.sum != self.state.panel:
             raise StorageError(f"{self._file.path}: the panel of round {self.state.round} is damaged")
 
-    def keep_panel(self, panel: ChecksummedRows | ChecksummedRowsWithPivots) -> None:
+    def record_panel(self, panel: ChecksummedRows | ChecksummedRowsWithPivots) -> None:
         """Record that the panel of a round is logged, after which strips may be written."""
         self._commit(replace(self.state, has_panel=True, strips_done=0, panel=panel.sum))
 
-    def before_write(self, which: int) -> None:
-        """Write the records without which a strip would overwrite rows that are not recorded as done."""
-        strips, last = self.layout.strips, which
+    def before_write(self, strip_number: int) -> None:
+        """Write the records without which strip ``strip_number`` would overwrite rows that are not recorded as done."""
+        strips, last = self.layout.strips, strip_number
         if self._descending[self.state.round]:
-            strips, last = strips[::-1], len(strips) - 1 - which
+            strips, last = strips[::-1], len(strips) - 1 - strip_number
         rows = 0
         for position in range(self.state.strips_done, last + 1):
             height = strips[position][1] - strips[position][0]
@@ -382,9 +384,9 @@ class Journal:
                 self._commit(replace(self.state, strips_done=position))
                 rows = height
 
-    def after_write(self, which: int, checksum: int) -> None:
+    def after_write(self, strip_number: int, checksum: int) -> None:
         """Store the checksum of a strip that was written, for the next record."""
-        self._new[which] = checksum
+        self._unrecorded_sums[strip_number] = checksum
 
     def end_round(self) -> None:
         """Record the end of a round, in which this rank has written all its strips."""
@@ -394,13 +396,13 @@ class Journal:
 
     def _commit(self, state: JournalState) -> None:
         """Sync the writes of all ranks, and then record them."""
-        for target in self._targets:
+        for target in self._files_to_sync:
             target.sync()
         self._file.sync()
-        for sums in self._communicator.ranks.allgather(self._new):
+        for sums in self._communicator.ranks.allgather(self._unrecorded_sums):
             for which, strip_sum in sums.items():
                 self._sums[which] = strip_sum
-        self._new = {}
+        self._unrecorded_sums = {}
         state = replace(state, sums=self._sums.copy())
         if self._communicator.is_first:
             self._record(state)
@@ -409,7 +411,7 @@ class Journal:
 
     def _record(self, state: JournalState) -> None:
         state = replace(state, number=self.state.number + 1)
-        slot = self._offsets.slots + state.number % 2 * _pages(self._offsets.slot)
+        slot = self._offsets.slots + state.number % 2 * _round_to_pages(self._offsets.slot_size)
         self._file.write(slot, np.frombuffer(state.to_bytes(), np.uint8))
         self._file.sync()
         self.state = state
@@ -452,15 +454,15 @@ def create_journal(
     ]
     about = {**about, "layout": layout.to_json(), "phases": list(page_offsets), "vectors": listed}
     text = json.dumps(about).encode()
-    head = _HEAD.pack(_MAGIC, len(text), zlib.crc32(text)) + text + b"".join(v.tobytes() for v in arrays.values())
-    offsets = _JournalOffsets.of(len(head), layout, page_offsets)
-    new, has_lock = path + _NEW, False
+    head = _HEADER.pack(_MAGIC, len(text), zlib.crc32(text)) + text + b"".join(v.tobytes() for v in arrays.values())
+    offsets = _JournalOffsets.for_layout(len(head), layout, page_offsets)
+    new, has_lock = path + _UNFINISHED_SUFFIX, False
     file = File(system, new, os.O_RDWR | os.O_CREAT)
     try:
-        if not system.lock(file.number):
+        if not system.lock(file.descriptor):
             raise _in_use_error(path)
         has_lock = True
-        system.truncate(file.number, 0)
+        system.truncate(file.descriptor, 0)
         file.allocate(offsets.size)
         file.write(0, np.frombuffer(head, np.uint8))
         journal = Journal(system, file, about, arrays, offsets, communicator)
@@ -487,9 +489,9 @@ def open_journal(system: System, path: str, communicator: Communicator = SINGLE_
     except FileNotFoundError:
         return None
     try:
-        if communicator.is_first and not system.lock(file.number):
+        if communicator.is_first and not system.lock(file.descriptor):
             raise _in_use_error(path)
-        return _read(system, file, path, communicator)
+        return _read_journal(system, file, path, communicator)
     except BaseException:
         file.close()
         raise
@@ -499,32 +501,35 @@ def _in_use_error(path: str) -> StorageError:
     return StorageError(f"{path}: another process uses this journal: wait for it, or give another name")
 
 
-def _read(system: System, file: File, path: str, communicator: Communicator) -> Journal:
-    size = os.fstat(file.number).st_size
-    if size < _HEAD.size:
+def _read_journal(system: System, file: File, path: str, communicator: Communicator) -> Journal:
+    """Return the journal in an open file, at its last valid record, or raise `StorageError`."""
+    size = os.fstat(file.descriptor).st_size
+    if size < _HEADER.size:
         raise StorageError(f"{path}: not a journal: give another name")
-    magic, length, check = _HEAD.unpack(_bytes(file, 0, _HEAD.size))
+    magic, length, check = _HEADER.unpack(_read_bytes(file, 0, _HEADER.size))
     if magic != _MAGIC:
         raise StorageError(f"{path}: not a journal of this version: give another name, or remove it")
-    _demand_size(path, size, _HEAD.size + length)
-    text = _bytes(file, _HEAD.size, length)
+    _demand_size(path, size, _HEADER.size + length)
+    text = _read_bytes(file, _HEADER.size, length)
     if zlib.crc32(text) != check or not text:
         raise StorageError(f"{path}: the journal is damaged")
     about = json.loads(text)
-    position, vectors = _HEAD.size + length, {}
+    position, vectors = _HEADER.size + length, {}
     for listed in about["vectors"]:
         dtype = np.dtype(listed["dtype"])
         _demand_size(path, size, position + dtype.itemsize * listed["count"])
-        data = _bytes(file, position, dtype.itemsize * listed["count"])
+        data = _read_bytes(file, position, dtype.itemsize * listed["count"])
         if zlib.crc32(data) != listed["sum"]:
             raise StorageError(f"{path}: the journal is damaged")
         vectors[listed["name"]] = np.frombuffer(data, dtype)
         position += len(data)
     layout = StripLayout.from_json(about["layout"])
-    offsets = _JournalOffsets.of(position, layout, about["phases"])
+    offsets = _JournalOffsets.for_layout(position, layout, about["phases"])
     journal = Journal(system, file, about, vectors, offsets, communicator)
     _demand_size(path, size, offsets.panels[0])
-    slots = [_bytes(file, offsets.slots + k * _pages(offsets.slot), offsets.slot) for k in (0, 1)]
+    slots = [
+        _read_bytes(file, offsets.slots + k * _round_to_pages(offsets.slot_size), offsets.slot_size) for k in (0, 1)
+    ]
     records = [JournalState.from_bytes(slot) for slot in slots]
     valid = [record for record in records if record is not None]
     if not valid:
@@ -535,16 +540,16 @@ def _read(system: System, file: File, path: str, communicator: Communicator) -> 
     return journal
 
 
-def _demand_size(path: str, size: int, needed: int) -> None:
-    """Raise `StorageError` if a journal of ``size`` bytes is shorter than the ``needed`` bytes."""
-    if size < needed:
+def _demand_size(path: str, size: int, least_size: int) -> None:
+    """Raise `StorageError` if a journal of ``size`` bytes is shorter than ``least_size`` bytes."""
+    if size < least_size:
         raise StorageError(
-            f"{path}: the journal is truncated: it has {size:,} bytes, and at least {needed:,} are needed: restore it, "
-            "or remove it and begin again from the input"
+            f"{path}: the journal is truncated: it has {size:,} bytes, and at least {least_size:,} are needed: "
+            "restore it, or remove it and begin again from the input"
         )
 
 
-def _bytes(file: File, position: int, size: int) -> bytes:
+def _read_bytes(file: File, position: int, size: int) -> bytes:
     data = bytearray(size)
     file.read(position, np.frombuffer(data, np.uint8))
     return bytes(data)

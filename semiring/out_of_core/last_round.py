@@ -1,4 +1,4 @@
-"""The round after the last pivot, which adds the cycles of A⁺ and the edges of unbounded gain to a closed matrix.
+"""Change a closed matrix in one more round: add the cycles of A⁺ and the edges of unbounded gain.
 
 This round has no pivots. Its changes depend on more than a few rows of the closed matrix. So they are computed before
 the round begins, and stored as its panel. Then each strip is read once more, changed, decoded and written.
@@ -6,7 +6,7 @@ the round begins, and stored as its panel. Then each strip is read once more, ch
 *Cycles*, for an idempotent ⊕: A⁺[i, i] is the sum of A*[i, j] ⊗ A*[j, i] over j
 (`semiring.algorithms.irreflexive_closure`). Some whole rows are read into the memory of the panel. Then the same
 columns of the rows after them are read. So every tile meets the tile on the other side of the diagonal once. Cost: n²
-pairs, and 3/2 · n² entries read. Half of these entries are read as parts of rows, which are as wide as the panel is
+pairs, and 3/2 · n² entries read. A third of these entries are read as parts of rows, which are as wide as the panel is
 high.
 
 *Gains*, -∞ in min-plus (`semiring.algorithms.unbounded_edges`): an edge of unbounded gain changes the entries from each
@@ -157,7 +157,7 @@ def _replace_diagonal(cycles: Array, first: int, strip: Array, packed: bool) -> 
 
 def _compute_gains(edges: Mapping[int, Array], pool: BufferPool, store: RowStore, panel: Array) -> None:
     """Write the sources and the targets of each tail's gains to the panel (2 · tails, n), as 1 and 0."""
-    inserted: list[tuple[Array, Array]] = []
+    earlier_gains: list[tuple[Array, Array]] = []
     for number, (tail, heads) in enumerate(edges.items()):
         column, row = panel[2 * number].reshape(-1, 1), panel[2 * number + 1]
         pool.read(store.columns(tail, tail + 1), 0, column)
@@ -168,9 +168,9 @@ def _compute_gains(edges: Mapping[int, Array], pool: BufferPool, store: RowStore
             pool.read(store, head, row[np.newaxis])
             targets |= to_host_array(row) != np.inf
         targets[heads] = True
-        for earlier_sources, earlier_targets in inserted:  # the file does not have these gains yet
+        for earlier_sources, earlier_targets in earlier_gains:  # the file does not have these gains yet
             sources |= earlier_sources & earlier_targets[tail]
             targets |= earlier_targets & earlier_sources[heads].any()
-        inserted.append((sources, targets))
+        earlier_gains.append((sources, targets))
         column[:, 0] = array_namespace(panel).asarray(sources.astype(panel.dtype))
         row[...] = array_namespace(panel).asarray(targets.astype(panel.dtype))

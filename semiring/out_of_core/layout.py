@@ -1,8 +1,8 @@
-"""The layout of a closure by strips: how the rows are cut into strips and rounds that fit a memory.
+"""Define the layout of a closure by strips: how the rows are cut into strips and rounds that fit a memory.
 
-A *round* closes one panel of pivot blocks and takes every strip through it. It reads the strip, eliminates one block
-after the other, and writes the strip. The schedule determines the blocks, independently of the memory. A wider panel
-has several blocks, and only saves passes over the file.
+A *round* closes one panel of pivot blocks and eliminates them from every strip. It reads the strip, eliminates one
+block after the other, and writes the strip. The schedule determines the blocks, independently of the memory. A wider
+panel has several blocks, and only saves passes over the file.
 
 Traffic: each strip is read and written once in a round, ``2 · n² · itemsize · rounds`` bytes (`bytes_moved`). The rows
 of the panel are read once, as the panel. So memory that the strips do not need goes to the panel.
@@ -44,7 +44,7 @@ __all__ = [
 Range: TypeAlias = tuple[int, int]
 
 BUFFERS = 3  # the strips in memory: one is read, one is computed, and one is written
-_VECTORS = 16 * 8  # bytes for each row, for vectors of length n
+_VECTOR_BYTES = 16 * 8  # the bytes of all vectors of length n together, for each row
 
 
 @dataclass(frozen=True)
@@ -137,14 +137,14 @@ class StripLayout:
         return [(rows.start, rows.stop) for rows in split_range(0, self.n, self.rows)]
 
     @property
-    def entry(self) -> int:
+    def entry_bytes(self) -> int:
         """The bytes of an entry, or of a word of truth values, in the memory of the kernels."""
         return 4 if self.packed else self.itemsize
 
     @property
-    def row(self) -> int:
+    def row_bytes(self) -> int:
         """The bytes of a row with its pivots, in the memory of the kernels."""
-        return (self.entry + self.pivots) * self.width
+        return (self.entry_bytes + self.pivots) * self.width
 
     @property
     def width(self) -> int:
@@ -161,8 +161,8 @@ class StripLayout:
         """The bytes of all buffers and temporaries."""
         # `split_range` may add a row to a strip. A row that is eliminated as one of two rows needs two more. Alignment
         # needs a page for each buffer.
-        strips = BUFFERS * ((self.rows + 1) * self.row + PAGE) + 2 * self.row
-        return self.panel * self.row + PAGE + strips + _VECTORS * self.n + self.workspace + self.overhead
+        strips = BUFFERS * ((self.rows + 1) * self.row_bytes + PAGE) + 2 * self.row_bytes
+        return self.panel * self.row_bytes + PAGE + strips + _VECTOR_BYTES * self.n + self.workspace + self.overhead
 
     @property
     def traffic(self) -> int:
@@ -250,20 +250,20 @@ def layout_for(
     least = [StripLayout(n, itemsize, rounds, rows, workspace(rows), **common) for rows in heights]  # type: ignore[arg-type]
     # A single rank closes as many blocks in a round as fit in the memory.
     most = [len(blocks)] if ranks == 1 else [count for count in (1, 2, 3, 4, 6, 8, 12, 16) if count <= len(blocks)]
-    fit = [_wider(layout, memory, count) for layout in least if layout.memory <= memory for count in most]
+    fit = [_widen_rounds(layout, memory, count) for layout in least if layout.memory <= memory for count in most]
     return min(fit, key=lambda layout: layout.loss(costs, ranks)) if fit else least[-1].memory
 
 
-def _wider(least: StripLayout, memory: int, most: int) -> StripLayout:
-    """Return the layout with as many blocks in each round as the memory holds, and at most ``most``."""
+def _widen_rounds(layout: StripLayout, memory: int, block_limit: int) -> StripLayout:
+    """Return the layout with as many blocks in each round as the memory holds, and at most ``block_limit``."""
     rounds: list[tuple[Range, ...]] = []
-    for (block,) in least.rounds:
+    for (block,) in layout.rounds:
         wider = (*rounds[-1], block) if rounds else (block,)
-        if rounds and len(wider) <= most and replace(least, rounds=(wider,)).memory <= memory:
+        if rounds and len(wider) <= block_limit and replace(layout, rounds=(wider,)).memory <= memory:
             rounds[-1] = wider
         else:
             rounds.append((block,))
-    return replace(least, rounds=tuple(rounds))
+    return replace(layout, rounds=tuple(rounds))
 
 
 class MemoryLimits(NamedTuple):

@@ -1,12 +1,12 @@
-"""Blocked Floyd-Warshall on strips of rows, with reads and writes of other strips at the same time.
+"""Run blocked Floyd-Warshall on strips of rows, with reads and writes of other strips at the same time.
 
 Sources: A. Buluç, J. R. Gilbert, C. Budak, Parallel Computing 36 (2010), section 5, for panels through a small memory;
 G. J. Katz, J. T. Kider, Graphics Hardware 2008, for graphs larger than a device.
 
 With K₁ … Kₘ the blocks of a round, one after the other in rows a … b - 1::
 
-    panel   for k = 1 … m:  its rows ⊕= those of K₁ … Kₖ₋₁, as `eliminate` does;  close Kₖ and its rows
-    strips  for each strip R:  for k = 1 … m:  R's rows before Kₖ, and from b on, ⊕= those of Kₖ
+    panel   for k = 1 … m:  eliminate K₁ … Kₖ₋₁ from the rows of Kₖ;  close Kₖ and its rows
+    strips  for each strip R:  for k = 1 … m:  eliminate Kₖ from the rows of R before Kₖ, and from b on
 
 So the panel holds each block *at its own step*: closed, and without the products of later blocks. A strip meets the
 blocks one after the other in one visit. Rows of the panel belong to strips too. They meet the blocks up to their own in
@@ -41,7 +41,7 @@ from semiring.kernels.engine import Engine
 from semiring.kernels.machines import closure_speed
 from semiring.out_of_core.buffer_pools import BufferPool
 from semiring.out_of_core.disk import RowStore, RowsWithPivots, values_of
-from semiring.out_of_core.journal import ChecksummedRows, ChecksummedRowsWithPivots, ResumePoint, with_checksum
+from semiring.out_of_core.journal import ChecksummedRows, ChecksummedRowsWithPivots, ResumePoint, add_checksum
 from semiring.out_of_core.last_round import NO_LAST_ROUND, LastRound
 from semiring.out_of_core.layout import BUFFERS, StripLayout
 
@@ -81,16 +81,16 @@ class WriteListener(Protocol):
         """Receive the event that a stored panel has been read."""
         ...
 
-    def keep_panel(self, panel: ChecksummedRows | ChecksummedRowsWithPivots) -> None:
+    def record_panel(self, panel: ChecksummedRows | ChecksummedRowsWithPivots) -> None:
         """Receive the event that the panel of a round has been stored, before any strip of the round is written."""
         ...
 
-    def before_write(self, which: int) -> None:
-        """Receive the event that strip ``which`` is about to be written."""
+    def before_write(self, strip_number: int) -> None:
+        """Receive the event that strip ``strip_number`` is about to be written."""
         ...
 
-    def after_write(self, which: int, checksum: int) -> None:
-        """Receive the event that strip ``which`` was written, with its checksum."""
+    def after_write(self, strip_number: int, checksum: int) -> None:
+        """Receive the event that strip ``strip_number`` was written, with its checksum."""
         ...
 
     def end_round(self) -> None:
@@ -103,16 +103,16 @@ class _ActiveRows(Rows):
 
     def __init__(self) -> None:
         self.panel: Array = None
-        self.first_of_panel = 0
+        self.first_panel_row = 0
         self.rows: Array = None
-        self.first = 0
+        self.first_row = 0
 
     def strip(self, rows: Range) -> tuple[Array, Array | None]:
-        strip = self.rows[rows[0] - self.first : rows[1] - self.first]
+        strip = self.rows[rows[0] - self.first_row : rows[1] - self.first_row]
         return (strip.values, strip.pivots) if isinstance(strip, RowsWithPivots) else (strip, None)
 
     def pivots(self, pivots: Range) -> Array:
-        return values_of(self.panel)[pivots[0] - self.first_of_panel : pivots[1] - self.first_of_panel]
+        return values_of(self.panel)[pivots[0] - self.first_panel_row : pivots[1] - self.first_panel_row]
 
 
 @dataclass
@@ -147,7 +147,7 @@ class StripClosure:
     decode: RowTransform
     progress: Progress | None = None
     listener: WriteListener | None = None
-    last: LastRound = NO_LAST_ROUND
+    last_round: LastRound = NO_LAST_ROUND
     communicator: Communicator = SINGLE_RANK
 
     def run(self) -> None:
@@ -157,12 +157,13 @@ class StripClosure:
         written rows are undefined, unless a listener records them.
         """
         try:
-            self._begin_all()
-            self._all_rounds()
+            self._prepare_run()
+            self._run_rounds()
         finally:
             self._end()
 
-    def _begin_all(self) -> None:
+    def _prepare_run(self) -> None:
+        """Start the threads, allocate the buffers, and reset the state of the run."""
         layout, pool = self.layout, self.pool
         self._strips, self._active = layout.strips, _ActiveRows()
         speed = closure_speed(self.engine.backend.name, self.engine.plan.dtype)
@@ -173,22 +174,23 @@ class StripClosure:
         tallest = max((stop - start for start, stop in self._strips), default=0)
         self._buffers = [pool.memory(tallest) for _ in range(BUFFERS)]
         self._panel, self._pair = pool.memory(layout.panel), pool.memory(2).rows_at(self.stores[0].page_offset(0), 2)
-        self.engine.reserve(layout.workspace // layout.entry)
+        self.engine.reserve(layout.workspace // layout.entry_bytes)
         self._buffer_writes: list[Future[None] | None] = [None] * BUFFERS  # the last write from each buffer
         self._strip_writes: dict[int, Future[None]] = {}  # the last write of each strip
         self._panel_write: Future[None] | None = None  # the listener's write of the panel
         self._round_end: Future[None] | None = None  # the end of the last round on all ranks
-        self._visits = self._done = 0
+        self._visits = self._pairs_done = 0
         self._error: BaseException | None = None  # the error of the writer thread, which then skips its later tasks
 
-    def _all_rounds(self) -> None:
+    def _run_rounds(self) -> None:
+        """Run the rounds from the resume point on, and wait for all writes."""
         first = 0 if self.listener is None else self.listener.resume_point.round
         for number in range(len(self.layout.rounds)):
             if number < first:
-                self._done += self.layout.n**2 * _width(self.layout.rounds[number])
+                self._pairs_done += self.layout.n**2 * _count_pivots(self.layout.rounds[number])
             else:
-                self._round(number)
-        self._in_writer(lambda: None).result()
+                self._run_round(number)
+        self._submit_to_writer(lambda: None).result()
         for write in self._strip_writes.values():
             write.result()
 
@@ -198,10 +200,10 @@ class StripClosure:
         for thread in (self._reader, self._writer):
             thread.shutdown(wait=True, cancel_futures=True)
 
-    def _in_writer(self, task: Callable[[], None]) -> Future[None]:
+    def _submit_to_writer(self, task: Callable[[], None]) -> Future[None]:
         """Submit a task to the writer thread, which skips it if an earlier task has failed."""
 
-        def unless_broken() -> None:
+        def run_unless_failed() -> None:
             if self._error is not None:
                 raise self._error
             try:
@@ -210,10 +212,10 @@ class StripClosure:
                 self._error = error
                 raise
 
-        return self._writer.submit(unless_broken)
+        return self._writer.submit(run_unless_failed)
 
-    def _round(self, number: int) -> None:
-        """Run one round: make its panel, and take every strip of this rank through it."""
+    def _run_round(self, number: int) -> None:
+        """Run one round: close its panel, and eliminate its blocks from every strip of this rank."""
         blocks, count, listener = self.layout.rounds[number], len(self._strips), self.listener
         order = list(range(count))
         if self.descending[number]:
@@ -227,22 +229,24 @@ class StripClosure:
             self._compute_last_panel(number)
         ranks = self.communicator.ranks
         own = [which for which in order[strips_done:] if which % ranks.size == ranks.rank]
-        reads = [self._begin(number, which, panel) for which in own[: BUFFERS - 1]]
+        reads = [self._begin_read(number, which, panel) for which in own[: BUFFERS - 1]]
         if has_panel:
             panel_reads[0].result()
         else:
             self._make_panel(number, blocks, panel, panel_reads)
         if has_panel or not self.communicator.is_first:
-            self._done += sum(_width([K]) * self.layout.n * _width(blocks[: k + 1]) for k, K in enumerate(blocks))
+            self._pairs_done += sum(
+                _count_pivots([K]) * self.layout.n * _count_pivots(blocks[: k + 1]) for k, K in enumerate(blocks)
+            )
         for position, which in enumerate(order):
             if position < strips_done or which % ranks.size != ranks.rank:
-                self._done += self._pairs(number, which)
+                self._pairs_done += self._count_pairs(number, which)
                 continue
             if own[BUFFERS - 1 :]:
-                reads.append(self._begin(number, own[BUFFERS - 1], panel))
-            self._visit(number, own.pop(0), *reads.pop(0))
+                reads.append(self._begin_read(number, own[BUFFERS - 1], panel))
+            self._visit_strip(number, own.pop(0), *reads.pop(0))
         if listener is not None:
-            self._round_end = self._in_writer(listener.end_round)
+            self._round_end = self._submit_to_writer(listener.end_round)
 
     def _begin_panel(self, number: int, blocks: Sequence[Range], panel: Range, has_panel: bool) -> list[Future[Any]]:
         """Begin to read the rows of a panel block by block, or the whole panel if the listener has stored it."""
@@ -250,7 +254,7 @@ class StripClosure:
         if self._panel_write is not None:
             self._panel_write.result()  # the listener may still read the previous panel from this buffer
         rows = self.layout.last if self._is_last(number) else panel[1] - panel[0]
-        active.panel, active.first_of_panel = self._panel.rows_at(page_offset, rows), panel[0]
+        active.panel, active.first_panel_row = self._panel.rows_at(page_offset, rows), panel[0]
         computed = self.pool.mark().synchronize  # waits for the work that reads the previous panel
         if has_panel:
             return [self._reader.submit(self._read_stored_panel, active.panel, page_offset, computed)]
@@ -263,7 +267,7 @@ class StripClosure:
         for start, stop in blocks:
             before = [computed, *(wait for wait, rows in writes if _overlap(rows, (start, stop)))]
             block = active.panel[start - panel[0] : stop - panel[0]]
-            reads.append(self._reader.submit(self._read, self.stores[number], start, block, before))
+            reads.append(self._reader.submit(self._read_rows, self.stores[number], start, block, before))
         return reads
 
     def _is_last(self, number: int) -> bool:
@@ -279,13 +283,13 @@ class StripClosure:
             except NoStarError as raised:
                 error = raised
         if self.communicator.ranks.size > 1:
-            self._in_writer(partial(self._broadcast_panel, self._active.panel, error)).result()
+            self._submit_to_writer(partial(self._broadcast_panel, self._active.panel, error)).result()
         if error is not None:
             raise error
         if self.listener is not None:
             page_offset = self.stores[number].page_offset(panel[0])
             task = partial(self._store_panel, self._active.panel, page_offset, self.pool.mark())
-            self._panel_write = self._in_writer(task)
+            self._panel_write = self._submit_to_writer(task)
 
     def _broadcast_panel(self, panel: Array, error: NoStarError | None) -> None:
         """Broadcast the panel from the first rank, or raise its error on all ranks. The writer thread runs it."""
@@ -299,10 +303,10 @@ class StripClosure:
 
     def _compute_last_panel(self, number: int) -> None:
         """Compute the panel of the last round, after all writes and before the reads of this round."""
-        self._in_writer(lambda: None).result()
+        self._submit_to_writer(lambda: None).result()
         tallest = max(stop - start for start, stop in self._strips)
         memory = self._panel.rows_at(0, self.layout.panel), self._buffers[0].rows_at(0, tallest)
-        self.last.compute_panel(self.engine.plan, self.pool, self.stores[number], self._active.panel, memory)
+        self.last_round.compute_panel(self.engine.plan, self.pool, self.stores[number], self._active.panel, memory)
 
     def _read_stored_panel(self, panel: Array, page_offset: Any, wait: Wait) -> None:
         """Read the panel that the listener has stored. The reader thread runs it."""
@@ -319,13 +323,13 @@ class StripClosure:
             reads[k].result()
             if number == 0:
                 self.encode(K[0], values_of(active.panel)[K[0] - panel[0] : K[1] - panel[0]])
-            active.rows, active.first = active.panel, active.first_of_panel
+            active.rows, active.first_row = active.panel, active.first_panel_row
             for J in blocks[:k]:
                 self._eliminate(J, K)
             self._elimination.close_rows(self.engine, K)
             if status.word is None and status.diverged >= 0:
                 raise NoStarError(status.diverged)
-            self._count(K, K)
+            self._report_pairs(K, K)
         if status.read() >= 0:  # the status of a device is read once, before a strip is written
             raise NoStarError(status.diverged)
 
@@ -336,30 +340,30 @@ class StripClosure:
         store = self.listener.panel(page_offset)
         if self.communicator.is_first:
             self.pool.write(store, 0, panel)
-        self.listener.keep_panel(store)
+        self.listener.record_panel(store)
 
-    def _begin(self, number: int, which: int, panel: Range) -> tuple[Future[Array], int]:
+    def _begin_read(self, number: int, strip_number: int, panel: Range) -> tuple[Future[Array], int]:
         """Begin to read a strip when its buffer is free and its last write has ended; return the buffer's number."""
-        (start, stop), buffer = self._strips[which], self._visits % BUFFERS
+        (start, stop), buffer = self._strips[strip_number], self._visits % BUFFERS
         self._visits += 1
         memory = self._buffers[buffer].rows_at(self.stores[number + 1].page_offset(start), stop - start)
-        writes = self._buffer_writes[buffer], self._strip_writes.get(which)
+        writes = self._buffer_writes[buffer], self._strip_writes.get(strip_number)
         before = [write.result for write in writes if write is not None]
         store = None if panel[0] <= start < stop <= panel[1] else self.stores[number]
-        return self._reader.submit(self._read, store, start, memory, before), buffer
+        return self._reader.submit(self._read_rows, store, start, memory, before), buffer
 
-    def _read(self, store: RowStore | None, first: int, memory: Array, before: Sequence[Wait]) -> Array:
-        """Read rows after the waits in ``before``, or only wait if the store is None. The reader thread runs it."""
-        for wait in before:
+    def _read_rows(self, store: RowStore | None, first: int, memory: Array, waits: Sequence[Wait]) -> Array:
+        """Read rows after all ``waits``, or only wait if the store is None. The reader thread runs it."""
+        for wait in waits:
             wait()
         if store is not None:
             self.pool.read(store, first, memory)
         return memory
 
-    def _visit(self, number: int, which: int, reading: Future[Array], buffer: int) -> None:
+    def _visit_strip(self, number: int, strip_number: int, reading: Future[Array], buffer: int) -> None:
         """Eliminate all blocks of a round from one strip, and submit its write."""
         strip = reading.result()
-        (start, stop), active, blocks = self._strips[which], self._active, self.layout.rounds[number]
+        (start, stop), active, blocks = self._strips[strip_number], self._active, self.layout.rounds[number]
         first, last = (blocks[0][0], blocks[-1][1]) if blocks else (0, 0)
         if number == 0 and not first <= start <= stop <= last:
             self.encode(start, values_of(strip))
@@ -367,36 +371,37 @@ class StripClosure:
         if low < high:
             strip[low - start : high - start] = active.panel[low - first : high - first]
         for K in blocks:
-            active.rows, active.first = strip, start
+            active.rows, active.first_row = strip, start
             self._eliminate(K, (start, min(stop, K[0])))
             self._eliminate(K, (max(start, last), stop))
         if self._is_last(number):
-            self.last.apply(active.panel, start, strip, self.layout.packed)
+            self.last_round.apply(active.panel, start, strip, self.layout.packed)
         if number == len(self.layout.rounds) - 1:
             self.decode(start, values_of(strip))
-        write = partial(self._write, number, which, strip, self.pool.mark())
-        self._strip_writes[which] = self._buffer_writes[buffer] = self._in_writer(write)
+        write = partial(self._write_strip, number, strip_number, strip, self.pool.mark())
+        self._strip_writes[strip_number] = self._buffer_writes[buffer] = self._submit_to_writer(write)
 
-    def _write(self, number: int, which: int, strip: Array, mark: Mark) -> None:
+    def _write_strip(self, number: int, strip_number: int, strip: Array, mark: Mark) -> None:
         """Write a strip once its work has ended, and report the write to the listener. The writer thread runs it."""
         mark.synchronize()
-        listener, rows, store = self.listener, self._strips[which], self.stores[number + 1]
+        listener, rows, store = self.listener, self._strips[strip_number], self.stores[number + 1]
         if listener is None:
             self.pool.write(store, rows[0], strip)
         else:
-            listener.before_write(which)
-            checksummed = with_checksum(store)
+            listener.before_write(strip_number)
+            checksummed = add_checksum(store)
             self.pool.write(checksummed, rows[0], strip)
-            listener.after_write(which, checksummed.sum)
+            listener.after_write(strip_number, checksummed.sum)
 
-    def _pairs(self, number: int, which: int) -> int:
+    def _count_pairs(self, number: int, strip_number: int) -> int:
         """Return how many (⊕, ⊗) pairs one visit of a strip computes."""
-        (start, stop), blocks = self._strips[which], self.layout.rounds[number]
+        (start, stop), blocks = self._strips[strip_number], self.layout.rounds[number]
         end = blocks[-1][1] if blocks else 0
         rows = [max(0, min(stop, K[0]) - start) + max(0, stop - max(start, end)) for K in blocks]
-        return sum(_width([K]) * height for K, height in zip(blocks, rows, strict=True)) * self.layout.n
+        return sum(_count_pivots([K]) * height for K, height in zip(blocks, rows, strict=True)) * self.layout.n
 
     def _eliminate(self, pivots: Range, rows: Range) -> None:
+        """Eliminate a pivot block from some of the active rows, a single row as one of two rows."""
         start, stop = rows
         if start >= stop:
             return
@@ -405,25 +410,26 @@ class StripClosure:
         if stop - start > 1 or is_single_in_memory:
             self._elimination.eliminate(self.engine, pivots, rows, (0, n))
         else:
-            row, before = active.rows[start - active.first], (active.rows, active.first)
+            row, before = active.rows[start - active.first_row], (active.rows, active.first_row)
             self._pair[:] = row
-            active.rows, active.first = self._pair, start
+            active.rows, active.first_row = self._pair, start
             self._elimination.eliminate(self.engine, pivots, (start, start + 2), (0, n))
             row[:] = self._pair[0]
-            active.rows, active.first = before
-        self._count(pivots, rows)
+            active.rows, active.first_row = before
+        self._report_pairs(pivots, rows)
 
-    def _count(self, pivots: Range, rows: Range) -> None:
+    def _report_pairs(self, pivots: Range, rows: Range) -> None:
+        """Add the pairs of one elimination to the progress, and call the progress callback."""
         n = self.layout.n
-        self._done += (pivots[1] - pivots[0]) * (rows[1] - rows[0]) * n
+        self._pairs_done += (pivots[1] - pivots[0]) * (rows[1] - rows[0]) * n
         if self.progress is not None:
-            self.progress(self._done, n**3)
+            self.progress(self._pairs_done, n**3)
 
 
-def _width(blocks: Sequence[Range]) -> int:
+def _count_pivots(blocks: Sequence[Range]) -> int:
     """Return the number of pivots of some blocks."""
     return sum(stop - start for start, stop in blocks)
 
 
-def _overlap(one: Range, other: Range) -> bool:
-    return max(one[0], other[0]) < min(one[1], other[1])
+def _overlap(first: Range, second: Range) -> bool:
+    return max(first[0], second[0]) < min(first[1], second[1])

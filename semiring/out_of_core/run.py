@@ -1,4 +1,4 @@
-"""A closure by strips from one file to another, or in place; with a journal or without."""
+"""Run a closure by strips from one file to another or in place, with or without a journal."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from semiring.out_of_core.disk import (
     ShiftedRows,
     System,
 )
-from semiring.out_of_core.journal import Journal, checksums, create_journal, row_shifts, with_journal
+from semiring.out_of_core.journal import Journal, add_journal, checksums, create_journal, row_shifts
 from semiring.out_of_core.last_round import NO_LAST_ROUND, LastRound
 from semiring.out_of_core.layout import StripLayout
 from semiring.out_of_core.rounds import Progress, RowTransform, StripClosure
 from semiring.out_of_core.stored_matrix import StoredMatrix, header
 
-__all__ = ["HostArrayRun", "Run", "complete", "open_for_writing"]
+__all__ = ["FileRun", "HostArrayRun", "complete_file", "open_for_writing"]
 
 Array: TypeAlias = Any
 
 
 @dataclass
-class Run:
+class FileRun:
     """The closure of a matrix in one file by strips, with the result in a file.
 
     Attributes
@@ -86,7 +86,7 @@ class Run:
         progress: Progress | None = None,
         about: Mapping[str, Any] | None = None,
         vectors: Mapping[str, Array] | None = None,
-        last: LastRound = NO_LAST_ROUND,
+        last_round: LastRound = NO_LAST_ROUND,
     ) -> None:
         """Compute and write the closure.
 
@@ -94,7 +94,7 @@ class Run:
         write it raises `StorageError` if a file differs from its description in the journal.
         """
         if self.journal_name is not None and self.journal is None:
-            self.layout = with_journal(self.layout, self.in_place, self.communicator.ranks.size)
+            self.layout = add_journal(self.layout, self.is_in_place, self.communicator.ranks.size)
         source, layout = self.source, self.layout
         stores: list[RowStore]
         with File(self.system, source.path, os.O_RDONLY) as file, ExitStack() as stack:
@@ -106,12 +106,12 @@ class Run:
                 stores, descending = self._stores(self.journal, first, rows)
                 self.journal.begin(files, descending)
             else:
-                stores = [self._joined([first]), *[self._joined(rows)] * len(layout.rounds)]
+                stores = [self._join_pivots([first]), *[self._join_pivots(rows)] * len(layout.rounds)]
                 descending = [bool(number % 2) for number in range(len(layout.rounds))]
             listener, pool, stores = self.journal, self.pool, _in_kernel_form(stores, layout)
             communicator = self.communicator
             StripClosure(
-                engine, layout, pool, stores, descending, encode, decode, progress, listener, last, communicator
+                engine, layout, pool, stores, descending, encode, decode, progress, listener, last_round, communicator
             ).run()
             agree(communicator.ranks, partial(self._end, files))
 
@@ -123,7 +123,7 @@ class Run:
     def _rows(self, files: Sequence[File]) -> list[FileRows]:
         return [target.rows(file) for target, file in zip(self._targets, files, strict=True)]
 
-    def _joined(self, stores: Sequence[RowStore]) -> RowStore:
+    def _join_pivots(self, stores: Sequence[RowStore]) -> RowStore:
         """Return the store of strips from the store of the values and, after the first round, that of the pivots."""
         if self.pivots is None:
             return stores[0]
@@ -144,8 +144,8 @@ class Run:
             self.system.sync_folder(os.path.dirname(os.path.abspath(self.journal_name)))
             self._check(journal, first, *self._stores(journal, first, rows))
             return
-        sums = self._sums([self._joined([first])] * len(layout.strips))
-        own = {**(about or {}), "changed": _modified(source.path)}
+        sums = self._compute_sums([self._join_pivots([first])] * len(layout.strips))
+        own = {**(about or {}), "changed": _modification_time(source.path)}
         vectors = {**(vectors or {}), "sums": sums}
         page_offsets = [each.page_offset(layout.n) for each in rows]
         self.journal = create_journal(
@@ -156,13 +156,13 @@ class Run:
         """Complete the files after all ranks have written their strips, and record the end of the run."""
         if self.communicator.is_first:
             for file, target in zip(files, self._targets, strict=True):
-                complete(file, target)
+                complete_file(file, target)
             if self.journal is not None:
-                self.journal.finish(self._modified())
+                self.journal.finish(self._sum_modification_times())
 
-    def _modified(self) -> int:
+    def _sum_modification_times(self) -> int:
         """Return the sum of the modification times of the written files, which a change of either file changes."""
-        return sum(_modified(target.path) for target in self._targets)
+        return sum(_modification_time(target.path) for target in self._targets)
 
     def check_finished(self) -> None:
         """Raise `StorageError` unless the files are those of the run that has finished."""
@@ -175,37 +175,37 @@ class Run:
         with ExitStack() as stack:
             for target in self._targets:
                 if not os.path.exists(target.path):
-                    raise _other(target.path, "finished", "is gone")
+                    raise _changed_file_error(target.path, "finished", "is gone")
             input_file, *files = (
                 stack.enter_context(File(system, each.path, os.O_RDONLY)) for each in (source, *self._targets)
             )
-            if not self.in_place:
+            if not self.is_in_place:
                 self._check_source(journal, source.rows(input_file))
-            if self._modified() != journal.state.modified:
-                rows = self._joined(self._rows(files))
-                if not np.array_equal(self._sums([rows] * len(self.layout.strips)), journal.state.sums):
-                    raise self._other("finished")
+            if self._sum_modification_times() != journal.state.modification_time:
+                rows = self._join_pivots(self._rows(files))
+                if not np.array_equal(self._compute_sums([rows] * len(self.layout.strips)), journal.state.sums):
+                    raise self._changed_files_error("finished")
 
     @property
-    def in_place(self) -> bool:
+    def is_in_place(self) -> bool:
         """Whether the closure overwrites the matrix."""
         return not self.target.is_new and self.target.overlaps(self.source)
 
     def _stores(self, journal: Journal, first: FileRows, rows: list[FileRows]) -> tuple[list[RowStore], list[bool]]:
         """Return the stores of the rows before each round and after the last, and whether each round descends."""
-        n, spares, shifts = self.layout.n, journal.spares(), row_shifts(self.layout, self.in_place)
+        n, spare_rows, shifts = self.layout.n, journal.spare_rows(), row_shifts(self.layout, self.is_in_place)
         stores = [
-            self._joined(
-                [ShiftedRows(*each, n, shift) if shift else each[0] for each in zip(rows, spares, strict=True)]
+            self._join_pivots(
+                [ShiftedRows(*each, n, shift) if shift else each[0] for each in zip(rows, spare_rows, strict=True)]
             )
             for shift in shifts
         ]
-        stores[0] = self._joined([rows[0] if self.in_place else first])
+        stores[0] = self._join_pivots([rows[0] if self.is_in_place else first])
         return stores, [after > before for before, after in pairwise(shifts)]
 
     def _check(self, journal: Journal, first: FileRows, stores: list[RowStore], descending: list[bool]) -> None:
         """Raise `StorageError` unless all strips have the checksums of the journal."""
-        if not self.in_place:
+        if not self.is_in_place:
             self._check_source(journal, first)
         state, count = journal.state, len(self.layout.strips)
         if state.round == len(self.layout.rounds):
@@ -216,19 +216,20 @@ class Run:
                 order.reverse()
             strips_done = set(order[: state.strips_done])
             current_stores = [stores[state.round + (which in strips_done)] for which in range(count)]
-        if not np.array_equal(self._sums(current_stores), state.sums):
-            raise self._other("stopped")
+        if not np.array_equal(self._compute_sums(current_stores), state.sums):
+            raise self._changed_files_error("stopped")
 
     def _check_source(self, journal: Journal, first: FileRows) -> None:
-        if _modified(self.source.path) != journal.about["changed"]:
-            sums = self._sums([self._joined([first])] * len(self.layout.strips))
+        """Raise `StorageError` if the input has changed since the journal was created."""
+        if _modification_time(self.source.path) != journal.about["changed"]:
+            sums = self._compute_sums([self._join_pivots([first])] * len(self.layout.strips))
             if not np.array_equal(sums, journal.vectors["sums"]):
-                raise _other(self.source.path, "began")
+                raise _changed_file_error(self.source.path, "began")
 
-    def _other(self, when: str) -> StorageError:
-        return _other(" or ".join(target.path for target in self._targets), when)
+    def _changed_files_error(self, event: str) -> StorageError:
+        return _changed_file_error(" or ".join(target.path for target in self._targets), event)
 
-    def _sums(self, stores: list[Any]) -> Array:
+    def _compute_sums(self, stores: list[Any]) -> Array:
         return checksums(_in_kernel_form(stores, self.layout), self.layout)
 
 
@@ -263,7 +264,7 @@ class HostArrayRun:
         progress: Progress | None = None,
         about: Mapping[str, Any] | None = None,
         vectors: Mapping[str, Array] | None = None,
-        last: LastRound = NO_LAST_ROUND,
+        last_round: LastRound = NO_LAST_ROUND,
     ) -> None:
         """Compute the closure, with the parameters of `StripClosure`; it ignores ``about`` and ``vectors``."""
         first, rows = HostRows(self.source, self.threads), HostRows(self.target, self.threads)
@@ -272,13 +273,16 @@ class HostArrayRun:
             stores = _in_kernel_form([first, *[rows] * count], self.layout)
             descending = [bool(number % 2) for number in range(count)]
             pool = self.pool
-            StripClosure(engine, self.layout, pool, stores, descending, encode, decode, progress, None, last).run()
+            StripClosure(
+                engine, self.layout, pool, stores, descending, encode, decode, progress, None, last_round
+            ).run()
         finally:
             first.close()
             rows.close()
 
 
 def _with_last_round(layout: StripLayout, rows: int) -> StripLayout:
+    """Return the layout with a last round, or raise `StorageError` if the memory has no room for its panel."""
     longer = layout.with_last_round(rows)
     if longer.memory > layout.memory:
         raise StorageError(
@@ -290,10 +294,10 @@ def _with_last_round(layout: StripLayout, rows: int) -> StripLayout:
 
 def _in_kernel_form(stores: list[RowStore], layout: StripLayout) -> list[RowStore]:
     """Return the stores, or stores of words if the kernels compute packed truth values."""
-    return PackedRows.all(stores, layout.n) if layout.packed else stores
+    return PackedRows.for_stores(stores, layout.n) if layout.packed else stores
 
 
-def complete(file: File, matrix: StoredMatrix) -> None:
+def complete_file(file: File, matrix: StoredMatrix) -> None:
     """Sync the rows of a file to the disk, and then write the header of a new file."""
     file.sync()
     if matrix.is_new:
@@ -301,16 +305,17 @@ def complete(file: File, matrix: StoredMatrix) -> None:
         file.sync()
 
 
-def _other(path: str, when: str, what: str = "has been changed") -> StorageError:
-    return StorageError(f"{path} {what} since the run of this journal {when}: put it back, or remove the journal")
+def _changed_file_error(path: str, event: str, change: str = "has been changed") -> StorageError:
+    """Return the error for a file that was changed since the run of a journal ``event``: began, stopped or finished."""
+    return StorageError(f"{path} {change} since the run of this journal {event}: put it back, or remove the journal")
 
 
-def _modified(path: str) -> int:
+def _modification_time(path: str) -> int:
     return os.stat(path).st_mtime_ns
 
 
 @contextmanager
-def open_for_writing(system: System, matrix: StoredMatrix, run: Run | None = None) -> Iterator[File]:
+def open_for_writing(system: System, matrix: StoredMatrix, run: FileRun | None = None) -> Iterator[File]:
     """Open the file of a matrix for writing, and yield it; a new file is allocated before the first write.
 
     If the context raises, a new file is removed, unless the journal of the run refers to it.
@@ -318,7 +323,7 @@ def open_for_writing(system: System, matrix: StoredMatrix, run: Run | None = Non
     resumes = run is not None and run.journal is not None
     new = matrix.is_new and not resumes
     if resumes and not os.path.exists(matrix.path):
-        raise _other(matrix.path, "stopped", "is gone")
+        raise _changed_file_error(matrix.path, "stopped", "is gone")
     file = File(system, matrix.path, os.O_RDWR | (os.O_CREAT | os.O_TRUNC if new else 0))
     try:
         if new:

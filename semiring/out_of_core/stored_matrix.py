@@ -1,4 +1,4 @@
-"""Square matrices stored in files: the name of an .npy file, or an array that maps a file."""
+"""Describe square matrices that are stored in files: the name of an .npy file, or an array that maps a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array: TypeAlias = Any
 
 PIVOT = np.dtype(np.int32)
 _WRITABLE = ("r+", "w+")
-_PARSER = threading.Lock()  # headers are Python literals, and CPython 3.11 may fail if two threads parse literals
+_PARSER_LOCK = threading.Lock()  # headers are Python literals, and CPython 3.11 may fail if two threads parse literals
 
 
 @dataclass(frozen=True)
@@ -44,23 +44,23 @@ class StoredMatrix:
         return self.argument is None
 
     @property
-    def row(self) -> int:
+    def row_bytes(self) -> int:
         """The number of bytes of a row, or of a column in Fortran order."""
         return self.n * self.dtype.itemsize
 
     @property
     def size(self) -> int:
         """The number of bytes of all entries."""
-        return self.n * self.row
+        return self.n * self.row_bytes
 
-    def same_file(self, other: StoredMatrix) -> bool:
+    def is_same_file(self, other: StoredMatrix) -> bool:
         """Return whether both matrices are in the same file, under any of its names."""
         return os.path.samefile(self.path, other.path)
 
     def overlaps(self, other: StoredMatrix) -> bool:
         """Return whether both matrices share bytes of one file."""
         is_disjoint = self.start + self.size <= other.start or other.start + other.size <= self.start
-        return self.same_file(other) and not is_disjoint
+        return self.is_same_file(other) and not is_disjoint
 
     @property
     def real_path(self) -> str:
@@ -69,13 +69,13 @@ class StoredMatrix:
 
     def rows(self, file: File) -> FileRows:
         """Return the rows in the open file, or the columns in Fortran order."""
-        return FileRows(file, self.start, self.row, self.n)
+        return FileRows(file, self.start, self.row_bytes, self.n)
 
     def result(self) -> Array:
         """Return the caller's array, or for a name a read-only map of the file."""
         if isinstance(self.argument, np.ndarray):
             return self.argument
-        with _PARSER:
+        with _PARSER_LOCK:
             return np.load(self.path, mmap_mode="r")
 
     def view(self) -> Array:
@@ -95,24 +95,26 @@ def is_npy_name(argument: Any) -> bool:
     return isinstance(argument, (str, os.PathLike)) and os.fspath(argument).endswith(".npy")
 
 
-def as_stored(argument: Any, what: str = "A") -> StoredMatrix | None:
-    """Return the matrix that a name or a `numpy.memmap` stands for, and None for any other argument.
+def as_stored(argument: Any, name: str = "A") -> StoredMatrix | None:
+    """Return the matrix that a name or a `numpy.memmap` denotes, and None for any other argument.
+
+    ``name`` is the name of the argument in error messages.
 
     Raises `OSError`, `FormatError`, `ShapeError`, and `DTypeError` for a byte order that is not this machine's.
     """
     if is_npy_name(argument):
-        return _of_name(os.fspath(argument), what, argument)
-    return _of_map(argument, what) if isinstance(argument, np.memmap) and argument.filename is not None else None
+        return _stored_by_name(os.fspath(argument), name, argument)
+    return _stored_by_map(argument, name) if isinstance(argument, np.memmap) and argument.filename is not None else None
 
 
-def new_file(path: str, like: StoredMatrix) -> StoredMatrix:
-    """Return a new file for a matrix of the shape, dtype and order of ``like``, after a `header`. It writes nothing."""
-    return StoredMatrix(path, len(header(like)), like.n, like.dtype, like.is_column_major, True)
+def new_file(path: str, template: StoredMatrix) -> StoredMatrix:
+    """Return a new file for a matrix of the shape, dtype and order of ``template``, after a `header`; write nothing."""
+    return StoredMatrix(path, len(header(template)), template.n, template.dtype, template.is_column_major, True)
 
 
-def new_pivot_file(name: Any, like: StoredMatrix) -> StoredMatrix:
-    """Return a new file for the pivots of a closure, with the shape and order of the matrix ``like``."""
-    return new_file(os.fsdecode(name), replace(like, dtype=PIVOT))
+def new_pivot_file(name: Any, template: StoredMatrix) -> StoredMatrix:
+    """Return a new file for the pivots of a closure, with the shape and order of the matrix ``template``."""
+    return new_file(os.fsdecode(name), replace(template, dtype=PIVOT))
 
 
 def header(matrix: StoredMatrix) -> bytes:
@@ -125,12 +127,14 @@ def header(matrix: StoredMatrix) -> bytes:
     return stream.getvalue()
 
 
-def _of_name(path: str | bytes, what: str, argument: Any) -> StoredMatrix:
+def _stored_by_name(path: str | bytes, argument_name: str, argument: Any) -> StoredMatrix:
     name = os.fsdecode(path)
     with open(name, "rb") as stream:
         shape, is_column_major, dtype = _read_header(stream, name)
         start = stream.tell()
-    matrix = _checked(name, start, shape, dtype, is_column_major, os.access(name, os.W_OK), what, argument)
+    matrix = _validate_square(
+        name, start, shape, dtype, is_column_major, os.access(name, os.W_OK), argument_name, argument
+    )
     if os.path.getsize(name) < matrix.start + matrix.size:
         raise FormatError(f"{name} is shorter than its {matrix.n} × {matrix.n} entries of {matrix.dtype}")
     return matrix
@@ -140,7 +144,7 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, np
     try:
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        with _PARSER:
+        with _PARSER_LOCK:
             shape, is_column_major, dtype = read(stream)
     except (ValueError, TypeError, SyntaxError, EOFError) as error:
         raise FormatError(
@@ -153,42 +157,45 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, np
     return shape, is_column_major, dtype
 
 
-def _of_map(argument: Any, what: str) -> StoredMatrix:
+def _stored_by_map(argument: Any, name: str) -> StoredMatrix:
     if argument.mode == "c":
         raise StorageError(
-            f"{what} maps {argument.filename} in the mode 'c', which never writes to the file: open it in the mode 'r' "
+            f"{name} maps {argument.filename} in the mode 'c', which never writes to the file: open it in the mode 'r' "
             "or 'r+'"
         )
     adjacent = argument.flags.c_contiguous
     is_column_major = argument.flags.f_contiguous and not adjacent
     if not adjacent and not is_column_major:
         raise StorageError(
-            f"{what} maps some columns of {argument.filename}, and this function reads whole rows: map all columns"
+            f"{name} maps some columns of {argument.filename}, and this function reads whole rows: map all columns"
         )
     base = np.frombuffer(argument._mmap, np.uint8)
     begins = argument.offset - argument.offset % mmap.ALLOCATIONGRANULARITY
     start = begins + argument.ctypes.data - base.ctypes.data
     path = os.fspath(argument.filename)
-    return _checked(
-        path, start, argument.shape, argument.dtype, is_column_major, argument.mode in _WRITABLE, what, argument
+    return _validate_square(
+        path, start, argument.shape, argument.dtype, is_column_major, argument.mode in _WRITABLE, name, argument
     )
 
 
-def _checked(
+def _validate_square(
     path: str,
     start: int,
     shape: tuple[int, ...],
     dtype: np.dtype[Any],
     is_column_major: bool,
     is_writable: bool,
-    what: str,
+    argument_name: str,
     argument: Any,
 ) -> StoredMatrix:
+    """Return the matrix, or raise an error if it is not square or has the byte order of another machine."""
     if len(shape) != 2 or shape[0] != shape[1]:
-        raise ShapeError(f"{what}, in {path}, is {shape}: a closure by strips needs one square matrix, shape (n, n)")
+        raise ShapeError(
+            f"{argument_name}, in {path}, is {shape}: a closure by strips needs one square matrix, shape (n, n)"
+        )
     if not dtype.isnative:
         raise DTypeError(
-            f"{what}, in {path}, is {dtype.str}, in the byte order of another machine: convert the file, "
+            f"{argument_name}, in {path}, is {dtype.str}, in the byte order of another machine: convert the file, "
             f"x.astype(x.dtype.newbyteorder('='))"
         )
     return StoredMatrix(path, start, shape[0], dtype, is_column_major, is_writable, argument)

@@ -181,7 +181,7 @@ def test_a_finished_run_reads_no_strip(monkeypatch, work):
 
 
 def test_the_layout_of_a_run():
-    layout = journals.with_journal
+    layout = journals.add_journal
     for rounds in (((0, 32),),), (((0, 32), (32, 64)),), (((0, 32),), ((32, 64),), ((64, 96), (96, 97))):
         for in_place in (True, False):
             given = sr.out_of_core.layout.StripLayout(97, 8, rounds, 8, 0)
