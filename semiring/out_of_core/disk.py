@@ -67,7 +67,7 @@ def rows_of_truths(n: int) -> int:
 
 
 class System:
-    """The calls to the operating system, one method each; tests replace it to inject faults."""
+    """The calls to the operating system, one method each. Tests replace it to inject faults."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # without preadv and pwrite a seek and a transfer are two calls
@@ -142,7 +142,7 @@ class System:
         os.replace(old, new)
 
     def sync_folder(self, path: str) -> None:
-        """Force the entries of a folder to the disk; Windows cannot open a folder, so there it does nothing."""
+        """Force the entries of a folder to the disk. Windows cannot open a folder, so there it does nothing."""
         if sys.platform == "win32":
             return
         folder = os.open(path, os.O_RDONLY)
@@ -214,7 +214,7 @@ class File:
             self._system.allocate(self.descriptor, size)
 
     def close(self) -> None:
-        """Close the file; a second call does nothing."""
+        """Close the file. A second call does nothing."""
         files, self.descriptor, self._past_cache = (self._past_cache, self.descriptor), -1, -1
         for file in files:
             if file >= 0:
@@ -350,7 +350,7 @@ class PackedRows:
 
     @classmethod
     def for_stores(cls, stores: Sequence[RowStore], n: int) -> list[RowStore]:
-        """Return a store of words over each store of truth values; all of them share two stages."""
+        """Return a store of words over each store of truth values. All of them share two stages."""
         read_stage, write_stage = (Memory(rows_of_truths(n), n, np.dtype(np.bool_)) for _ in range(2))
         return [cls(store, n, (read_stage, write_stage)) for store in stores]
 

@@ -199,7 +199,7 @@ def add_journal(layout: StripLayout, is_in_place: bool, ranks: int = 1) -> Strip
 
 
 def row_shifts(layout: StripLayout, is_in_place: bool) -> list[int]:
-    """Return by how many rows the matrix is shifted before each round and after the last; 0 without a journal."""
+    """Return by how many rows the matrix is shifted before each round and after the last: 0 without a journal."""
     count = len(layout.rounds)
     shifts = [layout.shift * ((count - number) % 2) for number in range(count + 1)]
     if is_in_place:
@@ -266,7 +266,7 @@ class _JournalOffsets:
 
     @classmethod
     def for_layout(cls, head: int, layout: StripLayout, page_offsets: Sequence[int]) -> _JournalOffsets:
-        """Return the offsets of a journal; ``page_offsets`` are the offsets of row n in each file, modulo a page."""
+        """Return the offsets of a journal. ``page_offsets`` are the offsets of row n in each file, modulo a page."""
         slot, slots = _RECORD.size + 4 * len(layout.strips), _round_to_pages(head)
         end, panels, spare_rows = slots + 2 * _round_to_pages(slot), [], []
         for row in (layout.entry_bytes * layout.width, layout.pivots * layout.n)[: len(page_offsets)]:

@@ -110,13 +110,13 @@ class StripLayout:
     piece
         The rows that one transfer moves.
     shift
-        The rows by which rounds with a journal shift the matrix; 0 without a journal.
+        The rows by which rounds with a journal shift the matrix. It is 0 without a journal.
     last
-        The rows of the panel of a last round without pivots (`LastRound`); 0 without such a round.
+        The rows of the panel of a last round without pivots (`LastRound`). It is 0 without such a round.
     packed
         Whether kernels compute truth values as words of 32.
     pivots
-        The bytes of the pivot of an entry in the file of the pivots; 0 if the run does not store pivots.
+        The bytes of the pivot of an entry in the file of the pivots. It is 0 if the run does not store pivots.
     """
 
     n: int
@@ -170,7 +170,7 @@ class StripLayout:
         return bytes_moved(self.n, self.itemsize + self.pivots, len(self.rounds), self.shift > 0, self.last % 2 > 0)
 
     def with_last_round(self, rows: int) -> StripLayout:
-        """Return the layout with a last round whose panel has ``rows`` rows; 0 removes the last round."""
+        """Return the layout with a last round whose panel has ``rows`` rows. 0 removes the last round."""
         rounds = self.rounds[:-1] if self.last else self.rounds
         return replace(self, rounds=(*rounds, ()) if rows else rounds, last=rows)
 

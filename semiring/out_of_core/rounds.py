@@ -63,7 +63,7 @@ class NoStarError(Exception):
 
 
 class WriteListener(Protocol):
-    """Receives an event after each write, in the thread that writes; an exception that it raises stops the run."""
+    """Receives an event after each write, in the thread that writes. An exception that it raises stops the run."""
 
     @property
     def resume_point(self) -> ResumePoint:
@@ -343,7 +343,10 @@ class StripClosure:
         self.listener.record_panel(store)
 
     def _begin_read(self, number: int, strip_number: int, panel: Range) -> tuple[Future[Array], int]:
-        """Begin to read a strip when its buffer is free and its last write has ended; return the buffer's number."""
+        """Begin to read a strip when its buffer is free and its last write has ended.
+
+        Return the future of the rows, and the number of the buffer.
+        """
         (start, stop), buffer = self._strips[strip_number], self._visits % BUFFERS
         self._visits += 1
         memory = self._buffers[buffer].rows_at(self.stores[number + 1].page_offset(start), stop - start)
@@ -352,9 +355,9 @@ class StripClosure:
         store = None if panel[0] <= start < stop <= panel[1] else self.stores[number]
         return self._reader.submit(self._read_rows, store, start, memory, before), buffer
 
-    def _read_rows(self, store: RowStore | None, first: int, memory: Array, waits: Sequence[Wait]) -> Array:
-        """Read rows after all ``waits``, or only wait if the store is None. The reader thread runs it."""
-        for wait in waits:
+    def _read_rows(self, store: RowStore | None, first: int, memory: Array, wait_functions: Sequence[Wait]) -> Array:
+        """Read rows after all ``wait_functions``, or only wait if the store is None. The reader thread runs it."""
+        for wait in wait_functions:
             wait()
         if store is not None:
             self.pool.read(store, first, memory)

@@ -47,11 +47,11 @@ class FileRun:
     system
         The system calls.
     source, target
-        The matrix, and the matrix that its closure overwrites; both may be the same part of one file.
+        The matrix, and the matrix that its closure overwrites. Both may be the same part of one file.
     layout, pool
         The strips and rounds, and the buffers.
     journal_name
-        The name of the journal, which the run creates unless ``journal`` exists; None without a journal.
+        The name of the journal, which the run creates unless ``journal`` exists. None means no journal.
     journal
         An existing journal, from which the run resumes.
     communicator
@@ -266,7 +266,7 @@ class HostArrayRun:
         vectors: Mapping[str, Array] | None = None,
         last_round: LastRound = NO_LAST_ROUND,
     ) -> None:
-        """Compute the closure, with the parameters of `StripClosure`; it ignores ``about`` and ``vectors``."""
+        """Compute the closure, with the parameters of `StripClosure`. ``about`` and ``vectors`` are ignored."""
         first, rows = HostRows(self.source, self.threads), HostRows(self.target, self.threads)
         try:
             count = len(self.layout.rounds)
@@ -316,7 +316,7 @@ def _modification_time(path: str) -> int:
 
 @contextmanager
 def open_for_writing(system: System, matrix: StoredMatrix, run: FileRun | None = None) -> Iterator[File]:
-    """Open the file of a matrix for writing, and yield it; a new file is allocated before the first write.
+    """Open the file of a matrix for writing, and yield it. A new file is allocated before the first write.
 
     If the context raises, a new file is removed, unless the journal of the run refers to it.
     """

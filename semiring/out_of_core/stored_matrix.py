@@ -84,14 +84,14 @@ class StoredMatrix:
 
 
 def release_pages(view: Array) -> None:
-    """Return the pages of a `StoredMatrix.view` to the system; the view stays readable."""
+    """Return the pages of a `StoredMatrix.view` to the system. The view stays readable."""
     mapped = getattr(view.base, "_mmap", None)
     if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def is_npy_name(argument: Any) -> bool:
-    """Return whether the argument is the name of an .npy file; `semiring.read` reads files of other formats."""
+    """Return whether the argument is the name of an .npy file. `semiring.read` reads files of other formats."""
     return isinstance(argument, (str, os.PathLike)) and os.fspath(argument).endswith(".npy")
 
 
@@ -108,7 +108,10 @@ def as_stored(argument: Any, name: str = "A") -> StoredMatrix | None:
 
 
 def new_file(path: str, template: StoredMatrix) -> StoredMatrix:
-    """Return a new file for a matrix of the shape, dtype and order of ``template``, after a `header`; write nothing."""
+    """Return a new file for a matrix of the shape, dtype and order of ``template``, after a `header`.
+
+    The function writes nothing.
+    """
     return StoredMatrix(path, len(header(template)), template.n, template.dtype, template.is_column_major, True)
 
 

@@ -83,7 +83,7 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         return Capabilities.from_backend(self)
 
     def supports(self, semiring: Semiring, dtype: np.dtype[Any], storage: str = "elements") -> bool:
-        """Return whether the semiring is defined on the dtype; packed bits need a False zero.
+        """Return whether the semiring is defined on the dtype. Packed bits need a False zero.
 
         The exception is plus_times in bfloat16, because no kernel of this backend adds its sums in float32.
         """
@@ -94,7 +94,7 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         return storage == "elements" or bool(dtype == np.bool_ and not semiring.zero_for(dtype))
 
     def multiply(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-        """Compute C ← A ⊗ B for matrices or stacks; C is not read."""
+        """Compute C ← A ⊗ B for matrices or stacks. C is not read."""
         with plan.stream or _NULL_CONTEXT:
             if not self._multiply_by_cublas(plan, C, A, B, False):
                 self._products.multiply(plan, C, A, B)
@@ -106,7 +106,7 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
                 self._products.multiply_add(plan, C, A, B)
 
     def multiply_add_upper(self, plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-        """Compute C ← C ⊕ A ⊗ B on and above the diagonal; tiles of C below it are skipped."""
+        """Compute C ← C ⊕ A ⊗ B on and above the diagonal. Tiles of C below it are skipped."""
         if self._classical.supports(plan) or self._log_sums.supports(plan):
             for columns in split_range(0, C.shape[1], _STRIP):
                 self.multiply_add(plan, C[: columns.stop, columns], A[: columns.stop], B[:, columns])
@@ -157,7 +157,7 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         return plan.semiring.idempotent and n > 0 and self._closing.fits(plan, n)
 
     def stack_rows(self, plan: KernelPlan) -> int:
-        """Return the most rows of matrices that `close_stack` closes in one launch; larger matrices take several."""
+        """Return the most rows of matrices that `close_stack` closes in one launch. Larger matrices take several."""
         return self._closing.fast_rows(self._closing.arithmetic_of(plan))
 
     def copy_nonnegative(self, A: Any, out: Any) -> Any:
@@ -327,5 +327,5 @@ class CudaBackend(ProductKernels, ClosureKernels, StreamKernels, PassKernels, Gr
         self._papers.multiply_add_plain(plan, C, A, B)
 
     def close_stack(self, plan: KernelPlan, A: Any) -> None:
-        """Close all matrices of A (count, n, n) together; pivots without a star are numbered across matrices."""
+        """Close all matrices of A (count, n, n) together. Pivots without a star are numbered across matrices."""
         self._closing.close(plan, A)

@@ -1,7 +1,7 @@
 """Implement `semiring.kernels.contract.GraphKernels` on a GPU, by the kernels of graphs.cu.
 
-The elements of a row are contiguous; rows may be at any distance. Structures and trees are copied to the host, entries
-are not.
+The elements of a row are contiguous, and rows may be at any distance. Structures and trees are copied to the host,
+entries are not.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def edge_words(A: Any, none: Any) -> Any:
 def permute(D: Any, order: Any, source: Any = None) -> None:
     """Permute rows and columns, D[i, j] ← D[order[i], order[j]], in place.
 
-    The entries come from ``source`` if it is given; it must not overlap D. Workspace: a panel.
+    The entries come from ``source`` if it is given, which must not overlap D. Workspace: a panel.
     """
     places = cupy.asarray(order.astype(np.int32))
     if source is not None:
@@ -109,9 +109,9 @@ def _transpose(A: Any, out: Any, only_below: int) -> None:
 
 
 def count_hops(D: Any, starts: Any, heads: Any, words: Any, weight: Any, none: Any) -> None:
-    """Write into D (n, n) the weight times the fewest edges of a path; 0 on the diagonal, ``none`` without a path.
+    """Write into D (n, n) the weight times the fewest edges of a path: 0 on the diagonal, ``none`` without a path.
 
-    Edges are lists on the host, (n + 1,) int64 and (m,) int32; or, without lists, bits in words (n, ⌈n/32⌉) on the GPU.
+    Edges are lists on the host, (n + 1,) int64 and (m,) int32, or without lists bits in words (n, ⌈n/32⌉) on the GPU.
     Cost: a pass over the edges and n bits for every level. Workspace: 3 n² bits. The function waits every few levels.
     """
     n, width = len(D), -(-len(D) // 32)
@@ -169,7 +169,7 @@ def fill_bottlenecks(D: Any, order: Any, edges: Any, one: Any, largest: bool) ->
     """Write into D (n, n) the bottleneck between i and j.
 
     ``order`` (n,) and ``edges`` (n,) are on the host. The bottleneck between two vertices is the worst of the edges
-    after the first vertex, up to the second, in that order. Cost: one pass that writes D; workspace n log n.
+    after the first vertex, up to the second, in that order. Cost: one pass that writes D. Workspace: n log n.
     """
     n = len(D)
     position = np.empty(n, np.int32)
@@ -218,7 +218,7 @@ def _matrix_arguments(A: Any) -> tuple[Any, ...]:
 
 
 def _launch(A: Any, name: str, grid: tuple[int, ...], *parameters: Any, shared_bytes: int = 0) -> None:
-    """Enqueue a kernel for the entry type of A; None is a null array."""
+    """Enqueue a kernel for the entry type of A. None is a null array."""
     arguments = [np.uint64(0) if x is None else x for x in parameters]
     kernel = _kernel(name, A.itemsize, _kind(A.dtype), current_device())
     if shared_bytes > 48 << 10:

@@ -40,7 +40,7 @@ ARCHITECTURES = (
 
 
 def closure_source(plan: KernelPlan, is_whole: bool) -> str:
-    """Return ⊕, ⊗ and the star in CUDA C++; if ``is_whole``, the whole source of the kernel that closes a block.
+    """Return ⊕, ⊗ and the star in CUDA C++, or the whole source of the kernel that closes a block if ``is_whole``.
 
     Raises `DTypeError` on bfloat16, which is closed in float32. Raises `AlgebraError` if ``is_whole`` and the semiring
     has no star.

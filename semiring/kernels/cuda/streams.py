@@ -18,7 +18,7 @@ from semiring.kernels.cuda.closing.barriers import recorded_words
 __all__ = ["CudaStreams", "mark", "replay"]
 
 _MAX_RECORDINGS = 4  # the most cached recordings; each holds a matrix and its panels, up to 120 MiB in float32
-#: The priorities of the streams by number. The highest is -5; a GPU with fewer priorities uses its highest. Closures of
+#: The priorities of the streams by number. The highest is -5. A GPU with fewer priorities uses its highest. Closures of
 #: n = 8192 took 37.3 ms if the last two streams had different priorities, and 37.1 ms with equal priorities.
 _PRIORITIES = (-5, -4, -4, 0, 0)
 
@@ -26,7 +26,7 @@ _thread_local = threading.local()
 
 
 def mark() -> Any:
-    """Return an event after all work of the current stream; ``done`` tests it, and ``synchronize()`` waits."""
+    """Return an event after all work of the current stream. ``done`` tests it, and ``synchronize()`` waits."""
     return cupy.cuda.get_current_stream().record(cupy.cuda.Event(disable_timing=True))
 
 

@@ -34,7 +34,7 @@ class BlockKernel:
 
 
 def fast_rows(arithmetic: Arithmetic, *, pivots: bool = False) -> int:
-    """Return the most rows of a block that is closed in registers; packed bits are closed in shared memory.
+    """Return the most rows of a block that is closed in registers. Packed bits are closed in shared memory.
 
     A kernel of 128 rows with an expensive ⊕ and ⊗ would compile for 10 s. With elements of 8 bytes and ``pivots``, it
     would spill 700 bytes (NVRTC 13, sm_90a).

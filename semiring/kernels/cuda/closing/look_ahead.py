@@ -5,8 +5,8 @@
     close(plan, A[None])             two launches a stage, as for a stack of several matrices
 
 The kernel takes an idempotent ⊕ and any n. If n is no multiple of the tile, or rows are not aligned, the matrix is
-closed in a copy padded with 0̄. A pivot without a star leaves its vertex in ``plan.status.word``; the matrix is then
-undefined. The kernel derives from those of Lund and Smith, which are in `papers`.
+closed in a copy padded with 0̄. A pivot without a star leaves its vertex in ``plan.status.word``, and the matrix is
+then undefined. The kernel derives from those of Lund and Smith, which are in `papers`.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class LookAheadTiles:
 #: `_TILES_FOR_ANY_DTYPE` need elements of 4 bytes and few instructions a pair, for up to 64 accumulators a thread.
 #: Measured on an H200, 2026-11-21, float32 min-plus, by events, with the launch enqueued ahead of time. In registers, n
 #: = 256 takes 60 µs, 1024 takes 0.204 ms, 1408 takes 0.353 ms and 2048 takes 0.834 ms. n = 1536 takes 0.496 ms, and
-#: 0.66 ms in tiles of 256 x 128; int32 takes 0.488 ms and max-min 0.649 ms. Streamed, 4096 takes 6.45 ms, 8192 takes
-#: 45.4 ms and 16384 takes 344 ms.
+#: 0.66 ms in tiles of 256 x 128. For this n, int32 takes 0.488 ms and max-min 0.649 ms. Streamed, 4096 takes 6.45 ms,
+#: 8192 takes 45.4 ms and 16384 takes 344 ms.
 _REGISTER_TILES, _STREAMED_TILES = ((128, 64), (128, 128), (192, 128), (256, 128)), ((128, 128), (128, 64), (64, 64))
 _TILES_FOR_ANY_DTYPE = ((128, 64), (64, 64))
 _SHAPES = [
@@ -113,7 +113,7 @@ def look_ahead_shape(
     shared_memory: int = 227 << 10,
     has_concurrent_work: bool = False,
 ) -> LookAheadTiles:
-    """Return the tiles for n rows, within the shared memory of a block; one multiprocessor closes the pivot blocks.
+    """Return the tiles for n rows, within the shared memory of a block. One multiprocessor closes the pivot blocks.
 
     ``has_concurrent_work``: whether concurrent products keep the multiprocessors busy.
     """

@@ -39,7 +39,7 @@ def count_edges(words: Any) -> tuple[int, bool]:
 
 
 def peel(words: Any, edges: int, rounds: int) -> tuple[Any, Any, Any]:
-    """Return the vertices that no cycle reaches, in topological order, and all edges; two passes, and a wait."""
+    """Return the vertices that no cycle reaches, in topological order, and all edges, in two passes and a wait."""
     n = len(words)
     degrees, _ = _degrees(words)
     starts = cupy.zeros(n + 1, _U32)
@@ -61,7 +61,7 @@ def sweep_along(words: Any, vertices: Any) -> Any:
 
 
 def sweep_against(words: Any, vertices: Any, candidates: Any) -> Any:
-    """Return the candidates from which an edge leads to the vertices; their rows are read once."""
+    """Return the candidates from which an edge leads to the vertices. Their rows are read once."""
     target = cupy.zeros(words.shape[1], _U32)
     _launch(
         "sweep_against",

@@ -42,7 +42,7 @@ __all__ = ["Arithmetic", "arithmetic_of", "operations_source", "source", "text_o
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """The operations ⊕, ⊗ and the star as kernels compute them; equal values give equal sources."""
+    """The operations ⊕, ⊗ and the star as kernels compute them. Equal values give equal sources."""
 
     dtype: str  # the dtype of an element; uint32 for words of 32 truth values
     plus: Expression

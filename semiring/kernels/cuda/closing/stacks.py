@@ -42,7 +42,7 @@ def defines(arithmetic: Arithmetic) -> tuple[str, ...]:
 def shared_bytes(itemsize: int) -> int:
     """Return the bytes of shared memory of a block.
 
-    It holds the operands of a product of 64 x 64 matrices; the rows of the left operand are padded.
+    It holds the operands of a product of 64 x 64 matrices. The rows of the left operand are padded.
     """
     return itemsize * _WIDTH * (2 * _WIDTH + 4)
 

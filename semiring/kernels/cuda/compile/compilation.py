@@ -1,4 +1,4 @@
-"""Compile kernels to machine code by the CUTLASS DSL, which only this module calls; no GPU is needed."""
+"""Compile kernels to machine code by the CUTLASS DSL, which only this module calls. No GPU is needed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LOCK = threading.Lock()  # the DSL stores the module under construction in a gl
 
 
 def build(specification: Product | Fold | Search, tile: Tile | None, architecture: str) -> tuple[str, bytes]:
-    """Return the name of a kernel and its cubin for an architecture such as ``"sm_90a"``; takes 0.1 to 3 s."""
+    """Return the name of a kernel and its cubin for an architecture such as ``"sm_90a"``, in 0.1 to 3 s."""
     name, machine_code, _ = translate(specification, tile, architecture)
     return name, machine_code
 

@@ -38,7 +38,7 @@ class Kernel:
         )
 
     def prepare_launch(self, blocks: int, *parameters: int | None) -> PreparedLaunch:
-        """Return the launch of ``blocks`` blocks; None stands for a parameter that each launch passes."""
+        """Return the launch of ``blocks`` blocks. None stands for a parameter that each launch passes."""
         typed = [None if x is None else kind(x) for x, kind in zip(parameters, self._types, strict=True)]
         return PreparedLaunch(self._function, (blocks,), (self._threads,), typed, self._shared_bytes)
 

@@ -102,7 +102,7 @@ class _Lowering:
         return arith.cmpi(getattr(arith.CmpIPredicate, (_SIGNED if self.signed else _UNSIGNED)[op]), x, y)
 
     def extremum(self, op: str, never_nan_argument: int | None, x: ir.Value, y: ir.Value) -> ir.Value:
-        """Emit a minimum or maximum; ``never_nan_argument`` is the index of an operand that is never NaN, or None."""
+        """Emit a minimum or maximum. ``never_nan_argument`` is the index of an operand that is never NaN, or None."""
         if not self.floating:
             return getattr(arith, op + ("si" if self.signed else "ui"))(x, y)
         if x.type == ir.F32Type.get():

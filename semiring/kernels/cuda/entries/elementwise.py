@@ -37,7 +37,7 @@ def _select_kernel() -> Any:
 
 
 def select(target: Array, absent: Array, numbers: Array, extreme: float) -> None:
-    """Write ``extreme`` into the target where ``absent``, and the number elsewhere; the target may be ``numbers``."""
+    """Write ``extreme`` into the target where ``absent``, and the number elsewhere. The target may be ``numbers``."""
     _select_kernel()(absent, numbers, target.dtype.type(extreme), target)
 
 
@@ -114,7 +114,7 @@ _CLEAR = Pass("clear_zeros", "u", f"if (x == {_SIGN}) y = 0")
 
 
 def clear_zeros(A: Array, out: Array) -> None:
-    """Write the floats A into out, with 0.0 for -0.0; out may be A."""
+    """Write the floats A into out, with 0.0 for -0.0. Out may be A."""
     _CLEAR(A, out)
 
 
@@ -138,7 +138,7 @@ _NEGATE = Pass("negate", "u", f"y = T(x << 1) == 0 ? T(0) : T(x ^ {_SIGN})")
 
 
 def negate(A: Array, out: Array) -> None:
-    """Write 0 - A of floats into out, so that there is no -0.0; out may be A."""
+    """Write 0 - A of floats into out, so that there is no -0.0. Out may be A."""
     _NEGATE(A, out)
 
 
@@ -182,7 +182,7 @@ _ORDERED = Pass(
 
 
 def in_order(bits: Array, out: Array, replacements: Sequence[tuple[Any, Any]], is_inverse: bool) -> None:
-    """Write the bits (int32) of floats into out as integers in the same order, in one pass; or the inverse map.
+    """Write the bits (int32) of floats into out as integers in the same order, or the inverse, in one pass.
 
     Out may be the bits. The map is that of `semiring.arrays.float_order.flipped`. ``replacements`` has two pairs
     (before, after) of integers. They are replaced after the map, or before the inverse map if ``is_inverse``.
@@ -215,7 +215,7 @@ def _relax_kernel() -> Any:
 def relax(A: Array, h: Array, sign: int, epsilon: float) -> Array:
     """Return the minimum over i of h[i] + w[i, j], (n,) float64, for weights w = ± A raised by ε |w|.
 
-    ∞ of either sign is no edge. The function reads A (m, n) of floats once, without a temporary; h is (m,).
+    ∞ of either sign is no edge. The function reads A (m, n) of floats once, without a temporary. h is (m,).
     """
     return _relax_kernel()(A, h[:, None], float(sign), 1 - epsilon, 1 + epsilon, axis=0)
 

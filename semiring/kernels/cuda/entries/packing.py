@@ -65,14 +65,14 @@ def empty_words(shape: tuple[int, ...]) -> Array:
 
 
 def pack(truths: Array) -> Array:
-    """Return the words (..., m, ⌈n/32⌉) of a bool array (..., m, n) of any strides; tail bits are zero."""
+    """Return the words (..., m, ⌈n/32⌉) of a bool array (..., m, n) of any strides. Tail bits are zero."""
     words = empty_words(truths.shape)
     _pack_kernel()(truths, truths.shape[-1], words.shape[-1], words)
     return words
 
 
 def unpack(words: Array, columns: int, out: Array | None = None) -> Array:
-    """Return the bool array (..., m, columns) of words (..., m, ⌈columns/32⌉) uint32, or write ``out``; any strides."""
+    """Return the bool array (..., m, columns) of words (..., m, ⌈columns/32⌉) of any strides, or write ``out``."""
     truths = load_cupy().empty((*words.shape[:-1], columns), np.bool_) if out is None else out
     _unpack_kernel()(words, columns, words.shape[-1], truths)
     return truths
@@ -98,5 +98,5 @@ def _strips(truths: np.ndarray[Any, Any]) -> Iterator[slice]:
 
 
 def count(words: Array) -> Array:
-    """Return the number of bits set in words of any shape, a 0-d int64 array; the function does not wait."""
+    """Return the number of bits set in words of any shape, as a 0-d int64 array. The function does not wait."""
     return _count_kernel()(words)

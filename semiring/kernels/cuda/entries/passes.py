@@ -78,7 +78,7 @@ def _prepare_launch(
     numbers: tuple[Any, ...],
     device: int,
 ) -> PreparedLaunch | None:
-    """Return the launch for two arrays aligned to 16 bytes; None where rows are unaligned or not contiguous."""
+    """Return the launch for two arrays aligned to 16 bytes, or None if rows are unaligned or not contiguous."""
     rows = _contiguous_rows(itemsize, shape, strides, out_strides)
     if rows is None:
         return None

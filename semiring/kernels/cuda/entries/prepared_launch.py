@@ -1,4 +1,4 @@
-"""Prepare kernel launches once: the kernel, the grid and the constant parameters; all kernels are launched this way."""
+"""Prepare kernel launches once: the kernel, the grid and the constant parameters. All kernels are launched this way."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _kind(dtype: np.dtype[Any]) -> int:
 
 
 def key_of(value: Any, dtype: np.dtype[Any]) -> int:
-    """Return the unsigned integer for a value: keys have the order of the values; -0.0 is just below 0.0."""
+    """Return the unsigned integer for a value: keys have the order of the values, and -0.0 is just below 0.0."""
     bits = int(np.asarray(value, dtype).view(f"u{dtype.itemsize}"))
     if _kind(dtype) == _FLOATING:
         return bits ^ _all_ones(dtype) if bits & _sign_bit(dtype) else bits | _sign_bit(dtype)
@@ -117,7 +117,7 @@ def _keys(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[int, ...]:
 
 
 def _domain_keys(semiring: Semiring, dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Return the keys of the least and the greatest element of the domain; the first is greater if it is empty."""
+    """Return the keys of the least and the greatest element of the domain. If it is empty, the first key is greater."""
     domain = semiring.domain
     if is_floating(dtype):
         with np.errstate(over="ignore"):
@@ -210,5 +210,5 @@ def _launch(cupy: Any, array: Array, name: str, semiring: Semiring, result: int)
 
 @lru_cache(maxsize=1024)
 def _prepare_launch(kernel: str, blocks: int, places: int, device: int) -> PreparedLaunch:
-    """Return the launch on the current device; each launch passes the entries, the rule and the result."""
+    """Return the launch on the current device. Each launch passes the entries, the rule and the result."""
     return PreparedLaunch(_kernel(kernel, device), (blocks,), (_THREADS,), (None,) * (places + 2))

@@ -151,7 +151,7 @@ def _direct_edges(case: _PredecessorSearch) -> tuple[tuple[Any, ...], Any]:
 
 
 def find_tree(plan: KernelPlan, D: Any, weights: Any, tolerance: Tolerance, source: int) -> Any:
-    """Return the predecessors (n,) int32 of the paths from one vertex; raises `AlgebraError` as `find_predecessors`."""
+    """Return the predecessors (n,) int32 of the paths from one vertex; raise as `find_predecessors`."""
     n = D.shape[0]
     row, flags = cupy.empty(n, np.int32), cupy.zeros(n, np.uint8)
     flags[source] = 1

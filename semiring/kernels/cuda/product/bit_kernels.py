@@ -1,4 +1,4 @@
-"""Define the compile options and limits of the product of bits on tensor cores; `bit_products` launches it."""
+"""Define the compile options and limits of the product of bits on tensor cores. `bit_products` launches it."""
 
 from __future__ import annotations
 

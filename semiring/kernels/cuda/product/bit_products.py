@@ -134,7 +134,7 @@ def _copy_aligned(A: Any) -> Any:
 
 @lru_cache(maxsize=4096)
 def _tensor_map(address: int, sizes: tuple[int, ...], strides: tuple[int, ...], box: tuple[int, ...]) -> Any:
-    """Return a tensor map of bytes, swizzled by 128 bytes; bytes beyond the sizes are read as zeros."""
+    """Return a tensor map of bytes, swizzled by 128 bytes. Bytes beyond the sizes are read as zeros."""
     error, tensor_map = driver.cuTensorMapEncodeTiled(
         driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT8,
         len(sizes),
@@ -172,7 +172,7 @@ def _transpose_kernel(width: int, device: int) -> Any:
 
 
 def _load_kernel(name: str, text: str, defines: tuple[str, ...], shared_memory: int, device: int) -> Any:
-    """Return a kernel on the current device; it compiles in 0.3 s."""
+    """Return a kernel on the current device. It compiles in 0.3 s."""
     under_way = Compilation("product of packed bits", "this GPU")
     code, _ = compile_for(architecture(device), text, ("--std=c++17", *defines))
     function = load_function(code, name, shared_memory)

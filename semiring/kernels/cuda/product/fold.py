@@ -18,7 +18,7 @@ __all__ = ["FoldKernel"]
 
 
 class FoldKernel:
-    """The kernel C ← (C ⊕) W₀ ⊕ W₁ ⊕ …, with dense consecutive parts; it is memory-bound."""
+    """The kernel C ← (C ⊕) W₀ ⊕ W₁ ⊕ …, with dense consecutive parts. It is memory-bound."""
 
     def __init__(self, fold: Fold) -> None:
         self.settings, self.registers = fold, Registers(fold.words)
@@ -28,7 +28,7 @@ class FoldKernel:
     def __call__(
         self, addresses: tuple[Int64, ...], strides: tuple[Int64, ...], sizes: tuple[Int32, ...], blocks: Int32
     ) -> None:
-        """Launch the kernel; this method exists for compilation only."""
+        """Launch the kernel with its grid. This method exists for compilation only."""
         self.kernel(addresses, strides, sizes).launch(grid=[blocks, 1, 1], block=[THREADS, 1, 1])
 
     @cute.kernel

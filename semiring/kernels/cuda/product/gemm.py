@@ -101,7 +101,7 @@ class GemmKernel(Staging):
     def __call__(
         self, addresses: tuple[Int64, ...], strides: tuple[Int64, ...], sizes: tuple[Int32, ...], blocks: Int32
     ) -> None:
-        """Launch the kernel; this method exists for compilation only."""
+        """Launch the kernel with its grid. This method exists for compilation only."""
         t = self.tile
         self.kernel(addresses, strides, sizes).launch(
             grid=[blocks, 1, 1],
@@ -249,7 +249,7 @@ class GemmKernel(Staging):
         tile: Any,
         stage: Any,
     ) -> None:
-        """Start the copies of a later tile into a stage; in a kernel that records, the last tile is ragged."""
+        """Start the copies of a later tile into a stage. In a kernel that records, the last tile is ragged."""
         P, BM, BN, BK = self.product, self.tile.tile_m, self.tile.tile_n, self.tile.tile_k
         remaining = mA.shape[1] - tile * BK
         if const_expr(P.record):
@@ -332,7 +332,7 @@ class GemmKernel(Staging):
 
     @cute.jit
     def compute_pair(self, rA: Any, rB: Any, rC: Any, i: cutlass.Constexpr, j: cutlass.Constexpr, one: Any) -> None:
-        """Compute two pairs of one accumulator; if ``is_balanced``, two of three accumulators use `fold_balanced`."""
+        """Compute two pairs of one accumulator. If ``is_balanced``, two of three accumulators use `fold_balanced`."""
         if const_expr(self.is_balanced and (i + j) % 3 != 0):
             rC[i, j] = self.fold_balanced(rC[i, j], rA[i, 0], rB[j, 0], rA[i, 1], rB[j, 1], one)
         else:

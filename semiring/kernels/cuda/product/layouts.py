@@ -18,7 +18,7 @@ LARGEST = 1 << 30
 
 @dataclass(frozen=True)
 class Placement:
-    """A matrix or a stack of matrices in memory; strides (of either sign) are in elements of ``itemsize`` bytes."""
+    """A matrix or a stack of matrices in memory. Strides (of either sign) are in elements of ``itemsize`` bytes."""
 
     address: int  # modulo 16, on which the choice of copies depends
     shape: tuple[int, int]
@@ -29,7 +29,7 @@ class Placement:
 
     @classmethod
     def of(cls, array: Any) -> Placement:
-        """Return the layout of a 2-D or 3-D CuPy array; raises `DeviceError` where an element is not aligned."""
+        """Return the layout of a 2-D or 3-D CuPy array, or raise `DeviceError` if an element is not aligned."""
         size = array.itemsize
         if array.data.ptr % size or any(stride % size for stride in array.strides if stride):
             raise alignment_error("an operand", array.dtype)
@@ -92,7 +92,7 @@ class Placement:
 
 
 def pieces(rows: int, columns: int, inner: int, largest: int = LARGEST) -> Iterator[tuple[slice, slice, slice]]:
-    """Yield ranges of rows, columns and k that cover a product, each at most ``largest``; k is in increasing order."""
+    """Yield ranges of rows, columns and k that cover a product, each at most ``largest``. k is in increasing order."""
     ranges = ([slice(start, start + largest) for start in range(0, size, largest)] for size in (rows, columns, inner))
     return product(*ranges)
 

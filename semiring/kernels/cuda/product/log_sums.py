@@ -146,7 +146,7 @@ def may_use_cublas(plan: KernelPlan, n: int = 1 << 20) -> bool:
 
 
 def multiply(plan: KernelPlan, C: Any, A: Any, B: Any, *, accumulate: bool) -> bool:
-    """Compute C ← A ⊗ B or C ⊕ A ⊗ B on the current stream; return False where it is not applicable."""
+    """Compute C ← A ⊗ B or C ⊕ A ⊗ B on the current stream, or return False if it is not applicable."""
     if not C.size or not supports(plan):
         return False
     if plan.dtype.itemsize == 2:
@@ -165,7 +165,7 @@ def multiply(plan: KernelPlan, C: Any, A: Any, B: Any, *, accumulate: bool) -> b
 
 
 def _widen(X: Any) -> Any:
-    """Return float16 and bfloat16 in float32; bfloat16 is converted by its bits, because CuPy may lack the dtype."""
+    """Return float16 and bfloat16 in float32. bfloat16 is converted by its bits, because CuPy may lack the dtype."""
     return X.astype(np.float32) if X.dtype.char == "e" else (X.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 
@@ -291,7 +291,7 @@ def _compute_open_sums(sums: Any, A: Any, B: Any, C: Any, open_: Any, accumulate
 
 
 def _add_splits(sums: Any, A: Any, B: Any, C: Any, open_: Any, accumulate: bool) -> None:
-    """Recompute open sums by separate exponents and mantissas; sums stay NaN in tiles whose entries are too large."""
+    """Recompute open sums by separate exponents and mantissas. Sums stay NaN in tiles whose entries are too large."""
     (m, n), deep = C.shape, -(-A.shape[1] // _STEPS)
     tall, wide = (max(1, most // deep // tile // _STEPS) * tile for most, tile in zip(_SPLIT, _TILE, strict=True))
     add = _kernel("add_splits", "f", current_device())

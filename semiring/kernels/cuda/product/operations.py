@@ -39,12 +39,12 @@ _ROUTES = 512
 
 
 def multiply(plan: KernelPlan, C: Any, A: Any, B: Any) -> None:
-    """Compute the product C ← A ⊗ B; C is not read."""
+    """Compute the product C ← A ⊗ B. C is not read."""
     _multiply(plan, None, C, A, B, False)
 
 
 def multiply_add(plan: KernelPlan, C: Any, A: Any, B: Any, *, upper: bool = False) -> None:
-    """Compute C ← C ⊕ A ⊗ B; with ``upper``, tiles below the diagonal may be skipped."""
+    """Compute C ← C ⊕ A ⊗ B. With ``upper``, tiles below the diagonal may be skipped."""
     _multiply(plan, None, C, A, B, True, upper)
 
 
@@ -66,7 +66,7 @@ def _bit_call(plan: KernelPlan, accumulate: bool) -> ProductCall:
 def _multiply(
     plan: KernelPlan, call: ProductCall | None, C: Any, A: Any, B: Any, accumulate: bool, upper: bool = False
 ) -> None:
-    """Multiply by the cached route for these layouts; ``call`` replaces the call that the plan defines."""
+    """Multiply by the cached route for these layouts. ``call`` replaces the call that the plan defines."""
     memory_c, memory_a, memory_b = C.data, A.data, B.data
     alignment = (memory_c.ptr & 15, memory_a.ptr & 15, memory_b.ptr & 15, memory_c.device_id)
     key = (call, accumulate, upper, C.shape, C.strides, A.strides, B.shape, B.strides, alignment)

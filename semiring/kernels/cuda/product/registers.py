@@ -31,7 +31,7 @@ class Registers:
     def __init__(self, words: WordFormat) -> None:
         self.words = words
         self.word = _SCALARS[words.numpy_word.name]  # the type of a word
-        #: The type of an element of A in memory; for truth values it is the type of a word, which holds 32 of them.
+        #: The type of an element of A in memory. For truth values it is the type of a word, which holds 32 of them.
         self.element = _SCALARS[words.dtype] if words.lanes == 2 else self.word
 
     def splat(self, element: Any) -> Any:

@@ -36,7 +36,7 @@ class SearchKernel:
     def __call__(
         self, addresses: tuple[Int64, ...], strides: tuple[Int64, ...], sizes: tuple[Int32, ...], blocks: Int32
     ) -> None:
-        """Launch the kernel; this method exists for compilation only."""
+        """Launch the kernel with its grid. This method exists for compilation only."""
         self.kernel(addresses, strides, sizes).launch(grid=[blocks, 1, 1], block=[THREADS, 1, 1])
 
     @cute.jit

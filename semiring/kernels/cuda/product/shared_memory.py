@@ -52,7 +52,7 @@ class Staging:
         batch: Any,
         copy: cutlass.Constexpr,
     ) -> cute.Tensor:
-        """Return an operand of one batch as (row or column, k); the stride that the copy relies on is constant."""
+        """Return an operand of one batch as (row or column, k). The stride that the copy relies on is constant."""
         vector, word = const_expr(copy == "vector"), const_expr(copy == "word")
         start = address + Int64(batch) * batch_stride * (element.width // 8)
         pointer = cute.make_ptr(
@@ -145,7 +145,7 @@ class Staging:
 
     @cute.jit
     def read_splat(self, mA: Any, a_fragment: Any, row: Any, k: Any, count: cutlass.Constexpr) -> None:
-        """Read one element at a time into registers, and splat it; truth values stay packed."""
+        """Read one element at a time into registers, and splat it. Truth values stay packed."""
         K = mA.shape[1]
         for g in cutlass.range_constexpr(1 if self.product.words.has_bits else count):
             a_fragment[g] = self.word(self.zero)
@@ -234,7 +234,7 @@ class Staging:
         col0: Any,
         first_pivot: Any,
     ) -> None:
-        """Store the marks of a thread that are not negative; the other entries in memory stay unchanged."""
+        """Store the marks of a thread that are not negative. The other entries in memory stay unchanged."""
         t = self.tile
         for i in cutlass.range_constexpr(t.thread_m):
             for j in cutlass.range_constexpr(t.thread_n):

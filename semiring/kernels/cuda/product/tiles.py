@@ -42,7 +42,7 @@ class Tile:
         return self.stages * self.tile_k * (self.tile_m + self.tile_n + 2 * padding) * word_bytes
 
     def is_valid(self, word_bytes: int) -> bool:
-        """Return whether threads, copies and shared memory divide evenly; the kernel and the tests call this."""
+        """Return whether threads, copies and shared memory divide evenly. The kernel and the tests call this."""
         vector = 16 // word_bytes
         return (
             min(self.tile_m, self.tile_n, self.tile_k, self.thread_m, self.thread_n, self.min_blocks) >= 1

@@ -60,7 +60,7 @@ def multiply_add_witness(plan: KernelPlan, C: Any, W: Any, A: Any, B: Any, k0: i
 
 
 def _as_words(plan: KernelPlan, C: Any, A: Any, B: Any, n: int) -> tuple[Any, Any, Any]:
-    """Return the operands as words of one element; narrower elements are copied. C has n columns."""
+    """Return the operands as words of one element. Narrower elements are copied. C has n columns."""
     if plan.dtype.name == "bfloat16":  # by the bits, because CuPy may lack the dtype
         C, A, B = ((array.view(np.int16).astype(np.int32) << 16).view(np.float32) for array in (C, A, B))
         return C, A, B

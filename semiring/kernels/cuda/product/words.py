@@ -17,7 +17,7 @@ __all__ = ["WordFormat", "numpy_dtype"]
 
 @cache
 def numpy_dtype(name: str) -> np.dtype[Any]:
-    """Return NumPy's dtype of a name; the package ml_dtypes registers bfloat16."""
+    """Return NumPy's dtype of a name. The package ml_dtypes registers bfloat16."""
     if name == "bfloat16":
         import_module("ml_dtypes")
     return np.dtype(name)

@@ -37,7 +37,7 @@ Launch = Callable[..., None]
 
 @dataclass(frozen=True)
 class Closing:
-    """A closure of A (n, n) by the kernels of one file; n is a multiple of ``tile``, and rows are contiguous."""
+    """A closure of A (n, n) by the kernels of one file. n is a multiple of ``tile``, and rows are contiguous."""
 
     launch: Launch
     A: Any
