@@ -99,14 +99,14 @@ class FileRun:
         stores: list[RowStore]
         with File(self.system, source.path, os.O_RDONLY) as file, ExitStack() as stack:
             files = [stack.enter_context(open_for_writing(self.system, target, self)) for target in self._targets]
-            first, rows = source.rows(file), self._rows(files)
+            source_rows, rows = source.rows(file), self._rows(files)
             if self.journal_name is not None and self.communicator.is_first:
-                self.communicator.begin(partial(self._begin, first, rows, about, vectors))
+                self.communicator.begin(partial(self._begin, source_rows, rows, about, vectors))
             if self.journal is not None:
-                stores, descending = self._stores(self.journal, first, rows)
+                stores, descending = self._stores(self.journal, source_rows, rows)
                 self.journal.begin(files, descending)
             else:
-                stores = [self._join_pivots([first]), *[self._join_pivots(rows)] * len(layout.rounds)]
+                stores = [self._join_pivots([source_rows]), *[self._join_pivots(rows)] * len(layout.rounds)]
                 descending = [bool(number % 2) for number in range(len(layout.rounds))]
             listener, pool, stores = self.journal, self.pool, _in_kernel_form(stores, layout)
             communicator = self.communicator
@@ -131,7 +131,7 @@ class FileRun:
 
     def _begin(
         self,
-        first: FileRows,
+        source_rows: FileRows,
         rows: list[FileRows],
         about: Mapping[str, Any] | None,
         vectors: Mapping[str, Array] | None,
@@ -142,9 +142,9 @@ class FileRun:
         if journal is not None:
             # The run that created the journal may have stopped before it synced the folder.
             self.system.sync_folder(os.path.dirname(os.path.abspath(self.journal_name)))
-            self._check(journal, first, *self._stores(journal, first, rows))
+            self._check(journal, source_rows, *self._stores(journal, source_rows, rows))
             return
-        sums = self._compute_sums([self._join_pivots([first])] * len(layout.strips))
+        sums = self._compute_sums([self._join_pivots([source_rows])] * len(layout.strips))
         own = {**(about or {}), "changed": _modification_time(source.path)}
         vectors = {**(vectors or {}), "sums": sums}
         page_offsets = [each.page_offset(layout.n) for each in rows]
@@ -191,7 +191,9 @@ class FileRun:
         """Whether the closure overwrites the matrix."""
         return not self.target.is_new and self.target.overlaps(self.source)
 
-    def _stores(self, journal: Journal, first: FileRows, rows: list[FileRows]) -> tuple[list[RowStore], list[bool]]:
+    def _stores(
+        self, journal: Journal, source_rows: FileRows, rows: list[FileRows]
+    ) -> tuple[list[RowStore], list[bool]]:
         """Return the stores of the rows before each round and after the last, and whether each round descends."""
         n, spare_rows, shifts = self.layout.n, journal.spare_rows(), row_shifts(self.layout, self.is_in_place)
         stores = [
@@ -200,13 +202,13 @@ class FileRun:
             )
             for shift in shifts
         ]
-        stores[0] = self._join_pivots([rows[0] if self.is_in_place else first])
+        stores[0] = self._join_pivots([rows[0] if self.is_in_place else source_rows])
         return stores, [after > before for before, after in pairwise(shifts)]
 
-    def _check(self, journal: Journal, first: FileRows, stores: list[RowStore], descending: list[bool]) -> None:
+    def _check(self, journal: Journal, source_rows: FileRows, stores: list[RowStore], descending: list[bool]) -> None:
         """Raise `StorageError` unless all strips have the checksums of the journal."""
         if not self.is_in_place:
-            self._check_source(journal, first)
+            self._check_source(journal, source_rows)
         state, count = journal.state, len(self.layout.strips)
         if state.round == len(self.layout.rounds):
             current_stores = [stores[-1]] * count
@@ -219,10 +221,10 @@ class FileRun:
         if not np.array_equal(self._compute_sums(current_stores), state.sums):
             raise self._changed_files_error("stopped")
 
-    def _check_source(self, journal: Journal, first: FileRows) -> None:
+    def _check_source(self, journal: Journal, source_rows: FileRows) -> None:
         """Raise `StorageError` if the input has changed since the journal was created."""
         if _modification_time(self.source.path) != journal.about["changed"]:
-            sums = self._compute_sums([self._join_pivots([first])] * len(self.layout.strips))
+            sums = self._compute_sums([self._join_pivots([source_rows])] * len(self.layout.strips))
             if not np.array_equal(sums, journal.vectors["sums"]):
                 raise _changed_file_error(self.source.path, "began")
 
@@ -267,17 +269,17 @@ class HostArrayRun:
         last_round: LastRound = NO_LAST_ROUND,
     ) -> None:
         """Compute the closure, with the parameters of `StripClosure`. ``about`` and ``vectors`` are ignored."""
-        first, rows = HostRows(self.source, self.threads), HostRows(self.target, self.threads)
+        source_rows, rows = HostRows(self.source, self.threads), HostRows(self.target, self.threads)
         try:
             count = len(self.layout.rounds)
-            stores = _in_kernel_form([first, *[rows] * count], self.layout)
+            stores = _in_kernel_form([source_rows, *[rows] * count], self.layout)
             descending = [bool(number % 2) for number in range(count)]
             pool = self.pool
             StripClosure(
                 engine, self.layout, pool, stores, descending, encode, decode, progress, None, last_round
             ).run()
         finally:
-            first.close()
+            source_rows.close()
             rows.close()
 
 
