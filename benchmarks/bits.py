@@ -87,7 +87,7 @@ def _acyclic(n: int, each: int, rng: np.random.Generator) -> Any:
 
 
 def components(options: argparse.Namespace) -> Table:
-    """A* where the components spare work, and without, on two threads."""
+    """Measure A* with components, which avoid work, and without, on two threads."""
     n, rng = options.vertices[0], np.random.default_rng(0)
     graphs = {
         f"{size} vertices, 10 edges each": BitMatrix.from_edges(*_acyclic(size, 10, rng), shape=(size, size))

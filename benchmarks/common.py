@@ -1,13 +1,13 @@
-"""What every benchmark shares: honest timing, random operands, and one command line.
+"""Provide what every benchmark shares: honest timing, random operands, and one command line.
 
 A script has functions that measure a `Table` each, and hands them to `run`::
 
     python -m benchmarks.gemm                          # prints all tables
     python -m benchmarks.gemm peers --save FILE        # one of them; kept in FILE with machine, date and commit
-    python -m benchmarks.gemm products --compare REV   # the library of now against that of REV, or of a folder
+    python -m benchmarks.gemm products --compare REV   # the present library against that of REV, or of a folder
 
-`ours` times calls of this library, which `--compare` repeats with both libraries in turn; `theirs` times all that
-a table puts beside them, which a comparison leaves out.
+`ours` times calls of this library, which `--compare` repeats with both libraries in turn; `theirs` times what a table
+compares them with, which ``--compare`` leaves out.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ def random_matrix(n: int, dtype: Any, *, seed: int = 0, high: int = 1000) -> np.
 
 
 def environment() -> str:
-    """One line: processor, cores, the GPU where one was used, versions."""
+    """Return one line with the processor, its cores, the GPU if one was used, and the versions of libraries."""
     cpu = platform.processor() or platform.machine()
     try:
         with open("/proc/cpuinfo") as lines:

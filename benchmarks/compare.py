@@ -142,7 +142,7 @@ class _FailedError(Exception):
 
 @dataclass
 class _Row:
-    """One call: seconds of the earlier library and of that of now, a round each."""
+    """The seconds that a call took with the earlier library and with the present one, in each round."""
 
     table: str
     label: str
@@ -175,7 +175,7 @@ class _Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Its table, where it was measured, and whether a call is slower than it may be."""
+    """The table of a comparison, the machine, and whether a call is slower than its limit."""
 
     table: Table
     machine: str
@@ -211,7 +211,7 @@ def compare(module: str, arguments: Sequence[str], earlier: str, seconds: float,
 
 
 def _one_call(sides: list[_Process], rows: dict[tuple[str, str], _Row], seconds: float) -> str:
-    """Compare the next call; where there is none, the machine."""
+    """Measure the next call with both libraries and return ""; after the last call, return the machine."""
     first, second = (side.answer() for side in sides)
     if first["label"] != second["label"]:
         raise SystemExit(f"the benchmark calls {first['label']} with one library, {second['label']} with the other")

@@ -26,11 +26,11 @@ __all__ = ["main"]
 
 _SCIPY_SIZES = (100, 300, 1000, 3000)  # from where this library serves the calls
 _NETWORKX_SIZES = (100, 1000, 3000)
-_SOURCES = 5  # of which the time of Dijkstra from all is told, where all would take minutes
+_SOURCES = 5  # from the time of these, that of Dijkstra from all sources is estimated if it would take minutes
 
 
 def seconds(call: Callable[[], Any], label: str | None = None) -> float:
-    """Of one call: many for a short one, one only for a long one. With a label it is one of ours."""
+    """Return the seconds of a call, the mean of many if it is short. ``label`` is set for calls of this library."""
     if comparing():
         return float("nan") if label is None else ours(label, call)
     once = by_clock(call)

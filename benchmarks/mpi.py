@@ -5,7 +5,8 @@
 
 float32, min-plus, complete graphs. Rank 0 prints. `closures` prints the seconds of the tiles alone, without scatter and
 gather, and the speedup over one process that has all threads. It also prints the seconds in which a rank waited for
-panels, and the bytes that all ranks received beside the model's. Bertoldi's algorithm 2 has one thread a rank,
+panels, and the bytes that all ranks received, next to the bytes that the model predicts. Bertoldi's algorithm 2 has one
+thread a rank,
 algorithm 6 has all threads, algorithm 7 a GPU (``--device cuda``). Every pivot costs these algorithms the same, so they
 are timed on ``--pivots`` of the pivots. `model` prints the numbers fitted to this run, predicted beside measured times,
 and predictions for larger machines. `scaling` starts mpiexec for each number of ranks, and `one` prints one line of
@@ -95,7 +96,7 @@ def _bind(processors: Collection[int]) -> None:
 
 
 class _Spent(NamedTuple):
-    """What a rank spent: seconds, those in which it waited for panels, and the bytes that it received."""
+    """The seconds of a rank, the seconds in which it waited for panels, and the bytes that it received."""
 
     seconds: float
     waited: float

@@ -1,7 +1,7 @@
 """Packages that the benchmarks can use and that ``pip install '.[dev]'`` does not install, each with the reason.
 
 A table that needs such a package calls `require`, and `benchmarks.common.run` reports the table as left out. A table
-that only compares with it asks `has`, and omits the row.
+that only compares with it calls `has`, and omits the row if it is missing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["OPTIONAL", "Package", "UnavailableError", "has", "require"]
 
 
 class Package:
-    """What to install for a module, and why the dev extras do not install it."""
+    """A package to install for a module, and the reason why the dev extras do not install it."""
 
     def __init__(self, install: str, why: str) -> None:
         self.install, self.why = install, why

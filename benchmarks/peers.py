@@ -43,7 +43,7 @@ Peers = Iterator["Peer"]
 
 @dataclass(frozen=True)
 class Peer:
-    """How a library answers: ``ask(sources)``, numbers of vertices (k,), and its answer as an array (k, n).
+    """A library: ``ask(sources)`` takes numbers of vertices (k,), and ``rows`` makes its answer an array (k, n).
 
     ``whole``: it answers for all vertices alone, whatever the sources; ``largest``: of at most so many vertices.
     """
@@ -411,7 +411,7 @@ def _spread(n: int, count: int) -> np.ndarray:
 
 
 def _timed(peer: Peer, A: Any, expected: Any, limit: float) -> str:
-    """How long the library takes for all vertices, and whether that is estimated, once its answer was compared."""
+    """Compare the answer of the library, and return its time for all vertices, marked if it is estimated."""
     n = A.shape[0]
     few = _spread(n, _CHECKED)
     if n > peer.largest:
@@ -467,7 +467,7 @@ def _bits(A: Any, threads: int) -> Any:
 
 
 class _Unpacked:
-    """Some rows of packed bits, as an array."""
+    """The closure of packed bits, whose rows can be read as an array."""
 
     def __init__(self, closed: Any) -> None:
         self._closed = closed

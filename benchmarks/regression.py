@@ -1,10 +1,10 @@
-"""What a change of the library must not make slower: public calls of every kind, on a CPU.
+"""Compare the times of public calls of every kind on a CPU with those of an earlier library.
 
     python -m benchmarks.regression [TABLE ...] --compare REV [--sizes 256 512 ...] [--threads 2]
 
 Products and closures from n = 256 on may take 1.02 times as long as with the earlier library, small calls 1.25 times.
-The exit status is 1 where a call takes longer beyond doubt. Nothing but the public interface is called, so that a
-revision of any layout can be compared with. `benchmarks.gpu.regression` is the same on a GPU.
+The exit status is 1 where a call takes longer beyond doubt. The benchmark calls only the public interface, so that a
+revision of any layout can be compared. `benchmarks.gpu.regression` does the same on a GPU.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Call = tuple[str, float, Callable[[], Any]]  # its label, `within`, and itself
 
 
 def within(n: int) -> float:
-    """How many times as long as the earlier library a call may take."""
+    """Return the ratio to the time of the earlier library that a call may take."""
     return 1.02 if n >= 256 else 1.25
 
 

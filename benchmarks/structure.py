@@ -1,4 +1,4 @@
-"""Closures that spare work where the graph allows it: what was chosen, beside the dense closure and Dijkstra.
+"""Measure closures that avoid work where the graph allows it, beside the dense closure and Dijkstra's algorithm.
 
 python -m benchmarks.structure [graphs] [steps] [steps-2] [planar] [--vertices 2048]
 
@@ -102,7 +102,7 @@ def chosen(A: Any, semiring: str) -> str:
 
 
 def graphs(options: argparse.Namespace) -> Table:
-    """What is chosen for thirty graphs, and how long it takes."""
+    """Measure the method that `closure` chooses for thirty graphs, beside the alternatives."""
     from scipy.sparse import issparse
 
     rows: list[list[Any]] = []
@@ -131,7 +131,7 @@ def _in_turn(label: str, calls: list[Callable[[], Any]]) -> list[float]:
 
 
 def steps(threads: int, options: argparse.Namespace) -> Table:
-    """Each step where it is right, against the closure of the same matrix without; "aim" is what it is to save."""
+    """Measure each step where it applies, and without; "aim" is the ratio to reach."""
     rows = []
     for name, A, semiring, aim, other in _at_its_best(options.vertices):
         call: Callable[..., Any] = partial(sr.closure, A, semiring, threads=threads)
@@ -143,7 +143,7 @@ def steps(threads: int, options: argparse.Namespace) -> Table:
 
 
 def _at_its_best(n: int) -> Iterator[tuple[str, Any, str, float, Any]]:
-    """What each step is for, how many times it is to save, and what is closed without, where that is another matrix."""
+    """Yield a case for each step: name, matrix, semiring, speedup to reach, and the matrix to close without it."""
     rng = np.random.default_rng(1)
     W = rng.integers(1, 1000, (n, n)).astype(np.float32)
     order = rng.permutation(n)
@@ -171,7 +171,7 @@ def _at_its_best(n: int) -> Iterator[tuple[str, Any, str, float, Any]]:
 
 
 def planar(options: argparse.Namespace) -> Table:
-    """All distances of a Delaunay triangulation of four times as many vertices; the dense closure runs once."""
+    """Measure all distances of a Delaunay triangulation of 4 · ``vertices`` vertices; the dense closure runs once."""
     from scipy.sparse import csgraph
 
     A, rows = planar_graph(4 * options.vertices)[0].astype(np.float32), []

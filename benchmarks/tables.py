@@ -1,4 +1,4 @@
-"""Tables of measurements: printed as Markdown, and kept in files that say where and when each of them was measured.
+"""Print tables of measurements as Markdown, and keep them in files that say where and when each was measured.
 
 A file holds any number of tables. One of them is six lines of comment, the columns and the rows as CSV, and an empty
 line::
@@ -29,7 +29,7 @@ __all__ = ["Origin", "Table", "read", "save"]
 
 @dataclass(frozen=True)
 class Origin:
-    """Where and when a table was measured; absolute times mean nothing without it."""
+    """The place and date of the measurement of a table, without which absolute times mean nothing."""
 
     machine: str
     date: str
@@ -39,7 +39,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows; a cell is what a reader sees, floats in three digits."""
+    """A table: columns and rows. `cells` are the texts that are shown, floats with three digits."""
 
     title: str
     columns: Sequence[str]
@@ -48,7 +48,7 @@ class Table:
 
     @property
     def cells(self) -> list[list[str]]:
-        """The rows as they are shown."""
+        """The texts of the rows, as they are shown."""
         return [[f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in row] for row in self.rows]
 
     def __str__(self) -> str:

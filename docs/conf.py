@@ -1,4 +1,4 @@
-"""How Sphinx builds the site: ``sphinx-build -W docs build/site``. Neither building nor reading fetches anything."""
+"""Configure Sphinx: ``sphinx-build -W docs build/site``. Neither building nor reading the site fetches anything."""
 
 import sys
 from pathlib import Path

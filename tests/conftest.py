@@ -84,7 +84,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def parameters(item: pytest.Item) -> dict[str, Hashable]:
-    """Return what tells a case from the other cases of its test: the value of each parameter, by identity.
+    """Return what distinguishes a case from the other cases of its test: the value of each parameter, by identity.
 
     Three or more parameters that one ``parametrize`` lists together count as one, so that no row of such a list is left
     out. Two count as two: each of their rows is a pair.
@@ -118,7 +118,7 @@ def mark_cases_beyond_pairs(items: list[pytest.Item]) -> None:
 
 @functools.cache
 def missing_gpu() -> str | None:
-    """Return why tests marked ``gpu`` cannot run here, or None. Asks the driver: no CUDA package is imported."""
+    """Return why tests marked ``gpu`` cannot run here, or None. It calls the driver and imports no CUDA package."""
     library = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     try:
         driver = ctypes.CDLL(library)

@@ -14,7 +14,7 @@ from semiring.graphs.components import strong_components
 
 __all__ = ["IDEAS"]
 
-BLUE, ORANGE, GREEN, LINE, NONE = "#0072b2", "#d55e00", "#00805d", "#66717f", "#e4e4e4"  # those that follow the theme
+BLUE, ORANGE, GREEN, LINE, NONE = "#0072b2", "#d55e00", "#00805d", "#66717f", "#e4e4e4"
 
 
 def _panels(count: int, height: float = 2.6) -> Any:

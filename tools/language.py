@@ -8,7 +8,7 @@ A *text* is a docstring, a comment of Python or CUDA code, or a page. Checks:
 
 ``summary``     a docstring whose first line is no sentence: fewer than four words, no full stop, or a preposition or
                 pronoun at its beginning
-``word``        a text that speaks of code as of a person, or of nobody in particular
+``word``        a text that speaks of code as of a person, or of an unnamed person
 ``name``        a function, class, parameter or annotated field that is a bare participle, adverb or preposition
 ``semicolon``   a semicolon in a docstring or comment of Python code, where two sentences are usually better
 ``long``        a sentence of more than 32 words in a docstring or a page

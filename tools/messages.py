@@ -4,8 +4,8 @@
     python -m tools.messages --all             also list the texts of explanations, logs and help
     python -m tools.messages --check           print only the sentences that break a rule; exit code 1 if there are any
 
-Rules, for each sentence: at most 32 words, at most one semicolon, no code spoken of as a person, and no advice to
-install the project by its name (`semiring.advice.install_advice` writes this advice).
+Rules for each sentence: at most 32 words, at most one semicolon, and no code spoken of as a person. No message tells
+how to install the project by its name, because `semiring.advice.install_advice` writes this advice.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("semiring", "_semiring_networkx")
 LONGEST = 32  # words of a sentence
 
-#: Words that speak of code as of a person, or of nobody in particular.
+#: Words that speak of code as of a person, or of an unnamed person.
 PEOPLE = re.compile(
     r"\b(nobody|somebody|anybody|whoever|whom|who|him|his|he|told|tells|is asked|asks|wants|knows|likes|waits to|"
     r"looked at|looks at|spared?|for want of|belongs? into|stands? in the place of)\b",

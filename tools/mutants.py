@@ -1,7 +1,8 @@
 """Measure how many small bugs the tests detect: ``python -m tools.mutants``.
 
-A mutant is a copy of the package with one small bug: a flipped comparison, bound or sign, a minimum in the place of a
-maximum, or a slice or range that is one too short. ``draw`` writes a list of mutants to a JSON file. ``run`` applies
+A mutant is a copy of the package with one small bug. Such a bug flips a comparison, a bound or a sign, replaces a
+maximum by a minimum, or shortens a slice or range by one. ``draw`` writes a list of mutants to a JSON file. ``run``
+applies
 one after the other to a copy of the source tree, runs the tests that concern the mutated folder, and prints which test
 detected it::
 
@@ -46,7 +47,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = "semiring"
 
 #: The tests that concern a folder of the package, the most relevant files first. A folder of tests stands for its
-#: remaining files. The longest prefix of a mutated file applies, and then the shorter ones.
+#: remaining files. All keys that are a prefix of the path of a mutated file apply, the longest first.
 TESTS: dict[str, tuple[str, ...]] = {
     "closures": (
         *(
@@ -128,7 +129,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "autodiff": ("gradients/test_gradients.py", "gradients/test_sequence_gradients.py", "gradients", "cpu"),
 }
 
-#: The folders of `TESTS` from which mutants are drawn, each as many.
+#: The folders from which mutants are drawn, the same number from each.
 FOLDERS = (
     *("closures", "algorithms", "paths", "graphs", "sparse", "out_of_core", "linalg", "kernels/cpu"),
     *("arrays", "io", "autodiff"),
@@ -162,7 +163,7 @@ class MutantError(Exception):
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one line: at ``line`` and ``column``, counted from 1, the text ``before`` becomes ``after``."""
+    """A change of one line: at ``line`` and ``column``, counted from 1, the text ``before`` becomes ``after``."""
 
     file: str
     line: int
@@ -470,7 +471,7 @@ def tests_for(file: str, tree: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the tests ended on a mutant: detected, survived, timeout, or unusable with the reason as ``test``."""
+    """The end of the tests on a mutant: detected, survived, timeout, or unusable with the reason as ``test``."""
 
     kind: str
     test: str

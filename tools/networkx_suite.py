@@ -5,8 +5,9 @@
     python tools/networkx_suite.py --json counts.json -- -k johnson      # anything after -- goes to pytest
     python tools/networkx_suite.py --all --save docs/data/networkx-suite.csv  # for docs/benchmarks
 
-In this mode NetworkX converts every graph and asks no `should_run`: the smallest graphs come to the backend too. What
-it declines (NotImplementedError) NetworkX does itself. No test is skipped or marked by us. Exit status: pytest's.
+In this mode NetworkX converts every graph and does not call `should_run`: the backend receives the smallest graphs too.
+A call that it declines (NotImplementedError) runs in NetworkX. This script skips and marks no test. Exit status:
+pytest's.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ from benchmarks.tables import Table, read
 ROOT = Path(__file__).parent.parent
 DOCS, PICTURES, DATA = ROOT / "docs", ROOT / "docs" / "pictures", ROOT / "docs" / "data"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("**/*.md")])
-ENVIRONMENT = {"MPLBACKEND": "Agg", "SOURCE_DATE_EPOCH": "0"}  # no window, and no date inside a picture
+# matplotlib opens no window, and writes no date into a picture
+ENVIRONMENT = {"MPLBACKEND": "Agg", "SOURCE_DATE_EPOCH": "0"}
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 _FENCE = re.compile(r"(<!-- needs a GPU -->\s*)?^```(\w+)\n(.*?)^```", re.M | re.S)
@@ -36,7 +37,7 @@ _PICTURE = re.compile(r"!\[[^\]]*\]\((?:\.\./)?pictures/([\w.-]+)\)")
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block of a page."""
+    """A fenced block of code of a page."""
 
     language: str
     body: str
@@ -110,7 +111,7 @@ def draw(folder: Path) -> Iterator[Path]:
     from tools.plots import PLOTS
 
     with contextlib.chdir(folder), rc_context({"svg.hashsalt": "semiring"}):  # the same identifiers in every run
-        for page in pages_with("python"):  # the others show what these make
+        for page in pages_with("python"):  # pages without blocks of Python show only pictures that these pages draw
             if names := drawn_by(page):
                 run_examples(page, gpu=False)
                 yield from (folder / name for name in names)

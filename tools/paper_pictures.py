@@ -10,7 +10,7 @@ from matplotlib import pyplot as plt
 
 __all__ = ["PICTURES_OF_PAPERS"]
 
-BLUE, ORANGE, GREEN, LINE, NONE = "#0072b2", "#d55e00", "#00805d", "#66717f", "#e4e4e4"  # those that follow the theme
+BLUE, ORANGE, GREEN, LINE, NONE = "#0072b2", "#d55e00", "#00805d", "#66717f", "#e4e4e4"
 
 
 def _panels(count: int) -> Any:

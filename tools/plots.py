@@ -14,7 +14,8 @@ from tools.paper_pictures import PICTURES_OF_PAPERS
 
 __all__ = ["DRAWN", "PLOTS"]
 
-BLUE, ORANGE, GREEN, LINE = "#0072b2", "#d55e00", "#009e73", "#66717f"  # those that follow the theme
+# docs/_extensions/pictures.py replaces these colours by those of the theme
+BLUE, ORANGE, GREEN, LINE = "#0072b2", "#d55e00", "#009e73", "#66717f"
 
 #: The lines of the plot of closures: label, colour, and where the points are: table, column in ms, factor, which rows.
 LINES: list[tuple[str, str, list[tuple[str, str, float, dict[str, str]]]]] = [

@@ -1,7 +1,7 @@
-"""What must be true before a release, step by step: ``python -m tools.release``. Needs the extra ``release``.
+"""Check what a release needs, step by step: ``python -m tools.release``. Needs the extra ``release``.
 
-Builds the wheel and the sources, installs the wheel into an environment of its own, and runs the first command of the
-README from it, outside of the repository. Ends with exit code 1 at the first step that fails. Nothing is uploaded.
+The steps build the wheel and the sources, install the wheel into an environment of its own, and run the first command
+of the README from it, outside of the repository. The exit code is 1 at the first step that fails. Nothing is uploaded.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class NotReadyError(Exception):
 
 
 def versions() -> str:
-    """Every file names the same version."""
+    """Check that every file names the same version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M)
     changed = re.search(r"^## (\d[^\s,]*)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
@@ -43,7 +43,7 @@ def versions() -> str:
 
 
 def changelog() -> str:
-    """The latest heading of the changelog has a date, and nothing stands above it."""
+    """Check that the first heading of the changelog has a version and a date."""
     text = (ROOT / "CHANGELOG.md").read_text("utf-8")
     heading = re.search(r"^## (.*)$", text, re.M)
     if heading is None or not re.fullmatch(r"\d\S*, \d{4}-\d\d-\d\d", heading[1]):
@@ -52,7 +52,7 @@ def changelog() -> str:
 
 
 def address() -> str:
-    """The pages show the address of the repository."""
+    """Write the address of the repository into the pages."""
     repository = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["semiring"]["repository"]
     if not repository:
         raise NotReadyError('no address: set repository = "https://..." under [tool.semiring] in pyproject.toml')
@@ -66,7 +66,7 @@ def address() -> str:
 
 
 def clean() -> str:
-    """Everything is committed."""
+    """Check that every change is committed."""
     changed = _run("git", "status", "--porcelain").strip()
     if changed:
         raise NotReadyError(f"not committed:\n{changed}")
@@ -74,7 +74,7 @@ def clean() -> str:
 
 
 def build() -> str:
-    """`python -m build`, into an empty folder."""
+    """Run `python -m build` into an empty folder."""
     folder = ROOT / "build" / "dist"
     for old in folder.glob("*"):
         old.unlink()
@@ -83,12 +83,12 @@ def build() -> str:
 
 
 def described() -> str:
-    """`twine check --strict`: a package index can show the description."""
+    """Run `twine check --strict`: a package index can show the description."""
     return _run(sys.executable, "-m", "twine", "check", "--strict", *map(str, _built("*"))).strip().splitlines()[-1]
 
 
 def installed() -> str:
-    """The wheel in a new environment runs the first command of the README."""
+    """Run the first command of the README with the wheel in a new environment."""
     readme = (ROOT / "README.md").read_text("utf-8")
     command = re.search(r"^\$ (semiring paths .*)$", readme, re.M)
     shown = re.search(r"^\$ semiring paths .*\n([\s\S]*?)^\.\.\.$", readme, re.M)

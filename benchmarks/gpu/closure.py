@@ -183,7 +183,7 @@ def graph(n: int, edges: float) -> np.ndarray:
 
 
 def table(edges: float, options: argparse.Namespace) -> Table:
-    """One of the papers' tables: methods down, sizes across."""
+    """Measure one of the papers' tables, whose rows are methods and whose columns are sizes."""
     chosen = [c for c in columns(options.peers) if not options.columns or any(part in c[0] for part in options.columns)]
     times: dict[str, dict[int, float]] = {title: {} for title, _ in chosen}
     sizes = [n for n in options.sizes if edges < n - 1]

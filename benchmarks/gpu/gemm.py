@@ -32,13 +32,14 @@ from semiring.kernels.engine import make_plan
 if TYPE_CHECKING:
     from semiring.kernels.cuda.product.launches import Launch
 
-CACHE = 120 << 20  # bytes that the operands of one round exceed
+# Operands are copied until all copies exceed this many bytes, at most 8 times, so that calls miss the cache.
+CACHE = 120 << 20
 Shape = tuple[int, ...]  # m, n, k, and how many of them
 
 
 @dataclass(frozen=True)
 class Row:
-    """One kind of product."""
+    """A kind of product, with its operands, its kernel and its limit."""
 
     semiring: str
     dtype: str
@@ -172,7 +173,7 @@ def rate(row: Row, shape: Shape) -> tuple[float, Launch | None]:
 
 
 def products(options: argparse.Namespace) -> Table:
-    """The products of `ROWS` beside their limits: of the loop alone, and of the pipes at the highest clock."""
+    """Measure the products of `ROWS`, and compare them with the inner loop alone and with the pipes at full clock."""
     import cupy
 
     from benchmarks.gpu.limits import limit
@@ -194,7 +195,7 @@ def products(options: argparse.Namespace) -> Table:
 
 
 def shapes(options: argparse.Namespace) -> Table:
-    """Other shapes of the first kind, against its rate at n = 8192."""
+    """Measure products of other shapes of the first kind, against its rate at n = 8192."""
     best, _launch = rate(MAIN, _cut((8192, 8192, 8192, 1), options))
     rows = []
     for title, shape in SHAPES.items():

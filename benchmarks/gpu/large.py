@@ -28,7 +28,7 @@ _STEP = 1024
 
 
 def weights(n: int, start: int) -> Any:
-    """Some rows of the matrix, the same every time."""
+    """Return the rows of the matrix from ``start`` on, at most `_STEP`, the same every time."""
     import cupy
 
     rows = cupy.random.RandomState(start).randint(1, 1 << 20, (min(_STEP, n - start), n), dtype=np.int32)

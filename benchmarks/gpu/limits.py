@@ -1,7 +1,7 @@
-"""What a GPU's instruction mixes give when nothing else is in the way: the pairs of a product's kernel alone.
+"""Measure the pairs per second that the instruction mix of a product's kernel reaches alone.
 
-The operands lie in shared memory from the start; there are no copies and no barriers. It is the loop of the kernel,
-written by the same code, with the same tile. A product loses the difference to this rate to staging, to the last wave
+The operands lie in shared memory from the start. There are no copies and no barriers. The same code writes the loop as
+in the kernel, with the same tile. A product loses the difference to this rate to staging, to the last wave
 and to the ends of the matrix. This rate loses the difference to the pipes' rates to loads, register banks and the
 issue.
 """
@@ -55,7 +55,7 @@ def limit(product: Product, *tiles: Tile) -> float:
 
 
 def _entries(product: Product, words: int) -> Any:
-    """Ordinary values, as words on the device."""
+    """Return ``words`` words of ordinary values on the device."""
     import cupy
 
     format_ = product.words

@@ -1,4 +1,4 @@
-"""What a call on GPU arrays costs beside its kernel: the look at the operands, entrywise operations, small products.
+"""Measure calls on GPU arrays beside their kernels: scans of operands, entrywise operations and small products.
 
     python -m benchmarks.gpu.linalg [passes] [products] [plus_times] [stacks] [host]
 
@@ -118,7 +118,7 @@ def stacks(options: argparse.Namespace) -> Table:
 
 
 def host(_: argparse.Namespace) -> Table:
-    """What small calls cost the host, and the device: in place or into a given array, check=False."""
+    """Measure small calls on the host and on the device, in place or with ``out``, check=False."""
     import cupy
 
     rows = []
@@ -138,7 +138,7 @@ def host(_: argparse.Namespace) -> Table:
 
 
 def enqueueing(label: str, call: Callable[[], Any], burst: int = 50) -> tuple[float, float]:
-    """(Microseconds of the host, of the device) for a call: medians of bursts, too short to fill the device's queue."""
+    """Return the microseconds of a call on the host and on the device, medians of short bursts."""
 
     def calls() -> None:
         for _ in range(burst):

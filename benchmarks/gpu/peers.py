@@ -28,14 +28,14 @@ __all__ = ["Peer", "peers"]
 
 
 class Peer:
-    """One library: ``peer.product("min_plus_f32")`` and ``peer.closure()`` take and fill CuPy arrays, or are None."""
+    """A library whose ``product("min_plus_f32")`` and ``closure()`` fill CuPy arrays, or are None."""
 
     def __init__(self, path: Path) -> None:
         self.name = path.stem.removeprefix("lib")
         self._library = ctypes.CDLL(str(path))
 
     def product(self, function: str = "min_plus_f32") -> Callable[..., None] | None:
-        """``call(A, B, C)`` for C ← A ⊗ B, with a W (int32) behind C for the witness; float32, row-major."""
+        """Return ``call(A, B, C)`` for C ← A ⊗ B, or None; float32, row-major. For witnesses, W (int32) follows C."""
         entry = getattr(self._library, function, None)
         if entry is None:
             return None
@@ -47,7 +47,7 @@ class Peer:
         return call
 
     def closure(self) -> Callable[[Any, Any], None] | None:
-        """``call(A, workspace)`` for A ← A* of int32, in place; `workspace_bytes` says how much it wants."""
+        """Return ``call(A, workspace)`` for A ← A* of int32, in place, or None; see `workspace_bytes`."""
         entry = getattr(self._library, "close_i32", None)
         if entry is None:
             return None
@@ -58,7 +58,7 @@ class Peer:
         return call
 
     def workspace_bytes(self, n: int) -> int:
-        """Bytes on the device that `closure` wants for n vertices."""
+        """Return the bytes of workspace on the device that `closure` needs for n vertices."""
         entry = self._library.close_i32_workspace
         entry.restype = ctypes.c_size_t
         return int(entry(n))

@@ -1,4 +1,4 @@
-"""What a change of the library must not make slower on a GPU: public calls on arrays of CuPy.
+"""Compare the times of public calls on CuPy arrays with those of an earlier library.
 
     python -m benchmarks.gpu.regression [TABLE ...] --compare REV_OR_FOLDER [--sizes 256 1024 ...]
 

@@ -174,7 +174,7 @@ class Panels:
 
 
 def tiles_seconds(n: int, gpus: int, panels: Panels) -> float:
-    """Return the seconds in which so many GPUs close random rows that lie there, without the way there and back."""
+    """Return the seconds in which ``gpus`` GPUs close random rows in their own memory, without scatter and gather."""
     import cupy
 
     blocks = schedule_for("cuda", FLOAT).blocks(n)
@@ -289,7 +289,7 @@ class _Size:
 
 
 def closures(options: argparse.Namespace) -> Table:
-    """Each size on each number of GPUs."""
+    """Measure each size on each number of GPUs."""
     import cupy
 
     counts = [gpus for gpus in options.gpus if gpus <= cupy.cuda.runtime.getDeviceCount()]

@@ -1,4 +1,4 @@
-"""One matrix on a GPU by the look-ahead kernel, by two launches a stage, by blocked Floyd-Warshall: the fastest.
+"""Compare closures on a GPU: the look-ahead kernel, two launches a stage, and blocked Floyd-Warshall.
 
     python -m benchmarks.gpu.staged [--kinds min_plus/float64 ...] [--sizes 192 256 ...]
 

@@ -1,4 +1,4 @@
-"""Closures on a GPU that spare work where the graph allows it, beside the dense closure of the same matrix.
+"""Measure closures on a GPU that avoid work where the graph allows it, and the dense closure of the same matrix.
 
     python -m benchmarks.gpu.structure [closures] [looks] [--vertices 16384]
 
@@ -69,7 +69,7 @@ def _cases(n: int) -> Iterator[tuple[str, Callable[[], Any], str, float]]:
 
 
 def closures(options: argparse.Namespace) -> Table:
-    """With structure and without, the scans of the matrix included in both."""
+    """Measure closures with structure and without, the scans of the matrix included in both."""
     import cupy
 
     n, rows = options.vertices, []

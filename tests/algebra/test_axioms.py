@@ -420,7 +420,8 @@ def test_rounding_is_reported_apart_from_falsehood():
 
 @pytest.mark.full
 def test_numbers_whose_exponentials_leave_the_range_are_told():
-    """It was told as rounding by 1,650 units in the last place, where a number becomes infinite."""
+    """A number that becomes infinite is reported as overflow, not as a rounding error of 1,650 units in the last
+    place."""
     own = define("-log(exp(-x) + exp(-y))", "x + y", "inf", 0)
     for dtype in ("float32", "float64"):
         found = own.check_axioms(dtype=dtype)["add_neutral"]

@@ -57,7 +57,7 @@ def test_max_plus_of_all_negative_data(n, dtype, rng):
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("n", SIZES)
 def test_bottlenecks_of_one_sign(n, sign, name, rng):
-    """With all data below 0 (above 0), a maximum (a minimum) that ever meets a 0 is wrong."""
+    """A maximum of entries below 0 is wrong if it ever meets a 0, and so is a minimum of entries above 0."""
     A = sign * rng.integers(1, 100, (n, n)).astype(np.float32)
     np.testing.assert_array_equal(matmul(A, A, name), oracles.product(A, A, name))
     np.testing.assert_array_equal(closure(A, name), oracles.closure(A, name))
@@ -90,7 +90,7 @@ def test_tiles_that_stick_out_are_filled_with_the_zero(name, shape, rng):
 @pytest.mark.full
 @pytest.mark.parametrize("n", SIZES)
 def test_a_zero_that_is_neither_0_nor_infinity(n, rng):
-    """In capped_min_plus "no path" is 100: as padding, as a starting value, as the result of no terms at all."""
+    """The value 100 is "no path" of capped_min_plus: as padding, as a starting value, and as the sum of no terms."""
     capped = EXAMPLES["capped_min_plus"]
     A, B = (rng.integers(20, 101, (n, n)).astype(np.float64) for _ in "AB")
     check_product(A, B, matmul(A, B, capped), capped)
@@ -144,7 +144,7 @@ def test_a_sum_that_does_not_fit_is_an_error(dtype, big):
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 @pytest.mark.parametrize("in_place", [False, True])
 def test_rows_with_gaps_may_be_closed_in_a_wider_dtype(name, in_place):
-    """Those are closed in a copy, so the input is there to begin again with."""
+    """Rows with gaps are closed in a copy, so the input is unchanged when the closure starts again in a wider dtype."""
     sign = 1 if name == "min_plus" else -1
     none = np.iinfo(np.int16).max if sign > 0 else np.iinfo(np.int16).min
     chain = np.array([[none, 9000 * sign, none], [none, none, 9000 * sign], [none, none, none]], np.int16)
@@ -206,7 +206,7 @@ def test_nan_is_an_error_that_names_the_entry(name, n):
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("n", SIZES)
 def test_infinity_minus_infinity_is_no_path(n, dtype, rng):
-    """One rule at every size, in every order of operands: ∞ ⊗ -∞ counts as no path, and never becomes a NaN."""
+    """The product ∞ ⊗ -∞ counts as no path and never becomes a NaN, at every size and in every order of operands."""
     A = rng.choice(np.array([INF, -INF, 0, 3, -4], dtype), (n, n))
     B = rng.choice(np.array([INF, -INF, 0, 3, -4], dtype), (n, n))
     for name in ("min_plus", "max_plus"):
@@ -327,7 +327,7 @@ def test_empty_matrices_and_single_entries(name, dtype):
 
 @pytest.mark.parametrize("name", sr.CATALOGUE)
 def test_an_uninitialised_output_is_not_read(name, rng):
-    """With β = zero, C holds whatever the allocator left there: NaN, the best value there is (TropicalGEMM#16)."""
+    """An output for β = zero may hold NaN or the best value of ⊕, which no result may contain (TropicalGEMM#16)."""
     semiring = sr.CATALOGUE[name]
     for dtype in semiring.dtypes:
         shape = (19, 33)

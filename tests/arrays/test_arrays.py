@@ -1,4 +1,4 @@
-"""Whose array is this: every kind of operand, results in the caller's own library, threads."""
+"""Test every kind of operand, results in the library of the caller's arrays, and threads."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def test_gradients_do_not_vanish_silently():
 @pytest.mark.full
 @pytest.mark.parametrize("library", ["torch", "jax"])
 def test_real_libraries(library):
-    """In an interpreter of its own: these libraries start threads and warn."""
+    """The test runs in an interpreter of its own, because these libraries start threads and warn."""
     if importlib.util.find_spec(library) is None:
         pytest.skip(f"{library} is not installed")
     program = f"""

@@ -110,7 +110,7 @@ def test_zero_and_one_are_always_inside():
 
 
 def test_the_domain_of_integers_with_no_path():
-    """Their numbers lie in it too; "no path" is the zero."""
+    """The numbers of integer matrices must lie in the domain, and "no path" is the zero."""
     near = sr.Semiring("near", "min(x, y)", "x + y", float("inf"), 0, domain=(0, float("inf")))
     far = sr.Semiring("far", "max(x, y)", "x + y", float("-inf"), 0, domain=(float("-inf"), 0))
     for dtype in ("int8", "int64"):
@@ -250,7 +250,7 @@ def test_a_number_that_does_not_fit_is_an_error(semiring, sign):
 
 
 def exact_product(x, y, semiring, zero):
-    """One entry in exact arithmetic, with the caller's values: None is "no path"."""
+    """Return one entry of a product in exact arithmetic, of values with the caller's zero; None is "no path"."""
     sums = [Fraction(int(a)) + int(b) for a, b in zip(x, y, strict=True) if zero not in (a, b)]
     return (min if semiring is sr.min_plus else max)(sums) if sums else None
 
@@ -282,7 +282,7 @@ def check_product(x, y, semiring, dtype):
 @pytest.mark.full
 @pytest.mark.parametrize("semiring", [sr.min_plus, sr.max_plus], ids=["min_plus", "max_plus"])
 def test_products_at_every_threshold(semiring):
-    """All pairs of values next to a half, a third and a quarter of the range and its ends, beside a negative detour."""
+    """Values next to a half, a third and a quarter of the range and its ends are exact, beside negative detours too."""
     zero, half = int(semiring.zero_for("int16")), 2**14
     near = {
         sign * (edge + d) for edge in (0, half // 2, half, 2 * half // 3) for d in (-2, -1, 0, 1) for sign in (1, -1)

@@ -176,7 +176,7 @@ def test_room_behind_the_entries_is_no_entry(format_):
 
 
 def test_flags_of_scipy_are_not_trusted():
-    """A matrix that was sorted and without duplicates says so after somebody has changed its indices."""
+    """SciPy's flags still say "sorted and without duplicates" after the indices of a matrix have changed."""
     A = sp.csr_array(np.array([[0, 5.0, 1.0], [0, 0, 0], [0, 0, 0]]))
     assert A.has_canonical_format
     A.indices[:] = [2, 1]

@@ -224,7 +224,7 @@ def test_a_stack_is_looked_at_before_any_of_it_is_written(rng, name, dtype, meth
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "dtype"), each_value(CASES))
 def test_small_matrices_of_a_stack_are_closed_as_if_alone(rng, name, dtype):
-    """To the last bit, whatever the threads, the layout, and where the result goes."""
+    """Results are bitwise identical for every number of threads, every layout, and every place of the result."""
     for count, n in ((3, 0), (0, 3), (5, 1), (4, 3), (7, 33), (300, 21), (2, 64), (2, 161)):
         shape = (count, n, n)
         stack = np.empty(shape, dtype)
@@ -651,7 +651,7 @@ def test_explanation(rng):
 
 
 def test_the_explanation_of_a_sparse_closure_agrees_with_itself(rng):
-    """It gave one cost of the dense method in its summary, "as for every dense matrix", and another in its rules."""
+    """The summary and the rules give the same cost of the dense method."""
     from scipy.sparse import random_array
 
     _, why = closure(random_array((300, 300), density=0.01, rng=rng), explain=True)

@@ -113,7 +113,7 @@ def test_negative_cycles_and_divergence(rng):
 
 
 def test_every_call_scans_the_graph_of_its_matrix(monkeypatch, rng):
-    """A plan that the calls of a kind share knows no graph, and matrices of one kind differ in structure."""
+    """Calls of one kind share a plan, which holds no graph, because matrices of one kind differ in structure."""
     steps = {name: import_module(f"semiring.closures.rules.{name}") for name in ("structure", "bottleneck")}
     monkeypatch.setattr(steps["structure"], "_LEAST_ON_DEVICE", 23)
     looked, known = [], {"symmetric": False}
@@ -140,13 +140,14 @@ def test_every_call_scans_the_graph_of_its_matrix(monkeypatch, rng):
     assert len(closed) == 4
     looked.clear()
     closure(on_device(few), "max_min", structure="bottleneck")
-    closure(on_device(A), "max_min", structure="bottleneck", check=False)  # nobody may wait for what is found
+    # the call may not wait for the result of the scan
+    closure(on_device(A), "max_min", structure="bottleneck", check=False)
     closure(on_device(A), "max_min", structure=False)
     assert looked == []
 
 
 def test_float16_is_closed_in_float32_and_rounded_once(monkeypatch, rng):
-    """As on the host; in float16 where the caller asks for it, and where nothing is rounded."""
+    """Closures are as on the host. They are in float16 if the caller requests it or nothing is rounded."""
 
     class Whole(ClosureKernels):
         def close(self, plan, A, *, has_concurrent_work=False):
@@ -343,7 +344,7 @@ def test_packed_bits(rng):
 
 
 class Moved:
-    """How many numbers came to the host."""
+    """A counter of the numbers that were copied to the host."""
 
     def __init__(self, monkeypatch):
         self.numbers = 0
@@ -390,7 +391,7 @@ def test_a_path_moves_one_row_of_the_matrix(rng, monkeypatch):
 
 @pytest.mark.full
 def test_questions_are_asked_where_the_matrix_lives(rng, monkeypatch):
-    """On its GPU, and for a tensor on the current stream of PyTorch: who asks may be on another."""
+    """Questions run on the GPU of the matrix, and for a tensor on the current stream of PyTorch, from any device."""
     _, host, there = found_paths(rng, 40)
     entered = []
 
@@ -454,7 +455,7 @@ def test_integers_that_were_moved_may_begin_again_in_a_wider_dtype():
 
 
 def test_the_measured_method_depends_on_what_a_pair_costs():
-    """What only selects stays with the staged kernels longer, in 4 bytes, up to where they may copy the matrix."""
+    """Semirings that only select use the staged kernels for larger matrices, in 4 bytes as long as they may copy it."""
     schedule = schedule_for("cuda", np.dtype("float32"))
     for n, usual, selecting in ((100, "staged", "staged"), (4096, BLOCKED, "staged"), (4097, BLOCKED, BLOCKED)):
         assert (schedule.method(n), schedule.method(n, is_selective=True)) == (usual, selecting)

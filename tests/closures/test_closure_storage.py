@@ -59,7 +59,7 @@ def test_packed_where_the_zero_is_true(rng, n, reflexive):
 
 @pytest.mark.parametrize("n", [1, 31, 32, 33, 65, 130, 300])
 def test_truths_a_few_at_a_time(monkeypatch, rng, n):
-    """Packed, closed, unpacked and looked at for cycles in more than one part, as large matrices are."""
+    """Matrices are packed, closed, unpacked and scanned for cycles in more than one part, as large matrices are."""
     for module, name, entries in (
         (bits, "_PACKED_ENTRIES", 100),
         (bits, "_UNPACKED_ENTRIES", 100),
@@ -190,7 +190,7 @@ def test_sparse_refusals(rng):
 
 
 def test_auto_prefers_johnson_on_large_sparse_graphs():
-    n = 40_000  # never closed: only the choice is looked at
+    n = 40_000  # never closed: the test checks only the choice
     from semiring.algorithms.schedule import dense_operations, search_operations
 
     assert search_operations(n, 3 * n) < dense_operations(n, 8)

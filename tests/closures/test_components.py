@@ -25,7 +25,7 @@ from semiring.kernels.graphs.scan import list_edges
 
 
 def random_edges(rng, n):
-    """From no edges to many, some of them a chain of components."""
+    """Return a random graph, from no edges to many, sometimes a chain of components."""
     edges = rng.random((n, n)) < rng.random() * 4 / n
     if rng.random() < 0.3:
         edges = np.triu(edges)

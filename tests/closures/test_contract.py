@@ -103,14 +103,14 @@ LACKS = {
 
 
 def operations(protocol):
-    """The functions of a protocol, by name."""
+    """Return the public functions of a protocol, by name."""
     return {
         name: function for name, function in vars(protocol).items() if inspect.isfunction(function) and name[0] != "_"
     }
 
 
 def unlike(found, protocol):
-    """What an object has not, or with other parameters than its protocol says."""
+    """Return the names of the functions of a protocol that an object lacks, or has with other parameters."""
     return [
         name
         for name, function in operations(protocol).items()
@@ -124,7 +124,7 @@ def declared(backend):
 
 
 def every_backend():
-    """Of those that need a device what they declare, which needs none."""
+    """Return every backend; of the one that needs a device, an instance that only declares, which needs no device."""
     return [*(get_backend(name) for name in sorted(BACKENDS)), object.__new__(CudaBackend)]
 
 
@@ -136,7 +136,8 @@ def test_a_backend_has_what_it_declares(backend):
 
 
 def test_which_groups_are_declared():
-    """None by the fallback; sequences by the CPU alone, streams, passes and graphs by the GPU alone."""
+    """The fallback declares no group; only the CPU declares sequences; only the GPU declares streams, passes and
+    graphs."""
     both = {"products", "closures", "paths"}
     assert {backend.name: set(declared(backend)) for backend in every_backend()} == {
         "cpu": both | {"sequences"},
@@ -153,7 +154,8 @@ def test_which_groups_are_declared():
 
 @pytest.mark.parametrize("backend", every_backend(), ids=lambda backend: backend.name)
 def test_which_operations_are_provided(backend):
-    """All of a declared group, but for the optional ones that `LACKS` names; and none of another group."""
+    """A backend provides all operations of its groups except the optional ones in `LACKS`, and none of another
+    group."""
     provided = {name for name in OPERATIONS if backend.capabilities.provides(name)}
     of_groups = {name for group in declared(backend) for name in operations(GROUPS[group])}
     assert provided == of_groups - LACKS[backend.name]
@@ -183,7 +185,7 @@ def test_operations_that_are_left_out_say_so():
 def test_an_operation_with_other_parameters_would_be_seen():
     class Careless(ReferenceBackend, ClosureKernels):
         def close_stack(self, plan):
-            """Without the stack."""
+            """Lack the parameter for the stack."""
 
     assert unlike(Careless(), ClosureKernels) == ["close_stack"]
     assert unlike(ReferenceBackend(), ClosureKernels) == list(operations(ClosureKernels))
@@ -229,7 +231,7 @@ def test_products_in_place_are_those_of_a_copy(name, dtype, m, n, threads, rng):
     ),
 )
 def test_products_by_triangles_are_those_by_what_is_zero_below(name, dtype, m, n, threads, rng):
-    """What is 0̄ may be read or not; of whole numbers sums are exact in any order."""
+    """Entries that are 0̄ may be read or skipped, and sums of whole numbers are exact in any order."""
     backend, plan = get_backend("cpu"), make_plan(CATALOGUE[name], dtype, threads=threads)
     B = rng.integers(0, 99, (m, n + 9)).astype(dtype)[:, 5 : n + 5]
     close = partial(np.testing.assert_allclose, rtol=1e-12 if name == "log_plus" else 0)
@@ -262,7 +264,7 @@ def test_products_by_triangles_are_those_by_what_is_zero_below(name, dtype, m, n
     ),
 )
 def test_a_triangle_of_a_product(name, dtype, threads, rng):
-    """On and above the diagonal it is the whole product, and nothing beside it is written."""
+    """The triangle on and above the diagonal equals the product, and no entry outside of C is written."""
     for backend in map(get_backend, ("cpu", "reference")):
         plan = make_plan(CATALOGUE[name], dtype, threads=threads)
         for n, k in ((0, 3), (1, 5), (2, 0), (63, 64), (130, 33), (700, 260)):
@@ -335,7 +337,7 @@ def test_stacks_are_closed_as_their_matrices_are(backend, name, dtype, rng):
 
 
 def poison(shape, dtype):
-    """What uninitialised memory may hold, at its worst for every ⊕."""
+    """Return an array of the values of uninitialised memory that are worst for every ⊕."""
     dtype = np.dtype(dtype)
     if dtype.kind == "f":
         return np.full(shape, np.nan, dtype)
@@ -440,7 +442,7 @@ def test_products_where_no_sign_bit_is_set(backend, name, dtype, rng):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("name", "data"), [("max_plus", -1), ("max_min", -1), ("min_plus", 1), ("max_plus", 1)])
 def test_the_zero_is_the_semirings_own(backend, name, data, dtype, rng):
-    """All-negative data, and all-positive ones: a kernel that starts from 0 or pads with 0 shows it here."""
+    """Negative and positive data reveal a kernel that starts from 0 or pads with 0."""
     engine = bind(backend, name, dtype)
     A, B = (data * rng.integers(100, 200, shape).astype(dtype) for shape in ((7, 9), (9, 67)))
     result = poison((7, 67), dtype)

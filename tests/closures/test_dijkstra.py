@@ -124,7 +124,7 @@ def test_sums_beyond_the_floats_are_no_path():
 
 @pytest.mark.full
 def test_what_a_search_touched_is_forgotten(rng):
-    """One thread works on all sources with one workspace; searches that end early leave a queue behind."""
+    """A thread uses one workspace for all sources, and searches that end early leave a queue in it."""
     graph, A, semiring = drawn(rng, 40, 160, "min_plus")
     D = closed(A, semiring)
     for source in range(40):

@@ -44,14 +44,14 @@ def graph(rng, kind, n):
 
 
 def weights(A, name, dtype):
-    """The same in another semiring."""
+    """Return the weights of a min-plus matrix as weights of another semiring."""
     ways = {"min_plus": A, "max_plus": -A, "max_times": np.exp(-A), "min_times": np.exp(A)}
     return ways[name].astype(dtype)
 
 
 @pytest.fixture
 def closed_at_once(monkeypatch):
-    """How many matrices the loop has closed."""
+    """Return a list with the number of matrices that the loop has closed."""
     count, close = [0], CpuBackend.close_gaining
 
     def counted(self, plan, A, found, out):

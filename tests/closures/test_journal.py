@@ -69,7 +69,7 @@ class Work:
         self.memory = int(least(self.path, name, **self.options) * share)
 
     def again(self):
-        """From the beginning."""
+        """Remove every file of the run and write the matrix again."""
         for path in (self.out, self.pivots, self.journal, Path(f"{self.journal}.new")):
             path.unlink(missing_ok=True)
         np.save(self.path, self.A)
@@ -79,7 +79,7 @@ class Work:
         return sr.closure(self.path, self.name, out=self.out, **options)
 
     def check(self):
-        """It ends, with the bits of an undisturbed run, and once more it has ended already."""
+        """Check that a resumed run ends with the bits of an undisturbed run, and that one more run changes nothing."""
         assert same_bits(self.run(), self.expected)
         assert same_bits(np.load(self.out), self.expected)
         assert self.led is None or same_bits(np.load(self.pivots), self.led)
@@ -326,7 +326,7 @@ def test_killed_again_and_again(monkeypatch, rng, work):
 
 
 class Failing(Dying):
-    """One call fails, and the process lives on."""
+    """A system of which one call fails, while the process lives on."""
 
     code = errno.EIO
 
@@ -352,7 +352,7 @@ def test_any_call_may_fail(monkeypatch, rng, work, code):
             found = work.run()
         except OSError as error:
             assert error.errno == code  # noqa: PT017
-            assert kinds[at - 1] == "lock" or not Path(f"{work.journal}.new").exists()  # whose it is nobody knows
+            assert kinds[at - 1] == "lock" or not Path(f"{work.journal}.new").exists()  # its owner is unknown
         else:
             assert same_bits(found, work.expected)  # a second way past the cache that did not open
         use(monkeypatch, System())
@@ -443,7 +443,7 @@ class Volatile(Dying):
         System.sync_folder(self, path)
 
     def cut(self):
-        """The power goes."""
+        """Cut the power: lose what was not synced."""
         for path, old in self.names[::-1]:
             if not os.path.exists(path) or self.rng.random() < 0.5:
                 continue
@@ -497,7 +497,7 @@ def test_the_power_goes_again_and_again(monkeypatch, rng, work):
 
 @pytest.mark.full
 def test_the_stand_in_does_lose_what_was_not_synced(monkeypatch, rng, work):
-    """Without a sync of the strips runs are lost, so that the tests above prove something."""
+    """Runs without a sync of the strips are lost, which shows that the tests above detect it."""
 
     class Careless(Volatile):
         def sync(self, file):
@@ -540,7 +540,7 @@ print("end", flush=True)
 
 
 def kill_at_random(work, rng, times):
-    """How often a process was killed before one came to the end."""
+    """Return how often a process was killed before one finished."""
     root, killed = Path(__file__).parents[2], 0
     command = [
         sys.executable,
@@ -595,7 +595,7 @@ def test_killed_from_outside_many_times(rng, tmp_path):
 
 
 class OnRanks(Work):
-    """The same by ranks that are threads, of another number each time."""
+    """The work of a run by ranks that are threads, with another number of ranks each time."""
 
     sizes = (2,)
 
@@ -658,7 +658,7 @@ def test_ranks_put_in_edges_of_unbounded_gain(rng, tmp_path):
 @pytest.mark.full
 @in_another_file
 def test_ranks_that_are_killed_are_followed_by_any_number(monkeypatch, rng, ranked):
-    """All of them at once, at any call of one."""
+    """Any number of ranks resumes a run whose ranks were all killed at a call of one of them."""
     ranked.sizes = (1,)
     kinds = calls_of(monkeypatch, ranked)
     for at in sample(kinds, 12):

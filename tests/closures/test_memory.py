@@ -1,8 +1,8 @@
-"""What the library allocates beside its results, against what its documentation promises.
+"""Test that the library allocates no more beside its results than its documentation promises.
 
-Limits are about all that is alive at a time on the host, and about all that is ever allocated on a device: its
-allocator keeps what comes back, for requests of that size or less, so that a workspace that grows is paid for in every
-size it had.
+On the host, the limits bound the memory that is alive at one time. On a device, they bound the memory that is ever
+allocated. The allocator of a device keeps freed blocks for requests of that size or less, so a workspace that grows
+counts in every size that it had.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def outline(shape, dtype):
     ],
 )
 def test_panels_on_a_device(monkeypatch, algorithm, n, dtype, lanes, entries):
-    """All that is ever allocated: the widest column panel, and a workspace for each lane that copies rows of pivots."""
+    """A closure allocates the widest column panel, and a workspace for each lane that copies rows of pivots."""
     sizes = []
 
     class Counting:
@@ -382,7 +382,7 @@ def with_gains(n):
     ],
 )
 def test_temporaries_on_a_device(monkeypatch, pool, make, options):
-    """All that the allocator ever had: the panels of the closure, and 32 bytes for each entry of a piece at most."""
+    """The allocator serves the panels of the closure and at most 32 bytes for each entry of a piece."""
     n, piece = 400, 1 << 13
     monkeypatch.setattr(parts, "_PIECE_ON_DEVICE", piece)
     monkeypatch.setattr(parts, "_ROWS_ON_DEVICE", 1)
@@ -418,7 +418,7 @@ def test_what_is_moved_to_a_device_is_one_matrix(monkeypatch, pool, make):
 
 
 def test_pieces_of_large_matrices_are_some_rows(pool):
-    """As the page on closures says it: 32 bytes an entry are 64 MiB, or 8 KiB a vertex."""
+    """A piece takes 32 bytes an entry, at most 64 MiB or 8 KiB a vertex, as the page on closures says."""
     for n in (100, 1449, 4097, 8192, 8193, 131072):
         A = strict_arrays.on_device(np.broadcast_to(np.float32(0), (n, n)))
         rows = max(part.stop - part.start for part in parts.pieces(A))

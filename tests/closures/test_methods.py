@@ -237,7 +237,7 @@ def test_a_storage_that_is_not_taken_is_named(registered):
 
 
 def test_a_method_says_how_many_pairs_there_may_be(registered, graph):
-    """Where its work depends on the entries, a walk without kernels would not end, or count too few."""
+    """A walk without kernels would not end, or count too few pairs, if the work of a method depends on the entries."""
 
     def until_nothing_changes(engine, A):
         seed_diagonal(engine, A)
@@ -314,7 +314,7 @@ def installed(monkeypatch, tmp_path):
 
 
 def test_methods_of_other_packages(installed, graph):
-    """They are listed, and imported when they are asked for; what the library calls so stays."""
+    """Methods of other packages are listed, and imported on first use; they do not replace methods of the library."""
     assert set(METHODS) == {"auto", *BUILT_IN, *STRUCTURAL, "theirs", "theirs_too", "number", "gone"}
     assert "others_methods" not in sys.modules
     np.testing.assert_array_equal(sr.closure(graph, method="theirs"), sr.closure(graph, method="rkleene"))

@@ -107,7 +107,8 @@ def test_no_closure_leaves_the_stated_bound(rng, way, dtype):
 @pytest.mark.full
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_paths_have_the_lengths_of_the_distances(rng, dtype):
-    """Added up exactly, each path is right to 8 n ε of the distances on the way."""
+    """The exact length of a path exceeds the exact distance by at most 8 n ε · (|d[i, k]| + |d[k, j]|), for some vertex
+    k between its ends."""
     epsilon, paths = Fraction(float(np.finfo(dtype).eps)), 0
     for _ in range(60):
         A = mixed.mixed_matrix(rng, dtype)
@@ -201,7 +202,7 @@ def exact_distances(W, h, epsilon=2.0**-51, close=close_nonnegative):
 
 
 def test_exact_distances_where_float64_drowns_a_weight():
-    """The same edges with the large ones on a cycle, so that there is but one component."""
+    """Small and large edges lie on cycles, so that there is only one component."""
     W = np.array([[INF, -1, -1e17], [1.5, INF, INF], [2e17, INF, INF]])
     D = exact_distances(W, np.array([0.0, -1.0, -1e17]))
     np.testing.assert_array_equal(D, [[0, -1, -1e17], [1.5, 0, 1.5 - 1e17], [2e17, 2e17 - 1, 0]])

@@ -37,7 +37,7 @@ def small(monkeypatch):
 
 
 def check(A, dtype, name="min_plus", **options):
-    """The same bits as on the host, in a new array and in place, and closed in ``dtype`` (None: in A's own)."""
+    """Check for bits as on the host, in a new array and in place, and for a closure in ``dtype`` (None: A's own)."""
     expected = closure(A, name, **options)
     given = on_device(A.copy())
     result, explanation = closure(given, name, explain=True, **options)

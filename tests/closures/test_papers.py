@@ -112,7 +112,7 @@ def test_row_broadcast_closes_what_needs_no_star():
 
 
 def test_which_stars_are_one():
-    """Also at 1̄ itself, for kernels that know no star begin with 1̄ on the diagonal."""
+    """A star must be 1̄ at 1̄ itself too, because kernels without stars begin with 1̄ on the diagonal."""
     strict = sr.Semiring("strict", "min(x, y)", "x + y", "inf", 0, star="where(x > 0, 0, nan)")
     float64 = np.dtype(np.float64)
     assert all(has_unit_star(sr.as_semiring(name), float64) for name in ("min_plus", "max_min", "max_times"))

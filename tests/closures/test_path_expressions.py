@@ -44,7 +44,7 @@ def minimal(start, step, accepts, letters):
             row.append(numbers[found])
         table.append(row)
     classes = [bool(accepts(state)) for state in states]
-    while True:  # Moore's algorithm: states are told apart by what follows them
+    while True:  # Moore's algorithm: states differ if their successors differ
         signs = [(classes[i], *(classes[j] for j in row)) for i, row in enumerate(table)]
         order = {sign: number for number, sign in enumerate(dict.fromkeys(signs))}
         finer = [order[sign] for sign in signs]
@@ -238,7 +238,8 @@ class Numbered:
                 C[i, j] = self.plus(int(C[i, j]), self.times(int(A[i, k]), int(B[k, j])))
 
     def close_block(self, plan, A):
-        """Of single entries the star; of more the elimination of Lehmann, which is floyd_warshall's proof."""
+        """Close a single entry by its star; a larger block would use Lehmann's elimination, which floyd_warshall
+        proves."""
         assert len(A) <= 1, "the algorithm is to be proved, not the kernel of a block"
         for i in range(len(A)):
             A[i, i] = self.star(int(A[i, i]))
@@ -300,7 +301,7 @@ def test_blocks_of_one_vertex_are_the_blocked_elimination(algebra):
 
 
 def test_a_wrong_algorithm_is_found():
-    """Without the star at the pivots of the second half, and with the halves in the wrong order."""
+    """An algorithm that skips the stars of the second half, or swaps the halves, is detected."""
 
     def without_last_lines(engine, A):
         half = len(A) // 2

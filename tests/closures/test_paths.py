@@ -108,7 +108,7 @@ def test_names_must_fit():
     ],
 )
 def test_options_are_spelled_out(function):
-    """In the signature, so that an editor shows them and a misspelt one is an error of that very function."""
+    """The signature names every option, so that an editor shows them and a misspelt one raises in that function."""
     shared = {name: option for name, option in signature(sr.best_paths).parameters.items() if name != "semiring"}
     mine = {name: option for name, option in signature(function).parameters.items() if name != "reflexive"}
     if function is sr.transitive_closure:  # which has another default
@@ -415,7 +415,7 @@ def test_longest_paths_of_a_schedule(predecessors):
 
 
 def test_statistics_of_longest_paths_are_those_of_the_longest(rng):
-    """What is not reached makes no path longer, against NetworkX."""
+    """Unreachable pairs do not count in the statistics, which agree with NetworkX."""
     A = np.triu(np.where(rng.random((12, 12)) < 0.4, rng.integers(1, 9, (12, 12)), -INF), 1)
     A[np.tril_indices(12)] = -INF
     graph = nx.DiGraph([(int(i), int(j), {"weight": A[i, j]}) for i, j in np.argwhere(A > -INF)])

@@ -43,7 +43,7 @@ def closed(tmp_path):
 
 
 def weights(rng, n, name, dtype):
-    """Of max_plus such that nothing is shifted, and pivots are those of the negatives."""
+    """Return weights; those of max_plus need no shift, and their pivots are those of the negated weights."""
     A = rounded(rng, n, name, dtype)
     if name == "max_plus":
         present = sr.max_plus.zero_for(A.dtype) != A
@@ -112,7 +112,7 @@ def test_weights_of_both_signs(rng, closed, dtype):
 
 @pytest.mark.full
 def test_ties_and_circles_of_weight_0(monkeypatch, rng, closed):
-    """Where pivots lead in a circle a search finds the path; both ways are taken here."""
+    """A search finds the path if the pivots lead in a circle. The test needs both ways."""
     counted, whole = [], expansion.expand_path
 
     def counting(*arguments):

@@ -1,7 +1,7 @@
-"""The planner: what rules may do, what their drafts state, and when plans are made and kept, for every kind of call.
+"""Test what rules may do, what their drafts state, and when plans are made and kept, for every kind of call.
 
-What drafts state of the entries is found again by brute force; the input and the result's memory are watched while
-calls are planned; calls of every kind are held to one plan and to the same bits, however they are made.
+Brute force verifies what drafts state of the entries. The tests watch the input and the memory of the result while
+calls are planned. Calls of every kind must have one plan and bitwise identical results, however they are made.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def call_of(A, name, *, method="auto", check=True, structure=frozenset(), **want
 
 
 def planned(A, name, **wanted):
-    """What it is planned as, before anything runs."""
+    """Return the plan of a call, before anything runs."""
     return plan_of(call_of(A, name, **wanted))
 
 
@@ -187,9 +187,9 @@ def poisoned(A):
 
 
 def check_draft(d, call, name):
-    """What a draft states is true of the entries of the call, as they are read. Whether something was stated.
+    """Check what a draft states of the entries of the call, as they are read. Return whether it states anything.
 
-    ``name``: the last rule that was asked.
+    ``name``: the last rule that ran.
     """
     k, m = call.kind, d.matrix.bind(call)
     if m.storage != "elements" or k.storage != "elements" or k.strips is not None:
@@ -235,7 +235,7 @@ def checked_drafts(monkeypatch):
     ("plus", "cases"), full(lambda _, cases: cases is not DTYPES, product([False, True], [SIGNED_TOO, DTYPES]))
 )
 def test_what_drafts_state_is_true_after_every_rule(rng, monkeypatch, plus, cases):
-    """Of whole closures, with the calls on parts that are made while they run."""
+    """The drafts of whole closures are true, and those of the calls on parts that run inside them."""
     with checked_drafts(monkeypatch) as checked:
         for n in (4, 9):
             for name, A in problems(rng, n, cases):
@@ -440,7 +440,7 @@ def test_equal_calls_have_one_plan_and_equal_bits(rng, plans, counted, n, cases)
     for name, A in problems(rng, n, cases):
         for check, plus in ((True, False), (False, False), (True, True)):
             if not check and np.asarray(A).dtype.kind == "f" and not (A == A).all():
-                continue  # NaN that nobody scans for gives any result
+                continue  # unchecked NaN gives any result
             if same_however_called(A, name, plans, counted, check=check, reflexive=not plus):
                 ran.add((name, A.dtype.name, plus))
     every = {(name, dtype) for name, dtypes in cases.items() for dtype in dtypes}
@@ -609,7 +609,7 @@ def test_weights_of_both_signs_have_one_plan_at_any_size(rng, counted, name, sig
     components[:9, 9:] = sign * INF
     unbounded[:9, 9:] = sign * INF
     unbounded[20, 4] = sign * -INF
-    for other in (components, unbounded):  # other answers, other plans
+    for other in (components, unbounded):  # other answers to the questions of the rules lead to another plan
         assert planned(other, name) is not first
         with_tree = kept(closure(other, name))
         forget_plans()
@@ -630,7 +630,7 @@ def test_an_error_says_in_which_matrix_of_a_stack_a_pivot_has_no_star(plus):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [2, 33, 160])
 def test_small_matrices_of_max_plus_have_the_bits_of_min_plus(rng, n, dtype):
-    """In the first call, in a repeated one and in an explained one."""
+    """The bits are identical in the first call, in a repeated one and in an explained one."""
     h = rng.normal(size=n)
     A = (rng.random((n, n)) + h[:, None] - h).astype(dtype)
     expected = kept(0 - closure(A))
@@ -683,7 +683,7 @@ def test_a_kept_plan_keeps_to_the_domain_of_a_users_min_plus(rng, options, dtype
 
 
 def test_nothing_is_asked_of_integers_on_a_device_that_nobody_waits_for(monkeypatch):
-    """Without the scan, the caller promises that no path comes near "no path"."""
+    """The caller promises by ``check=False`` that no path comes near "no path"."""
     A = np.full((64, 64), ((1 << 30) - 1) // 60, np.int32)
     with installed(monkeypatch):
         plan = planned(on_device(A), "min_plus", check=False)
@@ -696,7 +696,7 @@ def test_nothing_is_asked_of_integers_on_a_device_that_nobody_waits_for(monkeypa
 
 
 def unread(shape, dtype):
-    """An array of a device whose entries nobody may read."""
+    """Return an array of a device whose entries may not be read."""
     return on_device(np.empty(shape, dtype))
 
 
@@ -758,7 +758,7 @@ def test_registrations_empty_the_trees(rng):
 
 
 def test_a_plan_that_was_made_while_rules_changed_is_not_kept(rng, monkeypatch):
-    """As if another thread had registered a rule when this one had asked all of the former ones."""
+    """A plan is not kept if another thread registers a rule after this thread has run all of the former rules."""
     watch(monkeypatch, planner, "_make_plan", lambda *_: forget_plans())
     for n in (5, 6):
         closure(rng.random((n, n)))
@@ -786,9 +786,9 @@ def profiled_until(kernels, tell):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_few_frames_and_files_between_a_call_and_its_kernels(rng, monkeypatch, threads):
-    """At the first kernel of a closure: frames of the whole package, the backend's own among them, and our own files.
+    """At the first kernel of a closure, the stack holds few frames of the package, the backend included, and few files.
 
-    In the first call the rules are asked, which stand in a file each.
+    In the first call the rules run, each of which stands in a file of its own.
     """
     monkeypatch.setattr(planner, "verify", False)
     cpu = type(get_backend("cpu"))
@@ -840,7 +840,7 @@ def test_bfloat16_of_both_signs_in_place_with_predecessors(rng):
 
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 def test_a_stack_of_which_one_matrix_overflows(rng, name):
-    """It alone is closed in a wider dtype, and it alone is named where its distances do not fit."""
+    """Only the matrix that overflows is closed in a wider dtype, and only it is named if its distances do not fit."""
     sign = 1 if name == "min_plus" else -1
     stack = np.stack([matrix(rng, 9, name, "int32") for _ in range(3)])
     stack[1] = oracles.zero(name, np.dtype(np.int32))
@@ -934,7 +934,7 @@ def test_sparse_graphs_take_one_way_whatever_the_threads(rng):
 
 
 def ran_last(said):
-    """What the last link of a chain says that closes the matrix."""
+    """Return the text of the last link of a chain, which closes the matrix."""
     return [link.why for link in said.chain if link.step == "method"][-1]
 
 

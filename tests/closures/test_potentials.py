@@ -98,7 +98,8 @@ def test_irreflexive_with_mixed_signs(rng):
 
 @pytest.mark.parametrize("dtype", ["float64", "int32"])
 def test_longest_paths_of_an_acyclic_graph(rng, dtype):
-    """All-positive max-plus: as many hops as vertices, in an order the sweeps do not know."""
+    """Positive weights of max-plus make paths of as many hops as vertices, in an order that is unknown to the
+    sweeps."""
     for n in (40, 400):
         A = np.triu(rng.integers(1, 9, (n, n)), 1)
         order = rng.permutation(n)
@@ -191,7 +192,7 @@ def test_small_true_cycles_among_large_weights(rng):
 @pytest.mark.parametrize("method", ["auto", "johnson"])
 @pytest.mark.parametrize("n", [4, 300])
 def test_a_cycle_beside_a_part_on_another_scale(n, method):
-    """What rounding hides in one part of a network hides nothing in a part that it does not lead to."""
+    """Rounding in one part of a network hides no cycle in a part that it does not lead to."""
     A = np.full((n, n), np.inf)
     A[0, 1], A[1, 0], A[2, 3] = -1, 0.5, -1e20
     with pytest.raises(sr.errors.NegativeCycleError) as caught:
@@ -376,7 +377,7 @@ class OnePass:
 @pytest.mark.parametrize("passes", [None, OnePass()], ids=["pieces", "one kernel"])
 @pytest.mark.parametrize("eliminating", [False, True])
 def test_sweeps_over_whole_matrices_do_what_sweeps_over_rows_do(rng, monkeypatch, passes, eliminating):
-    """A device sweeps over all rows; here the host is told to."""
+    """A device sweeps over all rows, and this test makes the host do so."""
     capabilities = SimpleNamespace(streams=object(), passes=passes)
     monkeypatch.setattr(algorithm, "backend_for", lambda *_: SimpleNamespace(capabilities=capabilities))
     monkeypatch.setattr(algorithm, "_PATIENCE", 1)

@@ -82,7 +82,7 @@ def test_every_kind_of_graph(rng, kind, n):
 @pytest.mark.full
 @pytest.mark.parametrize("dtype", full(lambda dtype: dtype is np.float64, [np.float32, np.float64]))
 def test_edges_within_a_component_that_was_closed_under_potentials_are_found(rng, dtype):
-    """One vertex more, which reaches nothing: the predecessors are found in the weights as they came in."""
+    """One more vertex reaches nothing, so the predecessors are found in the original weights."""
     for n in (40, 100, 200, 200, 300):
         height = rng.uniform(-1, 1, n) * 10.0 ** rng.integers(-1, 3)
         A = np.where(rng.random((n, n)) < 6 / n, rng.random((n, n)) + 0.01, INF) + height[:, np.newaxis] - height
@@ -272,7 +272,7 @@ def test_edges_of_unbounded_gain_in_every_float(dtype):
 
 @pytest.mark.full
 def test_cycles_that_gain_by_the_rounding_of_halves_alone(rng):
-    """In several components, whose trees are found in the weights as they came."""
+    """Cycles gain by rounding in several components, whose trees are found in the original weights."""
     for dtype in (np.float16, ml_dtypes.bfloat16):
         heights = 10 * rng.normal(size=60)
         A = (heights - heights[:, None]).astype(dtype)
@@ -391,7 +391,7 @@ def test_the_repair_of_corrupted_trees(rng, kind):
     bad[4, u], bad[4, v] = v, u  # a circle
     bad[7] = rng.integers(0, 70, 70)  # anything
     bad[9, :] = -9999  # nothing
-    bad[11] = 11  # edges that are none
+    bad[11] = 11  # edges that do not exist
     assert settled(A, D, bad, [4, 7, 9, 11]) >= 3
     check(name, A, D, bad)
 
@@ -442,7 +442,7 @@ def test_the_short_way_of_small_matrices_leads_to_the_same_trees(n, dtype, signe
 
 
 def test_a_matrix_that_stays_is_not_copied_for_its_predecessors(monkeypatch, rng):
-    """What the closure is compared with is the matrix of the caller, where its weights need no change."""
+    """The predecessor search reads the matrix of the caller if its weights need no change."""
     seen, find = [], algorithm.predecessors
 
     def spy(backend, plan, D, before):

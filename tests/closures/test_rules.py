@@ -18,7 +18,7 @@ from semiring.errors import DomainError, MethodError, UnknownNameError
 
 @pytest.fixture(autouse=True)
 def asked_once(monkeypatch):
-    """Plans are not verified here, so that a rule is asked as often as it is for users."""
+    """Disable the verification of plans, so that a rule runs as often as it does for users."""
     monkeypatch.setattr(planner, "verify", False)
 
 
@@ -183,7 +183,7 @@ def test_a_rule_that_uses_the_structure_is_asked_where_the_graph_is_examined(reg
     (link,) = [link for link in explanation.chain if link.step == "own structure"]
     assert link.why == "structure analysis was not run"
     assert asked == []
-    assert "own structure" not in STRUCTURES  # nobody allows it by structure=
+    assert "own structure" not in STRUCTURES  # no value of structure= allows it
 
 
 def test_an_error_of_a_rule_leaves_the_matrix_as_it_was(registered, graph):

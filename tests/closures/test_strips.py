@@ -319,7 +319,7 @@ def test_integers_of_a_file_begin_again_in_a_wider_dtype(monkeypatch, path):
 
 
 def test_the_closure_of_a_file_goes_to_an_array(monkeypatch, rng, path):
-    """It returned the array as it was, and the name of what is no .npy file."""
+    """The closure of a .npy file is written to ``out``, which used to stay as it was."""
     monkeypatch.undo()
     A = rng.random((40, 40))
     np.save(path, A)
@@ -630,7 +630,7 @@ class Short(System):
 
 @pytest.mark.parametrize("system", [lambda rng: System(), Short], ids=["plain", "short"])
 def test_rows_go_there_and_back(rng, tmp_path, system):
-    """At every alignment, in strips that share pages."""
+    """Rows are read and written at every alignment, in strips that share pages."""
     for start, n in ((0, 1024), (128, 1024), (128, 1000), (5, 333)):
         A, path = rng.random((70, n)), tmp_path / f"{start}-{n}"
         path.write_bytes(bytes(start + A.nbytes))

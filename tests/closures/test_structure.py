@@ -1,4 +1,4 @@
-"""Closures that spare work where the graph allows it: against those that do not, and against oracles."""
+"""Test closures that avoid work where the graph allows it, against closures that do not, and against oracles."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from semiring.graphs.structure import structure_of, structure_of_sparse
 
 @pytest.fixture
 def of_few(monkeypatch):
-    """Few vertices are looked at as many are, and closed in small blocks."""
+    """Scan graphs of few vertices as if they were large, and close them in small blocks."""
     monkeypatch.setattr(sys.modules["semiring.closures.rules.structure"], "_LEAST", 0)
     step = sys.modules["semiring.closures.rules.components"]
     monkeypatch.setattr(step, "SMALL", 8)
@@ -154,7 +154,7 @@ def test_predecessors_of_components(rng, of_few):
 
 @pytest.mark.full
 def test_components_of_many_vertices(rng):
-    """At the sizes that are looked at without being asked to, with several blocks of every kind."""
+    """Components are found by default at these sizes, with several blocks of every kind."""
     for kind in ("acyclic", "apart", "tail"):
         edges = structured.edges_of(rng, 1600, kind)
         A = np.where(edges, rng.integers(1, 50, edges.shape), np.inf).astype(np.float32)
@@ -233,7 +233,7 @@ def test_paths_through_bottlenecks(rng, of_few):
     ("part", "listed"), quick(lambda part, _: part == 0.1, [(0.0, 16), (0.1, 16), (1e9, 16), (0.1, 1)])
 )
 def test_rows_of_bits_are_joined(rng, of_few, part, listed, monkeypatch):
-    """With no joins allowed R-Kleene closes what is left; with all of them none is left; and edges in lists."""
+    """R-Kleene closes every row if no joins are allowed, and none if all are; edges may be in lists."""
     monkeypatch.setattr(sys.modules["semiring.algorithms.joined_rows"], "_MAX_JOINS", part)
     monkeypatch.setattr(algorithm, "_WORDS_PER_EDGE", listed)
     dual = sr.Semiring("dual", "x & y", "x | y", True, False, dtypes=("bool",))
@@ -621,7 +621,7 @@ def test_hops_of_what_a_sparse_matrix_stores(rng, of_few, monkeypatch, dtype):
     ),
 )
 def test_tiles_and_their_edges(rng, dtype):
-    """What works on 16 rows and columns, or 32 entries, at a time, of sizes that these do not divide."""
+    """Kernels for tiles of 16 rows and columns, or of 32 entries, are right at sizes that these do not divide."""
     from semiring.kernels.graphs.permutation import mirror_entries, transpose_entries
     from semiring.kernels.graphs.scan import is_mirrored, mark_edges
 
@@ -706,7 +706,7 @@ def test_bottlenecks_in_float16(name, of_few, rng):
 @pytest.mark.full
 @pytest.mark.parametrize("form", ["csr", "coo", "lil"])
 def test_hops_of_few_vertices_are_counted_from_what_is_stored(rng, form):
-    """No graph of so few is looked at for anything else."""
+    """A graph of so few vertices is not scanned for other structure."""
     from scipy.sparse import coo_array
 
     n, even = 300, np.arange(300)

@@ -133,7 +133,8 @@ def test_a_cycle_too_slight_to_see_but_not_explained_by_rounding():
 @pytest.mark.parametrize("method", ["auto", *METHODS])
 @pytest.mark.parametrize("seed", quick(lambda seed: seed == 0, range(4)))
 def test_height_differences_on_a_grid_have_no_negative_cycle(seed, method):
-    """All cycles weigh zero. SciPy reports a negative cycle; networkx returns -3.8e12; ours is right within 1e-13."""
+    """Each cycle weighs zero. SciPy reports a negative cycle and networkx returns -3.8e12; this library errs below
+    1e-13."""
     A, heights = height_difference_grid(10, 10, seed=seed)
     D = closure(A, method=method)
     assert np.abs(D - (heights - heights[:, None])).max() < 1e-13
@@ -202,7 +203,7 @@ def test_predecessors_form_trees_with_zero_weight_cycles(n, length, dtype):
 
 @pytest.mark.parametrize("n", [2, 20, 65, 129])
 def test_predecessors_form_trees_where_everything_ties(n):
-    """All weights 0: every walk is a shortest one, and the lazy choice of any tight edge goes round in circles."""
+    """If each weight is 0, every walk is a shortest one, and choosing any tight edge may go round in circles."""
     A = np.zeros((n, n))
     found = shortest_paths(A)
     assert (found.matrix == 0).all()
@@ -222,7 +223,7 @@ def test_predecessors_with_many_ties(seed, rng):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [3, 33, 120])
 def test_predecessors_with_rounded_weights(n, dtype, rng):
-    """Decimal weights: equal in decimals, apart by one rounding in binary."""
+    """Sums of decimal weights may be equal in decimals and differ by one rounding in binary."""
     A = uniform_graph(n, min(n - 1, 6), weights=(1, 9), integer=True, seed=rng).astype(dtype) / 10
     found = shortest_paths(A)
     check_shortest_paths(A, found.matrix)

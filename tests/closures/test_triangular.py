@@ -90,7 +90,7 @@ def test_closures_in_an_order_that_is_found(n, few, narrow, monkeypatch, rng):
 
 
 def test_components_of_few_edges_are_all_found(narrow, monkeypatch, rng):
-    """As many as SciPy counts."""
+    """The number of strong components is that of SciPy."""
     monkeypatch.setattr(purdom, "_LISTED", 1)
     A = rng.random((300, 300)) < 0.008
     found = find_order(OnHost(), pack(A).words)
@@ -99,7 +99,7 @@ def test_components_of_few_edges_are_all_found(narrow, monkeypatch, rng):
 
 
 def test_a_look_stops(narrow, monkeypatch, rng):
-    """With few sweeps allowed sets stay whole; what was split until then serves."""
+    """A limit on the sweeps leaves some sets whole, and the sets that were split are used."""
     monkeypatch.setattr(purdom, "_FEW", 0)
     order = rng.permutation(300)
     A = np.triu(rng.random((300, 300)) < 0.3, 1)[np.ix_(order, order)]
@@ -147,7 +147,8 @@ def test_fewer_pairs_of_an_acyclic_graph(narrow):
 @pytest.mark.full
 @pytest.mark.parametrize("reflexive", [True, False])
 def test_a_gpu_looks_for_the_order_when_it_closes(reflexive, narrow, monkeypatch, rng):
-    """On a stand-in for one: what is found is told, and the bits are those of all pairs, which close what has none."""
+    """A stand-in for a GPU reports what it finds. The bits are those of all pairs, which close a graph without
+    order."""
     _, device = fake_cupy.install(monkeypatch)
     device.capabilities = Capabilities(graphs=OnHost(fake_cupy.unwrapped))
     monkeypatch.setattr(import_module("semiring.closures.rules.reachability"), "_LEAST", 1)

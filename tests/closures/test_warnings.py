@@ -1,4 +1,5 @@
-"""What would be silently wrong: the "no edge" of another convention, integers without ∞, definitions that are none."""
+"""Test warnings of silent errors: "no edge" of another convention, integers without ∞, definitions without a
+closure."""
 
 from __future__ import annotations
 
@@ -99,7 +100,7 @@ def _random_weights(n, density, *, symmetric, unit):
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("unit", [False, True])
 def test_the_zeros_of_another_convention_are_warned_of_at_every_density(n, symmetric, unit):
-    """They were at two thirds of zeros and more."""
+    """The warning appears at every density, not only if two thirds or more of the entries are 0."""
     for density in (0.1, 0.35, 0.4, 0.5, 0.9, 0.97):
         A = _random_weights(n, density, symmetric=symmetric, unit=unit)
         none = np.count_nonzero(A == 0) - n
@@ -116,14 +117,15 @@ def test_the_zeros_of_another_convention_are_warned_of_at_every_density(n, symme
 
 
 def test_an_infinite_entry_of_max_plus_is_suspicious():
-    """It is on a cycle, for all vertices are joined; the error alone would not say what was meant."""
+    """An infinite entry lies on a cycle, because all vertices are joined. The error alone would not name the
+    mistake."""
     infinite = "are ∞, none is -∞: in max_plus, ∞ is the weight"
     with pytest.warns(SuspiciousWeightsWarning, match=infinite), pytest.raises(sr.errors.PositiveCycleError):
         sr.closure([[0, -1, INF], [-2, 0, -1], [-3, -1, 0]], "max_plus", reflexive=False)
 
 
 def test_the_matrix_of_the_readme_has_no_widths():
-    """All of them were ∞, without a word."""
+    """Widths of a matrix with ∞ for "no edge" are all ∞, which is worth a warning."""
     A = np.array([[INF, 7, 1, INF], [INF, INF, INF, 1], [INF, 2, INF, 9], [4, INF, INF, INF]])
     with pytest.warns(SuspiciousWeightsWarning, match=r"np\.where\(A == np\.inf, -np\.inf, A\)"):
         sr.widest_paths(A)
@@ -190,7 +192,7 @@ def test_no_look_without_check():
 @pytest.mark.parametrize(
     "given",
     [
-        np.zeros((4, 4)),  # no edges in one convention, all of weight 0 in the other: nothing tells them apart
+        np.zeros((4, 4)),  # no edges in one convention, all of weight 0 in the other: they cannot be distinguished
         np.ones((4, 4)),
         [[0, 0], [5, 0]],
         1 - np.eye(5),

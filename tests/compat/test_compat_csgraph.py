@@ -158,7 +158,7 @@ def edges_of(graph, directed, unweighted, *, zeros_of_masked) -> np.ndarray:
 
 
 def outcome(function, *args, **options):
-    """What a call returned, or what it raised; SciPy warns of negative weights where nothing depends on them."""
+    """Return the result of a call, or its exception. SciPy's warning of negative weights is ignored."""
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Graph has negative weights")
@@ -201,7 +201,7 @@ def compare(name, graph, sources=None, **options) -> None:
 
 @pytest.fixture(params=["closures", "scipy"])
 def way(request, monkeypatch):
-    """One of the ways in which a graph may be closed, whatever its size."""
+    """Close graphs of every size in the way that the parameter names."""
     monkeypatch.setattr(choice, "FEW", 0 if request.param == "closures" else 1 << 10)
 
 
@@ -256,7 +256,7 @@ def test_shortest_path_is_that_of_scipy(way, graph, options, method, overwrite, 
 
 @st.composite
 def indices_of(draw, n):
-    """What ``indices=`` takes, and the sources it names: None, one, several, again and from the end, out of range."""
+    """Draw a value of ``indices=`` and its sources: None, one, several, repeated, from the end, out of range."""
     if draw(st.booleans()):
         return None, None
     vertex = st.integers(-n, n - 1) if n else st.just(0)

@@ -64,7 +64,7 @@ def test_graphs_of_few_vertices_are_those_of_scipy(way, n, edges, signed):
 )
 @pytest.mark.parametrize("n", [4, 40])
 def test_frames_are_closed(way, n, options):
-    """Their memory is in Fortran's order, in which SciPy 1.17 returns a graph as it was."""
+    """Frames have memory in Fortran's order, in which SciPy 1.17 returns the graph unchanged."""
     A = weighted(n, 2, n, signed=False)
     frame = pd.DataFrame(A)
     expected = theirs.johnson(A, options.get("directed", True), options.get("indices"))

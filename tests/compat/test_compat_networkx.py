@@ -108,7 +108,7 @@ def same(found, expected, exact=True) -> None:
 
 
 def both(name, G, weight="weight", **options):
-    """What the backend returns and what NetworkX does; None where the backend leaves it to NetworkX."""
+    """Return the results of the backend and of NetworkX, or None if the backend leaves the call to NetworkX."""
     parameters = signature(plain(name)).parameters
     key = WEIGHT_OF.get(name, "weight")
     if key in parameters:
@@ -322,7 +322,7 @@ def test_views_are_converted():
 
 @pytest.mark.parametrize("kind", [nx.MultiGraph, nx.MultiDiGraph])
 def test_views_that_hide_edges_of_a_multigraph(kind):
-    """Where all edges between two vertices are hidden, the view counts the neighbour and does not list it."""
+    """A view that hides all edges between two vertices counts the neighbour and does not list it."""
     G = kind([(0, 1, {"weight": 1}), (0, 1, {"weight": 2}), (0, 2, {"weight": 4}), (2, 1, {"weight": 8})])
     view = nx.subgraph_view(G, filter_edge=lambda u, v, key: {u, v} != {0, 1})
     for name in (*DISTANCES, *HOPS, "transitive_closure"):
@@ -430,7 +430,8 @@ def test_hypothesis_does_find_what_is_not_served():
     assert dict(interface.all_pairs_bellman_ford_path_length(converted(negative, "weight")))[0] == {0: 0, 1: -1, 2: 2}
 
 
-# --------------------------------------------------------------------------------------------------- who should run
+# --------------------------------------------------------------------------------------------------- which calls should
+# run
 
 
 def should(name, G, **options):

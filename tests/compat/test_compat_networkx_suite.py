@@ -26,7 +26,7 @@ def run(*command, **environment) -> subprocess.CompletedProcess[str]:
 @pytest.mark.full
 @pytest.mark.parametrize(
     "chosen",
-    full(bool, [["-k", "not use_bounds"], []]),  # 500 random graphs, of which each is asked for the same four measures
+    full(bool, [["-k", "not use_bounds"], []]),  # 500 random graphs, with the same four measures of each
     ids=["without random graphs", "all"],
 )
 def test_the_tests_of_networkx_pass_and_run_our_functions(tmp_path, chosen):

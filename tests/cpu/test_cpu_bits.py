@@ -65,7 +65,7 @@ def random_truths(rng, m, n, density=0.5):
 
 
 def check_product(semiring, a, b, c, threads=1):
-    """Both products against the oracle; the operands and the tail bits stay as they are."""
+    """Check both products against the oracle; the operands and the tail bits stay as they are."""
     A, B, C = pack(a), pack(b), pack(c)
     bits.multiply_add(make_plan(semiring, threads), C, A, B)
     np.testing.assert_array_equal(C.unpack(), ORACLES[semiring](c, a, b))
@@ -98,7 +98,7 @@ def test_products_of_all_densities(semiring, rng):
 
 @pytest.mark.parametrize("semiring", [sr.boolean, sr.xor_and, AND_OR], ids=lambda semiring: semiring.name)
 def test_every_entry_of_a_table_is_reached(semiring):
-    """One row of A for each set of rows that a look-up can name, and each single row of B."""
+    """A has a row for each set of rows that a look-up can name, and one for each single row of B."""
     k, n = 128, 512
     sets = np.arange(1 << 10)
     a = np.zeros((sets.size + k, k), bool)
@@ -161,7 +161,7 @@ def test_any_strides_of_words(rng):
     expected = or_and(c, a, b)
 
     def reordered(words, step):
-        """The same words, rows and columns far apart or backwards in memory."""
+        """Return a view of the words with rows and columns far apart or backwards in memory."""
         store = np.zeros((3 * words.shape[0], 3 * words.shape[1]), np.uint32)
         view = store[::step, ::step][: words.shape[0], : words.shape[1]]
         view[...] = words
@@ -226,7 +226,7 @@ def test_reachability_in_place(n, rng):
         np.testing.assert_array_equal(A.unpack(), ~warshall(a))
         BitMatrix(A.words, A.shape)
         A = ~pack(a)
-        bits.close_block(make_plan(sr.min_max), A.words)  # plain words: a square block knows its columns
+        bits.close_block(make_plan(sr.min_max), A.words)  # plain words: a square block has as many columns as rows
         assert pack(~warshall(a)) == A
 
 

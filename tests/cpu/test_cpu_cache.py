@@ -1,4 +1,4 @@
-"""Compiled kernels on disk: where, for whom, and what happens when the folder is unusable."""
+"""Test compiled kernels on disk: their folder, their owner, and what happens if the folder is unusable."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ TILE = (
 
 
 def compile_count(folder, program=PRODUCT, **environment):
-    """How many native functions a fresh process compiles: the tile is one."""
+    """Return the number of native functions that a new process compiles; the tile is one."""
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", f"{COUNT}{program}\nprint(len(compiled))"],
         env={**os.environ, "SEMIRING_CACHE_DIR": str(folder), "NUMBA_OPT": "0", **environment},
@@ -208,7 +208,7 @@ def test_one_key_is_compiled_once(monkeypatch):
     assert built == [(1,), ("1",), (len,)]
 
 
-# ------------------------------------------------------------------------------------------------- who may write
+# ------------------------------------------------------------------------------------------------- permission to write
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="owner and mode do not tell on Windows who may write")
 REFUSED = [0o777, 0o775, 0o707, 0o720, 0o702, 0o1777, 0o2770]
@@ -237,7 +237,7 @@ def is_refused(folder, caplog, reason):
 
 
 def belongs_to_another(path, monkeypatch):
-    """Make somebody else the owner: of the file where this process may, else of the process."""
+    """Make another user the owner of the file if this process may do so, else the user of the process."""
     if os.geteuid() == 0:
         os.chown(path, 54321, -1)
     else:
@@ -322,7 +322,7 @@ def test_a_link_to_a_folder_is_followed_where_it_is_of_this_user(folder, caplog,
 
 @POSIX
 def test_what_root_keeps_is_read_by_all(monkeypatch):
-    """An image may bring kernels along, and whoever is root can run code as anybody anyway."""
+    """An image may bring kernels along. Reading files of root is safe, because root can run any code anyway."""
 
     def status(owner, mode):
         return os.stat_result((0o040000 | mode, 0, 0, 1, owner, 0, 0, 0, 0, 0))

@@ -11,7 +11,7 @@ from semiring.kernels.cpu import CpuBackend, kernels
 from semiring.kernels.engine import make_plan
 from semiring.kernels.reference import ReferenceBackend
 
-UNEVEN = sr.Semiring("uneven", "max(x, y)", "x * y + y", 0, 1, domain=(0, 1e6))  # ⊗ knows left from right
+UNEVEN = sr.Semiring("uneven", "max(x, y)", "x * y + y", 0, 1, domain=(0, 1e6))  # ⊗ is not commutative
 QUICK = [("min_plus", "float32"), ("plus_times", "float64"), (UNEVEN, "float32")]
 OTHERS = [
     *[("min_plus", "float64"), ("plus_times", "float32")],

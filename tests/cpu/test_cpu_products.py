@@ -19,7 +19,7 @@ CLOSED = quick(lambda dtype: dtype == "float32", full(lambda dtype: dtype in ("f
 
 
 def min_plus_by_numpy(A, B, C=None):
-    """One k at a time, in the dtype of the operands: small whole numbers, so every sum is exact."""
+    """Multiply one k at a time, in the dtype of the operands. Sums of small whole numbers are exact."""
     result = np.full((A.shape[0], B.shape[1]), 10_000, A.dtype) if C is None else C.copy()
     for k in range(A.shape[1]):
         result = np.minimum(result, A[:, k, None] + B[None, k, :])

@@ -492,7 +492,7 @@ print(len(compiled))
 
 
 def compiled_kernels(folder, cache_folder):
-    """How many kernels a process compiles that runs the package in that folder."""
+    """Return the number of kernels that a process compiles with the package in that folder."""
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", WORK, str(folder)],
         env={**os.environ, "SEMIRING_CACHE_DIR": str(cache_folder), "PYTHONPATH": str(folder)},

@@ -68,7 +68,7 @@ def test_blocks_cover_a_matrix_once(shape, tasks):
 @pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 300, 1000, 2047])
 @pytest.mark.parametrize("tasks", [1, 4, 50])
 def test_blocks_cover_a_triangle_once(n, tasks):
-    """What is accumulated twice is counted twice; of what lies below the diagonal little is computed."""
+    """Blocks cover each entry of the triangle exactly once, and few entries below the diagonal."""
     kernels = kernels_for(make_plan(sr.min_plus, "float32"))
     covered = np.zeros((n, n), int)
     for top, bottom, left, right in kernels.upper_product_blocks(n, tasks):

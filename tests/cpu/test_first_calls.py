@@ -22,7 +22,8 @@ OWN = sr.Semiring("own", add="max(x, y)", mul="x * y", zero=0, one=1, domain=(0,
 
 @pytest.fixture
 def in_numpy(monkeypatch):
-    """What is computed in NumPy, for any time, as if nothing were compiled: the pairs of (what, whether)."""
+    """Record (what, whether NumPy computed it) of each first call, as if nothing were compiled and time were
+    unlimited."""
     said = []
     monkeypatch.setattr(kernels, "is_compiled", lambda *_, **__: False)
     monkeypatch.setattr(first_calls, "SECONDS", 1e9)
@@ -129,7 +130,7 @@ def test_sums_are_rounded_in_the_order_of_the_compiled_kernels(rng, monkeypatch,
 @pytest.mark.parametrize("dtype", full(lambda dtype: dtype == np.float64, [np.float32, np.float64]))
 @pytest.mark.parametrize("n", [2, 9, 26, 70])
 def test_weights_of_both_signs_are_closed_in_numpy_with_the_same_bits(rng, in_numpy, n, dtype, share):
-    """Their potentials too are found by a closure, of weights that gain; now and then a cycle does."""
+    """A closure of weights that gain finds the potentials too, and in some cases a cycle gains."""
     h = np.round(rng.random(n) * 8, 1)
     A = np.round(rng.random((n, n)), 1) + h[:, None] - h
     A = np.where(rng.random((n, n)) < share, A + 0.0, np.inf).astype(dtype)

@@ -141,7 +141,7 @@ def test_c_may_be_b(rng):
 
 @pytest.mark.full
 def test_rows_lost_to_underflow_do_not_change_others(rng):
-    """Some of the rows, so many columns that the first show which: where few terms count, some, or most."""
+    """The first columns show which rows are lost, whether few terms of a sum count, some, or most."""
     A, B = (rng.uniform(-1e4, 1e4, shape).astype(np.float32) for shape in ((30, 150), (150, 1300)))
     A[::3] = normal(rng, 10, 150)
     A[1::3] *= 0.05
@@ -164,7 +164,8 @@ def test_rows_lost_to_underflow_do_not_change_others(rng):
 @pytest.mark.full
 @pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == "float32", ["float32", "float64"]))
 def test_huge_entries_cost_their_rows_and_columns_alone(rng, dtype, monkeypatch):
-    """Beside sums that underflow, which are computed by exponents and mantissas apart as without them."""
+    """Sums that underflow are computed with separate exponents and mantissas, whether or not huge entries are
+    present."""
     A, B = (matrix.astype(dtype) for matrix in KINDS["barely_lost"](rng, M, K, N))
     usual = multiplied(A, B)
     A[3, 5], A[40, 7], B[11, 13], B[60, 80] = 1e6, 3e30, 1e25, 9e5
@@ -207,7 +208,7 @@ def test_few_paths_among_many_columns(rng):
     ("k", "n"), full(lambda k, n: n < 40, [(63, 2), (64, 2), (63, 47), (300, 3), (200, 1), (1000, 60)])
 )
 def test_many_equal_terms_around_zero(rng, dtype, k, n):
-    """Their roundings go one way, and the result, about 0, does not hide them."""
+    """The roundings have one sign, and a result of about 0 does not hide them."""
     A, B = np.full((7, k), -np.log(k)) + rng.uniform(-0.1, 0.1, (7, 1)), np.tile(rng.uniform(-0.1, 0.1, n), (k, 1))
     A, B = A.astype(dtype), B.astype(dtype)
     found = sr.matmul(A, B, "log_plus")
@@ -392,7 +393,8 @@ def test_infinity_times_no_path_is_no_path(rng, dtype, shape):
 @pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == "float32", ["float32", "float64"]))
 @pytest.mark.parametrize("name", KINDS)
 def test_a_matrix_and_a_vector(rng, name, dtype):
-    """In every orientation and order of memory, on threads, alone and in stacks; errors as those of matrices."""
+    """Vector products have the errors of matrix products, in every orientation and memory order, on threads, in
+    stacks."""
     A, B = (matrix.astype(dtype) for matrix in KINDS[name](rng, 33, K, 300))
     b, rows = np.ascontiguousarray(B[:, 7:8]), [0, 3, 5, 6, 7, 9, 30]
     expected = exact(A[rows], b)
@@ -474,7 +476,8 @@ def test_a_large_matrix_and_a_vector_on_threads(rng, dtype):
 @pytest.mark.parametrize("bad", [np.nan, INF])
 @pytest.mark.parametrize("dtype", quick(lambda dtype: dtype == "float32", ["float32", "float64"]))
 def test_entries_that_are_no_numbers_are_found_in_products_with_a_vector(rng, dtype, bad):
-    """Where nobody looks for them before: in the matrix or the vector, beside -∞ too; ``out`` stays as it was."""
+    """Kernels that do not scan the operands find NaN and ∞ in the matrix or vector, beside -∞ too, and leave
+    ``out``."""
     A, x = normal(rng, 30, 200).astype(dtype), normal(rng, 200).astype(dtype)
     A[5, 7] = -INF
     for k in (0, 100, 197):
@@ -563,7 +566,7 @@ def test_the_sum_of_great_terms_overflows_without_a_warning(rng):
 )
 @pytest.mark.parametrize("name", quick(lambda name: name in ("scores", "masks", "barely_lost"), KINDS))
 def test_small_products_have_the_bits_of_large_ones(rng, name, dtype, k):
-    """One loop over a stack beside blocks and passes over whole arrays; and what the loop leaves to them."""
+    """The loop over a stack agrees with blocks and passes over whole arrays, which also compute what it leaves out."""
     pairs = [KINDS[name](rng, 75, k, 75) for _ in range(3)] + [KINDS["scores"](rng, 75, k, 75)]
     A, B = (np.stack(matrices).astype(dtype) for matrices in zip(*pairs, strict=True))
     C = np.where(rng.random((4, 75, 75)) < 0.3, -INF, normal(rng, 4, 75, 75)).astype(dtype)
@@ -590,7 +593,7 @@ def test_finite_entries_below_the_range_stay_in_the_loop_over_a_stack(rng, monke
 
 @pytest.mark.full
 def test_blocks_of_columns_are_narrower_where_many_rows_are_packed(rng, monkeypatch):
-    """How a product is cut changes no bit; rows lost to underflow in the first columns are not tried in others."""
+    """Cutting a product changes no bit, and rows lost to underflow in the first columns are not tried in later ones."""
     A, B = normal(rng, 40, 300).astype(np.float32), normal(rng, 300, 900).astype(np.float32)
     A[5] *= 3e4
     expected = multiplied(A, B)

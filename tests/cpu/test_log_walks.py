@@ -47,7 +47,7 @@ def test_states_have_the_bits_of_products_on_any_threads(kind, rng):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [8, 64])
 def test_states_overflow_as_products_one_by_one_do(n, dtype, rng):
-    """To ∞ without a warning; ∞ beside -∞ is NaN in the next step, in each of them."""
+    """States overflow to ∞ without a warning, and ∞ beside -∞ is NaN in the next step, as in single products."""
     A, x, w = (array.astype(dtype) for array in drawn(rng, 3, n, 5))
     great = np.finfo(dtype).max
     A[:, 2], A[rng.random((n, n)) < 0.7], x[0, 1], w[1, 1, 4], w[1:3, 2] = -INF, -INF, great, great, great

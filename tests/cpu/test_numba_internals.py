@@ -276,7 +276,7 @@ def built(module, name):
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64, I64]), name)
     builder = ir.IRBuilder(function.append_basic_block())
     to, count = function.args
-    with internals.for_range(builder, ir.Constant(I64, 1)) as outer:  # one turn, so that the slot is asked for inside
+    with internals.for_range(builder, ir.Constant(I64, 1)) as outer:  # one turn, so that the slot is requested inside
         total = internals.alloca_once_value(builder, outer.index)
         again = internals.alloca_once(builder, I64)
         step = ir.Constant(I64, 2)

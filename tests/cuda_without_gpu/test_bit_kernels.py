@@ -117,7 +117,8 @@ def test_units_of_square_products_are_one_round():
 
 @needs_compiler
 def test_an_empty_log_leaves_python_as_it_is(monkeypatch):
-    """It is one byte, and Python has one object for each single byte: with its value the spaces of f-strings change."""
+    """An empty log is one byte. Python shares the objects of single bytes, so writing to one changes spaces of
+    f-strings."""
     from cuda.bindings import nvrtc
 
     compiled = nvrtc.nvrtcCompileProgram

@@ -1,6 +1,6 @@
-"""The machine code of a named subset of the GPU kernels, compiled for sm_90a, sm_80 and sm_100a without a GPU.
+"""Test the machine code of a named subset of the GPU kernels, compiled for sm_90a, sm_80 and sm_100a without a GPU.
 
-Each kernel is looked at for the instructions its speed rests on, for local memory in the steady loop, and for its
+The tests check the instructions on which the speed of a kernel depends, the local memory in its steady loop, and its
 registers. Needs nvidia-cutlass-dsl and nvdisasm (nvidia-cuda-nvdisasm), both installed by pip.
 """
 
@@ -93,7 +93,7 @@ for index, text in enumerate(sys.argv[3:]):
 
 @dataclass
 class Code:
-    """What a kernel's machine code holds: instructions of the steady loop, of the whole, and registers."""
+    """Counts of the instructions of a kernel's steady loop and of its whole machine code, and its registers."""
 
     loop: collections.Counter
     whole: collections.Counter
@@ -106,7 +106,7 @@ def read(sass: str) -> Code:
 
 
 def _names(sass: str) -> collections.Counter:
-    """How often each instruction stands in a listing, whatever its variant."""
+    """Return how often each instruction stands in a listing, without its variant."""
     return collections.Counter(re.findall(r"^\s+/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?(\w+)", sass, re.MULTILINE))
 
 
@@ -133,7 +133,7 @@ def codes(tmp_path_factory) -> Callable[[str], dict[str, Code]]:
 
 @pytest.fixture
 def code(codes) -> dict[str, Code]:
-    """By name, of the architecture that the speeds were measured on."""
+    """Return the code of each kernel by name, for the architecture on which the speeds were measured."""
     return codes("sm_90a")
 
 

@@ -1,4 +1,4 @@
-"""What the GPU backend decides in plain numbers: tiles, copies, rewritings. Needs neither a GPU nor CUTLASS."""
+"""Test the tiles, copies and rewritings that the GPU backend chooses. Needs neither a GPU nor CUTLASS."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_words_hold_their_elements(words):
 
 
 class OnHost:
-    """What `Placement.of` asks of a CuPy array, of a NumPy one."""
+    """A NumPy array with the attributes of a CuPy array that `Placement.of` reads."""
 
     def __init__(self, array):
         self.shape, self.strides, self.itemsize, self.dtype = array.shape, array.strides, array.itemsize, array.dtype
@@ -223,7 +223,7 @@ def test_when_a_product_is_transposed():
     [
         ("min(x, y)", "x + y", True),
         ("max(x, y)", "x + y", True),
-        ("min(x, y)", "x * y", True),  # 0 · ∞ sorts last, as a minimum wants it
+        ("min(x, y)", "x * y", True),  # 0 · ∞ sorts last, as a minimum needs it
         ("max(x, y)", "x * y", False),
         ("max(x, y)", "max(0, x + y - 1)", True),
         ("max(x, y)", "x + y - 1", False),
@@ -320,7 +320,7 @@ def test_instructions_are_chosen_by_what_is_known():
 
 @pytest.fixture
 def builds(tmp_path, monkeypatch):
-    """What the compiler is asked for; it answers with the question."""
+    """Record each request to the compiler, which returns the request as the binary."""
     asked = []
 
     def build(what, tile, target):
@@ -371,7 +371,7 @@ def test_the_versions_of_the_compiler_are_part_of_every_key(monkeypatch):
 
 
 def test_no_source_of_machine_code_is_forgotten():
-    """What the compiler imports of its own folder is part of the key, and the expressions that kernels compute."""
+    """The key covers the modules of its own folder that the compiler imports, and the expressions of the kernels."""
     found = set(sources.find_sources([cubins._COMPILATION]))
     for name in ("compile.compilation", "compile.lower", "product.fold", "product.gemm", "product.registers"):
         assert f"semiring.kernels.cuda.{name}" in found

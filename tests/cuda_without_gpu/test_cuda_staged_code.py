@@ -94,7 +94,8 @@ def instructions_of(cubin, kernel):
 
 @pytest.mark.full
 def test_what_the_variants_of_staged_load_remove():
-    """Of the last phase, for each pair: minima, narrow and wide reads of shared memory; and registers."""
+    """Variants change the last phase's minima and its narrow and wide reads of shared memory for each pair, and
+    registers."""
     ours = arithmetic("min_plus", "float32")
 
     def found(name):
@@ -165,7 +166,7 @@ def test_the_fronts_and_sweeps_of_a_factor(name, dtype, defines):
 
 @pytest.mark.full
 def test_the_look_at_the_entries():
-    """Its kernels are written for the bits of elements, and need nothing of the semiring."""
+    """The kernels of the scan work on the bits of elements, and do not depend on the semiring."""
     text = Path(scan.__file__).with_name("scan.cu").read_text("utf-8")
     _, log = compile_for("sm_90a", text, ("-std=c++17",))
     assert len(re.findall(r"Used (\d+) registers", log)) == 8
@@ -238,7 +239,7 @@ def test_close_block(name, dtype, n, pivots):
         code = instructions(cubin)
         assert code["VIMNMX3"] >= 2 * 16 * (1 if n <= 64 else 2)  # two candidates meet an entry at once
     if name == "plus_times":
-        assert instructions(cubin)["FFMA"] > 16  # as its definition asks for
+        assert instructions(cubin)["FFMA"] > 16  # as its definition requires
 
 
 @pytest.mark.full

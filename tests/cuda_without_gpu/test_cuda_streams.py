@@ -1,4 +1,4 @@
-"""What is enqueued on which stream, with streams that only write down what they are asked for. Needs no GPU."""
+"""Test which work is enqueued on which stream, with streams that only record their work. Needs no GPU."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from semiring.kernels.engine import Engine, make_plan
 
 
 class Stream:
-    """Its work, in order: names of tasks, and the streams whose end it waits for."""
+    """A stream that records its work in order: names of tasks, and the streams for whose end it waits."""
 
     current: ClassVar[list[Stream]] = []
 
@@ -82,7 +82,7 @@ def enqueue(name):
 
 
 def test_streams_side_by_side(streams, main):
-    """They begin after what was there, keep their order, wait for what they are told to, and are waited for."""
+    """Lanes begin after earlier work, keep their order, wait for the named tasks, and end before later work begins."""
     main.work.append("before")
     used = {}
 
@@ -122,7 +122,8 @@ def test_what_was_begun_is_waited_for_where_a_task_raises(failing, streams, main
 
 
 def test_a_workspace_belongs_to_one_stream(backend, main):
-    """That of the engine to the caller's; those of its lanes to theirs."""
+    """The workspace of the engine belongs to the caller's stream, and each lane's workspace to the stream of the
+    lane."""
     engine = Engine(backend, make_plan(CATALOGUE["min_plus"], "float32"))
     users = {}
 
@@ -140,7 +141,7 @@ def test_a_workspace_belongs_to_one_stream(backend, main):
 
 
 def test_a_lane_closes_beside_other_work(backend, main):
-    """In half multiprocessors, where elements have 4 bytes and there is one tile for each."""
+    """A lane takes half of the multiprocessors if elements have 4 bytes and there is one tile for each."""
     engine, asked = Engine(backend, make_plan(CATALOGUE["min_plus"], "float32")), []
     backend._closing = SimpleNamespace(close=lambda plan, A, *, has_concurrent_work: asked.append(has_concurrent_work))
     engine.close(None)
@@ -189,7 +190,7 @@ def test_staged_says_what_it_lacks(backend, monkeypatch):
 
 
 def test_shared_memory_is_granted_on_every_device(monkeypatch):
-    """A kernel that needs more than 48 KiB asks for it on each device that it is loaded on."""
+    """A kernel that needs more than 48 KiB requests it on each device on which it is loaded."""
     granted, current = [], SimpleNamespace(getDevice=lambda: device)
 
     class Kernel:
@@ -202,7 +203,7 @@ def test_shared_memory_is_granted_on_every_device(monkeypatch):
     cuda = SimpleNamespace(runtime=current)
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda))
     monkeypatch.setitem(sys.modules, "cupy.cuda", cuda)
-    functions = [Kernel(), Kernel()]  # the driver has one of a name and device, whoever asks for it
+    functions = [Kernel(), Kernel()]  # the driver has one function of a name and device, for every request
     monkeypatch.setattr(modules, "_module", lambda *_: SimpleNamespace(get_function=lambda name: functions[device]))
     modules._kernel.cache_clear()
     ours = arithmetic_of(make_plan(CATALOGUE["min_plus"], "float32"))
@@ -217,7 +218,7 @@ def test_shared_memory_is_granted_on_every_device(monkeypatch):
 
 
 def test_a_size_is_cut_for_each_device_once(monkeypatch):
-    """As many tiles as it has multiprocessors, as large as it grants shared memory."""
+    """Each device gets as many tiles as it has multiprocessors, as large as its shared memory allows."""
     devices, compiled = {0: (132, 227 << 10), 1: (20, 99 << 10)}, []
     monkeypatch.setattr(kernels, "multiprocessors", lambda: devices[current][0])
     monkeypatch.setattr(kernels, "max_shared_memory", lambda: devices[current][1])
@@ -241,7 +242,8 @@ def test_a_size_is_cut_for_each_device_once(monkeypatch):
 
 
 def test_a_recording_has_streams_of_its_own(streams, main, monkeypatch):
-    """Its graph may run beside other closures of the thread that recorded it, and kernels keep words for a stream."""
+    """A recorded graph may run beside other closures of the recording thread, and kernels keep words for each
+    stream."""
     plan = make_plan(CATALOGUE["min_plus"], "float32")
     usual = []
 
@@ -278,7 +280,7 @@ def test_a_recording_has_streams_of_its_own(streams, main, monkeypatch):
 
 
 def test_captured_kernels_meet_by_words_of_their_own(monkeypatch):
-    """Of a recording, words that are zero before it begins: no node of the graph has to zero them."""
+    """A recording has words that are zero before it begins, so that no node of the graph has to zero them."""
     capturing, made = False, []
 
     def zeros(shape, dtype):

@@ -1,4 +1,4 @@
-"""The host side of linear algebra on a GPU, without one: `fake_cupy` in the place of CuPy.
+"""Test the host side of linear algebra on a GPU without a GPU: `fake_cupy` replaces CuPy.
 
 Which arrays go where, what waits and what does not, how stacks are cut into launches; and the arithmetic of the look at
 the entries. The same functions run on a device in `test_gpu_linalg`.
@@ -215,7 +215,7 @@ def test_what_no_kernel_can_read_is_refused(cp):
     full(lambda name, _: name != "boolean", [("min_plus", "float32"), ("max_plus", "int16"), ("boolean", "bool")]),
 )
 def test_the_kernels_of_entrywise_operations(name, dtype, rng):
-    """What `entrywise` prints, on the host: 0̄ absorbs, and everything else is what the CPU computes."""
+    """The kernels of `entrywise`, run on the host, absorb 0̄ and otherwise agree with the CPU backend."""
     semiring = sr.CATALOGUE[name]
     values = rng.integers(-5, 6, 40).astype(dtype)
     values[::7] = semiring.zero_for(dtype)
@@ -414,7 +414,7 @@ def test_a_matrix_of_bits_on_a_device(cp, rng):
 
 
 def test_arrays_of_jax_live_until_what_reads_them_has_ended(monkeypatch):
-    """JAX would give their memory to its next computation, whatever a stream of CuPy's still does."""
+    """JAX reuses the memory of an array without references, even if a stream of CuPy still reads it."""
     monkeypatch.setattr(memory, "_lent_arrays", deque())
     events = []
 
@@ -460,7 +460,7 @@ def test_without_a_gpu_the_error_says_what_is_missing():
 
 
 def test_a_closure_warns_of_the_zeros_of_another_convention(cp):
-    """The entries have been looked at before: where they say nothing, nothing more is read, and nothing unchecked."""
+    """The entries were scanned before. If that scan found nothing, no entry is read again, nor without a check."""
     A = np.where(np.eye(70, k=1, dtype=bool) | np.eye(70, k=-2, dtype=bool), 2.0, 0)
     proper = np.where(A == 0, INF, A)
     waits = []

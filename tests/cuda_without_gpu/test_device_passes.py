@@ -16,7 +16,7 @@ _VECTOR = "struct uint4 { unsigned x, y, z, w; };\n"
 
 
 class OnHost(np.ndarray):
-    """An array whose memory is told as CuPy tells it."""
+    """An array that describes its memory as CuPy does."""
 
     class _Data:
         def __init__(self, array):
@@ -63,7 +63,7 @@ def launches(monkeypatch):
     passes._prepare_launch.cache_clear()
 
     def elementwise(inputs, outputs, code, name):
-        """As CuPy declares things: inputs cannot be written."""
+        """Declare a kernel as CuPy does, so that inputs cannot be written."""
         names = ["x", *(f"*{part.split()[-1]}" for part in outputs.split(", "))]
         parameters = [f"const {part}" for part in inputs.split(", ")[1:]] + [f"int {x}" for x in names[2:]]
 
@@ -114,7 +114,7 @@ SHAPES = [(1, 1), (3, 5), (64, 64), (33, 70), (5, 4096), (7, 9, 11)]
 
 
 def views(rng, shape, dtype):
-    """Arrays of one shape that lie in all the ways that are told apart, and how many rows a dense launch has."""
+    """Yield arrays of one shape in every layout that launches distinguish, and the number of rows of a dense launch."""
     one = aligned(shape, dtype)
     yield one, 1
     yield aligned(shape[::-1], dtype).T, 1

@@ -59,7 +59,7 @@ def test_paths_on_one_gpu(kind, device, edges, tmp_path, capsys):
 
 
 def test_several_gpus_are_handed_on(device, edges, monkeypatch):
-    """Those of a machine with three: as they were named, and all of them."""
+    """The command passes on GPUs of a machine with three, as they were named, and all of them."""
     count_gpus(monkeypatch, device, 3)
     asked = []
 

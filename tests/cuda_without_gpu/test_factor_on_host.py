@@ -124,7 +124,7 @@ def path(F, source, target):
 
 
 def test_what_a_factor_keeps_there_has_come(device, rng):
-    """For the next call may be on another stream."""
+    """The arrays of a factor are complete when the call returns, because the next call may be on another stream."""
     A = graph(rng, 150, "min_plus", "float64")
     F = sr.factor(A, device="cuda")
     F.solve(np.ones(150))

@@ -163,7 +163,7 @@ def test_hops(n, dtype, graphs, rng):
 @pytest.mark.parametrize("n", [1, 21])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bottlenecks(n, dtype, graphs, rng):
-    """Of spanning forests with ties, single vertices, trees apart and a chain, against n³ selections."""
+    """Bottlenecks equal n³ selections, for spanning forests with ties, single vertices, separate trees and a chain."""
     for largest in (False, True):
         for density in (0.0, 1.5 / n, 0.3, 1.0):
             A, none = matrix(rng, n, dtype, density, symmetric=True)

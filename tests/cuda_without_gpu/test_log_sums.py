@@ -72,7 +72,7 @@ def strides(X):
 
 
 def add_splits(kernels, sums, A, B, C, reads, backwards=False, is_open=1):
-    """What `semiring.kernels.cuda.product.log_sums` launches for float32."""
+    """Launch what `semiring.kernels.cuda.product.log_sums` launches for float32."""
     (m, k), n, (rows, columns), depth = A.shape, B.shape[1], (128, 64), 16
     is_open, deep = np.full(1, is_open, np.int32), -(-k // depth)
 
@@ -91,7 +91,7 @@ def add_splits(kernels, sums, A, B, C, reads, backwards=False, is_open=1):
 
 
 def exactly(A, B):
-    """All a + b, the greatest of them, and log Σ exp; (…, m, k) and (…, k, n), infinity less infinity no path."""
+    """Return all a + b, their maxima and log Σ exp, of (…, m, k) and (…, k, n); infinity less infinity is no path."""
     with np.errstate(invalid="ignore"):
         terms = A.astype(float)[..., None] + B.astype(float)[..., None, :, :]
     terms = np.where(np.isnan(terms), -INF, terms)

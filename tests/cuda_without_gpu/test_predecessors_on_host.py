@@ -43,9 +43,10 @@ def kernels_for():
 def predecessors(
     kernels, plan, D, before, tolerance, *, threads=32, backwards=False, all_by_repair=False, bounded=False, longest=99
 ):
-    """As `semiring.kernels.cuda.predecessors.search.find_predecessors`; (pred, how many rows were repaired, failed).
+    """Search as `find_predecessors` does; return (pred, how many rows were repaired, failed).
 
-    bounded: without the edges that end no path. longest: of a list that is sorted.
+    bounded: leave out edges that end no path. longest: the length up to which a list is sorted. See
+    `semiring.kernels.cuda.predecessors.search`.
     """
     n = len(D)
     limits = np.array([*tolerance.tight, *tolerance.loose, *tolerance.bound])
@@ -100,7 +101,7 @@ def list_of(degrees, ends, j):
 
 
 def check_list(plan, filled, ordered, places, is_sorted):
-    """The same edges, in the order of their tails as filled, and then the best first."""
+    """Check that a list holds the same edges, first in the order of their tails, then sorted with the best first."""
     (tails, weights), (tails_after, weights_after) = ([array[places] for array in pair] for pair in (filled, ordered))
     assert (np.diff(tails) > 0).all()
     assert sorted(zip(tails, weights, strict=True)) == sorted(zip(tails_after, weights_after, strict=True))

@@ -181,12 +181,13 @@ def test_the_first_pivot_without_a_star_is_named(host, n, monkeypatch):
     stack[1, 68, 68] = 2
     stacks.close_stack(replace(plan, status=Status(word=word)), aligned(stack))
     assert word[0] == n + 68
-    stacks.close_stack(plan, aligned(stack))  # and nobody need ask
+    stacks.close_stack(plan, aligned(stack))  # the caller need not read the word
 
 
 @pytest.mark.full
 def test_one_matrix_goes_the_way_that_is_fastest(host, rng, monkeypatch):
-    """Of 8 bytes by two launches a stage: but not beside products, nor where a kernel is named; a few rows in one."""
+    """Elements of 8 bytes take two launches a stage, except beside products or with a named kernel; few rows take
+    one."""
     host.looks, others = False, []
     monkeypatch.setattr(kernels, "max_shared_memory", lambda: 227 << 10)
     monkeypatch.setattr(kernels, "close_block", lambda plan, A: others.append("block"))
@@ -228,7 +229,8 @@ def test_one_matrix_goes_the_way_that_is_fastest(host, rng, monkeypatch):
 @pytest.mark.full
 @pytest.mark.parametrize("name", full(lambda name: name == "min_plus", ["min_plus", "max_plus"]))
 def test_a_candidate_that_is_undefined_is_dropped(host, rng, name):
-    """∞ ⊗ -∞ is NaN, and no path: in float64 a comparison and a selection keep the entry."""
+    """The product ∞ ⊗ -∞ is NaN, which is no path. In float64, ⊕ is a comparison and a selection, and keeps the
+    entry."""
     plan, n = make_plan(CATALOGUE[name], "float64"), 130
     host.looks = False
     stack = rng.choice([np.inf, -np.inf, 1, 2, 3], (1, n, n))

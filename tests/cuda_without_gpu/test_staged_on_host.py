@@ -37,7 +37,7 @@ def close(kernels, chosen, A, P, k0, n, first, backwards):
 
 
 def matrix(rng, name, dtype, n):
-    """One whose closure exists: acyclic, or of cycles that do not improve."""
+    """Return a matrix whose closure exists: acyclic, or with cycles that do not improve."""
     if CATALOGUE[name].idempotent:
         return inside(entries(rng, name, dtype, (n, n), tame=True), name)
     return inside(nilpotent(rng, name, dtype, n), name)
@@ -327,7 +327,7 @@ def test_look_ahead_names_a_pivot_without_a_star():
     ),
 )
 def test_blocks_of_look_ahead_read_nothing_that_others_write(shape, workers, rng):
-    """In orders drawn by lot, by words that launches of other grids left behind, with a last stage of padding.
+    """Blocks in random order read no foreign writes, with words of other grids' launches and a last stage of padding.
 
     Streamed tiles read the pivot block that the last thread block closes with the blocks around it, and discard it.
     """
@@ -372,7 +372,8 @@ extern "C" __global__ void hand_over(int *A, int ordered) {
 
 @pytest.mark.full
 def test_races_are_seen():
-    """What the host finds where blocks are not ordered, where atomic operations meet, where one waits for the other."""
+    """The host reports races of unordered blocks, and none of atomic operations or of blocks that wait for each
+    other."""
     kernels = HostKernels(RACES, races=True)
     A, one = np.zeros(5, np.int32), (1, 1, 1)
     assert {race[:2] for race in kernels.launch("shift", (4, 1, 1), one, [A])} == {(0, 1), (0, 2), (0, 3)}

@@ -1,4 +1,4 @@
-"""Strips that a GPU works on, with a stand-in for it whose copies happen when somebody waits for them, and not before.
+"""Test strips on a stand-in for a GPU, whose copies happen when a caller waits for them, and not before.
 
 The same calls run on a device in `test_gpu_strips`.
 """
@@ -191,7 +191,7 @@ def test_an_array_that_is_larger_than_the_gpu(monkeypatch, rng, device):
     ),
 )
 def test_the_memory_is_kept_to(monkeypatch, rng, path, name, dtype):
-    """That of the device and of the host together, which are one here."""
+    """The limit bounds the memory of the device and of the host together, which are one in this test."""
     n = 500
     A = rounded(rng, n, name, dtype)
     np.save(path, A)

@@ -69,7 +69,7 @@ def test_the_cheaper_way_is_taken(rng):
 
 
 def test_a_wide_pivot_block_comes_in_slices(rng, way):
-    """In float64 labels of 32 pivots come down together: the last supernode of a dense graph has 90."""
+    """Labels of 32 pivots are computed together in float64; the last supernode of a dense graph has 90."""
     A = rng.integers(1, 99, (90, 90)).astype(float)
     sources, targets = rng.integers(0, 90, (2, 500))
     assert np.array_equal(sr.factor(A).distances(sources, targets), sr.closure(A)[sources, targets])
@@ -89,7 +89,7 @@ def test_other_trees_are_not_reached(way):
 
 
 def test_negative_weights(rng, way):
-    """Under potentials, exact ones too."""
+    """Distances of pairs are right under potentials, exact ones too."""
     A = grid(rng, 15, high=3, directed=True).tocoo()
     h = 9 * rng.normal(size=225)
     A.data = A.data + h[A.col] - h[A.row]

@@ -38,7 +38,7 @@ SHAPES = [
 
 
 def products() -> None:
-    """On the tensor cores, C read or not, ⊕ or and xor; inside larger memory."""
+    """Multiply on the tensor cores, with C read or not, ⊕ or and xor, inside larger memory."""
     rng = np.random.default_rng(0)
     for m, k, n, before in SHAPES:
         a, b, c = (rng.random(shape) < 0.02 for shape in ((m, k), (k, n), (m, n)))
@@ -80,7 +80,8 @@ def closures() -> None:
 
 
 def components() -> None:
-    """Edges in lists, and sweeps; a block upper triangular elimination, a component that is filled."""
+    """Close graphs by lists of edges and by sweeps, with a block upper triangular elimination and a filled
+    component."""
     step = import_module("semiring.closures.rules.reachability")
     for few in (64, 0):
         with (

@@ -1,11 +1,11 @@
-"""A small suite of GPU products for compute-sanitizer: every way through the kernels, at sizes that stick out.
+"""Run GPU products for compute-sanitizer: every way through the kernels, at sizes that tiles do not divide.
 
     export PYTHONPATH=.:tests/support
     compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 1 python tests/gpu/sanitize_cuda.py
     compute-sanitizer --tool racecheck --error-exitcode 1 python tests/gpu/sanitize_cuda.py
 
-(The errors of the API that are not reported: cuda-bindings asks for functions that are newer than the driver.)
-Run it once without the sanitizer before: what compiles then is taken from disk, and the sanitizer sees kernels alone.
+Errors of the API are not reported, because cuda-bindings requests functions that are newer than the driver. Run it once
+without the sanitizer before. The kernels then come from disk, and the sanitizer does not see their compilation.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""GPU closures for compute-sanitizer: those of papers, look-ahead in every shape, blocks, predecessors.
+"""Run GPU closures for compute-sanitizer: those of papers, look-ahead in every shape, blocks, predecessors.
 
     export PYTHONPATH=.:tests/support
     compute-sanitizer --tool memcheck --report-api-errors no --error-exitcode 1 python tests/gpu/sanitize_staged.py
     compute-sanitizer --tool racecheck --error-exitcode 1 python tests/gpu/sanitize_staged.py
 
-Arguments are the parts to run: see `PARTS`; without any, all of them. Run it once without the sanitizer before: what
-compiles then is taken from disk, and the sanitizer sees kernels alone. racecheck looks at shared memory; that no thread
-block of a launch reads what another one of it writes is what test_staged_on_host.py shows, so that small matrices
+Arguments are the parts to run: see `PARTS`; without any, all of them. Run it once without the sanitizer before. The
+kernels then come from disk, and the sanitizer does not see their compilation. racecheck checks shared memory.
+test_staged_on_host.py shows that no thread block of a launch reads what another block of it writes, so small matrices
 suffice here.
 """
 
@@ -72,7 +72,7 @@ def look_ahead() -> None:
 
 
 def close_blocks(cases: list[tuple[str, str, bool]], sizes: tuple[int, ...]) -> None:
-    """One block, without the pivots and with them."""
+    """Close one block, without the pivots and with them."""
     for name, dtype, nonnegative in cases:
         for n in sizes:
             plan, A, expected = case(name, dtype, nonnegative, n)
@@ -84,7 +84,7 @@ def close_blocks(cases: list[tuple[str, str, bool]], sizes: tuple[int, ...]) -> 
 
 
 def blocks() -> None:
-    """Those in registers, a stack of them, and one of matrices of several blocks."""
+    """Close blocks in registers, a stack of them, and a stack of matrices of several blocks."""
     close_blocks(CASES, (64, 100))
     for n in (100, 140):
         plan, A, expected = case(*CASES[0], n)
@@ -94,12 +94,12 @@ def blocks() -> None:
 
 
 def large_blocks() -> None:
-    """One beyond the registers, as small as it can be: racecheck took more than a minute for some of 200 rows."""
+    """Close the smallest block beyond the registers: racecheck took more than a minute for some of 200 rows."""
     close_blocks(CASES[:1], (129,))
 
 
 def bits() -> None:
-    """Packed bits."""
+    """Close matrices of packed bits."""
     for n in (70, 200):
         plan = make_plan(CATALOGUE["boolean"], "bool", storage="bits")
         expected = packed(np.random.default_rng(n).random((n, n)) < 1.5 / n)
@@ -110,7 +110,7 @@ def bits() -> None:
 
 
 def predecessors() -> None:
-    """Of all pairs, and of the paths from one vertex."""
+    """Search predecessors of all pairs, and of the paths from one vertex."""
     for dtype in ("float32", "int32"):
         n = 150
         plan, A, D = case("min_plus", dtype, True, n)

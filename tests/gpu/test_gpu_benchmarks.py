@@ -1,4 +1,4 @@
-"""Every table of every benchmark for a GPU, at a tiny size, by its command line; no test looks at a time."""
+"""Test every table of every benchmark for a GPU, at a tiny size, by its command line. No test checks a time."""
 
 from __future__ import annotations
 
@@ -106,7 +106,8 @@ def test_tables_of_other_benchmarks_run_on_a_gpu(module, arguments, tmp_path, ca
     if module == "benchmarks.papers":
         assert tuple(found.tables) == papers.NEED_GPU, found.left_out
         for name, table in found.tables.items():
-            table_checks.check(name, table, re.compile("."))  # no paper has these sizes
+            # any column may be empty, because no paper reports these sizes
+            table_checks.check(name, table, re.compile("."))
     elif module == "benchmarks.factor":
         assert list(found.tables) == ["device"]
         table_checks.check("device", found.tables["device"], re.compile("distances/s"))  # there are none of `refactor`

@@ -78,7 +78,7 @@ def test_products_of_every_shape(seed, tensor_cores):
 @pytest.mark.parametrize("sides", [(0, 70, 50), (70, 0, 50), (70, 50, 0), (0, 0, 0)])
 @pytest.mark.parametrize("name", ["boolean", "xor_and"])
 def test_products_of_nothing(name, sides, tensor_cores):
-    """Without k there is nothing to add: C is 0 after a product, and stays after one that is added."""
+    """If k is 0, C is 0 after a product, and an accumulating product leaves C unchanged."""
     import cupy
 
     m, n, k = sides
@@ -119,7 +119,7 @@ def reachable(a):
 @pytest.mark.parametrize("degree", [0.6, 1.2])
 @pytest.mark.parametrize("method", ["auto", "rkleene", "blocked_floyd_warshall"])
 def test_closures(n, degree, method, rng):
-    """Those that are squared, and those that are eliminated in blocks of them; in place, and A⁺ too."""
+    """Closures by squares and by elimination in blocks of squares are right, in place and for A⁺ too."""
     a = np.zeros((n, n), bool)
     count = int(degree * n)
     a[rng.integers(0, n, count), rng.integers(0, n, count)] = True
@@ -168,7 +168,7 @@ def test_a_product_with_columns_of_its_result(first, tensor_cores, rng):
 
 
 def test_a_path_through_all_vertices(rng):
-    """The longest way there is, in an order that no block knows: squares must not stop too early."""
+    """The path is as long as possible, in an order unrelated to the blocks, so squares must not stop too early."""
     for n in (129, 257, 1024, 4096):
         order = rng.permutation(n)
         a = np.zeros((n, n), bool)
@@ -179,7 +179,7 @@ def test_a_path_through_all_vertices(rng):
 
 
 def test_rows_that_begin_between_multiples_of_sixteen_bytes(rng):
-    """Their squares are made of copies, one for each round."""
+    """The squares of such rows use copies, one for each round."""
     import cupy
 
     n = 1000  # rows of 32 words, in memory of 35 words a row
@@ -198,7 +198,7 @@ def test_rows_that_begin_between_multiples_of_sixteen_bytes(rng):
 
 @pytest.mark.parametrize("n", [5000, 20000, 33000])
 def test_the_same_bits_every_time(n, rng):
-    """As one recorded launch or task by task: of 5000 in one lane, of the others in lanes side by side."""
+    """Results are bitwise identical by one recorded launch or task by task, in one lane (5000 vertices) or several."""
     tails, heads = rng.integers(0, n, (2, int(1.2 * n)))
     A = BitMatrix.from_edges(tails, heads, (n, n)).to_device()
     first = sr.closure(A, "boolean").words
@@ -282,7 +282,7 @@ def test_what_a_look_finds_is_told(monkeypatch):
 
 
 def test_edges_in_and_out_on_a_gpu(rng):
-    """As on the host: matrices from edges and edges from them, components, and the fewest edges of an acyclic graph."""
+    """A GPU converts edges to matrices and back, finds components and reduces an acyclic graph, as the host does."""
     import cupy
 
     n = 300
@@ -306,7 +306,7 @@ def test_edges_in_and_out_on_a_gpu(rng):
 
 
 def test_truth_values_of_the_host_are_packed_on_the_way(rng):
-    """Of their bytes some rows are on the GPU at a time: it has no room for all of them."""
+    """Only some rows of the bytes are on the GPU at a time, because its memory cannot hold all of them."""
     import cupy
 
     n = 20000

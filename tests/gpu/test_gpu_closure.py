@@ -181,7 +181,7 @@ def test_half_precision(rng, cupy, name, dtype):
 
 @pytest.mark.parametrize("name", ["min_plus", "max_plus", "max_times"])
 def test_float16_is_closed_in_float32_and_rounded_once(rng, cupy, name):
-    """By every method, alone and in a stack; in float16 where the caller asks for it."""
+    """Every method does so, alone and in a stack, and closes in float16 if the caller requests it."""
     for n in (40, 200, 600, 1100):
         A = rng.random((n, n)) ** 3 * (-1 if name == "max_plus" else 1)
         A[rng.random((n, n)) < 0.5] = sr.as_semiring(name).zero_for(np.dtype(np.float16))
@@ -201,7 +201,7 @@ def test_float16_is_closed_in_float32_and_rounded_once(rng, cupy, name):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_cycles_that_gain_by_the_rounding_of_halves_are_none(rng, cupy, dtype):
-    """As on the host, alone and in a stack; a cycle that gains by more is one."""
+    """Such cycles are accepted as on the host, alone and in a stack; a cycle that gains by more is not."""
     dtype = np.dtype(dtype if dtype == "float16" else pytest.importorskip("ml_dtypes").bfloat16)
     for n in (2, 40, 300, 1100):
         heights, sizes = 10 * rng.normal(size=n), rng.random(n) + 0.1

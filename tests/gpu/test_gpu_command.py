@@ -18,7 +18,7 @@ def count() -> int:
 
 
 def devices() -> list[str]:
-    """All names of GPUs of this machine that ``--device`` takes."""
+    """Return every name of GPUs of this machine that ``--device`` accepts."""
     names = [f"cuda:{number}" for number in range(count())]
     return ["cuda", *names, ",".join(names), "cuda:*"]
 

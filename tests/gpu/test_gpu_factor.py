@@ -73,7 +73,7 @@ def test_answers_are_those_of_the_host(name, dtype, side, rng):
 
 
 def test_large_fronts(rng):
-    """Of a graph that fills up: most of the work is in products."""
+    """The fronts of a graph that fills up are large, so most of the work is in products."""
     n = 700
     A = sparse.random_array((n, n), density=4 / n, rng=rng, data_sampler=lambda size: rng.integers(1, 99, size)).tocsr()
     for dtype in (np.float32, np.int32):

@@ -25,7 +25,7 @@ def by_cublas(monkeypatch):
 
 
 def exact(A, B, C=None):
-    """In float64 with the maximum taken out; of float64 operands in extended precision."""
+    """Compute the product in extended precision, with the maximum of each sum factored out."""
     A, B = (X.astype(np.longdouble) for X in (A, B))
     found = np.empty((A.shape[0], B.shape[1]), np.longdouble)
     for i, row in enumerate(A):

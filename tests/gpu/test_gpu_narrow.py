@@ -33,7 +33,7 @@ def test_the_largest_whole_number(cupy, dtype):
 @pytest.mark.parametrize("name", ["min_plus", "max_plus"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
 def test_whole_numbers_in_narrower_integers(rng, cupy, monkeypatch, dtype, name):
-    """The same bits, in a new array and in place."""
+    """The results are bitwise identical, in a new array and in place."""
     for speed, dtypes in (("_CLOSURES", ["int16"]), ("_OF_8_BYTES", ["int16", "int32"])):
         always = tuple((inner, 0) for inner in dtypes)
         monkeypatch.setattr(h200, speed, replace(getattr(h200, speed), narrow=always))

@@ -26,7 +26,7 @@ CASES = [
 @pytest.mark.parametrize("method", EVERY)
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_closures(method, name, dtype, rng):
-    """On random graphs, moved to the GPU and back."""
+    """Closures of random graphs are right after a copy to the GPU and back."""
     for n in (0, 1, 31, 32, 33, 65, 130, 257):
         A = matrix(rng, n, name, dtype, density=min(1, 4 / max(n, 1)))
         for reflexive in (True, False):

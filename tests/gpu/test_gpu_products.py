@@ -1,4 +1,4 @@
-"""What GPU products do beyond the contract's suite: stacks, parts of k, streams, bfloat16, the cache on disk."""
+"""Test GPU products beyond the contract's suite: stacks, parts of k, streams, bfloat16, the cache on disk."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_the_stream_of_the_plan(backend, rng):
 
 
 def test_a_thread_that_has_touched_no_gpu(backend, rng):
-    """It loads kernels, before anything of CUDA's has run in it."""
+    """Such a thread loads kernels before any function of CUDA has run in it."""
     import cupy
 
     from semiring.kernels.cuda.compile import loading
@@ -154,7 +154,7 @@ def test_a_thread_that_has_touched_no_gpu(backend, rng):
 
 @pytest.fixture
 def short_sides(monkeypatch):
-    """As if a launch took sides of at most 64."""
+    """Limit the sides of a launch to 64."""
     from semiring.kernels.cuda.product import operations as products
     from semiring.kernels.cuda.product import witnesses as recording
 
@@ -205,7 +205,7 @@ LARGE = [
 
 @pytest.mark.parametrize(("name", "dtype", "nonnegative", "tile"), LARGE)
 def test_the_tiles_of_large_products(backend, name, dtype, nonnegative, tile, monkeypatch, rng):
-    """They begin at some thousand rows; here they compute what sticks out of one or two of them by little."""
+    """The large tiles begin at some thousand rows. Here they compute matrices a little larger than one or two tiles."""
     from semiring.kernels.cuda.product import launches, tiles
     from semiring.kernels.cuda.product import operations as products
 
@@ -234,7 +234,7 @@ def test_the_tiles_of_large_products(backend, name, dtype, nonnegative, tile, mo
 
 
 def test_more_than_two_to_the_31_elements(backend):
-    """Of A, of B and of C, at both ends of their memory; a look at more than 2³² of them."""
+    """A, B and C may have more than 2³¹ elements, which are right at both ends, and a scan reads more than 2³²."""
     import cupy
 
     from semiring.arrays.entries import check_entries

@@ -1,5 +1,5 @@
-"""Closures on several GPUs of a host: the bits of one GPU, wherever the matrix is; and calls on a GPU that is not the
-first, whose kernels are others than those of the first.
+"""Test closures on several GPUs of a host, which have the bits of one GPU wherever the matrix is. Calls on a GPU that
+is not the first are tested too, because each GPU loads kernels of its own.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def several(request, cupy, monkeypatch):
 
 
 def shared_by(function, shares):
-    """The same function, with each GPU named as often as it takes to name so many."""
+    """Return the function with the GPUs repeated until ``shares`` of them are named."""
     return lambda numbers, *more, **options: function((numbers * shares)[:shares], *more, **options)
 
 

@@ -24,7 +24,7 @@ LAYOUTS = ("rows", "columns", "strided", "reversed")
 
 
 class Staged:
-    """What this package provides of the kernel contract."""
+    """A backend with the functions of the kernel contract that this package provides."""
 
     name = "staged"
 
@@ -39,13 +39,13 @@ class Staged:
 
 
 def engines(semiring, dtype, **facts):
-    """This package's, and the reference's."""
+    """Return the engines of this package and of the reference backend."""
     plan = make_plan(semiring, dtype, **facts)
     return Engine(OnDevice(Staged()), plan), Engine(ReferenceBackend(), make_plan(semiring, dtype, **facts))
 
 
 def matrix(rng, name, dtype, n):
-    """One whose closure exists: acyclic, or of cycles that do not improve."""
+    """Return a matrix whose closure exists: acyclic, or with cycles that do not improve."""
     if CATALOGUE[name].idempotent:
         return inside(entries(rng, name, dtype, (n, n), tame=True), name)
     return inside(nilpotent(rng, name, dtype, n), name)
@@ -194,7 +194,7 @@ def test_closures(kernel, name, dtype, rng):
 
 @pytest.mark.parametrize(("name", "dtype"), [("min_plus", "float32"), ("max_min", "float32"), ("min_plus", "int32")])
 def test_large_tiles(name, dtype, rng):
-    """From 1025, 1409 and 1537 rows on larger tiles are held, from 2049 on none; results as the host has them."""
+    """Tiles grow from 1025, 1409 and 1537 rows on, and from 2049 on no tile is held. Results are those of the host."""
     from semiring import closure
 
     for n in (1030, 1536, 1801, 2051):
@@ -215,7 +215,7 @@ WIDE = [("min_plus", "float64"), ("max_plus", "float64"), ("max_min", "float64")
 
 @pytest.mark.parametrize(("name", "dtype"), [*WIDE, ("min_plus", "int64"), ("max_min", "int16")])
 def test_one_matrix_by_two_launches_a_stage(name, dtype, rng, monkeypatch):
-    """As a stack of one, and where that is taken to be fastest, in every layout."""
+    """A matrix is closed as a stack of one, and by default where that is expected to be fastest, in every layout."""
     import cupy
 
     plan = make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus")
@@ -240,7 +240,7 @@ def test_one_matrix_by_two_launches_a_stage(name, dtype, rng, monkeypatch):
 @pytest.mark.parametrize(("name", "dtype"), WIDE)
 @pytest.mark.parametrize("n", [1025, 1471])
 def test_large_matrices_of_wide_elements(name, dtype, n, rng):
-    """By what is fastest and by look-ahead as the host has them; rounded sums have the same bits run after run."""
+    """The default kernel and look-ahead agree with the host, and rounded sums have identical bits in every run."""
     from semiring import closure
 
     plan = make_plan(CATALOGUE[name], dtype, nonnegative=name == "min_plus")

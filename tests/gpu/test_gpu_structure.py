@@ -1,4 +1,4 @@
-"""Closures on a GPU that spare work where the graph allows it, against those without and against oracles."""
+"""Test closures on a GPU that avoid work where the graph allows it, against the dense ones and against oracles."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZES = (1, 33, 701)
 
 @pytest.fixture
 def of_few(monkeypatch):
-    """Few vertices are looked at as many are, and closed in small blocks."""
+    """Scan graphs of few vertices as if they were large, and close them in small blocks."""
     from semiring.algorithms import schedule
     from semiring.closures import costs
 
@@ -175,7 +175,7 @@ def test_separators(name, dtype, both, of_few, rng):
 
 
 def test_a_triangle_of_a_product(rng):
-    """On and above the diagonal it is the whole product, in views of other matrices and at odd sides."""
+    """The triangle on and above the diagonal equals the product, in views of other matrices and at odd sides."""
     import cupy
 
     cases = ("min_plus", "float32"), ("min_plus", "int16"), ("plus_times", "float32"), ("max_min", "int32")

@@ -1,4 +1,4 @@
-"""What gradients are made of: derivatives of expressions, products with exponents, sums along trees, rules."""
+"""Test the parts of gradients: derivatives of expressions, products with exponents, sums along trees, rules."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_sums_are_those_of_reduce(name, rng):
 
 
 def test_the_gradient_by_emissions_is_the_posterior(rng):
-    """By the forward and the backward algorithm, with probabilities."""
+    """The posterior comes from the forward and the backward algorithm, with probabilities."""
     steps, n = 30, 4
     begin, A, emit = rng.dirichlet(np.ones(n)), rng.dirichlet(np.ones(n), n), rng.random((steps, n))
     forward, backward = [begin], [np.ones(n)]
@@ -152,7 +152,7 @@ def test_where_there_is_no_path_the_gradient_is_zero(rng):
 
 @pytest.mark.full
 def test_memory_grows_with_the_root_of_the_steps(rng):
-    """Beside operands, gradients and result: what lives at once while a sequence of T steps is differentiated."""
+    """The memory beside operands, gradients and result grows with √T for a sequence of T steps."""
     n, rows = 32, 40
     peaks = []
     for steps in (100, 1600):

@@ -185,7 +185,8 @@ def test_errors_about_a_semiring_of_the_users_own_name_its_options(run, towns, c
 
 
 def test_integers_begin_again_in_a_wider_dtype(run, towns):
-    """Distances beyond half the range of int16, which Python gives of a matrix that is not closed in place."""
+    """The command writes distances beyond half the range of int16, as `semiring.closure` returns them if it does not
+    close in place."""
     (towns / "far.csv").write_text("from,to,km\na,b,10000\nb,c,10000\n")
     assert run("closure", "far.csv", "--dtype", "int16", "-o", "D.npy")[0] == 0
     assert np.load("D.npy")[0, 2] == 20_000
@@ -984,7 +985,7 @@ def test_a_terminal_that_knows_only_ascii(tmp_path):
 
 @pytest.mark.full
 def test_the_examples_of_the_help_run(run, tmp_path, monkeypatch):
-    """Those of `semiring --help`, a line for each command, and those below the help of each command."""
+    """The examples of `semiring --help`, a line for each command, run, and those below the help of each command."""
     monkeypatch.chdir(tmp_path)
     code, out, _ = run("--help")
     assert code == 0
@@ -1133,7 +1134,7 @@ def test_there_is_no_progress_without_a_terminal():
 
 
 def told(terminal, *seconds):
-    """What a terminal shows of compilations that took so long."""
+    """Return what a terminal shows of compilations that took so many seconds."""
     with Compilations(terminal):
         for long in seconds:
             under_way = Compilation("min_plus float32 product")
@@ -1237,7 +1238,7 @@ def test_warnings_name_no_line_of_the_command(run, towns):
 
 
 def test_weights_that_are_no_probabilities_are_refused(run, towns):
-    """Of percentages the product was printed, with a warning; a weight of 1.5 passed where the product is below 1."""
+    """A weight above 1 raises, also a percentage, and also if the product of the path is below 1."""
     (towns / "p.csv").write_text("from,to,p\na,b,0.5\nb,c,1.5\n")
     words = ["paths", "p.csv", "--kind", "reliable"]
     for more in ([], ["--from", "a", "--to", "c"], ["-o", "d.npy"]):

@@ -1,4 +1,4 @@
-"""What may be given: frames with labels, lists of edges, graphs of other libraries; and what is refused."""
+"""Test inputs: frames with labels, lists of edges, graphs of other libraries, and inputs that raise."""
 
 from __future__ import annotations
 
@@ -787,7 +787,7 @@ def test_a_usual_title_is_no_better_than_another(titles, tmp_path):
 
 
 def test_a_network_that_names_no_semiring_is_of_min_plus_everywhere():
-    """Its ∞ was an edge of condensation, an unknown weight of relations, and a width."""
+    """A matrix without a semiring is of min_plus, so its ∞ is no edge of condensation, no weight and no width."""
     matrix = np.array([[INF, 1, 2], [INF, INF, 3], [INF, INF, INF]])
     unsaid, said = (sr.Network(matrix, names=("a", "b", "c"), semiring=own) for own in (None, sr.min_plus))
     assert repr(sr.condensation(unsaid)) == "Condensation(3 vertices, 3 components, 3 edges between)"
@@ -879,7 +879,7 @@ def test_rows_that_pandas_counts_are_no_weights(tmp_path, more):
 
 
 def test_times_are_no_weights_of_a_frame():
-    """They were read as nanoseconds."""
+    """A column of timedeltas raises, because its numbers would be nanoseconds."""
     frame = pd.DataFrame({"from": ["a"], "to": ["b"], "trip": pd.to_timedelta([2], "h")})
     for more in ({}, {"weight": "trip"}):
         with pytest.raises(FormatError, match=r"the column 'trip' holds timedelta64.*: convert .*total_seconds"):

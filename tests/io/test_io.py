@@ -136,7 +136,8 @@ def test_names_survive(tmp_path, ending):
 @pytest.mark.parametrize("ending", NAMED)
 @pytest.mark.parametrize("n", [3, 100])
 def test_vertices_come_back_in_their_order(tmp_path, ending, n):
-    """Where edges name them in another, and where some have none: the first, one in between, the last."""
+    """Vertices keep their order if the edges name them in another, and if the first, a middle or the last has no
+    edge."""
     names = tuple(f"v{i}" for i in reversed(range(n)))
     backwards, sparse = np.full((n, n), INF), np.full((n, n), INF)
     backwards[0, n - 1], backwards[n - 1, 0] = 3, 4
@@ -391,7 +392,7 @@ MISTYPED = [
 @pytest.mark.parametrize("weight", MISTYPED)
 @pytest.mark.parametrize(("mark", "name"), [(";", "net.csv"), ("\t", "net.tsv")])
 def test_an_edge_whose_weight_is_mistyped_is_no_header(tmp_path, weight, mark, name):
-    """It was taken for one, and the edge was lost."""
+    """A first line with a mistyped weight raises, because reading it as a header would lose the edge."""
     lines = [("# the first line that counts",), ("A", "B", weight), ("C", "D", "3")]
     text = "\n".join(mark.join(fields) for fields in lines)
     with pytest.raises(FormatError) as raised:
@@ -509,7 +510,7 @@ def test_a_weight_that_is_asked_for_makes_a_header(tmp_path, title):
 
 @pytest.mark.parametrize("first", ["u,v,3", "source,target,0.5", "v,u,inf", "start,end,-1e3"])
 def test_usual_titles_above_a_number_may_be_an_edge(tmp_path, first):
-    """It was taken for a header, and the edge was lost."""
+    """A first line of usual titles above a number raises, because reading it as a header may lose an edge."""
     text = f"{first}\nx,y,4\n"
     with pytest.raises(
         FormatError, match=r"net.csv:1: the first line reads like a header, but '.*' may be the weight of"
@@ -655,7 +656,7 @@ BLANKS = "an edge from .* to .*, or an edge whose weight follows a blank. Put na
     ],
 )
 def test_blanks_that_may_part_a_weight_are_asked_for(tmp_path, name, line):
-    """Of an edge with a weight one without was made, between other vertices."""
+    """A blank that may separate a weight raises, because the line could be an edge without a weight between others."""
     with pytest.raises(FormatError, match=f":1: .* is {BLANKS}"):
         edge_list(tmp_path, f"{line}\n", name)
 

@@ -1,4 +1,4 @@
-"""What a notebook shows, and the ways out to frames, graphs and pictures; what if an edge were not there."""
+"""Test what a notebook shows, the exports to frames, graphs and pictures, and results without an edge."""
 
 from __future__ import annotations
 

@@ -290,6 +290,6 @@ def test_the_fill_of_a_factor(tmp_path):
     ],
 )
 def test_a_heat_map_is_of_a_square_matrix(given, names, message):
-    """Of 2 rows and 3 columns two of them were drawn."""
+    """A matrix of 2 rows and 3 columns raises."""
     with pytest.raises(sr.errors.ShapeError, match=message):
         plot.plot_matrix(given, names=names)

@@ -247,7 +247,7 @@ def test_entries_outside_the_domain_are_named():
 
 
 def test_results_of_steps_are_not_scanned():
-    """What overflows on the way is no entry of an operand: it is ∞, as the result of one product is."""
+    """An intermediate result that overflows is ∞, as the result of one product is, and is not scanned as an operand."""
     A = np.array([[1e200]])
     given = {"semiring": "plus_times", "optimize": [(0, 1), (0, 1)]}
     np.testing.assert_array_equal(sr.einsum("ij,jk,kl->il", A, A, np.ones((1, 1)), **given), [[INF]])

@@ -28,7 +28,7 @@ def wide(*arrays):
 
 
 def once(found, exact, dtype):
-    """Within half a unit of the dtype, and what float32 may have lost on the way."""
+    """Check for errors within half a unit of the dtype and what float32 may have lost before."""
     found, exact = np.asarray(found).astype(float), np.asarray(exact, float)
     limits = float_limits(dtype)
     unit = np.maximum(np.abs(exact), float(limits.smallest_normal)) * float(limits.eps)
@@ -161,7 +161,7 @@ def test_least_solutions_of_both_signs_are_rounded_once(rng, dtype):
 
 
 def test_weights_of_very_different_size_in_halves(rng):
-    """Where float64 would drown one: exact potentials, of rounded weights too."""
+    """Exact potentials are used if float64 would lose a small weight, also for rounded weights."""
     dtype = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
     A = both_signs(rng, dtype, 12, 1.0)
     A[:, 3], A[3] = -3e19, 1e20

@@ -110,7 +110,7 @@ def test_paths_that_are_counted_end_with_an_error_not_with_a_wrong_number():
 
 
 def test_what_is_added_to_a_product_counts_where_it_stands():
-    """A great entry of C beside a great one of A · B is no reason to refuse them, and the message tells their sum."""
+    """Great entries of C and of A · B raise only where they are added, and the message shows their sum."""
     least, C = np.eye(2, dtype=np.int16), np.array([[32767, 0], [0, -5]], np.int16)
     A = np.array([[0, 0], [0, 7]], np.int16)
     for out in (None, C.copy()):

@@ -16,7 +16,7 @@ INF = np.inf
 
 
 def stepwise(A, x, name, weights=None, lengths=None, steps=None):
-    """What `scan` returns, one NumPy expression over all (k, j) after the other."""
+    """Compute what `scan` returns, by one NumPy expression over all (k, j) for each step."""
     semiring, steps = sr.as_semiring(name), len(A) if A.ndim > 2 else len(weights) if steps is None else steps
     states, batch = [], x.shape[:-1]
     for t in range(steps):

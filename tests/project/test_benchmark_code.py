@@ -1,4 +1,4 @@
-"""What the sources of the benchmarks may use, and what their command lines say."""
+"""Test what the sources of the benchmarks may use, and what their command lines say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every table of every benchmark for a CPU, at a tiny size, by its command line; no test looks at a time."""
+"""Test every table of every benchmark for a CPU, at a tiny size, by its command line. No test checks a time."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def partly(module, name):
 
 
 def test_no_benchmark_is_forgotten():
-    """Those of ranks are in ``test_benchmarks_on_ranks.py``."""
+    """Every benchmark has a test; those of ranks are in ``test_benchmarks_on_ranks.py``."""
     assert {*TINY, "benchmarks.mpi"} == set(table_checks.scripts())
 
 
@@ -103,7 +103,7 @@ def test_every_table_is_filled(module, tmp_path, capsys, monkeypatch, as_it_was)
 
 @pytest.mark.parametrize(("semiring", "dtype"), LIMITS)
 def test_loops_of_limits_compute_with_normal_numbers(semiring, dtype):
-    """Of subnormal numbers a processor makes a fraction of the pairs that a product makes of ordinary ones."""
+    """Loops avoid subnormal numbers, of which a processor computes only a fraction of the usual pairs."""
     expected = sr.CATALOGUE[semiring].mul(*np.ones((2, 1), dtype))
     for loop in loops(semiring, dtype):
         values = loop.registers()
@@ -135,7 +135,8 @@ def test_energy_is_left_out_where_no_counter_can_be_read(tmp_path, capsys, monke
 
 
 def test_times_beyond_the_limit_are_extrapolated_and_marked(capsys):
-    """By n³ from one size, and by the fitted exponent from several; ratios of such times are marked too."""
+    """Times are extrapolated by n³ from one size, and by a fitted exponent from several. Their ratios are marked
+    too."""
     sizes: list[int] = []
 
     def measure(n: int) -> float:
@@ -152,7 +153,7 @@ def test_times_beyond_the_limit_are_extrapolated_and_marked(capsys):
 
 
 def test_tables_of_a_gpu_put_the_numbers_of_the_papers_beside_those_of_a_clock(tmp_path, capsys, monkeypatch):
-    """With a clock that says n³ ps and without a GPU: the rows, the ratios of the papers, and those of the clock."""
+    """Tables hold the rows, the ratios of the papers and those of a clock that returns n³ ps, without a GPU."""
     monkeypatch.setattr(papers, "_needs_gpu", lambda: None)
     monkeypatch.setattr(papers, "_SERIAL", lambda n: 1e-10 * n**3)
     monkeypatch.setattr(papers.gpu, "seconds", lambda name, n, edges=60, blocks=None: 1e-12 * n**3)

@@ -1,4 +1,4 @@
-"""The benchmarks' own machinery: files of tables, and two libraries compared; no test looks at a time."""
+"""Test the machinery of the benchmarks: files of tables, and comparisons of two libraries. No test checks a time."""
 
 from __future__ import annotations
 

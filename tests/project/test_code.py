@@ -1,4 +1,4 @@
-"""What became of a semiring: each language, for semirings of the catalogue and a user's own; and what errors say."""
+"""Test the code of a semiring in each language, for the catalogue and a user's own semirings, and the errors."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_the_whole_source_of_a_closure_compiles():
     ids=lambda x: " ".join(x) if isinstance(x, tuple) else "",
 )
 def test_products_on_a_gpu(words, expected):
-    """In a process of its own: the DSL looks at the environment when it is loaded."""
+    """The command runs in a process of its own, because the DSL reads the environment when it is loaded."""
     if "sass" in words and listing.find_disassembler() is None:
         pytest.skip("nvdisasm is not installed: pip install '.[code]'")
     if "--target" not in words:

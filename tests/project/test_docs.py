@@ -95,7 +95,7 @@ def test_plots_show_the_data(name, tmp_path):
 
 
 def assert_same_picture(drawn: Path) -> None:
-    """The same words in the same size: versions of matplotlib differ in the last digits of outlines."""
+    """Check for the same words and size; versions of matplotlib differ in the last digits of outlines."""
     kept, advice = PICTURES / drawn.name, f"{drawn.name} is behind: python -m tools.pages"
     if drawn.suffix == ".svg":
         assert drawn_text(drawn.read_text("utf-8")) == drawn_text(kept.read_text("utf-8")), advice

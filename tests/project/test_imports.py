@@ -240,7 +240,7 @@ def test_optional_packages_are_imported_where_they_are_needed():
         for target, line in imports(path, name, unless=later)
         if target.partition(".")[0] in OPTIONAL - {component(name)} and not name.startswith("semiring.kernels.cuda.")
     ]
-    assert early == []  # the modules of the GPU are behind their package, which the next test looks at
+    assert early == []  # the modules of the GPU are behind their package, which the next test checks
 
 
 def test_the_gpu_backend_says_what_is_missing():
@@ -319,7 +319,8 @@ PUBLIC = [name for name in MODULES if name.count(".") <= 1 and not name.endswith
 @pytest.mark.full
 @pytest.mark.parametrize("alone", full(lambda alone: not alone, [False, True]), ids=["together", "alone"])
 def test_each_public_module_imports(alone):
-    """Its ``__all__`` holds what exists. SingleRank: while no other module of the library is there."""
+    """Every name in ``__all__`` of a public module exists. ``alone``: no other module of the library is imported
+    then."""
     names = [name for name in PUBLIC if component(name) not in OPTIONAL or find_spec(component(name)) is not None]
     assert len(names) > 20
     run(

@@ -1,4 +1,4 @@
-"""What is told under the logger ``semiring``: a line for each compilation and each choice, and no handler of ours."""
+"""Test the logger ``semiring``: it has a line for each compilation and each choice, and no handler."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROOT = str(Path(__file__).parents[2])
 
 
 def fresh(code, cache, *arguments):
-    """What a new process prints with an empty cache."""
+    """Return what a new process prints with an empty cache."""
     environment = {**os.environ, "PYTHONPATH": ROOT, "SEMIRING_CACHE_DIR": str(cache), "NUMBA_OPT": "0"}
     command = [sys.executable, "-c", code, *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
@@ -125,7 +125,8 @@ def test_a_new_plan_of_a_closure_is_logged_once(caplog, rng, n):
     ],
 )
 def test_kernels_of_a_gpu_are_told_of_too(caplog, monkeypatch, what, line):
-    """The compiler is a stand-in: what matters is that a miss of the cache is told, and a hit is not."""
+    """The compiler is a stand-in, because the test is about the log: it has a line for a miss of the cache, not for a
+    hit."""
     stand_in = type(sys)("compilation")
     stand_in.build = lambda *_: ("kernel", b"code")
     monkeypatch.setitem(sys.modules, "semiring.kernels.cuda.compile.compilation", stand_in)

@@ -1,4 +1,4 @@
-"""What ran: profiles as trees, on every backend, and nothing of them where none is open."""
+"""Test profiles, which are trees of the operations that ran, on every backend, and calls without a profile."""
 
 from __future__ import annotations
 
@@ -81,7 +81,8 @@ def test_predecessors_and_small_matrices_are_seen():
 
 
 def test_what_a_backend_declares_is_seen_too():
-    """Also where somebody asked the plain backend before: what that declares is the plain backend itself."""
+    """The capabilities are profiled also if the plain backend was used before, whose capabilities are the backend
+    itself."""
     for name in ("cpu", "reference"):
         plain = get_backend(name)
         assert plain.capabilities is plain.capabilities
@@ -170,7 +171,7 @@ def test_a_profile_sees_its_own_thread_alone():
 
 
 def test_a_profile_of_another_thread_leaves_backends_as_they_are():
-    """What is planned meanwhile is kept, as programs are, and would tell that profile for ever."""
+    """Plans of another thread do not refer to the profile, because they are kept and would report to it for ever."""
     found = []
     with sr.profile():
         thread = threading.Thread(target=lambda: found.append(backend_for(None, sr.min_plus, np.dtype("f8"))))

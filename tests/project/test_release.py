@@ -51,7 +51,7 @@ def test_the_release_fills_in_the_address_of_the_repository(tmp_path, monkeypatc
 
 def test_the_first_step_that_fails_ends_the_list(monkeypatch, capsys):
     def fails():
-        """Fails."""
+        """Raise the error of a failing step."""
         raise release.NotReadyError("because")
 
     monkeypatch.setattr(release, "STEPS", (release.versions, fails, release.build))

@@ -1,4 +1,4 @@
-"""What an editor shows: names that are public, and functions whose results are not anything."""
+"""Test what an editor shows: public names, and functions whose results are not of type Any."""
 
 from __future__ import annotations
 

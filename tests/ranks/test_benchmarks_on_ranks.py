@@ -1,4 +1,4 @@
-"""Every table of the benchmark of ranks, at a tiny size, under mpiexec; no test looks at a time."""
+"""Test every table of the benchmark of ranks, at a tiny size, under mpiexec. No test checks a time."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def started_from_here(monkeypatch):
     """Let a benchmark start mpiexec by itself."""
     for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"):
         monkeypatch.setenv(name, "1")
-    monkeypatch.setenv("OMPI_MCA_osc", "^ucx")  # whose absence is told as an error
+    monkeypatch.setenv("OMPI_MCA_osc", "^ucx")  # its absence is reported as an error
 
 
 def test_tables_of_a_paper_by_ranks_are_filled(tmp_path, started_from_here):

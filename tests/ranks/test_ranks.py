@@ -135,7 +135,8 @@ def test_ranks_have_the_bits_of_one_memory(rng, name, dtype):
 @pytest.mark.parametrize("shape", [(1, 1), (2, 1), (4, 1), (2, 2)])
 @pytest.mark.parametrize("n", [32, 65, 97, 200])
 def test_tasks_without_lanes(rng, n, shape):
-    """One after the other, as on a GPU where cuBLAS multiplies. To do one twice would count paths twice."""
+    """Tasks run one after the other, as on a GPU where cuBLAS multiplies. A task that runs twice would count paths
+    twice."""
     A = rounded(rng, n, "plus_times", "float64")
     D = np.empty_like(A)
 
@@ -155,7 +156,7 @@ def test_tasks_without_lanes(rng, n, shape):
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "dtype"), each_value(CASES))
 def test_every_semiring_and_dtype_on_every_grid(rng, name, dtype):
-    """Of each case two grids for each size, other ones for each semiring; all of them in the exhaustive tier."""
+    """Each size of a case runs on two random grids, and on all grids in the exhaustive tier."""
     for size in [(1, 8), (2, 8), (33, 8), (65, 16), (64, 16), (50, 64), (97, 32)]:
         some = [SHAPES[at] for at in rng.choice(len(SHAPES), 2, replace=False)]
         _compare(rng, name, dtype, [size], SHAPES if tiers.selected == "exhaustive" else some)
@@ -394,7 +395,7 @@ def test_an_overflow_of_one_rank_is_one_of_all(rng, monkeypatch):
 
 
 class _Device:
-    """As much of CuPy as links between GPUs ask for before anything travels."""
+    """The functions of CuPy that transports between GPUs call before they send data."""
 
     def __init__(self, count):
         self.cuda, self.runtime, self.waits = self, self, 0

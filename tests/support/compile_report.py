@@ -1,7 +1,8 @@
 """The pytest option ``--compile-report``: seconds of each test file, and how many of them a compiler took.
 
-The table has a row per file: wall time, processor time with that of child processes, and compilation by Numba (loops),
-LLVM (tiles and other functions written as intermediate code), NVRTC (CUDA C++) and the CUTLASS DSL. Compilation inside
+The table has a row for each file: wall time, processor time with that of child processes, and compilation. Compilation
+is by Numba (loops), LLVM (tiles and other functions in intermediate code), NVRTC (CUDA C++) or the CUTLASS DSL.
+Compilation inside
 child processes counts as processor time only. With pytest-xdist the rows of all workers are added up.
 """
 
@@ -66,7 +67,7 @@ def install(timer: CompilationTimer) -> None:
 
     def timed_init(self: Compilation, what: str, target: str = "this machine") -> None:
         begin(self, what, target)
-        caller = sys._getframe(1).f_locals.get("self")  # of Numba it is the cache, which knows the loop's name
+        caller = sys._getframe(1).f_locals.get("self")  # of Numba it is the cache, which has the loop's name
         compiler = "CuTe" if target != "this machine" else "LLVM" if caller is None else "Numba"
         timer.begin(compiler, getattr(caller, "name", what))
 

@@ -99,11 +99,12 @@ class HostKernels:
         self._library, self._observes = ctypes.CDLL(str(compiled_library(code, flags))), races
 
     def launch(self, name, grid, block, arguments, *, backwards=False, cooperative=False, seed=0):
-        """Arrays as their addresses, NumPy scalars as the C types of their sizes, None as a null pointer.
+        """Launch a kernel: arrays are passed as addresses, NumPy scalars as C types of their sizes, None as a null
+        pointer.
 
-        Returns the races between blocks, (array, element, is_write, by, other) each: array counts those among the
-        arguments, element lies there in memory, and two blocks touched it unordered, the last one by a write or not.
-        ``seed``: of the order in which blocks take turns.
+        Return the races between blocks as tuples (array, element, is_write, by, other). ``array`` is the number of the
+        array among the arguments, and ``element`` the index in its memory. The two blocks touched the element
+        unordered; ``is_write`` says whether the last one wrote. ``seed`` draws the order in which blocks take turns.
         """
         sizes = [ctypes.c_uint(size) for size in (*grid, *block)]
         together = ctypes.c_uint(grid[0] * grid[1] * grid[2] if cooperative else 1)

@@ -36,7 +36,7 @@ class OnDevice:
 
 
 def status_word() -> Any:
-    """Where kernels of the device leave a pivot without a star."""
+    """Return the word to which kernels of the device write a pivot without a star."""
     import cupy
 
     return cupy.full(1, -1, np.int32)

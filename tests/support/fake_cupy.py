@@ -109,7 +109,7 @@ def wrapped(result: Any) -> Array:
 
 
 def unwrapped(x: Any) -> Any:
-    """What the fake kernels read: arrays of the device and numbers, no array of the host."""
+    """Return what the fake kernels read: arrays of the device and numbers, no array of the host."""
     if isinstance(x, Array):
         return x.values
     if isinstance(x, list | tuple):
@@ -119,7 +119,7 @@ def unwrapped(x: Any) -> Any:
 
 
 class Stream:
-    """Copies between host and device that happen when somebody waits for them, and not before."""
+    """A stream whose copies between host and device happen when a caller waits for them, and not before."""
 
     ptr = 0
 
@@ -228,7 +228,7 @@ class Module(types.ModuleType):
         return call
 
     class RawModule:
-        """scan.cu."""
+        """The module of the kernels of scan.cu."""
 
         def __init__(self, **_: Any) -> None: ...
 
@@ -238,7 +238,7 @@ class Module(types.ModuleType):
 
 
 def look(layout: str, bits: int, grid: Any, block: Any, address: int, *arguments: int) -> None:
-    """What the kernels of scan.cu find, in NumPy."""
+    """Scan the entries in NumPy as the kernels of scan.cu do."""
     word = np.dtype(f"u{bits // 8}")
     sizes, rule, result = arguments[:-2], in_memory(arguments[-2], 8, np.uint64), in_memory(arguments[-1], 3, np.uint64)
     infinity, low, high, zero, one, absent, kind, has_absent = rule.tolist()

@@ -1,4 +1,4 @@
-"""What the tests of derivatives share, whatever the library: the semirings that have a gradient, and their operands."""
+"""Provide the semirings that have a gradient, and operands, for the tests of derivatives in every library."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ __all__ = ["compile_for"]
 
 @functools.cache
 def _compiler() -> str:
-    """Return what tells compilers apart: the versions of NVRTC's packages, and how the library calls it."""
+    """Return what distinguishes compilers: the versions of NVRTC's packages, and how the library calls it."""
     packages = sorted(
         f"{package.name} {package.version}"
         for package in metadata.distributions()

@@ -1,7 +1,7 @@
-"""Matrices whose weights differ by many orders of magnitude, and a judge of their closures in exact arithmetic.
+"""Make matrices whose weights differ by many orders of magnitude, and judge their closures in exact arithmetic.
 
-What is judged is what docs/rounding.md states, written down again here: weights are whole numbers of a common unit, and
-distances are pairs (length, Σ |w| of the best path), so nothing is rounded but the closure under test.
+The judge checks what docs/rounding.md states, which is written down again here. Weights are whole numbers of a common
+unit, and distances are pairs (length, Σ |w| of the best path). So nothing is rounded but the closure under test.
 """
 
 from __future__ import annotations
@@ -47,14 +47,15 @@ def mixed_matrix(rng: np.random.Generator, dtype: type, sizes: tuple[int, int] =
 
 
 def judgement(A: np.ndarray, D: np.ndarray | None, cycle: Sequence[int] = ()) -> str:
-    """What is wrong with the closure D of a min-plus matrix, or where it is None with a negative cycle; "" if nothing.
+    """Return the error of the closure D of a min-plus matrix, or of a negative cycle if D is None; "" if it is right.
 
-    Within a component of m vertices whose least distance is -R a distance is right to
+    Within a component of m vertices whose least distance is -R, a distance may err by
 
         2 m ε (|D[i, j]| + |D[j, i]| + ε' S) + ε' S + 16 m 2⁻⁵² R,
 
-    S being Σ |w| of a best path and ε' the rounding of a weight; or, where the last term is not below every weight, to
-    m (2⁻³² + ε) (|D[i, j]| + ε' S) + ε' S. Between components: to 4 n ε (|D[i, k]| + |D[k, j]|) for some k on the way.
+    where S is Σ |w| of a best path and ε' the rounding of a weight. If the last term is not below every weight, it may
+    err by m (2⁻³² + ε) (|D[i, j]| + ε' S) + ε' S. Between components, it may err by 4 n ε (|D[i, k]| + |D[k, j]|) for
+    some vertex k of the path.
     """
     n, epsilon = len(A), Fraction(float(np.finfo(A.dtype).eps))
     finite = A[np.isfinite(A)]

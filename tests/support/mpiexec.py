@@ -1,4 +1,4 @@
-"""Programs under a real mpiexec; who imports this is skipped where there is none."""
+"""Run programs under a real mpiexec. Tests that import this module are skipped if there is none."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run(size, *command, seconds=120):
     own = {
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_osc": "^ucx",  # whose absence is told as an error
+        "OMPI_MCA_osc": "^ucx",  # its absence is reported as an error
         "PYTHONPATH": os.pathsep.join([str(PROGRAM.parents[2]), os.environ.get("PYTHONPATH", "")]),
     }
     done = subprocess.run(

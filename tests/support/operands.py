@@ -55,7 +55,7 @@ def entries(rng, name, dtype, shape, *, tame=False):
 
 
 def inside(values, name):
-    """As the kernels hold them: half the range for "no path" of integers."""
+    """Return values as the kernels hold them: "no path" of integers is half the range."""
     if name not in ("min_plus", "max_plus") or values.dtype.kind != "i":
         return values.copy()
     half = HALF[values.dtype.name]
@@ -64,7 +64,7 @@ def inside(values, name):
 
 
 def outside(values, name):
-    """As the caller sees them; a sentinel that met numbers of at most 100 is still one."""
+    """Return values as the caller sees them; a sentinel plus a number of at most 100 is still a sentinel."""
     if name not in ("min_plus", "max_plus") or values.dtype.kind != "i":
         return values
     half, zero = HALF[values.dtype.name], oracles.zero(name, values.dtype)
@@ -76,7 +76,7 @@ LAYOUTS = ("rows", "columns", "strided", "reversed")
 
 
 def laid_out(values, layout):
-    """The same matrix in another memory order, as a view of something larger."""
+    """Return the same matrix in another memory order, as a view of a larger array."""
     m, n = values.shape
     if layout == "columns":
         view = np.zeros((n + 2, m + 3), values.dtype).T[1 : m + 1, 2 : n + 2]

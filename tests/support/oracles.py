@@ -1,8 +1,8 @@
-"""Slow, obviously right answers, sharing no code and no constant with the library.
+"""Compute slow, obviously right answers that share no code and no constant with the library.
 
 Every semiring is written down again here: ⊕, ⊗, 0̄ and 1̄, in plain Python and NumPy. A product is the loop of its
-definition; a closure of an idempotent semiring is the sum of its powers; shortest paths come from Dijkstra with a heap,
-Bellman–Ford and, where rounding matters, from exact arithmetic on fractions.
+definition. A closure of an idempotent semiring is the sum of its powers. Shortest paths come from Dijkstra with a heap,
+from Bellman–Ford and, where rounding matters, from exact arithmetic on fractions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ INF = math.inf
 
 @dataclass(frozen=True)
 class Oracle:
-    """One semiring, written down independently. ``add`` and ``mul`` act on NumPy arrays of one dtype."""
+    """A semiring, written down independently. ``add`` and ``mul`` act on NumPy arrays of one dtype."""
 
     add: Callable[[Any, Any], Any]
     mul: Callable[[Any, Any], Any]
@@ -126,7 +126,7 @@ def product(A: np.ndarray, B: np.ndarray, name: str, C: np.ndarray | None = None
 
 
 def product_by_scalars(A: np.ndarray, B: np.ndarray, name: str) -> np.ndarray:
-    """The same, entry by entry: three plain loops."""
+    """Multiply entry by entry, by three plain loops."""
     semiring = ORACLES[name]
     result = np.full((A.shape[0], B.shape[1]), semiring.zero(A.dtype), A.dtype)
     with np.errstate(all="ignore"):
@@ -289,7 +289,7 @@ def negative_cycle(A: np.ndarray) -> list[int]:
 
 
 def exact_distances(A: np.ndarray) -> np.ndarray:
-    """All-pairs shortest distances in exact arithmetic (an object array), ∞ for no path; there is no negative cycle."""
+    """Compute all-pairs shortest distances exactly, as an object array with ∞ for no path; no cycle may be negative."""
     rows = []
     for source in range(len(A)):
         distance, cycle = bellman_ford(A, [source])
@@ -311,7 +311,8 @@ def cycle_weight(A: np.ndarray, cycle: list[int]) -> int | Fraction:
 
 
 def reachable(adjacent: np.ndarray, *, reflexive: bool = True) -> np.ndarray:
-    """By breadth-first search from every vertex; without ``reflexive`` a vertex reaches itself only along a cycle."""
+    """Return which vertices each vertex reaches, by breadth-first searches. Without ``reflexive`` a vertex reaches
+    itself only along a cycle."""
     graph = [[j for j in range(len(adjacent)) if adjacent[i, j]] for i in range(len(adjacent))]
     result = np.zeros(adjacent.shape, bool)
     for source in range(len(graph)):

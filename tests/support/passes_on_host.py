@@ -1,4 +1,4 @@
-"""What the passes of `kernels.cuda.entries.elementwise` do, in NumPy: for tests on stand-ins of arrays on a device."""
+"""Run the passes of `kernels.cuda.entries.elementwise` in NumPy, for tests on stand-ins of arrays on a device."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PASSES = (replace_beyond, negate, clear_zeros)
 
 
 def install(patch, unwrapped):
-    """In the place of the kernels; ``unwrapped``: the NumPy array in a stand-in."""
+    """Replace the kernels by these functions; ``unwrapped`` returns the NumPy array in a stand-in."""
     from semiring.kernels.cuda.entries import elementwise as kernels
 
     def on_host(function):

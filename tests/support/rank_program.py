@@ -1,4 +1,4 @@
-"""What each rank of `tests/ranks/test_mpi.py` runs: ``mpiexec -n 4 python rank_program.py CASE FOLDER``."""
+"""Run the part of a rank of `tests/ranks/test_mpi.py`: ``mpiexec -n 4 python rank_program.py CASE FOLDER``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ METHOD = in_ranks.METHOD
 
 
 def everything(ranks, folder):
-    """All that works, with the same random numbers on all ranks."""
+    """Run every case that works, with the same random numbers on all ranks."""
     rng = np.random.default_rng(0)
     for number, (name, dtypes) in enumerate(matrices.DTYPES.items()):  # each semiring, and each dtype
         for dtype in dict.fromkeys((dtypes[number % len(dtypes)], dtypes[-2:][0])):
@@ -58,7 +58,7 @@ def everything(ranks, folder):
 
 
 def halves(ranks, rng):
-    """In float32, and rounded once, as on one process."""
+    """Close float16 and bfloat16 in float32 and round once, as on one process."""
     bfloat16 = np.dtype(import_module("ml_dtypes").bfloat16)
     cases = [("min_plus", "float16"), ("min_plus", bfloat16), ("max_times", "float16"), ("max_min", "float16")]
     for name, dtype in cases:
@@ -74,7 +74,7 @@ def halves(ranks, rng):
 
 
 def files(ranks, rng, folder):
-    """By strips, which another number of ranks has begun."""
+    """Close files by strips, in runs that another number of ranks has begun."""
     for name, dtype in [("min_plus", "float32"), ("plus_times", "float64")]:
         A = rounded(rng, 97, name, dtype)
         path, journal = folder / f"{name}.npy", folder / f"{name}.run"
@@ -98,7 +98,7 @@ def files(ranks, rng, folder):
 
 
 def gpus(ranks, folder):
-    """What the ranks of GPUs compute, with the bits of one GPU: by NCCL, or by their hosts where they share one."""
+    """Close on GPUs with the bits of one GPU, by NCCL, or through the host if ranks share a GPU."""
     rng, first = np.random.default_rng(0), ranks.rank == 0
     cases = [("min_plus", "float32"), ("min_plus", "int64"), ("max_plus", "int32"), ("max_min", "int16")]
     for name, dtype in [*cases, ("boolean", "bool"), ("min_plus", "float64"), ("min_plus", "float16")]:

@@ -1,8 +1,8 @@
-"""A stand-in for CuPy on the host that is stricter than CuPy: whatever would cross to the host by itself is an error.
+"""Provide a stand-in for CuPy on the host that is stricter: an implicit copy to the host is an error.
 
 `installed` puts it in CuPy's place: `semiring` then takes its arrays for arrays on a GPU and closes them with the
-reference kernels. So what the algorithms do to arrays is tested without a GPU: no function of NumPy may meet such an
-array, no array of NumPy may meet one of its functions, and only `get` and scalars lead back.
+reference kernels. So tests without a GPU check what the algorithms do to arrays. No function of NumPy may receive such
+an array, and no function of the stand-in an array of NumPy. Only `get` and scalars lead back to the host.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ _FUNCTIONS = [
 
 
 def _inner(value):
-    """What NumPy computes with; arrays of NumPy are refused."""
+    """Return ``value`` with the NumPy array in place of each `StrictArray`; raise `TypeError` for a bare NumPy
+    array."""
     if isinstance(value, StrictArray):
         return value.inner
     if isinstance(value, np.ndarray) and value.ndim:

@@ -173,7 +173,8 @@ def closed(case: Case, structure: Any) -> Any:
 
 
 def compare(case: Case) -> None:
-    """With structure, without it, and for idempotent semirings of few vertices by the sum of powers."""
+    """Compare closures with structure, without it and, for few vertices of idempotent semirings, by the sum of
+    powers."""
     found, expected = closed(case, True), closed(case, False)
     if isinstance(expected, type):
         assert found is expected, f"{case}: {found} and {expected}"

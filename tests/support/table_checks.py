@@ -1,4 +1,4 @@
-"""Runs a benchmark by its command line, and checks the cells of the tables that it saves: no test looks at a time."""
+"""Run a benchmark by its command line, and check the cells of the tables that it saves. No test checks a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ANY_SIGN = re.compile(
 
 @dataclass(frozen=True)
 class Ran:
-    """What a benchmark saved, and which tables it left out, each with the reason."""
+    """The tables that a benchmark saved, and the tables that it left out, each with the reason."""
 
     tables: dict[str, Table]
     left_out: dict[str, str]

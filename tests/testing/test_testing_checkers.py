@@ -152,7 +152,7 @@ def test_a_closure_is_accepted_and_a_changed_entry_named(name, dtype, rng):
 
 
 def test_a_fixed_point_that_is_not_the_least_is_refused():
-    """All True solves D = I ⊕ A ⊗ D as well as the closure does."""
+    """The matrix of ones solves D = I ⊕ A ⊗ D as the closure does, and must be rejected."""
     A = np.array([[True, False], [False, True]])
     with pytest.raises(AssertionError, match=r"D\[0, 1\] = True but A\* is False"):
         check_closure(A, np.ones((2, 2), bool), "boolean")
@@ -372,7 +372,7 @@ def test_each_kind_of_bad_predecessor_is_named(solved):
 
 
 def test_circular_predecessors_are_refused():
-    """On a cycle of weight zero each of 1 and 2 names the other: every step adds up, and no path begins at 0."""
+    """Vertices 1 and 2 of a cycle of weight zero name each other: every step adds up, and no path begins at 0."""
     A = np.full((3, 3), INF)
     A[0, 1], A[1, 2], A[2, 1] = 10, 0, 0
     D = oracles.closure(A, "min_plus")

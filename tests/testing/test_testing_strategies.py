@@ -1,4 +1,4 @@
-"""The strategies draw what they promise: elements of the domain, the corners among them, every memory order."""
+"""Test that the strategies draw elements of the domain, the corners among them, in every memory order."""
 
 from __future__ import annotations
 
