@@ -1,1 +1,1 @@
-"""Benchmarks: each prints a table with the machine's limit and the peers measured in the same run."""
+"""Measure the library. Each benchmark prints a table with the machine's limit and the peers, from the same run."""

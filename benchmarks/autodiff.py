@@ -1,4 +1,4 @@
-"""Products and closures with gradients, against the dense expressions of PyTorch that give the same.
+"""Measure products and closures with gradients, against the dense expressions of PyTorch that give the same.
 
     python -m benchmarks.autodiff [product] [closure] [--n 512] [--device cpu] [--threads 1]
 
@@ -65,7 +65,7 @@ def _plain_closure(name: str) -> Callable[..., Any]:
 def _seconds(
     measure: Callable[..., float], function: Callable[..., Any], operands: list[Any], wait: Callable[[], None]
 ) -> tuple[float, float, Any]:
-    """The times of the values alone, and of values and gradients; the gradients."""
+    """Return the seconds of the values alone, the seconds of values and gradients, and the gradients."""
     import torch
 
     plain, leaves = [x.detach() for x in operands], [x.detach().requires_grad_() for x in operands]

@@ -34,7 +34,7 @@ def _engine(semiring: sr.Semiring, threads: int) -> Engine:
 
 
 def _random(n: int, seed: int, density_bits: int = 1) -> BitMatrix:
-    """Entries that are True with probability 2^-density_bits."""
+    """Return entries that are True with probability 2^-density_bits."""
     rng = np.random.default_rng(seed)
     words = ~np.zeros((n, -(-n // 32)), np.uint32)
     for _ in range(density_bits):
@@ -47,7 +47,7 @@ def _random(n: int, seed: int, density_bits: int = 1) -> BitMatrix:
 
 
 def products(options: argparse.Namespace) -> Table:
-    """C ← C ⊕ A ⊗ B."""
+    """Measure C ← C ⊕ A ⊗ B of packed truth values."""
     rows = []
     for semiring in (sr.boolean, sr.xor_and):
         for n in options.sizes:
@@ -64,7 +64,7 @@ def products(options: argparse.Namespace) -> Table:
 
 
 def closures(options: argparse.Namespace) -> Table:
-    """A ← A* by close_block."""
+    """Measure A ← A* by close_block."""
     rows = []
     for n in options.blocks:
         engine, A = _engine(sr.boolean, 1), _random(n, 0, density_bits=8).words
@@ -81,7 +81,7 @@ def closures(options: argparse.Namespace) -> Table:
 
 
 def _acyclic(n: int, each: int, rng: np.random.Generator) -> Any:
-    """Edges (2, ≤ each · n) of a graph without cycles, in an order that is hidden."""
+    """Return edges (2, ≤ each · n) of a graph without cycles, in an order that is hidden."""
     edges = np.sort(rng.integers(0, n, (2, each * n)), axis=0)
     return rng.permutation(n)[edges[:, edges[0] < edges[1]]]
 

@@ -1,4 +1,4 @@
-"""The methods of the papers, compiled, to compare with: the serial triple loop and Bertoldi's row-parallel loop.
+"""Compile the methods of the papers to compare with: the serial triple loop and Bertoldi's row-parallel loop.
 
     python -m benchmarks.classical [loops] [--sizes 512 1024]
 
@@ -31,7 +31,7 @@ __all__ = ["LOOPS", "main", "on_a_copy", "row_parallel", "serial"]
 
 @numba.njit(cache=True, error_model="numpy")
 def serial(D: np.ndarray) -> None:
-    """D ← D* in place for min-plus: three loops, one thread, as the compiler makes them."""
+    """Compute D ← D* in place for min-plus by three loops on one thread, as the compiler makes them."""
     n = D.shape[0]
     for k in range(n):
         for i in range(n):
@@ -43,7 +43,7 @@ def serial(D: np.ndarray) -> None:
 
 
 def row_parallel(D: np.ndarray, schedule: str = "dynamic") -> None:
-    """The rows of each pivot shared out among the threads, by a ``"dynamic"`` or a ``"static"`` schedule."""
+    """Share the rows of each pivot out among the threads, by a ``"dynamic"`` or a ``"static"`` schedule."""
     plan = make_plan(sr.min_plus, D.dtype, nonnegative=True, threads=sr.get_threads())
     close = bertoldi_openmp if schedule == "dynamic" else bertoldi_openmp_static
     close(Engine(get_backend("cpu"), plan), D)

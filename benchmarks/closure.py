@@ -1,4 +1,4 @@
-"""Closures against the limit of the machine, SciPy, NetworkX, igraph and the loops of the papers, in one run.
+"""Measure closures against the limit of the machine, SciPy, NetworkX, igraph and the loops of the papers, in one run.
 
     python -m benchmarks.closure [TABLE ...] [--sizes 1024 2048 4096] [--threads 1 2] [--peers 512]
 
@@ -23,7 +23,7 @@ __all__ = ["main"]
 
 
 def graph(n: int, dtype: Any) -> np.ndarray:
-    """A dense random graph with whole-numbered weights and a zero diagonal."""
+    """Return a dense random graph with whole-numbered weights and a zero diagonal."""
     A = random_matrix(n, dtype, seed=n)
     np.fill_diagonal(A, 0)
     return A

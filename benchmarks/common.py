@@ -61,14 +61,14 @@ Clock = Callable[[Callable[[], Any]], float]  # seconds that a call takes
 
 
 def by_clock(call: Callable[[], Any]) -> float:
-    """Seconds of the host."""
+    """Return the seconds of a call by the clock of the host."""
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
 
 
 def by_synchronized_clock(call: Callable[[], Any]) -> float:
-    """Seconds of the host until the current GPU has done what the call enqueued."""
+    """Return the seconds of the host until the current GPU has done what the call enqueued."""
     import cupy
 
     cupy.cuda.Device().synchronize()
@@ -79,7 +79,7 @@ def by_synchronized_clock(call: Callable[[], Any]) -> float:
 
 
 def by_enqueueing(call: Callable[[], Any]) -> float:
-    """Seconds that the call keeps the host, which goes on while the GPU still works."""
+    """Return the seconds that the call occupies the host, which goes on while the GPU still works."""
     import cupy
 
     cupy.cuda.Device().synchronize()
@@ -122,7 +122,7 @@ def _waiting() -> Any:
 
 
 class Measuring(Protocol):
-    """Times one call of the library."""
+    """A function that measures one call of the library."""
 
     def __call__(
         self,
@@ -165,7 +165,7 @@ def ours(
     seconds: float = 2.0,
     within: float | None = None,
 ) -> float:
-    """The median time of a call of this library in seconds; the label names it in a comparison.
+    """Return the median seconds of a call of this library; the label names it in a comparison.
 
     ``within``: how many times as long as the earlier library this one may take there.
     """
@@ -189,7 +189,7 @@ def theirs(
 def _median_seconds(
     call: Callable[[], Any], setup: Callable[[], Any] | None, clock: Clock, repeats: int, seconds: float
 ) -> float:
-    """The median time, of at least 3 and at most ``repeats`` calls in about ``seconds``; of one with ``--seconds 0``.
+    """Return the median seconds of 3 to ``repeats`` calls in about ``seconds``; of one with ``--seconds 0``.
 
     Warmed up for 0.3 s first: compilation, page faults, clocks, and virtual machines that leave two threads on one core
     for the first tenths of a second. ``setup`` runs before each repetition, outside the clock.
@@ -208,7 +208,7 @@ def _median_seconds(
 
 
 def fresh(code: str, attempts: int = 5) -> float:
-    """The median of what ``code`` prints in fresh interpreters, in one with ``--seconds 0``; NaN in a comparison."""
+    """Return the median of what ``code`` prints in new interpreters; NaN in a comparison, one with ``--seconds 0``."""
     if comparing():
         return float("nan")
     runs = [
@@ -238,7 +238,7 @@ def rounded(value: float, digits: int, group: str = "") -> str:
 
 
 def random_matrix(n: int, dtype: Any, *, seed: int = 0, high: int = 1000) -> np.ndarray:
-    """Dense weights, whole numbers from 1 to ``high``: random data, because zeros run faster than anything real."""
+    """Return dense random whole weights from 1 to ``high``; zeros run faster than any real data."""
     rng = np.random.default_rng(seed)
     if np.dtype(dtype).kind == "b":
         return rng.random((n, n)) < 0.5
@@ -269,7 +269,7 @@ def environment() -> str:
 
 
 def revision() -> str:
-    """The commit of this tree, and whether it is changed; "unknown" where there is no git."""
+    """Return the commit of this tree and whether it is changed; "unknown" without git."""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=7", "--exclude=*", "--dirty= and changes"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -312,7 +312,7 @@ def run(
     needs: Sequence[str] = (),
     groups: Mapping[str, Sequence[str]] | None = None,
 ) -> int:
-    """The command line of a script: its tables, measured, kept or compared as the arguments say; the exit status.
+    """Run the command line of a script: measure, save or compare its tables, and return the exit status.
 
     ``module``: what ``python -m`` calls it. ``configure`` adds the script's own options. ``needs``: packages without
     which no table can run. ``groups``: names that stand for several tables. A table is None in a process of several

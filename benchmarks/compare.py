@@ -1,4 +1,4 @@
-"""The library of now against that of another revision: two processes side by side, which call in turn.
+"""Compare the present library with another revision, by two processes side by side that call in turn.
 
 Both processes run the current benchmark, each with its own library. A folder with links comes first on the path: to the
 benchmarks, and to the library of the tree or of the revision. The benchmark makes the same calls in both processes. At
@@ -47,7 +47,7 @@ _BURSTS: dict[Clock, int] = {by_device: 16, by_enqueueing: 50}
 
 
 class _Side:
-    """Repeat a call as often as the other process requests, and answer with the seconds of one call.
+    """One process of a comparison: it repeats a call as often as requested, and answers with the seconds of one.
 
     The last request holds the time of the call, equal on both sides, so that a benchmark may depend on it.
     """
@@ -109,7 +109,7 @@ def be_a_side(tables: Mapping[str, Callable[[Any], Any]], options: Any) -> None:
 
 
 class _Process:
-    """Control a process that measures one library."""
+    """A process that measures one library, as the comparison controls it."""
 
     def __init__(self, process: subprocess.Popen[str], name: str) -> None:
         self.process, self.name = process, name
@@ -151,7 +151,7 @@ class _Row:
     failure: str = ""
 
     def ratios(self) -> tuple[float, float, float]:
-        """The median ratio, and the two between which it lies with 95 % confidence, by their ranks."""
+        """Return the median ratio and its 95 % confidence interval by ranks, as (median, low, high)."""
         ratios = sorted(now / earlier for earlier, now in self.rounds)
         low = max(0, int(len(ratios) / 2 - 0.98 * len(ratios) ** 0.5))
         return statistics.median(ratios), ratios[low], ratios[-1 - low]
@@ -247,7 +247,7 @@ def _link(folder: Path, tree: Path, names: Sequence[str]) -> None:
 
 
 def _unpack(folder: Path, earlier: str) -> None:
-    """The library of a revision or of an unpacked tree, and the benchmarks of now."""
+    """Unpack the library of a revision or of a source tree, together with the present benchmarks."""
     _link(folder, ROOT, _BENCHMARKS)
     tree = Path(earlier).resolve()
     if (tree / "semiring" / "__init__.py").exists():

@@ -1,4 +1,4 @@
-"""Scripts of SciPy and NetworkX, as they are and with this library underneath: conversions are in all times.
+"""Measure scripts of SciPy and NetworkX, unchanged and with this library underneath, conversions included.
 
 python -m benchmarks.compat [scipy] [networkx] [scripts] [--sizes 10 100 ...]
 """
@@ -49,7 +49,7 @@ def seconds(call: Callable[[], Any], label: str | None = None) -> float:
 
 
 def scipy(options: argparse.Namespace) -> Table:
-    """The functions of scipy.sparse.csgraph, one import changed."""
+    """Measure the functions of scipy.sparse.csgraph with one import changed."""
     import scipy.sparse.csgraph as theirs_of
     from scipy.sparse import random_array
 
@@ -114,7 +114,7 @@ def _from_all(G: Any) -> float:
 
 
 def networkx(options: argparse.Namespace) -> Table:
-    """Functions of NetworkX, by itself and by the backend."""
+    """Measure functions of NetworkX by itself and by the backend."""
     require("networkx")
     import networkx as nx
 
@@ -150,7 +150,7 @@ print({call})
 
 
 def scripts(options: argparse.Namespace) -> Table:
-    """Whole scripts, from the start of Python: what starting the compiler costs is in it."""
+    """Measure whole scripts from the start of Python, which includes starting the compiler."""
     require("networkx")
     rows = []
     calls = ("nx.diameter(G)", "len(dict(nx.all_pairs_dijkstra_path_length(G)))", "nx.floyd_warshall_numpy(G).max()")
@@ -165,7 +165,7 @@ def scripts(options: argparse.Namespace) -> Table:
 
 
 def _running(script: str, priority: str) -> Callable[[], None]:
-    """A call that runs the script in an interpreter of its own, with the library that is loaded here."""
+    """Return a call that runs the script in an interpreter of its own, with the library that is loaded here."""
     import semiring
 
     library = str(Path(str(semiring.__file__)).parent.parent)

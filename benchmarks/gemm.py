@@ -1,4 +1,4 @@
-"""Products against the limit of the machine and against the peers, side by side in one run.
+"""Measure products against the limit of the machine and against the peers, side by side in one run.
 
     python -m benchmarks.gemm [products] [peers] [--size 2048] [--threads 1 2]
 
@@ -67,7 +67,7 @@ def _peers(n: int) -> list[tuple[str, Callable[[], Any]]]:
 
 
 def products(options: argparse.Namespace) -> Table:
-    """Every kind beside its limit."""
+    """Measure every kind of product beside its limit."""
     n, rows = options.size, []
     for threads in dict.fromkeys(options.threads):
         for name, dtype in ROWS:
@@ -88,7 +88,7 @@ def products(options: argparse.Namespace) -> Table:
 
 
 def peers(options: argparse.Namespace) -> Table:
-    """The products of others, one thread."""
+    """Measure the products of other libraries on one thread."""
     n = min(options.size, 1024)
     A, B = _operands("min_plus", "float32", n)
     rate = n**3 / ours(f"min_plus, float32, n = {n}", lambda: sr.matmul(A, B, threads=1)) / 1e9

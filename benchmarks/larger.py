@@ -1,4 +1,4 @@
-"""Closures of matrices in files, beside the closure in memory, the rate of the disk and the bytes of the model.
+"""Measure closures of matrices in files, beside the closure in memory, the rate of the disk and the modelled bytes.
 
     python -m benchmarks.larger [--n 8192] [--memory 64MiB] [--folder .] [--threads 2] [--rows new place journal]
 
@@ -52,7 +52,7 @@ def bytes_through() -> int:
 
 
 def disk_rate(path: Path, n: int) -> float:
-    """Bytes a second, of reading and writing all rows of a file."""
+    """Return bytes a second of reading and writing all rows of a file."""
     row = 4 * n
     rows = max(1, (16 << 20) // row)
     file = File(System(), str(path), os.O_RDWR)
@@ -69,7 +69,7 @@ def disk_rate(path: Path, n: int) -> float:
 
 
 class _Watch:
-    """Record the progress of a run, and stop the run after ``stop`` seconds unless that is None."""
+    """The progress of a run, which stops after ``stop`` seconds unless that is None."""
 
     def __init__(self, stop: float | None) -> None:
         self._stop, self._begun = stop, time.perf_counter()

@@ -1,4 +1,4 @@
-"""Loops of independent pairs on vector registers, in every instruction mix that computes the same values.
+"""Compile loops of independent pairs on vector registers, in every instruction mix that computes the same values.
 
 What `benchmarks.limits` measures; apart from it, because it is made of the compiler's own parts.
 
@@ -40,14 +40,14 @@ def _by_expression(v: Vectors, pair: Pair, c: Any, a: Any, b: Any) -> Any:
 
 
 def _by_bits(v: Vectors, pair: Pair, c: Any, a: Any, b: Any) -> Any:
-    """Minima of sums of non-negative floats, compared as the integers that have the same bits."""
+    """Return minima of sums of non-negative floats, compared as the integers that have the same bits."""
     candidate = v.as_bits(pair.product(a, b).value)
     truth = v.builder.icmp_signed("<", candidate, v.as_bits(c))
     return v.from_bits(v.select(truth, candidate, v.as_bits(c)))
 
 
 def _build(module: Any, name: str, definition: KernelDefinition, target: Target, mix: Mix) -> None:
-    """``void name(steps, data)``: ``steps`` times 12 pairs of vectors, then the accumulators into ``data``."""
+    """Build ``void name(steps, data)``: ``steps`` times 12 pairs of vectors, then the accumulators into ``data``."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64, I64]), name)
     builder = ir.IRBuilder(function.append_basic_block())
     element = ElementType(definition.dtype)
@@ -124,7 +124,7 @@ def loops(semiring: str, dtype: str) -> Iterator[Loop]:
 
 
 def _rate(loop: Loop, threads: int) -> float:
-    """Pairs a second on each of ``threads`` threads together."""
+    """Return the pairs a second on each of ``threads`` threads together."""
     registers = [loop.registers() for _ in range(threads)]
     steps, elapsed, enough = 1000, 0.0, at_most(_SECONDS)
     while elapsed < enough:
@@ -142,5 +142,5 @@ def _rate(loop: Loop, threads: int) -> float:
 
 
 def fastest_rate(semiring: str, dtype: str, threads: int) -> float:
-    """The pairs a second of the fastest mix. Takes about half a second."""
+    """Return the pairs a second of the fastest mix. It takes about half a second."""
     return max(_rate(loop, threads) for loop in loops(semiring, dtype))

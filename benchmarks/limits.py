@@ -1,4 +1,4 @@
-"""The speed limit of this machine: how many pairs a second its registers alone allow, for each semiring and dtype.
+"""Measure how many pairs a second the registers of this machine allow, for each semiring and dtype.
 
 A *pair* is one ⊗ and one ⊕ on one element. Each measurement runs a loop of independent pairs whose operands never leave
 the registers. It tries the instruction mixes that compute the same values and takes the fastest. Sums are additions or
@@ -36,7 +36,7 @@ LIMITS = (
 
 @cache
 def limit(semiring: str, dtype: str, threads: int = 1) -> float:
-    """The pairs a second of the fastest instruction mix; NaN in a comparison."""
+    """Return the pairs a second of the fastest instruction mix; NaN in a comparison."""
     if comparing():
         return float("nan")
     if semiring == "log_plus":
@@ -47,7 +47,7 @@ def limit(semiring: str, dtype: str, threads: int = 1) -> float:
 
 
 def word_limit(threads: int = 1) -> float:
-    """Bit pairs a second of or-and on packed words."""
+    """Return the bit pairs a second of or-and on packed words."""
     return 8 * limit("boolean", "bool", threads)
 
 

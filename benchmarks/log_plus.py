@@ -1,4 +1,4 @@
-"""Products of log_plus beside what else computes them, and their errors.
+"""Measure products of log_plus beside other ways to compute them, and their errors.
 
     python -m benchmarks.log_plus [products] [closures] [peers] [small] [sequences] [--size 2048] [--threads 1]
 
@@ -33,7 +33,7 @@ _WIDE = ("normal", "uniform, ±1000", "2 % finite, else -∞", "maxima that neve
 
 
 def kinds_of_data(n: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Operands (n, n) of twelve kinds, float32, by name."""
+    """Return operands (n, n) of twelve kinds, float32, by name."""
     rng = np.random.default_rng(1)
 
     def normal() -> np.ndarray:
@@ -78,7 +78,7 @@ def kinds_of_data(n: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
 
 
 def error_of(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> float:
-    """The greatest error of some entries of C, in u."""
+    """Return the greatest error of some entries of C, in u."""
     rng = np.random.default_rng(2)
     i, j = rng.integers(0, A.shape[0], _SAMPLE), rng.integers(0, B.shape[1], _SAMPLE)
     i[::2] %= max(1, A.shape[0] // 16)
@@ -105,7 +105,7 @@ def _products(options: argparse.Namespace) -> Table:
 
 
 def _closures(options: argparse.Namespace) -> Table:
-    """Sums over all paths, of weights under which they exist."""
+    """Measure sums over all paths, of weights under which they exist."""
     n = options.size // 2
     A = np.random.default_rng(5).standard_normal((n, n), np.float32) - np.float32(2 * np.log(n))
     seconds = ours(f"log_plus, closure, n = {n}", lambda: sr.closure(A, "log_plus", threads=options.threads))
@@ -190,7 +190,7 @@ def _small(options: argparse.Namespace) -> Table:
 
 
 def _sequences(options: argparse.Namespace) -> Table:
-    """The forward algorithm of hidden Markov models, and its gradient by the transitions and emissions."""
+    """Measure the forward algorithm of hidden Markov models, and its gradient by transitions and emissions."""
     batch, steps, states = 64, options.steps, options.states
     rng = np.random.default_rng(3)
     change = rng.standard_normal((states, states), np.float32)

@@ -1,4 +1,4 @@
-"""Closures by ranks of MPI beside one process on the same cores, Bertoldi's algorithms, and the model of both.
+"""Measure closures by ranks of MPI beside one process on the same cores, Bertoldi's algorithms, and their model.
 
     mpiexec -n 4 python -m benchmarks.mpi closures model [--n 5040 12600] [--threads 4] [--device cuda]
     python -m benchmarks.mpi scaling [--many 1 2 4 8] [--threads 2] [--n 8192]
@@ -60,19 +60,19 @@ FLOAT = np.dtype(np.float32)
 
 
 def _sizes(options: argparse.Namespace) -> tuple[int | None, ...]:
-    """The rows that are closed: some, and all. The kernels of a GPU depend on how many these are."""
+    """Return the numbers of rows that are closed: some, and all, on which the kernels of a GPU depend."""
     return (None, None) if options.device else (_WARM, None)
 
 
 def _siblings(processor: int) -> str:
-    """The processors of one core, by what Linux says of it."""
+    """Return the processors of one core, as Linux reports them."""
     path = Path(f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list")
     return path.read_text().strip() if path.exists() else str(processor)
 
 
 @contextmanager
 def _bound(ranks: Any) -> Iterator[None]:
-    """Have this rank compute on its part of the processors."""
+    """Bind this rank to its part of the processors."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -88,7 +88,7 @@ def _bound(ranks: Any) -> Iterator[None]:
 
 
 def _bind(processors: Collection[int]) -> None:
-    """Have the threads of this process run on these processors, those that compute among them."""
+    """Bind the threads of this process to these processors, compute threads included."""
     tasks = Path("/proc/self/task")
     for task in [int(each.name) for each in tasks.iterdir()] if tasks.exists() else [0]:
         with suppress(ProcessLookupError):  # a thread that has ended since it was listed
@@ -104,7 +104,7 @@ class _Spent(NamedTuple):
 
 
 class _Tiles:
-    """The tiles of a rank where it computes, dealt out by rank 0, and what closes them.
+    """The tiles of a rank where it computes, dealt out by rank 0, and the function that closes them.
 
     For `METHOD` the grid is as square as can be, in the blocks of the schedule; for `ROWS` each rank has rows.
     """
@@ -353,7 +353,7 @@ def ways(options: argparse.Namespace) -> Table:
 
 
 def scaling(options: argparse.Namespace) -> Table | None:
-    """Closures by mpiexec on one, two and more ranks, beside the model and one process on as many processors."""
+    """Measure closures by mpiexec on one, two and more ranks, beside the model and one process on as many cores."""
     require("mpi4py")
     if is_under_mpiexec():
         return None  # a rank starts no others

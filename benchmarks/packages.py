@@ -1,4 +1,4 @@
-"""Packages that the benchmarks can use and that ``pip install '.[dev]'`` does not install, each with the reason.
+"""List packages that benchmarks can use and ``pip install '.[dev]'`` does not install, each with the reason.
 
 A table that needs such a package calls `require`, and `benchmarks.common.run` reports the table as left out. A table
 that only compares with it calls `has`, and omits the row if it is missing.

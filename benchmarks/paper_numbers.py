@@ -1,4 +1,4 @@
-"""The numbers that four papers report, as they print them: what `benchmarks.papers` shows beside those of today.
+"""List the numbers that four papers report, as they print them, for the tables of `benchmarks.papers`.
 
 B. D. Lund, J. W. Smith (2010), table 1. A. Buluç, J. R. Gilbert, C. Budak (2010), tables 1 to 4, 8 and 9. D. Bertoldi,
 tables 4 and 5. Gaioso and others (2013), whose times are in figures only, so that the ratios of the text remain.

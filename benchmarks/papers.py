@@ -1,4 +1,4 @@
-"""The tables and figures of four papers: their numbers beside those of this machine, with the ratios.
+"""Measure the tables and figures of four papers: their numbers beside those of this machine, with the ratios.
 
     python -m benchmarks.papers [lund_smith | buluc | bertoldi | gaioso | TABLE ...] [--limit 60] [--save FILE]
 
@@ -66,7 +66,7 @@ POWERCAP = Path("/sys/class/powercap")  # where Linux has the counters of energy
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds, measured or extrapolated from smaller sizes."""
+    """A time in seconds, measured or extrapolated from smaller sizes."""
 
     seconds: float
     is_measured: bool = True
@@ -157,7 +157,7 @@ def _clocks(options: argparse.Namespace) -> _Clocks:
 
 
 def _sizes(options: argparse.Namespace, printed: Iterable[int]) -> list[int]:
-    """The sizes of the paper, or those of ``--sizes``."""
+    """Return the sizes of the paper, or those of ``--sizes``."""
     return sorted(options.sizes or set(printed))
 
 
@@ -207,7 +207,7 @@ _TABLE_1 = ("lund_smith", "lund_smith_unrolled", "katz_kider", "harish_narayanan
 
 
 def _lund_smith(options: argparse.Namespace) -> dict[str, dict[int, Timing]]:
-    """The times of table 1 at the sizes of each column, with one core and the variants of our own."""
+    """Return the times of table 1 at the sizes of each column, with one core and our own variants."""
     _needs_gpu()
     wanted = {name: (_sizes(options, LUND_SMITH[name]), partial(gpu.seconds, name)) for name in _TABLE_1}
     printed = (1024, 2048, 4096, 8192, 16384)
@@ -227,7 +227,7 @@ def _over(above: Mapping[int, Timing], below: Mapping[int, Timing], n: int) -> s
 
 
 def lund_smith_times(options: argparse.Namespace) -> Table:
-    """Table 1: seconds of five implementations."""
+    """Measure table 1: seconds of five implementations."""
     found, rows = _lund_smith(options), []
     columns = {"CPU": "serial", **{name: name for name in reversed(_TABLE_1)}}
     for n in _sizes(options, LUND_SMITH["lund_smith"]):
@@ -238,7 +238,7 @@ def lund_smith_times(options: argparse.Namespace) -> Table:
 
 
 def lund_smith_ratios(options: argparse.Namespace) -> Table:
-    """Figure 7: what each implementation gains."""
+    """Measure figure 7: the speedup of each implementation."""
     found, rows = _lund_smith(options), []
     steps = [
         ("harish_narayanan", "katz_kider"),
@@ -261,7 +261,7 @@ _BYTES = {"harish_narayanan": 16.0, "katz_kider": 0.5, "lund_smith_unrolled": 0.
 
 
 def lund_smith_rates(options: argparse.Namespace) -> Table:
-    """Section 5: tasks and bytes a second at the largest size of the paper that both have."""
+    """Measure section 5: tasks and bytes a second at the paper's largest size that both have."""
     found, rows = _lund_smith(options), []
     for name, count in _BYTES.items():
         then = LUND_SMITH[name]
@@ -295,7 +295,7 @@ _STEPS = (
 
 
 def lund_smith_steps(options: argparse.Namespace) -> Table:
-    """Section 4: what each change gains."""
+    """Measure section 4: the speedup of each change."""
     _needs_gpu()
     n = _sizes(options, [8192])[-1]
     times = {name: Timing(gpu.seconds(name, n)) for name, _, _ in _STEPS}
@@ -334,7 +334,7 @@ def _buluc_gpu(options: argparse.Namespace) -> dict[str, dict[int, Timing]]:
 
 
 def buluc_host(options: argparse.Namespace) -> Table:
-    """Tables 9 and 4: both versions on a host."""
+    """Measure tables 9 and 4: both versions on a host."""
     found, rows = _buluc_host(options), []
     serial_, one, all_ = (found[name] for name in ("serial", "recursive, one core", "recursive, all cores"))
     for n in _sizes(options, _SIZES):
@@ -348,7 +348,7 @@ def buluc_host(options: argparse.Namespace) -> Table:
 
 
 def buluc_times(options: argparse.Namespace) -> Table:
-    """Tables 1 and 2: three versions on the GPU, and their speedups over one core."""
+    """Measure tables 1 and 2: three versions on the GPU, and their speedups over one core."""
     found, host, rows = _buluc_gpu(options), _buluc_host(options), []
     for n in _sizes(options, _SIZES):
         for name in reversed(_VERSIONS):
@@ -366,7 +366,7 @@ def buluc_times(options: argparse.Namespace) -> Table:
 
 
 def buluc_growth(options: argparse.Namespace) -> Table:
-    """Table 3: exponent and constant of the growth."""
+    """Measure table 3: exponent and constant of the growth."""
     found = dict(_buluc_host(options))
     try:
         found |= _buluc_gpu(options)
@@ -403,7 +403,7 @@ class _CallCounter:
 
 
 def _recursive_calls(n: int, leaf: int) -> _CallCounter:
-    """The calls of the recursion with a panel that holds every operand, as a GPU has it."""
+    """Return the calls of the recursion with a panel that holds every operand, as a GPU has it."""
     counter = _CallCounter()
     plan = make_plan(sr.min_plus, np.float32, nonnegative=True)
     engine = Engine(get_backend("cpu"), plan, n)
@@ -412,7 +412,7 @@ def _recursive_calls(n: int, leaf: int) -> _CallCounter:
 
 
 def buluc_launches(options: argparse.Namespace) -> Table:
-    """Section 2.2: O(n/B) launches of the recursion against O((n/B)³) of blocks that are products of their own."""
+    """Count section 2.2: O(n/B) launches of the recursion, and O((n/B)³) of blocks that are separate products."""
     leaf, rows = 64, []
     for n in _sizes(options, _SIZES):
         counted, tiles = _recursive_calls(n, leaf), -(-n // leaf)
@@ -426,7 +426,7 @@ def buluc_launches(options: argparse.Namespace) -> Table:
 
 
 def _rapl() -> float | None:
-    """The joules that the processors have counted (RAPL), None where the counter cannot be read."""
+    """Return the joules that the processors have counted (RAPL), or None if the counter cannot be read."""
     counters = [
         path / "energy_uj"
         for path in POWERCAP.glob("intel-rapl:*")
@@ -452,7 +452,7 @@ def _host_joules(n: int) -> float | None:
 
 
 def buluc_energy(options: argparse.Namespace) -> Table:
-    """Table 8: pairs a joule, by the counters of the board and of the processors."""
+    """Measure table 8: pairs a joule, by the counters of the board and of the processors."""
     result: dict[str, dict[int, float]] = {}
     sizes = _sizes(options, _SIZES)
     try:
@@ -526,7 +526,7 @@ def _ranks(options: argparse.Namespace) -> dict[int, dict[str, dict[str, float]]
 
 
 def bertoldi_ranks(options: argparse.Namespace) -> Table:
-    """Figures 2 to 4: speedup and efficiency by ranks, and the share of communication."""
+    """Measure figures 2 to 4: speedup and efficiency by ranks, and the share of communication."""
     ways, n, rows = _ranks(options), options.n, []
     sizes = sorted({min(n, 1024), min(n, 2048), n})
     alone = _clocks(options)(options, {f"serial, n = {n}": (sizes, _SERIAL)})[f"serial, n = {n}"][n]
@@ -545,7 +545,7 @@ def bertoldi_ranks(options: argparse.Namespace) -> Table:
 
 
 def bertoldi_bytes(options: argparse.Namespace) -> Table:
-    """Table 1: the bytes that ranks receive, by Bertoldi's formulas and counted."""
+    """Compute table 1: the bytes that ranks receive, by Bertoldi's formulas and counted."""
     ways, n, rows = _ranks(options), options.n, []
     for size, found in ways.items():
         says = row_broadcast_bytes(n, size)
@@ -558,7 +558,7 @@ def bertoldi_bytes(options: argparse.Namespace) -> Table:
 
 
 def bertoldi_threads(options: argparse.Namespace) -> Table:
-    """Table 4: the row-parallel loop by threads, with both schedules."""
+    """Measure table 4: the row-parallel loop by threads, with both schedules."""
     every = _cores()
     counts = options.counts or sorted({*(1 << i for i in range(every.bit_length()) if 1 << i <= every), every})
     sizes = _sizes(options, BERTOLDI_THREADS)
@@ -596,7 +596,7 @@ def bertoldi_threads(options: argparse.Namespace) -> Table:
 
 
 def bertoldi_blocks(options: argparse.Namespace) -> Table:
-    """Table 5: algorithms 4 and 5 by threads of a block."""
+    """Measure table 5: algorithms 4 and 5 by threads of a block."""
     _needs_gpu()
     threads, sizes = (1024, 256, 128, 32), _sizes(options, BERTOLDI_BLOCKS)
 
@@ -626,7 +626,7 @@ _COMPARED = ("gaioso", "katz_kider", "harish_narayanan")
 
 
 def _gaioso(options: argparse.Namespace) -> dict[str, dict[int, Timing]]:
-    """The times of three methods by edges a vertex, and of one core."""
+    """Return the times of three methods by edges a vertex, and of one core."""
     _needs_gpu()
     sizes = _sizes(options, _GAIOSO_SIZES)
     wanted = {
@@ -643,7 +643,7 @@ def _mean(times: Mapping[str, Mapping[int, Timing]], name: str, n: int) -> Timin
 
 
 def gaioso_times(options: argparse.Namespace) -> Table:
-    """Figures 7 to 10: times as means of three densities, and ratios to three other codes."""
+    """Measure figures 7 to 10: mean times of three densities, and ratios to three other codes."""
     found, rows = _gaioso(options), []
     for n in _sizes(options, _GAIOSO_SIZES):
         means = {name: _mean(found, name, n) for name in _COMPARED}
@@ -659,7 +659,7 @@ def gaioso_times(options: argparse.Namespace) -> Table:
 
 
 def gaioso_densities(options: argparse.Namespace) -> Table:
-    """Section VI: the density makes no difference."""
+    """Measure section VI: the density makes no difference."""
     found, rows = _gaioso(options), []
     for n in _sizes(options, (1024, 8192, 16384)):
         for name in _COMPARED:
@@ -673,7 +673,7 @@ def gaioso_densities(options: argparse.Namespace) -> Table:
 
 
 def gaioso_blocks(options: argparse.Namespace) -> Table:
-    """Section V: how many blocks of the first phase each multiprocessor has."""
+    """Measure section V: how many blocks of the first phase each multiprocessor has."""
     _needs_gpu()
     n = _sizes(options, [8192])[-1]
     by_default = {name: Timing(gpu.seconds(name, n)) for name in ("gaioso", "gaioso_256")}

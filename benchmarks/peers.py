@@ -1,4 +1,4 @@
-"""Questions about whole graphs beside other libraries, on generated graphs and on real ones, in one run.
+"""Measure questions about whole graphs beside other libraries, on generated and on real graphs, in one run.
 
     python -m benchmarks.peers [weights] [hops] [reachability] [widest] [--limit 2]
 
@@ -59,7 +59,7 @@ class Peer:
 
 
 def _of_edges(n: int, tails: Any, heads: Any, weights: Any) -> Any:
-    """A sparse matrix of float32; of parallel edges the first is kept, loops are not."""
+    """Return a sparse matrix of float32, with the first of parallel edges and without loops."""
     from scipy.sparse import coo_array
 
     off = np.flatnonzero(tails != heads)
@@ -70,19 +70,19 @@ def _of_edges(n: int, tails: Any, heads: Any, weights: Any) -> Any:
 
 
 def delaunay(scale: float) -> Iterator[Graph]:
-    """Generated: as many vertices as delaunay_n13 has."""
+    """Generate a Delaunay graph of as many vertices as delaunay_n13 has."""
     n = round(8192 * scale)
     yield f"Delaunay, {n:,}", planar_graph(n)[0].astype(np.float32)
 
 
 def random(scale: float) -> Iterator[Graph]:
-    """Generated: directed, six edges a vertex."""
+    """Generate a directed graph with six edges a vertex."""
     rng, n = np.random.default_rng(0), round(4096 * scale)
     yield f"random, {n:,}", _of_edges(n, *rng.integers(0, n, (2, 6 * n)), rng.integers(1, 1000, 6 * n))
 
 
 def complete(scale: float) -> Iterator[Graph]:
-    """Generated: an edge between any two vertices, the same both ways."""
+    """Generate an edge between any two vertices, the same both ways."""
     from scipy.sparse import csr_array
 
     n = round(2048 * scale)
@@ -93,7 +93,7 @@ def complete(scale: float) -> Iterator[Graph]:
 
 
 def acyclic(vertices: int, scale: float) -> Iterator[Graph]:
-    """Generated: ten edges a vertex, from a vertex to a later one in an order that is hidden."""
+    """Generate ten edges a vertex, from a vertex to a later one in an order that is hidden."""
     n = round(vertices * scale)
     rng = np.random.default_rng(2)
     tails, heads = rng.permutation(n)[np.sort(rng.integers(0, n, (2, 10 * n)), axis=0)]
@@ -101,13 +101,13 @@ def acyclic(vertices: int, scale: float) -> Iterator[Graph]:
 
 
 def scattered(scale: float) -> Iterator[Graph]:
-    """Generated: directed, one and a half edges a vertex, and so one large component and many small ones."""
+    """Generate a directed graph with 1.5 edges a vertex: one large component and many small ones."""
     n = round(16384 * scale)
     yield f"random, {n:,}", _of_edges(n, *np.random.default_rng(3).integers(0, n, (2, 3 * n // 2)), 1.0)
 
 
 def flights(_: float) -> Iterator[Graph]:
-    """Airports of the United States, and kilometres."""
+    """Return the airports of the United States and the kilometres between them."""
     from scipy.sparse import csr_array
 
     full = np.asarray(load_network("us-flights").matrix, np.float32)
@@ -115,7 +115,7 @@ def flights(_: float) -> Iterator[Graph]:
 
 
 def roads(_: float) -> Iterator[Graph]:
-    """The roads of Minnesota, and kilometres."""
+    """Return the roads of Minnesota in kilometres."""
     if not has("pygsp"):
         return
     from pygsp.graphs import Minnesota
@@ -132,14 +132,14 @@ def roads(_: float) -> Iterator[Graph]:
 
 
 def grid(case: str, name: str, _: float) -> Iterator[Graph]:
-    """The buses and reactances of a case of MATPOWER."""
+    """Return the buses and reactances of a case of MATPOWER."""
     found = power_grid(case)
     if found is not None:
         yield f"{name}, {found.shape[0]:,}", found
 
 
 def pegase(_: float) -> Iterator[Graph]:
-    """The buses, lines and transformers of a European grid as pandapower has them."""
+    """Return the buses, lines and transformers of a European grid of pandapower."""
     if not has("pandapower"):
         return
     from pandapower.networks import case9241pegase
@@ -168,7 +168,7 @@ def _edges(A: Any) -> list[tuple[int, int]]:
 
 
 def _from_named(answers: Sequence[Any], n: int, absent: float) -> np.ndarray:
-    """Rows of mappings from vertices to values."""
+    """Return rows from mappings of vertices to values."""
     rows = np.full((len(answers), n), absent)
     for row, values in zip(rows, answers, strict=True):
         row[np.fromiter(values.keys(), int)] = np.fromiter(values.values(), float)
@@ -176,7 +176,7 @@ def _from_named(answers: Sequence[Any], n: int, absent: float) -> np.ndarray:
 
 
 def _from_sets(answers: Sequence[Any], n: int) -> np.ndarray:
-    """Rows of the vertices that are reached."""
+    """Return rows from sets of the vertices that are reached."""
     rows = np.zeros((len(answers), n), bool)
     for row, vertices in zip(rows, answers, strict=True):
         row[np.fromiter(vertices, int)] = True
@@ -259,7 +259,7 @@ def _hops(A: Any, source: int) -> np.ndarray:
 
 
 def _relaxed(product: Any, best: Any, start: float, matrix: Any, sources: np.ndarray) -> Any:
-    """Bellman-Ford from some vertices at once, as python-graphblas has it: products until nothing changes."""
+    """Run Bellman-Ford from some vertices at once as python-graphblas does: products until nothing changes."""
     import graphblas as gb
 
     k = np.arange(sources.size)
@@ -272,7 +272,7 @@ def _relaxed(product: Any, best: Any, start: float, matrix: Any, sources: np.nda
 
 
 def _levels(matrix: Any, sources: np.ndarray, product: str = "any_pair") -> Any:
-    """Breadth-first search from some vertices at once: a product a level, of what was not reached before."""
+    """Run breadth-first search from some vertices at once, by a product of the new vertices for each level."""
     import graphblas as gb
 
     k = np.arange(sources.size)
@@ -354,7 +354,7 @@ def _reached(A: Any) -> Peers:
 
 
 def _capacities(A: Any) -> Peers:
-    """The widest paths of an undirected graph. Whose trees, or whose products, make them."""
+    """Return the libraries for widest paths of an undirected graph, by their trees or products."""
     from scipy.cluster.hierarchy import cophenet, linkage
     from scipy.spatial.distance import squareform
 
@@ -391,7 +391,7 @@ def _capacities(A: Any) -> Peers:
 
 
 def _down(tree: Any, source: int) -> dict[int, float]:
-    """The narrowest edge on the way from a vertex of a tree to each other."""
+    """Return the narrowest edge on the path from a vertex of a tree to each other vertex."""
     found, waiting = {source: np.inf}, [source]
     while waiting:
         at = waiting.pop()
@@ -477,7 +477,7 @@ class _Unpacked:
 
 
 def _alike(make: Callable[[float], Iterator[Graph]], scale: float) -> Iterator[Graph]:
-    """The graph with all edges of weight 1."""
+    """Return the graph with all edges of weight 1."""
     for name, A in make(scale):
         yield name, type(A)((np.ones_like(A.data), A.indices, A.indptr), shape=A.shape)
 

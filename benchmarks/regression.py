@@ -38,7 +38,7 @@ def within(n: int) -> float:
 
 
 def operand(semiring: str, dtype: str, shape: tuple[int, ...], *, signed: bool = False) -> np.ndarray:
-    """Random entries (..., n, n) of which the semiring has a closure; ``signed``: of both signs, no cycle gains.
+    """Return random entries (..., n, n) that have a closure; ``signed``: of both signs, no cycle gains.
 
     Whole numbers, but for plus_times: there entries of which a row adds up to about ½.
     """

@@ -1,4 +1,4 @@
-"""Small graphs: never slower than SciPy, from two vertices up; and what starting costs.
+"""Measure small graphs from two vertices up, which are never slower than with SciPy, and the cost of starting.
 
 python -m benchmarks.small [closures] [paths] [starting] [memory]
 """

@@ -31,7 +31,7 @@ _SOME = 32  # sources of libraries that would take minutes for all
 
 
 def _dense(A: Any) -> Any:
-    """The dense matrix of a sparse one."""
+    """Return the dense matrix of a sparse one."""
     full = np.full(A.shape, np.inf, np.float32)
     entries = A.tocoo()
     full[entries.row, entries.col] = entries.data
@@ -39,7 +39,7 @@ def _dense(A: Any) -> Any:
 
 
 def _sparse(n: int, edges: np.ndarray, rng: np.random.Generator, *, both: bool = False, weight: float = 0.0) -> Any:
-    """Edges (2, m), each of a random weight or of one."""
+    """Return a sparse matrix of edges (2, m), each of a random weight or of ``weight``."""
     from scipy.sparse import coo_array
 
     tails, heads = np.unique(np.sort(edges, axis=0) if both else edges, axis=1)
@@ -52,7 +52,7 @@ def _sparse(n: int, edges: np.ndarray, rng: np.random.Generator, *, both: bool =
 
 
 def thirty(n: int) -> Iterator[Graph]:
-    """Graphs of about n vertices."""
+    """Yield thirty graphs of about n vertices."""
     rng = np.random.default_rng(0)
     for each in (2, 3, 6, 20, 60):
         edges = rng.integers(0, n, (2, each * n))
@@ -119,7 +119,7 @@ def graphs(options: argparse.Namespace) -> Table:
 
 
 def _in_turn(label: str, calls: list[Callable[[], Any]]) -> list[float]:
-    """The median time of each call. Rounds of all of them, in changing orders: what goes before meets all alike."""
+    """Return the median time of each call, from rounds of all calls in changing orders."""
     if comparing():
         return [ours(label, calls[0]), *[float("nan")] * (len(calls) - 1)]
     rounds = 1 if at_most(1) == 0 else _ROUNDS

@@ -60,7 +60,7 @@ class Table:
 
 
 def read(path: Path) -> dict[str, Table]:
-    """The tables of a file, by name."""
+    """Return the tables of a file, by name."""
     found = {}
     for section in path.read_text(encoding="utf-8").split("# table: ")[1:]:
         name, *lines = section.strip().splitlines()

@@ -60,7 +60,7 @@ class Place(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """The folder of the file, to two names, and to three in ``semiring/kernels``."""
+        """The first two names of the file's folder, and three names in ``semiring/kernels``."""
         parts = Path(self.file).parts[:-1]
         return "/".join(parts[: 3 if parts[1:2] == ("kernels",) else 2])
 

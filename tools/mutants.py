@@ -158,7 +158,7 @@ _EXTREMES = {
 
 
 class MutantError(Exception):
-    """A list of mutants, or a run of one, that cannot be used; the message says why."""
+    """A list of mutants, or a run of one, cannot be used, for the reason in the message."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class _Change:
 
 
 class _Finder(ast.NodeVisitor):
-    """Collects the changes of a module, without those inside texts, annotations and assertions."""
+    """A visitor that collects the changes of a module, without those inside texts, annotations and assertions."""
 
     def __init__(self, text: str) -> None:
         self.lines = text.splitlines(keepends=True)

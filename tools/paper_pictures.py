@@ -1,4 +1,4 @@
-"""The pictures of ``docs/papers.md``: the idea of each of four papers, on a matrix small enough to be seen."""
+"""Draw the pictures of ``docs/papers.md``: the idea of each of four papers, on a matrix small enough to be seen."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _panels(count: int) -> Any:
 
 
 def _tiles(axes: Any, colours: Any, title: str, texts: Any = None) -> None:
-    """A matrix as squares, each of its colour, with texts in them."""
+    """Draw a matrix as squares, each of its colour, with texts in them."""
     n, m = np.shape(colours)
     for i in range(n):
         for j in range(m):
@@ -39,7 +39,7 @@ def _save(figure: Any, path: Path) -> None:
 
 
 def _cross(n: int, k: int) -> Any:
-    """Row and column k of a matrix, and where they meet."""
+    """Draw row and column k of a matrix, and the entry where they meet."""
     colours = np.full((n, n), NONE, object)
     colours[k, :] = colours[:, k] = BLUE
     colours[k, k] = ORANGE
@@ -47,7 +47,7 @@ def _cross(n: int, k: int) -> Any:
 
 
 def lund_smith(path: Path) -> None:
-    """Three phases; panels whole in shared memory; panels in slices of four pivots."""
+    """Draw the three phases, panels that are whole in shared memory, and panels in slices of four pivots."""
     figure, (left, middle, right) = _panels(3)
     phases = np.full((5, 5), "3", object)
     phases[1, :] = phases[:, 1] = "2"
@@ -70,7 +70,7 @@ def lund_smith(path: Path) -> None:
 
 
 def buluc(path: Path) -> None:
-    """The recursion: two closures of half the size, and six products."""
+    """Draw the recursion: two closures of half the size, and six products."""
     figure, (left, middle, right) = _panels(3)
     names = np.array([["A₁₁", "A₁₂"], ["A₂₁", "A₂₂"]], object)
     _tiles(left, [[ORANGE, BLUE], [BLUE, GREEN]], "close A₁₁; three products", names)
@@ -83,7 +83,7 @@ def buluc(path: Path) -> None:
 
 
 def bertoldi(path: Path) -> None:
-    """Rows of three ranks, the row of a pivot on its way to all, and what a rank reads and writes for it."""
+    """Draw rows of three ranks, the broadcast of a pivot's row, and what a rank reads and writes for it."""
     figure, (left, right) = _panels(2)
     n, k = 9, 4
     colours = np.full((n, n), NONE, object)
@@ -103,7 +103,7 @@ def bertoldi(path: Path) -> None:
 
 
 def gaioso(path: Path) -> None:
-    """The diagonal tile in every multiprocessor, the tiles of the cross shared out, and the second phase."""
+    """Draw the diagonal tile in every multiprocessor, the shared tiles of the cross, and the second phase."""
     figure, (left, middle, right) = _panels(3)
     n, k = 6, 2
     one = np.full((n, n), NONE, object)

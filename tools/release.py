@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 
 
 class NotReadyError(Exception):
-    """A step failed; the message says why."""
+    """A step failed, for the reason in the message."""
 
 
 def versions() -> str:

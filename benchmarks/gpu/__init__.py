@@ -1,1 +1,1 @@
-"""Benchmarks of the GPU: each prints a table, and needs one."""
+"""Measure the library on a GPU; each benchmark prints a table, and needs a GPU."""

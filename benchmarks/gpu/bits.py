@@ -1,4 +1,4 @@
-"""Packed truth values on a GPU: products and closures, by the tensor cores where there are some for bits.
+"""Measure packed truth values on a GPU: products and closures, on tensor cores where they exist for bits.
 
     python -m benchmarks.gpu.bits [products] [transposes] [energy] [closures] [components] [peers] [million]
                                   [--sizes 4096 8192 ...]
@@ -43,7 +43,7 @@ def _seconds(call: Callable[[], Any], label: str = "", repeats: int = 5) -> floa
 
 
 def products(options: argparse.Namespace) -> Table:
-    """C ← C ⊕ A ⊗ B."""
+    """Measure C ← C ⊕ A ⊗ B of packed truth values."""
     import cupy
 
     def random(rows: int, columns: int) -> Any:
@@ -77,7 +77,7 @@ def _packing(type_name: str) -> Any:
 
 
 def peers(options: argparse.Namespace) -> Table:
-    """C ← A ⊗ B of truth values: packed; and counted by cuBLAS, in int8 or float8, and then packed."""
+    """Measure C ← A ⊗ B of packed truth values, and of values that cuBLAS counts in int8 or float8 and then packs."""
     require("torch")
     import cupy
     import torch
@@ -107,7 +107,7 @@ def peers(options: argparse.Namespace) -> Table:
 
 
 def transposes(options: argparse.Namespace) -> Table:
-    """The panel ← 4096 rows of bits transposed."""
+    """Measure the transposition of 4096 rows of bits into a panel."""
     import cupy
 
     from semiring.kernels.cuda.product.bit_kernels import DEPTH
@@ -125,7 +125,7 @@ def transposes(options: argparse.Namespace) -> Table:
 
 
 def _joules() -> Callable[[], float]:
-    """The energy counter of the current GPU."""
+    """Return the energy counter of the current GPU in joules."""
     import cupy
 
     require("pynvml")
@@ -171,7 +171,7 @@ def _edges() -> Any:
 
 
 def closures(options: argparse.Namespace) -> Table:
-    """A ← A* in place, by all pairs."""
+    """Measure A ← A* in place by all pairs."""
     import cupy
 
     edges, rows = _edges(), []
@@ -199,7 +199,7 @@ def closures(options: argparse.Namespace) -> Table:
 
 
 def components(options: argparse.Namespace) -> Table:
-    """A ← A* in place by strong components, and by all n³ pairs: the edges are put in anew before each."""
+    """Measure A ← A* in place by strong components and by all n³ pairs; each starts from the edges."""
     import cupy
 
     edges, n, rows = _edges(), options.vertices, []

@@ -1,4 +1,4 @@
-"""Whole closures on a GPU: the tables of the papers, with their kernels, the methods of today, and the host.
+"""Measure whole closures on a GPU: the tables of the papers, with their kernels, present methods, and the host.
 
     python -m benchmarks.gpu.closure [edges-60] [edges-6] [edges-600] [energy] [--sizes 512 ...] [--peers DIR]
 
@@ -43,7 +43,7 @@ Column = tuple[str, Callable[[Any], Callable[[], float]]]  # its title; from the
 
 @cache
 def plan() -> Any:
-    """Min-plus in float32 without a negative weight."""
+    """Return the plan of min-plus in float32 without a negative weight."""
     return make_plan(sr.min_plus, "float32", nonnegative=True)
 
 
@@ -51,11 +51,11 @@ def plan() -> Any:
 
 
 class _WrongError(Exception):
-    """Distances that are not those of the look-ahead kernel."""
+    """Distances differ from those of the look-ahead kernel."""
 
 
 def on_device(label: str, close: Callable[[Any], Any]) -> Column:
-    """Median time by events of closing a fresh copy in place, checked first."""
+    """Return a column: the median milliseconds by events of closing a new copy in place, after a check."""
 
     def prepare(A: np.ndarray) -> Callable[[], float]:
         import cupy
@@ -84,7 +84,7 @@ def on_device(label: str, close: Callable[[Any], Any]) -> Column:
 
 
 def on_host(label: str, close: Callable[[np.ndarray], Any], dtype: Any = np.float32) -> Column:
-    """The time of one call by the clock, after a small one that compiles."""
+    """Return a column: the milliseconds of one call by the clock, after a small one that compiles."""
 
     def prepare(A: np.ndarray) -> Callable[[], float]:
         close(A[:64, :64].astype(dtype))
@@ -113,7 +113,7 @@ def _scipy_floyd_warshall(A: np.ndarray) -> None:
 
 
 def columns(folder: str | None) -> list[Column]:
-    """Every row of the tables; the look-ahead kernel, with which all are compared, first."""
+    """Return the columns; first the look-ahead kernel, with which the others are compared."""
     result: list[Column] = [
         on_device("`staged`, the look-ahead kernel", lambda A: staged.close(plan(), A, look_ahead=True)),
         *(
@@ -176,7 +176,7 @@ def _peer(peer: Any, close: Callable[[Any, Any], None]) -> Callable[[Any], Calla
 
 
 def graph(n: int, edges: float) -> np.ndarray:
-    """The matrix of a uniform graph, its diagonal 0."""
+    """Return the matrix of a uniform graph, its diagonal 0."""
     A = uniform_graph(n, edges, dtype="float32", integer=True, seed=n)
     np.fill_diagonal(A, 0)
     return A
@@ -216,13 +216,13 @@ def _cell(value: float | None) -> str:
 
 
 def _exponent(times: dict[int, float]) -> str:
-    """The slope of log t over log n."""
+    """Return the slope of log t over log n."""
     large = [n for n in times if n >= 1024 and not np.isnan(times[n])]
     return rounded(np.polyfit(np.log(large), np.log([times[n] for n in large]), 1)[0], 2) if len(large) > 1 else "—"
 
 
 def energy(options: argparse.Namespace) -> Table:
-    """Joules a closure, and pairs a joule, from the energy counter of the GPU, over two seconds of closures each."""
+    """Measure joules a closure and pairs a joule, by the counter of the GPU over two seconds of closures each."""
     require("pynvml")
     import cupy
     import pynvml

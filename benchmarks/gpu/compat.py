@@ -1,4 +1,4 @@
-"""Functions of NetworkX with this library underneath, on the host and on a GPU.
+"""Measure functions of NetworkX with this library underneath, on the host and on a GPU.
 
     python -m benchmarks.gpu.compat [--vertices 512 ...]
 

@@ -1,4 +1,4 @@
-"""Semiring products on a GPU: T pairs/s, C ← C ⊕ A ⊗ B, row-major, random data, operands rotated past the cache.
+"""Measure products on a GPU: T pairs/s of C ← C ⊕ A ⊗ B, row-major, random data, operands beyond the cache.
 
     python -m benchmarks.gpu.gemm [TABLE ...] [--rows SUBSTRING] [--peers FOLDER]
 
@@ -113,7 +113,7 @@ def _cut(shape: Shape, options: argparse.Namespace) -> Shape:
 
 
 def operand(shape: Shape, row: Row) -> Any:
-    """Random entries on the device."""
+    """Return random entries on the device."""
     import cupy
 
     if row.dtype == "bits":
@@ -124,7 +124,7 @@ def operand(shape: Shape, row: Row) -> Any:
 
 
 def in_bursts(call: Callable[[int], None], burst: int) -> Callable[[], None]:
-    """A burst of calls, which are numbered."""
+    """Return a function that makes a burst of calls, which are numbered."""
 
     def calls() -> None:
         for number in range(burst):
@@ -134,12 +134,12 @@ def in_bursts(call: Callable[[int], None], burst: int) -> Callable[[], None]:
 
 
 def by_events(calls: Callable[[], Any]) -> float:
-    """Seconds of the device, which begins at once."""
+    """Return the seconds of the device, which begins at once."""
     return device_milliseconds(calls) / 1e3
 
 
 def operands(row: Row, shape: Shape) -> list[list[Any]]:
-    """C, A, B, and as many more as exceed the cache together."""
+    """Return C, A, B, and as many copies as exceed the cache together."""
     m, n, k, count = shape
     shapes = [(m, n), (m, k), (k, n)] if count == 1 else [(count, m, n), (count, m, k), (count, k, n)]
     first = [operand(size, row) for size in shapes]
@@ -149,7 +149,7 @@ def operands(row: Row, shape: Shape) -> list[list[Any]]:
 
 @cache
 def rate(row: Row, shape: Shape) -> tuple[float, Launch | None]:
-    """T pairs/s, and the launch that did it; None where that was a library's."""
+    """Return T pairs/s and the launch that computed them; None as the launch of a library."""
     import cupy
 
     from semiring.kernels.cuda import CudaBackend
@@ -205,7 +205,7 @@ def shapes(options: argparse.Namespace) -> Table:
 
 
 def sums(options: argparse.Namespace) -> Table:
-    """Smaller products of log_plus, stacks of them, and products with vectors."""
+    """Measure smaller products of log_plus, stacks of them, and products with vectors."""
     rows = []
     for title, shape in SUMS.items():
         m, n, k, count = _cut(shape, options)
@@ -216,7 +216,7 @@ def sums(options: argparse.Namespace) -> Table:
 
 
 def log_peers(options: argparse.Namespace) -> Table:
-    """log_plus beside what users write in PyTorch, and mm-kermac (PyPI), whose sums of exponentials know no maximum."""
+    """Measure log_plus beside PyTorch code, and mm-kermac (PyPI), which sums exponentials without a maximum."""
     require("torch")
     import torch
 
@@ -262,7 +262,7 @@ def log_peers(options: argparse.Namespace) -> Table:
 
 
 def kermac(term: Callable[[Any], Any], last: Callable[[Any], Any]) -> Callable[[Any, Any], Any] | None:
-    """A product of tensors of PyTorch by mm-kermac (PyPI), whose sums start at 0; None where it is not installed.
+    """Multiply tensors of PyTorch by mm-kermac (PyPI), whose sums start at 0; None if it is not installed.
 
     ``term`` and ``last`` give, for its instructions, the function that adds a term to a sum and that of the end.
     """
@@ -275,7 +275,7 @@ def kermac(term: Callable[[Any], Any], last: Callable[[Any], Any]) -> Callable[[
 
 
 def custom_peers(options: argparse.Namespace) -> Table:
-    """max_plus of weights from 0 on, the tropical product that mm-kermac can have: its maxima start at 0."""
+    """Measure max_plus of weights ≥ 0, the tropical product of mm-kermac: its maxima start at 0."""
     require("torch")
     import cupy
     import torch
@@ -307,7 +307,7 @@ def custom_peers(options: argparse.Namespace) -> Table:
 
 
 def peers(options: argparse.Namespace) -> Table:
-    """float32 min-plus by others, and the multiply-add of cuBLAS: the same matrices, the same run."""
+    """Measure float32 min-plus by other libraries and the multiply-add of cuBLAS, on the same matrices in one run."""
     import cupy
 
     shape = _cut((8192, 8192, 8192, 1), options)
@@ -335,7 +335,7 @@ def peers(options: argparse.Namespace) -> Table:
 
 
 def torch_compiled(n: int) -> float | None:
-    """T pairs/s of PyTorch's compiler on the broadcast expression; None without PyTorch."""
+    """Return T pairs/s of PyTorch's compiler on the broadcast expression; None without PyTorch."""
     try:
         import torch
     except ImportError:
@@ -371,7 +371,7 @@ print(time.perf_counter() - start)
 
 
 def starting(_: argparse.Namespace) -> Table:
-    """The first product of a process beyond imports, and the cost of a launch to Python."""
+    """Measure the first product of a process beyond imports, and the cost of a launch to Python."""
     from semiring.kernels.cuda import CudaBackend
 
     rows: list[tuple[str, str]] = []

@@ -1,4 +1,4 @@
-"""A closure in place that fills a GPU, checked row by row.
+"""Measure a closure in place that fills a GPU, checked row by row.
 
     python -m benchmarks.gpu.large [--n 131072] [--rows 64]
 
@@ -36,7 +36,7 @@ def weights(n: int, start: int) -> Any:
 
 
 def single_source(n: int, sources: Sequence[int]) -> list[Any]:
-    """The distances from each source, (n,) float64, by sweeps over the matrix made anew."""
+    """Return the distances from each source, (n,) float64, by sweeps over the matrix, which is made anew."""
     import cupy
 
     distances = [cupy.full(n, np.inf) for _ in sources]

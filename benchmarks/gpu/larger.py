@@ -1,4 +1,4 @@
-"""Closures of matrices larger than the GPU's memory.
+"""Measure closures of matrices larger than the GPU's memory.
 
     python -m benchmarks.gpu.larger [--n 65536] [--memory 3GiB]
 
@@ -43,7 +43,7 @@ def by_rows(A: Any, do: Callable[[int, Any], None]) -> None:
 
 
 def larger(options: argparse.Namespace) -> Table:
-    """The time by strips beside that in memory."""
+    """Measure the closure by strips beside the closure in memory."""
     import cupy
 
     n, pool = options.n, cupy.get_default_memory_pool()

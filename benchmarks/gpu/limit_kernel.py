@@ -1,4 +1,4 @@
-"""The kernel of `benchmarks.gpu.limits`, in the CUTLASS DSL."""
+"""Define the kernel of `benchmarks.gpu.limits` in the CUTLASS DSL."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["LimitKernel"]
 
 
 class LimitKernel(GemmKernel):
-    """The pairs of `GemmKernel`, its operands in shared memory from the start."""
+    """The pairs of `GemmKernel`, with operands that lie in shared memory from the start."""
 
     @cute.jit
     def __call__(self, address: Int64, iterations: Int32, one: Int32, blocks: Int32) -> None:

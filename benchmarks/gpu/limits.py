@@ -25,7 +25,7 @@ _PARAMETERS = 1, 2  # of 8 and of 4 bytes: the address of some data and of the r
 
 
 def limit_cubin(product: Product, tile: Tile, target: str) -> tuple[str, bytes]:
-    """The kernel's name and machine code, from the disk cache or compiled."""
+    """Return the kernel's name and machine code, from the disk cache or compiled."""
     key = f"limit\n{product!r}\n{tile!r}\n{target}"
     version = fingerprint("benchmarks.gpu.limit_kernel")
     result: tuple[str, bytes] | None = disk.load(version, key, lambda state: state)
@@ -50,7 +50,7 @@ def _build(product: Product, tile: Tile, target: str) -> tuple[str, bytes]:
 
 
 def limit(product: Product, *tiles: Tile) -> float:
-    """T pairs/s of the whole GPU with the best of the tiles. Some milliseconds."""
+    """Return T pairs/s of the whole GPU with the best of the tiles. It takes some milliseconds."""
     return max(_rate(product, tile) for tile in tiles)
 
 

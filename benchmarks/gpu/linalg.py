@@ -31,7 +31,7 @@ from semiring.arrays.entries import check_entries
 
 
 def seconds(call: Callable[[], Any], label: str | None = None, burst: int = 1) -> float:
-    """Seconds of a call on the device and the host, of bursts of them; with a label it is one of ours."""
+    """Return the seconds of a call on the device and the host, from bursts; ``label`` is set for this library."""
 
     def calls() -> None:
         for _ in range(burst):
@@ -43,7 +43,7 @@ def seconds(call: Callable[[], Any], label: str | None = None, burst: int = 1) -
 
 
 def passes(options: argparse.Namespace) -> Table:
-    """Operations bound by memory: GB/s of what they must read and write."""
+    """Measure operations bound by memory, in GB/s of the bytes that they must read and write."""
     import cupy
 
     n, rows = options.size, []
@@ -67,7 +67,7 @@ def passes(options: argparse.Namespace) -> Table:
 
 
 def products(options: argparse.Namespace) -> Table:
-    """Whole calls, in microseconds."""
+    """Measure whole calls in microseconds."""
     import cupy
 
     rows = []
@@ -103,7 +103,7 @@ def plus_times(options: argparse.Namespace) -> Table:
 
 
 def stacks(options: argparse.Namespace) -> Table:
-    """Many products in one call."""
+    """Measure many products in one call."""
     import cupy
 
     rows = []

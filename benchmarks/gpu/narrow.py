@@ -1,4 +1,4 @@
-"""Closures of whole numbers in narrower integers, on a GPU.
+"""Measure closures of whole numbers in narrower integers on a GPU.
 
     python -m benchmarks.gpu.narrow [--sizes 8192 ...]
 
@@ -24,7 +24,7 @@ __all__ = ["graphs", "main"]
 
 
 def graphs(n: int, dtype: Any) -> Iterator[tuple[str, Any]]:
-    """Matrices (n, n) on the GPU, by name."""
+    """Return matrices (n, n) on the GPU, by name."""
     import cupy
 
     random = cupy.random.RandomState(n)

@@ -1,4 +1,4 @@
-"""Times of the algorithms of papers on the current GPU, for the tables of `benchmarks.papers`.
+"""Measure the algorithms of papers on the current GPU, for the tables of `benchmarks.papers`.
 
 Min-plus in float32 without a negative weight, whole-numbered weights, as in `benchmarks.gpu.closure`. The graphs are
 made on the device: each edge is there with the same probability.

@@ -1,4 +1,4 @@
-"""Public CUDA codes beside ours: shared libraries that a user has built from their sources, in one folder.
+"""Load public CUDA codes to compare with: shared libraries that a user has built from their sources, in one folder.
 
 None of their code is part of this project. A few lines of glue give the libraries one C interface. They are compiled
 with each library (``nvcc -O3 -arch=sm_90 -shared -Xcompiler -fPIC``). All pointers are of the device, all matrices
@@ -64,7 +64,7 @@ class Peer:
         return int(entry(n))
 
     def closure_on_host(self) -> Callable[[Any, Any], None] | None:
-        """``call(A, predecessors)`` on int32 NumPy arrays, in place, transfers included; blocked Floyd-Warshall."""
+        """Return ``call(A, predecessors)`` on int32 NumPy arrays, in place, with transfers, or None."""
         entry = getattr(self._library, "close_host_i32", None)
         if entry is None:
             return None
@@ -77,7 +77,7 @@ class Peer:
 
 
 def peers(folder: str | Path | None) -> Iterator[Peer]:
-    """The libraries of a folder, by name; none for None."""
+    """Return the libraries of a folder, by name; none for None."""
     if folder is not None:
         yield from (Peer(path) for path in sorted(Path(folder).glob("lib*.so")))
 

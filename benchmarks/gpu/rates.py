@@ -33,7 +33,7 @@ PRODUCT = 8192
 
 
 def complete(n: int, dtype: str, copies: int = 0) -> Any:
-    """Weights from 1 to 1000 on the device: a matrix, or a stack of them."""
+    """Return weights from 1 to 1000 on the device: a matrix, or a stack of them."""
     import cupy
 
     shape = (copies, n, n) if copies else (n, n)
@@ -41,7 +41,7 @@ def complete(n: int, dtype: str, copies: int = 0) -> Any:
 
 
 def closing(label: str, work: Any, source: Any, semiring: str = "min_plus") -> float:
-    """Milliseconds of the device to close a fresh copy of ``source`` in ``work``, where `semiring.closure` chooses."""
+    """Return milliseconds of the device to close a copy of ``source`` in ``work``, as `semiring.closure` chooses."""
 
     def renew() -> None:
         work[...] = source
@@ -53,7 +53,7 @@ def closing(label: str, work: Any, source: Any, semiring: str = "min_plus") -> f
 
 
 def product_rate(semiring: str, dtype: str) -> float:
-    """Pairs a second of C ← C ⊕ A ⊗ B at n = 8192, as the closures below ask for it; NaN in a comparison."""
+    """Return pairs a second of C ← C ⊕ A ⊗ B at n = 8192, with the facts of the closures; NaN in a comparison."""
     if comparing():
         return float("nan")
     from semiring.kernels import get_backend
@@ -65,7 +65,7 @@ def product_rate(semiring: str, dtype: str) -> float:
 
 
 def closures(options: argparse.Namespace) -> Table:
-    """Milliseconds of one matrix, and the share of the product's rate."""
+    """Measure milliseconds of one matrix, and the share of the product's rate."""
     cells: dict[int, list[Any]] = {n: [n] for n in options.sizes}
     for semiring, dtype in KINDS:
         rate = product_rate(semiring, dtype)
@@ -86,7 +86,7 @@ def _columns(semiring: str, dtype: str) -> tuple[str, str]:
 
 
 def stacks(options: argparse.Namespace) -> Table:
-    """Many graphs in one call, and one call after the other, by the clock of the host: of at most 100, scaled."""
+    """Measure many graphs in one call, and at most 100 one by one, scaled, by the clock of the host."""
     rows = []
     for count, n in options.stack or STACKS:
         given = complete(n, "float32", count)
@@ -106,7 +106,7 @@ def stacks(options: argparse.Namespace) -> Table:
 
 
 def predecessors(options: argparse.Namespace) -> Table:
-    """The price of predecessors, on the device and from the host and back, beside a peer that keeps them."""
+    """Measure the price of predecessors, on the device and with transfers, beside a peer that computes them."""
     others = [peer for peer in peers(options.peers) if peer.closure_on_host() is not None]
     rows = []
     for n in options.paths:
@@ -129,7 +129,7 @@ def predecessors(options: argparse.Namespace) -> Table:
 
 
 def _of_peer(peer: Peer, A: np.ndarray) -> float:
-    """Milliseconds of one closure with predecessors, of three the median; its distances are ours."""
+    """Return the median milliseconds of three closures with predecessors, whose distances must be ours."""
     close = peer.closure_on_host()
     assert close is not None
     weights = A.astype(np.int32)

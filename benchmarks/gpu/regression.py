@@ -35,7 +35,7 @@ LARGE = 8192  # from which on only elements of at most 4 bytes are closed: other
 
 
 def operand(semiring: str, dtype: str, *shape: int) -> Any:
-    """Random entries (..., n, n) on the device, of which the semiring has a closure."""
+    """Return random entries (..., n, n) on the device, of which the semiring has a closure."""
     import cupy
 
     random, n = cupy.random.RandomState(shape[-1]), shape[-1]

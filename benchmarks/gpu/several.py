@@ -63,7 +63,7 @@ def _free() -> None:
 
 
 def matrix(n: int, gpus: int) -> Any:
-    """The matrix on the first GPU, or on the host where that GPU has no room for it beside the rows that it closes."""
+    """Return the matrix on the first GPU, or on the host if that GPU has no room for it and the rows that it closes."""
     import cupy
 
     _free()
@@ -75,7 +75,7 @@ def matrix(n: int, gpus: int) -> Any:
 
 
 def fill(A: Any) -> None:
-    """The weights, into an array of the first GPU or of the host."""
+    """Write the weights into an array of the first GPU or of the host."""
     import cupyx
 
     n, on_host = len(A), isinstance(A, np.ndarray)
@@ -125,7 +125,7 @@ def right_rows(A: Any, count: int) -> int:
 
 
 def closing(gpus: int, on_host: bool = False) -> Close:
-    """A ← A* on so many GPUs."""
+    """Return the function that computes A ← A* on a number of GPUs."""
     where: Any = tuple(f"cuda:{number}" for number in range(gpus)) if gpus > 1 else "cuda" if on_host else None
     return lambda A: sr.closure(A, out=A, method=METHOD, device=where)
 
@@ -144,7 +144,7 @@ def seconds(close: Close, A: Any) -> float:
 
 
 class Panels:
-    """Panels that travel between GPUs: `broadcast_by_copies`, or what waits as it does and copies nothing."""
+    """Panels that travel between GPUs: `broadcast_by_copies`, or a stand-in that waits as it does and copies nothing."""
 
     def __init__(self, copies: bool) -> None:
         self._copies = copies
@@ -169,7 +169,7 @@ class Panels:
 
     @property
     def bytes(self) -> int:
-        """The bytes that GPUs got."""
+        """The bytes that the GPUs received."""
         return sum(self._sizes)
 
 
@@ -204,7 +204,7 @@ def tiles_seconds(n: int, gpus: int, panels: Panels) -> float:
 
 
 class _Energy:
-    """The counters of some GPUs, in joules."""
+    """The energy counters of some GPUs, in joules."""
 
     def __init__(self, gpus: int) -> None:
         require("pynvml")
@@ -228,7 +228,7 @@ class _Energy:
 
 
 class _Size:
-    """Measure closures of one matrix size."""
+    """The measurements of closures of one matrix size."""
 
     def __init__(self, n: int, options: argparse.Namespace) -> None:
         start, stop = schedule_for("cuda", FLOAT).blocks(n)[-2:][0]
@@ -324,7 +324,7 @@ def _several(options: argparse.Namespace) -> list[int]:
 
 
 def bits(options: argparse.Namespace) -> Table:
-    """Packed bits on each number of GPUs."""
+    """Measure packed bits on each number of GPUs."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import breadth_first_order
 
@@ -353,7 +353,7 @@ def bits(options: argparse.Namespace) -> Table:
 
 
 def paths(options: argparse.Namespace) -> Table:
-    """Predecessors on each number of GPUs."""
+    """Measure predecessors on each number of GPUs."""
     counts = _several(options)
     table: list[list[Any]] = []
     for n in (min(_WARM, *options.paths), *options.paths):  # the first compiles

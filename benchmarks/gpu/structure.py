@@ -28,7 +28,7 @@ _SYNCHRONIZED = by_synchronized_clock
 
 
 def _cases(n: int) -> Iterator[tuple[str, Callable[[], Any], str, float]]:
-    """A graph, its matrix, the semiring, and the part of n³ pairs that is left."""
+    """Yield a graph's name, its matrix, the semiring, and the part of n³ pairs that remains."""
     import cupy
 
     def weights() -> Any:
